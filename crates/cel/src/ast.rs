@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::interrupt::checkpoint;
 
-/// Number of expressions that are added per [`checkpoint`].
+/// Number of nodes between two calls of [`checkpoint`].
 const NODES_OF_CHECKPOINT: usize = 16;
 
 /// Index of an expression in its [`Ast`].
@@ -46,8 +46,8 @@ pub enum Literal {
 /// An expression.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expr {
-    /// A placeholder: the arena entry of a map entry or struct field, or an expression that could not be
-    /// parsed.
+    /// A placeholder: a node that only reserves the id of a map entry or struct field, or an
+    /// expression that could not be parsed.
     Unspecified,
     /// A literal.
     Literal(Literal),
@@ -94,7 +94,7 @@ pub enum Expr {
 /// An entry of a map literal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MapEntry {
-    /// The id of the entry, which has the location of the entry.
+    /// The id under which the location of the entry is stored.
     pub id: ExprId,
     /// The key.
     pub key: ExprId,
@@ -107,7 +107,7 @@ pub struct MapEntry {
 /// A field of an object literal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StructField {
-    /// The id of the field, which has the location of the field.
+    /// The id under which the location of the field is stored.
     pub id: ExprId,
     /// The field name.
     pub field: Arc<str>,
@@ -117,14 +117,17 @@ pub struct StructField {
     pub optional: bool,
 }
 
-/// A fold over a list or map, to which macros expand.
+/// A comprehension: a fold over a list or map. Macros such as `all` and `map` expand to
+/// comprehensions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comprehension {
     /// The list or map to iterate over.
     pub iter_range: ExprId,
-    /// The variable for the element or key; for the index or key if there are two variables.
+    /// The first iteration variable: the list element or map key. In a two-variable comprehension,
+    /// the list index or map key.
     pub iter_var: Arc<str>,
-    /// The variable for the element or value, in a two-variable comprehension.
+    /// The second iteration variable: the list element or map value. `None` in a one-variable
+    /// comprehension.
     pub iter_var2: Option<Arc<str>>,
     /// The accumulator variable.
     pub accu_var: Arc<str>,
@@ -182,7 +185,7 @@ impl PartialEq for Ast {
 }
 
 impl Ast {
-    /// Returns the expanded macro calls, in the order in which they end.
+    /// Returns the expanded macro calls, in the order in which the calls end in the source.
     #[must_use]
     pub fn macros(&self) -> &[MacroCall] {
         &self.macros
@@ -200,8 +203,8 @@ impl Ast {
         self.exprs.get(id.index()).unwrap_or(&UNSPECIFIED)
     }
 
-    /// Returns the function and the arguments of `id`. `None` unless it is a call without a receiver, such as
-    /// an operator.
+    /// Returns the function and the arguments of the global call `id`, such as an operator. `None`
+    /// for a call with a receiver and for other expressions.
     #[must_use]
     pub fn global_call(&self, id: ExprId) -> Option<(&str, &[ExprId])> {
         match self.expr(id) {

@@ -149,8 +149,8 @@ pub enum Planning {
     ///
     /// Source: cel-go `interpreter/decorators.go`, `maybeOptimizeSetMembership`.
     Membership,
-    /// A constant string is parsed as a regular expression; if it is invalid, planning fails. The first
-    /// search builds its engine, within the budget.
+    /// A constant string is parsed as a regular expression. Planning fails if the pattern is
+    /// invalid. The first search builds the engine of the pattern, within the given budget.
     ///
     /// Source: cel-go `interpreter/optimizations.go`, `RegexOptimization`.
     Pattern(fn(&str, &Arc<EngineBudget>) -> Result<Specialized, EvalError>),
@@ -258,8 +258,9 @@ pub struct OverloadRow {
     pub planning: Planning,
     /// The origin of the contents of the result, for cost estimates.
     pub result_of: ResultOf,
-    /// Lengths of the leading arguments in bytes, above which the cost is checked against the limit before
-    /// the call. The cost must then not depend on the result.
+    /// Thresholds for the lengths of the leading arguments, in bytes. If an argument is longer than
+    /// its threshold, the cost is checked against the limit before the call. The cost must then not
+    /// depend on the result.
     ///
     /// Differs: upstream charges after the call. The outcome is the same, but with arguments of several
     /// megabytes it takes seconds and much memory.
@@ -382,14 +383,15 @@ impl OverloadRow {
         self
     }
 
-    /// Sets the argument lengths, in bytes, above which the cost is charged before the call.
+    /// Sets [`OverloadRow::costed_before`], the lengths of arguments above which the cost is
+    /// checked before the call.
     #[must_use]
     pub const fn costed_before(mut self, lengths: &'static [usize]) -> Self {
         self.costed_before = lengths;
         self
     }
 
-    /// Replaces the costs by those of another platform.
+    /// Replaces the costs, for a platform that defines different costs.
     #[must_use]
     pub const fn costing(mut self, costs: Costs) -> Self {
         self.costs = costs;

@@ -61,7 +61,8 @@ impl Library {
         }
     }
 
-    /// Declares `name` as the name of the type `of`, for expressions such as `type(x) == name`.
+    /// Declares the type name `name`, which denotes the type `of` in expressions such as
+    /// `type(x) == name`.
     pub fn add_type(&mut self, name: &'static str, of: Type) {
         self.namespaces.extend(first_part(name));
         self.types.insert(name, of);

@@ -22,15 +22,16 @@ pub(super) fn mistakes(checked: &CheckedAst) -> Vec<(ExprId, String)> {
         .into_iter()
         .filter_map(|call| {
             checkpoint();
-            let (format, elements) = written_out(checked, call)?;
+            let (format, elements) = literal_args(checked, call)?;
             let message = mistake(checked, format, elements)?;
             Some((message.at.unwrap_or(call), message.message))
         })
         .collect()
 }
 
-/// Returns the format string and arguments of a call of `format`. `None` unless both are literals.
-fn written_out(checked: &CheckedAst, call: ExprId) -> Option<(&str, &[ExprId])> {
+/// Returns the format string and the arguments of a call of `format`. `None` unless both are
+/// literals.
+fn literal_args(checked: &CheckedAst, call: ExprId) -> Option<(&str, &[ExprId])> {
     let ast = checked.ast();
     let Expr::Call {
         function,
@@ -61,7 +62,8 @@ fn may_be_string_format(checked: &CheckedAst, call: ExprId) -> bool {
     }
 }
 
-/// An error in a call, with the expression that caused it unless it concerns the whole call.
+/// An error in a call. `at` is the expression that causes it, or `None` if the error concerns the
+/// whole call.
 #[derive(Debug)]
 struct Mistake {
     message: String,
@@ -96,7 +98,8 @@ fn mistake(checked: &CheckedAst, format: &str, elements: &[ExprId]) -> Option<Mi
     })
 }
 
-/// The elements of a list literal as arguments, which are checked rather than formatted.
+/// The elements of a list literal as arguments of a format string. Only their types are checked;
+/// nothing is formatted.
 struct Elements<'a> {
     checked: &'a CheckedAst,
     ids: &'a [ExprId],
@@ -120,7 +123,7 @@ impl Arguments for Elements<'_> {
             return Ok(String::new());
         };
         let wrong = match clause {
-            Clause::Text => self.first_without_text(element),
+            Clause::Text => self.first_unformattable(element),
             _ => Some(element).filter(|element| !fits(clause, &self.checked.type_of(*element))),
         };
         match wrong {
@@ -134,8 +137,9 @@ impl Arguments for Elements<'_> {
 }
 
 impl Elements<'_> {
-    /// Returns the first of `element` and its nested literals that cannot be formatted. `None` if all can be formatted.
-    fn first_without_text(&self, element: ExprId) -> Option<ExprId> {
+    /// Returns the first expression that `%s` cannot format, among `element` and its nested
+    /// elements, keys and values. `None` if `%s` can format all of them.
+    fn first_unformattable(&self, element: ExprId) -> Option<ExprId> {
         let ast: &Ast = self.checked.ast();
         let mut pending = vec![element];
         while let Some(id) = pending.pop() {
@@ -156,7 +160,7 @@ impl Elements<'_> {
     }
 }
 
-/// Returns true if the type `of` permits its values to be formatted with `clause`.
+/// Returns true if `clause` can format values of the type `of`.
 fn fits(clause: Clause, of: &Type) -> bool {
     use Primitive::{Bool, Bytes, Double, Int, String as Text, Uint};
     let primitive = match of {

@@ -59,7 +59,7 @@ struct Validation<'a> {
     text: &'a str,
     source: Option<SourceMap>,
     diagnostics: &'a mut Diagnostics,
-    /// True for each expression inside a call that accepts heterogeneous literals.
+    /// For each expression, true if it is within a call that accepts heterogeneous literals.
     exempt: Vec<bool>,
 }
 
@@ -184,7 +184,7 @@ impl Validation<'_> {
     }
 }
 
-/// Marks the expressions within calls of one of `functions`.
+/// Returns a side table that is true for the expressions within calls of `functions`.
 fn exempt_expressions(checked: &CheckedAst, functions: &[&str]) -> Vec<bool> {
     let ast = checked.ast();
     let mut exempt = vec![false; ast.len()];

@@ -24,8 +24,8 @@ pub(super) struct Checker<'a> {
     scopes: Vec<(Arc<str>, Type)>,
     types: Vec<Option<Type>>,
     references: Vec<Option<Reference>>,
-    /// A selection that is not a qualified name, and has no prefix that is one. Memoized so that a long chain of
-    /// selections is scanned once.
+    /// A selection whose leftmost identifier is known not to start a qualified name. Avoids
+    /// repeated searches for the leftmost identifier of a long chain of selections.
     plain: Option<ExprId>,
 }
 
@@ -197,7 +197,7 @@ impl<'a> Checker<'a> {
         self.set_type(id, type_);
     }
 
-    /// Returns true if a declared name may start with the leftmost identifier of `id`.
+    /// Returns true if a declared qualified name may start with the leftmost identifier of `id`.
     pub(super) fn may_be_qualified(&self, id: ExprId) -> bool {
         let mut leftmost = id;
         loop {
@@ -303,8 +303,8 @@ impl<'a> Checker<'a> {
         self.report(id, DiagnosticKind::TypeMismatch { expected, actual });
     }
 
-    /// Returns the value type of an optional element or entry (`?`). Reports a mismatch if its type is not
-    /// optional.
+    /// Returns the value type of an optional element or entry (`?`). Reports a mismatch if the type
+    /// of the element or entry is neither optional nor dynamic.
     fn unwrap_optional_part(&mut self, id: ExprId, type_: Type) -> Type {
         if let Some(value) = type_.optional_value() {
             return value.clone();
@@ -395,7 +395,8 @@ impl<'a> Checker<'a> {
                     .field_type(field.id, object, &field.field)
                     .unwrap_or(Type::Error),
                 Type::Error => {
-                    // Upstream looks up the field in the named type, although that is not a message type.
+                    // Upstream looks up the field although the named type is not a message type,
+                    // and reports the type as unresolved.
                     let name = name.into();
                     self.report(field.id, DiagnosticKind::UnresolvedType { name });
                     Type::Error

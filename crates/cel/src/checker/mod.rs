@@ -30,7 +30,8 @@ pub enum Reference {
         name: &'static str,
         /// The matching overloads.
         overloads: Box<[&'static OverloadRow]>,
-        /// True if the apparent receiver is part of the function's qualified name.
+        /// True if the apparent receiver is part of the function's qualified name, as in
+        /// `optional.of(x)`.
         namespaced: bool,
     },
 }
@@ -78,7 +79,8 @@ impl CheckedAst {
         self.references.get(id.index())?.as_ref()
     }
 
-    /// Returns true if a subexpression has no type, which upstream cannot convert to protobuf.
+    /// Returns true if a subexpression has the unspecified type, which upstream cannot convert to
+    /// protobuf.
     ///
     /// Source: cel-go `common/types/types.go`, `TypeToExprType`.
     #[must_use]

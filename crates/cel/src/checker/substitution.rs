@@ -47,7 +47,8 @@ impl Substitution {
         }
     }
 
-    /// Returns true if `from` is assignable to `to`, and then keeps the bindings that make it assignable.
+    /// Returns true if `from` is assignable to `to`. If so, keeps the bindings that make it
+    /// assignable.
     pub(super) fn is_assignable(&mut self, from: &Type, to: &Type) -> bool {
         let mark = self.trail.len();
         let assignable = self.assign(from, to);
@@ -59,8 +60,8 @@ impl Substitution {
         assignable
     }
 
-    /// Binds the variable `type_` to `dyn`, so that later uses of the expression cannot bind it to a type
-    /// without the selected field or the elements.
+    /// Binds the type variable `type_` to `dyn`. Later uses of the expression then cannot bind it
+    /// to a type that lacks the selected field or that cannot be iterated over.
     ///
     /// Source: cel-go `checker/checker.go`, `checkSelectField`, `checkComprehension`.
     pub(super) fn bind_to_dyn(&mut self, type_: &Type) {
@@ -222,11 +223,11 @@ impl Substitution {
 
 /// Result of binding a variable to a type.
 enum Binding {
-    /// The variable is now bound to a type that agrees with the given one.
+    /// The variable is bound to a type that is compatible with the given type.
     Valid,
-    /// The variable is bound to an incompatible type.
+    /// The variable is bound to a type that is incompatible with the given type.
     Conflicting,
-    /// The variable is unbound and cannot be bound to the type.
+    /// The variable is unbound and cannot be bound to the given type.
     Unknown,
 }
 

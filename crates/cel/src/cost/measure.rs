@@ -70,7 +70,7 @@ pub fn string_traversal_cost(size: u64) -> u64 {
 )]
 pub fn matching_cost(text: u64, pattern: u64) -> u64 {
     use super::factors::REGEX_STRING_LENGTH_COST_FACTOR;
-    // Matching an empty string has the cost of the regular expression.
+    // Adds 1, as upstream, so that matching an empty string is not free.
     let text = round_up((1.0 + text as f64) * STRING_TRAVERSAL_COST_FACTOR);
     text.wrapping_mul(scaled_up(pattern, REGEX_STRING_LENGTH_COST_FACTOR))
 }

@@ -135,8 +135,8 @@ pub trait SizeEstimator: Sync {
     /// Returns the size of `node`. `None` if it is unknown.
     fn estimate_size(&self, node: &AstNode<'_>) -> Option<SizeEstimate>;
 
-    /// Returns the size of `node`, and true if other estimators of the same
-    /// [`estimate_each`](crate::estimate::estimate_each) call may return a different size for it.
+    /// Returns the size of `node`, and true if the size may vary: another estimator of the same
+    /// [`estimate_each`](crate::estimate::estimate_each) call may return a different one.
     fn estimate_varying_size(&self, node: &AstNode<'_>) -> (Option<SizeEstimate>, bool) {
         (self.estimate_size(node), true)
     }

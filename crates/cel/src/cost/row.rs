@@ -38,8 +38,9 @@ impl StaticCost {
 
 /// Computes the cost of an evaluated call from its arguments and its result.
 ///
-/// An error ends the evaluation, in cases in which upstream panics. Arguments that failed are passed as
-/// [`Value::Error`]. A function that visits the contents of values charges these steps to the budget.
+/// Arguments that failed are passed as [`Value::Error`]. The function returns an error if
+/// upstream's computation panics; the error ends the evaluation. A function that visits the
+/// contents of values charges these visits to the budget.
 pub type CallCost = fn(&[Value], &Result<Value, EvalError>, &EvalBudget) -> Result<u64, EvalError>;
 
 /// Measured cost of an evaluated call.
@@ -49,7 +50,8 @@ pub enum RuntimeCost {
     Fixed(u64),
     /// A function of the arguments.
     ByArgs(fn(&[Value]) -> u64),
-    /// A function of the arguments and the result, for costs whose computation may panic upstream.
+    /// A function of the arguments and the result. It may fail, for costs whose computation may
+    /// panic upstream.
     By(CallCost),
 }
 
@@ -123,16 +125,17 @@ impl Costs {
     }
 }
 
-/// Origin of the contents of a call's result.
+/// Origin of the contents of a call's result, from which the estimator derives paths and entry
+/// sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultOf {
-    /// Unknown.
+    /// The origin is unknown.
     Call,
     /// An element of the first argument, a list.
     Items,
     /// A value of the first argument, a map.
     Values,
-    /// A combination of both operands, or one of the last two operands.
+    /// Both operands, in a concatenation, or one of the last two operands, in a conditional.
     Operands,
     /// The argument itself.
     Argument,

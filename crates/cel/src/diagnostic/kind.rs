@@ -26,7 +26,7 @@ pub enum Code {
     NotARange,
     /// A type other than the expected one.
     TypeMismatch,
-    /// A list or map literal with elements of incomparable types.
+    /// A list or map literal whose elements have different types.
     MixedLiteral,
     /// A type that is named but not declared.
     UnresolvedType,
@@ -127,7 +127,8 @@ pub enum Candidates {
     Declared(Arc<dyn FieldTypes>),
     /// The keys of a map literal.
     Keys(Arc<[Arc<str>]>),
-    /// Unknown at this point, because the field table is still being built. The caller knows the names.
+    /// Not available, because the names are not in a field table yet. The consumer of the
+    /// diagnostic determines them, for example from the variables of the policy.
     Elsewhere,
 }
 
@@ -201,7 +202,8 @@ impl DiagnosticKind {
 }
 
 impl DiagnosticKind {
-    /// Returns true if the message shows the type of an expression that has an error of its own.
+    /// Returns true if a type in the message contains the error type. The problem then follows from
+    /// another diagnostic.
     #[must_use]
     pub fn follows_from_another(&self) -> bool {
         let is_error = |type_: &Type| type_.has_part(|part| *part == Type::Error);

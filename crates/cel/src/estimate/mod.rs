@@ -280,7 +280,8 @@ impl<'a> Coster<'a> {
             return cost;
         }
         let arg_costs: Vec<_> = args.iter().map(|arg| self.cost(*arg)).collect();
-        // The apparent receiver of a function with a qualified name is part of that name.
+        // A function with a qualified name has no receiver: the apparent receiver is part of the
+        // name.
         let target = target.filter(|_| !namespaced);
         let target_cost = target.map_or_else(CostEstimate::default, |target| self.cost(target));
         let call = CostedCall {
@@ -472,13 +473,14 @@ impl<'a> Coster<'a> {
         });
     }
 
-    /// Returns true if estimators may disagree about properties of `id`, whose cost must already be known.
+    /// Returns true if estimators may disagree about properties of `id`. The cost of `id` must
+    /// already be computed.
     fn varies(&self, id: ExprId) -> bool {
         self.kept.get(id.index()).is_some_and(Option::is_none)
     }
 }
 
-/// Returns the size range of a union of `n_parts` sizes. An empty union has size 0.
+/// Returns the size of a union of `n_parts` sizes: `size`, or 0 if there are no parts.
 fn non_empty(size: SizeEstimate, n_parts: usize) -> SizeEstimate {
     if n_parts == 0 {
         SizeEstimate::fixed(0)

@@ -12,10 +12,11 @@ pub trait Activation: Sync {
     /// Returns the value of the variable `name`, which may be qualified. `None` if it is unbound.
     fn resolve(&self, name: &str) -> Option<Cow<'_, Value>>;
 
-    /// Resolves a prefix of `keys`, or all of them, in the variable `name`. With `is_test`, the last key is only tested
-    /// for presence.
+    /// Selects `keys`, or a prefix of them, starting from the variable `name`. If `is_test`, only
+    /// tests whether the last key is present.
     ///
-    /// Returns `None` if the value of the variable must be resolved first.
+    /// Returns `None` if the caller must first obtain the value of the variable with
+    /// [`Activation::resolve`].
     fn resolve_part(&self, _name: &str, _keys: &[Arc<str>], _is_test: bool) -> Option<Part<'_>> {
         None
     }
@@ -24,11 +25,12 @@ pub trait Activation: Sync {
 /// Result of selecting a chain of keys.
 #[derive(Debug)]
 pub enum Part<'a> {
-    /// The value at the end of this many keys. If the last key is only tested for presence, the value is arbitrary.
+    /// The number of selected keys, and the value to which they lead. If the last key is only
+    /// tested for presence, the value is arbitrary.
     Value(usize, Cow<'a, Value>),
-    /// The key after this many keys is absent.
+    /// The number of keys that are present, if the key after them is absent.
     Absent(usize),
-    /// Selecting the key after this many keys fails with this error.
+    /// The number of selected keys, and the error of selecting the next key.
     Failed(usize, EvalError),
 }
 

@@ -22,31 +22,32 @@ pub(super) struct Resolved {
 
 /// The start of a traversal along the keys of an attribute.
 enum Start<'v> {
-    /// This many keys lead to this value.
+    /// The number of traversed keys, and the value to which they lead.
     Value(usize, Cow<'v, Value>),
     /// The traversal is complete: the number of keys that incur a cost, and the result.
     Ended(usize, Result<Value, EvalError>),
 }
 
 impl Start<'_> {
-    /// Ends a traversal that fails at the key after the first `n_found`.
+    /// Returns the end of a traversal in which the key after the first `n_found` keys fails with
+    /// `error`.
     #[cold]
     fn failed(n_found: usize, error: EvalError) -> Self {
         Self::Ended(n_charged_until(n_found, &error), Err(error))
     }
 }
 
-/// Returns the number of keys that incur a cost if the key after the first `n_found` fails with `error`: the
-/// keys found and the failed one.
+/// Returns the number of keys that incur a cost if a traversal finds `n_found` keys and the next
+/// one fails with `error`. The failed key incurs a cost too, unless the error ends the evaluation.
 fn n_charged_until(n_found: usize, error: &EvalError) -> usize {
     n_found.saturating_add(usize::from(!error.ends_evaluation()))
 }
 
 impl<'p> Machine<'p> {
-    /// Evaluates an attribute. A path of constant keys is traversed without recording intermediate steps,
-    /// which are never read. Other attributes are evaluated step by step.
+    /// Evaluates an attribute. A path of constant keys is traversed without recording intermediate
+    /// steps, because nothing reads them. Other attributes are evaluated step by step.
     ///
-    /// The result is written once, in place, because moving it would take a quarter of the time.
+    /// The result is constructed in place, because moving it would take a quarter of the time.
     #[inline]
     pub(super) fn eval_attribute(
         &mut self,
@@ -75,7 +76,8 @@ impl<'p> Machine<'p> {
         end
     }
 
-    /// Charges a traversal of which `n_charged` keys incur a cost. If `end` is an error, sets the step that failed.
+    /// Charges a traversal in which `n_charged` keys incur a cost. If `end` is an error, sets the
+    /// step in which it occurred.
     #[inline]
     fn account_for_path(
         &mut self,
@@ -90,9 +92,10 @@ impl<'p> Machine<'p> {
         {
             return;
         }
-        // As upstream, drops the last step with the id of the attribute. If the traversal reached the last key, which
-        // has the same id, that is the key's own step, which is therefore neither recorded nor dropped here. Otherwise,
-        // only an earlier iteration of a comprehension can have recorded such a step.
+        // Upstream drops the last step with the id of the attribute, which is the id of the last
+        // key. If the traversal reached that key, upstream drops the step that it has just recorded
+        // for the key. This function records no such step, so it drops nothing. Otherwise, only an
+        // earlier iteration of a comprehension can have recorded a step with this id.
         let is_dropped = n_charged == attribute.qualifiers.len() && n_charged > 0;
         if !is_dropped && !self.frames.is_empty() {
             self.tracker.drop_step(attribute.id());
@@ -114,8 +117,8 @@ impl<'p> Machine<'p> {
         }
     }
 
-    /// Finds the value at which the traversal of `attribute` starts. `None` if the attribute is evaluated
-    /// step by step.
+    /// Returns the start of the traversal of `attribute`. `None` if the attribute is evaluated step
+    /// by step.
     #[inline]
     fn start(&self, attribute: &'p Attribute) -> Option<Start<'_>> {
         let n_steps = attribute.qualifiers.len().saturating_add(1);
@@ -141,7 +144,8 @@ impl<'p> Machine<'p> {
         }
     }
 
-    /// Starts a traversal within a variable whose fields are created on access.
+    /// Starts a traversal within a variable whose fields are created on access. `None` if the value
+    /// of the variable must be resolved first.
     #[inline]
     fn start_at_part(&self, name: &str, attribute: &'p Attribute) -> Option<Start<'_>> {
         let (path, names) = (&*attribute.qualifiers, &*attribute.names);
@@ -219,7 +223,7 @@ impl<'p> Machine<'p> {
             is_optional |= qualifier.optional;
             native &= is_native_step(&current, qualifier);
             let selected = fatal(self.apply(current, qualifier, is_optional))?;
-            // An absent optional key costs nothing.
+            // An absent key in an optional chain costs nothing.
             if !is_optional || matches!(selected, Ok(Some(_))) {
                 self.account_for(qualifier)?;
             }
@@ -252,7 +256,7 @@ impl<'p> Machine<'p> {
         self.tracker.done(qualifier.id)
     }
 
-    /// Applies `qualifier` to `current`. `None` if it is absent and optional.
+    /// Applies `qualifier` to `current`. `None` if `is_optional` and the key is absent.
     fn apply<'v>(
         &mut self,
         current: Cow<'v, Value>,
@@ -380,8 +384,8 @@ fn valid_key(key: Resolved) -> Result<Value, EvalError> {
     Err(EvalError::new(format!("invalid qualifier type: {name}")))
 }
 
-/// Selects the field `name` of `native`, the Go map that a value is converted to, or tests for its presence.
-/// `None` if it is absent and `is_optional`.
+/// Selects the field `name` of `native`, the Go map to which a value was converted. If `is_test`,
+/// tests for the presence of the field instead. `None` if `is_optional` and the field is absent.
 ///
 /// Source: cel-go `interpreter/attributes.go`, `fieldQualifier`; k8s.io/apiserver
 /// `pkg/cel/mutation/dynamic/objects.go`, `ObjectType.Field`.
@@ -413,7 +417,7 @@ fn field_of<'v>(
     Ok(Some(Cow::Owned(value)))
 }
 
-/// Returns the value under `key` in `current`. `None` if it is absent and `is_optional`.
+/// Returns the value under `key` in `current`. `None` if `is_optional` and the key is absent.
 ///
 /// Source: cel-go `interpreter/attributes.go`, `refQualify`.
 fn select<'v>(

@@ -1,8 +1,10 @@
 //! Tracks the cost of an evaluation.
 //!
-//! Each step is charged when it completes. A call is charged by the sizes of its arguments, provided that all arguments
-//! are on the stack of steps; an argument that was never evaluated is not. A step is found by the id of its expression,
-//! searching from the top of the stack, and removed together with all steps above it.
+//! Each step is charged when it completes, and is then pushed on a stack. A call removes the steps
+//! of its arguments from the stack, and is charged by the sizes of the arguments if all steps were
+//! present. An argument that was never evaluated has no step. The search for a step compares the
+//! ids of expressions, starts at the top of the stack, and removes the step together with all steps
+//! above it.
 //!
 //! Source: cel-go `interpreter/runtimecost.go`.
 
@@ -41,7 +43,7 @@ impl Steps {
         self.n_inline = self.n_inline.min(len);
     }
 
-    /// Returns the index of the last step `id`.
+    /// Returns the index of the last step with the id `id`. `None` if there is none.
     fn find(&self, id: u32) -> Option<usize> {
         if let Some(at) = self.more.iter().rposition(|step| *step == id) {
             return Some(at.saturating_add(N_INLINE));
@@ -78,12 +80,13 @@ impl Tracker {
         self.cost
     }
 
-    /// Removes the last step `id` and all steps after it.
+    /// Removes the last step with the id `id` and all steps after it, if it is present.
     pub(super) fn drop_step(&mut self, id: u32) {
         self.take_step(id);
     }
 
-    /// Removes the last step `id` and all steps after it. Returns true if it was present.
+    /// Removes the last step with the id `id` and all steps after it. Returns true if it was
+    /// present.
     #[inline]
     pub(super) fn take_step(&mut self, id: u32) -> bool {
         // In most cases, `id` is the last step.
@@ -103,7 +106,8 @@ impl Tracker {
         }
     }
 
-    /// Removes the steps `ids`, from last to first. Returns true if all were present.
+    /// Removes the steps with the given ids, from last to first, up to the first one that is
+    /// absent. Returns true if all were present.
     #[inline]
     pub(super) fn take_steps(&mut self, ids: impl DoubleEndedIterator<Item = u32>) -> bool {
         for id in ids.rev() {
@@ -145,7 +149,7 @@ impl Tracker {
         self.cost = self.cost.wrapping_sub(SELECT_AND_IDENT_COST);
     }
 
-    /// Records the completion of the step `id`.
+    /// Records the completion of the step with the id `id`.
     ///
     /// # Errors
     ///
@@ -166,10 +170,13 @@ impl Tracker {
         self.steps.len()
     }
 
-    /// Removes the steps from `from` up to `to`, left over from an earlier iteration of a comprehension.
+    /// Removes the steps with indices in `from..to`, left over from an earlier iteration of a
+    /// comprehension.
     ///
-    /// Upstream keeps the leftover steps of all iterations until the end. The next iteration can only find those of the
-    /// last one. Removing the others bounds the search for a step that was not evaluated.
+    /// Upstream keeps the leftover steps of all iterations until the end. An iteration only ever
+    /// finds leftover steps of the iteration before it, so removing older ones does not change the
+    /// cost. It bounds the search for a step that does not exist because its expression was not
+    /// evaluated.
     pub(super) fn forget(&mut self, from: usize, to: usize) {
         if from >= to {
             return;

@@ -124,7 +124,8 @@ impl<'p> Machine<'p> {
                     }
                 }
             }
-            // The entries include keys that a lookup cannot find, such as NaN.
+            // Iterates over entries instead of keys, because some keys, such as NaN, cannot be
+            // found by a lookup.
             Value::Map(map) if fold.has_two_vars && map.source().is_none() => {
                 let copied = map.len().saturating_mul(size_of::<(Value, Value)>());
                 self.budget.allocate(copied)?;
@@ -162,7 +163,9 @@ impl<'p> Machine<'p> {
         self.eval(&fold.result)
     }
 
-    /// Runs one iteration. Returns `false` if the loop condition was false and the step was not evaluated.
+    /// Runs one iteration. Returns `false` if the loop condition was false, in which case the step
+    /// is not evaluated. `before` is the number of steps recorded before the leftover steps of the
+    /// previous iteration.
     fn iterate(
         &mut self,
         fold: &'p Fold,
@@ -181,8 +184,8 @@ impl<'p> Machine<'p> {
         let next = fatal(self.eval(&fold.step))?;
         self.set_accumulator(fold.slot, next);
         self.check_interruption()?;
-        // Steps left over from this iteration remain for the next one. Steps left over from the previous iteration are
-        // removed.
+        // Removes the leftover steps of the previous iteration. Those of this iteration are kept
+        // for the next one.
         let n_kept = self.tracker.n_steps();
         if n_kept >= start {
             self.tracker.forget(*before, start);

@@ -121,7 +121,8 @@ impl<'p> Machine<'p> {
         }
     }
 
-    /// Evaluates a step. Releases the memory of its operands if the result refers to none of them.
+    /// Runs `step`. If the result refers to no other values, releases the memory allocated by the
+    /// step, except the memory of the result.
     #[inline]
     fn releasing(
         &mut self,
@@ -200,7 +201,8 @@ impl<'p> Machine<'p> {
         }
     }
 
-    /// Evaluates `&&` or `||`. The value `decisive` of any term overrides errors of earlier terms.
+    /// Evaluates `&&` or `||`. A term with the value `decisive` overrides the errors of earlier
+    /// terms.
     fn eval_logic(
         &mut self,
         node: &'p Node,
@@ -235,7 +237,8 @@ impl<'p> Machine<'p> {
         result
     }
 
-    /// Charges a call with the arguments `args`, provided that all of `nodes` were evaluated.
+    /// Charges a call with the arguments `args`, if steps were recorded for all of its argument
+    /// `nodes`. Then records the step of the call.
     fn account(
         &mut self,
         node: &Node,
@@ -335,7 +338,8 @@ impl<'p> Machine<'p> {
         if self.is_beyond_limit(call, args) {
             let not_called = Err(EvalError::no_such_overload());
             self.account(node, &call.args, args, call.cost, &not_called)?;
-            // The cost was not charged, because an argument was not evaluated, so the limit is not exceeded.
+            // If this point is reached, an argument was not evaluated, so the call is free and
+            // stays within the limit.
             return apply(self.budget, node, call, args);
         }
         let result = match apply(self.budget, node, call, args) {
@@ -373,7 +377,8 @@ impl<'p> Machine<'p> {
         Ok(value.frozen())
     }
 
-    /// Handles the failure of the first of two arguments. Evaluates the second if upstream does.
+    /// Handles the error of the first of two arguments. Evaluates the second argument too, if
+    /// upstream does.
     #[cold]
     fn fail_first(
         &mut self,
@@ -396,7 +401,8 @@ impl<'p> Machine<'p> {
         result
     }
 
-    /// Handles the failure of the argument after `args`.
+    /// Charges a call whose next argument after `args` failed with `error`, and returns the error.
+    /// Later arguments are not evaluated.
     #[cold]
     fn fail_call(
         &mut self,
@@ -415,8 +421,8 @@ impl<'p> Machine<'p> {
         result
     }
 
-    /// Returns true if the arguments are so long that the cost is charged before the call, and the cost exceeds the
-    /// limit.
+    /// Returns true if an argument is so long that the cost is checked before the call, and the
+    /// cost exceeds the limit.
     fn is_beyond_limit(&self, call: &Call, args: &[Value]) -> bool {
         let mut lengths = call.costed_before.iter().zip(args);
         if !lengths.any(|(max, arg)| matches!(arg, Value::String(text) if text.len() > *max)) {
@@ -566,7 +572,8 @@ fn optional_entry<'v>(name: &str, value: &'v Value) -> Result<Option<&'v Value>,
     }
 }
 
-/// Separates errors that end the evaluation from errors that are values.
+/// Separates errors that end the evaluation, in the outer result, from errors that are values, in
+/// the inner result.
 pub(super) fn fatal<T>(result: Result<T, EvalError>) -> Result<Result<T, EvalError>, EvalError> {
     match result {
         Err(error) if error.ends_evaluation() => Err(error),
@@ -582,7 +589,8 @@ fn split(result: Result<Value, EvalError>) -> (Value, Option<EvalError>) {
     }
 }
 
-/// Returns the arguments of a call, and the first error as its result. At least one argument must have failed.
+/// Returns the arguments of a call, at least one of which must have failed, and the first error as
+/// the result of the call.
 fn failed_pair(
     left: Result<Value, EvalError>,
     right: Result<Value, EvalError>,
@@ -596,12 +604,12 @@ fn failed_pair(
 /// Length of a string or byte sequence, in bytes, above which the memory of a call is checked in advance.
 const LONG: usize = 64 << 10;
 
-/// Upper bound of the temporary memory of a function per byte of its arguments: strings converted to upper
-/// case, escaped, or quoted in an error.
+/// Upper bound of the temporary memory of a function, in bytes per byte of its arguments. Functions
+/// convert strings to upper case, escape them, or quote them in errors.
 const WORKING_COPIES: usize = 4;
 
-/// Checks that memory is available for a call with long arguments. Functions that may need more memory check that
-/// themselves.
+/// Checks that memory is available for a call with long arguments. Functions that may need more
+/// memory perform their own check.
 #[inline]
 fn reserve_for(budget: &EvalBudget, args: &[Value]) -> Result<(), EvalError> {
     let mut n_bytes = 0_usize;

@@ -221,7 +221,8 @@ fn saturated_nanos(seconds: i64, nanos: i64) -> i64 {
     i64::try_from(all).unwrap_or(if seconds < 0 { i64::MIN } else { i64::MAX })
 }
 
-/// Returns the error for an `Any`. No environment of the API server can decode its contents.
+/// Returns the error for a literal of the type `Any`. No environment of the API server can decode
+/// the contents of an `Any`.
 ///
 /// Source: cel-go `common/types/provider.go`, `Registry.NativeToValue`.
 fn any_error(fields: &Fields<'_>) -> Result<EvalError, EvalError> {

@@ -57,13 +57,14 @@ impl PlanError {
         }
     }
 
-    /// Returns upstream's error text, without upstream's prefix.
+    /// Returns the error text without the prefix of the [`Display`](fmt::Display) output.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// Returns the innermost expression that cannot be planned. Upstream does not report it.
+    /// Returns the innermost expression that cannot be planned, which upstream does not report.
+    /// `None` if it is unknown.
     #[must_use]
     pub fn at(&self) -> Option<ExprId> {
         self.at
@@ -91,7 +92,7 @@ impl From<EvalError> for PlanError {
     }
 }
 
-/// Options of planning and evaluation that an environment sets.
+/// Options of planning and evaluation, defined by an environment.
 pub trait Runtime: fmt::Debug + Send + Sync {
     /// Returns true if planning folds constants, builds sets from constant lists, and parses constant
     /// patterns.

@@ -1,7 +1,7 @@
 //! Conversions of values to the native types of protobuf fields, with upstream's errors.
 //!
-//! The result of a conversion is again a [`Value`]. In JSON, numbers are doubles, and types without a JSON
-//! representation are strings.
+//! The result of a conversion is again a [`Value`]. Conversions to JSON represent numbers as
+//! doubles, and values of types without a JSON representation as strings.
 //!
 //! Source: cel-go `common/types`, `ConvertToNative` of each type.
 
@@ -68,7 +68,7 @@ impl Native {
         }
     }
 
-    /// Converts `value` to the value that a field of this type holds after it is assigned.
+    /// Converts `value` as an assignment to a field of this type does.
     pub(super) fn convert(self, value: &Value, budget: &EvalBudget) -> Result<Value, EvalError> {
         match value {
             Value::Null => self.convert_null(),
@@ -112,7 +112,8 @@ impl Native {
         }
     }
 
-    /// Returns the error that most source types report. `from` is the name of the source type, as its error spells it.
+    /// Returns the conversion error of most source types. `from` is the source type as the error
+    /// spells it.
     fn no_conversion(self, from: &str) -> EvalError {
         EvalError::new(format!(
             "type conversion error from {from} to '{}'",
@@ -120,7 +121,7 @@ impl Native {
         ))
     }
 
-    /// Returns the error that integer types report.
+    /// Returns the conversion error of integer source types.
     fn unsupported(self, from: &str) -> EvalError {
         EvalError::new(format!(
             "unsupported type conversion from '{from}' to {}",

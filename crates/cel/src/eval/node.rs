@@ -12,8 +12,8 @@ use crate::value::{EvalError, Key, Traits, Value};
 
 /// A step of the plan.
 ///
-/// `id` is the id of the expression, by which the cost tracker finds the step. The id of an attribute is the id of its
-/// last qualifier.
+/// `id` is the id of the expression, which identifies the step in the cost tracker. The id of an
+/// attribute is the id of its last qualifier.
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) id: u32,
@@ -24,7 +24,7 @@ pub(super) struct Node {
 #[derive(Debug)]
 pub(super) enum Kind {
     Constant(Value),
-    /// A constant expression that fails. The error occurs when the step is reached.
+    /// A constant expression that fails. The error occurs when the evaluation reaches the step.
     Failure(EvalError),
     Attribute(Box<Attribute>),
     /// `has()` of an attribute whose last qualifier is a presence test.
@@ -74,10 +74,11 @@ pub(super) struct Call {
     pub(super) function: Arc<str>,
     pub(super) args: Box<[Node]>,
     pub(super) target: Target,
-    /// True if all arguments are evaluated before errors are considered.
+    /// True if all arguments are evaluated even if one of them fails.
     pub(super) evaluates_all: bool,
     pub(super) cost: RuntimeCost,
-    /// Lengths of arguments above which the cost is checked against the limit before the call.
+    /// Thresholds for the lengths of the leading arguments, in bytes, above which the cost is
+    /// checked against the limit before the call.
     pub(super) costed_before: &'static [usize],
 }
 
@@ -93,9 +94,11 @@ pub(super) enum Target {
     Missing,
     /// One function for all overloads. The first argument must have these traits.
     Singleton(Implementation, Traits),
-    /// The only overload that the checker resolved, with its signature unless guards are disabled.
+    /// The overload that the checker resolved, or the only implemented one, with its signature. The
+    /// signature is `None` if type guards are disabled.
     Overload(Implementation, Option<Arc<Overload>>),
-    /// Several overloads. The first one whose signature matches the arguments is called.
+    /// Several overloads with their signatures. The flag is true if type guards are disabled. The
+    /// first overload whose signature matches the arguments is called.
     Dispatch(Box<[(Implementation, Arc<Overload>, bool)]>),
     /// A specialized form created during planning.
     Specialized(Specialized),
@@ -136,7 +139,7 @@ pub(super) enum Maker {
 /// A comprehension.
 #[derive(Debug)]
 pub(super) struct Fold {
-    /// Index of the comprehension's frame.
+    /// Index of the frame that holds the variables of the comprehension.
     pub(super) slot: usize,
     pub(super) has_two_vars: bool,
     pub(super) range: Node,
@@ -151,7 +154,8 @@ pub(super) struct Fold {
 pub(super) struct Attribute {
     pub(super) root: Root,
     pub(super) qualifiers: Vec<Qualifier>,
-    /// String keys of the leading qualifiers, including a presence test.
+    /// Keys of the leading qualifiers that are constant strings, including the key of a presence
+    /// test.
     pub(super) names: Vec<Arc<str>>,
     pub(super) shape: Shape,
 }
@@ -213,7 +217,7 @@ impl Attribute {
         }
     }
 
-    /// Returns the id by which the cost tracker finds the attribute.
+    /// Returns the id that identifies the attribute in the cost tracker.
     ///
     /// Source: cel-go `interpreter/attributes.go`, `Attribute.ID`.
     pub(super) fn id(&self) -> u32 {
@@ -265,7 +269,8 @@ pub(super) struct Qualifier {
 #[derive(Clone, Debug)]
 pub(super) enum QualifierKey {
     Constant(Value),
-    /// A field of the Go map that a value is converted to. If the flag is true, tests for its presence instead.
+    /// A field of the Go map to which a value is converted. If the flag is true, the qualifier
+    /// tests for the presence of the field.
     Field(Arc<str>, bool),
     /// A test for the presence of a key.
     Presence(Value),

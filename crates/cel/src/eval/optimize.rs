@@ -119,7 +119,8 @@ pub(super) fn membership(step: u32, call: Call) -> Result<Node, PlanError> {
     }
 }
 
-/// Returns all keys that equal an element of the list. `None` if an element cannot be a key.
+/// Returns all keys that are equal to an element of the list, across numeric types. `None` if an
+/// element is not a bool, string or number.
 ///
 /// Source: cel-go `interpreter/decorators.go`, `maybeOptimizeSetMembership`.
 #[expect(

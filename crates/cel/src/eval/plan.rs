@@ -205,7 +205,8 @@ impl<'a> Planner<'a> {
         Ok(attribute_node(Box::new(Attribute::new(root))))
     }
 
-    /// Returns the type with the given name, as known at run time.
+    /// Returns the type that `name` denotes at run time. `None` if the name is undefined at run
+    /// time.
     ///
     /// Source: cel-go `common/types/provider.go`, `NewRegistry`, `Registry.FindIdent`.
     fn type_named(&self, name: &str) -> Option<Type> {
@@ -229,8 +230,8 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Converts `node` to an attribute that accepts further qualifiers. Returns the attribute, and true if it is a
-    /// presence test.
+    /// Converts `node` to an attribute that accepts further qualifiers. The flag is true if the
+    /// node is a presence test.
     ///
     /// Source: cel-go `interpreter/planner.go`, `relativeAttr`.
     fn into_attribute(node: Node) -> (Box<Attribute>, bool) {
@@ -280,7 +281,7 @@ impl<'a> Planner<'a> {
         Ok(Node::new(node_id, kind))
     }
 
-    /// Returns true if fields of `operand` are read from the Go map that its value is converted to.
+    /// Returns true if selections from `operand` read the Go map to which its value is converted.
     fn reads_native(&self, operand: ExprId) -> bool {
         match self.checked.type_at(operand) {
             Type::Struct(object) => {
@@ -416,8 +417,8 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// Returns the cost of a call of the overload `resolved`. If the checker did not resolve an overload, returns the cost
-/// that one of `rows` defines for all calls of the function.
+/// Returns the measured cost of a call. Without a resolved overload, this is the cost that one of
+/// `rows` defines for all calls of the function, or else [`OPEN_CALL_COST`].
 fn runtime_cost(
     resolved: Option<&OverloadRow>,
     rows: impl Iterator<Item = &'static OverloadRow>,
@@ -432,7 +433,8 @@ fn runtime_cost(
     }
 }
 
-/// Cost of a call without a resolved overload, if no overload row of its function defines a cost for all overloads.
+/// Cost of a call without a resolved overload, if no overload of the function defines a cost for
+/// all calls.
 ///
 /// Source: cel-go `interpreter/runtimecost.go`, `CostTracker.costCall`.
 const OPEN_CALL_COST: u64 = 1;
@@ -515,8 +517,8 @@ fn plan_conditional(step: u32, args: Vec<Node>) -> Planned {
     Ok(attribute_node(Box::new(Attribute::new(root))))
 }
 
-/// Returns the implementation that a call of `function` invokes, and true if all arguments are evaluated
-/// before errors are considered.
+/// Returns the implementation that a call of `function` invokes. The flag is true if all arguments
+/// are evaluated even if one of them fails.
 ///
 /// Source: cel-go `interpreter/planner.go`, `planCall`; `common/decls/decls.go`, `FunctionDecl.Bindings`.
 fn target_of(function: &Function, resolved: Option<&OverloadRow>, n_args: usize) -> (Target, bool) {

@@ -14,7 +14,7 @@ const SHALLOW_BYTES: usize = 512 * 1024;
 const DEEP_BYTES: usize = usize::MAX;
 
 thread_local! {
-    /// Stack of the evaluations in progress on this thread.
+    /// Stack shared by the nested evaluations in progress on this thread. `None` if there are none.
     static AROUND: Cell<Option<Stack>> = const { Cell::new(None) };
 }
 
