@@ -125,7 +125,7 @@ pub trait FieldTypes: fmt::Debug + Send + Sync {
         false
     }
 
-    /// Returns the possible types of `field` if there is no single declared type.
+    /// Returns the possible types of `field` if it has no single declared type. Empty otherwise.
     fn alternatives(&self, _field: &str) -> &[Type] {
         &[]
     }
@@ -135,8 +135,8 @@ pub trait FieldTypes: fmt::Debug + Send + Sync {
         false
     }
 
-    /// Returns true if fields are still being added. The table must then not be shared, or else adding a
-    /// field would copy it.
+    /// Returns true if fields are still being added. Such a table must not be shared, because
+    /// adding a field to a shared table copies the table.
     fn is_growing(&self) -> bool {
         false
     }
@@ -144,8 +144,8 @@ pub trait FieldTypes: fmt::Debug + Send + Sync {
 
 /// An object type: its name and, if declared, its fields.
 ///
-/// `fields` is `None` for an undeclared type, such as the API server's authorizer. Selecting a field of it is
-/// an "unexpected failed resolution".
+/// `fields` is `None` for an undeclared type, such as the API server's authorizer. Selecting a
+/// field of such a type reports `unexpected failed resolution`.
 #[derive(Clone, Debug)]
 pub struct StructType {
     /// The fully qualified name.
@@ -174,9 +174,11 @@ impl StructType {
     }
 }
 
-/// Character that distinguishes two types with the same displayed name. It cannot occur in a name otherwise.
+/// Suffix that distinguishes a type from another type with the same displayed name. No other name
+/// contains this character.
 ///
-/// It is part of the name, so that nested types, whose names start with the name of their owner, are distinguished too.
+/// The suffix is part of the name. Names of nested types start with the name of their owner, so
+/// they are distinguished too.
 const APART: char = '\u{1}';
 
 impl StructType {
@@ -321,7 +323,7 @@ impl Type {
         }
     }
 
-    /// Returns true if `is` holds for the type or a type parameter of it, at any depth.
+    /// Returns true if `is` holds for the type or for any of its type parameters, at any depth.
     #[must_use]
     pub fn has_part(&self, is: impl Fn(&Self) -> bool + Copy) -> bool {
         is(self)

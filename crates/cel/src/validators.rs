@@ -11,7 +11,8 @@ use super::temporal;
 /// A validator that runs after the type checker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Validator {
-    /// The elements of a list literal, the keys of a map literal, and its values each have a common type.
+    /// The elements of a list literal have a common type. The keys of a map literal have a common
+    /// type, and so do its values.
     HomogeneousLiterals,
     /// The literal argument of `duration` is valid.
     Duration,
@@ -37,9 +38,9 @@ impl Validator {
     }
 }
 
-/// Returns true if `duration(literal)` can be evaluated.
+/// Returns true if `duration(literal)` succeeds.
 ///
-/// Only string literals can be evaluated: ints and `null` are never converted.
+/// Only string literals can succeed: ints and `null` are never converted.
 ///
 /// Source: cel-go `cel/validator.go`, `ValidateDurationLiterals`, `evalCall`.
 #[must_use]
@@ -50,7 +51,8 @@ pub fn is_valid_duration_literal(literal: &Literal) -> bool {
     }
 }
 
-/// Returns true if `timestamp(literal)` can be evaluated. An int, in seconds, must be in range.
+/// Returns true if `timestamp(literal)` succeeds. An `int` literal denotes Unix time in seconds and
+/// must be in range.
 ///
 /// Source: cel-go `cel/validator.go`, `ValidateTimestampLiterals`, `evalCall`.
 #[must_use]

@@ -41,7 +41,7 @@ pub(super) fn offset_at(name: &str, seconds: i64) -> Result<i64, EvalError> {
     let zone = TimeZoneDatabase::bundled()
         .get(name)
         .map_err(|_| unknown())?;
-    // Zone names are file names, which are case-sensitive.
+    // Zone names are file names in Go and therefore case-sensitive.
     if zone.iana_name() != Some(name) {
         return Err(unknown());
     }

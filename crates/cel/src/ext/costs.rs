@@ -15,7 +15,7 @@ use crate::value::{EvalBudget, EvalError, Traits, Value};
 /// Base cost of a call (`callCostEstimate`).
 const CALL_COST: u64 = 1;
 
-/// Sorting compares all pairs of elements, in both directions.
+/// Cost factor of sorting, which compares all pairs of elements in both directions.
 const SORT_COST_FACTOR: f64 = 2.0;
 
 const ONE_UNIT: CallEstimate = CallEstimate::from_cost(CostEstimate::fixed(1));
@@ -187,7 +187,7 @@ fn flattened(args: &[Value], _: &Outcome, _: &EvalBudget) -> Measured {
     let depth = match args.get(1) {
         None => 1.0,
         Some(Value::Int(depth)) => *depth as f64,
-        // Upstream computes the cost of a failed call too, and assumes an `int`.
+        // Upstream computes the cost of a failed call too, and panics if the depth is not an `int`.
         Some(other) => {
             let panic = format!(
                 "interface conversion: ref.Val is {}, not types.Int",

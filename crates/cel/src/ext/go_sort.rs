@@ -17,13 +17,14 @@ fn n_bits(len: usize) -> u32 {
 /// Ranges of at most this length are sorted by insertion.
 const MAX_INSERTION: usize = 12;
 
-/// Length from which on the pivot is a median of medians, and unordered elements are shifted.
+/// Minimum length of a range for which the pivot is a median of medians and unordered elements are
+/// shifted.
 const LONG: usize = 50;
 
-/// If choosing a pivot takes this many swaps, the elements are probably in reverse order.
+/// Number of swaps while choosing a pivot that indicates that the elements are in reverse order.
 const MAX_SWAPS: u32 = 12;
 
-/// Maximum number of unordered adjacent pairs that are shifted.
+/// Maximum number of out-of-order adjacent pairs that are corrected by shifting.
 const MAX_STEPS: u32 = 5;
 
 #[derive(Clone, Copy, PartialEq, Eq)]

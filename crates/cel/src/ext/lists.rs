@@ -1,4 +1,4 @@
-//! The lists extension, up to version 3, which adds costs but no overloads.
+//! The lists extension, up to version 3. Version 3 adds costs but no overloads.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ const LISTER: Traits = Traits::ADDER
 const T: Sig = Param("T");
 const LIST_T: Sig = List(&T);
 
-/// Overloads of every version.
+/// Overloads of version 0, which all later versions include.
 pub const VERSION_0: [OverloadRow; 1] = [OverloadRow::member(
     "slice",
     "list_slice",
@@ -420,7 +420,7 @@ fn sorted(list: &ListValue, keys: &ListValue, budget: &EvalBudget) -> Result {
             keys.len()
         )));
     }
-    // Memory for the keys, the permutation and a copy of it, and the elements.
+    // Reserves memory for the keys, the permutation, a copy of the permutation, and the elements.
     budget.reserve_list(list.len().saturating_mul(3))?;
     let keys: Vec<Value> = keys.iter().collect();
     let Some(first) = keys.first() else {

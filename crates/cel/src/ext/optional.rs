@@ -23,10 +23,10 @@ const SELECT: OverloadRow = OverloadRow::global(
 )
 .evaluated_as(Operator::OptionalIndex);
 
-/// Optional field selection, to which the checker resolves `.?`.
+/// Overload of optional field selection, to which the checker resolves `.?`.
 pub static SELECT_FIELD: OverloadRow = SELECT;
 
-/// Overloads of every version.
+/// Overloads of version 0, which all later versions include.
 pub const VERSION_0: [OverloadRow; 14] = [
     OverloadRow::global(
         "optional.of",
@@ -246,7 +246,8 @@ fn has_value(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     }
 }
 
-/// Returns the element of a list at the index that `index` computes from the length of the list.
+/// Returns the element of a list as an optional, which is empty if the index is out of range.
+/// `index` computes the index from the length of the list.
 fn element(args: &[Value], index: fn(usize) -> usize) -> Result<Value, EvalError> {
     match args {
         [Value::List(list)] => Ok(list

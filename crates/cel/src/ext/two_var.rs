@@ -11,7 +11,7 @@ const K: Sig = Param("K");
 const V: Sig = Param("V");
 const MAP_KV: Sig = Map(&K, &V);
 
-/// Functions to which macros that build maps expand.
+/// Functions to which the map-building macros expand.
 pub const ROWS: [OverloadRow; 2] = [
     OverloadRow::global(
         "cel.@mapInsert",
@@ -46,7 +46,8 @@ fn insert(budget: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     }
 }
 
-/// Returns the bytes by which an insertion makes a mutable map grow. Returns 0 for other maps, which are copied.
+/// Returns the bytes by which an insertion makes a mutable map grow. Returns 0 for other maps,
+/// because an insertion copies them.
 fn insertion_size(map: &MapValue, n_entries: usize) -> usize {
     if map.is_growing() {
         n_entries.saturating_mul(GROWN_ENTRY)

@@ -25,7 +25,8 @@ pub const LOGIC: Costs = Costs::new(
 /// Costs of the conditional operator, which evaluates one of its branches.
 pub const CONDITIONAL: Costs = Costs::new(StaticCost::WithArgs(conditional), RuntimeCost::Fixed(1));
 
-/// Costs of comparing a string with a prefix or suffix. The measured cost depends on the whole string.
+/// Costs of comparing a string with a prefix or suffix. The estimate depends on the length of the
+/// prefix or suffix, the measured cost on the length of the whole string.
 pub const AFFIX: Costs = Costs::new(
     StaticCost::Of(|call, _| match call.args {
         [affix] => CallEstimate::from_cost(traversal(size_or_unknown(affix))),
@@ -100,7 +101,7 @@ pub const IN_LIST: Costs = Costs::new(
 pub const MATCHED: Costs = Costs::new(
     StaticCost::Of(|call, _| match (call.target, call.args) {
         (Some(text), [regex]) => {
-            // Matching an empty string has the cost of the regular expression.
+            // Adds 1, as upstream, so that matching an empty string is not free.
             let text = size_or_unknown(text).plus(SizeEstimate::fixed(1));
             let regex = size_or_unknown(regex).by_factor(REGEX_STRING_LENGTH_COST_FACTOR);
             CallEstimate::from_cost(traversal(text).times(regex))

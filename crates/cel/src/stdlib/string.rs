@@ -13,8 +13,9 @@ use Sig::{Bool, String};
 
 const SOURCE: Source = Source::new("cel-go common/stdlib/standard.go, stdFunctions");
 
-/// Lengths of a string and of a pattern, in bytes, above which the cost is checked against the limit before
-/// the call, because the call may take seconds and much memory.
+/// Thresholds for the lengths of the searched string and of the pattern, in bytes. Above them, the
+/// cost is checked against the limit before the call, because the call may take seconds and much
+/// memory.
 pub const SEARCHED_LENGTHS: &[usize] = &[100_000, 1_000];
 
 /// `contains`, `endsWith`, `startsWith` and `matches`.
@@ -93,12 +94,12 @@ fn starts_with(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     two_texts(args).map(|(text, part)| text.starts_with(part).into())
 }
 
-/// Regular expression searches use the budget of the evaluation.
+/// Limits regular expression searches by the budget of the evaluation.
 impl Limits for EvalBudget {
     type Error = EvalError;
 
     fn work(&self, n_steps: usize) -> Result<(), EvalError> {
-        // A step of a regular expression search is shorter than a step of the budget.
+        // Eight steps of a regular expression search count as one step of the budget.
         self.poll((n_steps as u64) / 8)
     }
 
@@ -134,7 +135,8 @@ fn matching(pattern: &str, engines: &Arc<EngineBudget>) -> Result<Specialized, E
     }))
 }
 
-/// Returns the string that a constant pattern is matched against: any value that wraps a Go string.
+/// Returns the string that a constant pattern is matched against: the Go string that the first
+/// argument wraps.
 ///
 /// # Errors
 ///

@@ -10,17 +10,17 @@ use super::token::Kind::{
 };
 use super::token::TokenSet;
 
-/// Tokens that may follow an active rule.
+/// Follow sets of an active grammar rule.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Follow {
     /// Tokens that may follow any of the active rules. If a rule fails, the parser skips tokens until it reaches one of
     /// these.
     pub(super) recover: TokenSet,
-    /// Tokens that may follow at this point.
+    /// Tokens that may directly follow the current rule.
     pub(super) expect: TokenSet,
 }
 
-/// The remainder of the calling rule after a call: it may be empty, or it has at least one token.
+/// Nullability of the rest of the calling rule, that is, of its part after the call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rest {
     Nullable,
@@ -34,8 +34,8 @@ impl Follow {
         expect: TokenSet::NONE,
     };
 
-    /// Returns the follow set of a rule that a rule with the follow set `self` calls. `next` are the tokens that may
-    /// follow directly after the call.
+    /// Returns the follow sets of a rule that is called from a rule with the follow sets `self`.
+    /// `next` contains the tokens that may directly follow the call within the calling rule.
     pub(super) const fn then(self, next: TokenSet, rest: Rest) -> Self {
         let expect = match rest {
             Rest::Nullable => next.union(self.expect),

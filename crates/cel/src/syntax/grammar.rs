@@ -356,7 +356,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses a selection. Returns it, and true if the rule ended with an error.
+    /// Parses the dot and the field name of a selection from `operand`. Returns the selection, and
+    /// true if the rule ended with an error.
     fn select(&mut self, operand: Parsed, follow: Follow) -> Rule<(Parsed, bool)> {
         let token = self.take();
         let depth = operand.depth + 1;

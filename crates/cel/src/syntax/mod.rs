@@ -168,7 +168,8 @@ struct ParseResult {
     syntax: Vec<Finding>,
     /// Semantic errors, in source that conforms to the grammar.
     semantic: Vec<Finding>,
-    /// The root of the tree. If parsing was aborted, the error about the whole source, unless it was already reported.
+    /// The root of the tree, or an error if parsing was aborted. The error is `None` if it has
+    /// already been reported; otherwise it concerns the whole source.
     outcome: Result<ExprId, Option<(Code, String)>>,
 }
 
@@ -224,7 +225,8 @@ impl ParseResult {
         }
     }
 
-    /// Replaces the syntax errors by those of another parser.
+    /// Replaces the syntax errors by those of another parser. Discards the tree and the semantic
+    /// errors if that parser did not reach the end of the source.
     fn reword(&mut self, parsed: GrammarErrors) {
         self.syntax.clear();
         if !parsed.is_complete {
@@ -269,8 +271,8 @@ impl ParseResult {
     }
 }
 
-/// Returns the number of semantic errors before the first subexpression that is nested too deep. Parses the
-/// source again, because the depth of a subexpression is known only at its end.
+/// Returns the number of semantic errors before the first subexpression that is nested too deeply.
+/// Parses the source again, because the depth of a subexpression is known only at its end.
 fn n_before_too_deep(text: &str, tokens: &Tokens, max_nodes: usize) -> usize {
     run_on_deep_stack(tokens.nesting > SHALLOW_NESTING, || {
         let mut parser = Parser::new(text, &tokens.all, max_nodes);

@@ -64,7 +64,7 @@ pub(super) struct Parsed {
 
 pub(super) type Rule<T = Parsed> = Result<T, Abort>;
 
-/// Rules whose activations are counted. No other rule is activated more often.
+/// Rules whose concurrent activations are limited. No other rule has more concurrent activations.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Counted {
     Expr,
@@ -80,7 +80,7 @@ pub(super) struct Mark {
     n_nested: usize,
 }
 
-/// A subexpression that counts toward the nesting depth, like [`Parsed::depth`].
+/// A subexpression that increases the nesting depth of operators and selections.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Nested {
     /// Index of the first token of the subexpression.
@@ -91,10 +91,11 @@ pub(super) struct Nested {
     n_semantic: usize,
 }
 
-/// Returns the number of semantic errors before the first subexpression that is nested too deep. Upstream
-/// visits parents before children, from left to right, and stops at that subexpression.
+/// Returns the number of semantic errors before the first subexpression that is nested too deeply.
+/// Upstream visits parents before children, from left to right, and stops at that subexpression.
 pub(super) fn n_before_too_deep(mut nested: Vec<Nested>) -> usize {
-    // If several subexpressions have the same tokens, the one that was recorded last encloses the others.
+    // If several subexpressions have the same tokens, the one recorded last encloses the others.
+    // The stable sort places it first, because the order is reversed.
     nested.reverse();
     nested.sort_by_key(|part| (part.first, usize::MAX - part.end));
     let mut around: Vec<Nested> = Vec::new();
@@ -225,7 +226,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Counts an activation of `rule`.
+    /// Counts a concurrent activation of `rule`. Fails if a limit is exceeded.
     pub(super) fn enter(&mut self, rule: Counted) -> Rule<()> {
         if self.builder.len() > self.max_nodes {
             return Err(self.too_large());
@@ -291,7 +292,8 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Records that the subexpression from `from` up to here counts toward the nesting depth.
+    /// Records the subexpression from `from` up to the current token as one that increases the
+    /// nesting depth.
     pub(super) fn nests(&mut self, from: Mark) {
         if let Some(nested) = &mut self.nested {
             nested.push(Nested {
@@ -340,10 +342,10 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// Returns true if the rule can continue with the current token or, after reporting it as extraneous, the
-    /// next one.
+    /// Returns true if the rule can continue with the current token or, after reporting it as
+    /// extraneous, the next one.
     ///
-    /// Otherwise reports the error, recovers, and ends the rule.
+    /// Otherwise reports an error, recovers, and returns false. The rule must then end.
     pub(super) fn sync(
         &mut self,
         next: TokenSet,
@@ -376,15 +378,17 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// Ends the rule with an error about the token `ahead` positions after the current one.
+    /// Reports an error about the token `ahead` positions after the current one, and recovers. The
+    /// rule must then end.
     pub(super) fn fail(&mut self, ahead: usize, expected: Expected, follow: Follow) -> Rule<()> {
         self.seen = self.seen.max(self.at + ahead);
         self.report(self.peek_token(ahead), expected)?;
         self.recover(follow)
     }
 
-    /// Consumes a token of the given kind, after which a token in `after` is expected. If the token is missing, reports
-    /// an error and continues as if it were present. `None` if the rule ends instead.
+    /// Consumes a token of the given kind, after which a token in `after` is expected. If the token
+    /// is missing, reports an error and continues as if it were present. `None` if that is
+    /// impossible, in which case the rule must end.
     pub(super) fn expect(
         &mut self,
         kind: Kind,
@@ -408,7 +412,8 @@ impl<'t> Parser<'t> {
         Ok(None)
     }
 
-    /// Drops the current token if the next one matches.
+    /// Reports and drops the current token if the next one is in `next`. Returns true if it was
+    /// dropped.
     fn drop_token(&mut self, next: TokenSet, expected: Expected) -> Rule<bool> {
         if !next.contains(self.peek(1)) {
             return Ok(false);
@@ -439,7 +444,8 @@ impl<'t> Parser<'t> {
         self.count_recovery()?;
         let mut n_passed = 0;
         if self.last_error == Some(self.at) && self.error_states.contains(&self.state) {
-            // The same error occurred at the same location. Skipping a token guarantees progress.
+            // An error already occurred at this token in this state. Skipping the token guarantees
+            // progress.
             self.pass_over(&mut n_passed)?;
         }
         self.last_error = Some(self.at);

@@ -81,7 +81,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Returns the function called by the token as a relational operator. `None` for other tokens.
+    /// Returns the operator function of a relational operator, such as `_<_`. `None` for other
+    /// tokens.
     #[must_use]
     pub fn relation(self) -> Option<&'static str> {
         Some(match self {
@@ -96,7 +97,8 @@ impl Kind {
         })
     }
 
-    /// Returns the function and precedence of the token as an arithmetic operator. `None` for other tokens.
+    /// Returns the operator function and the precedence of an arithmetic operator. `None` for other
+    /// tokens.
     #[must_use]
     pub fn arithmetic(self) -> Option<(&'static str, u8)> {
         Some(match self {

@@ -8,12 +8,13 @@ use super::EvalError;
 
 /// Work steps and bytes that an evaluation may use. Related evaluations share a budget.
 ///
-/// Upstream limits an evaluation by cost alone, which fails to bound two things. A comparison is charged by the lengths
-/// of its operands, but a value that contains another value twice, which in turn contains another twice, and so on, has
-/// exponentially many elements. A concatenation of `dyn` operands costs 1, regardless of the length of the result.
+/// Upstream limits an evaluation by cost alone, which does not bound two resources. The cost of a
+/// comparison depends on the lengths of its operands, but the number of nested elements is
+/// exponential if each nested value contains the next one twice. The cost of a concatenation of
+/// `dyn` operands is 1, regardless of the length of the result.
 ///
-/// Exceeding a limit is permanent: [`EvalBudget::exceeded`] reports it even if a variable or a failure policy
-/// absorbs the error.
+/// Exceeding a limit is permanent: [`EvalBudget::exceeded`] reports it even if a variable or a
+/// failure policy absorbs the error.
 pub struct EvalBudget {
     /// Values that comparisons and cost functions may still visit.
     steps: AtomicU64,
@@ -274,7 +275,8 @@ impl EvalBudget {
         self.bytes.store(released, Ordering::Relaxed);
     }
 
-    /// Marks memory allocated since `mark` as outliving its step, such as the value of a variable.
+    /// Marks the memory allocated since `mark` as outliving its step, for example because it
+    /// belongs to the value of a variable.
     pub fn retain(&self, mark: Mark) {
         let used = mark.left.saturating_sub(self.bytes.load(Ordering::Relaxed));
         self.retained

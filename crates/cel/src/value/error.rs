@@ -139,7 +139,7 @@ impl EvalError {
         Self::new(format!("no such key: {key}"))
     }
 
-    /// Returns the bytes that only this error uses, or zero if it is shared.
+    /// Returns the memory owned exclusively by this error, in bytes. Zero if the error is shared.
     pub(super) fn own_size(&self) -> usize {
         match &self.0 {
             Repr::Static(_) => 0,

@@ -54,7 +54,8 @@ impl Value {
         }
     }
 
-    /// Returns the bytes that only this value uses, excluding its elements, or zero if it is shared.
+    /// Returns the memory owned exclusively by this value, in bytes, excluding its elements. Zero
+    /// if the value is shared.
     #[inline]
     pub(crate) fn own_size(&self) -> usize {
         match self {

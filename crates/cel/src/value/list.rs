@@ -229,7 +229,8 @@ impl List {
         ))))
     }
 
-    /// Returns the bytes that only this list uses, excluding its elements, or zero if it is shared.
+    /// Returns the memory owned exclusively by this list, in bytes, excluding its elements. Zero if
+    /// the list is shared.
     ///
     /// Elements of a mutable list are counted when they are appended: see [`List::join_size`].
     pub(super) fn own_size(&self) -> usize {
@@ -353,8 +354,8 @@ impl List {
         if len <= SHORT {
             return Self::copied(self.iter().chain(other.iter()).collect());
         }
-        // If the right end is already a short list, merges it with the short list `other`, to limit the number of
-        // nodes.
+        // If both the right operand of this concatenation and `other` are short, merges them to
+        // limit the number of nodes.
         if other.len() <= SHORT
             && let Repr::Concat(joined) = &self.0
             && joined.right.len() <= SHORT

@@ -40,8 +40,8 @@ use super::types::{Primitive, Type};
 
 /// Maximum nesting depth of values that can be compared.
 ///
-/// The size limit of an object bounds its depth far below this, and so does the depth limit of expressions. A
-/// chain of variables, each containing the previous one, may nest deeper.
+/// Objects and expressions are far less deep, because of their size and depth limits. Values of a
+/// chain of variables, each of which contains the previous one, may be deeper.
 pub const MAX_DEPTH: u32 = 10_000;
 
 /// Maximum nesting depth printed in messages.
@@ -111,7 +111,7 @@ pub enum Value {
     Opaque(Arc<dyn Opaque>),
     /// An error stored as a value. It occurs only inside an optional.
     ///
-    /// Upstream loses values of some types that pass through a conditional, and stores the error in the
+    /// Upstream cannot pass values of some types through a conditional, and stores the error in the
     /// optional instead.
     Error(EvalError),
 }
@@ -413,13 +413,14 @@ impl Optional {
         self.0.as_ref().map(|held| &held.0)
     }
 
-    /// Returns the bytes that only this value uses, including a contained value that is not shared.
+    /// Returns the memory owned exclusively by this optional, in bytes, including its content if
+    /// that is not shared.
     fn own_size(&self) -> usize {
         match &self.0 {
             Some(held) if Arc::strong_count(held) == 1 => {
                 let of_content = match &held.0 {
-                    // Nested optionals occur only as operands of expressions, which are referenced elsewhere
-                    // as well.
+                    // A nested optional is an operand of an expression, which refers to it too, so
+                    // its memory is not owned exclusively.
                     Value::Optional(_) => 0,
                     content => content.own_size(),
                 };

@@ -97,11 +97,11 @@ pub trait Arguments {
         self.len() == 0
     }
 
-    /// Requests the argument at `index`, which may be missing.
+    /// Announces the use of the argument at `index`, which may be missing.
     ///
     /// # Errors
     ///
-    /// Returns an error if a missing argument is an error by itself.
+    /// Returns an error if the argument is missing and the implementation rejects missing arguments.
     fn request(&mut self, index: usize) -> Result<(), Self::Error>;
 
     /// Formats the argument at `index`, which must exist, according to `clause`.
@@ -327,7 +327,8 @@ fn hex_of(value: &Value) -> Option<String> {
     })
 }
 
-/// Returns the value of a double, or of a string such as `NaN` that names a double without a literal.
+/// Returns the value of a double, or the value that the string `NaN`, `Infinity` or `-Infinity`
+/// names. `None` for other values.
 fn double_of(value: &Value) -> Option<f64> {
     match value {
         Value::Double(value) => Some(*value),
@@ -457,7 +458,8 @@ fn nested_text(value: &Value, in_use: usize, budget: &EvalBudget) -> Result<Stri
     Ok(text)
 }
 
-/// Formats an element, or adds it to `open` if it has elements of its own.
+/// Formats an element that contains no other values. For a list or map, writes the opening bracket
+/// and adds the value to `open`.
 fn begin(
     value: &Value,
     text: &mut String,
@@ -504,7 +506,7 @@ fn sorted_entries(map: &Map, budget: &EvalBudget) -> Result<Vec<(String, Value)>
             Value::Bool(_) | Value::Int(_) | Value::Uint(_) => text_of(&key)?,
             _ => return Err(no_function("map key of type ", &key)),
         };
-        // Objects with a schema may list keys that a lookup does not find.
+        // The keys of an object with a schema may include keys that a lookup does not find.
         if map.source().is_some() && map.find(&key)?.is_none() {
             return Err(EvalError::new(format!("could not find key: {name}")));
         }

@@ -1,4 +1,5 @@
-//! The strings extension, up to version 2, which adds no overloads but changes the evaluation of `join`.
+//! The strings extension, up to version 2. Version 2 adds no overloads, but changes the evaluation
+//! of `join`.
 
 pub mod format;
 mod text;
@@ -11,7 +12,8 @@ use Sig::{Dyn, Int, List, String};
 
 const SOURCE: Source = Source::new("cel-go ext/strings.go, stringLib.CompileOptions");
 
-/// Length of a string in bytes above which the cost is checked against the limit before the call.
+/// Threshold for the length of the receiver in bytes, above which the cost is checked against the
+/// limit before the call.
 const LONG_TEXT: &[usize] = &[100_000];
 
 /// `text.charAt(index)`.

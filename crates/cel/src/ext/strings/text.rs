@@ -73,7 +73,7 @@ pub(super) fn last_index_of(text: &str, part: &str, offset: Option<i64>) -> Resu
     let Some(from) = byte_index(text, offset).filter(|from| *from < text.len()) else {
         return Ok(-1);
     };
-    // A match that starts at or before the offset ends within this range.
+    // Any match that starts at or before `offset` ends at or before this byte index.
     let mut within = from.saturating_add(part.len()).min(text.len());
     while !text.is_char_boundary(within) {
         within -= 1;

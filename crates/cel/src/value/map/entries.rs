@@ -31,7 +31,7 @@ impl Drop for Entries {
     }
 }
 
-/// Identity of a key: Go's `==` on upstream's values.
+/// Identity of a key. Two identities are equal if Go's `==` holds for upstream's values.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Key {
     Null,
@@ -44,7 +44,7 @@ pub(crate) enum Key {
     Duration(i64),
     Timestamp(i64, u32, i32),
     Type(Arc<Type>),
-    /// A value that is equal to the values of its type with the same text.
+    /// A value that is equal to all values of its type with the same text.
     Opaque(&'static str, String),
     /// A value that is only equal to itself, identified by its address.
     Identity(usize),

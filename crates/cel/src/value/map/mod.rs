@@ -113,7 +113,8 @@ impl Fields {
             let position = self.0.binary_search_by(|(field, _)| (**field).cmp(name));
             return self.0.get(position.ok()?).map(|(_, value)| value);
         }
-        // Most names differ in length, and names at the same address need not be compared.
+        // Compares lengths first, because most names differ in length. Names at the same address
+        // are equal.
         let is_named = |field: &Arc<str>| {
             field.len() == name.len()
                 && (std::ptr::addr_eq(Arc::as_ptr(field), name) || **field == *name)
@@ -258,7 +259,8 @@ impl Map {
         self.len() == 0
     }
 
-    /// Returns the bytes that only this map uses, excluding its keys and values, or zero if it is shared.
+    /// Returns the memory owned exclusively by this map, in bytes, excluding its keys and values.
+    /// Zero if the map is shared.
     ///
     /// Entries of a mutable map are counted when they are inserted.
     pub(super) fn own_size(&self) -> usize {
