@@ -34,10 +34,13 @@ pub(crate) enum CliError {
         reason: String,
     },
     /// The user is not allowed to send the request.
-    #[error(
-        "{0}; this requires the permissions `get` and `list` on validatingadmissionpolicies.admissionregistration.k8s.io"
-    )]
-    Forbidden(String),
+    #[error("{reason}{}", permissions(resource.as_deref()))]
+    Forbidden {
+        /// The message of the API server.
+        reason: String,
+        /// The requested resource with its group. `None` if the request is not for a resource.
+        resource: Option<String>,
+    },
     /// The API server does not serve `ValidatingAdmissionPolicy` v1.
     #[error(
         "the API server at {0} does not serve admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy; it needs Kubernetes 1.30 or later"
@@ -105,4 +108,11 @@ pub(crate) enum CliError {
         /// The message of the serializer.
         reason: String,
     },
+}
+
+/// Formats the permissions that a command needs for a resource.
+fn permissions(resource: Option<&str>) -> String {
+    resource.map_or_else(String::new, |resource| {
+        format!("; this requires the permissions `get` and `list` on {resource}")
+    })
 }

@@ -15,7 +15,7 @@ use kube::{Resource, ResourceExt};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::connection::{Connected, one_line};
+use super::connection::{Connected, Requested, one_line};
 use super::error::CliError;
 use crate::cluster::error::Error;
 use crate::policy::subject::{Row, SubjectKind};
@@ -78,24 +78,27 @@ pub(super) async fn policies(
         return Ok(KindStatuses::default());
     };
     let is_asked_for = !matches!(filter, ObjectFilter::OptedIn(_));
-    let list_error = |what: &str, error: &Error| {
+    let list_error = |plural: &str, group: &str, error: &Error| {
         if is_asked_for {
-            return ListError::Fatal(connected.explain(error, None));
+            let resource = format!("{plural}.{group}");
+            return ListError::Fatal(connected.explain(error, Requested::Resource(&resource)));
         }
         let why = one_line(&error.to_string());
         ListError::Note(format!(
-            "{} are not shown: {what} cannot be read: {why}",
+            "{} are not shown: {plural} cannot be read: {why}",
             row.plural
         ))
     };
-    let plural = status_object.plural;
     let objects: Api<DynamicObject> = Api::all_with(
         connected.client.clone(),
         &ApiResource::erase::<StatusObject>(status_object),
     );
     let objects = match list(connected, &objects, None).await {
         Ok(objects) => objects,
-        Err(error) => return Err(list_error(plural, &error)),
+        Err(error) => {
+            let group = StatusObject::group(status_object);
+            return Err(list_error(status_object.plural, &group, &error));
+        }
     };
     let has_statuses = objects.is_some();
     let objects = objects.unwrap_or_default();
@@ -112,7 +115,7 @@ pub(super) async fn policies(
         let policies = api(connected, row, version);
         listed = match list_of(connected, kind, &policies, selector).await {
             Ok(listed) => listed,
-            Err(error) => return Err(list_error(row.plural, &error)),
+            Err(error) => return Err(list_error(row.plural, row.group, &error)),
         };
         if listed.is_some() {
             break;

@@ -12,7 +12,7 @@ use futures::{Stream, TryStreamExt as _};
 use kube::api::{DynamicObject, WatchEvent, WatchParams};
 use serde_json::Value;
 
-use super::connection::Connected;
+use super::connection::{Connected, Requested};
 use super::error::CliError;
 use super::live::Selection;
 use super::live::objects::{self, Kind, Listed};
@@ -83,7 +83,7 @@ impl<'a> Watch<'a> {
             (self.events, self.version) = (None, None);
             if matches!(&error, Error::Client(kube::Error::Api(status)) if [401, 403].contains(&status.code))
             {
-                return Err(self.connected.explain(&error, None));
+                return Err(self.connected.explain(&error, Requested::Policies));
             }
             // The first failure is not reported: an expired resource version or a closed connection is expected.
             let backoff = BACKOFF

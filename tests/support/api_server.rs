@@ -119,13 +119,22 @@ const RESOURCES: [Resource; 17] = [
     ),
 ];
 
-/// A response instead of the usual one.
+/// An error response.
 #[derive(Clone, Debug)]
 pub(crate) struct Fault {
-    /// The start of the path and query of the requests.
+    /// The path of the requests. If it ends with `*`, all paths that begin with the part before it.
     pub(crate) path: &'static str,
     pub(crate) status: u16,
     pub(crate) message: &'static str,
+}
+
+impl Fault {
+    fn matches(&self, path: &str) -> bool {
+        match self.path.strip_suffix('*') {
+            Some(start) => path.starts_with(start),
+            None => path == self.path,
+        }
+    }
 }
 
 /// The configuration of the server.
@@ -204,10 +213,7 @@ fn serve(stream: &TcpStream, config: &Mutex<Config>, log: &Mutex<Vec<String>>) {
         let (path, query) = target.split_once('?').unwrap_or((&target, ""));
         let query = parameters(query);
         let mut config = config.lock().unwrap();
-        let fault = config
-            .faults
-            .iter()
-            .find(|fault| target.starts_with(fault.path));
+        let fault = config.faults.iter().find(|fault| fault.matches(path));
         let (status, body) = match fault {
             Some(fault) => (fault.status, failure(fault.status, fault.message)),
             None if query.contains_key("watch") => {
@@ -312,7 +318,10 @@ fn respond(
             if let Some(document) = path.strip_prefix("/openapi/v3/") {
                 let file = document.replace('/', "__") + "_openapi.json";
                 let read = std::fs::read_to_string(openapi_dir().join(file));
-                return read.map_or_else(|_| (404, failure(404, path)), |text| (200, text));
+                return (
+                    200,
+                    read.unwrap_or_else(|_| custom_document(config, document)),
+                );
             }
             resources(config, path, query, accept)
         }
@@ -346,6 +355,39 @@ fn discovery(has_group: impl Fn(&str) -> bool) -> Value {
     });
     json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {},
         "items": items.collect::<Vec<_>>()})
+}
+
+/// Returns the OpenAPI document with the schemas of the CustomResourceDefinitions of a group version.
+fn custom_document(config: &Config, document: &str) -> String {
+    let mut schemas = serde_json::Map::new();
+    for crd in config
+        .objects
+        .iter()
+        .filter(|it| it["kind"] == "CustomResourceDefinition")
+    {
+        let (group, kind) = (&crd["spec"]["group"], &crd["spec"]["names"]["kind"]);
+        for version in crd["spec"]["versions"].as_array().unwrap() {
+            let name = &version["name"];
+            let path = format!(
+                "apis/{}/{}",
+                group.as_str().unwrap(),
+                name.as_str().unwrap()
+            );
+            if path != document {
+                continue;
+            }
+            let mut schema = version["schema"]["openAPIV3Schema"].clone();
+            schema["x-kubernetes-group-version-kind"] =
+                json!([{"group": group, "version": name, "kind": kind}]);
+            for field in ["apiVersion", "kind"] {
+                schema["properties"][field] = json!({"type": "string"});
+            }
+            schema["properties"]["metadata"] = json!({"type": "object"});
+            schemas.insert(format!("{document}.{}", kind.as_str().unwrap()), schema);
+        }
+    }
+    json!({"openapi": "3.0.0", "info": {}, "paths": {}, "components": {"schemas": schemas}})
+        .to_string()
 }
 
 /// Returns the index of the OpenAPI documents.
@@ -418,8 +460,13 @@ fn resources(
         let named = objects
             .iter()
             .find(|it| text(it, "/metadata/name").as_deref() == Some(name));
-        let message = format!("{plural} \"{name}\" not found");
-        return named.map_or_else(|| (404, failure(404, &message)), |it| (200, it.to_string()));
+        let missing = || {
+            let message = format!("{plural} \"{name}\" not found");
+            let mut status: Value = serde_json::from_str(&failure(404, &message)).unwrap();
+            status["details"] = json!({"name": name, "group": group, "kind": plural});
+            (404, status.to_string())
+        };
+        return named.map_or_else(missing, |it| (200, it.to_string()));
     }
     if let Some(selector) = query.get("labelSelector") {
         objects.retain(|object| {

@@ -8,7 +8,7 @@ use kube::api::ListParams;
 use kube::config::Kubeconfig;
 
 use super::Names;
-use crate::cli::connection::{Connection, block_on};
+use crate::cli::connection::{Connection, Requested, block_on};
 use crate::cli::error::CliError;
 use crate::cli::live::objects::Kind;
 
@@ -35,7 +35,7 @@ fn policies(flags: &Connection) -> Option<Vec<String>> {
             let connected = flags.connect().await?;
             let params = ListParams::default().limit(MAX_NAMES);
             let listed = Kind::Policy.api(&connected).list_metadata(&params).await;
-            listed.map_err(|error| connected.explain(&error.into(), None))
+            listed.map_err(|error| connected.explain(&error.into(), Requested::Policies))
         });
         let listed = listed.await;
         Ok::<_, CliError>(listed.ok().and_then(Result::ok))

@@ -194,6 +194,32 @@ impl Connection {
     }
 }
 
+/// The content that a request is for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Requested<'a> {
+    /// A list of ValidatingAdmissionPolicies.
+    Policies,
+    /// The ValidatingAdmissionPolicy with this name.
+    Policy(&'a str),
+    /// The resource with this plural name and group, such as `leases.coordination.k8s.io`.
+    Resource(&'a str),
+    /// A document that is not a resource, such as discovery or the version.
+    Document,
+}
+
+impl<'a> Requested<'a> {
+    /// Returns the resource with its group. Returns `None` for a document.
+    const fn resource(self) -> Option<&'a str> {
+        match self {
+            Self::Policies | Self::Policy(_) => {
+                Some("validatingadmissionpolicies.admissionregistration.k8s.io")
+            }
+            Self::Resource(resource) => Some(resource),
+            Self::Document => None,
+        }
+    }
+}
+
 /// A client with its address and timeout.
 #[derive(Clone)]
 pub(super) struct Connected {
@@ -220,8 +246,8 @@ impl Connected {
         within(self.timeout, request).await
     }
 
-    /// Converts an error from reading policies to a [`CliError`]. `name` is the requested policy, if there is one.
-    pub(super) fn explain(&self, error: &Error, name: Option<&str>) -> CliError {
+    /// Converts an error of a request to a [`CliError`].
+    pub(super) fn explain(&self, error: &Error, requested: Requested<'_>) -> CliError {
         let server = self.server.clone();
         let (code, message, details) = match error {
             Error::Client(kube::Error::Api(status)) => {
@@ -238,12 +264,15 @@ impl Connected {
             }
         };
         let reason = one_line(message);
-        match (code, name) {
+        match (code, requested) {
             (401, _) => CliError::Unauthorized { server, reason },
-            (403, _) => CliError::Forbidden(reason),
+            (403, _) => CliError::Forbidden {
+                reason,
+                resource: requested.resource().map(str::to_owned),
+            },
             // The response for a missing policy has details with the policy's name. The response for an unserved
             // resource does not.
-            (404, Some(name)) if details.is_some_and(|it| it.name == name) => {
+            (404, Requested::Policy(name)) if details.is_some_and(|it| it.name == name) => {
                 CliError::NotFound(name.to_owned())
             }
             (404, _) => CliError::NotServed(server),
@@ -373,11 +402,11 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(status: Status, name: Option<&str>, expect: &str) {
+    fn check(status: Status, requested: Requested<'_>, expect: &str) {
         let runtime = tokio::runtime::Builder::new_current_thread().build();
         let _entered = runtime.as_ref().unwrap().enter();
         let error = Error::Client(kube::Error::Api(Box::new(status)));
-        assert_eq!(connected().explain(&error, name).to_string(), expect);
+        assert_eq!(connected().explain(&error, requested).to_string(), expect);
     }
 
     #[test]
@@ -393,12 +422,12 @@ mod tests {
         };
         check(
             missing.clone().with_details(details),
-            Some("a"),
+            Requested::Policy("a"),
             "no ValidatingAdmissionPolicy `a`; `kubectl vap status` lists all policies",
         );
         check(
             missing,
-            Some("a"),
+            Requested::Policy("a"),
             "the API server at https://host:6443 does not serve admissionregistration.k8s.io/v1 \
              ValidatingAdmissionPolicy; it needs Kubernetes 1.30 or later",
         );
@@ -408,9 +437,19 @@ mod tests {
     fn explain_403_lists_missing_permissions() {
         check(
             Status::failure("user \"ann\"\ncannot list", "Forbidden").with_code(403),
-            None,
+            Requested::Policies,
             "user \"ann\" cannot list; this requires the permissions `get` and `list` on \
              validatingadmissionpolicies.admissionregistration.k8s.io",
+        );
+        check(
+            Status::failure("no", "Forbidden").with_code(403),
+            Requested::Resource("leases.coordination.k8s.io"),
+            "no; this requires the permissions `get` and `list` on leases.coordination.k8s.io",
+        );
+        check(
+            Status::failure("no", "Forbidden").with_code(403),
+            Requested::Document,
+            "no",
         );
     }
 

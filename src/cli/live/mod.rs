@@ -18,7 +18,7 @@ use self::objects::{Kind, Listed};
 pub(super) use self::params::PolicyBindings;
 pub(super) use self::plan::Plan;
 pub(super) use self::schemas::{Served, with_crds};
-use super::connection::Connected;
+use super::connection::{Connected, Requested};
 use super::error::CliError;
 use super::input::files::ReadFile;
 use super::input::webhook::{Webhook, as_policies};
@@ -162,7 +162,7 @@ pub(super) async fn read(
     let has_bindings = gaps.len() == n_gaps;
     let mut discovery = Discovery::default();
     let mapper = connected.within(discovery.refresh(&connected.client)).await;
-    let mapper = mapper.map_err(|error| connected.explain(&error, None))?;
+    let mapper = mapper.map_err(|error| connected.explain(&error, Requested::Document))?;
     let mapper = mapper.unwrap_or_default();
     let others = match scope {
         ListScope::Policies => others::Others::default(),
@@ -203,11 +203,11 @@ pub(super) async fn policies(
 ) -> Result<Listed, CliError> {
     if selection.names.is_empty() {
         let listed = objects::list(connected, Kind::Policy, selection.selector.as_deref()).await;
-        return listed.map_err(|error| connected.explain(&error, None));
+        return listed.map_err(|error| connected.explain(&error, Requested::Policies));
     }
     let requests = selection.names.iter().map(|name| async move {
         let policy = objects::get(connected, Kind::Policy, name).await;
-        policy.map_err(|error| connected.explain(&error, Some(name)))
+        policy.map_err(|error| connected.explain(&error, Requested::Policy(name)))
     });
     let requests: Vec<_> = requests.collect();
     let responses: Vec<_> = futures::stream::iter(requests)

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{CONCURRENCY, Gap, PolicyBindings, one_line};
 use crate::cel::decls::Version;
-use crate::cli::connection::Connected;
+use crate::cli::connection::{Connected, Requested};
 use crate::cli::error::CliError;
 use crate::cluster::error::Error;
 use crate::cluster::http;
@@ -192,7 +192,7 @@ async fn version(
             });
             return Ok((LATEST.to_string(), None));
         }
-        Err(error) => return Err(connected.explain(&error, None)),
+        Err(error) => return Err(connected.explain(&error, Requested::Document)),
     };
     // Some vendors append a plus sign, as in `30+`.
     let number = |text: &str| {
