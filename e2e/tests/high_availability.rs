@@ -140,7 +140,7 @@ impl Replica {
     fn check(&self) {
         let slow = [
             AllowedFailure::warning("no response within "),
-            AllowedFailure::error("could not be renewed for "),
+            AllowedFailure::error("renewing the Lease "),
             AllowedFailure::warning("the list ended before it was whole"),
         ];
         let wrong = unexpected_failures(&self.process.log().unwrap(), "", &slow);

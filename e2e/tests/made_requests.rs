@@ -287,7 +287,7 @@ async fn replay(paths: Vec<PathBuf>, crds: Vec<PathBuf>) -> Counts {
         }
     }
     println!(
-        "{} policies; requests: {} decided as the cases say, {} refused before any policy, {} decided otherwise, {} \
+        "{} policies; requests: {} decided as the cases expect, {} rejected before the evaluation of policies, {} decided differently, {} \
          passed over\n{}\n{}",
         replays.len(),
         counts.agreed,

@@ -122,7 +122,7 @@ pub struct Args {
     pub command: Command,
 }
 
-/// The commands.
+/// The subcommands of `kubectl vap`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Show which policies work, which do not, and why
@@ -380,7 +380,7 @@ pub struct CompletionArgs {
 /// The arguments of `__complete`.
 #[derive(Debug, clap::Args)]
 pub struct CompleteArgs {
-    /// Words after `kubectl vap`
+    /// The words after `kubectl vap`
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub words: Vec<String>,
 }

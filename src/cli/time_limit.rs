@@ -48,7 +48,10 @@ impl TimeLimit {
         let evaluation = LimitedEvaluation::new(Instant::now() + self.0);
         let result = evaluate(&evaluation.is_cancelled);
         if evaluation.is_cancelled.load(Ordering::Relaxed) {
-            return Err(format!("the evaluation takes longer than {}", text(self.0)));
+            return Err(format!(
+                "the evaluation exceeded the time limit of {}",
+                text(self.0)
+            ));
         }
         Ok(result)
     }
@@ -148,7 +151,7 @@ mod tests {
                 thread::yield_now();
             }
         });
-        let expected = "the evaluation takes longer than 100 ms";
+        let expected = "the evaluation exceeded the time limit of 100 ms";
         assert_eq!(result, Err(expected.to_owned()));
     }
 

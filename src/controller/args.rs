@@ -65,7 +65,7 @@ pub struct LeaseArguments {
     )]
     pub lease_name: String,
 
-    /// Namespace of the Lease; the default is that of the pod (`POD_NAMESPACE`), or else vap-status-system
+    /// Namespace of the Lease; the default is the namespace of the pod (`POD_NAMESPACE`), or else vap-status-system
     #[arg(long, env = "VAP_LEASE_NAMESPACE", value_name = "NAMESPACE")]
     pub lease_namespace: Option<String>,
 }
@@ -132,7 +132,7 @@ pub struct RunArguments {
           value_name = "DURATION")]
     pub refresh_interval: Duration,
 
-    /// How long a watch request lasts before it is renewed, which detects connections that died unnoticed
+    /// How long a watch request lasts before it is renewed; the renewal detects dead connections
     #[arg(long, env = "VAP_WATCH_TIMEOUT", value_parser = duration::parse, default_value = "60s",
           value_name = "DURATION")]
     pub watch_timeout: Duration,
@@ -210,7 +210,7 @@ pub enum ProfileArgument {
     /// Checks every expression and every kind; does not warn about expressions that never fail at runtime
     #[default]
     Truthful,
-    /// Warnings of kube-controller-manager
+    /// Reports the same warnings as kube-controller-manager
     Upstream,
 }
 

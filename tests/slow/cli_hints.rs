@@ -231,6 +231,6 @@ fn rejected_new_version_is_reported() {
             "--with",
             &file("web.json"),
         ],
-        &["the policy: matched -> the API server rejects it: Syntax error"],
+        &["the policy: matched -> the API server rejects the policy: Syntax error"],
     );
 }

@@ -151,13 +151,13 @@ enum Command {
         oracle: PathBuf,
         #[arg(long, default_value_t = 42)]
         seed: u64,
-        /// Number of texts.
+        /// Number of streams.
         #[arg(long, value_name = "N", default_value_t = 100_000)]
         cases: u64,
         /// Number of differences to show.
         #[arg(long, default_value_t = 5)]
         show: usize,
-        /// Files, or directories of files, from which texts are generated.
+        /// Files, or directories of files, from which streams are generated.
         #[arg(required = true, value_name = "PATH")]
         paths: Vec<PathBuf>,
     },

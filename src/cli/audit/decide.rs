@@ -479,7 +479,7 @@ impl<'a> Auditor<'a> {
         }
         if has_rule {
             return Err(format!(
-                "no resource of kind {} {} is served",
+                "the API server does not serve a resource of kind {} {}",
                 gvk.api_version(),
                 gvk.kind
             ));

@@ -94,7 +94,7 @@ pub(super) fn check(dir: &Path, input: &Input) -> Vec<Finding> {
             crd,
             "kind",
             message,
-            "move it to another directory, and pass that with --crds",
+            "move the file to another directory, and pass that with --crds",
             &mut findings,
         );
     }
@@ -114,7 +114,9 @@ fn check_other_kinds(dir: &Path, input: &Input, findings: &mut Vec<Finding>) {
             let message = format!("{kind} is not allowed in a directory of validating policies");
             let location = Location::from_file(source.name.as_str());
             findings.push(Finding {
-                help: Some(format!("move it to a separate directory; {CONSEQUENCE}")),
+                help: Some(format!(
+                    "move the object to a separate directory; {CONSEQUENCE}"
+                )),
                 ..Finding::new(Severity::Error, Rule::StaticManifest, message, location)
             });
         }
@@ -126,7 +128,7 @@ fn check_other_kinds(dir: &Path, input: &Input, findings: &mut Vec<Finding>) {
                 "{api_version} {kind} is neither a policy nor a binding of {POLICY_VERSION}"
             );
             findings.push(Finding {
-                help: Some(format!("move it to another directory; {CONSEQUENCE}")),
+                help: Some(format!("move the file to another directory; {CONSEQUENCE}")),
                 ..Finding::new(Severity::Error, Rule::StaticManifest, message, location)
             });
         }

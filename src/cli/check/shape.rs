@@ -290,7 +290,9 @@ impl<T> Walk<'_, T> {
             (Type::Time, Data::Scalar(Value::String(text), _)) if !is_time(text) => {
                 let message = format!("`{path}` is not an RFC 3339 time");
                 self.add(invalid, &message, place, path, length);
-                self.help(Some("write it as 2006-01-02T15:04:05Z".to_owned()));
+                self.help(Some(
+                    "write the time in RFC 3339 format, such as 2006-01-02T15:04:05Z".to_owned(),
+                ));
             }
             _ => {}
         }

@@ -159,7 +159,7 @@ impl<'a> Side<'a> {
     fn describe(self) -> String {
         match self {
             Self::Absent => "absent".to_owned(),
-            Self::Refused(why) => format!("the API server rejects it: {why}"),
+            Self::Refused(why) => format!("the API server rejects the policy: {why}"),
             Self::NotAsked => "not matched".to_owned(),
             Self::Asked(result) => match &result.excluded_by {
                 Some(name) => format!("excluded by `{name}`"),

@@ -374,7 +374,7 @@ impl Input {
                 source: Some(Arc::clone(source)),
                 message: format!("no API has kind `{kind}` with apiVersion `{api_version}`"),
                 help: Some(format!(
-                    "{}the API server rejects it",
+                    "{}the API server rejects the object",
                     advice.unwrap_or_default()
                 )),
                 fix: fix.map(Box::new),

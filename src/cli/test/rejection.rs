@@ -234,6 +234,6 @@ fn object_finding<T>(object: &Object<T>, field: &str, message: &str) -> Finding 
     error.field_ref = Some(field.to_owned());
     error.rejected = true;
     let advice = object.advice_on_key(field);
-    error.help = Some(advice.unwrap_or_else(|| "the API server rejects it".to_owned()));
+    error.help = Some(advice.unwrap_or_else(|| "the API server rejects the object".to_owned()));
     error
 }

@@ -143,7 +143,7 @@ impl Elector {
     /// Returns an error if `elapsed` exceeds [`REJECTED_LIMIT`].
     fn check_rejected(&self, elapsed: Duration, error: &Error) -> Result<(), String> {
         let text = format!(
-            "the Lease {} could not be read for {} s: {error}",
+            "the Lease {} has been unreadable for {} s: {error}",
             self.lease_name(),
             elapsed.as_secs()
         );
@@ -191,7 +191,7 @@ impl Elector {
             next = Instant::now() + timing.retry_period;
             if next >= end {
                 return format!(
-                    "the Lease {} could not be renewed for {} s, and another attempt would come after the renew \
+                    "renewing the Lease {} has failed for {} s, and another attempt would come after the renew \
                      deadline of {} s: {error}",
                     self.lease_name(),
                     renewed.elapsed().as_secs(),

@@ -276,7 +276,7 @@ async fn unanswered_write_ends_before_takeover() {
     let last = writes.await.unwrap();
     assert!(last < led, "{:?}", last.duration_since(led));
     let lost = first.task.await.unwrap().unwrap_err();
-    let text = "the Lease vap/lease could not be renewed for ";
+    let text = "renewing the Lease vap/lease has failed for ";
     assert!(lost.starts_with(text), "{lost}");
     let text = " s, and another attempt would come after the renew deadline of 10 s: ";
     assert!(lost.contains(text), "{lost}");
@@ -399,7 +399,7 @@ async fn standby_with_rejected_credentials_becomes_unready_and_ends() {
     assert_eq!(second.context.leadership.problem(), None);
     seconds(4).await;
     let problem = second.context.leadership.problem().unwrap();
-    assert!(problem.contains("could not be read for 1"), "{problem}");
+    assert!(problem.contains("has been unreadable for 1"), "{problem}");
     // A standby whose credentials are accepted again continues.
     server.lock().unwrap().rejected = None;
     seconds(2).await;
@@ -410,7 +410,7 @@ async fn standby_with_rejected_credentials_becomes_unready_and_ends() {
     seconds(10).await;
     let reason = second.task.await.unwrap().unwrap_err();
     assert!(
-        reason.starts_with("the Lease vap/lease could not be read for 12"),
+        reason.starts_with("the Lease vap/lease has been unreadable for 12"),
         "{reason}"
     );
     assert!(first.may_write());

@@ -263,7 +263,7 @@ impl Job {
         if self.context.log_throttle.is_due("probes do not end") {
             tracing::error!(
                 policy = self.id().to_string(),
-                "the evaluation of this policy's probes was canceled but does not end, which is a bug; please report it"
+                "the evaluation of this policy's probes was canceled but is still running, which is a bug; please report it"
             );
         }
     }

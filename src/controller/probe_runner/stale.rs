@@ -107,7 +107,7 @@ async fn readmit(context: &Context, name: &str) {
             }
         }
         Err(error) => {
-            tracing::debug!(probe = name, %error, "cannot read a probe again that exceeded the memory limit");
+            tracing::debug!(probe = name, %error, "cannot reread a probe that exceeded the memory limit");
         }
     }
 }

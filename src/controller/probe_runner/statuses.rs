@@ -150,7 +150,7 @@ async fn write_one(
         if context.log_throttle.is_due("write_limiter of probes") {
             tracing::warn!(
                 probe = name,
-                "the status of this probe changed 100 times in a minute, backing off: check if a second \
+                "the status of this probe changed 100 times in a minute, backing off: check whether a second \
                  vap-status-controller of another version or with other permissions writes it"
             );
         }

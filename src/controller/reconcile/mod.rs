@@ -116,7 +116,7 @@ async fn apply_status(
         if context.log_throttle.is_due("write_limiter") {
             tracing::warn!(
                 policy = id.to_string(),
-                "the status of this policy changed 100 times in a minute, backing off: check if a second \
+                "the status of this policy changed 100 times in a minute, backing off: check whether a second \
                  vap-status-controller of another version or with other flags writes it"
             );
         }

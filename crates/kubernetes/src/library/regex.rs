@@ -106,7 +106,7 @@ fn all_matches(program: &Program, budget: &EvalBudget, args: &[Value]) -> Result
         Some(_) => return Err(EvalError::no_such_overload()),
     };
     let text = subject(args)?;
-    // The number of matches is limited to one more than the memory budget allows. That many matches exceed the budget,
+    // The number of matches is limited to one more than the memory budget allows. This number exceeds the budget,
     // so further matches are not needed.
     let max = budget.bytes_left() / MATCH + 1;
     let matches = program.find_all(

@@ -19,13 +19,13 @@ pub enum SchemaError {
         reason: Arc<str>,
     },
     /// A `$ref` points to a schema that the document does not contain.
-    #[error("the schema refers to `{0}`, which the document does not have")]
+    #[error("the schema refers to `{0}`, which the document does not contain")]
     UnresolvedRef(Arc<str>),
     /// The type of the schema has more than [`MAX_DEPTH`](super::sizes::MAX_DEPTH) levels.
     #[error("the schema nests deeper than {} levels", super::sizes::MAX_DEPTH)]
     TooDeep,
     /// Schemas that refer to each other would expand to too many types.
-    #[error("the schema expands to too many types because its parts refer to each other")]
+    #[error("the schema expands to too many types because its schemas refer to each other")]
     TooComplex,
     /// The document has no schema for the kind.
     #[error("the document has no schema for the kind")]

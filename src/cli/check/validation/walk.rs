@@ -134,7 +134,8 @@ fn check(spot: &Spot<'_>, constraint: Constraint, violations: &mut Violations) {
         Constraint::OneLine => {
             if spot.text().trim().contains(['\n', '\r']) {
                 let message = format!("`{}` must not contain line breaks", spot.field_ref);
-                let advice = Some("write it on one line, or as a YAML block with `>-`".to_owned());
+                let advice =
+                    Some("write the value on one line, or as a YAML block with `>-`".to_owned());
                 violations.add(Rule::InvalidValue, spot.field_ref, message, advice);
             }
         }
@@ -162,7 +163,7 @@ fn check(spot: &Spot<'_>, constraint: Constraint, violations: &mut Violations) {
                     "`{}` must have at most {max} bytes, but has {n}",
                     spot.field_ref
                 );
-                let advice = Some("move a part of it to `spec.variables`".to_owned());
+                let advice = Some("move a part of the expression to `spec.variables`".to_owned());
                 violations.add(Rule::TooLarge, spot.field_ref, message, advice);
             }
         }

@@ -180,7 +180,7 @@ pub(super) async fn supervised(
         shared.metrics.check_panicked();
         tracing::error!(
             group_version = %gv,
-            "loading the schemas of this group version panicked, which is a bug, retrying; please report it"
+            "loading the schemas of this group version panicked, which is a bug; retrying; please report it"
         );
         let reason = "reading it failed with an internal error of vap-status-controller";
         shared.note(&gv, &address, Load::Missing(reason.to_owned()));

@@ -54,7 +54,7 @@ fn resolve_unavailable_document_returns_reason() {
     };
     assert_eq!(
         reason,
-        "the schema refers to `gone`, which the document does not have"
+        "the schema refers to `gone`, which the document does not contain"
     );
 }
 
