@@ -241,7 +241,7 @@ pub struct CheckArgs {
     /// cluster, unless a file has that name
     #[arg(value_name = "PATH|vap/NAME")]
     pub paths: Vec<PathBuf>,
-    /// Use the cluster of the kubeconfig's current context; implied by the flags that name a cluster or user
+    /// Use a cluster (by default, the cluster of the kubeconfig's current context); implied by the flags that select a cluster or user
     #[arg(long)]
     pub live: bool,
     /// Check the policies of the cluster whose labels match the selector
@@ -271,7 +271,7 @@ pub struct CheckArgs {
         hide_default_value = true
     )]
     pub output: CheckOutput,
-    /// Treat notes about parts that could not be checked as findings, so that they cause exit status 1
+    /// Also exit 1 if there are notes about parts that could not be checked
     #[arg(long)]
     pub strict: bool,
     /// Exit 0 even if there are findings
@@ -336,10 +336,10 @@ pub enum TestCommand {
     /// evaluator. Writes the probes to standard output. Lists on standard error the validations for which a request was
     /// not found.
     Init(InitArgs),
-    /// Write probes for a suite of kaptest, kat, the Kyverno CLI or gator
+    /// Convert a test suite of kaptest, kat, the Kyverno CLI or gator to probes
     ///
-    /// SUITE is the suite file of kaptest, the Kyverno CLI (kyverno-test.yaml) or gator (kind Suite), or for kat the
-    /// directory of the policy. Writes the probes to standard output. Lists on standard error the parts that cannot be
+    /// SUITE is the suite file of kaptest, of the Kyverno CLI (kyverno-test.yaml) or of gator (kind Suite). For kat, it
+    /// is the directory of the policy. Writes the probes to standard output. Lists on standard error the parts that cannot be
     /// converted, with their locations. A Gatekeeper template with the engine `K8sNativeValidation` becomes a policy.
     Convert(ConvertArgs),
 }
@@ -406,7 +406,7 @@ pub struct ExplainArgs {
     /// The rule to explain, as shown in the brackets of a finding
     #[arg(value_name = "RULE")]
     pub rule: Option<String>,
-    /// The output format: text, or stable `json`
+    /// The output format: `text`, or `json` in a stable schema
     #[arg(
         short,
         long,

@@ -257,7 +257,7 @@ async fn reconcile_after_own_write_writes_nothing() {
         ReconcileResult::Skipped(Skipped::Equal)
     );
     assert_eq!(writes(&log).len(), 1);
-    // The document was fetched once.
+    // The index and the document were fetched once.
     assert_eq!(log.lock().unwrap().len(), 2);
 }
 

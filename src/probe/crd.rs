@@ -41,7 +41,7 @@ pub(super) fn spec_rules() -> Value {
         rule(
             "(has(self.bindings) && self.bindings == 'Inline') == \
              (has(self.inlineBindings) && self.inlineBindings.size() > 0)",
-            "inlineBindings requires bindings: Inline, which requires at least one inline binding"
+            "inlineBindings must be set if and only if bindings is Inline"
         ),
         rule(
             "has(self.policyName) != has(self.target)",

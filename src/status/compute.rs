@@ -502,10 +502,10 @@ pub(super) fn when_evaluated(consequence: Consequence, effect: Effect) -> &'stat
             "with failurePolicy Ignore, the webhook is not called for a request that reaches it"
         }
         Consequence::LetThrough if effect.is_mutating() => {
-            "with failurePolicy Ignore, a request that reaches it is not changed by it"
+            "with failurePolicy Ignore, the policy does not change a request that reaches it"
         }
         Consequence::LetThrough => {
-            "with failurePolicy Ignore, a request that reaches it is not checked by it"
+            "with failurePolicy Ignore, the policy does not check a request that reaches it"
         }
         Consequence::NoAnnotation => {
             "with failurePolicy Ignore, requests that reach it get no audit annotation"

@@ -251,7 +251,7 @@ reasons! {
     PolicyNotFound,
     /// `Ready` True.
     Ready,
-    /// `Ready`, `Bound`, `ParamsResolved` Unknown: inputs are not available yet.
+    /// `Ready`, `Bound` or `ParamsResolved` Unknown: the inputs of the condition are not available yet.
     Pending,
 }
 

@@ -109,7 +109,7 @@ pub fn note(note: Note) -> String {
             n if n == n_all => {
                 format!("the evaluation fails for all {n} kinds that the wildcards match")
             }
-            1 => "of the kinds matched by wildcards, only one reaches this expression, and its evaluation fails"
+            1 => "of the kinds matched by wildcards, only one has requests that reach this expression, and the evaluation fails for them"
                 .to_owned(),
             n => format!(
                 "the evaluation fails for all {n} kinds matched by wildcards that reach this expression"

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fixed_rounds_and_groups_digits() {
+    fn fixed_format_rounds_and_groups_digits() {
         assert_eq!(fixed(1_234_567.891, 6), "1,234,567.891000");
         assert_eq!(fixed(123.0, 0), "123");
         assert_eq!(fixed(-1234.5, 1), "-1,234.5");

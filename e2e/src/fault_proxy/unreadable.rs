@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn corrupted_object_has_path() {
+    fn path_of_corrupted_object_is_found() {
         let path = |collection| CorruptedObject::new(collection, &object()).unwrap().path;
         assert_eq!(
             path("/api/v1/configmaps"),

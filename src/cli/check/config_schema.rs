@@ -57,7 +57,7 @@ pub fn schema() -> Value {
                 ],
             },
             "profile": {
-                "description": "checking semantics: truthful warns of expressions that may fail when evaluated, upstream reports what kube-controller-manager reports",
+                "description": "how expressions are checked: `truthful` warns about expressions that may fail when evaluated, `upstream` reports the same warnings as kube-controller-manager",
                 "enum": ["truthful", "upstream"],
             },
             "strict": {

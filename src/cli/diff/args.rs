@@ -45,7 +45,7 @@ pub struct DiffArgs {
     /// The user of the requests.
     #[command(flatten)]
     pub user: UserArgs,
-    /// Use the cluster of the kubeconfig's current context; implied by the flags that name a cluster or user
+    /// Use a cluster (by default, the cluster of the kubeconfig's current context); implied by the flags that select a cluster or user
     #[arg(long)]
     pub live: bool,
     /// A file or directory with CustomResourceDefinitions (repeatable)
@@ -54,7 +54,7 @@ pub struct DiffArgs {
     /// The number of objects per page of a list
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub chunk_size: u32,
-    /// The output format: text, or stable `json`
+    /// The output format: `text`, or `json` in a stable schema
     #[arg(
         short,
         long,

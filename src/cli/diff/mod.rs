@@ -1,5 +1,5 @@
-//! `kubectl vap diff`: compares the decisions of two policy versions for cases of probes, objects of files, or objects
-//! of a cluster.
+//! `kubectl vap diff`: compares the decisions of two versions of a policy for probe cases, for objects from files, or
+//! for objects in a cluster.
 //!
 //! Both versions have the same bindings, params and APIs, and are evaluated for the same requests.
 

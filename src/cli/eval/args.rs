@@ -56,7 +56,7 @@ pub struct EvalArgs {
     /// The user of the request.
     #[command(flatten)]
     pub user: UserArgs,
-    /// Use the cluster of the kubeconfig's current context; implied by the flags that name a cluster or user
+    /// Use a cluster (by default, the cluster of the kubeconfig's current context); implied by the flags that select a cluster or user
     #[arg(long)]
     pub live: bool,
     /// Evaluate the policies of the cluster whose labels match the selector
@@ -65,7 +65,7 @@ pub struct EvalArgs {
     /// A file or directory with CustomResourceDefinitions, in addition to those in the input (repeatable)
     #[arg(long, value_name = "PATH")]
     pub crds: Vec<PathBuf>,
-    /// The output format: text, or stable `json`
+    /// The output format: `text`, or `json` in a stable schema
     #[arg(
         short,
         long,

@@ -86,7 +86,7 @@ pub(in crate::cli) struct Traces {
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Changes {
-    /// The result after one of the changes.
+    /// The result that the expression would have if one of the alternatives held.
     pub value: bool,
     /// The alternatives. All terms of an alternative must hold together.
     pub alternatives: Vec<Vec<String>>,

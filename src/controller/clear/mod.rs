@@ -43,7 +43,7 @@ const CONCURRENCY: usize = 16;
 pub struct Summary {
     /// Objects that were cleared or deleted.
     pub n_cleared: usize,
-    /// Objects without fields that we own.
+    /// Objects that had no fields of this controller.
     pub n_untouched: usize,
     /// Objects that could not be cleared.
     pub n_failed: usize,

@@ -215,7 +215,7 @@ async fn ask(
             )))
         }
         Err(error) => Err(Unavailable::passing(format!(
-            "the API server did not check permissions of `authorizer`: {error}"
+            "the API server did not answer a permission check of the variable `authorizer`: {error}"
         ))),
     }
 }

@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn unpacked_bytes_bounds_strings() {
+    fn unpacked_bytes_is_upper_bound_for_strings() {
         check(
             &format!(
                 "[{}]",

@@ -92,7 +92,7 @@ impl<T: Serialize + DeserializeOwned> Packed<T> {
                   counted and logged"
     )]
     pub(crate) fn new(value: &T) -> Self {
-        let json = serde_json::to_vec(value).expect("objects of Kubernetes are valid JSON");
+        let json = serde_json::to_vec(value).expect("Kubernetes objects are valid JSON");
         Self {
             json: json.into_boxed_slice(),
             value: PhantomData,

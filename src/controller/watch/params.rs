@@ -219,7 +219,7 @@ impl WatchProblem {
         is_news.then_some(listing)
     }
 
-    /// Records that the watch works. Returns true if a problem was published in place of the objects.
+    /// Records that the watch works again. Returns true if its problem had been published instead of the objects.
     fn end(&mut self, context: &Context, resource: &ApiResource) -> bool {
         let name = resource_name(resource);
         if context.log_throttle.end(&throttle_key(&name)) {

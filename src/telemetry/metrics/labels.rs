@@ -159,7 +159,7 @@ label_values! {
         Get = "get",
         /// Lists objects.
         List = "list",
-        /// Watches objects. The duration of the request is measured until its response headers.
+        /// Watches objects. The duration of the request is measured until the response headers arrive.
         Watch = "watch",
         /// Creates an object or requests a review.
         Create = "create",

@@ -109,7 +109,8 @@ pub trait Runtime: fmt::Debug + Send + Sync {
         true
     }
 
-    /// Returns the budget for the engines of constant patterns. By default each program has its own.
+    /// Returns the memory budget for the regex engines of constant patterns. By default, each program has its own
+    /// budget.
     fn engines(&self) -> Arc<EngineBudget> {
         Arc::default()
     }

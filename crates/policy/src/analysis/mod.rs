@@ -118,7 +118,7 @@ pub struct PartialFailure {
     pub kinds: Vec<Gvk>,
     /// The number of kinds for which the expression fails at any location.
     pub n_failing: usize,
-    /// The number of kinds matched by wildcards that were checked.
+    /// The number of checked kinds, of those that wildcards match.
     pub n_all: usize,
 }
 

@@ -106,7 +106,8 @@ struct MutationSearch<'a> {
     mutations: Vec<usize>,
     /// The mutations that are still searched.
     pending: Vec<usize>,
-    /// The requests of the current kind that were evaluated, each with a mutation whose expression failed to evaluate.
+    /// The requests of the current kind that were evaluated, each with the index of the mutation whose expression
+    /// failed. `None` if all mutations succeeded.
     evaluated: HashMap<Rc<SyntheticRequest>, Option<usize>>,
     n_evaluations: usize,
     failures: Vec<FailingMutation>,

@@ -440,8 +440,8 @@ fn is_shared(absent: &FieldPath) -> bool {
     absent.segments.is_empty() || absent.root == Root::Params
 }
 
-/// Returns the path of an absent value that made the evaluation fail before the site. Failures in the expression with
-/// the index `n` are searched first. `None` if no failure is due to an absent value.
+/// Returns the path of an absent value that made the evaluation fail before it reached the failure site. Failures of
+/// the expression with the index `n` have precedence. `None` if no failure is due to an absent value.
 pub(super) fn missing_path<'c>(
     synthetic: &SyntheticRequest,
     failures: &[Failure],

@@ -430,7 +430,7 @@ const PARAM_KIND: &[Row] = &[
 const SHARED_BINDING_SPEC: &[Row] = &[
     row(
         "policyName",
-        Required("set the name of the policy to bind"),
+        Required("set the name of the policy that the binding refers to"),
         "validateValidatingAdmissionPolicyBindingSpec",
     ),
     row(

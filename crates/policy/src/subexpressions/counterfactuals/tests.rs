@@ -317,7 +317,7 @@ fn counterfactuals_list_affected_terms_with_still() {
 }
 
 #[test]
-fn counterfactuals_list_affected_variables_with_still() {
+fn counterfactuals_include_conditions_on_variables_that_they_affect() {
     let variables = [("big", "object.a > 5"), ("text", "object.b == 'text'")];
     assert_eq!(
         with_variables(&variables, "variables.big && object.a < 3"),
