@@ -27,6 +27,8 @@ mod outcome;
 mod read;
 mod scale;
 mod schema;
+#[cfg(test)]
+mod tests;
 mod value;
 
 use std::sync::Arc;

@@ -24,6 +24,8 @@ pub(crate) mod path;
 mod rule;
 mod schema_errors;
 mod spec_errors;
+#[cfg(test)]
+mod tests;
 mod validator;
 mod walk;
 

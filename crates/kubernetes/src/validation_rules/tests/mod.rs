@@ -1,0 +1,3 @@
+mod definition;
+mod list_errors;
+mod spec_errors;
