@@ -50,6 +50,8 @@ mod custom;
 mod element;
 mod go_syntax;
 mod node;
+#[cfg(test)]
+mod tests;
 mod types;
 mod undeclared;
 mod validate;
