@@ -300,3 +300,182 @@ fn read_value(
         (Type::Structs(name, _), _) => wrong(value, &format!("[]v1.{name}")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn coerced(metadata: Json) -> Result<Json, String> {
+        let mut object = json!({"metadata": metadata, "spec": {}});
+        coerce_metadata(&mut object, None).map(|()| object["metadata"].clone())
+    }
+
+    #[test]
+    fn metadata_of_right_type_is_pruned() {
+        for (given, expected) in [
+            (json!(null), json!({})),
+            (json!({}), json!({})),
+            (json!({"name": "a", "x": 1}), json!({"name": "a"})),
+            (
+                json!({"name": null, "uid": "", "labels": {}, "finalizers": []}),
+                json!({}),
+            ),
+            (json!({"generation": 0}), json!({})),
+            (json!({"generation": 5.0}), json!({"generation": 5})),
+            (
+                json!({"deletionGracePeriodSeconds": 0}),
+                json!({"deletionGracePeriodSeconds": 0}),
+            ),
+            (
+                json!({"labels": {"a": "b", "c": null}}),
+                json!({"labels": {"a": "b", "c": ""}}),
+            ),
+            (
+                json!({"finalizers": ["a", null]}),
+                json!({"finalizers": ["a", ""]}),
+            ),
+            (
+                json!({"creationTimestamp": "2001-01-01T01:00:00.5+01:00"}),
+                json!({"creationTimestamp": "2001-01-01T00:00:00Z"}),
+            ),
+            (
+                json!({"ownerReferences": [{"controller": true, "x": 1, "uid": "u"}, null]}),
+                json!({"ownerReferences": [{"controller": true, "uid": "u"}, {}]}),
+            ),
+            (
+                json!({"managedFields": [{"fieldsV1": {}, "operation": "Apply"}]}),
+                json!({"managedFields": [{"fieldsV1": {}, "operation": "Apply"}]}),
+            ),
+        ] {
+            assert_eq!(coerced(given.clone()), Ok(expected), "{given}");
+        }
+        let mut object = json!({"spec": {}});
+        assert_eq!(coerce_metadata(&mut object, None), Ok(()));
+        assert_eq!(object, json!({"spec": {}}));
+    }
+
+    #[test]
+    fn metadata_of_wrong_type_is_an_error() {
+        let value = "json: cannot unmarshal";
+        assert_eq!(
+            coerced(json!([])),
+            Err(format!("{value} array into Go value of type v1.ObjectMeta"))
+        );
+        for (given, actual, field, type_) in [
+            (json!({"name": 1}), "number", "ObjectMeta.name", "string"),
+            (json!({"uid": true}), "bool", "ObjectMeta.uid", "types.UID"),
+            (
+                json!({"labels": []}),
+                "array",
+                "ObjectMeta.labels",
+                "map[string]string",
+            ),
+            (
+                json!({"labels": {"a": 1}}),
+                "number",
+                "ObjectMeta.labels",
+                "string",
+            ),
+            (
+                json!({"finalizers": "a"}),
+                "string",
+                "ObjectMeta.finalizers",
+                "[]string",
+            ),
+            (
+                json!({"finalizers": [{}]}),
+                "object",
+                "ObjectMeta.finalizers",
+                "string",
+            ),
+            (
+                json!({"generation": "1"}),
+                "string",
+                "ObjectMeta.generation",
+                "int64",
+            ),
+            (
+                json!({"generation": 1.5}),
+                "number 1.5",
+                "ObjectMeta.generation",
+                "int64",
+            ),
+            (
+                json!({"creationTimestamp": 5}),
+                "number",
+                "ObjectMeta.creationTimestamp",
+                "string",
+            ),
+            (
+                json!({"ownerReferences": {}}),
+                "object",
+                "ObjectMeta.ownerReferences",
+                "[]v1.OwnerReference",
+            ),
+            (
+                json!({"ownerReferences": [1]}),
+                "number",
+                "ObjectMeta.ownerReferences",
+                "v1.OwnerReference",
+            ),
+            (
+                json!({"ownerReferences": [{"controller": "yes"}]}),
+                "string",
+                "OwnerReference.ownerReferences.controller",
+                "bool",
+            ),
+            (
+                json!({"managedFields": [{"operation": 1}]}),
+                "number",
+                "ManagedFieldsEntry.managedFields.operation",
+                "v1.ManagedFieldsOperationType",
+            ),
+        ] {
+            let expected = format!("{value} {actual} into Go struct field {field} of type {type_}");
+            assert_eq!(coerced(given.clone()), Err(expected), "{given}");
+        }
+        assert_eq!(
+            coerced(json!({"deletionTimestamp": "today"})),
+            Err("parsing time \"today\" as \"2006-01-02T15:04:05Z07:00\"".to_owned())
+        );
+    }
+
+    #[test]
+    fn metadata_of_embedded_resources_is_coerced() {
+        let resource = json!({"type": "object", "x-kubernetes-embedded-resource": true});
+        let schema = json!({"properties": {
+            "one": resource, "plain": {"type": "object"},
+            "many": {"items": resource}, "map": {"additionalProperties": resource},
+        }});
+        let coerced = |object: Json| {
+            let mut object = object;
+            coerce_metadata(&mut object, Some(&schema)).map(|()| object)
+        };
+        let given = json!({"metadata": {"x": 1}});
+        let pruned = json!({"metadata": {}});
+        assert_eq!(
+            coerced(json!({"one": given, "plain": given, "many": [given], "map": {"a": given}})),
+            Ok(json!({"one": pruned, "plain": given, "many": [pruned], "map": {"a": pruned}}))
+        );
+        for (object, expected) in [
+            (
+                json!({"one": {"kind": 1}}),
+                "one.kind: Invalid value: 1: must be a string",
+            ),
+            (
+                json!({"many": [{}, {"apiVersion": true}]}),
+                "many[1].apiVersion: Invalid value: true: must be a string",
+            ),
+            (
+                json!({"map": {"a": {"metadata": "m"}}}),
+                "map[a].metadata: Invalid value: \"m\": json: cannot unmarshal string into Go value of type \
+                 v1.ObjectMeta",
+            ),
+        ] {
+            assert_eq!(coerced(object), Err(expected.to_owned()));
+        }
+        assert!(coerced(json!({"plain": {"kind": 1}, "one": {"kind": "A", "x": 1}})).is_ok());
+    }
+}

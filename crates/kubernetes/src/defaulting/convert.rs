@@ -121,3 +121,99 @@ fn cpu(percent: &Value) -> Value {
 fn fields<'a>(object: &'a mut Value, field: &str) -> Option<&'a mut Map<String, Value>> {
     object.get_mut(field)?.as_object_mut()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gvk(version: &str) -> Gvk {
+        Gvk::new("autoscaling", version, "HorizontalPodAutoscaler")
+    }
+
+    fn object(version: &str, spec: &Value) -> Value {
+        let mut whole = json!({"maxReplicas": 3, "minReplicas": 1,
+            "scaleTargetRef": {"kind": "Deployment", "name": "a"}});
+        for (name, value) in spec.as_object().unwrap() {
+            whole[name] = value.clone();
+        }
+        json!({"apiVersion": format!("autoscaling/{version}"), "kind": "HorizontalPodAutoscaler",
+            "metadata": {"name": "a"}, "spec": whole})
+    }
+
+    #[test]
+    fn convert_moves_cpu_target_between_versions() {
+        let spec = |object: &Value, from: &str, to: &str| {
+            convert(object, &gvk(from), &gvk(to)).map(|converted| converted["spec"].clone())
+        };
+        let old = object("v1", &json!({"targetCPUUtilizationPercentage": 80}));
+        let new = object("v2", &json!({"metrics": [cpu(&json!(80))]}));
+        assert_eq!(convert(&old, &gvk("v1"), &gvk("v1")), Ok(old.clone()));
+        let converted = spec(&old, "v1", "v2").unwrap();
+        assert_eq!(converted["metrics"], new["spec"]["metrics"]);
+        assert_eq!(converted.get("targetCPUUtilizationPercentage"), None);
+        let converted = spec(&new, "v2", "v1").unwrap();
+        assert_eq!(converted["targetCPUUtilizationPercentage"], json!(80));
+        assert_eq!(converted.get("metrics"), None);
+        let plain = spec(&object("v2", &json!({})), "v2", "v1").unwrap();
+        assert_eq!(plain.get("targetCPUUtilizationPercentage"), None);
+    }
+
+    #[test]
+    fn convert_that_loses_data_is_an_error() {
+        let message = "autoscaling/v2 HorizontalPodAutoscaler to autoscaling/v1";
+        let check = |object: &Value| {
+            let error = convert(object, &gvk("v2"), &gvk("v1")).unwrap_err();
+            assert_eq!(error, Error::Conversion(message.to_owned()), "{object}");
+        };
+        check(&object("v2", &json!({"behavior": {}})));
+        check(&object("v2", &json!({"metrics": []})));
+        check(&object(
+            "v2",
+            &json!({"metrics": [cpu(&json!(1)), cpu(&json!(2))]}),
+        ));
+        check(&object("v2", &json!({"metrics": [{"type": "Pods"}]})));
+        let mut memory = cpu(&json!(1));
+        memory["resource"]["name"] = json!("memory");
+        check(&object("v2", &json!({"metrics": [memory]})));
+        let plain = object("v2", &json!({}));
+        for field in ["conditions", "currentMetrics"] {
+            let mut with_status = plain.clone();
+            with_status["status"] = json!({field: [{}]});
+            check(&with_status);
+            with_status["status"] = json!({field: null});
+            assert!(convert(&with_status, &gvk("v2"), &gvk("v1")).is_ok());
+        }
+        let annotations = json!({"autoscaling.alpha.kubernetes.io/metrics": "[]"});
+        let mut annotated = plain.clone();
+        annotated["metadata"]["annotations"] = annotations.clone();
+        check(&annotated);
+        let mut old = object("v1", &json!({}));
+        assert!(convert(&old, &gvk("v1"), &gvk("v2")).is_ok());
+        old["status"] = json!({"currentCPUUtilizationPercentage": 5});
+        assert!(convert(&old, &gvk("v1"), &gvk("v2")).is_err());
+        let mut old = object("v1", &json!({}));
+        old["metadata"]["annotations"] = annotations;
+        assert!(convert(&old, &gvk("v1"), &gvk("v2")).is_err());
+        old["metadata"]["annotations"] = json!({"a": "b"});
+        assert!(convert(&old, &gvk("v1"), &gvk("v2")).is_ok());
+        assert!(convert(&plain, &gvk("v2"), &gvk("v3")).is_err());
+        let deployment = |group: &str, version: &str| Gvk::new(group, version, "Deployment");
+        for (from, to) in [
+            (deployment("apps", "v1"), deployment("apps", "v1beta1")),
+            (deployment("apps", "v1"), deployment("extensions", "v1")),
+            (gvk("v1"), Gvk::new("autoscaling", "v2", "Scale")),
+        ] {
+            assert!(convert(&plain, &from, &to).is_err());
+        }
+    }
+
+    #[test]
+    fn convert_of_kinds_with_same_fields_keeps_object() {
+        let object = json!({"apiVersion": "networking.k8s.io/v1beta1", "kind": "ServiceCIDR",
+            "metadata": {"name": "a"}, "spec": {"cidrs": ["10.0.0.0/8"]}});
+        let of = |version: &str| Gvk::new("networking.k8s.io", version, "ServiceCIDR");
+        let converted = convert(&object, &of("v1beta1"), &of("v1")).unwrap();
+        assert_eq!(converted["spec"], object["spec"]);
+        assert!(convert(&object, &of("v1"), &of("v9")).is_err());
+    }
+}

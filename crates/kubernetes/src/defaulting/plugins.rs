@@ -137,3 +137,145 @@ fn protect(object: &mut Value, finalizer: &str) {
         finalizers.push(finalizer.into());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(kind: (&str, &str), object: &Value, expected: &Value) {
+        let mut object = object.clone();
+        admit(&Gvk::new(kind.0, "v1", kind.1), &mut object);
+        assert_eq!(object, *expected);
+    }
+
+    fn toleration(taint: &str) -> Value {
+        json!({"key": format!("node.kubernetes.io/{taint}"), "operator": "Exists", "effect": "NoExecute",
+            "tolerationSeconds": 300})
+    }
+
+    #[test]
+    fn admit_sets_tolerations_and_priority_of_pod() {
+        let both = json!([toleration("not-ready"), toleration("unreachable")]);
+        let pod = |spec: Value| json!({"spec": spec});
+        let defaults = |spec: Value| {
+            let mut spec = spec;
+            for (name, value) in [
+                ("tolerations", both.clone()),
+                ("priority", json!(0)),
+                ("preemptionPolicy", json!("PreemptLowerPriority")),
+            ] {
+                if spec.get(name).is_none() {
+                    spec[name] = value;
+                }
+            }
+            pod(spec)
+        };
+        check(("", "Pod"), &pod(json!({})), &defaults(json!({})));
+        check(("", "Pod"), &json!({}), &json!({}));
+        check(("example.com", "Pod"), &pod(json!({})), &pod(json!({})));
+        check(("", "Pods"), &pod(json!({})), &pod(json!({})));
+        for (class, priority) in [
+            ("system-cluster-critical", 2_000_000_000_i64),
+            ("system-node-critical", 2_000_001_000),
+        ] {
+            let given = json!({"priorityClassName": class});
+            let expected = json!({"priorityClassName": class, "priority": priority});
+            check(("", "Pod"), &pod(given), &defaults(expected));
+        }
+        let other = json!({"priorityClassName": "mine"});
+        let unchanged = json!({"priorityClassName": "mine", "tolerations": both});
+        check(("", "Pod"), &pod(other), &pod(unchanged));
+        let given = json!({"priority": 5, "preemptionPolicy": "Never"});
+        check(("", "Pod"), &pod(given.clone()), &defaults(given));
+    }
+
+    #[test]
+    fn admit_keeps_tolerations_of_same_taint() {
+        let check = |given: Value, added: &[&str]| {
+            let mut object = json!({"spec": {"tolerations": [given]}});
+            admit(&Gvk::new("", "v1", "Pod"), &mut object);
+            let mut expected = vec![given];
+            expected.extend(added.iter().map(|taint| toleration(taint)));
+            assert_eq!(object["spec"]["tolerations"], json!(expected));
+        };
+        let not_ready = "node.kubernetes.io/not-ready";
+        check(
+            json!({"key": not_ready, "effect": "NoExecute"}),
+            &["unreachable"],
+        );
+        check(json!({"key": not_ready}), &["unreachable"]);
+        check(json!({"operator": "Exists"}), &[]);
+        check(json!({"effect": "NoExecute"}), &[]);
+        check(
+            json!({"effect": "NoSchedule"}),
+            &["not-ready", "unreachable"],
+        );
+        check(
+            json!({"key": not_ready, "effect": "NoSchedule"}),
+            &["not-ready", "unreachable"],
+        );
+        check(json!({"key": "other"}), &["not-ready", "unreachable"]);
+    }
+
+    #[test]
+    fn admit_sets_taint_and_finalizers() {
+        let taint = json!({"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"});
+        check(
+            ("", "Node"),
+            &json!({}),
+            &json!({"spec": {"taints": [taint]}}),
+        );
+        let tainted = json!({"spec": {"taints": [taint]}});
+        check(("", "Node"), &tainted, &tainted);
+        let other = json!({"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"});
+        check(
+            ("", "Node"),
+            &json!({"spec": {"taints": [other]}}),
+            &json!({"spec": {"taints": [other, taint]}}),
+        );
+        for (kind, finalizer) in [
+            ("PersistentVolumeClaim", "kubernetes.io/pvc-protection"),
+            ("PersistentVolume", "kubernetes.io/pv-protection"),
+        ] {
+            let object = |finalizers: Value| json!({"metadata": {"finalizers": finalizers}});
+            check(
+                ("", kind),
+                &json!({"metadata": {}}),
+                &object(json!([finalizer])),
+            );
+            check(
+                ("", kind),
+                &object(json!(["a"])),
+                &object(json!(["a", finalizer])),
+            );
+            check(
+                ("", kind),
+                &object(json!([finalizer])),
+                &object(json!([finalizer])),
+            );
+            check(("", kind), &json!({}), &json!({}));
+        }
+    }
+
+    #[test]
+    fn update_keeps_priority_of_pod() {
+        let updated = |kind: (&str, &str), new: Value| {
+            let mut object = json!({"spec": new});
+            let old = json!({"spec": {"priority": 7, "preemptionPolicy": "Never"}});
+            update(&Gvk::new(kind.0, "v1", kind.1), &mut object, &old);
+            object["spec"].clone()
+        };
+        let both = json!([toleration("not-ready"), toleration("unreachable")]);
+        assert_eq!(
+            updated(("", "Pod"), json!({})),
+            json!({"tolerations": both, "priority": 7, "preemptionPolicy": "Never"})
+        );
+        assert_eq!(
+            updated(("", "Pod"), json!({"priority": 1})),
+            json!({"tolerations": both, "priority": 1, "preemptionPolicy": "Never"})
+        );
+        assert_eq!(updated(("", "Node"), json!({})), json!({}));
+        assert_eq!(updated(("a", "Pod"), json!({})), json!({}));
+    }
+}

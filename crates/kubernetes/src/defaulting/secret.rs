@@ -26,3 +26,32 @@ pub(super) fn merge(secret: &mut Value, given: [Option<Value>; 2]) {
     }
     fields.insert("data".to_owned(), data.into());
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn merge_encodes_texts_and_overrides_data() {
+        let merged = |texts: Option<Value>, data: Option<Value>| {
+            let mut secret = json!({"type": "Opaque", "stringData": {"wrong": "x"}});
+            merge(&mut secret, [texts, data]);
+            secret
+        };
+        let unchanged = json!({"type": "Opaque", "stringData": {"wrong": "x"}});
+        assert_eq!(merged(None, Some(json!({"a": "YQ=="}))), unchanged);
+        assert_eq!(
+            merged(Some(json!({"a": "hi"})), None),
+            json!({"type": "Opaque", "data": {"a": "aGk="}})
+        );
+        assert_eq!(
+            merged(
+                Some(json!({"a": "hi", "b": ""})),
+                Some(json!({"a": "eA==", "c": "eQ=="}))
+            ),
+            json!({"type": "Opaque", "data": {"a": "aGk=", "b": "", "c": "eQ=="}})
+        );
+    }
+}

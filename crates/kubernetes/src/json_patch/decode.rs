@@ -50,3 +50,55 @@ pub fn decoded(document: Value) -> Result<Value, String> {
     }
     Ok(document)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn decoded_requires_kind_and_version() {
+        let valid = json!({"apiVersion": "a/v1", "kind": "Box", "x": 1});
+        assert_eq!(decoded(valid.clone()), Ok(valid));
+        let without_version = json!({"kind": "Box", "apiVersion": null});
+        assert_eq!(decoded(without_version.clone()), Ok(without_version));
+        let unread = "couldn't get version/kind; json parse error: json: cannot unmarshal";
+        for (document, expected) in [
+            (
+                json!([]),
+                format!(
+                    "{unread} array into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; \
+                     Kind string \"json:\\\"kind,omitempty\\\"\" }}"
+                ),
+            ),
+            (
+                json!({"kind": 1}),
+                format!("{unread} number into Go struct field .kind of type string"),
+            ),
+            (
+                json!({"kind": true}),
+                format!("{unread} bool into Go struct field .kind of type string"),
+            ),
+            (
+                json!({"kind": "Box", "apiVersion": []}),
+                format!("{unread} array into Go struct field .apiVersion of type string"),
+            ),
+            (
+                json!({"kind": "Box", "apiVersion": {}}),
+                format!("{unread} object into Go struct field .apiVersion of type string"),
+            ),
+            (
+                json!({"kind": "Box", "apiVersion": "a/b/c"}),
+                "unexpected GroupVersion string: a/b/c".to_owned(),
+            ),
+            (
+                json!({"kind": ""}),
+                "Object 'Kind' is missing in '{\"kind\":\"\"}'".to_owned(),
+            ),
+            (json!(null), "Object 'Kind' is missing in 'null'".to_owned()),
+        ] {
+            assert_eq!(decoded(document.clone()), Err(expected), "{document}");
+        }
+    }
+}

@@ -153,3 +153,65 @@ impl Node {
 pub(super) fn is_shallow(value: &Value) -> bool {
     crate::schema::crd::is_shallower(value, MAX_DEPTH)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn equals_follows_rules_of_library() {
+        let panic = Err(PatchError::Panic(NIL_POINTER));
+        for (a, b, expected) in [
+            (json!(1), json!(1), Ok(true)),
+            (json!(1), json!(2), Ok(false)),
+            (json!("a"), json!("a"), Ok(true)),
+            (json!("1"), json!(1), Ok(false)),
+            (json!(1), json!([]), Ok(false)),
+            (json!([]), json!(1), Ok(false)),
+            (json!([]), json!([]), Ok(true)),
+            (json!([1, "a"]), json!([1, "a"]), Ok(true)),
+            (json!([1, 2]), json!([2, 1]), Ok(false)),
+            (json!([1]), json!([1, 2]), Ok(false)),
+            (json!([null]), json!([null]), panic.clone()),
+            (json!([1]), json!([null]), panic),
+            (json!([]), json!(null), Ok(true)),
+            (json!([1]), json!(null), Ok(false)),
+            (json!([]), json!({}), Ok(false)),
+            (json!(null), json!(null), Ok(true)),
+            (json!(null), json!({}), Ok(true)),
+            (json!({}), json!(null), Ok(true)),
+            (json!(null), json!({"a": 1}), Ok(false)),
+            (json!({}), json!([]), Ok(false)),
+            (json!({}), json!(1), Ok(false)),
+            (json!({"a": 1}), json!({"a": 1}), Ok(true)),
+            (json!({"a": 1}), json!({"a": 2}), Ok(false)),
+            (json!({"a": 1}), json!({"b": 1}), Ok(false)),
+            (json!({"a": 1}), json!({"a": 1, "b": 2}), Ok(false)),
+            (json!({"a": null}), json!({"a": null}), Ok(true)),
+            (json!({"a": null}), json!({"b": null}), Ok(false)),
+            (json!({"a": null}), json!({"a": 1}), Ok(false)),
+            (json!({"a": 1}), json!({"a": null}), Ok(false)),
+        ] {
+            assert_eq!(Node::new(&a).equals(&Node::new(&b)), expected, "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn nodes_have_length_and_depth() {
+        for (value, n_bytes, depth, n_values) in [
+            (json!("ab"), 4, 1, 1),
+            (json!(null), 4, 1, 1),
+            (json!([]), 2, 1, 1),
+            (json!([1, null]), 8, 2, 3),
+            (json!({"a": {"b": [true]}}), 18, 4, 4),
+        ] {
+            let node = Node::new(&value);
+            assert_eq!(node.copied_bytes(), n_bytes, "{value}");
+            assert_eq!(node.depth(), (depth, n_values), "{value}");
+            assert_eq!(node.into_value(), value);
+        }
+        assert_eq!(Node::within(&json!(null)).copied_bytes(), 0);
+    }
+}
