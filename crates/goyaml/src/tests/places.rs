@@ -79,7 +79,8 @@ fn nodes_of_json_have_style_and_span() {
     let node = node.unwrap();
     let entry = node.entry("a").unwrap();
     assert_eq!(entry.key, 11..14);
-    assert_eq!(entry.repeats, [1..4]);
+    assert_eq!(entry.repeats.len(), 1);
+    assert_eq!(entry.repeats[0], 1..4);
     assert_eq!(entry.node.span, 16..17);
     assert_eq!(entry.node.data, Data::Scalar(json!(5), Style::Plain));
 }
@@ -142,10 +143,9 @@ fn entries_record_repeats_and_merges() {
     assert_eq!(a.key, 27..28);
     assert_eq!(a.merged, [0..1, 10..11]);
     let b = root.entry("b").unwrap();
-    assert_eq!(
-        (b.node.to_json(), b.merged.clone()),
-        (json!(4), vec![16..17])
-    );
+    assert_eq!(b.node.to_json(), json!(4));
+    assert_eq!(b.merged.len(), 1);
+    assert_eq!(b.merged[0], 16..17);
     assert!(b.repeats.is_empty());
 }
 

@@ -23,6 +23,8 @@ pub mod regex;
 pub mod runtime;
 pub mod semver;
 pub mod strings;
+#[cfg(test)]
+mod tests;
 pub mod types;
 pub mod url;
 pub mod version;

@@ -280,10 +280,88 @@ mod tests {
     }
 
     #[test]
+    fn date_time_reports_go_errors() {
+        for (text, error) in [
+            ("2001-13-01T00:00:00", "month out of range"),
+            ("2001-00-01T00:00:00", "month out of range"),
+            ("2001-01-01T24:00:00", "hour out of range"),
+            ("2001-01-01T00:60:00", "minute out of range"),
+            ("2001-01-01T00:00:60", "second out of range"),
+            ("2001-02-30T23:59:59", "day out of range"),
+            ("2001-01-01T00:00:00x", "extra text: \"x\""),
+            ("2001-01-01T00:00:00.5x", "extra text: \"x\""),
+            ("2001-01-01T00:00:00.x", "extra text: \".x\""),
+        ] {
+            let expected = format!("parsing time \"{text}\": {error}");
+            assert_eq!(date_time(text).unwrap_err(), expected);
+        }
+        for (text, rest, element) in [
+            ("2001-1-01T00:00:00", "1-01T00:00:00", "01"),
+            ("2001-01-1T00:00:00", "1T00:00:00", "02"),
+            ("2001-01-01 00:00:00", " 00:00:00", "T"),
+            ("2001-01-01Tx", "x", "15"),
+            ("2001-01-01T1", "", ":"),
+            ("2001-01-01T01:1", "1", "04"),
+            ("2001-01-01T01:01:1", "1", "05"),
+            ("201-01-01", "201-01-01", "2006"),
+        ] {
+            let expected = format!(
+                "parsing time \"{text}\" as \"2006-01-02T15:04:05\": cannot parse \"{rest}\" as \"{element}\""
+            );
+            assert_eq!(date_time(text).unwrap_err(), expected);
+        }
+        assert_eq!(
+            date_time("\u{e9}\"\\").unwrap_err(),
+            "parsing time \"\\xc3\\xa9\\\"\\\\\" as \"2006-01-02T15:04:05\": cannot parse \
+             \"\\xc3\\xa9\\\"\\\\\" as \"2006\""
+        );
+        assert_eq!(date_time("").unwrap().seconds, 0);
+        let zoned = date_time("1970-01-01T01:00:00.25+01:00").unwrap();
+        assert_eq!((zoned.seconds, zoned.nanos), (0, 250_000_000));
+        assert_eq!(date("1970-01-02").unwrap().seconds, 86_400);
+    }
+
+    #[test]
     fn duration_accepts_go_format_and_unit_names() {
         assert_eq!(duration("1h"), Ok(3_600_000_000_000));
         assert_eq!(duration("2 days"), Ok(172_800_000_000_000));
         assert_eq!(duration("1 w 1d"), Ok(691_200_000_000_000));
+        for (text, seconds) in [
+            ("1 week", 604_800),
+            ("2 wk", 1_209_600),
+            ("3hr", 10_800),
+            ("2 hours", 7_200),
+            ("5 minutes 1 sec", 301),
+            ("1m 2s", 62),
+            ("90secs", 90),
+            ("1 D", 86_400),
+            ("x1 day, 1 h", 90_000),
+        ] {
+            assert_eq!(duration(text), Ok(seconds * 1_000_000_000), "{text}");
+        }
+        for (text, nanos) in [
+            ("7 ns", 7),
+            ("2 us", 2_000),
+            ("3 \u{b5}s", 3_000),
+            ("4 ms", 4_000_000),
+        ] {
+            assert_eq!(duration(text), Ok(nanos), "{text}");
+        }
+        for (text, nanos) in [
+            ("1 nanosecond", 1),
+            ("1 microsecond", 1_000),
+            ("1 millisecond", 1_000_000),
+        ] {
+            assert_eq!(duration(text), Ok(nanos), "{text}");
+        }
+        for text in ["", "5", "1 fortnight", "days", "5 5"] {
+            let error = format!("unable to parse {text} as duration");
+            assert_eq!(duration(text), Err(error));
+        }
+        assert_eq!(
+            duration("99999999999999999999 days").unwrap_err(),
+            "strconv.Atoi: parsing \"99999999999999999999\": value out of range"
+        );
         assert_eq!(
             duration("bad").unwrap_err(),
             "unable to parse bad as duration"

@@ -12,6 +12,8 @@ mod list;
 mod map;
 mod preserved;
 mod raw;
+#[cfg(test)]
+mod tests;
 mod value_schema;
 
 use std::sync::Arc;

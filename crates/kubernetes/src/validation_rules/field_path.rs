@@ -137,5 +137,17 @@ mod tests {
         check(".foo['x'", None);
         check(".foo['\\q']", None);
         check(".", None);
+        check("", Some(""));
+        check(".foo['x'].a", Some("foo[x].a"));
+        check(".foo['x'.a", None);
+        check(".foo[x].a", None);
+        check(".foo['x", None);
+        check("[", None);
+        check(
+            ".foo['\\a\\b\\f\\n\\r\\t\\v\\\\x']",
+            Some("foo[\u{7}\u{8}\u{c}\n\r\t\u{b}\\x]"),
+        );
+        check(".foo.bar.a.b", None);
+        check("..foo", None);
     }
 }

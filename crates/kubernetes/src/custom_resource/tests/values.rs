@@ -539,3 +539,142 @@ fn updated_object_keeps_status_and_counts_generation() {
     let without_status = update(json!({"a": 1, "status": {"x": 2}}), json!({"a": 1}));
     assert_eq!(without_status.object.get("status"), None);
 }
+
+#[test]
+fn strings_have_length_and_pattern() {
+    let error = |text: &str| format!("a: Invalid value: {text}");
+    let max = |n: u32| json!({"type": "string", "maxLength": n});
+    check(&max(2), &json!("ab"), &[]);
+    // The limit counts characters.
+    check(&max(2), &json!("\u{e9}\u{e9}"), &[]);
+    check(
+        &max(2),
+        &json!("abc"),
+        &["a: Too long: may not be more than 2 bytes"],
+    );
+    check(
+        &max(1),
+        &json!("ab"),
+        &["a: Too long: may not be more than 1 byte"],
+    );
+    check(
+        &max(0),
+        &json!("a"),
+        &["a: Too long: may not be more than 0 bytes"],
+    );
+    let min = json!({"type": "string", "minLength": 2});
+    check(&min, &json!("ab"), &[]);
+    check(
+        &min,
+        &json!("a"),
+        &[&error("\"a\": a in body should be at least 2 chars long")],
+    );
+    let pattern = json!({"type": "string", "pattern": "^a+$"});
+    check(&pattern, &json!("aa"), &[]);
+    check(
+        &pattern,
+        &json!("ab"),
+        &[&error("\"ab\": a in body should match '^a+$'")],
+    );
+    let date = json!({"type": "string", "format": "date"});
+    check(&date, &json!("2001-01-01"), &[]);
+    check(
+        &date,
+        &json!("x"),
+        &[&error("\"x\": a in body must be of type date: \"x\"")],
+    );
+}
+
+#[test]
+fn lists_and_maps_have_bounds() {
+    let list = |keyword: &str| json!({"type": "array", "items": {"type": "integer"}, keyword: 2});
+    check(&list("maxItems"), &json!([1, 2]), &[]);
+    check(
+        &list("maxItems"),
+        &json!([1, 2, 3]),
+        &["a: Too many: 3: must have at most 2 items"],
+    );
+    check(&list("minItems"), &json!([1, 2]), &[]);
+    check(
+        &list("minItems"),
+        &json!([1]),
+        &["a: Invalid value: 1: a in body should have at least 2 items"],
+    );
+    check(
+        &list("maxItems"),
+        &json!(["x"]),
+        &["a[0]: Invalid value: \"string\": a[0] in body must be of type integer: \"string\""],
+    );
+    let map = |keyword: &str| json!({"type": "object", "additionalProperties": {"type": "integer"}, keyword: 2});
+    check(&map("maxProperties"), &json!({"x": 1, "y": 2}), &[]);
+    check(
+        &map("maxProperties"),
+        &json!({"x": 1, "y": 2, "z": 3}),
+        &["a: Too many: 3: must have at most 2 items"],
+    );
+    check(&map("minProperties"), &json!({"x": 1, "y": 2}), &[]);
+    check(
+        &map("minProperties"),
+        &json!({"x": 1}),
+        &["a: Invalid value: 1: a in body should have at least 2 properties"],
+    );
+    check(
+        &map("maxProperties"),
+        &json!({"x": true}),
+        &["a.x: Invalid value: \"boolean\": a.x in body must be of type integer: \"boolean\""],
+    );
+    let required =
+        json!({"type": "object", "required": ["x"], "properties": {"x": {"type": "integer"}}});
+    check(&required, &json!({"x": 1}), &[]);
+    check(&required, &json!({}), &["a.x: Required value"]);
+}
+
+#[test]
+fn values_are_enumerated_and_typed() {
+    let enumerated = json!({"type": "string", "enum": ["x", "y"]});
+    check(&enumerated, &json!("y"), &[]);
+    check(
+        &enumerated,
+        &json!("z"),
+        &["a: Unsupported value: \"z\": supported values: \"x\", \"y\""],
+    );
+    let numbers = json!({"type": "integer", "enum": [1, 2]});
+    check(&numbers, &json!(2), &[]);
+    check(
+        &numbers,
+        &json!(3),
+        &["a: Unsupported value: 3: supported values: \"1\", \"2\""],
+    );
+    for (type_, value, actual) in [
+        ("string", json!(1), "integer"),
+        ("integer", json!("x"), "string"),
+        ("boolean", json!(1), "integer"),
+        ("number", json!(true), "boolean"),
+        ("array", json!({}), "object"),
+        ("object", json!([]), "array"),
+    ] {
+        let mut schema = json!({"type": type_});
+        if type_ == "array" {
+            schema["items"] = json!({"type": "string"});
+        }
+        let expected = format!(
+            "a: Invalid value: \"{actual}\": a in body must be of type {type_}: \"{actual}\""
+        );
+        check(&schema, &value, &[&expected]);
+    }
+    check(&json!({"type": "integer"}), &json!(2.0), &[]);
+    check(
+        &json!({"type": "integer"}),
+        &json!(1.5),
+        &[
+            "a: Invalid value: \"number\": a in body must be of type integer: \"number\"",
+            "<nil>: Invalid value: \"\": Checked value must be of type integer (default format) in a",
+        ],
+    );
+    check(&json!({"type": "number"}), &json!(2), &[]);
+    check(
+        &json!({"type": "string", "nullable": true}),
+        &json!(null),
+        &[],
+    );
+}

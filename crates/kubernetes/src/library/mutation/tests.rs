@@ -188,3 +188,126 @@ fn misplaced_objects_are_reported() {
         ]
     );
 }
+
+#[test]
+fn objects_are_equal_if_their_go_values_are() {
+    let equal = [
+        "null",
+        "true",
+        "1",
+        "1u",
+        "1.5",
+        "'a'",
+        "b'a'",
+        "duration('1s')",
+        "timestamp('2001-01-01T00:00:00Z')",
+        "int",
+        "optional.of(1)",
+        "optional.none()",
+        "{'x': 1}",
+        "{}",
+        "object.spec",
+        "Object.a{b: 1}",
+        "quantity('1Gi')",
+    ];
+    let unequal = [
+        "false",
+        "2",
+        "2u",
+        "2.5",
+        "'b'",
+        "b'b'",
+        "duration('2s')",
+        "timestamp('2002-01-01T00:00:00Z')",
+        "string",
+        "optional.of(2)",
+        "{'x': 2}",
+        "{'y': 1}",
+        "{'x': 1, 'y': 1}",
+        "1.0",
+        "Object.a{b: 2}",
+        "Object.a{c: 1}",
+        "Object.c{b: 1}",
+        "Object.a{}",
+        "quantity('2Gi')",
+    ];
+    for a in equal {
+        holds(&format!("Object{{a: {a}}} == Object{{a: {a}}}"));
+        for b in unequal {
+            holds(&format!("Object{{a: {a}}} != Object{{a: {b}}}"));
+            holds(&format!("Object{{a: {b}}} != Object{{a: {a}}}"));
+        }
+    }
+    // A list of an expression never equals another.
+    holds("Object{a: [1]} != Object{a: [1]}");
+    holds("Object{a: object.spec.list} != Object{a: object.spec.list}");
+    holds("Object{a: {'x': object.spec}} == Object{a: {'x': object.spec}}");
+    holds("dyn(Object{}) != dyn(1)");
+}
+
+#[test]
+fn patches_are_equal_if_their_fields_are() {
+    let whole = "JSONPatch{op: 'add', path: '/a', from: '/b', value: 1}";
+    holds(&format!("{whole} == {whole}"));
+    for other in [
+        "JSONPatch{op: 'test', path: '/a', from: '/b', value: 1}",
+        "JSONPatch{op: 'add', path: '/c', from: '/b', value: 1}",
+        "JSONPatch{op: 'add', path: '/a', from: '/c', value: 1}",
+        "JSONPatch{op: 'add', path: '/a', from: '/b', value: 2}",
+        "JSONPatch{op: 'add', path: '/a', from: '/b'}",
+    ] {
+        holds(&format!("{whole} != {other}"));
+        holds(&format!("{other} != {whole}"));
+    }
+    holds("JSONPatch{} == JSONPatch{}");
+    holds("dyn(JSONPatch{}) != dyn(1)");
+    for field in ["op", "path", "from", "value"] {
+        holds(&format!("has({whole}.{field})"));
+        holds(&format!("!has(JSONPatch{{}}.{field})"));
+    }
+    holds(&format!("{whole}.op == 'add' && {whole}.path == '/a'"));
+    holds(&format!("{whole}.from == '/b' && {whole}.value == 1"));
+    holds("JSONPatch{}.value == null && JSONPatch{}.op == ''");
+}
+
+#[test]
+fn mutation_values_have_go_types() {
+    for (text, native, go_type, error) in [
+        (
+            "Object{}",
+            "map[string]interface {}",
+            "*dynamic.ObjectVal",
+            "unsupported conversion into string",
+        ),
+        (
+            "JSONPatch{}",
+            "*mutation.JSONPatchVal",
+            "*mutation.JSONPatchVal",
+            "unsupported type: string",
+        ),
+    ] {
+        let value = evaluated(text).unwrap();
+        let Value::Opaque(opaque) = &value else {
+            panic!("{value:?}");
+        };
+        assert_eq!((opaque.native_type(), opaque.go_type()), (native, go_type));
+        let converted = opaque.convert_to(&Type::String).unwrap_err();
+        assert_eq!(converted.message(), error);
+    }
+}
+
+#[test]
+fn is_object_accepts_object_and_nested_types() {
+    for (name, expected) in [
+        ("Object", true),
+        ("Object.spec", true),
+        ("Objects", false),
+        ("object", false),
+        ("JSONPatch", false),
+        ("", false),
+    ] {
+        assert_eq!(is_object(name), expected, "{name}");
+    }
+    assert_eq!(object_type().type_name(), "Object");
+    assert_eq!(json_patch_type().type_name(), "JSONPatch");
+}

@@ -3,6 +3,7 @@
 use serde_json::{Value as Json, json};
 
 use crate::validation_rules::field_error::FieldError;
+use crate::validation_rules::keywords;
 use crate::validation_rules::list_errors::faults;
 
 #[track_caller]
@@ -19,6 +20,8 @@ fn check(schema: &Json, expected: &[&str]) {
         .to_string()
     });
     assert_eq!(faults.collect::<Vec<_>>(), expected, "{schema}");
+    let has_errors = keywords::has_errors(schema.as_object().unwrap(), true, false);
+    assert_eq!(has_errors, !expected.is_empty(), "{schema}");
 }
 
 fn list(list_type: &str, items: &Json) -> Json {

@@ -1,3 +1,4 @@
 mod definition;
+mod keywords;
 mod list_errors;
 mod spec_errors;
