@@ -307,7 +307,7 @@ mod tests {
 
     use super::*;
 
-    fn coerced(metadata: Json) -> Result<Json, String> {
+    fn coerced(metadata: &Json) -> Result<Json, String> {
         let mut object = json!({"metadata": metadata, "spec": {}});
         coerce_metadata(&mut object, None).map(|()| object["metadata"].clone())
     }
@@ -349,7 +349,7 @@ mod tests {
                 json!({"managedFields": [{"fieldsV1": {}, "operation": "Apply"}]}),
             ),
         ] {
-            assert_eq!(coerced(given.clone()), Ok(expected), "{given}");
+            assert_eq!(coerced(&given), Ok(expected), "{given}");
         }
         let mut object = json!({"spec": {}});
         assert_eq!(coerce_metadata(&mut object, None), Ok(()));
@@ -360,7 +360,7 @@ mod tests {
     fn metadata_of_wrong_type_is_an_error() {
         let value = "json: cannot unmarshal";
         assert_eq!(
-            coerced(json!([])),
+            coerced(&json!([])),
             Err(format!("{value} array into Go value of type v1.ObjectMeta"))
         );
         for (given, actual, field, type_) in [
@@ -434,10 +434,10 @@ mod tests {
             ),
         ] {
             let expected = format!("{value} {actual} into Go struct field {field} of type {type_}");
-            assert_eq!(coerced(given.clone()), Err(expected), "{given}");
+            assert_eq!(coerced(&given), Err(expected), "{given}");
         }
         assert_eq!(
-            coerced(json!({"deletionTimestamp": "today"})),
+            coerced(&json!({"deletionTimestamp": "today"})),
             Err("parsing time \"today\" as \"2006-01-02T15:04:05Z07:00\"".to_owned())
         );
     }

@@ -138,7 +138,7 @@ fn nodes_keep_values_of_json() {
     for value in [
         json!(null),
         json!({"a": [1, 1.5, true, "x", {"b": null}]}),
-        json!(u64::MAX as f64),
+        json!(18_446_744_073_709_551_615.0),
     ] {
         let applied = Applied::from(&value);
         assert_eq!(Node::from_json(&value).to_json(), value);

@@ -228,7 +228,7 @@ fn error_of_one_version_names_the_version() {
     };
     let wrong = with_rules(&json!([{"rule": "self.c"}]));
     let right = with_rules(&json!([{"rule": "self.a > 0"}]));
-    check(&[wrong.clone()], "spec.validation", 0);
+    check(std::slice::from_ref(&wrong), "spec.validation", 0);
     check(&[wrong.clone(), wrong.clone()], "spec.validation", 0);
     check(
         &[wrong.clone(), right.clone()],
@@ -323,7 +323,10 @@ fn has_rules_finds_nested_rules() {
         );
     }
     for schema in within(&plain) {
-        assert!(!has_rules(&definition(&[schema.clone()])), "{schema}");
+        assert!(
+            !has_rules(&definition(std::slice::from_ref(&schema))),
+            "{schema}"
+        );
     }
     assert!(!has_rules(&json!({"spec": {}})));
     for schema in within(&ruled).into_iter().take(4) {
