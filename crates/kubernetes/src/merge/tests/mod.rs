@@ -164,6 +164,13 @@ fn sets_keep_order_of_applied_items() {
     );
     check(json!(["a", "b", "c"]), json!(["c"]), json!(["a", "b", "c"]));
     check(json!([]), json!(["a"]), json!(["a"]));
+    check(
+        json!(["a", "l", "b"]),
+        json!(["x", "y", "a", "b"]),
+        json!(["x", "y", "a", "l", "b"]),
+    );
+    check(json!(["a", "l"]), json!(["x"]), json!(["a", "l", "x"]));
+    check(json!(["l", "a"]), json!(["a", "x"]), json!(["l", "a", "x"]));
     check(json!(["a"]), json!([]), json!(["a"]));
     check(json!([]), json!([]), json!([]));
     check(json!([1, 2]), json!([2.0, 3]), json!([1, 2.0, 3]));
