@@ -22,6 +22,8 @@ mod list;
 mod map;
 mod native;
 mod opaque;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
