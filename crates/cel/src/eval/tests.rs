@@ -3,16 +3,22 @@
 //! The expected values and costs are upstream's. A presence test costs one unit more than in the API server, as in
 //! cel-go without the API server's options. `parity eval` compares all functions with upstream.
 
+mod libraries;
+mod messages;
+mod operators;
+mod optionals;
+mod times;
+
 use std::sync::Arc;
 
 use super::{Bindings, Evaluation, Limits, PlainRuntime, PlanError, Program};
 use crate::checker;
-use crate::decls::Variable;
+use crate::decls::{Overload, OverloadRow, Variable};
 use crate::env::{Env, Library};
 use crate::ext;
 use crate::stdlib;
 use crate::syntax;
-use crate::types::Type;
+use crate::types::{OPTIONAL_TYPE, Type};
 
 fn env() -> Env {
     let mut library: Library = stdlib::library();
@@ -25,13 +31,66 @@ fn env() -> Env {
     ])
 }
 
+static TEXTS: [OverloadRow; 4] = [
+    ext::strings::FORMAT,
+    ext::strings::JOIN,
+    ext::strings::JOIN_WITH,
+    ext::strings::QUOTE,
+];
+
+/// Returns the environment with the extensions.
+fn env_of_extensions() -> Env {
+    let mut library = Library::clone(env().library());
+    library.add_type(OPTIONAL_TYPE, Type::opaque(OPTIONAL_TYPE, Vec::new()));
+    for rows in [
+        &ext::lists::VERSION_0[..],
+        &ext::lists::VERSION_1,
+        &ext::lists::VERSION_2,
+        &ext::sets::ROWS,
+        &TEXTS,
+    ] {
+        rows.iter()
+            .for_each(|row| library.add_overload(Overload::new(row)));
+    }
+    Env::new(library.into()).extend([Variable::new("o", Type::Dyn)])
+}
+
+/// Returns the value or the error, and the cost.
+fn outcome(text: &str) -> (String, u64) {
+    let program = match plan_in(text, &env_of_extensions()) {
+        Ok(program) => program,
+        Err(error) => return (format!("not planned: {}", error.message()), 0),
+    };
+    let object = r#"{"a":{"b":1},"l":[1,2,3],"s":"text","e":[],"n":null}"#;
+    let mut bindings = Bindings::default();
+    bindings.bind("o", serde_json::from_str(object).unwrap());
+    let evaluation = program.eval(&bindings, Limits::from_cost(u64::MAX));
+    let text = match &evaluation.result {
+        Ok(value) => value.to_go_string(),
+        Err(error) => format!("error: {error}"),
+    };
+    (text, evaluation.cost)
+}
+
+/// Compares the results and costs of expressions in the environment with the extensions.
+#[track_caller]
+fn check_all(rows: &[(&str, &str, u64)]) {
+    for (text, expected, cost) in rows {
+        let (actual, actual_cost) = outcome(text);
+        assert_eq!((actual.as_str(), actual_cost), (*expected, *cost), "{text}");
+    }
+}
+
 fn plan(text: &str) -> Result<Program, PlanError> {
-    let env = env();
+    plan_in(text, &env())
+}
+
+fn plan_in(text: &str, env: &Env) -> Result<Program, PlanError> {
     let (ast, diagnostics) = syntax::parse(text);
     assert!(diagnostics.is_empty(), "{}", diagnostics.render(text));
-    let (checked, diagnostics) = checker::check(&Arc::new(ast.unwrap()), text, &env);
+    let (checked, diagnostics) = checker::check(&Arc::new(ast.unwrap()), text, env);
     assert!(diagnostics.is_empty(), "{}", diagnostics.render(text));
-    Program::plan(&checked, &env, &PlainRuntime)
+    Program::plan(&checked, env, &PlainRuntime)
 }
 
 fn eval_within(text: &str, limit: u64) -> Evaluation {
