@@ -1,6 +1,14 @@
 //! Tests of Go's error messages, limits, and the trees of some patterns.
 
-use super::tree::NodeKind;
+mod errors;
+mod matches;
+mod trees;
+mod unicode;
+
+use std::fmt::Write as _;
+
+use super::tree::{Flags, NodeId, NodeKind};
+use super::unicode::simple_fold;
 use super::{Regex, parse};
 
 #[track_caller]
@@ -35,6 +43,79 @@ fn ranges(pattern: &str) -> Vec<(u32, u32)> {
         NodeKind::Class(node) => node.class.ranges().as_slice().to_vec(),
         kind => panic!("{kind:?}"),
     }
+}
+
+/// Returns the tree of `pattern` in the format of Go's tests.
+#[track_caller]
+fn dump(pattern: &str) -> String {
+    let regex = parse(pattern).expect(pattern);
+    let mut text = String::new();
+    write_node(&mut text, &regex, regex.root());
+    text
+}
+
+/// Source: Go `regexp/syntax/parse_test.go`, `dumpRegexp`.
+fn write_node(text: &mut String, regex: &Regex, id: NodeId) {
+    let node = regex.node(id);
+    let is_lazy = node.flags.has(Flags::NON_GREEDY);
+    let lazy = if is_lazy { "n" } else { "" };
+    let _ = match &node.kind {
+        NodeKind::NoMatch => write!(text, "no{{"),
+        NodeKind::Empty => write!(text, "emp{{"),
+        NodeKind::Literal(runes) => {
+            let name = if runes.len() > 1 { "str" } else { "lit" };
+            let folds = node.flags.has(Flags::FOLD_CASE)
+                && runes.iter().any(|rune| simple_fold(*rune) != *rune);
+            let fold = if folds { "fold" } else { "" };
+            let runes: String = runes
+                .iter()
+                .filter_map(|rune| char::from_u32(*rune))
+                .collect();
+            write!(text, "{name}{fold}{{{runes}")
+        }
+        NodeKind::Class(class) => {
+            let ranges = class.class.ranges();
+            let shown: Vec<_> = ranges
+                .as_slice()
+                .iter()
+                .map(|(lo, hi)| {
+                    if lo == hi {
+                        format!("{lo:#x}")
+                    } else {
+                        format!("{lo:#x}-{hi:#x}")
+                    }
+                })
+                .collect();
+            write!(text, "cc{{{}", shown.join(" "))
+        }
+        NodeKind::AnyCharNotNewline => write!(text, "dnl{{"),
+        NodeKind::AnyChar => write!(text, "dot{{"),
+        NodeKind::BeginLine => write!(text, "bol{{"),
+        NodeKind::EndLine => write!(text, "eol{{"),
+        NodeKind::BeginText => write!(text, "bot{{"),
+        NodeKind::EndText if node.flags.has(Flags::WAS_DOLLAR) => write!(text, "eot{{"),
+        NodeKind::EndText => write!(text, r"eot{{\z"),
+        NodeKind::WordBoundary => write!(text, "wb{{"),
+        NodeKind::NoWordBoundary => write!(text, "nwb{{"),
+        NodeKind::Capture(capture) => match &capture.name {
+            Some(name) => write!(text, "cap{{{name}:"),
+            None => write!(text, "cap{{"),
+        },
+        NodeKind::Star => write!(text, "{lazy}star{{"),
+        NodeKind::Plus => write!(text, "{lazy}plus{{"),
+        NodeKind::Quest => write!(text, "{lazy}que{{"),
+        NodeKind::Repeat { min, max } => {
+            let max = max.map_or(-1, i64::from);
+            write!(text, "{lazy}rep{{{min},{max} ")
+        }
+        NodeKind::Concat => write!(text, "cat{{"),
+        NodeKind::Alternate => write!(text, "alt{{"),
+        NodeKind::LeftParen(_) | NodeKind::VerticalBar => write!(text, "mark{{"),
+    };
+    for part in &node.parts {
+        write_node(text, regex, *part);
+    }
+    text.push('}');
 }
 
 #[test]

@@ -49,8 +49,9 @@ fn env_of_extensions() -> Env {
         &ext::sets::ROWS,
         &TEXTS,
     ] {
-        rows.iter()
-            .for_each(|row| library.add_overload(Overload::new(row)));
+        for row in rows {
+            library.add_overload(Overload::new(row));
+        }
     }
     Env::new(library.into()).extend([Variable::new("o", Type::Dyn)])
 }

@@ -16,7 +16,7 @@ fn check(list: &List, expected: std::ops::Range<i64>) {
     let elements: Vec<_> = list.iter().map(|value| value.as_int().unwrap()).collect();
     assert_eq!(elements, expected.clone().collect::<Vec<_>>());
     assert_eq!(list.len(), n);
-    let by_index = (0..n + 1).map(|index| list.get(index).and_then(|value| value.as_int()));
+    let by_index = (0..=n).map(|index| list.get(index).and_then(|value| value.as_int()));
     assert!(by_index.eq(expected.map(Some).chain([None])));
 }
 
