@@ -100,3 +100,78 @@ pub fn encode(bytes: &[u8]) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A text, and Go's results with the standard and the URL-safe alphabet.
+    type Row = (
+        &'static str,
+        Result<&'static [u8], usize>,
+        Result<&'static [u8], usize>,
+    );
+
+    const ROWS: &[Row] = &[
+        ("", Ok(&[]), Ok(&[])),
+        ("YQ==", Ok(&[97]), Ok(&[97])),
+        ("YWI=", Ok(&[97, 98]), Ok(&[97, 98])),
+        ("YWJj", Ok(&[97, 98, 99]), Ok(&[97, 98, 99])),
+        ("YQ=", Err(3), Err(3)),
+        ("YQ", Err(0), Err(0)),
+        ("Y", Err(0), Err(0)),
+        ("YWI", Err(0), Err(0)),
+        ("YWJ", Err(0), Err(0)),
+        ("YQ==x", Err(4), Err(4)),
+        ("YQ===", Err(4), Err(4)),
+        ("=", Err(0), Err(0)),
+        ("Y===", Err(1), Err(1)),
+        ("YW=", Err(3), Err(3)),
+        ("YWI=x", Err(4), Err(4)),
+        ("YWI==", Err(4), Err(4)),
+        ("YW\nJj\r\n", Ok(&[97, 98, 99]), Ok(&[97, 98, 99])),
+        ("YQ\n==\n", Ok(&[97]), Ok(&[97])),
+        ("YQ=\n=", Ok(&[97]), Ok(&[97])),
+        ("YQ=\n", Err(4), Err(4)),
+        ("!", Err(0), Err(0)),
+        ("Y!==", Err(1), Err(1)),
+        ("YW!=", Err(2), Err(2)),
+        ("YWJ!", Err(3), Err(3)),
+        ("YWJj!", Err(4), Err(4)),
+        ("+/+/", Ok(&[251, 255, 191]), Err(0)),
+        ("-_-_", Err(0), Ok(&[251, 255, 191])),
+        ("YWJjY", Err(4), Err(4)),
+        ("YWJjYQ", Err(4), Err(4)),
+        ("YWJj\nY", Err(5), Err(5)),
+        ("\n\n", Ok(&[]), Ok(&[])),
+        ("YR==", Ok(&[97]), Ok(&[97])),
+        ("\u{e9}===", Err(0), Err(0)),
+        ("////", Ok(&[255, 255, 255]), Err(0)),
+        ("____", Err(0), Ok(&[255, 255, 255])),
+    ];
+
+    #[test]
+    fn decode_returns_bytes_or_offset_of_go() {
+        for (text, standard, url) in ROWS {
+            assert_eq!(
+                decode(text).as_deref(),
+                standard.as_ref().map(|bytes| *bytes),
+                "{text}"
+            );
+            assert_eq!(
+                decode_url(text).as_deref(),
+                url.as_ref().map(|bytes| *bytes),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn decode_inverts_encode() {
+        let bytes: Vec<u8> = (0..=255).collect();
+        for start in 0..=255 {
+            let encoded = encode(&bytes[start..]);
+            assert_eq!(decode(&encoded).as_deref(), Ok(&bytes[start..]));
+        }
+    }
+}

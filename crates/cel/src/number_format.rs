@@ -165,4 +165,26 @@ mod tests {
         assert_eq!(scientific(f64::INFINITY, 3), "  \u{221e}");
         assert_eq!(scientific(1.5, 999_999).chars().count(), 16_959);
     }
+    #[test]
+    fn scientific_exponent_has_superscript_digits() {
+        for (value, exponent) in [
+            (1e123, "\u{b9}\u{b2}\u{b3}"),
+            (1e-45, "\u{207b}\u{2074}\u{2075}"),
+            (1e67, "\u{2076}\u{2077}"),
+            (1e89, "\u{2078}\u{2079}"),
+            (1e-10, "\u{207b}\u{b9}\u{2070}"),
+        ] {
+            assert_eq!(scientific(value, 0), format!("1.000000\u{d7}10{exponent}"));
+        }
+    }
+
+    #[test]
+    fn parameters_above_limit_are_invalid() {
+        for (parameter, is_valid) in [(10_000_009, true), (10_000_010, false), (u64::MAX, false)] {
+            assert_eq!(fixed(f64::NAN, parameter) == "NaN", is_valid);
+            assert_eq!(fixed(1.0, parameter) != NO_VERB, is_valid);
+            assert_eq!(scientific(1.0, parameter) != NO_VERB, is_valid);
+        }
+        assert_eq!(scientific(1.0, 65_536), "1.000000\u{d7}10\u{2070}\u{2070}");
+    }
 }

@@ -218,3 +218,55 @@ impl Drop for Reservation {
         self.release(n_bytes);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counter_add_beyond_limit_fails() {
+        let counter = Counter::new(10);
+        assert!(counter.add(4) && counter.add(6) && counter.add(0));
+        assert!(!counter.add(1) && !counter.add(usize::MAX));
+        assert_eq!(counter.used(), 10);
+        counter.subtract(3);
+        assert_eq!(counter.used(), 7);
+        assert!(!counter.add(4) && counter.add(3));
+    }
+
+    #[test]
+    fn kept_reservation_counts_for_owner() {
+        let owner = Arc::new(EngineBudget::default());
+        assert!(!owner.is_trial());
+        assert!(Reservation::kept(&owner, MAX_OWNER_BYTES + 1).is_none());
+        assert_eq!(owner.used(), 0);
+        let reservation = Reservation::kept(&owner, 1_000).unwrap();
+        let other = Reservation::kept(&owner, 10).unwrap();
+        assert_eq!(owner.used(), 1_010);
+        assert!(engine_bytes().kept >= 1_010);
+        assert!(reservation.grow(500) && !reservation.grow(MAX_OWNER_BYTES));
+        assert_eq!(owner.used(), 1_510);
+        reservation.shrink(300);
+        assert_eq!(owner.used(), 1_210);
+        drop(reservation);
+        assert_eq!(owner.used(), 10);
+        drop(other);
+        assert_eq!(owner.used(), 0);
+    }
+
+    #[test]
+    fn trial_budget_keeps_nothing() {
+        let owner = Arc::new(EngineBudget::for_trials());
+        assert!(owner.is_trial());
+        assert!(Reservation::kept(&owner, 1).is_none());
+        assert!(Reservation::transient().grow(usize::MAX));
+    }
+
+    #[test]
+    fn cached_reservation_counts_for_cache() {
+        assert!(Reservation::cached(MAX_CACHE_BYTES + 1).is_none());
+        let reservation = Reservation::cached(5_000).unwrap();
+        assert!(engine_bytes().cached >= 5_000);
+        drop(reservation);
+    }
+}

@@ -266,3 +266,159 @@ pub(super) fn posix_set(name: &str) -> Option<&'static [(u32, u32)]> {
         _ => return None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DIGITS: Item = Item::Ascii {
+        set: &[(0x30, 0x39)],
+        negated: false,
+    };
+    const NO_DIGITS: Item = Item::Ascii {
+        set: &[(0x30, 0x39)],
+        negated: true,
+    };
+    const ANY: Item = Item::Unicode {
+        set: UnicodeSet::Ascii,
+        negated: false,
+    };
+    const NOT_ASCII: Item = Item::Unicode {
+        set: UnicodeSet::Ascii,
+        negated: true,
+    };
+
+    fn class(items: &[Item], negated: bool) -> Class {
+        Class::new(items.to_vec(), negated, false)
+    }
+
+    #[test]
+    fn contains_caseless_agrees_with_ranges() {
+        let a_to_c = Item::Range(0x61, 0x63);
+        for items in [
+            &[][..],
+            &[a_to_c],
+            &[DIGITS],
+            &[NO_DIGITS],
+            &[ANY],
+            &[NOT_ASCII],
+            &[a_to_c, DIGITS],
+            &[Item::Range(0xa, 0xa), NOT_ASCII],
+        ] {
+            for negated in [false, true] {
+                let class = class(items, negated);
+                let ranges = class.ranges();
+                for rune in [
+                    0, 0x9, 0xa, 0xb, 0x2f, 0x30, 0x39, 0x3a, 0x60, 0x61, 0x63, 0x64, 0x7f, 0x80,
+                ] {
+                    let expected = ranges.contains(rune);
+                    assert_eq!(class.contains_caseless(rune), expected, "{class:?} {rune}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn n_ranges_is_upper_bound() {
+        let sets = ["Lu", "Greek", "Any", "LC"].map(|name| UnicodeSet::by_name(name).unwrap().0);
+        let unicode = sets.map(|set| Item::Unicode {
+            set,
+            negated: false,
+        });
+        let items = [
+            Item::Range(0x61, 0x7a),
+            Item::Range(0, 0x10_ffff),
+            DIGITS,
+            NO_DIGITS,
+        ];
+        for item in items.iter().chain(&unicode) {
+            for fold in [false, true] {
+                for negated in [false, true] {
+                    let class = Class::new(vec![*item], negated, fold);
+                    let actual = class.ranges().as_slice().len();
+                    assert!(actual <= class.n_ranges(), "{class:?}");
+                    assert!(class.n_ranges() <= actual + 9_010, "{class:?}");
+                }
+            }
+        }
+        assert_eq!(class(&[Item::Range(1, 5)], false).n_ranges(), 2);
+        let folded = |lo, hi| Class::new(vec![Item::Range(lo, hi)], false, true).n_ranges();
+        assert_eq!(
+            (folded(1, 1), folded(1, 5), folded(0, 4_000)),
+            (4, 16, 9_001)
+        );
+        assert_eq!(class(&[DIGITS, Item::Range(1, 5)], false).n_ranges(), 6);
+        let mut both = class(&[DIGITS], false);
+        both.merge(class(&[DIGITS], true));
+        assert_eq!(both.n_ranges(), 10);
+    }
+
+    #[test]
+    fn is_expensive_with_folding_or_unicode_sets() {
+        assert!(!class(&[DIGITS, Item::Range(1, 2)], true).is_expensive());
+        assert!(class(&[DIGITS, ANY], false).is_expensive());
+        assert!(Class::new(vec![DIGITS], false, true).is_expensive());
+    }
+
+    #[test]
+    fn merge_returns_whether_class_changed() {
+        let range = |n: u32| Item::Range(2 * n, 2 * n);
+        let mut merged = class(&[DIGITS], false);
+        assert!(!merged.merge(class(&[DIGITS], false)));
+        assert!(merged.merge(class(&[range(1)], false)));
+        assert!(!merged.merge(class(&[range(1), DIGITS], false)));
+        assert_eq!(merged, class(&[DIGITS, range(1)], false));
+        assert!(merged.merge(class(&[range(2)], true)));
+        assert!(!merged.merge(class(&[range(2)], true)));
+        assert!(merged.merge(class(&[range(2)], false)));
+        assert!(merged.merge(Class::new(vec![range(2)], false, true)));
+        assert_eq!(merged.parts.len(), 4);
+        // Only the first items are compared.
+        let many: Vec<_> = (0..65).map(range).collect();
+        let mut large = class(&many, false);
+        assert!(!large.merge(class(&many[63..64], false)));
+        assert!(large.merge(class(&many[64..], false)));
+    }
+
+    #[test]
+    fn collected_ranges_are_joined_beyond_limit() {
+        let ranges = |n: u32| (0..n).map(|n| (n, n)).collect::<Vec<_>>();
+        let joined = |n_ranges: u32, limit: usize| {
+            let mut collected = Collected {
+                ranges: ranges(n_ranges),
+                limit,
+            };
+            collected.join_if_many();
+            (collected.ranges.len(), collected.limit)
+        };
+        assert_eq!(joined(16_384, 0), (16_384, 0));
+        assert_eq!(joined(16_385, 0), (1, 2));
+        assert_eq!(joined(20_000, 20_000), (20_000, 20_000));
+        assert_eq!(joined(20_001, 20_000), (1, 2));
+    }
+
+    #[test]
+    fn posix_sets_match_go() {
+        for (name, n_contained) in [
+            ("alnum", 62),
+            ("alpha", 52),
+            ("ascii", 128),
+            ("blank", 2),
+            ("cntrl", 33),
+            ("digit", 10),
+            ("graph", 94),
+            ("lower", 26),
+            ("print", 95),
+            ("punct", 32),
+            ("space", 6),
+            ("upper", 26),
+            ("word", 63),
+            ("xdigit", 22),
+        ] {
+            let set = posix_set(name).unwrap();
+            let n: u32 = set.iter().map(|(lo, hi)| hi - lo + 1).sum();
+            assert_eq!(n, n_contained, "{name}");
+        }
+        assert!(posix_set("other").is_none() && perl_set(b'x').is_none());
+    }
+}

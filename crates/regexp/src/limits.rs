@@ -56,3 +56,15 @@ impl Limits for MemoryLimit {
         TooLarge
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_limit_is_eight_mebibytes() {
+        assert_eq!(MemoryLimit.allocate(8 << 20), Ok(()));
+        assert_eq!(MemoryLimit.allocate((8 << 20) + 1), Err(TooLarge));
+        assert_eq!(MemoryLimit.work(usize::MAX), Ok(()));
+    }
+}

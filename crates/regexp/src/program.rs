@@ -446,4 +446,78 @@ mod tests {
         let matches = program.find_all(&text, None, &limits).unwrap();
         assert_eq!(matches.len(), 2_000);
     }
+    #[test]
+    fn new_pattern_beyond_limit_is_too_large() {
+        assert!(Program::new(&"a".repeat(MAX_PATTERN)).is_ok());
+        let error = Program::new(&"a".repeat(MAX_PATTERN + 1)).unwrap_err();
+        assert_eq!(error.code, SyntaxErrorCode::Large);
+        assert_eq!(error.expr, "a".repeat(100));
+    }
+
+    #[test]
+    fn cached_program_has_engine_of_cache() {
+        let pattern = "cached_program_has_engine_of_cache+";
+        let before = Program::cached(pattern).unwrap();
+        assert!(before.engine.get().is_none());
+        assert!(is_match(&before, pattern));
+        let after = Program::cached(pattern).unwrap();
+        assert!(after.engine.get().is_some());
+        assert!(is_match(&after, pattern) && !is_match(&after, "x"));
+        assert!(Program::cached("(").is_err());
+    }
+
+    #[test]
+    fn engines_are_counted() {
+        use crate::budget::{engine_bytes, n_engines_built};
+        let n_before = n_engines_built();
+        let budget = Arc::new(EngineBudget::default());
+        let program = Program::within("engines_are_counted+", &budget).unwrap();
+        assert_eq!((budget.used(), program.on_machine), (0, false));
+        assert!(is_match(&program, "engines_are_counted"));
+        assert!(n_engines_built() > n_before);
+        let n_bytes = budget.used();
+        assert!(n_bytes > 1_000 && engine_bytes().kept >= n_bytes);
+        drop(program);
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn trial_and_machine_programs_retain_no_engine() {
+        let trial = Program::for_trials("^a+$").unwrap();
+        assert!(is_match(&trial, "aa") && !is_match(&trial, "b"));
+        assert!(trial.engine.get().is_none());
+        assert!(trial.engine(&MemoryLimit).unwrap().is_machine());
+        let machine = Program::on_machine("^a+$").unwrap();
+        assert!(is_match(&machine, "aa") && machine.engine.get().is_none());
+        assert!(machine.engine(&MemoryLimit).unwrap().is_machine());
+    }
+
+    #[test]
+    fn trial_pattern_at_limit_of_instructions() {
+        // Each repeated character is an instruction, and so is the end.
+        let program = |n: usize| {
+            let pattern = format!("(?:a{{1000}}){}b{{{n}}}", "a".repeat(3_000));
+            Program::for_trials(&pattern).unwrap()
+        };
+        let n_rest = MAX_TRIAL_INSTRUCTIONS - 4_000 - 1;
+        assert!(program(n_rest).is_match("", &MemoryLimit).is_ok());
+        assert!(program(n_rest + 1).is_match("", &MemoryLimit).is_err());
+    }
+
+    #[test]
+    fn takes_long_if_product_of_states_and_text_exceeds_limit() {
+        let program = Program::new("takes_long[ab]{100}").unwrap();
+        let engine = program.engine(&MemoryLimit).unwrap();
+        let n_states = size::estimate(&crate::parse("takes_long[ab]{100}").unwrap()).n_states;
+        let n_bytes = 100_000_000 / n_states;
+        assert!(!engine.takes_long(&"x".repeat(n_bytes)));
+        assert!(engine.takes_long(&"x".repeat(n_bytes + 1)));
+        let machine = Program::on_machine("a").unwrap();
+        let engine = machine.engine(&MemoryLimit).unwrap();
+        assert!(!engine.takes_long(&"x".repeat(n_bytes + 1)));
+        assert!(is_match(
+            &program,
+            &format!("{}takes_long{}", "x".repeat(n_bytes), "ab".repeat(50))
+        ));
+    }
 }

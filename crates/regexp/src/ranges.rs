@@ -55,3 +55,44 @@ impl Ranges {
             .is_some_and(|&(_, hi)| rune <= hi)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn new_joins_adjacent_and_overlapping_ranges() {
+        for (ranges, expected) in [
+            (vec![(5, 6), (1, 2)], vec![(1, 2), (5, 6)]),
+            (vec![(1, 2), (3, 4)], vec![(1, 4)]),
+            (vec![(1, 2), (4, 4)], vec![(1, 2), (4, 4)]),
+            (vec![(1, 9), (2, 3)], vec![(1, 9)]),
+            (vec![(2, 3), (1, 2), (1, 5)], vec![(1, 5)]),
+            (vec![], vec![]),
+        ] {
+            assert_eq!(Ranges::new(ranges).as_slice(), expected);
+        }
+    }
+
+    #[test]
+    fn negated_contains_all_others() {
+        for (ranges, expected) in [
+            (vec![], vec![(0, MAX_RUNE)]),
+            (vec![(0, MAX_RUNE)], vec![]),
+            (vec![(0, 1)], vec![(2, MAX_RUNE)]),
+            (vec![(1, MAX_RUNE)], vec![(0, 0)]),
+            (
+                vec![(1, 1), (3, MAX_RUNE - 1)],
+                vec![(0, 0), (2, 2), (MAX_RUNE, MAX_RUNE)],
+            ),
+        ] {
+            let ranges = Ranges(ranges);
+            let negated = ranges.negated();
+            assert_eq!(negated.as_slice(), expected);
+            assert_eq!(negated.negated(), ranges);
+            for rune in [0, 1, 2, 3, 4, MAX_RUNE - 1, MAX_RUNE] {
+                assert_ne!(ranges.contains(rune), negated.contains(rune), "{rune}");
+            }
+        }
+    }
+}

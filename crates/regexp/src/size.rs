@@ -161,3 +161,73 @@ fn count_of(node: &Node, counts: &[Count]) -> Count {
 fn n_parts(node: &Node) -> u32 {
     u32::try_from(node.parts.len()).unwrap_or(u32::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::Machine;
+
+    fn size(pattern: &str) -> Size {
+        estimate(&crate::parse(pattern).unwrap())
+    }
+
+    #[test]
+    fn estimate_counts_instructions_and_states() {
+        for (pattern, n_instructions, n_states) in [
+            ("", 2, 2),
+            ("abc", 4, 4),
+            ("\u{e9}\u{4e00}", 3, 6),
+            ("(?i)ab", 3, 13),
+            (".", 2, 29),
+            ("(?s).", 2, 29),
+            ("[a-c]", 2, 31),
+            ("[a-cx-z]", 2, 33),
+            ("^", 2, 2),
+            ("(ab)", 3, 3),
+            ("a*", 5, 5),
+            ("a+", 5, 5),
+            ("a?", 5, 5),
+            ("a{3}", 4, 4),
+            ("a{2,5}", 9, 9),
+            ("a{3,}", 7, 7),
+            ("a{0,}", 5, 5),
+            ("ab|cd", 9, 9),
+            ("a.|bc|de", 13, 40),
+        ] {
+            let size = size(pattern);
+            let actual = (size.n_instructions, size.n_states);
+            assert_eq!(actual, (n_instructions, n_states), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn estimate_is_upper_bound_of_program() {
+        for pattern in [
+            "",
+            "a",
+            "a*",
+            "(a*)*",
+            "a+?",
+            "a??",
+            "a{2,5}",
+            "(ab|c|d*){2,}",
+            "(?i)ks[ab]|\\d",
+            "(?:|a)+",
+        ] {
+            let regex = crate::parse(pattern).unwrap();
+            let n_instructions = Machine::new(&regex).len();
+            let estimated = estimate(&regex).n_instructions;
+            assert!(n_instructions <= estimated, "{pattern}");
+            assert!(estimated <= 2 * n_instructions + 4, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn bytes_count_each_class_once() {
+        let (one, two) = (size("[ac]x[ac]"), size("[ac]x[bd]"));
+        let of_instructions = 4 * (INSTRUCTION_BYTES + SEARCH_BYTES);
+        assert_eq!(one.machine_bytes(), of_instructions + 2 * RANGE_BYTES);
+        assert_eq!(two.machine_bytes(), of_instructions + 4 * RANGE_BYTES);
+        assert_eq!(size("ab").automaton_bytes(), 3 * STATE_BYTES);
+    }
+}

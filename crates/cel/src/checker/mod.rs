@@ -8,6 +8,8 @@
 mod infer;
 mod overload;
 mod substitution;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 

@@ -22,7 +22,7 @@ mod optimize;
 mod plan;
 mod stack;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::fmt;
 use std::sync::Arc;

@@ -39,7 +39,7 @@ static TEXTS: [OverloadRow; 4] = [
 ];
 
 /// Returns the environment with the extensions.
-fn env_of_extensions() -> Env {
+pub(crate) fn env_of_extensions() -> Env {
     let mut library = Library::clone(env().library());
     library.add_type(OPTIONAL_TYPE, Type::opaque(OPTIONAL_TYPE, Vec::new()));
     for rows in [

@@ -214,3 +214,48 @@ impl TokenSet {
         self.0 & (1 << kind as u8) != 0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Kind::{
+        And, Bytes, CloseBrace, CloseBracket, CloseParen, Colon, Comma, Dot, End, Equals,
+        EscapedIdent, Exclamation, False, Float, Greater, GreaterEquals, Ident, In, Int, Less,
+        LessEquals, Minus, NotEquals, Null, OpenBrace, OpenBracket, OpenParen, Or, Percent, Plus,
+        Question, Slash, Star, String, True, Uint,
+    };
+    use super::*;
+
+    #[test]
+    fn describe_operators_in_backticks() {
+        for (kinds, described) in [
+            (&[Equals, NotEquals, In][..], "`==` `!=` `in`"),
+            (&[Less, LessEquals], "`<` `<=`"),
+            (&[GreaterEquals, Greater], "`>=` `>`"),
+            (&[And, Or], "`&&` `||`"),
+            (&[OpenBracket, CloseBracket], "`[` `]`"),
+            (&[OpenBrace, CloseBrace], "`{` `}`"),
+            (&[OpenParen, CloseParen], "`(` `)`"),
+            (&[Dot, Comma, Minus], "`.` `,` `-`"),
+            (&[Exclamation, Question, Colon], "`!` `?` `:`"),
+            (&[Plus, Star, Slash, Percent], "`+` `*` `/` `%`"),
+            (&[True, False, Null], "`true` `false` `null`"),
+            (&[Float, Int, Uint], "a number a number a number"),
+            (&[String, Bytes], "a string a bytes literal"),
+            (&[Ident, EscapedIdent], "a name a name in backticks"),
+            (&[End], "the end of the expression"),
+        ] {
+            let all: Vec<_> = kinds.iter().map(|kind| kind.describe()).collect();
+            assert_eq!(all.join(" "), described);
+        }
+    }
+
+    #[test]
+    fn token_set_operations() {
+        let (left, right) = (TokenSet::new(&[Int, End]), TokenSet::new(&[End, Equals]));
+        assert!(left.contains(Int) && left.contains(End) && !left.contains(Equals));
+        assert!(left.meets(right) && !left.meets(TokenSet::new(&[Equals, Dot])));
+        let union = left.union(right);
+        assert!([Int, End, Equals].iter().all(|kind| union.contains(*kind)));
+        assert!(!union.contains(Dot) && !TokenSet::new(&[]).meets(union));
+    }
+}
