@@ -435,8 +435,10 @@ mod tests {
         }
     }
 
-    /// Texts with the seconds, nanoseconds and offset of Go's `time.Parse`.
-    const TIMESTAMPS: &[(&str, Option<(i64, u32, i32)>)] = &[
+    /// The seconds, nanoseconds and offset of Go's `time.Parse`.
+    type Parsed = Option<(i64, u32, i32)>;
+
+    const TIMESTAMPS: &[(&str, Parsed)] = &[
         ("2024-02-29T12:34:56Z", Some((1_709_210_096, 0, 0))),
         (
             "2024-02-29T12:34:56.5Z",

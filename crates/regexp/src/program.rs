@@ -506,18 +506,51 @@ mod tests {
 
     #[test]
     fn takes_long_if_product_of_states_and_text_exceeds_limit() {
-        let program = Program::new("takes_long[ab]{100}").unwrap();
+        // The pattern has 100 states.
+        let pattern = "a".repeat(99);
+        let program = Program::new(&pattern).unwrap();
         let engine = program.engine(&MemoryLimit).unwrap();
-        let n_states = size::estimate(&crate::parse("takes_long[ab]{100}").unwrap()).n_states;
-        let n_bytes = 100_000_000 / n_states;
+        let n_bytes = 1_000_000;
         assert!(!engine.takes_long(&"x".repeat(n_bytes)));
         assert!(engine.takes_long(&"x".repeat(n_bytes + 1)));
         let machine = Program::on_machine("a").unwrap();
         let engine = machine.engine(&MemoryLimit).unwrap();
         assert!(!engine.takes_long(&"x".repeat(n_bytes + 1)));
-        assert!(is_match(
-            &program,
-            &format!("{}takes_long{}", "x".repeat(n_bytes), "ab".repeat(50))
-        ));
+        assert!(is_match(&program, &("x".repeat(n_bytes) + &pattern)));
+    }
+
+    #[test]
+    fn is_match_charges_parsing_building_and_text() {
+        let pattern = "is_match_charges_";
+        let n_states = pattern.len() + 1;
+        for text in ["", "text"] {
+            let n_steps = 16 * pattern.len() + 16 * n_states + text.len();
+            let search = |n_steps: usize| {
+                let budget = Arc::new(EngineBudget::default());
+                let limits = WorkLimit(n_steps.into());
+                let program = Program::within(pattern, &budget).unwrap();
+                program.is_match(text, &limits)
+            };
+            assert_eq!(search(n_steps), Ok(false));
+            assert_eq!(search(n_steps - 1), Err(()));
+        }
+    }
+
+    #[test]
+    fn memory_of_search_is_reserved_for_owner() {
+        let budget = Arc::new(EngineBudget::default());
+        let deep = format!("{}x{}", "(?:a|".repeat(300), ")b".repeat(300));
+        let text = format!("x{}", "b".repeat(300));
+        let program = Program::within(&deep, &budget).unwrap();
+        assert!(program.engine(&MemoryLimit).unwrap().is_machine());
+        let n_before = budget.used();
+        assert!(n_before > 0);
+        assert!(is_match(&program, &text));
+        let n_after = budget.used();
+        assert!(n_after > n_before);
+        assert!(is_match(&program, &text));
+        assert_eq!(budget.used(), n_after);
+        drop(program);
+        assert_eq!(budget.used(), 0);
     }
 }

@@ -1,6 +1,8 @@
 //! Tests of Go's error messages, limits, and the trees of some patterns.
 
+mod alternatives;
 mod errors;
+mod limits;
 mod matches;
 mod trees;
 mod unicode;
