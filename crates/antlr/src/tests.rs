@@ -1,6 +1,8 @@
 //! Tests with random and expensive expressions: every parse ends quickly and agrees with the parser that builds the
 //! syntax tree. `tests/cases/check/syntax_errors.md` tests the messages.
 
+mod messages;
+
 use super::findings;
 use super::parser::Parser;
 use super::stream::Stream;
