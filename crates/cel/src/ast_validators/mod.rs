@@ -231,3 +231,59 @@ fn is_equivalent(left: &Type, right: &Type) -> bool {
         _ => left == right,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::{Primitive, TypeParam};
+
+    #[test]
+    fn is_equivalent_ignores_wrappers_and_names_of_parameters() {
+        let wrapper = || Type::Wrapper(Primitive::Int);
+        let param = |name| Type::Param(TypeParam::Declared(name));
+        for (left, right, expected) in [
+            (Type::Int, Type::Int, true),
+            (Type::Int, Type::Uint, false),
+            (wrapper(), Type::Int, true),
+            (wrapper(), wrapper(), true),
+            (wrapper(), Type::Uint, false),
+            (param("A"), param("B"), true),
+            (param("A"), Type::Int, false),
+            (Type::list(wrapper()), Type::list(Type::Int), true),
+            (Type::list(Type::Int), Type::list(Type::Uint), false),
+            (Type::list(Type::Int), Type::Int, false),
+            (Type::type_of(Type::Int), Type::type_of(wrapper()), true),
+            (Type::type_of(Type::Int), Type::type_of(Type::Uint), false),
+            (
+                Type::map(Type::Int, wrapper()),
+                Type::map(Type::Int, Type::Int),
+                true,
+            ),
+            (
+                Type::map(Type::Int, Type::Int),
+                Type::map(Type::Uint, Type::Int),
+                false,
+            ),
+            (
+                Type::map(Type::Int, Type::Int),
+                Type::map(Type::Int, Type::Uint),
+                false,
+            ),
+            (Type::optional(wrapper()), Type::optional(Type::Int), true),
+            (Type::optional(Type::Int), Type::optional(Type::Uint), false),
+            (
+                Type::opaque("a", vec![Type::Int]),
+                Type::opaque("b", vec![Type::Int]),
+                false,
+            ),
+            (
+                Type::opaque("a", vec![Type::Int]),
+                Type::opaque("a", vec![Type::Int, Type::Int]),
+                false,
+            ),
+        ] {
+            assert_eq!(is_equivalent(&left, &right), expected, "{left} {right}");
+            assert_eq!(is_equivalent(&right, &left), expected, "{right} {left}");
+        }
+    }
+}

@@ -195,4 +195,8 @@ mod tests {
         let union = CostEstimate::new(3, 4).union(CostEstimate::new(1, 2));
         assert_eq!(union, CostEstimate::new(1, 4));
     }
+    #[test]
+    fn display_shows_both_bounds() {
+        assert_eq!(CostEstimate::new(1, 20).to_string(), "1..20");
+    }
 }

@@ -343,4 +343,69 @@ mod tests {
         diagnostics.report(Code::LimitExceeded, Location::NONE, "m");
         assert_eq!(diagnostics.render("x"), "ERROR: <input>:-1:0: m");
     }
+    /// Creates a diagnostic at each column of line 1.
+    fn found(columns: &[i32]) -> Diagnostics {
+        let mut diagnostics = Diagnostics::default();
+        for &column in columns {
+            let message = format!("m{column}");
+            diagnostics.report(Code::Syntax, Location { line: 1, column }, message);
+        }
+        diagnostics
+    }
+
+    const SHOWN: Shown = Shown {
+        severity: Severity::Error,
+        with_source: true,
+    };
+
+    #[test]
+    fn render_sorts_and_separates_lines() {
+        let mut diagnostics = found(&[3, 1]);
+        let location = Location { line: 2, column: 0 };
+        diagnostics.report(Code::Syntax, location, "last");
+        let text = "a\tbcd\nxy";
+        let sorted = "ERROR: <input>:1:2: m1\n | a bcd\n | .^\nERROR: <input>:1:4: m3\n | a bcd\n | ...^\n\
+                      ERROR: <input>:2:1: last\n | xy\n | ^";
+        assert_eq!(diagnostics.render(text), sorted);
+        let unsorted = diagnostics.render_as(text, SHOWN);
+        assert!(
+            unsorted.starts_with("ERROR: <input>:1:4: m3\n"),
+            "{unsorted}"
+        );
+        assert_eq!(diagnostics.rendered_len(text, SHOWN), unsorted.len());
+        let excerpts = "\n | a bcd\n | ...^\n | a bcd\n | .^\n | xy\n | ^";
+        assert_eq!(diagnostics.excerpts(text), excerpts);
+        let without_source = Shown {
+            with_source: false,
+            ..SHOWN
+        };
+        assert_eq!(
+            diagnostics.render_as(text, without_source),
+            "ERROR: <input>:1:4: m3\nERROR: <input>:1:2: m1\nERROR: <input>:2:1: last"
+        );
+    }
+
+    #[test]
+    fn cut_keeps_diagnostics_within_length() {
+        let text = "abc";
+        let one = "ERROR: <input>:1:1: m0\n | abc\n | ^".len();
+        for (max_bytes, n_kept) in [(0, 1), (one - 1, 1), (one, 2), (2 * one + 2, 3)] {
+            let mut diagnostics = found(&[0, 1, 2]);
+            let length = diagnostics.cut(text, max_bytes);
+            assert_eq!(diagnostics.as_slice().len(), n_kept, "{max_bytes}");
+            assert_eq!(diagnostics.n_found(), 3);
+            assert_eq!(diagnostics.n_left_out(), 3 - n_kept);
+            assert_eq!(length, diagnostics.render_as(text, SHOWN).len());
+        }
+    }
+
+    #[test]
+    fn retain_keeps_number_of_diagnostics_left_out() {
+        let columns: Vec<i32> = (0..103).collect();
+        let mut diagnostics = found(&columns);
+        assert_eq!((diagnostics.n_found(), diagnostics.n_left_out()), (103, 3));
+        diagnostics.retain(|diagnostic| diagnostic.location.column < 10);
+        assert_eq!((diagnostics.n_found(), diagnostics.n_left_out()), (13, 3));
+        assert!(!diagnostics.is_empty() && Diagnostics::default().is_empty());
+    }
 }
