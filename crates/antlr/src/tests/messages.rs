@@ -568,8 +568,8 @@ const ROWS: &[(&str, &str)] = &[
 #[test]
 fn findings_are_messages_of_upstream() {
     for (text, expected) in ROWS {
-        let found = findings(text);
-        let errors = found.as_slice().iter().map(|error| {
+        let diagnostics = findings(text);
+        let errors = diagnostics.as_slice().iter().map(|error| {
             let message = error.kind.to_string();
             let message = message
                 .replace("Syntax error: ", "")
