@@ -436,3 +436,19 @@ impl AstBuilder {
         deepest.saturating_add(1)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::syntax::parse;
+
+    #[test]
+    fn trees_are_equal_if_nodes_and_offsets_are() {
+        let ast = |text: &str| parse(text).0.unwrap();
+        assert_eq!(ast("a + b"), ast("a + b"));
+        assert_eq!(ast("[1].map(x, x)"), ast("[1].map(x, x)"));
+        for other in ["a + c", "a  + b", "a - b", "(a + b)", "a + b + c", "a"] {
+            assert_ne!(ast("a + b"), ast(other), "{other}");
+        }
+        assert!(!ast("a").is_empty());
+    }
+}

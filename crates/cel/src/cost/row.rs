@@ -160,3 +160,19 @@ impl fmt::Debug for RuntimeCost {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debug_shows_kind_and_fixed_cost() {
+        let costs = Costs::fixed(7);
+        assert_eq!(format!("{:?}", StaticCost::Fixed(7)), "Fixed(7)");
+        assert_eq!(format!("{:?}", RuntimeCost::Fixed(8)), "Fixed(8)");
+        let debug = format!("{costs:?}");
+        assert_eq!(debug.matches("Fixed(7)").count(), 2, "{debug}");
+        let by_args = RuntimeCost::ByArgs(|_| 1);
+        assert_eq!(format!("{by_args:?}"), "ByArgs");
+    }
+}

@@ -82,3 +82,21 @@ impl<const N: usize> Activation for [(&str, Value); N] {
         self.as_slice().resolve(name)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bind_replaces_value_of_name() {
+        let mut bindings = Bindings::default();
+        bindings.bind("a", Value::Int(1));
+        bindings.bind("b", Value::Int(2));
+        bindings.bind("a", Value::Int(3));
+        let value = |name| bindings.resolve(name).and_then(|value| value.as_int());
+        assert_eq!(
+            (value("a"), value("b"), value("c")),
+            (Some(3), Some(2), None)
+        );
+    }
+}
