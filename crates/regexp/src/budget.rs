@@ -265,7 +265,7 @@ mod tests {
     #[test]
     fn cached_reservation_counts_for_cache() {
         assert!(Reservation::cached(MAX_CACHE_BYTES + 1).is_none());
-        let reservation = Reservation::cached(5_000).unwrap();
+        let reservation = crate::cache::reserve(5_000).unwrap();
         assert!(engine_bytes().cached >= 5_000);
         drop(reservation);
     }
