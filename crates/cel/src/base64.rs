@@ -48,7 +48,7 @@ fn decode_with(text: &str, last: [u8; 2]) -> Result<Vec<u8>, usize> {
             if n_digits == 2 {
                 match symbols.next() {
                     Some((_, b'=')) => {}
-                    Some((at, _)) => return Err(at),
+                    Some((at, _)) => return Err(at.saturating_sub(1)),
                     None => return Err(text.len()),
                 }
             }
@@ -118,6 +118,8 @@ mod tests {
         ("YWI=", Ok(&[97, 98]), Ok(&[97, 98])),
         ("YWJj", Ok(&[97, 98, 99]), Ok(&[97, 98, 99])),
         ("YQ=", Err(3), Err(3)),
+        ("YQ=x", Err(2), Err(2)),
+        ("YQ=\nx", Err(3), Err(3)),
         ("YQ", Err(0), Err(0)),
         ("Y", Err(0), Err(0)),
         ("YWI", Err(0), Err(0)),
