@@ -516,7 +516,7 @@ impl<'a> Parser<'a> {
             }
             _ => self.node(Position::Flow, depth + 1)?,
         };
-        let value = self.flow_value(depth)?;
+        let value = self.flow_value(depth + 1)?;
         let end = self.last_end;
         if let Some(node) = self.nodes.get_mut(id) {
             node.span = start..end.max(start);
@@ -533,7 +533,7 @@ impl<'a> Parser<'a> {
                 self.next()?,
                 Token::FlowEntry | Token::FlowListEnd | Token::FlowMapEnd
             ) {
-                return self.node(Position::Flow, depth + 1);
+                return self.node(Position::Flow, depth);
             }
         }
         let offset = self.offset()?;

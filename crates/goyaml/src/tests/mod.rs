@@ -76,6 +76,14 @@ fn to_json_alias_expansion_is_bounded() {
 #[test]
 fn to_json_depth_is_bounded() {
     assert!(to_json(&"[".repeat(100_000)).is_err());
+    for (open, close) in [("[", "]"), ("{a: ", "}"), ("[a: ", "]")] {
+        // An item `a: 1` of a flow list is a map, so it has two levels.
+        let levels = if open == "[a: " { 2 } else { 1 };
+        let nested = |n: usize| to_json(&format!("{}1{}", open.repeat(n), close.repeat(n)));
+        let max = 255 / levels;
+        assert!(nested(max).is_ok(), "{open}");
+        assert!(nested(max + 1).is_err(), "{open}");
+    }
 }
 
 #[test]
