@@ -17,6 +17,7 @@ use super::exit::Exit;
 use super::yaml_text;
 use crate::policy::subject::SubjectKind;
 use crate::status::compute::DesiredStatus;
+use crate::status::condition::ConditionType;
 use crate::status::exclusion::Exclusion;
 
 /// The kind of validating policies.
@@ -27,18 +28,6 @@ const READY: &str = "Ready";
 
 /// The condition for policies that cannot become Ready without a change. It exists only while it is True.
 const STALLED: &str = "Stalled";
-
-/// The condition types of vap-status-controller in display order. Types of other controllers follow, sorted by name.
-const ORDER: [&str; 8] = [
-    READY,
-    "Compiled",
-    "TypeChecked",
-    "ResourcesMatched",
-    "ParamsResolved",
-    "Bound",
-    "ProbesPassed",
-    STALLED,
-];
 
 /// Output of `kubectl vap status -o json`.
 ///
@@ -390,7 +379,8 @@ impl PolicyReport {
     /// Replaces the conditions of vap-status-controller with those of the plugin's evaluation. Conditions of other
     /// controllers remain.
     fn apply_plugin_status(&mut self, status: &DesiredStatus) {
-        let is_other = |condition: &ConditionReport| !ORDER.contains(&condition.type_.as_str());
+        let is_other =
+            |condition: &ConditionReport| ConditionType::from_name(&condition.type_).is_none();
         self.conditions.retain(is_other);
         let conditions = status.conditions.iter().map(|condition| ConditionReport {
             last_transition_time: None,
@@ -460,8 +450,8 @@ impl ConditionReport {
 /// Returns the sort key of a condition type: the types of vap-status-controller in a fixed order, then all others by
 /// name.
 pub(crate) fn condition_order(type_: &str) -> (usize, &str) {
-    let position = ORDER.iter().position(|known| *known == type_);
-    (position.unwrap_or(ORDER.len()), type_)
+    let position = ConditionType::from_name(type_).map(ConditionType::display_position);
+    (position.unwrap_or(usize::MAX), type_)
 }
 
 /// Formats a paramKind as `<apiVersion> <kind>`.

@@ -531,7 +531,7 @@ mod tests {
             &spec,
             &[(
                 "spec",
-                "inlineBindings requires bindings: Inline, which requires at least one inline binding",
+                "inlineBindings must be set if and only if bindings is Inline",
             )],
         );
     }

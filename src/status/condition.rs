@@ -99,6 +99,32 @@ impl ConditionType {
         }
     }
 
+    /// Returns the position of the type in tables and reports.
+    #[must_use]
+    pub const fn display_position(self) -> usize {
+        match self {
+            Self::Ready => 0,
+            Self::Compiled => 1,
+            Self::TypeChecked => 2,
+            Self::ResourcesMatched => 3,
+            Self::ParamsResolved => 4,
+            Self::Bound => 5,
+            Self::ProbesPassed => 6,
+            Self::Stalled => 7,
+        }
+    }
+
+    /// Returns true if conditions of this type can be computed from the files of a policy, without a cluster.
+    #[must_use]
+    pub const fn needs_only_files(self) -> bool {
+        match self {
+            Self::Compiled | Self::ResourcesMatched | Self::ParamsResolved | Self::TypeChecked => {
+                true
+            }
+            Self::Ready | Self::ProbesPassed | Self::Bound | Self::Stalled => false,
+        }
+    }
+
     /// Parses the name of a type. Returns `None` if only other controllers write conditions of this type.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {

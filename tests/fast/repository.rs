@@ -15,6 +15,7 @@ use std::path::Path;
 
 use policy::subject::SubjectKind;
 use serde_norway::Value;
+use vap_status_controller::status::condition::ConditionType;
 
 pub(crate) fn read(path: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
@@ -439,6 +440,15 @@ fn skips_in_deny_toml_have_future_deadline() {
             "a skip in deny.toml had the deadline {date}: remove the skip, or extend the deadline and give the reason"
         );
     }
+}
+
+#[test]
+fn chart_accepts_each_condition_that_ready_can_require() {
+    let schema = yaml("charts/vap-status-controller/values.schema.json");
+    let accepted = strings(&schema["properties"]["readyRequires"]["items"]["enum"]);
+    let accepted: BTreeSet<&str> = accepted.iter().map(String::as_str).collect();
+    let required = ConditionType::ALL.into_iter().map(ConditionType::as_str);
+    assert_eq!(accepted, required.filter(|name| *name != "Ready").collect());
 }
 
 #[test]

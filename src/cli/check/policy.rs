@@ -34,14 +34,6 @@ use crate::status::message;
 use crate::status::probes::ProbesState;
 use crate::status::staleness::Staleness;
 
-/// The conditions that can be computed from files. In a check, only these conditions determine `Ready`.
-const FILE_CONDITIONS: [ConditionType; 4] = [
-    ConditionType::Compiled,
-    ConditionType::ResourcesMatched,
-    ConditionType::ParamsResolved,
-    ConditionType::TypeChecked,
-];
-
 /// The suffix of the names of policies that an API server loads from manifests.
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/manifest/validation.go`, `StaticConfigSuffix`.
@@ -295,7 +287,11 @@ fn analyze(
 
     let matched = (&matches).into();
     let outcome = typed.clone().into();
-    let ready_requires: BTreeSet<_> = FILE_CONDITIONS.into_iter().collect();
+    // In a check, only conditions that need no cluster determine `Ready`.
+    let ready_requires = ConditionType::WRITTEN.into_iter();
+    let ready_requires: BTreeSet<_> = ready_requires
+        .filter(|type_| type_.needs_only_files())
+        .collect();
     let (generation, status) = decode::generation_and_status(&object.document.node);
     let observed = Observations {
         policy: Some(policy),
@@ -328,7 +324,7 @@ fn analyze(
         ConditionType::from_name(type_).is_some_and(|type_| match type_ {
             ConditionType::Ready => true,
             ConditionType::Bound => bindings != BindingsState::Unread,
-            type_ => FILE_CONDITIONS.contains(&type_),
+            type_ => type_.needs_only_files(),
         })
     };
     status
