@@ -9,8 +9,8 @@ pub enum Exit {
     Clean,
     /// 1: the command found problems.
     Findings,
-    /// 2: the command failed: usage error, policy not found, or cluster not reachable.
-    WrongUse,
+    /// 2: the command failed: usage error, policy not found, unreadable input, unreachable cluster, or incomplete report.
+    Failed,
 }
 
 impl Exit {
@@ -20,7 +20,7 @@ impl Exit {
         match self {
             Self::Clean => 0,
             Self::Findings => 1,
-            Self::WrongUse => 2,
+            Self::Failed => 2,
         }
     }
 }

@@ -42,7 +42,8 @@ pub struct RuleReport {
     /// An example of code with a finding, and of the corrected code.
     pub example: ExampleReport,
     /// The remedy: how to resolve a finding.
-    pub mend: &'static str,
+    #[serde(rename = "mend")]
+    pub remedy: &'static str,
 }
 
 /// An example of a finding of the rule.
@@ -50,7 +51,8 @@ pub struct RuleReport {
 #[serde(rename_all = "camelCase")]
 pub struct ExampleReport {
     /// The kind of example: `expression`, `spec`, `file` or `words`.
-    pub of: &'static str,
+    #[serde(rename = "of")]
+    pub kind: &'static str,
     /// The code with the finding.
     pub wrong: &'static str,
     /// The corrected code, if there is an example.
@@ -66,7 +68,7 @@ impl From<Rule> for RuleReport {
             example,
             mend,
         } = rule.entry();
-        let (of, wrong, right) = match example {
+        let (kind, wrong, right) = match example {
             Example::Expression { wrong, right } => ("expression", wrong, Some(right)),
             Example::Spec { wrong, right } => ("spec", wrong, Some(right)),
             Example::File { wrong, right } => ("file", wrong, Some(right)),
@@ -75,8 +77,8 @@ impl From<Rule> for RuleReport {
         Self {
             id,
             summary,
-            example: ExampleReport { of, wrong, right },
-            mend,
+            example: ExampleReport { kind, wrong, right },
+            remedy: mend,
         }
     }
 }

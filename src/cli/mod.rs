@@ -76,7 +76,7 @@ pub fn run(args: &Args, terminal: Terminal, out: &mut dyn Write, err: &mut dyn W
         Err(error) => {
             // If standard error is not writable, only the exit status reports the error.
             let _ = writeln!(err, "error: {error}");
-            Exit::WrongUse
+            Exit::Failed
         }
     }
 }
@@ -131,7 +131,7 @@ fn run_check(
         let _ = writeln!(err, "warning: no ValidatingAdmissionPolicy {place}");
         if args.paths.iter().any(|path| path.as_os_str() == "-") {
             // Standard input has no policy: the command before the pipe has probably failed.
-            return Ok(Exit::WrongUse);
+            return Ok(Exit::Failed);
         }
     }
     Ok(match report.exit(plan.is_strict) {

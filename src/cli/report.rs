@@ -185,18 +185,18 @@ impl StatusReport {
 
     /// Appends objects of an opt-in kind, which are represented as validating policies with their status.
     #[must_use]
-    pub(super) fn with_mutating(
+    pub(super) fn with_opt_in_kind(
         self,
         kind: SubjectKind,
-        mutating: &[ValidatingAdmissionPolicy],
+        others: &[ValidatingAdmissionPolicy],
         exclusion: &Exclusion,
     ) -> Self {
-        let mut others = Self::with_exclusion(mutating, exclusion).policies;
-        for policy in &mut others {
+        let mut added = Self::with_exclusion(others, exclusion).policies;
+        for policy in &mut added {
             policy.kind = kind.as_str();
         }
         let mut policies = self.policies;
-        policies.extend(others);
+        policies.extend(added);
         let all = Self::new(policies);
         Self {
             controller: self.controller,
@@ -282,7 +282,7 @@ impl StatusReport {
     #[must_use]
     pub fn exit(&self) -> Exit {
         if !self.gaps.is_empty() {
-            Exit::WrongUse
+            Exit::Failed
         } else if self.summary.ready + self.summary.excluded == self.summary.total {
             Exit::Clean
         } else {

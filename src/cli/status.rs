@@ -189,7 +189,7 @@ async fn read_report(
     for (kind, filter) in scope.filter(selection) {
         match opt_in::policies(connected, kind, filter).await {
             Ok(found) => {
-                report = report.with_mutating(kind, &found.policies, &exclusion);
+                report = report.with_opt_in_kind(kind, &found.policies, &exclusion);
                 for name in found.missing {
                     let short = kind.row().aliases.first().copied().unwrap_or_default();
                     report.gaps.push(format!(

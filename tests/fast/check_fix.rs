@@ -262,7 +262,7 @@ fn suppressed_findings_are_not_fixed() {
 fn fix_of_standard_input_fails_and_json_has_fixes() {
     for flag in ["--fix", "--diff"] {
         let (out, err, exit) = vap(&["-", flag]);
-        assert_eq!((out.as_str(), exit), ("", Exit::WrongUse));
+        assert_eq!((out.as_str(), exit), ("", Exit::Failed));
         assert_eq!(
             err,
             "error: fixes cannot be applied to standard input; pass files or directories\n"

@@ -35,7 +35,7 @@ pub(crate) fn vap(args: &[&str]) -> (String, String, Exit) {
     let parsed = Args::try_parse_from([&["kubectl-vap", "check"], args].concat());
     let parsed = match parsed {
         Ok(parsed) => parsed,
-        Err(error) => return (String::new(), error.to_string(), Exit::WrongUse),
+        Err(error) => return (String::new(), error.to_string(), Exit::Failed),
     };
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let exit = run(&parsed, PLAIN, &mut out, &mut err);
@@ -140,12 +140,12 @@ fn levels_do_not_apply_to_rejected_or_unreadable_input() {
             actual.contains(&"error invalid-yaml 2".to_owned()),
             "{actual:?}"
         );
-        assert_eq!(exit, Exit::WrongUse);
+        assert_eq!(exit, Exit::Failed);
     }
     let (report, exit) = json(&root.join("none.yaml"), &["--allow", "all"]);
     assert_eq!(
         (findings(&report), exit),
-        (vec!["error unreadable null".to_owned()], Exit::WrongUse)
+        (vec!["error unreadable null".to_owned()], Exit::Failed)
     );
 }
 
@@ -164,7 +164,7 @@ fn invalid_levels_are_usage_errors() {
         let (out, err, exit) = vap(&[&["config/samples"], &args[..]].concat());
         assert_eq!(
             (out.as_str(), err.as_str(), exit),
-            ("", wanted, Exit::WrongUse)
+            ("", wanted, Exit::Failed)
         );
     }
 }
@@ -393,14 +393,14 @@ fn configuration_is_found_in_parent_directory() {
 
     let path = |name: &str| root.join(name).to_str().unwrap().to_owned();
     let (_, err, exit) = vap(&[&path("a"), &path("c")]);
-    assert_eq!(exit, Exit::WrongUse);
+    assert_eq!(exit, Exit::Failed);
     assert!(
         err.starts_with("error: the paths have different configuration files, ")
             && err.ends_with("select one with --config, or use --no-config\n"),
         "{err}"
     );
     let (_, err, exit) = vap(&[&path("a"), "--config", &path("none.yaml")]);
-    assert!(err.starts_with("error: cannot read ") && exit == Exit::WrongUse);
+    assert!(err.starts_with("error: cannot read ") && exit == Exit::Failed);
 }
 
 #[test]
@@ -452,7 +452,7 @@ fn invalid_configuration_is_usage_error() {
         &[(".vap.yaml", "\nlevel: {}\n"), ("p.yaml", WRONG)],
     );
     let (out, err, exit) = vap(&[root.to_str().unwrap()]);
-    assert_eq!((out.as_str(), exit), ("", Exit::WrongUse));
+    assert_eq!((out.as_str(), exit), ("", Exit::Failed));
     assert!(
         err.ends_with(".vap.yaml:2:1: unknown key `level`; did you mean `levels`?\n"),
         "{err}"
@@ -568,6 +568,6 @@ fn baseline_does_not_suppress_rejection() {
     ] {
         fs::write(baseline, text).unwrap();
         let (_, err, exit) = vap(&[root.to_str().unwrap(), "--baseline", baseline]);
-        assert!(err.contains(wanted) && exit == Exit::WrongUse, "{err}");
+        assert!(err.contains(wanted) && exit == Exit::Failed, "{err}");
     }
 }

@@ -574,7 +574,7 @@ fn plugin_checks_policies_without_status() {
     // A failed read causes an error exit status, not a finding.
     let mut report = report;
     report.gaps.push("bindings".to_owned());
-    assert_eq!(report.exit(), Exit::WrongUse);
+    assert_eq!(report.exit(), Exit::Failed);
 }
 
 /// The structure of `-o json` must not change, because users rely on it (see `StatusReport`).

@@ -161,7 +161,7 @@ fn mistake_gives_only_one_finding() {
 
 #[test]
 fn broken_documents_do_not_affect_others() {
-    check("broken", Profile::Truthful, Exit::WrongUse);
+    check("broken", Profile::Truthful, Exit::Failed);
 }
 
 /// Each marker is below the mistake: below the selection of `replica`, or below the first letter of a misspelled name.

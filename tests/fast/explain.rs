@@ -73,7 +73,7 @@ fn explain_json_output_has_requested_rules() {
 #[test]
 fn unknown_rule_is_usage_error() {
     let (out, err, exit) = vap(&["undefined-feild"]);
-    assert_eq!((out.as_str(), exit), ("", Exit::WrongUse));
+    assert_eq!((out.as_str(), exit), ("", Exit::Failed));
     assert_eq!(
         err,
         "error: no rule `undefined-feild`; did you mean `undefined-field`? `kubectl vap explain` lists all rules\n"

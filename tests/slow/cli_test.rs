@@ -129,7 +129,7 @@ fn invalid_definitions_are_reported() {
         "definitions_invalid.txt",
         &test::render::text(&report, PLAIN, false),
     );
-    assert_eq!(report.exit(), Exit::WrongUse);
+    assert_eq!(report.exit(), Exit::Failed);
 }
 
 /// Cases about a webhook expect that it is called or not called.
@@ -169,7 +169,7 @@ fn mutating_cases_compare_objects() {
     let case = &json["probes"][0]["cases"][1];
     assert_eq!(case["object"]["spec"]["replicas"], 5);
     assert_eq!(case["patch"][0]["path"], "/metadata/labels/team");
-    assert_eq!(report.exit(), Exit::WrongUse);
+    assert_eq!(report.exit(), Exit::Failed);
 }
 
 /// Coverage and mutants are supported for validating policies only. The report lists other policies as not measured.
@@ -205,7 +205,7 @@ fn webhook_probes_reject_policy_fields() {
     );
     let summary = report.summary;
     assert_eq!((summary.passed, summary.failed, summary.pending), (0, 1, 0));
-    assert_eq!(report.exit(), Exit::WrongUse);
+    assert_eq!(report.exit(), Exit::Failed);
 }
 
 /// A case passes only if a cluster would behave as expected. Cases that would pass without testing the policy fail.
@@ -228,7 +228,7 @@ fn vacuous_cases_fail() {
     }
     let summary = report.summary;
     assert_eq!((summary.passed, summary.failed, summary.errors), (7, 21, 2));
-    assert_eq!(report.exit(), Exit::WrongUse);
+    assert_eq!(report.exit(), Exit::Failed);
 }
 
 /// Policies are evaluated for the sample with the API server's defaults, in the version that the policy matches.
@@ -359,7 +359,7 @@ fn suites_are_converted_to_probes() {
         ..test::convert::ConvertOptions::default()
     };
     let none = test::convert::run(&none).unwrap();
-    assert_eq!(none.exit(), Exit::WrongUse);
+    assert_eq!(none.exit(), Exit::Failed);
     assert!(none.diagnostics()[0].contains("is not a suite of kaptest"));
 }
 
@@ -498,7 +498,7 @@ fn rejected_policy_fails_all_cases() {
     let report = report(&["tests/cli_test/invalid.yaml"]);
     compare("invalid.txt", &test::render::text(&report, PLAIN, false));
     compare("invalid.xml", &test::junit::xml(&report));
-    assert_eq!(report.exit(), Exit::WrongUse);
+    assert_eq!(report.exit(), Exit::Failed);
 }
 
 #[test]

@@ -338,7 +338,7 @@ impl AuditReport {
         let is_rejected = self.policies.iter().any(|policy| policy.rejected.is_some());
         let summary = &self.summary;
         if summary.errors > 0 || summary.unread > 0 || is_rejected || self.policies.is_empty() {
-            Exit::WrongUse
+            Exit::Failed
         } else if !is_zero && summary.has_results() {
             Exit::Findings
         } else {

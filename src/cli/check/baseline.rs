@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::config::resolve_parent;
 use super::finding::{Finding, Location, Severity};
-use super::levels::is_fixed;
+use super::levels::is_unsuppressible;
 use super::report::{CheckReport, Suppressed, SuppressedBy};
 use crate::cli::error::CliError;
 use crate::cli::input::files::STDIN;
@@ -106,7 +106,7 @@ impl Baseline {
         for finding in std::mem::take(&mut report.findings) {
             let file = names.relative(&finding.location.file);
             let key = (file.as_str(), finding.rule.id(), &*finding.fingerprint);
-            let is_recorded = recorded.contains(&key) && !is_fixed(&finding);
+            let is_recorded = recorded.contains(&key) && !is_unsuppressible(&finding);
             seen.insert((file, finding.rule.id(), finding.fingerprint.clone()));
             if is_recorded {
                 report.suppressed.push(Suppressed {
@@ -157,7 +157,7 @@ pub(in crate::cli) fn write_baseline(
 ) -> Result<usize, CliError> {
     let mut names = Names::new(path);
     let findings = std::mem::take(&mut report.findings).into_iter();
-    let (reported, recorded): (Vec<_>, Vec<_>) = findings.partition(is_fixed);
+    let (reported, recorded): (Vec<_>, Vec<_>) = findings.partition(is_unsuppressible);
     report.findings = reported;
     let entry = |finding: &Finding| Entry {
         file: names.relative(&finding.location.file),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::finding::{Finding, Location, Severity};
-use super::levels::{self, ALL, is_fixed};
+use super::levels::{self, ALL, is_unsuppressible};
 use super::report::{Suppressed, SuppressedBy};
 use super::suggestion::nearest;
 use crate::cli::input::comments::{Comment, MAX_COMMENTS};
@@ -145,7 +145,7 @@ pub(super) fn apply(
             if finding.rule != rule || !is_there {
                 continue;
             }
-            if is_fixed(finding) {
+            if is_unsuppressible(finding) {
                 is_rejected = true;
                 continue;
             }

@@ -286,7 +286,7 @@ impl Fixer<'_> {
         for file in files {
             let path = Path::new(&file.source.name).canonicalize();
             if let (Some(text), Ok(path)) = (file.text(), path) {
-                settings.texts.insert(path, text);
+                settings.replaced_contents.insert(path, text);
             }
         }
         let mut open: HashMap<Key, usize> = HashMap::new();

@@ -34,15 +34,15 @@ pub(super) fn replace_name<T>(
 }
 
 /// Returns the fix of a suspicious expression or field. `None` if there is no fix, or more than one.
-pub(super) fn suspicion_fix(
+pub(super) fn lint_fix(
     policy: &Object<RequestPolicy>,
     analysis: &PolicyAnalysis,
-    suspicion: &Lint,
+    lint: &Lint,
 ) -> Option<Edit> {
-    let field_ref = suspicion.field_ref.as_str();
-    match suspicion.rule {
+    let field_ref = lint.field_ref.as_str();
+    match lint.rule {
         Rule::ImpossibleGroup => group(policy, field_ref),
-        Rule::ImpossibleValue => value(policy, analysis, field_ref, suspicion.location?),
+        Rule::ImpossibleValue => value(policy, analysis, field_ref, lint.location?),
         _ => None,
     }
 }

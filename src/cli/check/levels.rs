@@ -121,7 +121,7 @@ pub(super) fn rule(id: &str) -> Result<Rule, LevelError> {
 
 /// Returns true if a finding cannot be suppressed or lowered: the API server rejects the object, or the check is
 /// incomplete.
-pub(super) fn is_fixed(finding: &Finding) -> bool {
+pub(super) fn is_unsuppressible(finding: &Finding) -> bool {
     finding.rejected
         || matches!(
             finding.rule,
@@ -135,7 +135,7 @@ pub(super) fn is_fixed(finding: &Finding) -> bool {
 pub(super) fn apply(sources: &[Levels], finding: &mut Finding) -> bool {
     let level = sources.iter().find_map(|levels| levels.level(finding.rule));
     let Some(level) = level else { return true };
-    if is_fixed(finding) {
+    if is_unsuppressible(finding) {
         // A level can raise the severity of such a finding, but not lower it.
         if level == Level::Error {
             finding.severity = Severity::Error;

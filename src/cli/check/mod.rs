@@ -22,6 +22,7 @@ mod fixes;
 mod glob;
 pub mod known;
 pub mod levels;
+mod lint;
 mod lockout;
 mod manifests;
 mod names;
@@ -33,7 +34,6 @@ pub mod settings;
 pub mod shape;
 pub(super) mod suggestion;
 mod suppression;
-mod suspicious;
 mod time_limit;
 mod types;
 pub mod validation;
@@ -106,9 +106,9 @@ pub(super) fn run_with_cluster<E: From<SchemaError>>(
     let read_options = ReadOptions {
         is_excluded: &|path| settings.exclude.has(path),
         text_of: &|path| {
-            let has_some = !settings.texts.is_empty();
+            let has_some = !settings.replaced_contents.is_empty();
             let path = has_some.then(|| path.canonicalize().ok())?;
-            settings.texts.get(&path?).cloned()
+            settings.replaced_contents.get(&path?).cloned()
         },
     };
     let is_stdin = |path: &PathBuf| path.as_os_str() == "-";

@@ -10,7 +10,7 @@ use k8s_openapi::api::admissionregistration::v1::{Mutation, ValidatingAdmissionP
 use super::finding::{Finding, Location, Owner, Severity};
 use super::known::{self, Known};
 use super::time_limit::within_time_limit;
-use super::{api_version, costs, expressions, lockout, runtime_errors, suspicious};
+use super::{api_version, costs, expressions, lint, lockout, runtime_errors};
 use crate::cli::input::{MutatingPolicy, Object, Place, decode};
 use crate::policy::RequestPolicy;
 use crate::policy::analysis::{Profile, TypeCheck, type_check};
@@ -92,13 +92,13 @@ impl PolicyAnalysis {
         Some(self.compiled.consequence(*n))
     }
 
-    /// Returns true if type checking has a finding at the location of `suspicion`.
-    pub(super) fn has_type_finding(&self, suspicion: &Lint) -> bool {
-        let Some(location) = suspicion.location else {
+    /// Returns true if type checking has a finding at the location of `lint`.
+    pub(super) fn has_type_finding(&self, lint: &Lint) -> bool {
+        let Some(location) = lint.location else {
             return false;
         };
         let of_field = self.typed.findings.iter();
-        let mut of_field = of_field.filter(|of| of.field_ref == suspicion.field_ref);
+        let mut of_field = of_field.filter(|of| of.field_ref == lint.field_ref);
         of_field.any(|of| of.iter().any(|(_, _, issue)| issue.location == location))
     }
 
@@ -208,8 +208,8 @@ fn check_whole(
     findings.extend(absent);
     resources(policy, known, &analysis, &mut findings);
     params(policy, known, &analysis, &mut findings);
-    suspicious::check(policy, known, &analysis, &mut findings);
-    suspicious::check_bindings(policy, bindings, known, &analysis, &mut findings);
+    lint::check(policy, known, &analysis, &mut findings);
+    lint::check_bindings(policy, bindings, known, &analysis, &mut findings);
     coverage(policy, known, &analysis, &mut findings);
     costs::notes(policy, &analysis.compiled, &analysis.costs, &mut findings);
     PolicyCheck {

@@ -420,7 +420,7 @@ impl CheckReport {
         };
         let is_empty = |finding: &Finding| finding.rule == Rule::EmptyInput;
         if self.summary.unreadable > 0 || self.findings.iter().any(is_empty) {
-            Exit::WrongUse
+            Exit::Failed
         } else if self.findings.iter().any(counts) {
             Exit::Findings
         } else {

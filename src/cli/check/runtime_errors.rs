@@ -6,8 +6,8 @@ use serde_json::Value as Json;
 use super::expressions::finding_at;
 use super::finding::{Finding, Severity};
 use super::known::Known;
+use super::lint;
 use super::policy::{PolicyAnalysis, bindings_of, object_finding};
-use super::suspicious;
 use crate::cli::input::Object;
 use crate::policy::RequestPolicy;
 use crate::policy::consequence::Consequence;
@@ -39,9 +39,9 @@ pub(super) fn check(
         never_has_params: with.is_empty() && without_params.is_some(),
         object_cache: &known.object_cache,
     };
-    for suspicion in runtime_errors::constant_comparisons(analysis.compiled(), &context) {
-        if !analysis.has_type_finding(&suspicion) {
-            findings.push(suspicious::suspicion_finding(policy, analysis, &suspicion));
+    for lint in runtime_errors::constant_comparisons(analysis.compiled(), &context) {
+        if !analysis.has_type_finding(&lint) {
+            findings.push(lint::lint_finding(policy, analysis, &lint));
         }
     }
     for error in runtime_errors::find_runtime_errors(analysis.compiled(), &context) {

@@ -88,5 +88,5 @@ pub struct Settings {
     /// The directory of static manifests, which an API server loads when it starts.
     pub static_dir: Option<PathBuf>,
     /// Replacements for the contents of files, by canonical path. The check of fixes uses the fixed contents.
-    pub texts: HashMap<PathBuf, String>,
+    pub replaced_contents: HashMap<PathBuf, String>,
 }

@@ -129,18 +129,18 @@ pub(super) enum Side<'a> {
     /// The version does not exist.
     Absent,
     /// The API server rejects the version, for this reason.
-    Refused(&'a str),
+    Rejected(&'a str),
     /// The version does not match the request.
-    NotAsked,
+    NotMatched,
     /// The result of evaluating the version.
-    Asked(&'a PolicyResult),
+    Evaluated(&'a PolicyResult),
 }
 
 impl<'a> Side<'a> {
     fn result(self) -> Option<&'a PolicyResult> {
         match self {
-            Self::Asked(result) => Some(result),
-            Self::Absent | Self::Refused(_) | Self::NotAsked => None,
+            Self::Evaluated(result) => Some(result),
+            Self::Absent | Self::Rejected(_) | Self::NotMatched => None,
         }
     }
 
@@ -159,9 +159,9 @@ impl<'a> Side<'a> {
     fn describe(self) -> String {
         match self {
             Self::Absent => "absent".to_owned(),
-            Self::Refused(why) => format!("the API server rejects the policy: {why}"),
-            Self::NotAsked => "not matched".to_owned(),
-            Self::Asked(result) => match &result.excluded_by {
+            Self::Rejected(why) => format!("the API server rejects the policy: {why}"),
+            Self::NotMatched => "not matched".to_owned(),
+            Self::Evaluated(result) => match &result.excluded_by {
                 Some(name) => format!("excluded by `{name}`"),
                 None => "matched".to_owned(),
             },
@@ -298,14 +298,14 @@ fn causes(old: Side<'_>, new: Side<'_>, pairs: &ValidationPairs) -> Vec<Cause> {
     };
     let excluded = |side: Side<'_>| side.result().and_then(|it| it.excluded_by.clone());
     match (old, new) {
-        (Side::Absent | Side::Refused(_), _) | (_, Side::Absent | Side::Refused(_)) => {
+        (Side::Absent | Side::Rejected(_), _) | (_, Side::Absent | Side::Rejected(_)) => {
             return whole(CauseKind::Policy);
         }
-        (Side::NotAsked, _) | (_, Side::NotAsked) => return whole(CauseKind::Constraints),
-        (Side::Asked(_), Side::Asked(_)) if excluded(old) != excluded(new) => {
+        (Side::NotMatched, _) | (_, Side::NotMatched) => return whole(CauseKind::Constraints),
+        (Side::Evaluated(_), Side::Evaluated(_)) if excluded(old) != excluded(new) => {
             return whole(CauseKind::MatchCondition);
         }
-        (Side::Asked(_), Side::Asked(_)) => {}
+        (Side::Evaluated(_), Side::Evaluated(_)) => {}
     }
     let mut causes = Vec::new();
     let mut taken = vec![false; pairs.n_new];

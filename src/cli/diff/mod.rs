@@ -38,19 +38,19 @@ struct PolicyPair {
     /// The index of each version in its policy set. `None` if the version does not exist.
     sides: [Option<usize>; 2],
     /// The reason why the API server rejects each version. `None` if it accepts the version.
-    refusals: [Option<String>; 2],
+    rejections: [Option<String>; 2],
     pairs: ValidationPairs,
 }
 
 impl PolicyPair {
     /// Returns the decisions of both versions.
     fn decisions<'a>(&'a self, results: [Option<&'a PolicyResult>; 2]) -> [Side<'a>; 2] {
-        let [of_old, of_new] = results;
+        let [old_result, new_result] = results;
         let [old, new] = self.sides;
-        let [refused_old, refused_new] = &self.refusals;
+        let [rejected_old, rejected_new] = &self.rejections;
         [
-            side(old, refused_old.as_deref(), of_old),
-            side(new, refused_new.as_deref(), of_new),
+            side(old, rejected_old.as_deref(), old_result),
+            side(new, rejected_new.as_deref(), new_result),
         ]
     }
 }
@@ -256,17 +256,17 @@ fn pairs(before: &PolicySet<'_>, after: &PolicySet<'_>) -> Vec<PolicyPair> {
         *new = Some(n);
     }
     let pair = |(id, sides): (TargetId, [Option<usize>; 2])| {
-        let [of_old, of_new] = sides;
+        let [old_index, new_index] = sides;
         PolicyPair {
             id,
             sides,
-            refusals: [(before, of_old), (after, of_new)].map(|(policy_set, n)| {
+            rejections: [(before, old_index), (after, new_index)].map(|(policy_set, n)| {
                 let policy = n.and_then(|n| policy_set.policies.get(n));
                 policy.and_then(|policy| policy.rejection.clone())
             }),
             pairs: ValidationPairs::new(
-                policy_object(before, of_old),
-                policy_object(after, of_new),
+                policy_object(before, old_index),
+                policy_object(after, new_index),
             ),
         }
     };
@@ -312,8 +312,8 @@ fn compare_probe(
                     || !outcome.errors.is_empty());
             Ok(is_matched.then_some(policy_result))
         };
-        let [of_old, of_new] = pair.sides;
-        match (decided(before, of_old), decided(after, of_new)) {
+        let [old_index, new_index] = pair.sides;
+        match (decided(before, old_index), decided(after, new_index)) {
             (Ok(old), Ok(new)) => {
                 let [old, new] = pair.decisions([old.as_ref(), new.as_ref()]);
                 if let Some(found) = compare(old, new, &pair.pairs) {
@@ -333,9 +333,9 @@ fn side<'a>(
 ) -> Side<'a> {
     match (index, rejection, result) {
         (None, ..) => Side::Absent,
-        (_, Some(why), _) => Side::Refused(why),
-        (_, _, None) => Side::NotAsked,
-        (_, _, Some(result)) => Side::Asked(result),
+        (_, Some(why), _) => Side::Rejected(why),
+        (_, _, None) => Side::NotMatched,
+        (_, _, Some(result)) => Side::Evaluated(result),
     }
 }
 
@@ -374,9 +374,12 @@ impl Differ<'_> {
         let (old, new): (Vec<_>, Vec<_>) = pairs.iter().map(|pair| pair.sides.into()).unzip();
         let [old, new]: [Vec<usize>; 2] =
             [old, new].map(|side: Vec<Option<usize>>| side.into_iter().flatten().collect());
-        let [of_old, of_new] = &self.auditors;
+        let [old_auditor, new_auditor] = &self.auditors;
         let results = parallel::map(items, |item| {
-            (of_old.evaluate(item, &old), of_new.evaluate(item, &new))
+            (
+                old_auditor.evaluate(item, &old),
+                new_auditor.evaluate(item, &new),
+            )
         });
         for (old, new) in results {
             self.add(&pairs, &old, &new);
@@ -386,8 +389,8 @@ impl Differ<'_> {
     fn add(&mut self, pairs: &[&PolicyPair], old: &ObjectResult, new: &ObjectResult) {
         self.report.summary.objects += 1;
         let (name, place) = describe(&new.id);
-        let (of_old, of_new) = match (&old.results, &new.results) {
-            (Ok(of_old), Ok(of_new)) => (of_old, of_new),
+        let (old_results, new_results) = match (&old.results, &new.results) {
+            (Ok(old_results), Ok(new_results)) => (old_results, new_results),
             (Err(why), _) | (_, Err(why)) => {
                 let place = place.map(|place| format!(" ({place})"));
                 self.report
@@ -400,8 +403,8 @@ impl Differ<'_> {
                 results.iter().position(|it| Some(it.index) == n)
             };
             let [n_old, n_new] = pair.sides;
-            let before = find(of_old, n_old).and_then(|n| of_old.get(n));
-            let now = find(of_new, n_new).and_then(|n| of_new.get(n));
+            let before = find(old_results, n_old).and_then(|n| old_results.get(n));
+            let now = find(new_results, n_new).and_then(|n| new_results.get(n));
             let mut both = [before, now].into_iter().flatten();
             if let Some(why) = both.find_map(|it| it.undecided.as_ref()) {
                 let place = place.as_ref().map(|place| format!(" ({place})"));

@@ -195,7 +195,7 @@ impl DiffReport {
         let summary = &self.summary;
         let is_empty = summary.policies == 0 || summary.objects + summary.cases == 0;
         if summary.errors > 0 || summary.unread > 0 || is_empty {
-            Exit::WrongUse
+            Exit::Failed
         } else if self.groups.is_empty() {
             Exit::Clean
         } else {

@@ -73,7 +73,7 @@ pub(super) fn run(args: &EvalArgs, stdin: &mut dyn Read) -> Result<EvalReport, C
         .is_some_and(|cluster_inputs| cluster_inputs.has_bindings);
     let policy_eval = |policy: &PreparedPolicy<'_>, request: &Request| {
         if let Some(why) = &policy.rejection {
-            return PolicyEval::without(policy, Verdict::Refused, why.clone());
+            return PolicyEval::without(policy, Verdict::Rejected, why.clone());
         }
         if policy.is_live && policy.is_unbound && has_bindings {
             let why = "it has no binding, so it is not evaluated".to_owned();

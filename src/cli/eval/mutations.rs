@@ -25,7 +25,7 @@ pub(super) fn mutated_object(
     policy_set: &PolicySet<'_>,
 ) -> Result<Option<MutatedObject>, String> {
     let with_verdict = |verdict: Verdict| evals.iter().find(move |eval| eval.verdict == verdict);
-    if let Some(eval) = with_verdict(Verdict::Unknown).or_else(|| with_verdict(Verdict::Refused)) {
+    if let Some(eval) = with_verdict(Verdict::Unknown).or_else(|| with_verdict(Verdict::Rejected)) {
         let name = &eval.name;
         return Err(format!(
             "the result of the mutating policy {name} is unknown"

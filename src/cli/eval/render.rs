@@ -69,7 +69,7 @@ fn render_policy(out: &mut String, policy: &PolicyEval, terminal: Terminal, is_v
         Verdict::Allowed => ("allowed", GREEN),
         Verdict::Excluded | Verdict::NotMatched | Verdict::NotBound => ("skipped", BOLD),
         Verdict::Unknown => ("UNKNOWN", YELLOW),
-        Verdict::Refused => ("REJECTED", YELLOW),
+        Verdict::Rejected => ("REJECTED", YELLOW),
     };
     let padding = " ".repeat(INDENT.len().saturating_sub(word.len()));
     let word = painted(word, color, terminal);

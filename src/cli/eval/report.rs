@@ -124,7 +124,8 @@ pub enum Verdict {
     /// The policy could not be evaluated.
     Unknown,
     /// The API server rejects the policy itself.
-    Refused,
+    #[serde(rename = "Refused")]
+    Rejected,
 }
 
 /// The decision of a policy for the request.
@@ -533,7 +534,7 @@ impl EvalReport {
             allowed: count(&[Verdict::Allowed, Verdict::Unchanged]),
             mutated: count(&[Verdict::Mutated]),
             passed_over: count(&[Verdict::Excluded, Verdict::NotMatched, Verdict::NotBound]),
-            unknown: count(&[Verdict::Unknown, Verdict::Refused]),
+            unknown: count(&[Verdict::Unknown, Verdict::Rejected]),
         };
         self.decision = if self.summary.denied > 0 {
             "Deny"
@@ -556,7 +557,7 @@ impl EvalReport {
     #[must_use]
     pub fn exit(&self) -> Exit {
         if self.is_incomplete() {
-            Exit::WrongUse
+            Exit::Failed
         } else if self.summary.denied > 0 {
             Exit::Findings
         } else {

@@ -119,7 +119,7 @@ impl InitReport {
     #[must_use]
     pub fn exit(&self) -> Exit {
         if !self.problems.is_empty() || self.policies.is_empty() {
-            return Exit::WrongUse;
+            return Exit::Failed;
         }
         let mut all = self.policies.iter().flat_map(|policy| &policy.validations);
         if self.mutating.is_empty() && all.all(|found| found.allowed && found.denied) {

@@ -336,7 +336,7 @@ impl TestReport {
     #[must_use]
     pub fn exit(&self) -> Exit {
         if self.summary.errors > 0 || self.summary.cases == 0 {
-            Exit::WrongUse
+            Exit::Failed
         } else if self.summary.passed < self.summary.cases {
             Exit::Findings
         } else {

@@ -41,7 +41,7 @@ pub(super) enum Constraint {
     /// The string must have the format or be empty.
     Form(Form),
     /// The string must have the format. Unlike with [`Constraint::Form`], an empty string is a violation.
-    FormOrEmpty(Form),
+    NonEmptyForm(Form),
     /// The list must have at most this many items.
     AtMost(usize),
     /// The string must have at most this many bytes, not counting surrounding white space.
@@ -67,7 +67,7 @@ const fn row(field: &'static str, constraint: Constraint, source: &'static str) 
 }
 
 use Constraint::{
-    Alone, AtMost, AtMostBytes, Distinct, DistinctBy, FormOrEmpty, NotBlank, OneLine, OneOf,
+    Alone, AtMost, AtMostBytes, Distinct, DistinctBy, NonEmptyForm, NotBlank, OneLine, OneOf,
     Required, Rows, Special,
 };
 
@@ -158,7 +158,7 @@ const METADATA: &[Row] = &[
     ),
     row(
         "finalizers[]",
-        FormOrEmpty(Form::LabelKey),
+        NonEmptyForm(Form::LabelKey),
         "ValidateFinalizerName",
     ),
     row(
@@ -388,7 +388,7 @@ const WEBHOOK: &[Row] = &[
     ),
     row(
         "admissionReviewVersions[]",
-        FormOrEmpty(Form::Label),
+        NonEmptyForm(Form::Label),
         "validateAdmissionReviewVersions, IsDNS1035Label",
     ),
     row(

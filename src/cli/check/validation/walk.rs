@@ -145,7 +145,7 @@ fn check(spot: &Spot<'_>, constraint: Constraint, violations: &mut Violations) {
                 form(spot, of, violations);
             }
         }
-        Constraint::FormOrEmpty(of) => form(spot, of, violations),
+        Constraint::NonEmptyForm(of) => form(spot, of, violations),
         Constraint::AtMost(max) => {
             let n = spot.items().len();
             if n > max {

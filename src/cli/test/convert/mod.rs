@@ -103,7 +103,7 @@ impl Conversion {
     #[must_use]
     pub fn exit(&self) -> Exit {
         if self.problem.is_some() {
-            Exit::WrongUse
+            Exit::Failed
         } else if self.left_out.iter().any(|note| note.is_missing) || self.probes.is_empty() {
             Exit::Findings
         } else {

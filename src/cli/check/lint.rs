@@ -1,4 +1,4 @@
-//! Findings about suspicious expressions and fields, which probably do not do what their author intended.
+//! Findings of lints about suspicious expressions and fields, which probably do not do what their author intended.
 
 use std::collections::HashMap;
 
@@ -35,14 +35,14 @@ pub(super) fn check(
     });
     let all = lint::find(analysis.compiled(), analysis.matched(), &known.mapper);
     let all = all.into_iter().chain(unlike);
-    let suspicions = all.filter(|suspicion| !analysis.has_type_finding(suspicion));
-    let mut suspicions: Vec<Lint> = suspicions.collect();
-    always_false(analysis, &mut suspicions);
+    let lints = all.filter(|lint| !analysis.has_type_finding(lint));
+    let mut lints: Vec<Lint> = lints.collect();
+    always_false(analysis, &mut lints);
     // If no group of a resource rule can exist, the findings about its groups replace those about its resources.
     let mut n_groups: HashMap<&str, usize> = HashMap::new();
-    for suspicion in &suspicions {
-        if suspicion.rule == Rule::ImpossibleGroup
-            && let Some(rule) = suspicion.field_ref.split(".apiGroups").next()
+    for lint in &lints {
+        if lint.rule == Rule::ImpossibleGroup
+            && let Some(rule) = lint.field_ref.split(".apiGroups").next()
         {
             *n_groups.entry(rule).or_default() += 1;
         }
@@ -59,25 +59,25 @@ pub(super) fn check(
         !matches!(finding.rule, Rule::UnknownResource | Rule::UnservedResource)
             || !finding.field_ref.as_deref().is_some_and(is_void)
     });
-    for suspicion in &suspicions {
-        let fix = fixes::suspicion_fix(policy, analysis, suspicion);
+    for lint in &lints {
+        let fix = fixes::lint_fix(policy, analysis, lint);
         findings.push(Finding {
             fix,
-            ..suspicion_finding(policy, analysis, suspicion)
+            ..lint_finding(policy, analysis, lint)
         });
     }
 }
 
 /// Adds findings about match conditions that are false for every request, unless the condition has another finding.
 /// Validations are not reported, since their author may intend to deny all requests.
-fn always_false(analysis: &PolicyAnalysis, suspicions: &mut Vec<Lint>) {
+fn always_false(analysis: &PolicyAnalysis, lints: &mut Vec<Lint>) {
     for n in &analysis.typed.always_false {
         let Some(expression) = analysis.compiled().expressions().get(*n) else {
             continue;
         };
         let field_ref = &expression.field_ref;
         let mut typed = analysis.typed.findings.iter();
-        let has_other = suspicions.iter().any(|it| it.field_ref == *field_ref);
+        let has_other = lints.iter().any(|it| it.field_ref == *field_ref);
         if has_other || typed.any(|finding| finding.index == *n) {
             continue;
         }
@@ -85,7 +85,7 @@ fn always_false(analysis: &PolicyAnalysis, suspicions: &mut Vec<Lint>) {
             let offset = ast.offset(ast.root());
             SourceMap::new(&expression.text).location(offset)
         });
-        suspicions.push(Lint {
+        lints.push(Lint {
             rule: Rule::ConstantCondition,
             field_ref: field_ref.clone(),
             location,
@@ -110,46 +110,46 @@ pub(super) fn check_bindings(
     findings: &mut Vec<Finding>,
 ) {
     for binding in bindings_of(policy, bindings).take(MAX_BINDINGS) {
-        let suspicions = lint::find_in_binding(analysis.compiled(), &binding.value, &known.mapper);
-        for suspicion in suspicions {
-            let node = binding.document.node.nearest(&suspicion.field_ref);
+        let lints = lint::find_in_binding(analysis.compiled(), &binding.value, &known.mapper);
+        for lint in lints {
+            let node = binding.document.node.nearest(&lint.field_ref);
             let place = binding.place_of(node);
-            let (severity, rule) = (Severity::Warning, suspicion.rule);
-            let mut finding = object_finding(binding, severity, rule, &suspicion.message, place);
-            finding.help = suspicion.fix;
-            finding.field_ref = Some(suspicion.field_ref);
+            let (severity, rule) = (Severity::Warning, lint.rule);
+            let mut finding = object_finding(binding, severity, rule, &lint.message, place);
+            finding.help = lint.fix;
+            finding.field_ref = Some(lint.field_ref);
             findings.push(finding);
         }
     }
 }
 
-pub(super) fn suspicion_finding(
+pub(super) fn lint_finding(
     policy: &Object<RequestPolicy>,
     analysis: &PolicyAnalysis,
-    suspicion: &Lint,
+    lint: &Lint,
 ) -> Finding {
-    let severity = if suspicion.is_harmless {
+    let severity = if lint.is_harmless {
         Severity::Note
     } else {
         Severity::Warning
     };
-    let (rule, message) = (suspicion.rule, &suspicion.message);
-    let mut finding = match suspicion.location {
+    let (rule, message) = (lint.rule, &lint.message);
+    let mut finding = match lint.location {
         Some(location) => {
-            let place = (suspicion.field_ref.as_str(), location);
+            let place = (lint.field_ref.as_str(), location);
             finding_at(policy, analysis, place, (severity, rule), message)
         }
         None => {
-            let node = policy.document.node.nearest(&suspicion.field_ref);
+            let node = policy.document.node.nearest(&lint.field_ref);
             let mut finding =
                 object_finding(policy, severity, rule, message, policy.place_of(node));
             finding.location.length = node.span.len().max(1);
-            finding.field_ref = Some(suspicion.field_ref.clone());
+            finding.field_ref = Some(lint.field_ref.clone());
             finding
         }
     };
-    finding.help.clone_from(&suspicion.fix);
-    match analysis.consequence(&suspicion.field_ref) {
+    finding.help.clone_from(&lint.fix);
+    match analysis.consequence(&lint.field_ref) {
         Some(consequence) if rule == Rule::FailingCall => finding.with_consequence(consequence),
         _ => finding,
     }
