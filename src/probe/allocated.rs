@@ -89,7 +89,7 @@ fn service_paths(object: &Value) -> Vec<Vec<Step>> {
 }
 
 /// Returns true if the unknown value at `path` affects the result of `read`.
-pub(super) fn is_touched(read: &FieldRead, path: &[Step]) -> bool {
+pub(super) fn affects(path: &[Step], read: &FieldRead) -> bool {
     let may_equal = |(a, b): (&Step, &Step)| a == b || *a == Step::Each || *b == Step::Each;
     if !read.path.iter().zip(path).all(may_equal) {
         return false;

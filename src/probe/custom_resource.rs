@@ -225,8 +225,8 @@ impl RuleObserver for RuleRecorder {
         if recorded.len() < MAX_RULES {
             recorded.push(EvaluatedRule {
                 version: String::new(),
-                place: rule.place.to_vec(),
-                n: rule.n,
+                path: rule.place.to_vec(),
+                rule_index: rule.n,
                 expression: rule.rule.rule.clone(),
                 error: rule.error.map(ToString::to_string),
                 recording,

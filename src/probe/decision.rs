@@ -29,7 +29,7 @@ impl CaseDecision {
         request: &AdmissionRequest,
         namespaces: &dyn NamespaceSource,
     ) {
-        if self.outcome.not_asked.is_some() {
+        if self.outcome.not_evaluated_reason.is_some() {
             return;
         }
         let definition = &mut self.outcome.definition;

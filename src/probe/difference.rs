@@ -217,7 +217,7 @@ fn has_policy_applied(outcome: &ReviewOutcome) -> bool {
 /// Returns the reason of the decision, as a clause without a period.
 #[must_use]
 pub fn explain(outcome: &ReviewOutcome) -> String {
-    if let Some(why) = &outcome.not_asked {
+    if let Some(why) = &outcome.not_evaluated_reason {
         return why.clone();
     }
     if let Some(denial) = &outcome.denial {

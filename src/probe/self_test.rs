@@ -11,7 +11,7 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde_json::{Value, json};
 
 use super::api::{CaseOutcome, PolicyProbeSpec};
-use super::run::{self, CaseResult, Setting};
+use super::run::{self, CaseResult, RunContext};
 use crate::policy::admission::{Admission, Namespace, ParamList};
 use crate::policy::subject::SubjectKind;
 use crate::policy::{self, RequestPolicy};
@@ -67,7 +67,7 @@ fn results(probe: &Value) -> Result<Vec<CaseResult>, String> {
         served(("apps", "v1", "deployments"), "Deployment"),
         served(("", "v1", "configmaps"), "ConfigMap"),
     ]);
-    let setting = Setting {
+    let run_context = RunContext {
         admission: &admission,
         param_kind: param_kind.as_ref(),
         bindings: Ok(&[]),
@@ -82,7 +82,7 @@ fn results(probe: &Value) -> Result<Vec<CaseResult>, String> {
         mutating: None,
         records: false,
     };
-    let run = || run::run(&probe, &setting);
+    let run = || run::run(&probe, &run_context);
     panic::catch_unwind(AssertUnwindSafe(run))
         .map_err(|_| "the evaluator panicked on its self-test".to_owned())
 }

@@ -66,11 +66,15 @@ impl UnknownDefaults {
     ///
     /// # Errors
     /// Returns an error that names the first such field.
-    pub(crate) fn decides(&self, policy: &Admission, request: &Request) -> Result<(), String> {
+    pub(crate) fn check_readable_fields(
+        &self,
+        policy: &Admission,
+        request: &Request,
+    ) -> Result<(), String> {
         let is_open = |read: &&FieldRead| {
             if let Some([new, old]) = &self.open {
                 let paths = if read.is_old { old } else { new };
-                return paths.iter().any(|path| allocated::is_touched(read, path));
+                return paths.iter().any(|path| allocated::affects(path, read));
             }
             let object = if read.is_old {
                 &request.old_object
@@ -216,7 +220,7 @@ mod tests {
         }
         let request: Request = serde_json::from_value(json!({"object": object})).unwrap();
         let unknown_defaults = UnknownDefaults::new(&request, "unknown".to_owned());
-        let result = unknown_defaults.decides(&admission, &request);
+        let result = unknown_defaults.check_readable_fields(&admission, &request);
         let expected = expected.map_or(Ok(()), |field| {
             Err(format!(
                 "the policy reads `{field}`, which the API server may set: unknown"

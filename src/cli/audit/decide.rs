@@ -350,9 +350,9 @@ impl<'a> Auditor<'a> {
         let is_mutating = policy.mutating.is_some();
         if let Some(undefaulted) = complete.undefaulted.as_ref().filter(|_| to.is_some()) {
             let case = self::case(request, value);
-            let decides = undefaulted.decides(admission, &case);
+            let result = undefaulted.check_readable_fields(admission, &case);
             // A mutating policy always needs the defaults; `mutated` returns an error if they are unknown.
-            if let Err(why) = decides
+            if let Err(why) = result
                 && !is_mutating
             {
                 return Some(undecided(index, policy, request, why));

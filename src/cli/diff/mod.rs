@@ -306,7 +306,7 @@ fn compare_probe(
             if let Some(mutated) = &result.mutated {
                 policy_result.mutate(mutated);
             }
-            let is_matched = outcome.not_asked.is_none()
+            let is_matched = outcome.not_evaluated_reason.is_none()
                 && (outcome.denial.is_some()
                     || !outcome.evaluations.is_empty()
                     || !outcome.errors.is_empty());

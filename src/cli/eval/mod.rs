@@ -30,7 +30,7 @@ use crate::policy::nearest::nearest;
 use crate::policy::rule::Rule;
 use crate::probe::api::{Case, Expect, PolicyProbeSpec, Request, Samples};
 use crate::probe::prepare;
-use crate::probe::run::{self, CaseResult, Runner, Setting};
+use crate::probe::run::{self, CaseResult, RunContext, Runner};
 use args::EvalArgs;
 use policy_set::{PolicySet, PreparedPolicy};
 use report::{EvalReport, PolicyEval, RequestReport, Summary, Verdict};
@@ -225,7 +225,7 @@ pub(super) fn run_case(
     case: &Case,
     policy_set: &PolicySet<'_>,
 ) -> CaseResult {
-    let setting = Setting {
+    let run_context = RunContext {
         admission: &policy.admission,
         param_kind: policy.param_kind.as_ref(),
         bindings: Ok(&policy.bindings),
@@ -244,7 +244,7 @@ pub(super) fn run_case(
     };
     let run = || {
         let evaluate = |is_cancelled: &Arc<AtomicBool>| {
-            Runner::new(probe, &setting, Some(Arc::clone(is_cancelled))).run(case)
+            Runner::new(probe, &run_context, Some(Arc::clone(is_cancelled))).run(case)
         };
         let result = policy_set.limit.run(evaluate);
         result.unwrap_or_else(|why| run::pending(case, &why))

@@ -383,7 +383,7 @@ impl PolicyEval {
 }
 
 fn verdict(outcome: &ReviewOutcome) -> (Verdict, String) {
-    if let Some(why) = &outcome.not_asked {
+    if let Some(why) = &outcome.not_evaluated_reason {
         return (Verdict::NotMatched, why.clone());
     }
     if let Some(denial) = &outcome.denial {

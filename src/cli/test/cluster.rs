@@ -18,7 +18,7 @@ use crate::probe::api::{Case, CaseOutcome, PolicyProbeSpec};
 use crate::probe::custom_resource;
 use crate::probe::mutation::MutationInputs;
 use crate::probe::prepare;
-use crate::probe::run::{self, CaseRequest, CaseResult, Setting};
+use crate::probe::run::{self, CaseRequest, CaseResult, RunContext};
 
 use super::rejection::{ProbedDefinition, Rejections};
 use super::target::{TargetId, Webhook};
@@ -260,8 +260,8 @@ impl<'a> FileCluster<'a> {
         admission: &'b Admission,
         mutating: Option<MutationInputs<'b>>,
         records: bool,
-    ) -> Setting<'b> {
-        Setting {
+    ) -> RunContext<'b> {
+        RunContext {
             admission,
             param_kind: policy.param_kind.as_ref(),
             bindings: policy.bindings.as_deref().map_err(Clone::clone),

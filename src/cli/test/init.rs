@@ -22,7 +22,7 @@ use crate::policy::compile::CompiledPolicy;
 use crate::policy::runtime_errors::{self, Context, Dependence, Witness};
 use crate::policy::subject::SubjectKind;
 use crate::probe::api::{CaseOutcome, PolicyProbeSpec};
-use crate::probe::run::{self, CaseResult, Setting};
+use crate::probe::run::{self, CaseResult, RunContext};
 use crate::probe::validation::API_VERSION;
 
 /// The maximum length of a message in the name of a case.
@@ -305,7 +305,7 @@ impl CaseRunner<'_> {
         let param_kind = policy::param_kind(self.policy);
         let none = ParamList::default();
         let namespaces: BTreeMap<String, Namespace> = BTreeMap::new();
-        let setting = Setting {
+        let run_context = RunContext {
             admission: &self.admission,
             param_kind: param_kind.as_ref(),
             bindings: Ok(&[]),
@@ -319,7 +319,7 @@ impl CaseRunner<'_> {
             mutating: None,
             records: false,
         };
-        run::run(&spec, &setting).pop()
+        run::run(&spec, &run_context).pop()
     }
 
     /// Converts `witness` to a case for the validation at `n`, in the shortest form that the evaluator confirms.

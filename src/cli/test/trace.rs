@@ -173,7 +173,7 @@ pub(in crate::cli) fn rule_traces(result: &CaseResult, definition: &Object<Crd>)
             file: definition.source.name.clone(),
             line: place.line,
             column: place.column,
-            value_at: Some(match path_text(&rule.place) {
+            value_at: Some(match path_text(&rule.path) {
                 path if path.is_empty() => ROOT.to_owned(),
                 path => path,
             }),
@@ -208,7 +208,7 @@ fn place_of_rule(rule: &EvaluatedRule, definition: &Object<Crd>) -> (String, Vec
         field("schema"),
         field("openAPIV3Schema"),
     ];
-    for step in &rule.place {
+    for step in &rule.path {
         match step {
             PathStep::Field(name) => {
                 steps.push(field("properties"));
@@ -219,7 +219,7 @@ fn place_of_rule(rule: &EvaluatedRule, definition: &Object<Crd>) -> (String, Vec
         }
     }
     steps.push(field("x-kubernetes-validations"));
-    steps.push(PathStep::Index(rule.n));
+    steps.push(PathStep::Index(rule.rule_index));
     steps.push(field("rule"));
     (path_text(&steps), steps)
 }

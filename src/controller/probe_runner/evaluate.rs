@@ -29,7 +29,7 @@ use crate::policy::subject::SubjectId;
 use crate::probe::api::{CaseOutcome, CaseStatus};
 use crate::probe::custom_resource::{self, Definition};
 use crate::probe::mutation::MutationInputs;
-use crate::probe::run::{self, CaseResult, Runner, Setting};
+use crate::probe::run::{self, CaseResult, RunContext, Runner};
 use crate::schema::crd::Crd;
 use crate::schema::rest_mapper::RestMapper;
 
@@ -314,7 +314,7 @@ impl Job {
             _ => None,
         };
         let authorizer: Arc<dyn Authorizer> = Arc::clone(&self.questions) as Arc<dyn Authorizer>;
-        let setting = Setting {
+        let run_context = RunContext {
             admission: ready.admission(),
             param_kind: param_kind.as_ref(),
             bindings: subject.bindings.as_deref().map_err(|why| why.text.clone()),
@@ -355,10 +355,10 @@ impl Job {
             let refused = rights.refused_namespaces();
             let refused = refused.map(|(names, why)| Given::refused(names, why));
             let namespaces = refused.as_ref().unwrap_or(&subject.namespaces);
-            let setting = limited(&setting, rights, namespaces, webhook.as_ref());
+            let run_context = limited(&run_context, rights, namespaces, webhook.as_ref());
             // Only one probe is parsed at a time, to save memory.
             let spec = probe.spec.unpack();
-            let runner = Runner::new(&spec, &setting, cancelled);
+            let runner = Runner::new(&spec, &run_context, cancelled);
             let open = spec.cases.iter().zip(cases);
             for (case, outcome) in open.filter(|(_, outcome)| outcome.is_none()) {
                 if is_cancelled() {
@@ -373,7 +373,7 @@ impl Job {
                 *outcome = Some(match failure {
                     Some(why) => run::pending(case, &why).status,
                     None => {
-                        let is_evaluated = is_evaluated(&result, &setting);
+                        let is_evaluated = is_evaluated(&result, &run_context);
                         rights.published(case, result, is_evaluated)
                     }
                 });
@@ -415,32 +415,32 @@ impl Job {
 }
 
 /// Returns true if expressions of the policy were evaluated for a case.
-fn is_evaluated(result: &CaseResult, setting: &Setting<'_>) -> bool {
+fn is_evaluated(result: &CaseResult, run_context: &RunContext<'_>) -> bool {
     // A pending case of a mutating policy counts too, since its reason may quote the mutated object.
-    let is_mutated = setting.mutating.is_some()
-        && setting.params.is_ok()
+    let is_mutated = run_context.mutating.is_some()
+        && run_context.params.is_ok()
         && result.status.outcome == CaseOutcome::Pending;
     result.outcome.is_some() || is_mutated
 }
 
-/// Returns `setting` without the cluster inputs that a probe must not use.
+/// Returns `run_context` without the cluster inputs that a probe must not use.
 fn limited<'a>(
-    setting: &Setting<'a>,
+    run_context: &RunContext<'a>,
     rights: &Rights,
     namespaces: &'a Given,
     webhook: Option<&'a Admission>,
-) -> Setting<'a> {
-    let mut setting = Setting {
+) -> RunContext<'a> {
+    let mut run_context = RunContext {
         namespaces,
-        ..setting.clone()
+        ..run_context.clone()
     };
     if let Some(why) = rights.params_refusal() {
-        setting.params = Err(why.to_owned());
+        run_context.params = Err(why.to_owned());
     }
     if let Some(admission) = webhook {
-        setting.admission = admission;
+        run_context.admission = admission;
     }
-    setting
+    run_context
 }
 
 /// The parsed objects that all probes of a policy share.

@@ -77,7 +77,7 @@ pub(super) fn decide(
     let outcome = outcome(mutating, input, (bindings, samples), context)?;
     let (request, _) = input;
     let mut decided = CaseDecision::new(outcome.review);
-    if decided.outcome.not_asked.is_some() {
+    if decided.outcome.not_evaluated_reason.is_some() {
         return Ok(decided);
     }
     let mut mutated = outcome.mutated;
@@ -107,7 +107,7 @@ pub fn outcome(
     if request.operation == Operation::Delete {
         let why = "API servers never evaluate a mutating policy for a DELETE".to_owned();
         return Ok(Outcome {
-            review: ReviewOutcome::not_asked(why),
+            review: ReviewOutcome::not_evaluated(why),
             mutated: ObjectMutation {
                 before: Value::Null,
                 after: None,

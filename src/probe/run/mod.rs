@@ -44,7 +44,7 @@ const IMPLIED: &str = "implied";
 
 /// The policy under test and the cluster state that its cases use.
 #[derive(Clone)]
-pub struct Setting<'a> {
+pub struct RunContext<'a> {
     /// The compiled policy.
     pub admission: &'a Admission,
     /// The paramKind of the policy.
@@ -71,9 +71,9 @@ pub struct Setting<'a> {
     pub records: bool,
 }
 
-impl std::fmt::Debug for Setting<'_> {
+impl std::fmt::Debug for RunContext<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Setting")
+        f.debug_struct("RunContext")
             .field("policy", &self.admission.name())
             .finish_non_exhaustive()
     }
@@ -92,7 +92,7 @@ pub struct CaseResult {
     /// of a field in the case, such as `request.object.spec`, is relative to the case. The path of a field in the
     /// probe, such as `spec.inlineParams[0]`, is relative to the probe.
     pub invalid: Vec<Violation>,
-    /// The values of the evaluated subexpressions. Empty unless `Setting::records` is true.
+    /// The values of the evaluated subexpressions. Empty unless `RunContext::records` is true.
     pub recording: Recording,
     /// The failing rules of a CustomResourceDefinition, or the first rules that were true if no rule failed.
     pub rules: Vec<EvaluatedRule>,
@@ -106,9 +106,9 @@ pub struct EvaluatedRule {
     /// The name of the CustomResourceDefinition's version.
     pub version: String,
     /// The path to the value for which the rule was evaluated.
-    pub place: Vec<PathStep>,
+    pub path: Vec<PathStep>,
     /// The index of the rule among the rules of its schema.
-    pub n: usize,
+    pub rule_index: usize,
     /// The source of the rule.
     pub expression: String,
     /// The error of the rule, if it failed.
@@ -119,15 +119,15 @@ pub struct EvaluatedRule {
 
 /// Runs all cases of a probe, in order.
 #[must_use]
-pub fn run(probe: &PolicyProbeSpec, setting: &Setting<'_>) -> Vec<CaseResult> {
-    let runner = Runner::new(probe, setting, None);
+pub fn run(probe: &PolicyProbeSpec, run_context: &RunContext<'_>) -> Vec<CaseResult> {
+    let runner = Runner::new(probe, run_context, None);
     probe.cases.iter().map(|case| runner.run(case)).collect()
 }
 
 /// A probe whose cases are run one by one.
 #[derive(Debug)]
 pub struct Runner<'a> {
-    setting: &'a Setting<'a>,
+    run_context: &'a RunContext<'a>,
     prepared: Result<PreparedProbe<'a>, String>,
     is_cancelled: Option<Arc<AtomicBool>>,
 }
@@ -139,31 +139,31 @@ impl<'a> Runner<'a> {
     #[must_use]
     pub fn new(
         probe: &PolicyProbeSpec,
-        setting: &'a Setting<'a>,
+        run_context: &'a RunContext<'a>,
         is_cancelled: Option<Arc<AtomicBool>>,
     ) -> Self {
         Self {
-            setting,
-            prepared: PreparedProbe::new(probe, setting),
+            run_context,
+            prepared: PreparedProbe::new(probe, run_context),
             is_cancelled,
         }
     }
 
     fn rejected(&self, case: &Case, why: &str) -> CaseResult {
-        let noun = self.setting.kind.row().evaluated;
+        let noun = self.run_context.kind.row().evaluated;
         failed(case, &format!("the API server rejects the {noun}: {why}"))
     }
 
     /// Runs one of the probe's cases.
     #[must_use]
     pub fn run(&self, case: &Case) -> CaseResult {
-        if let Some(why) = self.setting.rejection {
+        if let Some(why) = self.run_context.rejection {
             return self.rejected(case, why);
         }
         match &self.prepared {
             Ok(prepared) => {
-                let request = prepared.request(case, self.setting);
-                prepared.run(case, &request, self.setting, self.is_cancelled.as_ref())
+                let request = prepared.request(case, self.run_context);
+                prepared.run(case, &request, self.run_context, self.is_cancelled.as_ref())
             }
             Err(why) => pending(case, why),
         }
@@ -173,7 +173,7 @@ impl<'a> Runner<'a> {
     #[must_use]
     pub fn request(&self, case: &Case) -> CaseRequest {
         match &self.prepared {
-            Ok(prepared) => prepared.request(case, self.setting),
+            Ok(prepared) => prepared.request(case, self.run_context),
             Err(why) => CaseRequest(Err(Box::new(pending(case, why)))),
         }
     }
@@ -203,11 +203,11 @@ impl<'a> Runner<'a> {
         request: &CaseRequest,
         is_cancelled: Option<&Arc<AtomicBool>>,
     ) -> CaseResult {
-        if let Some(why) = self.setting.rejection {
+        if let Some(why) = self.run_context.rejection {
             return self.rejected(case, why);
         }
         match &self.prepared {
-            Ok(prepared) => prepared.run(case, request, self.setting, is_cancelled),
+            Ok(prepared) => prepared.run(case, request, self.run_context, is_cancelled),
             Err(why) => pending(case, why),
         }
     }
@@ -300,9 +300,9 @@ impl std::fmt::Debug for Params<'_> {
 }
 
 impl<'a> PreparedProbe<'a> {
-    fn new(probe: &PolicyProbeSpec, setting: &Setting<'a>) -> Result<Self, String> {
+    fn new(probe: &PolicyProbeSpec, run_context: &RunContext<'a>) -> Result<Self, String> {
         let bindings = match probe.bindings {
-            BindingSource::FromCluster => setting.bindings.clone()?.to_vec(),
+            BindingSource::FromCluster => run_context.bindings.clone()?.to_vec(),
             BindingSource::Inline => probe
                 .inline_bindings
                 .iter()
@@ -311,39 +311,39 @@ impl<'a> PreparedProbe<'a> {
                 .collect(),
             BindingSource::Implied => {
                 vec![implied_binding(
-                    setting.admission.name(),
-                    setting.param_kind,
+                    run_context.admission.name(),
+                    run_context.param_kind,
                 )]
             }
         };
         let params = match probe.params {
-            Source::FromCluster => Params::Given(setting.params.clone()),
-            Source::Inline => Params::Inline(inline_params(&probe.inline_params, setting)),
+            Source::FromCluster => Params::Given(run_context.params.clone()),
+            Source::Inline => Params::Inline(inline_params(&probe.inline_params, run_context)),
         };
         let asks_cluster = match probe.authorizer {
             AuthorizerSource::Inline => None,
-            AuthorizerSource::FromCluster => Some(setting.authorizer.clone()?),
+            AuthorizerSource::FromCluster => Some(run_context.authorizer.clone()?),
         };
         Ok(Self {
             bindings,
             params,
             asks_cluster,
             samples: probe.samples,
-            invalid_params: invalid_params(probe, setting),
+            invalid_params: invalid_params(probe, run_context),
         })
     }
 
     /// Validates and prepares the request of a case.
-    fn request(&self, case: &Case, setting: &Setting<'_>) -> CaseRequest {
+    fn request(&self, case: &Case, run_context: &RunContext<'_>) -> CaseRequest {
         let mut violations = self.invalid_params.clone();
         violations.extend(contradictions(&case.request));
-        violations.extend(invalid_samples(&case.request, self.samples, setting));
-        violations.extend(invalid_expected(case, setting));
+        violations.extend(invalid_samples(&case.request, self.samples, run_context));
+        violations.extend(invalid_expected(case, run_context));
         if !violations.is_empty() {
             return CaseRequest(Err(Box::new(invalid(case, violations))));
         }
-        let (mapper, schemas) = (setting.mapper, setting.schemas);
-        let stage = target::stage(setting.kind);
+        let (mapper, schemas) = (run_context.mapper, run_context.schemas);
+        let stage = target::stage(run_context.kind);
         let prepared = prepare::objects(&case.request, self.samples, stage, mapper, schemas);
         let request =
             prepared.and_then(|prepared| Ok(Box::new(ReviewRequest::new(prepared, mapper)?)));
@@ -354,44 +354,49 @@ impl<'a> PreparedProbe<'a> {
         &self,
         case: &Case,
         request: &CaseRequest,
-        setting: &Setting<'_>,
+        run_context: &RunContext<'_>,
         is_cancelled: Option<&Arc<AtomicBool>>,
     ) -> CaseResult {
         let review_request = match &request.0 {
             Ok(review_request) => review_request,
             Err(result) => return (**result).clone(),
         };
-        let namespaces = review_request.namespaces(setting.namespaces);
-        let to = (setting.admission).matched_kind(&review_request.request, &namespaces);
+        let namespaces = review_request.namespaces(run_context.namespaces);
+        let to = (run_context.admission).matched_kind(&review_request.request, &namespaces);
         if to.is_some()
-            && let Err(why) = review_request.decides(setting.admission)
+            && let Err(why) = review_request.check_readable_fields(run_context.admission)
         {
             return pending(case, &why);
         }
-        let request = match review_request.as_kind(to.clone(), setting.schemas) {
+        let request = match review_request.as_kind(to.clone(), run_context.schemas) {
             Ok(request) => request,
             Err(why) => return pending(case, &why),
         };
-        if target::is_exempt(setting.kind, &request.gvr) {
-            let verb = if setting.kind.is_webhooks() {
+        if target::is_exempt(run_context.kind, &request.gvr) {
+            let verb = if run_context.kind.is_webhooks() {
                 "call"
             } else {
                 "evaluate"
             };
-            let outcome = ReviewOutcome::not_asked(format!(
+            let outcome = ReviewOutcome::not_evaluated(format!(
                 "API servers never {verb} a {} for {}",
-                setting.kind.row().evaluated,
+                run_context.kind.row().evaluated,
                 exempt::name(&request.gvr)
             ));
-            return self.result(case, setting, CaseDecision::new(outcome), Recording::new());
+            return self.result(
+                case,
+                run_context,
+                CaseDecision::new(outcome),
+                Recording::new(),
+            );
         }
-        let recorder = setting.records.then(|| Arc::new(Recorder::default()));
+        let recorder = run_context.records.then(|| Arc::new(Recorder::default()));
         let authorizer = (self.asks_cluster.as_ref()).unwrap_or(&review_request.authorizer);
         let none = ParamList::default();
         let mut context = ReviewContext::new(&none, &namespaces, Arc::clone(authorizer));
         context.is_cancelled = is_cancelled.cloned();
         context.recorder.clone_from(&recorder);
-        if setting.param_kind.is_some() {
+        if run_context.param_kind.is_some() {
             context.params = match &self.params {
                 Params::Given(given) => given.clone(),
                 Params::Inline(list) => Ok(list),
@@ -400,9 +405,11 @@ impl<'a> PreparedProbe<'a> {
                 return pending(case, why);
             }
         }
-        let decided = match &setting.mutating {
+        let decided = match &run_context.mutating {
             None => {
-                let outcome = setting.admission.review(&request, &self.bindings, &context);
+                let outcome = run_context
+                    .admission
+                    .review(&request, &self.bindings, &context);
                 Ok(CaseDecision::new(outcome))
             }
             Some(mutating) => {
@@ -419,9 +426,9 @@ impl<'a> PreparedProbe<'a> {
             return pending(case, &exceeded.to_string());
         }
         context.recorder = None;
-        if target::stage(setting.kind) == Stage::Validation
+        if target::stage(run_context.kind) == Stage::Validation
             && let Err(why) = review_request.check_generated_names(
-                setting,
+                run_context,
                 (&self.bindings, to),
                 &context,
                 &decided.outcome,
@@ -429,16 +436,20 @@ impl<'a> PreparedProbe<'a> {
         {
             return pending(case, &why);
         }
-        decided.note_unmatched((setting.admission, &self.bindings), &request, &namespaces);
+        decided.note_unmatched(
+            (run_context.admission, &self.bindings),
+            &request,
+            &namespaces,
+        );
         let recording = recorder.map(|recorder| recorder.take());
-        self.result(case, setting, decided, recording.unwrap_or_default())
+        self.result(case, run_context, decided, recording.unwrap_or_default())
     }
 
     /// Returns the result of a case that was evaluated.
     fn result(
         &self,
         case: &Case,
-        setting: &Setting<'_>,
+        run_context: &RunContext<'_>,
         mut decided: CaseDecision,
         recording: Recording,
     ) -> CaseResult {
@@ -447,7 +458,7 @@ impl<'a> PreparedProbe<'a> {
         let mut sent = BTreeSet::new();
         (decided.outcome.warnings).retain(|text| sent.insert(text.clone()));
         CaseResult {
-            status: case_status(case, setting, &self.bindings, &decided),
+            status: case_status(case, run_context, &self.bindings, &decided),
             outcome: Some(decided.outcome),
             mutated: decided.mutated,
             invalid: Vec::new(),
@@ -471,31 +482,35 @@ pub(super) fn objects(request: &Request) -> impl Iterator<Item = (&Value, Gvk, &
 }
 
 /// Returns the violations in the object, the old object and the namespace object of a request.
-fn invalid_samples(request: &Request, samples: Samples, setting: &Setting<'_>) -> Vec<Violation> {
+fn invalid_samples(
+    request: &Request,
+    samples: Samples,
+    run_context: &RunContext<'_>,
+) -> Vec<Violation> {
     let object_violations = objects(request).map(|(object, gvk, path)| {
-        sample::violations(object, &gvk, setting.schemas, samples, path)
+        sample::violations(object, &gvk, run_context.schemas, samples, path)
     });
     let namespace = request.namespace_object.as_ref().map(|namespace| {
         let gvk = Gvk::new("", "v1", "Namespace");
         let path = "request.namespaceObject";
-        sample::violations(namespace, &gvk, setting.schemas, samples, path)
+        sample::violations(namespace, &gvk, run_context.schemas, samples, path)
     });
     object_violations.chain(namespace).flatten().collect()
 }
 
 /// Returns the fields of the expected object that its kind does not have. Whether such an expectation is met does not
 /// depend on the policy, so it is a mistake in the case.
-fn invalid_expected(case: &Case, setting: &Setting<'_>) -> Vec<Violation> {
+fn invalid_expected(case: &Case, run_context: &RunContext<'_>) -> Vec<Violation> {
     let (Some(expected), Some(object)) = (&case.expect.object, &case.request.object) else {
         return Vec::new();
     };
     let gvk = Object::new(object).gvk().clone();
-    sample::unknown_fields(expected, &gvk, setting.schemas, "expect.object")
+    sample::unknown_fields(expected, &gvk, run_context.schemas, "expect.object")
 }
 
 /// Returns the violations in the inline params of a probe.
-fn invalid_params(probe: &PolicyProbeSpec, setting: &Setting<'_>) -> Vec<Violation> {
-    let Some(kind) = setting
+fn invalid_params(probe: &PolicyProbeSpec, run_context: &RunContext<'_>) -> Vec<Violation> {
+    let Some(kind) = run_context
         .param_kind
         .filter(|_| probe.params == Source::Inline)
     else {
@@ -504,7 +519,7 @@ fn invalid_params(probe: &PolicyProbeSpec, setting: &Setting<'_>) -> Vec<Violati
     let params = probe.inline_params.iter().enumerate();
     let violations = |(n, param): (usize, &Value)| {
         let path = format!("spec.inlineParams[{n}]");
-        sample::violations(param, kind, setting.schemas, probe.samples, &path)
+        sample::violations(param, kind, run_context.schemas, probe.samples, &path)
     };
     params.flat_map(violations).collect()
 }
@@ -512,11 +527,11 @@ fn invalid_params(probe: &PolicyProbeSpec, setting: &Setting<'_>) -> Vec<Violati
 /// Compares the decision of a case with the expected decision, and returns the status of the case.
 fn case_status(
     case: &Case,
-    setting: &Setting<'_>,
+    run_context: &RunContext<'_>,
     bindings: &[Binding],
     decided: &CaseDecision,
 ) -> CaseStatus {
-    let (policy, kind) = (setting.admission.name(), setting.kind);
+    let (policy, kind) = (run_context.admission.name(), run_context.kind);
     let outcome = &decided.outcome;
     let difference = target::difference(kind, &case.expect, policy, bindings, outcome)
         .or_else(|| decided.difference.clone());
@@ -535,7 +550,7 @@ fn case_status(
         decision: target::decision(kind, outcome),
         message: (outcome.denial.as_ref())
             .map(|denial| denial.cause.clone())
-            .or_else(|| outcome.not_asked.clone()),
+            .or_else(|| outcome.not_evaluated_reason.clone()),
         cost_used: Some(i64::try_from(cost).unwrap_or(i64::MAX)),
         difference,
     }
@@ -567,8 +582,8 @@ pub fn implied_binding(policy: &str, param_kind: Option<&Gvk>) -> Binding {
 }
 
 /// Returns the inline params of a probe. Params without apiVersion and kind get those of the paramKind.
-fn inline_params(params: &[Value], setting: &Setting<'_>) -> ParamList {
-    let kind = setting.param_kind;
+fn inline_params(params: &[Value], run_context: &RunContext<'_>) -> ParamList {
+    let kind = run_context.param_kind;
     let object = |param: &Value| {
         let mut param = param.clone();
         if let (Some(kind), Some(fields)) = (kind, param.as_object_mut()) {
@@ -583,7 +598,7 @@ fn inline_params(params: &[Value], setting: &Setting<'_>) -> ParamList {
         Object::new(&param)
     };
     let objects: Vec<Object> = params.iter().map(object).collect();
-    let served = kind.and_then(|kind| setting.mapper.resources_of_kind(kind).next());
+    let served = kind.and_then(|kind| run_context.mapper.resources_of_kind(kind).next());
     let is_namespaced = served.map_or_else(
         || objects.iter().any(|object| !object.namespace().is_empty()),
         |served| served.namespaced,

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::super::api::{AuthorizerDecision as RuleDecision, AuthorizerRule as Rule, Request};
 use super::super::prepare::{self, PreparedRequest};
 use super::super::unknown_defaults::UnknownDefaults;
-use super::Setting;
+use super::RunContext;
 use crate::policy::admission::{
     Admission, AdmissionRequest, Authorizer, AuthorizerAnswer, AuthorizerDecision, AuthorizerList,
     AuthorizerRule, Binding, Namespace, NamespaceSource, ReviewContext, ReviewOutcome,
@@ -76,14 +76,14 @@ impl ReviewRequest {
     /// Returns an error if the outcome depends on the generated name.
     pub(super) fn check_generated_names(
         &self,
-        setting: &Setting<'_>,
+        run_context: &RunContext<'_>,
         (bindings, to): (&[Binding], Option<Gvk>),
         context: &ReviewContext<'_>,
         outcome: &ReviewOutcome,
     ) -> Result<(), String> {
         for other in &self.renamed {
-            let request = other.as_kind(to.clone(), setting.schemas)?;
-            let other = setting.admission.review(&request, bindings, context);
+            let request = other.as_kind(to.clone(), run_context.schemas)?;
+            let other = run_context.admission.review(&request, bindings, context);
             if let Some(exceeded) = other.exceeded {
                 return Err(exceeded.to_string());
             }
@@ -101,9 +101,11 @@ impl ReviewRequest {
     ///
     /// # Errors
     /// Returns an error if the policy reads a field whose default is unknown.
-    pub(super) fn decides(&self, policy: &Admission) -> Result<(), String> {
+    pub(super) fn check_readable_fields(&self, policy: &Admission) -> Result<(), String> {
         match &self.unknown_defaults {
-            Some(unknown_defaults) => unknown_defaults.decides(policy, &self.prepared),
+            Some(unknown_defaults) => {
+                unknown_defaults.check_readable_fields(policy, &self.prepared)
+            }
             None => Ok(()),
         }
     }

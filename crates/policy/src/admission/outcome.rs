@@ -12,7 +12,7 @@ use kubernetes::schema::{Gvk, Gvr};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReviewOutcome {
     /// The reason why the policy was not evaluated at all. Set only by callers that do not call `review`.
-    pub not_asked: Option<String>,
+    pub not_evaluated_reason: Option<String>,
     /// The result of matching the policy's constraints.
     pub definition: DefinitionMatch,
     /// The result of matching each binding, in order. Empty if the policy does not match.
@@ -35,9 +35,9 @@ pub struct ReviewOutcome {
 impl ReviewOutcome {
     /// Returns the outcome for a policy that is not evaluated for the request, for the reason `why`.
     #[must_use]
-    pub fn not_asked(why: String) -> Self {
+    pub fn not_evaluated(why: String) -> Self {
         Self {
-            not_asked: Some(why),
+            not_evaluated_reason: Some(why),
             ..Self::default()
         }
     }
