@@ -16,7 +16,7 @@ use serde_json::Value;
 
 /// A request that the fake API server received.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Seen {
+pub(crate) struct ReceivedRequest {
     pub(crate) method: Method,
     pub(crate) path: String,
     pub(crate) if_none_match: Option<String>,
@@ -87,12 +87,12 @@ impl Reply {
 }
 
 /// The requests that a client has sent.
-pub(crate) type Log = Arc<Mutex<Vec<Seen>>>;
+pub(crate) type Log = Arc<Mutex<Vec<ReceivedRequest>>>;
 
 /// Creates a client that passes each request to `answer`, and the log of the requests. A request for which `answer`
 /// returns `None` never gets a response.
 pub(crate) fn client(
-    answer: impl Fn(&Seen) -> Option<Reply> + Send + Sync + 'static,
+    answer: impl Fn(&ReceivedRequest) -> Option<Reply> + Send + Sync + 'static,
 ) -> (Client, Log) {
     let log = Log::default();
     let seen = Arc::clone(&log);
@@ -102,7 +102,7 @@ pub(crate) fn client(
         async move {
             let (head, body) = request.into_parts();
             let bytes = body.collect().await?.to_bytes();
-            let request = Seen {
+            let request = ReceivedRequest {
                 method: head.method,
                 path: head
                     .uri
@@ -133,7 +133,7 @@ pub(crate) fn client(
 /// The body of a response.
 type Answer = UnsyncBoxBody<Bytes, Infallible>;
 
-fn response(reply: Reply, request: &Seen) -> Response<Answer> {
+fn response(reply: Reply, request: &ReceivedRequest) -> Response<Answer> {
     let mut response = Response::builder().status(reply.status);
     if let Some(etag) = reply.etag {
         response = response.header(header::ETAG, etag);

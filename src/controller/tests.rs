@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::FIELD_MANAGER;
 use super::context::{Context, Settings};
-use crate::cluster::testing::{Log, Reply, Seen, client};
+use crate::cluster::testing::{Log, ReceivedRequest, Reply, client};
 use crate::controller::cluster::snapshot::tests::snapshot;
 use crate::controller::cluster::snapshot::{Change, ClusterSnapshot};
 use crate::controller::reconcile::result::ReconcileResult;
@@ -73,7 +73,7 @@ pub(super) fn managed() -> Value {
 }
 
 /// Returns the API server's response to a write: the policy with the applied fields.
-fn written(request: &Seen) -> Reply {
+fn written(request: &ReceivedRequest) -> Reply {
     let mut policy = serde_json::to_value(policy(SOUND)).unwrap();
     // Each write increments the resource version.
     let version = request.body["metadata"]["resourceVersion"].as_str();
@@ -89,7 +89,7 @@ fn written(request: &Seen) -> Reply {
 /// Creates a context with one policy, in a cluster that serves deployments.
 pub(super) fn context(
     expression: &str,
-    answer: impl Fn(&Seen) -> Option<Reply> + Send + Sync + 'static,
+    answer: impl Fn(&ReceivedRequest) -> Option<Reply> + Send + Sync + 'static,
 ) -> (Arc<Context>, Log) {
     context_with(settings(), expression, answer)
 }
@@ -98,7 +98,7 @@ pub(super) fn context(
 pub(super) fn context_with(
     settings: Settings,
     expression: &str,
-    answer: impl Fn(&Seen) -> Option<Reply> + Send + Sync + 'static,
+    answer: impl Fn(&ReceivedRequest) -> Option<Reply> + Send + Sync + 'static,
 ) -> (Arc<Context>, Log) {
     let (client, log) = client(answer);
     let mut context = Context::new(client, settings, Arc::new(Metrics::new()));
@@ -117,7 +117,7 @@ pub(super) fn context_with(
 
 /// Responds like an API server that serves the schema and accepts every write.
 #[expect(clippy::unnecessary_wraps, reason = "the signature of a test server")]
-pub(super) fn healthy(request: &Seen) -> Option<Reply> {
+pub(super) fn healthy(request: &ReceivedRequest) -> Option<Reply> {
     Some(if request.method == Method::PATCH {
         written(request)
     } else {
@@ -125,7 +125,7 @@ pub(super) fn healthy(request: &Seen) -> Option<Reply> {
     })
 }
 
-fn writes(log: &Log) -> Vec<Seen> {
+fn writes(log: &Log) -> Vec<ReceivedRequest> {
     let log = log.lock().unwrap();
     log.iter()
         .filter(|seen| seen.method == Method::PATCH)
@@ -511,7 +511,7 @@ async fn unavailable_schema_retains_status() {
 }
 
 /// Runs the workers until `until` returns true for the logged writes.
-async fn work_until(context: &Arc<Context>, log: &Log, until: impl Fn(&[Seen]) -> bool) {
+async fn work_until(context: &Arc<Context>, log: &Log, until: impl Fn(&[ReceivedRequest]) -> bool) {
     context.set_policies_listed();
     let stop = async {
         while !until(&writes(log)) {

@@ -54,7 +54,7 @@ pub enum Endpoints {
 }
 
 impl Endpoints {
-    fn have(self, path: &str) -> bool {
+    fn include(self, path: &str) -> bool {
         match path {
             "/livez" | "/healthz" | "/readyz" => self != Self::Metrics,
             "/metrics" => self != Self::Health,
@@ -251,7 +251,7 @@ fn respond(
             .any(|part| part.split('=').next() == Some("verbose"))
     });
     let path = request.uri().path();
-    if path != "/metrics" || !is_get || !endpoints.have(path) {
+    if path != "/metrics" || !is_get || !endpoints.include(path) {
         return answer(request.method(), path, is_verbose, health, endpoints).map(Answer::from);
     }
     let Ok(scrape) = Arc::clone(scrapes).try_acquire_owned() else {
@@ -278,7 +278,7 @@ fn answer(
             "method not allowed\n".to_owned(),
         );
     }
-    if !endpoints.have(path) {
+    if !endpoints.include(path) {
         return text(StatusCode::NOT_FOUND, endpoints.list().to_owned());
     }
     match path {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::super::FIELD_MANAGER;
 use super::*;
-use crate::cluster::testing::{Log, Reply, Seen, client};
+use crate::cluster::testing::{Log, ReceivedRequest, Reply, client};
 
 const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
 const PROBES: &str = "/apis/vap-status.dev/v1alpha1/policyprobes";
@@ -30,7 +30,7 @@ fn list(objects: &[Value], continue_: &str) -> Reply {
 
 /// Serves two pages of policies and no probes.
 #[expect(clippy::unnecessary_wraps, reason = "the signature of a test server")]
-fn answer(request: &Seen) -> Option<Reply> {
+fn answer(request: &ReceivedRequest) -> Option<Reply> {
     let written = |kind: &str| Reply::json(&json!({"kind": kind, "metadata": {"name": "x"}}));
     Some(match (&request.method, request.path.as_str()) {
         (&Method::GET, path) if path.starts_with(PROBES) || path.contains("statuses") => {
@@ -51,7 +51,7 @@ fn answer(request: &Seen) -> Option<Reply> {
     })
 }
 
-fn patches(log: &Log) -> Vec<Seen> {
+fn patches(log: &Log) -> Vec<ReceivedRequest> {
     let log = log.lock().unwrap();
     let patches = log.iter().filter(|seen| seen.method == Method::PATCH);
     patches.cloned().collect()

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use super::*;
-use crate::cluster::testing::{Reply, Seen, client};
+use crate::cluster::testing::{ReceivedRequest, Reply, client};
 use crate::controller::context::Context;
 use crate::controller::leadership::WritePermit;
 use crate::controller::leadership::lease::Timing;
@@ -40,7 +40,7 @@ struct Server {
 }
 
 impl Server {
-    fn answer(&mut self, who: &'static str, request: &Seen) -> Option<Reply> {
+    fn answer(&mut self, who: &'static str, request: &ReceivedRequest) -> Option<Reply> {
         if self.cut.contains(who) {
             return None;
         }
@@ -53,7 +53,7 @@ impl Server {
         (!self.mute.contains(who)).then_some(reply)
     }
 
-    fn serve(&mut self, request: &Seen) -> Reply {
+    fn serve(&mut self, request: &ReceivedRequest) -> Reply {
         let collection = "/apis/coordination.k8s.io/v1/namespaces/vap/leases";
         let path = request.path.trim_end_matches('?');
         match request.method.as_str() {

@@ -50,7 +50,7 @@ fn last_written(log: &Log, probe: &str) -> Option<Value> {
     writes.next().map(|seen| seen.body["status"].clone())
 }
 
-fn echo(request: &Seen) -> Option<Reply> {
+fn echo(request: &ReceivedRequest) -> Option<Reply> {
     if request.method == Method::PATCH && request.path.contains("/policyprobes/") {
         let mut probe = request.body.clone();
         probe["spec"] = json!({"policyName": "x", "cases": []});

@@ -28,7 +28,7 @@ fn asking(
     (context, log)
 }
 
-fn verb(request: &Seen) -> &str {
+fn verb(request: &ReceivedRequest) -> &str {
     let verb = &request.body["spec"]["resourceAttributes"]["verb"];
     verb.as_str().unwrap()
 }

@@ -238,7 +238,7 @@ async fn large_params_are_not_parsed() {
         let mut writes = log
             .iter()
             .filter(|seen| seen.path.contains("/policyprobes/p/status"));
-        let difference = |seen: &Seen| {
+        let difference = |seen: &ReceivedRequest| {
             seen.body["status"]["cases"][0]["difference"]
                 .as_str()
                 .map(str::to_owned)

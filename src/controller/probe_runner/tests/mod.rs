@@ -21,7 +21,7 @@ use kube::Resource;
 use super::super::context::Context;
 use super::super::tests::{context, healthy, id, managed, policy};
 use super::work;
-use crate::cluster::testing::{Log, Reply, Seen};
+use crate::cluster::testing::{Log, ReceivedRequest, Reply};
 use crate::controller::cluster::snapshot::tests::snapshot;
 use crate::controller::reconcile::reconcile;
 use crate::controller::reconcile::result::ReconcileResult;
@@ -68,12 +68,12 @@ fn allowing(mut binding: ValidatingAdmissionPolicyBinding) -> ValidatingAdmissio
 }
 
 /// Responds like an API server that has the policy with [`AT_MOST_FIVE`] and accepts statuses of policies and probes.
-fn answer(request: &Seen) -> Option<Reply> {
+fn answer(request: &ReceivedRequest) -> Option<Reply> {
     answer_of(AT_MOST_FIVE, request)
 }
 
 /// Responds like an API server that has the policy with `expression` and accepts statuses of policies and probes.
-fn answer_of(expression: &str, request: &Seen) -> Option<Reply> {
+fn answer_of(expression: &str, request: &ReceivedRequest) -> Option<Reply> {
     if request.method == Method::PATCH && request.path.contains("/policyprobes/p/status") {
         // The response is outdated: the watch has already reported this or a later state of the probe.
         let mut probe = serde_json::to_value(probe(1, 6, "FromCluster").object()).unwrap();
@@ -171,7 +171,7 @@ fn reconciled<'a>(
 /// the status fail with this code.
 fn server(
     rejection: impl Fn() -> Option<u16> + Send + Sync + 'static,
-) -> impl Fn(&Seen) -> Option<Reply> + Send + Sync + 'static {
+) -> impl Fn(&ReceivedRequest) -> Option<Reply> + Send + Sync + 'static {
     let version = Mutex::new(100_u64);
     move |request| {
         if request.method != Method::PATCH || !request.path.contains("/policyprobes/p/status") {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::cel::interrupt::{checkpoint, working_on};
-use crate::cluster::testing::{Log, Seen};
+use crate::cluster::testing::{Log, ReceivedRequest};
 use crate::controller::reconcile::{reconcile, slow_checks, work};
 use crate::controller::subjects::check_result::Late;
 use crate::controller::subjects::event_source::EventSource;
@@ -86,14 +86,14 @@ fn sound(name: &str) -> ValidatingAdmissionPolicy {
     policy
 }
 
-fn writes(log: &Log) -> Vec<Seen> {
+fn writes(log: &Log) -> Vec<ReceivedRequest> {
     let log = log.lock().unwrap();
-    let is_write = |seen: &&Seen| seen.method == http::Method::PATCH;
+    let is_write = |seen: &&ReceivedRequest| seen.method == http::Method::PATCH;
     log.iter().filter(is_write).cloned().collect()
 }
 
 /// Returns the status, reason and message of the written condition of a type.
-fn condition(write: &Seen, type_: &str) -> (String, String, String) {
+fn condition(write: &ReceivedRequest, type_: &str) -> (String, String, String) {
     let conditions = write.body["status"]["conditions"].as_array().unwrap();
     let condition = conditions.iter().find(|it| it["type"] == type_).unwrap();
     let text = |key: &str| condition[key].as_str().unwrap().to_owned();
@@ -287,7 +287,7 @@ async fn policies_are_checked_while_others_exceed_their_limits() {
     until(|| (0..20).all(is_written)).await;
     let took = start.elapsed();
     assert!(took < Duration::from_secs(30), "{took:?}");
-    let is_expensive = |write: &Seen| write.path.contains("/expensive-");
+    let is_expensive = |write: &ReceivedRequest| write.path.contains("/expensive-");
     assert!(
         !writes(&log).iter().any(is_expensive),
         "the checks of expensive policies must not complete"

@@ -6,7 +6,7 @@ use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
 use super::*;
-use crate::cluster::testing::{Log, Reply, Seen};
+use crate::cluster::testing::{Log, ReceivedRequest, Reply};
 use crate::controller::subjects::pending_events::MAX_WAITING;
 use crate::controller::tests::{context, policy};
 
@@ -97,7 +97,7 @@ fn publish(context: &Context, policy: &ValidatingAdmissionPolicy, desired: &Desi
 
 /// Returns a context whose API server accepts Events, or rejects them with the status `rejection`.
 fn taking(rejection: Option<u16>) -> (Arc<Context>, Log) {
-    context("true", move |request: &Seen| {
+    context("true", move |request: &ReceivedRequest| {
         Some(match rejection {
             Some(status) => Reply::failure(status, "no"),
             None => Reply::json(&request.body),
@@ -111,7 +111,7 @@ async fn send_for(context: &Arc<Context>, time: Duration) {
 
 fn requests(log: &Log) -> Vec<(Method, Value)> {
     let log = log.lock().unwrap();
-    let of = |seen: &Seen| {
+    let of = |seen: &ReceivedRequest| {
         assert!(
             seen.path
                 .starts_with("/apis/events.k8s.io/v1/namespaces/default/events"),
@@ -280,5 +280,5 @@ async fn end_sends_pending_events_and_counts_dropped_ones() {
 
 /// Returns a context whose API server never responds.
 fn context_of_silence() -> (Arc<Context>, Log) {
-    context("true", |_: &Seen| None)
+    context("true", |_: &ReceivedRequest| None)
 }

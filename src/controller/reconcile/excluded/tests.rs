@@ -5,7 +5,7 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::cluster::testing::{Reply, Seen};
+use crate::cluster::testing::{ReceivedRequest, Reply};
 use crate::controller::FIELD_MANAGER;
 use crate::controller::reconcile::reconcile;
 use crate::controller::tests::{context_with, healthy, id, settings};
@@ -42,7 +42,7 @@ fn series(metrics: &Metrics) -> usize {
 
 #[tokio::test]
 async fn excluded_policy_is_cleared_once() {
-    let answer = |request: &Seen| {
+    let answer = |request: &ReceivedRequest| {
         if request.method == Method::PATCH && request.body.get("status").is_none() {
             let policy = labelled(&json!({"vendor": "x"}), "21", false);
             return Some(Reply::json(&serde_json::to_value(policy).unwrap()));

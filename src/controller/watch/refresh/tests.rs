@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use super::*;
-use crate::cluster::testing::{Reply, Seen, client, paths};
+use crate::cluster::testing::{ReceivedRequest, Reply, client, paths};
 use crate::controller::cluster::crds::tests::crd;
 use crate::controller::subjects::event_source::EventSource;
 use crate::controller::tests::{id, settings};
@@ -35,7 +35,7 @@ struct Cluster {
     log: crate::cluster::testing::Log,
 }
 
-fn answer(served: &Served, request: &Seen) -> Reply {
+fn answer(served: &Served, request: &ReceivedRequest) -> Reply {
     if served.is_down {
         return Reply::failure(503, "down");
     }

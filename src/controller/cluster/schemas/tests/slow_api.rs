@@ -6,7 +6,7 @@ use ::http::Method;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde_json::{Value, json};
 
-use crate::cluster::testing::{Log, Reply, Seen, client, paths};
+use crate::cluster::testing::{Log, ReceivedRequest, Reply, client, paths};
 use crate::controller::cluster::snapshot::ClusterSnapshot;
 use crate::controller::cluster::snapshot::tests::snapshot;
 use crate::controller::context::Context;
@@ -62,7 +62,7 @@ fn served(round: usize) -> ClusterSnapshot {
 fn answer(
     context: &std::sync::OnceLock<Arc<Context>>,
     is_down: bool,
-    request: &Seen,
+    request: &ReceivedRequest,
 ) -> Option<Reply> {
     if request.method == Method::PATCH {
         let name = request.path.split('/').nth(5).unwrap();
