@@ -7,7 +7,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::control_plane::ControlPlane;
-use crate::controller::{SERVICE_ACCOUNT, grant_rights, service_account};
+use crate::controller::{SERVICE_ACCOUNT, grant_permissions, service_account};
 
 /// The name of the audit log in the directory that [`audited`] returns.
 const LOG: &str = "audit.log";
@@ -31,7 +31,7 @@ pub async fn audited(policy: &str, args: &[&str]) -> Result<(ControlPlane, TempD
         builder = builder.api_server_arg(argument);
     }
     let control_plane = builder.start().await?;
-    grant_rights(&control_plane)?;
+    grant_permissions(&control_plane)?;
     Ok((control_plane, directory))
 }
 

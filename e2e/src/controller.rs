@@ -49,7 +49,7 @@ pub async fn control_plane() -> Result<ControlPlane> {
         .user(service_account())
         .start()
         .await?;
-    grant_rights(&control_plane)?;
+    grant_permissions(&control_plane)?;
     Ok(control_plane)
 }
 
@@ -57,7 +57,7 @@ pub async fn control_plane() -> Result<ControlPlane> {
 ///
 /// # Errors
 /// Returns an error if kubectl rejects the manifests.
-pub fn grant_rights(control_plane: &ControlPlane) -> Result<()> {
+pub fn grant_permissions(control_plane: &ControlPlane) -> Result<()> {
     run_kubectl(control_plane, &["create", "namespace", "vap-status-system"])?;
     let rbac = repository().join("config/rbac");
     run_kubectl(
@@ -130,7 +130,7 @@ pub async fn await_served(client: &Client, resource: &str) -> Result<()> {
 ///
 /// # Errors
 /// Returns an error if kubectl rejects the manifests.
-pub fn grant_following(control_plane: &ControlPlane, resource: &str) -> Result<()> {
+pub fn grant_watch(control_plane: &ControlPlane, resource: &str) -> Result<()> {
     let role = format!("config/components/{resource}/cluster_role.yaml");
     let role = repository().join(role);
     run_kubectl(
@@ -230,19 +230,19 @@ impl Controller {
     /// Returns an error if it is not built or does not become ready within a minute.
     pub async fn start(control_plane: &ControlPlane, args: &[&str]) -> Result<Self> {
         let kubeconfig = control_plane.kubeconfig_for(SERVICE_ACCOUNT)?;
-        Self::start_by(control_plane, &kubeconfig, args).await
+        Self::start_with_kubeconfig(control_plane, &kubeconfig, args).await
     }
 
     /// Starts the controller like [`Controller::start`], but connects through `kubeconfig`.
     ///
     /// # Errors
     /// Returns an error like [`Controller::start`].
-    pub async fn start_by(
+    pub async fn start_with_kubeconfig(
         control_plane: &ControlPlane,
         kubeconfig: &Path,
         args: &[&str],
     ) -> Result<Self> {
-        let mut controller = Self::spawn_by(control_plane, kubeconfig, args)?;
+        let mut controller = Self::spawn_with_kubeconfig(control_plane, kubeconfig, args)?;
         let readiness = controller.await_ready().await;
         if readiness.is_err() {
             controller.is_checked = true;
@@ -256,10 +256,14 @@ impl Controller {
     /// Returns an error if it is not built.
     pub fn spawn(control_plane: &ControlPlane, args: &[&str]) -> Result<Self> {
         let kubeconfig = control_plane.kubeconfig_for(SERVICE_ACCOUNT)?;
-        Self::spawn_by(control_plane, &kubeconfig, args)
+        Self::spawn_with_kubeconfig(control_plane, &kubeconfig, args)
     }
 
-    fn spawn_by(control_plane: &ControlPlane, kubeconfig: &Path, args: &[&str]) -> Result<Self> {
+    fn spawn_with_kubeconfig(
+        control_plane: &ControlPlane,
+        kubeconfig: &Path,
+        args: &[&str],
+    ) -> Result<Self> {
         let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
         let address = format!("127.0.0.1:{port}");
         let mut command = Command::new(binary("vap-status-controller")?);
@@ -339,7 +343,7 @@ impl Controller {
     ///
     /// # Errors
     /// Returns an error if the controller does not exit, or if there were failures that were not allowed.
-    pub async fn ended(mut self, timeout: Duration) -> Result<ExitStatus> {
+    pub async fn await_exit(mut self, timeout: Duration) -> Result<ExitStatus> {
         self.is_checked = true;
         let deadline = Instant::now() + timeout;
         loop {
@@ -358,7 +362,7 @@ impl Controller {
 
     /// Drops the controller without the check, because the test has already failed, and prints the end of the log.
     #[expect(clippy::print_stderr, reason = "a failing test prints the reason")]
-    pub fn give_up(mut self) {
+    pub fn drop_unchecked(mut self) {
         self.is_checked = true;
         match self.process.log() {
             Ok(log) => {

@@ -1,7 +1,6 @@
 //! Code shared by the end-to-end tests, the demo and the benches.
 
 pub mod allowed_failures;
-pub mod answer;
 pub mod audit;
 pub mod conditions;
 pub mod control_plane;
@@ -12,6 +11,7 @@ pub mod hostile;
 pub mod kubernetes;
 pub mod live;
 pub mod policies;
+pub mod response;
 pub mod soak;
 pub mod statuses;
 

@@ -10,7 +10,7 @@ use vap_status_controller::policy::subject::{StatusObjectKind, SubjectKind};
 
 use crate::conditions::wait_for;
 use crate::control_plane::ControlPlane;
-use crate::controller::{await_served, grant_following, install_statuses};
+use crate::controller::{await_served, grant_watch, install_statuses};
 
 const GROUP: &str = "vap-status.dev";
 const VERSION: &str = "v1alpha1";
@@ -46,7 +46,7 @@ impl Statuses {
     /// # Errors
     /// Returns an error if kubectl rejects the manifests or the kind is not served.
     pub async fn install(control_plane: &ControlPlane, kind: SubjectKind) -> Result<Self> {
-        grant_following(control_plane, kind.plural())?;
+        grant_watch(control_plane, kind.plural())?;
         Self::install_definition(control_plane, kind).await
     }
 
@@ -98,7 +98,7 @@ impl Statuses {
     ///
     /// # Errors
     /// Returns an error if it is not deleted in time.
-    pub async fn wait_until_gone(&self, name: &str) -> Result<()> {
+    pub async fn wait_until_deleted(&self, name: &str) -> Result<()> {
         let deadline = Instant::now() + TIMEOUT;
         while !self.object(name).await?.is_null() {
             ensure!(Instant::now() < deadline, "{name} still has conditions");

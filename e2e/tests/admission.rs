@@ -11,10 +11,10 @@
 
 use std::time::{Duration, Instant};
 
-use e2e::answer::Answer;
 use e2e::controller::{
     Controller, control_plane, grant_access_reviews, grant_params, install_probes, repository,
 };
+use e2e::response::Response;
 use http::Request;
 use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
@@ -106,12 +106,12 @@ impl Group {
 }
 
 /// Returns true if the tested policy denied the request.
-fn is_denied(answer: &Answer) -> bool {
+fn is_denied(answer: &Response) -> bool {
     let message = answer.message();
     message.contains("denied request: ") || message.contains("failed to configure")
 }
 
-async fn dry_run(client: &Client, group: &Group, sample: &Sample) -> Answer {
+async fn dry_run(client: &Client, group: &Group, sample: &Sample) -> Response {
     let object = group.config_map(&sample.object);
     let of = format!("/api/v1/namespaces/{}/configmaps", group.namespace());
     let name = object["metadata"]["name"].as_str().unwrap();
@@ -127,7 +127,7 @@ async fn dry_run(client: &Client, group: &Group, sample: &Sample) -> Answer {
         .header("content-type", "application/json")
         .body(kube::client::Body::from(body.into_bytes()))
         .unwrap();
-    Answer::to(client, request).await.unwrap()
+    Response::send(client, request).await.unwrap()
 }
 
 /// Markers of errors in the API server's messages: errors of the API server itself, and of expressions.
@@ -142,7 +142,7 @@ const ERRORS: [&str; 7] = [
 ];
 
 /// Converts the API server's response to the expectation of a probe.
-fn expectation(answer: &Answer) -> Value {
+fn expectation(answer: &Response) -> Value {
     if !is_denied(answer) {
         assert!(answer.status < 300, "{answer:?}");
         return json!({"decision": "Allow", "warnings": answer.warnings});
@@ -172,7 +172,7 @@ async fn probe(
     client: &Client,
     group: &Group,
     user: &Value,
-    answers: &[(usize, Answer)],
+    answers: &[(usize, Response)],
 ) -> PolicyProbe {
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), &group.namespace());
     let mut cases = Vec::new();
@@ -268,7 +268,7 @@ async fn enforced(client: &Client, group: &Group) {
 
 /// Returns the responses to all requests, once they have been unchanged for longer than a second, which is the API
 /// server's polling interval for bindings and params.
-async fn settled(client: &Client, group: &Group) -> Vec<(usize, Answer)> {
+async fn settled(client: &Client, group: &Group) -> Vec<(usize, Response)> {
     let deadline = Instant::now() + TIMEOUT;
     let mut before = None;
     loop {

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use e2e::ControlPlane;
 use e2e::control_plane::User;
 use e2e::controller::{
-    Controller, SERVICE_ACCOUNT, binary, control_plane, grant_rights, install_probes,
+    Controller, SERVICE_ACCOUNT, binary, control_plane, grant_permissions, install_probes,
     service_account,
 };
 use k8s_openapi::api::admissionregistration::v1::{
@@ -323,7 +323,7 @@ async fn excluded_policies_with_kcm_are_not_written() {
         .start()
         .await
         .unwrap();
-    grant_rights(&control_plane).unwrap();
+    grant_permissions(&control_plane).unwrap();
     let client = control_plane.client().await.unwrap();
     for name in ["vendor-a", "labelled", "ours"] {
         create(&client, name, DEPLOYMENTS, "object.spec.replicas <= 5").await;

@@ -15,8 +15,8 @@
 
 use std::collections::BTreeMap;
 
-use e2e::answer::Answer;
 use e2e::controller::control_plane;
+use e2e::response::Response;
 use kube::Client;
 use parity::cases::{custom_resources, rules};
 use parity::corpus;
@@ -50,7 +50,7 @@ fn corpus_definitions() -> Vec<Value> {
 }
 
 /// Returns the causes in the API server's rejection.
-fn causes(answer: &Answer) -> Vec<Cause> {
+fn causes(answer: &Response) -> Vec<Cause> {
     let causes = answer
         .body
         .pointer("/details/causes")
@@ -304,7 +304,7 @@ impl Tally {
         validator: &Validator,
         object: &Value,
         before: Option<&Value>,
-        answer: &Answer,
+        answer: &Response,
     ) {
         let ours = validator.validate(object, before, "default");
         let (how, is_same) = match (ours, answer.status) {

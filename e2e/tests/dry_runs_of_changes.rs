@@ -12,8 +12,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use e2e::answer::Answer;
 use e2e::controller::{control_plane, repository};
+use e2e::response::Response;
 use kube::Client;
 use parity::random::{Random, from_environment};
 use serde_json::{Value, json};
@@ -566,7 +566,7 @@ async fn probes_decide_as_dry_runs_of_changes() {
     let mut cases: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
     let (mut n_denied, mut n_warned, mut n_sent) = (0, 0, 0);
     for trial in &all.sent {
-        let mut answer: Answer = send(&client, trial.verb, &trial.path, &trial.body).await;
+        let mut answer: Response = send(&client, trial.verb, &trial.path, &trial.body).await;
         if trial.may_fail_later && !answer.is_decided() {
             answer.status = 200;
         }

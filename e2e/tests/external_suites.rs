@@ -19,8 +19,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use e2e::answer::Answer;
 use e2e::controller::control_plane;
+use e2e::response::Response;
 use kube::Client;
 use serde_json::{Value, json};
 use vap_status_controller::cli::test::convert::{self, ConvertOptions};
@@ -283,7 +283,7 @@ fn user(request: &Value) -> Vec<(String, String)> {
 }
 
 /// Returns true if `answer` is the response that a case expects.
-fn is_met(expect: &Value, answer: &Answer, policy: &str) -> bool {
+fn is_met(expect: &Value, answer: &Response, policy: &str) -> bool {
     let is_ours = answer.message().contains(&format!("'{policy}'"));
     let is_error = is_ours
         && (answer.message().contains("resulted in error")

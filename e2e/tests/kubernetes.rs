@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use e2e::control_plane::ControlPlane;
-use e2e::controller::{Controller, grant_rights, service_account};
+use e2e::controller::{Controller, grant_permissions, service_account};
 use e2e::kubernetes::{Outcomes, Tests};
 
 /// Pattern of the names of the tests to run.
@@ -37,7 +37,7 @@ async fn kubernetes_own_tests_of_type_checking_pass() {
         .start()
         .await
         .unwrap();
-    grant_rights(&control_plane).unwrap();
+    grant_permissions(&control_plane).unwrap();
     let tests = tokio::task::block_in_place(|| Tests::build(control_plane.directory())).unwrap();
     let run = |timeout| {
         tokio::task::block_in_place(|| tests.run(&control_plane, FOCUS, timeout)).unwrap()

@@ -12,8 +12,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
-use e2e::answer::Answer;
 use e2e::controller::control_plane;
+use e2e::response::Response;
 use http::Request;
 use kube::Client;
 use mutation_trials::{Params, Trial, custom, deployment, limits, params, updating, with_params};
@@ -174,7 +174,7 @@ fn without_object(message: &str) -> &str {
 }
 
 /// Returns the response to a dry run; `None` if the API server panics, which closes the connection.
-async fn answer(client: &Client, trial: &Trial) -> Option<Answer> {
+async fn answer(client: &Client, trial: &Trial) -> Option<Response> {
     let path = trial.target().path;
     let request = match &trial.old {
         None => Request::post(format!("{path}?dryRun=All")),
@@ -187,7 +187,7 @@ async fn answer(client: &Client, trial: &Trial) -> Option<Answer> {
     let request = request
         .header("content-type", "application/json")
         .body(body);
-    match Answer::to(client, request.unwrap()).await {
+    match Response::send(client, request.unwrap()).await {
         Ok(answer) => Some(answer),
         Err(error) => {
             let text = format!("{error:#}");
@@ -198,7 +198,10 @@ async fn answer(client: &Client, trial: &Trial) -> Option<Answer> {
 }
 
 /// Returns the kind of result if the API server's response and our result agree, or else an error with the difference.
-fn difference(answer: Option<&Answer>, outcome: &MutationOutcome) -> Result<&'static str, String> {
+fn difference(
+    answer: Option<&Response>,
+    outcome: &MutationOutcome,
+) -> Result<&'static str, String> {
     let Some(answer) = answer else {
         return match &outcome.denial {
             Some(status) if status.code == 500 => Ok("a panic of the API server"),

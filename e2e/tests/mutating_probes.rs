@@ -14,9 +14,9 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-use e2e::answer::Answer;
 use e2e::control_plane::ControlPlane;
 use e2e::controller::{binary, control_plane};
+use e2e::response::Response;
 use kube::Client;
 use serde_json::{Value, json};
 use vap_status_controller::cli::test::report::TestReport;
@@ -86,7 +86,7 @@ fn parts(object: &Value) -> Value {
 }
 
 /// Returns an expectation that follows from the server's response, and another one that must fail.
-fn expectations(answer: &Answer) -> (Value, Value) {
+fn expectations(answer: &Response) -> (Value, Value) {
     if answer.status < 300 {
         let expected = parts(&answer.body);
         let mut other = expected.clone();

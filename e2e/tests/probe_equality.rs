@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use e2e::conditions::wait_for;
 use e2e::control_plane::ControlPlane;
 use e2e::controller::{
-    Controller, await_served, control_plane, grant_following, grant_params, install_probes,
+    Controller, await_served, control_plane, grant_params, grant_watch, install_probes,
     install_statuses,
 };
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
@@ -209,7 +209,7 @@ fn statuses(client: &Client, plural: &str) -> Api<DynamicObject> {
 /// Installs everything that watching targets requires, and creates the targets of `input`.
 async fn create_targets(control_plane: &ControlPlane, client: &Client, input: &Input) {
     for (resource, plural) in FOLLOWED {
-        grant_following(control_plane, resource).unwrap();
+        grant_watch(control_plane, resource).unwrap();
         install_statuses(control_plane, plural).unwrap();
     }
     let crds = api(client, "apiextensions.k8s.io", "CustomResourceDefinition");

@@ -13,7 +13,9 @@ use std::time::Duration;
 
 use e2e::conditions::wait_for;
 use e2e::control_plane::{ControlPlane, User};
-use e2e::controller::{Controller, grant_params, grant_rights, install_probes, service_account};
+use e2e::controller::{
+    Controller, grant_params, grant_permissions, install_probes, service_account,
+};
 use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
 };
@@ -58,7 +60,7 @@ async fn cluster(token: &str) -> (ControlPlane, Client, Client) {
         .start()
         .await
         .unwrap();
-    grant_rights(&control_plane).unwrap();
+    grant_permissions(&control_plane).unwrap();
     grant_params(&control_plane).unwrap();
     let admin = control_plane.client().await.unwrap();
     install_probes(&admin).await.unwrap();

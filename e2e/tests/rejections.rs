@@ -11,8 +11,8 @@
 use std::collections::BTreeMap;
 
 use e2e::ControlPlane;
-use e2e::answer::Answer;
 use e2e::controller::repository;
+use e2e::response::Response;
 use http::Request;
 use kube::Client;
 use parity::corpus;
@@ -41,7 +41,7 @@ async fn create(client: &Client, sort: MutantKind, text: &str) -> Result<(), Cre
     let uri = format!("{path}?fieldValidation=Strict&fieldManager=refusals");
     let request = Request::post(uri).header("Content-Type", "application/yaml");
     let request = request.body(text.as_bytes().to_vec().into()).unwrap();
-    let answer = Answer::to(client, request).await.unwrap();
+    let answer = Response::send(client, request).await.unwrap();
     match answer.status {
         201 => {
             let metadata = &answer.body["metadata"];
@@ -50,10 +50,10 @@ async fn create(client: &Client, sort: MutantKind, text: &str) -> Result<(), Cre
                 let patch = br#"{"metadata": {"finalizers": null}}"#.to_vec();
                 let request = Request::patch(&uri).header("Content-Type", MERGE_PATCH);
                 let request = request.body(patch.into()).unwrap();
-                Answer::to(client, request).await.unwrap();
+                Response::send(client, request).await.unwrap();
             }
             let request = Request::delete(uri).body(Vec::new().into()).unwrap();
-            let deleted = Answer::to(client, request).await.unwrap();
+            let deleted = Response::send(client, request).await.unwrap();
             assert_eq!(deleted.status, 200, "DELETE: {}: {text}", deleted.message());
             Ok(())
         }

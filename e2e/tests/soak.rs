@@ -39,7 +39,7 @@ async fn soak_without_probes_and_with_dead_api_conditions_match_the_model() {
     let _turn = TURN.lock().await;
     let mut settings = settings(vec![Vec::new(), Fault::ALL.to_vec()]);
     settings.has_probes = false;
-    settings.follows = false;
+    settings.watches_mutating = false;
     settings.aggregation = Aggregation::Dead;
     let report = run(&settings).await.unwrap();
     println!("{report}");

@@ -60,7 +60,7 @@ async fn startup_missing_api_is_reported() {
         .start()
         .await
         .unwrap();
-    e2e::controller::grant_rights(&control_plane).unwrap();
+    e2e::controller::grant_permissions(&control_plane).unwrap();
     let controller = Controller::spawn(&control_plane, &[]).unwrap();
     // The final message of an exiting process is not in the format of the log.
     controller.allow([
@@ -72,6 +72,6 @@ async fn startup_missing_api_is_reported() {
         assert!(Instant::now() < deadline, "{}", controller.log().unwrap());
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    let status = controller.ended(TIMEOUT).await.unwrap();
+    let status = controller.await_exit(TIMEOUT).await.unwrap();
     assert_eq!(status.code(), Some(2));
 }

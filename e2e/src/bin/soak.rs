@@ -73,7 +73,7 @@ async fn main() -> Result<()> {
     settings.time = Duration::from_secs(60 * arguments.minutes);
     settings.n_changes = arguments.changes;
     settings.has_probes = !arguments.without_probes;
-    settings.follows = !arguments.without_mutating;
+    settings.watches_mutating = !arguments.without_mutating;
     settings.aggregation = arguments.aggregation;
     settings.black_holes_stay = arguments.black_holes_stay;
     let report = run(&settings).await?;

@@ -25,7 +25,7 @@ use self::programs::Programs;
 use crate::ControlPlane;
 use crate::allowed_failures::unexpected_failures;
 use crate::control_plane::Process;
-use crate::controller::{grant_rights, repository, service_account};
+use crate::controller::{grant_permissions, repository, service_account};
 
 /// The timeout until all statuses are as expected.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -79,7 +79,7 @@ impl Demo {
         shown(&control_plane, &["apply", "-k", "config/samples"])?;
 
         heading("The controller, with the permissions of config/rbac and no others");
-        grant_rights(&control_plane)?;
+        grant_permissions(&control_plane)?;
         let start = Instant::now();
         let controller = control_plane.spawn(
             "vap-status-controller",

@@ -139,7 +139,7 @@ async fn disturbed(
             let whole = body.collect().await?.to_bytes();
             let half = whole.slice(..whole.len() / 2);
             let end = stream::once(async {
-                tokio::time::sleep(super::HALF_ON_ITS_WAY).await;
+                tokio::time::sleep(super::HALF_LINE_DELAY).await;
                 Err(anyhow::anyhow!("half a line"))
             });
             let frames = stream::iter([Ok(Frame::data(half))]).chain(end);

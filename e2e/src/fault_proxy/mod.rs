@@ -38,7 +38,7 @@ use crate::controller::SERVICE_ACCOUNT;
 use parity::random::Random;
 
 /// The wait after half a line is sent, so that this half arrives before the connection is cut.
-const HALF_ON_ITS_WAY: Duration = Duration::from_millis(50);
+const HALF_LINE_DELAY: Duration = Duration::from_millis(50);
 
 /// A running proxy. Dropping it ends the proxy and cuts all connections.
 #[derive(Debug)]

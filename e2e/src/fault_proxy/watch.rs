@@ -77,7 +77,7 @@ async fn forward(inner: &Inner, path: &str, line: Vec<u8>, lines: &Lines) -> boo
             let half = line.get(..line.len() / 2).unwrap_or_default().to_vec();
             let is_passed = pass(lines, half).await;
             // A connection that is cut immediately would not send the half line at all.
-            tokio::time::sleep(super::HALF_ON_ITS_WAY).await;
+            tokio::time::sleep(super::HALF_LINE_DELAY).await;
             return is_passed && cut(lines).await;
         }
         Fault::Unreadable => {

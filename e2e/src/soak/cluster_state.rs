@@ -74,12 +74,12 @@ impl Slot {
         ]
     };
 
-    /// Returns the slots of a cluster. Slots of mutating policies are included only if `follows` is
+    /// Returns the slots of a cluster. Slots of mutating policies are included only if `watches_mutating` is
     /// true.
-    pub fn all(follows: bool) -> impl Iterator<Item = Self> {
+    pub fn all(watches_mutating: bool) -> impl Iterator<Item = Self> {
         Self::ALL
             .into_iter()
-            .filter(move |slot| follows || !slot.is_mutating)
+            .filter(move |slot| watches_mutating || !slot.is_mutating)
     }
 
     /// Returns the name of the policy, of its binding and of its probe.
@@ -196,8 +196,8 @@ pub enum Change {
 
 impl ClusterState {
     /// Returns a random change that is possible in this state.
-    pub fn change(&self, has_probes: bool, follows: bool, random: &mut Random) -> Change {
-        let slots: Vec<Slot> = Slot::all(follows).collect();
+    pub fn change(&self, has_probes: bool, watches_mutating: bool, random: &mut Random) -> Change {
+        let slots: Vec<Slot> = Slot::all(watches_mutating).collect();
         let slot = *random.choose(&slots).unwrap_or(&Slot::ALL[0]);
         let param = usize::try_from(random.below(N_PARAMS as u64)).unwrap_or_default();
         let exists = random.permille(750);
@@ -302,7 +302,7 @@ impl ClusterState {
 
     /// Returns the maximum number of statuses that a change affects, including those of probes.
     #[must_use]
-    pub fn n_concerned(&self, change: Change) -> u64 {
+    pub fn n_affected(&self, change: Change) -> u64 {
         let of_slot = |slot: &Slot| {
             u64::from(self.policies.contains_key(slot)) + u64::from(self.probes.contains_key(slot))
         };

@@ -30,13 +30,13 @@ pub(super) async fn await_agreement(
     client: &Client,
     controller: &Controller,
     state: &ClusterState,
-    follows: bool,
+    watches_mutating: bool,
     patience: Duration,
 ) -> Result<()> {
     let started = Instant::now();
     let mut steady_since: Option<Instant> = None;
     loop {
-        let differences = differences(client, controller, state, follows).await?;
+        let differences = differences(client, controller, state, watches_mutating).await?;
         if differences.is_empty() {
             if steady_since.get_or_insert_with(Instant::now).elapsed() >= STEADY {
                 return Ok(());
@@ -144,12 +144,12 @@ async fn differences(
     client: &Client,
     controller: &Controller,
     state: &ClusterState,
-    follows: bool,
+    watches_mutating: bool,
 ) -> Result<Vec<String>> {
     let mut actual = StatusByPolicy::new();
     add_validating(client, &mut actual).await?;
     let mut differences = Vec::new();
-    if follows {
+    if watches_mutating {
         differences.extend(add_mutating(client, &mut actual).await?);
     }
     let mut existing = BTreeSet::new();

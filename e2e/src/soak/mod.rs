@@ -67,7 +67,7 @@ pub struct Settings {
     /// True if the CRD of probes is installed.
     pub has_probes: bool,
     /// True if MutatingAdmissionPolicies exist, change and are watched.
-    pub follows: bool,
+    pub watches_mutating: bool,
     /// The aggregated APIs.
     pub aggregation: Aggregation,
     /// True if connections in black holes stay open, so that only the controller itself can detect
@@ -98,7 +98,7 @@ impl Settings {
             time: Duration::ZERO,
             n_changes: 40,
             has_probes: true,
-            follows: true,
+            watches_mutating: true,
             aggregation: Aggregation::Unused,
             black_holes_stay: false,
         }
@@ -131,7 +131,7 @@ pub struct Report {
     /// The number of changes.
     pub n_changes: usize,
     /// The number of statuses that the changes affected, summed over the changes.
-    pub n_concerned: u64,
+    pub n_affected: u64,
     /// The number of status writes.
     pub n_writes: u64,
     /// The number of injections per fault.
@@ -146,7 +146,7 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "rounds                       {}", self.n_rounds)?;
         writeln!(f, "changes                      {}", self.n_changes)?;
-        writeln!(f, "statuses affected            {}", self.n_concerned)?;
+        writeln!(f, "statuses affected            {}", self.n_affected)?;
         writeln!(f, "statuses written             {}", self.n_writes)?;
         let injected: Vec<String> = self
             .injected
@@ -186,7 +186,7 @@ pub async fn run(settings: &Settings) -> Result<Report> {
             let tail: Vec<&str> = log.lines().rev().take(20).collect();
             let tail: Vec<&str> = tail.into_iter().rev().collect();
             // The error below contains the end of the log, so the check of the log is skipped.
-            soak.controller.give_up();
+            soak.controller.drop_unchecked();
             bail!(
                 "seed {}, round {n} with the faults {faults:?}: {error:#}\nthe end of the log:\n{}",
                 settings.seed,
@@ -217,7 +217,7 @@ impl<'a> Soak<'a> {
         if settings.has_probes {
             install_probes(&client).await?;
         }
-        if settings.follows {
+        if settings.watches_mutating {
             Statuses::install(&control_plane, SubjectKind::MutatingAdmissionPolicy).await?;
         }
         let proxy = FaultProxy::start(&control_plane).await?;
@@ -231,9 +231,10 @@ impl<'a> Soak<'a> {
             "--refresh-interval=1s",
             "--follow=mutatingadmissionpolicies",
         ];
-        let args = args.get(..if settings.follows { 2 } else { 1 });
+        let args = args.get(..if settings.watches_mutating { 2 } else { 1 });
         let args = args.unwrap_or_default();
-        let controller = Controller::start_by(&control_plane, proxy.kubeconfig(), args).await?;
+        let controller =
+            Controller::start_with_kubeconfig(&control_plane, proxy.kubeconfig(), args).await?;
         // Many changes of a policy within a minute look to the controller like changes by a competing writer.
         controller.allow([AllowedFailure::warning(
             "does a second vap-status-controller write it",
@@ -272,7 +273,7 @@ impl<'a> Soak<'a> {
             self.proxy.disturb(schedule);
         }
         let mut changes = Vec::new();
-        let mut n_concerned = 0;
+        let mut n_affected = 0;
         let n_written = self.controller.total("vap_status_writes_total").await?;
         let mut second = None;
         while changes.len() < self.settings.n_changes {
@@ -281,7 +282,7 @@ impl<'a> Soak<'a> {
                 None => (
                     self.state.change(
                         self.settings.has_probes,
-                        self.settings.follows,
+                        self.settings.watches_mutating,
                         &mut self.random,
                     ),
                     PAUSE,
@@ -289,9 +290,9 @@ impl<'a> Soak<'a> {
             };
             let pause = self.random.duration(pause);
             tokio::time::sleep(pause).await;
-            n_concerned += self.state.n_concerned(change);
+            n_affected += self.state.n_affected(change);
             self.state.apply(change);
-            n_concerned += self.state.n_concerned(change);
+            n_affected += self.state.n_affected(change);
             changes.push(change);
             objects::make(&self.client, change).await?;
             second = self.state.second(change, &mut self.random);
@@ -314,21 +315,21 @@ impl<'a> Soak<'a> {
             &self.client,
             &self.controller,
             &self.state,
-            self.settings.follows,
+            self.settings.watches_mutating,
             patience,
         )
         .await;
         differences.with_context(|| listed(&changes))?;
         self.report.longest = self.report.longest.max(quiet.elapsed());
         let n_writes = self.controller.total("vap_status_writes_total").await? - n_written;
-        self.report.n_concerned += n_concerned;
+        self.report.n_affected += n_affected;
         self.report.n_writes += n_writes;
         // Without faults, all writes are due to changes. With faults, the controller may also write conditions and
         // revert them.
         if faults.is_empty() {
             ensure!(
-                n_writes <= WRITES_A_CHANGE * n_concerned,
-                "{n_writes} status writes, but the changes affect only {n_concerned} statuses: {}",
+                n_writes <= WRITES_A_CHANGE * n_affected,
+                "{n_writes} status writes, but the changes affect only {n_affected} statuses: {}",
                 listed(&changes)
             );
         }

@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use e2e::answer::Answer;
+use e2e::response::Response;
 use http::Request;
 use kube::Client;
 use serde::Deserialize as _;
@@ -92,7 +92,7 @@ pub(crate) fn target_of(gvk: Gvk, resource: &str, namespaced: bool) -> Target {
 }
 
 /// Sends a request.
-pub(crate) async fn send(client: &Client, verb: &str, path: &str, body: &Value) -> Answer {
+pub(crate) async fn send(client: &Client, verb: &str, path: &str, body: &Value) -> Response {
     send_as(client, verb, path, body, &[]).await
 }
 
@@ -103,7 +103,7 @@ pub(crate) async fn send_as(
     path: &str,
     body: &Value,
     headers: &[(String, String)],
-) -> Answer {
+) -> Response {
     let mut request = Request::builder()
         .method(verb)
         .uri(path)
@@ -117,7 +117,7 @@ pub(crate) async fn send_as(
         body.to_string().into_bytes()
     };
     let request = request.body(kube::client::Body::from(body)).unwrap();
-    Answer::to(client, request).await.unwrap()
+    Response::send(client, request).await.unwrap()
 }
 
 /// Waits until the API server responds successfully to a GET of `path`.
@@ -130,7 +130,7 @@ pub(crate) async fn served(client: &Client, path: &str) {
 }
 
 /// Creates an object.
-pub(crate) async fn post(client: &Client, path: &str, object: &Value) -> Answer {
+pub(crate) async fn post(client: &Client, path: &str, object: &Value) -> Response {
     send(client, "POST", path, object).await
 }
 
@@ -142,7 +142,7 @@ pub(crate) async fn create(client: &Client, path: &str, object: &Value) -> Value
 }
 
 /// Sends a dry run of a creation.
-pub(crate) async fn dry_run(client: &Client, target: &Target, object: &Value) -> Answer {
+pub(crate) async fn dry_run(client: &Client, target: &Target, object: &Value) -> Response {
     post(client, &format!("{}?dryRun=All", target.path), object).await
 }
 
@@ -174,7 +174,7 @@ pub(crate) fn facts(value: &Value, expression: &str, out: &mut Vec<String>) {
 }
 
 /// Returns the expectation with which a probe of `policy` passes, given the API server's response.
-pub(crate) fn expectation(answer: &Answer, policy: &str) -> Value {
+pub(crate) fn expectation(answer: &Response, policy: &str) -> Value {
     let ours = format!("ValidatingAdmissionPolicy '{policy}'");
     // Warnings that do not come from a policy are ignored.
     let warnings: Vec<&String> = answer

@@ -111,8 +111,8 @@ impl Cluster {
         self.statuses.wait(name, type_, wanted).await.unwrap()
     }
 
-    async fn wait_until_gone(&self, name: &str) {
-        self.statuses.wait_until_gone(name).await.unwrap();
+    async fn wait_until_deleted(&self, name: &str) {
+        self.statuses.wait_until_deleted(name).await.unwrap();
     }
 
     /// Returns the resource versions of all status objects.
@@ -436,7 +436,7 @@ async fn rules_and_probes_come_and_go(cluster: &Cluster) {
         .await;
     let delete = DeleteParams::default();
     probes.delete("plain", &delete).await.unwrap();
-    cluster.wait_until_gone(plain).await;
+    cluster.wait_until_deleted(plain).await;
 
     let without = definition("counted", "Counted", [&[], &[]]);
     cluster
@@ -445,7 +445,7 @@ async fn rules_and_probes_come_and_go(cluster: &Cluster) {
             json!({"spec": {"versions": without["spec"]["versions"]}}),
         )
         .await;
-    cluster.wait_until_gone("counted.example.com").await;
+    cluster.wait_until_deleted("counted.example.com").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -515,7 +515,7 @@ async fn definition_conditions_follow_their_definitions() {
     );
     let delete = DeleteParams::default();
     cluster.definitions().delete(sound, &delete).await.unwrap();
-    cluster.wait_until_gone(sound).await;
+    cluster.wait_until_deleted(sound).await;
     again.finish().await.unwrap();
 }
 

@@ -17,7 +17,7 @@ use e2e::allowed_failures::{AllowedFailure, new_kind};
 use e2e::audit::{audited, controller_requests, n_writes};
 use e2e::conditions::{condition, settled, wait_for_policy};
 use e2e::control_plane::ControlPlane;
-use e2e::controller::{Controller, SERVICE_ACCOUNT, binary, grant_following, install_statuses};
+use e2e::controller::{Controller, SERVICE_ACCOUNT, binary, grant_watch, install_statuses};
 use e2e::statuses::Statuses;
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::Client;
@@ -134,8 +134,8 @@ impl Cluster {
         self.statuses().wait(name, type_, wanted).await.unwrap()
     }
 
-    async fn wait_until_gone(&self, name: &str) {
-        self.statuses().wait_until_gone(name).await.unwrap();
+    async fn wait_until_deleted(&self, name: &str) {
+        self.statuses().wait_until_deleted(name).await.unwrap();
     }
 
     /// Returns the resource versions of all status objects.
@@ -349,7 +349,7 @@ async fn mutating_conditions_settle_and_are_deleted() {
         .unwrap();
     cluster.wait("sound", "Ready", "True/Ready").await;
     cluster.policies().delete("goes", &delete).await.unwrap();
-    cluster.wait_until_gone("goes").await;
+    cluster.wait_until_deleted("goes").await;
 
     // A change causes one write; a new policy causes two.
     cluster.settle().await;
@@ -410,7 +410,7 @@ async fn mutating_conditions_settle_and_are_deleted() {
     let third = Controller::start(&cluster.control_plane, &[FOLLOW])
         .await
         .unwrap();
-    cluster.wait_until_gone("params").await;
+    cluster.wait_until_deleted("params").await;
     let uid = sound.metadata.uid.unwrap();
     let deadline = Instant::now() + TIMEOUT;
     while cluster.status("sound").await["metadata"]["ownerReferences"][0]["uid"] != uid {
@@ -562,7 +562,7 @@ async fn missing_permission_affects_only_mutating_policies() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     not_ready(&controller, "mutatingpolicies").await;
-    grant_following(&cluster.control_plane, "mutatingadmissionpolicies").unwrap();
+    grant_watch(&cluster.control_plane, "mutatingadmissionpolicies").unwrap();
     cluster.wait("sound", "Ready", "True/Ready").await;
     controller.await_ready().await.unwrap();
     controller.finish().await.unwrap();
@@ -615,7 +615,7 @@ async fn revoked_permission_on_bindings_sets_condition() {
     not_ready(&controller, "mutatingbindings").await;
     cluster.bindings().delete("sound", &delete).await.unwrap();
 
-    grant_following(&cluster.control_plane, "mutatingadmissionpolicies").unwrap();
+    grant_watch(&cluster.control_plane, "mutatingadmissionpolicies").unwrap();
     cluster.wait("sound", "Bound", "False/NoBindings").await;
     controller.await_ready().await.unwrap();
     controller.finish().await.unwrap();
@@ -742,7 +742,7 @@ async fn two_replicas_one_writes_mutating_policies() {
     first.finish().await.unwrap();
     let delete = DeleteParams::default();
     cluster.policies().delete("p0", &delete).await.unwrap();
-    cluster.wait_until_gone("p0").await;
+    cluster.wait_until_deleted("p0").await;
     cluster.bind("p1").await;
     cluster.wait("p1", "Bound", "True/BindingsFound").await;
     cluster.settle().await;

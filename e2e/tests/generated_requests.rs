@@ -18,8 +18,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use e2e::ControlPlane;
-use e2e::answer::Answer;
 use e2e::controller::repository;
+use e2e::response::Response;
 use kube::Client;
 use parity::corpus;
 use serde_json::{Value, json};
@@ -187,7 +187,12 @@ fn user(replay: &Replay, request: &Value) -> Vec<(String, String)> {
 }
 
 /// Sends the request of a case. Returns `None` if a client cannot send the request unchanged.
-async fn ask(client: &Client, builtin: &Builtin, replay: &Replay, case: &Value) -> Option<Answer> {
+async fn ask(
+    client: &Client,
+    builtin: &Builtin,
+    replay: &Replay,
+    case: &Value,
+) -> Option<Response> {
     let request = &case["request"];
     let operation = request["operation"].as_str().unwrap_or("CREATE");
     let (object, old) = (&request["object"], &request["oldObject"]);

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// A response of the API server.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Answer {
+pub struct Response {
     /// The HTTP status.
     pub status: u16,
     /// The returned object, or the `Status` object of an error. A string if the body is not JSON.
@@ -18,12 +18,12 @@ pub struct Answer {
     pub warnings: Vec<String>,
 }
 
-impl Answer {
+impl Response {
     /// Sends a request and returns the response, whatever its status.
     ///
     /// # Errors
     /// Returns an error if the request cannot be sent or the response is malformed.
-    pub async fn to(client: &Client, request: Request<Body>) -> Result<Self> {
+    pub async fn send(client: &Client, request: Request<Body>) -> Result<Self> {
         let (head, body) = client.send(request).await?.into_parts();
         let bytes = body.collect().await?.to_bytes();
         let warnings = head.headers.get_all("warning").iter().map(|value| {
