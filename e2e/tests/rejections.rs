@@ -36,8 +36,8 @@ struct CreateError {
 
 /// Creates an object from its source with strict field validation, and deletes it again. Returns the API server's
 /// error.
-async fn create(client: &Client, sort: MutantKind, text: &str) -> Result<(), CreateError> {
-    let path = format!("{API}/{}", sort.resource());
+async fn create(client: &Client, kind: MutantKind, text: &str) -> Result<(), CreateError> {
+    let path = format!("{API}/{}", kind.resource());
     let uri = format!("{path}?fieldValidation=Strict&fieldManager=refusals");
     let request = Request::post(uri).header("Content-Type", "application/yaml");
     let request = request.body(text.as_bytes().to_vec().into()).unwrap();
@@ -113,8 +113,8 @@ fn cases() -> Vec<Mutant> {
             }
         }
         let mut kinds = text.lines().filter_map(|line| line.strip_prefix("kind: "));
-        let sort = kinds.next().and_then(MutantKind::from_kind).unwrap();
-        Mutant { sort, text }
+        let kind = kinds.next().and_then(MutantKind::from_kind).unwrap();
+        Mutant { kind, text }
     });
     mutants.collect()
 }
@@ -192,7 +192,7 @@ async fn check_rejects_what_the_api_server_rejects() {
     let client = control_plane.client().await.unwrap();
     let (mut n_rejected, mut different) = (0, Vec::new());
     for (mutant, ours) in mutants.iter().zip(&predicted) {
-        let result = create(&client, mutant.sort, &mutant.text).await;
+        let result = create(&client, mutant.kind, &mutant.text).await;
         let is_equal = match &result {
             Ok(()) => ours.is_empty(),
             Err(error) => {

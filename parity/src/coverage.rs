@@ -103,25 +103,32 @@ impl Coverage {
         let macros = MACROS.iter().map(|name| ("macro", *name));
         let wanted = overloads.chain(macros).chain(REQUIRED.iter().copied());
         wanted
-            .filter(|(sort, item)| !self.0.get(sort).is_some_and(|found| found.contains(*item)))
-            .map(|(sort, item)| format!("{sort} {item}"))
+            .filter(|(category, item)| {
+                !self
+                    .0
+                    .get(category)
+                    .is_some_and(|found| found.contains(*item))
+            })
+            .map(|(category, item)| format!("{category} {item}"))
             .collect()
     }
 
     /// Returns all covered items as category and name.
     pub fn items(&self) -> impl Iterator<Item = String> {
-        self.0
-            .iter()
-            .flat_map(|(sort, found)| found.iter().map(move |item| format!("{sort} {item}")))
+        self.0.iter().flat_map(|(category, found)| {
+            found.iter().map(move |item| format!("{category} {item}"))
+        })
     }
 
     /// Returns the number of covered items per category.
     pub fn counts(&self) -> impl Iterator<Item = (&'static str, usize)> {
-        self.0.iter().map(|(sort, found)| (*sort, found.len()))
+        self.0
+            .iter()
+            .map(|(category, found)| (*category, found.len()))
     }
 
-    fn add(&mut self, sort: &'static str, item: impl Into<String>) {
-        self.0.entry(sort).or_default().insert(item.into());
+    fn add(&mut self, category: &'static str, item: impl Into<String>) {
+        self.0.entry(category).or_default().insert(item.into());
     }
 
     /// Adds the overloads that the checker resolved without ambiguity.
@@ -146,7 +153,7 @@ impl Coverage {
             }
         }
         for (_, expr) in ast.iter() {
-            let sort = match expr {
+            let kind = match expr {
                 Expr::Unspecified => continue,
                 Expr::Literal(literal) => match literal {
                     Literal::Null => "null",
@@ -178,7 +185,7 @@ impl Coverage {
                 }
                 Expr::Comprehension(_) => "comprehension",
             };
-            self.add("syntax", sort);
+            self.add("syntax", kind);
             if let Expr::Call { function, .. } = expr {
                 self.add("function", &**function);
             }
@@ -204,9 +211,9 @@ impl Coverage {
             Value::Array(items) => {
                 for item in items {
                     if let Some(text) = item.as_str()
-                        && let Some(sort) = sort_of_name(at, text)
+                        && let Some(category) = category_of_name(at, text)
                     {
-                        self.add("rule", sort);
+                        self.add("rule", category);
                     }
                     self.add_policy(at, item);
                 }
@@ -306,7 +313,7 @@ impl Coverage {
 
 /// Returns the category of a group, version, resource or operation in a rule. Returns `None` if
 /// only the path of the field determines the category.
-fn sort_of_name(at: &str, text: &str) -> Option<&'static str> {
+fn category_of_name(at: &str, text: &str) -> Option<&'static str> {
     let list = at.rsplit('.').next()?;
     Some(match (list, text) {
         ("apiGroups", "*") => "any group",

@@ -359,7 +359,7 @@ impl MutationParity {
             }
             line.requests += 1;
             line.refused_requests += usize::from(!theirs.errors.is_empty());
-            let ours = guard(|| mutate_requests::own(&case));
+            let ours = guard(|| mutate_requests::our_result(&case));
             let is_same = match &ours {
                 Ok(Ok(Err(rejection))) if theirs.panic.is_some() => {
                     rejection.contains("caused apiserver to panic")

@@ -157,7 +157,7 @@ fn policy(random: &mut Random, n: u64) -> Value {
 ///
 /// # Errors
 /// Returns an error if the case is malformed.
-pub fn own(case: &Value) -> Result<std::result::Result<String, String>> {
+pub fn our_result(case: &Value) -> Result<std::result::Result<String, String>> {
     let part = |key: &str| case.get(key).cloned().unwrap_or_default();
     let crd = Crd::from_value(&part("crd"))?;
     let kinds = KnownKinds::new(Builtin::load()?, vec![crd]);

@@ -205,7 +205,7 @@ impl RuleParity {
             line.expressions += theirs.costs.len();
             line.errors += theirs.errors.len();
             line.refused += usize::from(!theirs.errors.is_empty());
-            let (mut ours, is_partial) = own_definition(definition);
+            let (mut ours, is_partial) = our_definition_result(definition);
             // If several expressions have the same cost, upstream reports a random selection of
             // them.
             name_by_cost(&mut ours.errors, &theirs.costs);
@@ -413,7 +413,7 @@ fn costs(theirs: &Value, ours: &Value) -> Value {
 }
 
 /// Validates the rules of a definition. Also returns true if some rules were not compiled.
-fn own_definition(definition: &Value) -> (DefinitionAnswer, bool) {
+fn our_definition_result(definition: &Value) -> (DefinitionAnswer, bool) {
     match guard(|| validate_rules(definition)) {
         Ok(verdict) => {
             let errors = verdict.errors.iter();

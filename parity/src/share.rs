@@ -312,8 +312,8 @@ fn admit_facets(line: &Value) -> Vec<Facet> {
 
 /// Returns the facets of an evaluation: its verdict is a value, or the kind of error.
 fn eval_facets(line: &Value) -> Vec<Facet> {
-    let sorts = ["value", "runtimeError", "checkError", "error", "panic"];
-    let verdict = sorts.iter().find(|sort| line.get(**sort).is_some());
+    let kinds = ["value", "runtimeError", "checkError", "error", "panic"];
+    let verdict = kinds.iter().find(|kind| line.get(**kind).is_some());
     let names = [
         "outputType",
         "cost",

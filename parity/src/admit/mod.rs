@@ -379,12 +379,12 @@ impl ReadyCase {
             .ok_or_else(|| anyhow!("policy: not a ValidatingAdmissionPolicy"))?;
         let bindings = case.bindings.iter().flatten().chain(&case.binding);
         let bindings = bindings.map(binding).collect::<Result<_>>()?;
-        let decode = Decode::new(case.decode.as_deref())?;
+        let form = ObjectForm::new(case.decode.as_deref())?;
         let params: Vec<Object> = case
             .params
             .iter()
             .flatten()
-            .map(|params| decode.object(params))
+            .map(|params| form.object(params))
             .collect::<Result<_>>()
             .context("params")?;
         let spec = policy.spec.as_ref();
@@ -406,7 +406,7 @@ impl ReadyCase {
             has_param_kind: param_kind.is_some(),
             params,
             param_source,
-            request: request(&case, decode, schemas)?,
+            request: request(&case, form, schemas)?,
             namespace: case.namespace_object.as_ref().map(Namespace::new),
             authorizer: Arc::new(authorizer(case.authorizer.unwrap_or_default())),
             budget: case.cost_budget,
@@ -464,14 +464,14 @@ fn binding(value: &Value) -> Result<Binding> {
 
 /// The form in which the objects of a request are evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Decode {
+enum ObjectForm {
     /// Objects stay as they are in the case.
     Raw,
     /// Objects are decoded into their Go types and encoded again.
     Typed,
 }
 
-impl Decode {
+impl ObjectForm {
     fn new(text: Option<&str>) -> Result<Self> {
         match text {
             None | Some("" | "raw") => Ok(Self::Raw),
@@ -583,8 +583,8 @@ fn guess_resource(gvk: &Gvk) -> Gvr {
     Gvr::new(&*gvk.group, &*gvk.version, resource)
 }
 
-fn request(case: &AdmitCase, decode: Decode, schemas: &Schemas) -> Result<AdmissionRequest> {
-    let object = |value: Option<&Value>| value.map(|value| decode.object(value)).transpose();
+fn request(case: &AdmitCase, form: ObjectForm, schemas: &Schemas) -> Result<AdmissionRequest> {
+    let object = |value: Option<&Value>| value.map(|value| form.object(value)).transpose();
     let new = object(case.object.as_ref()).context("object")?;
     let old = object(case.old_object.as_ref()).context("oldObject")?;
     let operation: Operation = match case.operation.as_deref().unwrap_or_default() {

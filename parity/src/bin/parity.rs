@@ -567,8 +567,8 @@ fn run(command: Command, out: &mut dyn Write) -> Result<bool> {
                 crds,
             })?;
             if complete {
-                for (sort, n) in coverage.counts() {
-                    writeln!(out, "covered: {n:4} of category {sort}")?;
+                for (category, n) in coverage.counts() {
+                    writeln!(out, "covered: {n:4} of category {category}")?;
                 }
                 for item in coverage.missing() {
                     writeln!(out, "not covered: {item}")?;

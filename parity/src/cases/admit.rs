@@ -430,7 +430,7 @@ fn request(choices: &mut Choices<'_>, case: &mut Value, subject: &Subject, opera
     if choices.chance(1) {
         // The conditions together exceed the cost limit of matchConditions; each of them alone does not.
         case["policy"]["spec"]["matchConditions"] = ["a", "b", "c", "d"]
-            .map(|name| json!({"name": name, "expression": pieces::DEAR}))
+            .map(|name| json!({"name": name, "expression": pieces::EXPENSIVE}))
             .into_iter()
             .collect();
     }

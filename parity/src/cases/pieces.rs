@@ -193,4 +193,4 @@ pub(crate) const TEXTS: &[&str] = &[
 ];
 
 /// A true condition whose cost is nearly the maximum.
-pub(crate) const DEAR: &str = "lists.range(350).all(x, lists.range(350).all(y, x + y >= 0))";
+pub(crate) const EXPENSIVE: &str = "lists.range(350).all(x, lists.range(350).all(y, x + y >= 0))";

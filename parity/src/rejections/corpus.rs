@@ -27,7 +27,7 @@ pub fn webhooks(folder: &Path, seed: u64, n: u64) -> Result<Vec<Mutant>> {
     let as_written = mutants.clone();
     for (written, configuration) in as_written.iter().zip(&whole) {
         mutants.push(Mutant {
-            sort: written.sort,
+            kind: written.kind,
             text: configuration.to_string(),
         });
     }

@@ -116,5 +116,5 @@ pub fn hand_written() -> Vec<Mutant> {
     binding(BINDING.replace("[Deny]", "Deny"));
     binding(BINDING.replace("[Deny]", "[Deny, Warn]"));
     let texts = texts.into_iter();
-    texts.map(|(sort, text)| Mutant { sort, text }).collect()
+    texts.map(|(kind, text)| Mutant { kind, text }).collect()
 }

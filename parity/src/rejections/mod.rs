@@ -40,12 +40,12 @@ pub fn load_files(folder: &Path) -> Result<Vec<Mutant>> {
     let documents = documents.chain(webhooks).chain(invalid);
     let mutants: Vec<_> = documents
         .filter_map(|document| {
-            let sort = MutantKind::from_kind(document.node.get("kind")?.as_str()?)?;
+            let kind = MutantKind::from_kind(document.node.get("kind")?.as_str()?)?;
             let mut object = document.node.to_json();
             let version = object.get_mut("apiVersion")?;
             *version = "admissionregistration.k8s.io/v1".into();
             let text = object.to_string();
-            Some(Mutant { sort, text })
+            Some(Mutant { kind, text })
         })
         .collect();
     ensure!(!mutants.is_empty(), "no policies in {}", folder.display());

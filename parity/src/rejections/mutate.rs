@@ -58,7 +58,7 @@ impl MutantKind {
 #[derive(Clone, Debug)]
 pub struct Mutant {
     /// The kind of the object.
-    pub sort: MutantKind,
+    pub kind: MutantKind,
     /// The source of the object.
     pub text: String,
 }
@@ -229,8 +229,8 @@ pub(super) fn mutants_of(
             let mut random = Random::for_event(seed, key, n);
             let mut base = random.choose(bases).context("no bases")?.clone();
             let kind = base.get("kind").and_then(Value::as_str);
-            let sort = kind.and_then(MutantKind::from_kind);
-            let sort = sort.context("a base object has an unknown kind")?;
+            let kind = kind.and_then(MutantKind::from_kind);
+            let kind = kind.context("a base object has an unknown kind")?;
             // One in ten objects stays valid, and some get two mistakes.
             let mut n_changes = match random.below(20) {
                 0 => 0,
@@ -245,7 +245,7 @@ pub(super) fn mutants_of(
                 change(&mut tree, &mut random);
             }
             Ok(Mutant {
-                sort,
+                kind,
                 text: tree.to_string(),
             })
         })
