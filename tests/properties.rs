@@ -18,13 +18,13 @@ mod properties;
 use properties::choices::Choices;
 use properties::generator::Generator;
 use properties::unparse::unparse;
-use properties::{Verdict, World};
+use properties::{Fixture, Outcome};
 use vap_status_controller::cel::syntax::parse;
 
 /// Expressions for which a fuzzer once found a violated property.
 #[test]
 fn properties_hold_for_recorded_cases() {
-    let world = World::new();
+    let fixture = Fixture::new();
     for text in [
         // For one of the inputs, the selector is an error, whose estimated size is one code point.
         "authorizer.group('').resource('pods').fieldSelector('a-b').fieldSelector((self.on ? '' : ''))",
@@ -32,7 +32,7 @@ fn properties_hold_for_recorded_cases() {
         // Upstream's checker accepts this expression, but the evaluator has no such overload.
         "null == null && null < null",
     ] {
-        if let Err(why) = world.check(text) {
+        if let Err(why) = fixture.check(text) {
             panic!("{text}\n{why}");
         }
     }
@@ -46,16 +46,16 @@ fn number(variable: &str, otherwise: u64) -> u64 {
 fn properties_hold_for_generated_expressions() {
     let n_cases = number("VAP_PROPERTY_CASES", 3_000);
     let first_seed = number("VAP_PROPERTY_SEED", 1);
-    let world = World::new();
+    let fixture = Fixture::new();
     let mut failures = String::new();
     let mut n_failures = 0;
-    let (mut n_refused, mut n_evaluated, mut n_values, mut n_typed, mut n_bounded) =
+    let (mut n_rejected, mut n_evaluated, mut n_values, mut n_typed, mut n_bounded) =
         (0, 0, 0, 0, 0);
-    let mut refusals: BTreeMap<String, u32> = BTreeMap::new();
-    let mut missing: BTreeSet<&str> = world.material.overload_ids().collect();
+    let mut rejections: BTreeMap<String, u32> = BTreeMap::new();
+    let mut missing: BTreeSet<&str> = fixture.material.overload_ids().collect();
     for n in 0..n_cases {
         let choices = Choices::Seeded(first_seed.wrapping_mul(1 << 32).wrapping_add(n));
-        let mut generator = Generator::new(&world.material, choices, n % 3 == 0);
+        let mut generator = Generator::new(&fixture.material, choices, n % 3 == 0);
         // Every second expression calls a specific overload, so that each overload is called
         // several times. The other expressions have arbitrary types.
         let depth = 1 + u32::try_from(n % 3).unwrap();
@@ -63,23 +63,23 @@ fn properties_hold_for_generated_expressions() {
             0 => generator.call_of(usize::try_from(n / 2).unwrap(), depth),
             _ => generator.any(depth + 1),
         };
-        match world.check(&text) {
+        match fixture.check(&text) {
             Err(why) => {
                 n_failures += 1;
                 if n_failures <= 20 {
                     let _ = writeln!(failures, "{text}\n    {why}");
                 }
             }
-            Ok(Verdict::Refused(why)) => {
-                n_refused += 1;
+            Ok(Outcome::Rejected(why)) => {
+                n_rejected += 1;
                 let line = why.lines().next().unwrap_or_default();
                 let message = line.splitn(4, ':').last().unwrap_or_default();
-                *refusals
+                *rejections
                     .entry(message.chars().take(50).collect())
                     .or_default() += 1;
             }
-            Ok(Verdict::NotPlanned(_)) => n_evaluated += 1,
-            Ok(Verdict::Evaluated {
+            Ok(Outcome::NotPlanned(_)) => n_evaluated += 1,
+            Ok(Outcome::Evaluated {
                 n_values: n,
                 is_dyn,
                 is_bounded,
@@ -96,18 +96,18 @@ fn properties_hold_for_generated_expressions() {
         }
     }
     println!(
-        "{n_cases} cases: {n_refused} refused, {n_evaluated} evaluated, of these {n_values} with a value, \
+        "{n_cases} cases: {n_rejected} refused, {n_evaluated} evaluated, of these {n_values} with a value, \
          {n_typed} without dyn, {n_bounded} with a bound on their cost; {} overloads not reached",
         missing.len()
     );
     if std::env::var_os("VAP_PROPERTY_REFUSED").is_some() {
-        println!("{refusals:#?}\n{missing:#?}");
+        println!("{rejections:#?}\n{missing:#?}");
     }
     assert!(failures.is_empty(), "{n_failures} failures\n{failures}");
     // Expressions that are rejected or always fail do not test the properties, so most must be evaluated.
     assert!(
         n_evaluated * 10 > n_cases * 7,
-        "{n_refused} of {n_cases} are rejected"
+        "{n_rejected} of {n_cases} are rejected"
     );
     assert!(
         u64::from(n_values) * 2 > n_evaluated,

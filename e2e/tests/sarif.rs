@@ -74,7 +74,7 @@ fn sarif_report_is_valid_by_the_official_schema() {
         &["missing.yaml"],
     ] {
         let sarif = sarif(paths);
-        let violations = json_schema::faults(&schema, &sarif, true);
+        let violations = json_schema::errors(&schema, &sarif, true);
         assert!(violations.is_empty(), "{paths:?}: {violations:#?}");
         n_results += sarif["runs"][0]["results"].as_array().unwrap().len();
         for rule in sarif["runs"][0]["tool"]["driver"]["rules"]
@@ -109,7 +109,7 @@ fn sarif_invalid_report_violates_schema() {
             .pointer_mut(place)
             .unwrap_or_else(|| panic!("no {place}")) = value;
         assert!(
-            !json_schema::faults(&schema, &changed, true).is_empty(),
+            !json_schema::errors(&schema, &changed, true).is_empty(),
             "{place}"
         );
     }

@@ -13,7 +13,7 @@ mod properties;
 mod random;
 pub mod retained;
 
-use properties::World;
+use properties::Fixture;
 use properties::choices::Choices;
 use properties::generator::Generator;
 
@@ -23,10 +23,10 @@ const COST_LIMIT: u64 = 100_000;
 /// The maximum nesting of calls in generated expressions.
 const MAX_DEPTH: u32 = 5;
 
-static WORLD: LazyLock<World> = LazyLock::new(|| {
-    let mut world = World::new();
-    world.cost_limit = COST_LIMIT;
-    world
+static FIXTURE: LazyLock<Fixture> = LazyLock::new(|| {
+    let mut fixture = Fixture::new();
+    fixture.cost_limit = COST_LIMIT;
+    fixture
 });
 
 /// Parses, checks, plans and evaluates `text`, and asserts the properties that hold for every expression.
@@ -34,7 +34,7 @@ static WORLD: LazyLock<World> = LazyLock::new(|| {
 /// # Panics
 /// Panics if a property is violated.
 pub fn evaluate(text: &str) {
-    if let Err(why) = WORLD.check(text) {
+    if let Err(why) = FIXTURE.check(text) {
         panic!("{text}\n{why}");
     }
 }
@@ -45,6 +45,6 @@ pub fn evaluate(text: &str) {
 /// Panics if a property is violated.
 pub fn evaluate_made(bytes: &[u8]) {
     let choices = Choices::Bytes(bytes);
-    let text = Generator::new(&WORLD.material, choices, true).any(MAX_DEPTH);
+    let text = Generator::new(&FIXTURE.material, choices, true).any(MAX_DEPTH);
     evaluate(&text);
 }

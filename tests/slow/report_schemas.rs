@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::cli_commands::vap;
 use crate::golden;
-use crate::json_schema::faults;
+use crate::json_schema::errors;
 use vap_status_controller::cli::report_schema;
 
 #[test]
@@ -26,7 +26,7 @@ fn documented_schemas_match_types() {
 
 #[track_caller]
 fn check(schema: &Value, what: &str, printed: &Value) {
-    let findings = faults(schema, printed, true);
+    let findings = errors(schema, printed, true);
     assert!(findings.is_empty(), "{what}: {findings:#?}");
 }
 
@@ -113,6 +113,6 @@ fn invalid_reports_violate_schemas() {
     for (place, value) in changes {
         let mut changed = sound.clone();
         *changed.pointer_mut(place).unwrap() = value;
-        assert!(!faults(&schema, &changed, true).is_empty(), "{place}");
+        assert!(!errors(&schema, &changed, true).is_empty(), "{place}");
     }
 }

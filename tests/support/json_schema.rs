@@ -28,7 +28,7 @@ const SILENT: [&str; 12] = [
 ];
 
 /// Returns the validation errors of `value`, each with its path. If `is_closed` is true, undeclared fields are errors.
-pub(crate) fn faults(schema: &Json, value: &Json, is_closed: bool) -> Vec<String> {
+pub(crate) fn errors(schema: &Json, value: &Json, is_closed: bool) -> Vec<String> {
     let mut walk = Walk {
         root: schema,
         is_closed,
@@ -45,18 +45,18 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn fault(&mut self, path: &str, what: &str) {
+    fn error(&mut self, path: &str, what: &str) {
         self.found.push(format!("{path}: {what}"));
     }
 
     fn is_valid(&self, schema: &Json, value: &Json) -> bool {
-        faults_below(self.root, schema, value, self.is_closed).is_empty()
+        errors_below(self.root, schema, value, self.is_closed).is_empty()
     }
 
     fn value(&mut self, schema: &'a Json, value: &Json, path: &str) {
         let Json::Object(keywords) = schema else {
             if schema == &Json::Bool(false) {
-                self.fault(path, "is not allowed");
+                self.error(path, "is not allowed");
             }
             return;
         };
@@ -131,7 +131,7 @@ impl<'a> Walk<'a> {
         };
         if !holds {
             let shown: String = value.to_string().chars().take(80).collect();
-            self.fault(path, &format!("{shown} is not {keyword} {of}"));
+            self.error(path, &format!("{shown} is not {keyword} {of}"));
         }
     }
 
@@ -143,7 +143,7 @@ impl<'a> Walk<'a> {
             .flatten()
         {
             if !fields.contains_key(name.as_str().unwrap()) {
-                self.fault(path, &format!("has no {name}"));
+                self.error(path, &format!("has no {name}"));
             }
         }
         let properties = keywords.get("properties").and_then(Json::as_object);
@@ -153,7 +153,7 @@ impl<'a> Walk<'a> {
             match (properties.and_then(|known| known.get(name)), others) {
                 (Some(schema), _) | (None, Some(schema)) => self.value(schema, field, &path),
                 (None, None) if self.is_closed && properties.is_some() => {
-                    self.fault(&path, "is not declared in the schema");
+                    self.error(&path, "is not declared in the schema");
                 }
                 (None, None) => {}
             }
@@ -161,7 +161,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-fn faults_below(root: &Json, schema: &Json, value: &Json, is_closed: bool) -> Vec<String> {
+fn errors_below(root: &Json, schema: &Json, value: &Json, is_closed: bool) -> Vec<String> {
     let mut walk = Walk {
         root,
         is_closed,

@@ -47,16 +47,16 @@ use unparse::unparse;
 
 /// The result of an evaluation that is compared: the value or the error, and the cost.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Outcome {
+struct EvaluationOutcome {
     result: Result<String, String>,
     cost: u64,
 }
 
 /// The outcome of testing the properties of an expression.
 #[derive(Debug)]
-pub(crate) enum Verdict {
+pub(crate) enum Outcome {
     /// The type checker rejects the expression.
-    Refused(String),
+    Rejected(String),
     /// The expression cannot be planned.
     NotPlanned(String),
     /// The expression was evaluated for each input.
@@ -74,7 +74,7 @@ pub(crate) enum Verdict {
 
 /// An environment with variables and values for the variables.
 #[derive(Debug)]
-pub(crate) struct World {
+pub(crate) struct Fixture {
     env: Env,
     inputs: Vec<Bindings>,
     sizes: Sizes,
@@ -108,7 +108,7 @@ impl SizeEstimator for Sizes {
     }
 }
 
-/// Values of `self`, whose schema is in [`World::new`].
+/// Values of `self`, whose schema is in [`Fixture::new`].
 const SELVES: [&str; 3] = [
     r#"{"name":"web","count":3,"ratio":0.5,"on":true,"tags":["a","bb","a"],"labels":{"app":"web"},
         "since":"2024-02-29T12:34:56.789Z","wait":"1h30m","raw":"aGVsbG8=","port":"http",
@@ -119,7 +119,7 @@ const SELVES: [&str; 3] = [
         "labels":{"k8s.io/x":""},"parts":[{"name":"z"}],"spec":{}}"#,
 ];
 
-impl World {
+impl Fixture {
     pub(crate) fn new() -> Self {
         let schema = json!({"type": "object", "properties": {
             "name": {"type": "string", "maxLength": 10},
@@ -177,10 +177,10 @@ impl World {
     ///
     /// # Errors
     /// Returns a description of the first violated property.
-    pub(crate) fn check(&self, text: &str) -> Result<Verdict, String> {
+    pub(crate) fn check(&self, text: &str) -> Result<Outcome, String> {
         let checked = match self.checked(text) {
             Ok(checked) => checked,
-            Err(why) => return Ok(Verdict::Refused(why)),
+            Err(why) => return Ok(Outcome::Rejected(why)),
         };
         self.check_unparsed(&checked)?;
         let program = match self.plan(&checked) {
@@ -190,7 +190,7 @@ impl World {
                 if again.as_ref() != Some(&why) {
                     return Err(format!("planning gives {why}, and then {again:?}"));
                 }
-                return Ok(Verdict::NotPlanned(why));
+                return Ok(Outcome::NotPlanned(why));
             }
         };
         let planned_again = self.plan(&checked)?;
@@ -233,7 +233,7 @@ impl World {
                 }
             }
         }
-        Ok(Verdict::Evaluated {
+        Ok(Outcome::Evaluated {
             n_values,
             is_dyn,
             is_bounded: estimate.max < u64::MAX && !may_cost_more,
@@ -318,12 +318,12 @@ fn bindings(of_self: &str, schema: &Arc<ValueSchema>) -> Bindings {
     bindings
 }
 
-fn outcome(evaluation: &vap_status_controller::cel::eval::Evaluation) -> Outcome {
+fn outcome(evaluation: &vap_status_controller::cel::eval::Evaluation) -> EvaluationOutcome {
     let result = match &evaluation.result {
         Ok(value) => Ok(format!("{value:?}")),
         Err(error) => Err(error.message().to_owned()),
     };
-    Outcome {
+    EvaluationOutcome {
         result,
         cost: evaluation.cost,
     }
