@@ -160,22 +160,22 @@ fn is_predicted(field: &str, ours: &[Rejection]) -> bool {
 
 /// Checks and the API server reject the same objects, with errors about the same fields.
 ///
-/// `VAP_REFUSALS` sets the number of mutants and `VAP_REFUSALS_SEED` their seed; `VAP_REFUSALS_DIR` adds objects from
-/// files. If `VAP_CORPUS_DIR` is set, the webhook configurations of that corpus and `VAP_WEBHOOK_REFUSALS` mutants of
-/// them are added.
+/// `VAP_REJECTIONS` sets the number of mutants and `VAP_REJECTIONS_SEED` their seed; `VAP_REJECTIONS_DIR` adds objects
+/// from files. If `VAP_CORPUS_DIR` is set, the webhook configurations of that corpus and `VAP_WEBHOOK_REJECTIONS`
+/// mutants of them are added.
 #[tokio::test(flavor = "multi_thread")]
 async fn check_rejects_what_the_api_server_rejects() {
-    let n = from_environment("VAP_REFUSALS", 600).unwrap();
-    let seed = from_environment("VAP_REFUSALS_SEED", 1).unwrap();
+    let n = from_environment("VAP_REJECTIONS", 600).unwrap();
+    let seed = from_environment("VAP_REJECTIONS_SEED", 1).unwrap();
     let mut mutants = rejections::mutants(seed, n).unwrap();
     mutants.extend(rejections::hand_written());
     mutants.extend(cases());
-    if let Some(folder) = std::env::var_os("VAP_REFUSALS_DIR") {
+    if let Some(folder) = std::env::var_os("VAP_REJECTIONS_DIR") {
         mutants.extend(rejections::load_files(folder.as_ref()).unwrap());
     }
     if std::env::var_os("VAP_CORPUS_DIR").is_some() {
         let folder = corpus::directory().unwrap().join("webhooks");
-        let n = from_environment("VAP_WEBHOOK_REFUSALS", 200).unwrap();
+        let n = from_environment("VAP_WEBHOOK_REJECTIONS", 200).unwrap();
         let webhooks = rejections::corpus::webhooks(&folder, seed, n).unwrap();
         println!(
             "{} webhook configurations of the corpus and their mutants",
