@@ -106,8 +106,8 @@ impl Group {
 }
 
 /// Returns true if the tested policy denied the request.
-fn is_denied(answer: &Response) -> bool {
-    let message = answer.message();
+fn is_denied(response: &Response) -> bool {
+    let message = response.message();
     message.contains("denied request: ") || message.contains("failed to configure")
 }
 
@@ -142,12 +142,12 @@ const ERRORS: [&str; 7] = [
 ];
 
 /// Converts the API server's response to the expectation of a probe.
-fn expectation(answer: &Response) -> Value {
-    if !is_denied(answer) {
-        assert!(answer.status < 300, "{answer:?}");
-        return json!({"decision": "Allow", "warnings": answer.warnings});
+fn expectation(response: &Response) -> Value {
+    if !is_denied(response) {
+        assert!(response.status < 300, "{response:?}");
+        return json!({"decision": "Allow", "warnings": response.warnings});
     }
-    let message = answer.message();
+    let message = response.message();
     let cause = message
         .split_once("denied request: ")
         .map_or(message, |(_, cause)| cause);
@@ -159,8 +159,8 @@ fn expectation(answer: &Response) -> Value {
     let mut expectation = json!({
         "decision": "Deny",
         "message": cause,
-        "reason": answer.body["reason"],
-        "warnings": answer.warnings,
+        "reason": response.body["reason"],
+        "warnings": response.warnings,
     });
     if ERRORS.iter().any(|error| message.contains(error)) {
         expectation["error"] = json!({"contains": cause});
@@ -172,11 +172,11 @@ async fn probe(
     client: &Client,
     group: &Group,
     user: &Value,
-    answers: &[(usize, Response)],
+    responses: &[(usize, Response)],
 ) -> PolicyProbe {
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), &group.namespace());
     let mut cases = Vec::new();
-    for (n, answer) in answers {
+    for (n, response) in responses {
         let sample = &group.requests[*n];
         let object = group.config_map(&sample.object);
         let name = object["metadata"]["name"].as_str().unwrap();
@@ -198,7 +198,7 @@ async fn probe(
             request["object"] = object;
         }
         cases.push(json!({
-            "name": sample.name, "request": request, "expect": expectation(answer),
+            "name": sample.name, "request": request, "expect": expectation(response),
         }));
     }
     let mut spec = json!({"policyName": group.name, "cases": cases});
@@ -219,8 +219,8 @@ async fn user(client: &Client) -> Value {
         .header("content-type", "application/json")
         .body(review.to_string().into_bytes())
         .unwrap();
-    let answer: Value = client.request(request).await.unwrap();
-    let mut user = answer["status"]["userInfo"].clone();
+    let response: Value = client.request(request).await.unwrap();
+    let mut user = response["status"]["userInfo"].clone();
     user.as_object_mut()
         .unwrap()
         .retain(|_, value| !value.is_null());
@@ -251,9 +251,9 @@ async fn enforced(client: &Client, group: &Group) {
     let deadline = Instant::now() + TIMEOUT;
     loop {
         for sample in &group.requests {
-            let answer = dry_run(client, group, sample).await;
-            let is_settled = !answer.message().contains("not yet synced");
-            if is_settled && (is_denied(&answer) || !answer.warnings.is_empty()) {
+            let response = dry_run(client, group, sample).await;
+            let is_settled = !response.message().contains("not yet synced");
+            if is_settled && (is_denied(&response) || !response.warnings.is_empty()) {
                 return;
             }
         }
@@ -272,25 +272,25 @@ async fn settled(client: &Client, group: &Group) -> Vec<(usize, Response)> {
     let deadline = Instant::now() + TIMEOUT;
     let mut before = None;
     loop {
-        let mut answers = Vec::new();
+        let mut responses = Vec::new();
         for (n, sample) in group.requests.iter().enumerate() {
-            answers.push((n, dry_run(client, group, sample).await));
+            responses.push((n, dry_run(client, group, sample).await));
         }
         // The uid is ignored: accepted objects get a different one in each dry run.
-        let decided = answers.iter().map(|(_, answer)| {
+        let decided = responses.iter().map(|(_, response)| {
             (
-                answer.status,
-                answer.message().to_owned(),
-                answer.warnings.clone(),
+                response.status,
+                response.message().to_owned(),
+                response.warnings.clone(),
             )
         });
         let decided: Vec<_> = decided.collect();
         if before.as_ref() == Some(&decided) {
-            return answers;
+            return responses;
         }
         assert!(
             Instant::now() < deadline,
-            "{}: the responses keep changing: {answers:?}",
+            "{}: the responses keep changing: {responses:?}",
             group.name
         );
         before = Some(decided);
@@ -322,12 +322,12 @@ async fn probes_decide_as_the_api_server() {
     let mut n_denied = 0;
     for group in &groups {
         enforced(&client, group).await;
-        let answers = settled(&client, group).await;
-        n_denied += answers
+        let responses = settled(&client, group).await;
+        n_denied += responses
             .iter()
-            .filter(|(_, answer)| is_denied(answer))
+            .filter(|(_, response)| is_denied(response))
             .count();
-        let probe = probe(&client, group, &user, &answers).await;
+        let probe = probe(&client, group, &user, &responses).await;
         probes.create(&PostParams::default(), &probe).await.unwrap();
     }
     assert!(n_denied > 30, "only {n_denied} requests are denied");

@@ -50,8 +50,8 @@ fn corpus_definitions() -> Vec<Value> {
 }
 
 /// Returns the causes in the API server's rejection.
-fn causes(answer: &Response) -> Vec<Cause> {
-    let causes = answer
+fn causes(response: &Response) -> Vec<Cause> {
+    let causes = response
         .body
         .pointer("/details/causes")
         .and_then(Value::as_array);
@@ -116,13 +116,13 @@ async fn mutated_rules_get_the_errors_of_the_api_server() {
     let (mut n_unread, mut n_defaults) = (0, 0);
     let mut differences = Vec::new();
     for definition in &definitions {
-        let answer = post(&client, &format!("{CRDS}?dryRun=All"), definition).await;
-        if ![201, 422].contains(&answer.status) {
+        let response = post(&client, &format!("{CRDS}?dryRun=All"), definition).await;
+        if ![201, 422].contains(&response.status) {
             // A malformed definition is rejected before its rules are validated.
             n_unread += 1;
             continue;
         }
-        let theirs = causes(&answer);
+        let theirs = causes(&response);
         n_defaults += usize::from(theirs.iter().any(|cause| cause.field.contains(".default")));
         let theirs: Vec<Cause> = theirs
             .into_iter()
@@ -222,11 +222,11 @@ async fn schemas_get_the_errors_of_the_api_server() {
     for schema in &schemas {
         let definition = with_property(schema);
         let path = format!("{CRDS}?dryRun=All&fieldValidation=Strict");
-        let answer = post(&client, &path, &definition).await;
-        let theirs = causes(&answer);
-        let said = answer.body["message"].as_str().unwrap_or_default();
+        let response = post(&client, &path, &definition).await;
+        let theirs = causes(&response);
+        let said = response.body["message"].as_str().unwrap_or_default();
         let ours = schema_errors(&definition);
-        n_refused += usize::from(answer.status != 201);
+        n_refused += usize::from(response.status != 201);
         let is_told = |found: &DefinitionError| {
             if matches!(found.cause, DefinitionCause::UnknownKeyword) {
                 let field = found
@@ -234,7 +234,7 @@ async fn schemas_get_the_errors_of_the_api_server() {
                     .field
                     .replace("[spec]", ".spec")
                     .replace("[a]", ".a");
-                return answer.status == 400
+                return response.status == 400
                     && said.contains(&format!("unknown field \"{field}\""));
             }
             if found
@@ -242,17 +242,17 @@ async fn schemas_get_the_errors_of_the_api_server() {
                 .detail
                 .starts_with("the schema is not structural")
             {
-                return answer.status == 422;
+                return response.status == 422;
             }
             let mut cause = Cause::from_error(&found.error);
             cause.field = cause.field.replace("versions[0].schema", "validation");
             theirs.contains(&cause)
         };
-        if ours.is_empty() != (answer.status == 201) || !ours.iter().all(is_told) {
+        if ours.is_empty() != (response.status == 201) || !ours.iter().all(is_told) {
             let ours: Vec<String> = ours.iter().map(|found| found.error.to_string()).collect();
             differences.push(format!(
                 "{schema}\n  here:  {ours:?}\n  there: {} {said}",
-                answer.status
+                response.status
             ));
         }
     }
@@ -304,21 +304,21 @@ impl Tally {
         validator: &Validator,
         object: &Value,
         before: Option<&Value>,
-        answer: &Response,
+        response: &Response,
     ) {
         let ours = validator.validate(object, before, "default");
-        let (how, is_same) = match (ours, answer.status) {
+        let (how, is_same) = match (ours, response.status) {
             (Ok(verdict), 200 | 201) => ("taken", verdict.errors.is_empty()),
             (Ok(verdict), 422) => {
                 let mut ours: Vec<Cause> = verdict.errors.iter().map(Cause::from_error).collect();
                 ours.sort();
-                let theirs = causes(answer);
+                let theirs = causes(response);
                 *self.counts.entry("causes").or_default() += theirs.len();
                 ("refused", ours == theirs)
             }
             (Err(Error::Undecodable(why)), 400) => (
                 "not read",
-                answer.message().ends_with(&why) || why.contains("parsing time "),
+                response.message().ends_with(&why) || why.contains("parsing time "),
             ),
             _ => ("another answer", false),
         };
@@ -337,11 +337,11 @@ impl Tally {
                 ),
                 Err(error) => json!(error.to_string()),
             };
-            let theirs = json!(causes(answer));
+            let theirs = json!(causes(response));
             self.differences.push(format!(
                 "{object}\n  before {before:?}\n  here:  {ours}\n  there: {} {} {theirs}",
-                answer.status,
-                answer.message()
+                response.status,
+                response.message()
             ));
         }
     }
@@ -368,19 +368,19 @@ async fn ask(
         if !sendable(before, &name, None) {
             return;
         }
-        let answer = post(client, &target.path, before).await;
-        tally.add(validator, before, None, &answer);
+        let response = post(client, &target.path, before).await;
+        tally.add(validator, before, None, &response);
         let at = format!("{}/{name}", target.path);
-        let is_stored = answer.status == 201 && answer.body["metadata"]["name"] == name;
-        if !is_stored || !sendable(&mut object, &name, Some(&answer.body)) {
+        let is_stored = response.status == 201 && response.body["metadata"]["name"] == name;
+        if !is_stored || !sendable(&mut object, &name, Some(&response.body)) {
             return;
         }
-        let stored = answer.body;
-        let answer = send(client, "PUT", &format!("{at}?dryRun=All"), &object).await;
-        tally.add(validator, &object, Some(&stored), &answer);
+        let stored = response.body;
+        let response = send(client, "PUT", &format!("{at}?dryRun=All"), &object).await;
+        tally.add(validator, &object, Some(&stored), &response);
     } else if sendable(&mut object, &name, None) {
-        let answer = post(client, &format!("{}?dryRun=All", target.path), &object).await;
-        tally.add(validator, &object, None, &answer);
+        let response = post(client, &format!("{}?dryRun=All", target.path), &object).await;
+        tally.add(validator, &object, None, &response);
     }
 }
 
@@ -402,8 +402,8 @@ async fn custom_resources_get_the_errors_of_the_api_server() {
             .as_object_mut()
             .unwrap()
             .remove("conversion");
-        let answer = post(&client, CRDS, &definition).await;
-        if answer.status == 201 {
+        let response = post(&client, CRDS, &definition).await;
+        if response.status == 201 {
             n_of_corpus += usize::from(n < n_corpus);
             created.push(definition);
         }

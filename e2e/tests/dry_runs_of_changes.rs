@@ -133,11 +133,11 @@ async fn changes(
     let mut more = new.clone();
     more["metadata"]["annotations"] = json!({"changed": "yes"});
     for (old, object) in [(&written, &new), (&stored, &whole), (&written, &more)] {
-        let answer = send(client, "PUT", &dry, object).await;
-        if answer.status < 300 {
-            sendable.push((old.clone(), object.clone(), answer.body));
+        let response = send(client, "PUT", &dry, object).await;
+        if response.status < 300 {
+            sendable.push((old.clone(), object.clone(), response.body));
         } else {
-            out.skipped.push(format!("{kind}: {}", answer.message()));
+            out.skipped.push(format!("{kind}: {}", response.message()));
         }
     }
     if let Some((_, _, made)) = sendable.first() {
@@ -566,13 +566,13 @@ async fn probes_decide_as_dry_runs_of_changes() {
     let mut cases: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
     let (mut n_denied, mut n_warned, mut n_sent) = (0, 0, 0);
     for trial in &all.sent {
-        let mut answer: Response = send(&client, trial.verb, &trial.path, &trial.body).await;
-        if trial.may_fail_later && !answer.is_decided() {
-            answer.status = 200;
+        let mut response: Response = send(&client, trial.verb, &trial.path, &trial.body).await;
+        if trial.may_fail_later && !response.is_decided() {
+            response.status = 200;
         }
-        assert!(answer.is_decided(), "{}: {answer:?}", trial.path);
+        assert!(response.is_decided(), "{}: {response:?}", trial.path);
         let mut case = trial.case.clone();
-        case["expect"] = expectation(&answer, &trial.policy);
+        case["expect"] = expectation(&response, &trial.policy);
         n_sent += 1;
         n_denied += usize::from(case["expect"]["decision"] == "Deny");
         n_warned += usize::from(case["expect"]["warnings"] != json!([]));

@@ -245,8 +245,8 @@ async fn prepare(client: &Client, builtin: &Builtin, request: &Value) {
     }
     let path = "/api/v1/namespaces";
     if post(client, path, &wanted).await.status == 409 {
-        let answer = send(client, "PUT", &format!("{path}/{name}"), &wanted).await;
-        assert!(answer.status < 300, "{answer:?}");
+        let response = send(client, "PUT", &format!("{path}/{name}"), &wanted).await;
+        assert!(response.status < 300, "{response:?}");
     }
     if let Some(old) = request.get("oldObject") {
         let create = json!({"operation": "CREATE", "object": old, "namespace": name});
@@ -282,20 +282,20 @@ fn user(request: &Value) -> Vec<(String, String)> {
     headers
 }
 
-/// Returns true if `answer` is the response that a case expects.
-fn is_met(expect: &Value, answer: &Response, policy: &str) -> bool {
-    let is_ours = answer.message().contains(&format!("'{policy}'"));
+/// Returns true if `response` is the response that a case expects.
+fn is_met(expect: &Value, response: &Response, policy: &str) -> bool {
+    let is_ours = response.message().contains(&format!("'{policy}'"));
     let is_error = is_ours
-        && (answer.message().contains("resulted in error")
-            || answer.message().contains("failed to configure"));
+        && (response.message().contains("resulted in error")
+            || response.message().contains("failed to configure"));
     let is_denied = is_ours && !is_error;
     if expect.get("error").is_some() {
         return is_error;
     }
     let message = expect["message"].as_str();
     match expect["decision"].as_str() {
-        Some("Deny") => is_denied && message.is_none_or(|text| answer.message().contains(text)),
-        _ => answer.status < 300,
+        Some("Deny") => is_denied && message.is_none_or(|text| response.message().contains(text)),
+        _ => response.status < 300,
     }
 }
 
@@ -379,8 +379,8 @@ async fn suites_decide_as_the_api_server() {
                     let (_, path, body) = sent(&builtin, &request).unwrap();
                     (path.trim_end_matches("?dryRun=All").to_owned(), body)
                 };
-                let answer = post(&client, &path, &body).await;
-                is_rejected |= answer.status >= 300 && answer.status != 409;
+                let response = post(&client, &path, &body).await;
+                is_rejected |= response.status >= 300 && response.status != 409;
                 let name = param["metadata"]["name"].as_str().unwrap().to_owned();
                 created.push((path, name));
             }
@@ -392,8 +392,8 @@ async fn suites_decide_as_the_api_server() {
                 };
                 let mut object = object.clone();
                 object["apiVersion"] = json!("admissionregistration.k8s.io/v1");
-                let answer = post(&client, path, &object).await;
-                is_rejected |= answer.status >= 300;
+                let response = post(&client, path, &object).await;
+                is_rejected |= response.status >= 300;
                 let name = object["metadata"]["name"].as_str().unwrap().to_owned();
                 created.push((path.to_owned(), name));
             }
@@ -412,23 +412,23 @@ async fn suites_decide_as_the_api_server() {
                 } else if let Some((verb, path, body)) = to {
                     prepare(&client, &builtin, request).await;
                     let deadline = Instant::now() + TIMEOUT;
-                    let answer = loop {
-                        let answer = send_as(&client, verb, &path, &body, &user(request)).await;
+                    let response = loop {
+                        let response = send_as(&client, verb, &path, &body, &user(request)).await;
                         // The API server discovers a new kind of params with a delay.
-                        let message = answer.message();
+                        let message = response.message();
                         let is_early =
                             message.contains("paramKind") || message.contains("not yet synced");
                         if !is_early || Instant::now() > deadline {
-                            break answer;
+                            break response;
                         }
                         tokio::time::sleep(Duration::from_millis(500)).await;
                     };
-                    if !answer.is_decided() {
+                    if !response.is_decided() {
                         Verdict::ObjectRefused
-                    } else if is_met(&case["expect"], &answer, policy) {
+                    } else if is_met(&case["expect"], &response, policy) {
                         let why = case_result.difference.as_deref().unwrap_or_default();
                         let is_asked = !why.starts_with("the policy does not apply");
-                        if is_asked || answer.status >= 300 {
+                        if is_asked || response.status >= 300 {
                             Verdict::AsStated
                         } else {
                             Verdict::DoesNotApply

@@ -219,7 +219,7 @@ async fn ask(
     let query = "fieldValidation=Strict&dryRun=All";
     let headers = user(replay, request);
     if operation == "CREATE" {
-        let answer = send_as(
+        let response = send_as(
             client,
             "POST",
             &format!("{path}?{query}"),
@@ -227,7 +227,7 @@ async fn ask(
             &headers,
         )
         .await;
-        return (answer.status != 409).then_some(answer);
+        return (response.status != 409).then_some(response);
     }
     let created = post(client, &path, &sent(old)).await;
     if created.status == 409 {
@@ -236,7 +236,7 @@ async fn ask(
         return Some(created);
     }
     let one = format!("{path}/{}", old["metadata"]["name"].as_str().unwrap());
-    let answer = if operation == "DELETE" {
+    let response = if operation == "DELETE" {
         send_as(
             client,
             "DELETE",
@@ -252,7 +252,7 @@ async fn ask(
     };
     let now = format!("{one}?gracePeriodSeconds=0&propagationPolicy=Background");
     send(client, "DELETE", &now, &Value::Null).await;
-    Some(answer)
+    Some(response)
 }
 
 async fn replay(paths: Vec<PathBuf>, crds: Vec<PathBuf>) -> Counts {
@@ -270,7 +270,7 @@ async fn replay(paths: Vec<PathBuf>, crds: Vec<PathBuf>) -> Counts {
     let mut counts = Counts::default();
     for replay in &replays {
         for case in replay.probe["spec"]["cases"].as_array().unwrap() {
-            let Some(answer) = ask(&client, &builtin, replay, case).await else {
+            let Some(response) = ask(&client, &builtin, replay, case).await else {
                 counts.not_sendable += 1;
                 continue;
             };
@@ -278,11 +278,11 @@ async fn replay(paths: Vec<PathBuf>, crds: Vec<PathBuf>) -> Counts {
             let text = format!(
                 "{policy} {}: {} {}",
                 case["name"],
-                answer.status,
-                answer.message()
+                response.status,
+                response.message()
             );
-            let is_denied = answer.message().contains(&format!("'{}'", replay.name));
-            if !answer.is_decided() {
+            let is_denied = response.message().contains(&format!("'{}'", replay.name));
+            if !response.is_decided() {
                 counts.refused.push(text);
             } else if is_denied == (case["expect"]["decision"] == "Deny") {
                 counts.agreed += 1;

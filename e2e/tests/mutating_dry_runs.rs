@@ -83,12 +83,12 @@ async fn install(client: &Client, trials: &mut [Trial]) {
     let deadline = Instant::now() + TIMEOUT;
     loop {
         let path = "/apis/coordination.k8s.io/v1/namespaces/default/leases?dryRun=All";
-        let answer = post(client, path, &lease).await;
-        let labels = &answer.body["metadata"]["labels"];
+        let response = post(client, path, &lease).await;
+        let labels = &response.body["metadata"]["labels"];
         if labels == &json!({"last": "yes", "last-config": "yes", "last-limit": "yes"}) {
             return;
         }
-        assert!(Instant::now() < deadline, "{answer:?}");
+        assert!(Instant::now() < deadline, "{response:?}");
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     }
 }
@@ -174,7 +174,7 @@ fn without_object(message: &str) -> &str {
 }
 
 /// Returns the response to a dry run; `None` if the API server panics, which closes the connection.
-async fn answer(client: &Client, trial: &Trial) -> Option<Response> {
+async fn response(client: &Client, trial: &Trial) -> Option<Response> {
     let path = trial.target().path;
     let request = match &trial.old {
         None => Request::post(format!("{path}?dryRun=All")),
@@ -188,7 +188,7 @@ async fn answer(client: &Client, trial: &Trial) -> Option<Response> {
         .header("content-type", "application/json")
         .body(body);
     match Response::send(client, request.unwrap()).await {
-        Ok(answer) => Some(answer),
+        Ok(response) => Some(response),
         Err(error) => {
             let text = format!("{error:#}");
             assert!(text.contains("connection closed before message"), "{text}");
@@ -199,10 +199,10 @@ async fn answer(client: &Client, trial: &Trial) -> Option<Response> {
 
 /// Returns the kind of result if the API server's response and our result agree, or else an error with the difference.
 fn difference(
-    answer: Option<&Response>,
+    response: Option<&Response>,
     outcome: &MutationOutcome,
 ) -> Result<&'static str, String> {
-    let Some(answer) = answer else {
+    let Some(response) = response else {
         return match &outcome.denial {
             Some(status) if status.code == 500 => Ok("a panic of the API server"),
             other => Err(format!("the API server panics; here: {other:?}")),
@@ -213,24 +213,24 @@ fn difference(
     }
     if let Some(status) = &outcome.denial {
         let actual = json!([status.code, status.reason, without_object(&status.message)]);
-        let message = without_object(answer.message());
-        let expected = json!([answer.status, answer.body["reason"], message]);
+        let message = without_object(response.message());
+        let expected = json!([response.status, response.body["reason"], message]);
         return if actual == expected {
             Ok("rejected by a policy")
         } else {
             Err(format!("rejected here: {actual}\n  there: {expected}"))
         };
     }
-    if answer.status >= 300 {
+    if response.status >= 300 {
         // The API server validates the mutated object after the policies, which our result does not cover.
-        return if answer.message().contains("denied request") {
-            Err(format!("rejected only there: {}", answer.message()))
+        return if response.message().contains("denied request") {
+            Err(format!("rejected only there: {}", response.message()))
         } else {
             Ok("refused afterwards")
         };
     }
     let actual = parts(outcome.object.as_ref().unwrap());
-    let expected = parts(&answer.body);
+    let expected = parts(&response.body);
     if actual == expected {
         Ok("equal objects")
     } else {
@@ -267,9 +267,9 @@ async fn mutations_equal_those_of_the_api_server() {
     let mut counts: BTreeMap<(&'static str, &'static str), u64> = BTreeMap::new();
     let mut differences = Vec::new();
     for trial in &trials {
-        let answer = answer(&client, trial).await;
+        let response = response(&client, trial).await;
         let outcome = own(trial, &kinds, &namespace.body, &params);
-        match difference(answer.as_ref(), &outcome) {
+        match difference(response.as_ref(), &outcome) {
             Ok(how) => *counts.entry((trial.sort(), how)).or_default() += 1,
             Err(difference) => differences.push(format!(
                 "{} before {:?} of {} by {}:\n  {difference}",

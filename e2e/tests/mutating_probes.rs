@@ -86,18 +86,18 @@ fn parts(object: &Value) -> Value {
 }
 
 /// Returns an expectation that follows from the server's response, and another one that must fail.
-fn expectations(answer: &Response) -> (Value, Value) {
-    if answer.status < 300 {
-        let expected = parts(&answer.body);
+fn expectations(response: &Response) -> (Value, Value) {
+    if response.status < 300 {
+        let expected = parts(&response.body);
         let mut other = expected.clone();
         other["metadata"]["labels"]["no-such-label"] = json!("x");
         // The response does not show errors that failurePolicy ignores, so the case itself specifies the result.
         return (json!({"object": expected}), json!({"object": other}));
     }
-    let message = answer.message();
+    let message = response.message();
     let cause = message.split_once("denied request: ").map(|(_, it)| it);
     let cause = cause.or_else(|| message.strip_prefix("Internal error occurred: "));
-    let cause = cause.unwrap_or_else(|| panic!("{answer:?}"));
+    let cause = cause.unwrap_or_else(|| panic!("{response:?}"));
     (
         json!({"error": {"contains": cause}}),
         json!({"object": {"metadata": {}}}),
@@ -136,11 +136,11 @@ async fn installed(client: &Client, cases: &[Value]) {
     loop {
         let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
         let path = "/api/v1/namespaces/last/configmaps?dryRun=All";
-        let answer = post(client, path, &object).await;
-        if answer.body["metadata"]["labels"]["mutated"] == "yes" {
+        let response = post(client, path, &object).await;
+        if response.body["metadata"]["labels"]["mutated"] == "yes" {
             return;
         }
-        assert!(Instant::now() < deadline, "{answer:?}");
+        assert!(Instant::now() < deadline, "{response:?}");
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     }
 }
@@ -172,7 +172,7 @@ async fn written(
             .replace("/namespaces/default/", &format!("/namespaces/{name}/"));
         let old = &request["old"];
         let mut asked = json!({"object": object, "userInfo": {"username": "admin", "groups": ["system:masters"]}});
-        let answer = if old.is_null() {
+        let response = if old.is_null() {
             post(client, &format!("{path}?dryRun=All"), &object).await
         } else {
             asked["operation"] = json!("UPDATE");
@@ -187,14 +187,15 @@ async fn written(
             .await
         };
         n += 1;
-        n_denied += usize::from(answer.status >= 300);
-        let (mut passing, mut failing) = expectations(&answer);
+        n_denied += usize::from(response.status >= 300);
+        let (mut passing, mut failing) = expectations(&response);
         if name == "ignored" {
             for expect in [&mut passing, &mut failing] {
                 expect["error"] = json!({"contains": "remove"});
             }
         }
-        if name == "condition" && answer.status < 300 && request["object"]["data"]["size"] == "3" {
+        if name == "condition" && response.status < 300 && request["object"]["data"]["size"] == "3"
+        {
             passing["applies"] = json!(false);
         }
         for (sort, expect) in [("passes", passing), ("fails", failing)] {

@@ -41,10 +41,10 @@ async fn create(client: &Client, kind: MutantKind, text: &str) -> Result<(), Cre
     let uri = format!("{path}?fieldValidation=Strict&fieldManager=refusals");
     let request = Request::post(uri).header("Content-Type", "application/yaml");
     let request = request.body(text.as_bytes().to_vec().into()).unwrap();
-    let answer = Response::send(client, request).await.unwrap();
-    match answer.status {
+    let response = Response::send(client, request).await.unwrap();
+    match response.status {
         201 => {
-            let metadata = &answer.body["metadata"];
+            let metadata = &response.body["metadata"];
             let uri = format!("{path}/{}", metadata["name"].as_str().unwrap());
             if !metadata["finalizers"].is_null() {
                 let patch = br#"{"metadata": {"finalizers": null}}"#.to_vec();
@@ -59,16 +59,16 @@ async fn create(client: &Client, kind: MutantKind, text: &str) -> Result<(), Cre
         }
         // The body or an expression may also cause an internal error, for example if etcd rejects the object.
         400..=500 => {
-            let causes = answer.body["details"]["causes"].as_array();
+            let causes = response.body["details"]["causes"].as_array();
             let fields = causes.into_iter().flatten().map(|cause| &cause["field"]);
             Err(CreateError {
-                text: format!("{} {}", answer.status, answer.message()),
+                text: format!("{} {}", response.status, response.message()),
                 fields: fields
                     .map(|field| field.as_str().unwrap_or_default().to_owned())
                     .collect(),
             })
         }
-        status => panic!("{status} {}: {text}", answer.message()),
+        status => panic!("{status} {}: {text}", response.message()),
     }
 }
 

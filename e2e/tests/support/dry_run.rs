@@ -136,9 +136,9 @@ pub(crate) async fn post(client: &Client, path: &str, object: &Value) -> Respons
 
 /// Creates an object that the API server must accept. Returns the stored object.
 pub(crate) async fn create(client: &Client, path: &str, object: &Value) -> Value {
-    let answer = post(client, path, object).await;
-    assert_eq!(answer.status, 201, "{} of {object}", answer.message());
-    answer.body
+    let response = post(client, path, object).await;
+    assert_eq!(response.status, 201, "{} of {object}", response.message());
+    response.body
 }
 
 /// Sends a dry run of a creation.
@@ -174,10 +174,10 @@ pub(crate) fn facts(value: &Value, expression: &str, out: &mut Vec<String>) {
 }
 
 /// Returns the expectation with which a probe of `policy` passes, given the API server's response.
-pub(crate) fn expectation(answer: &Response, policy: &str) -> Value {
+pub(crate) fn expectation(response: &Response, policy: &str) -> Value {
     let ours = format!("ValidatingAdmissionPolicy '{policy}'");
     // Warnings that do not come from a policy are ignored.
-    let warnings: Vec<&String> = answer
+    let warnings: Vec<&String> = response
         .warnings
         .iter()
         .filter(|text| text.contains(&ours))
@@ -187,17 +187,17 @@ pub(crate) fn expectation(answer: &Response, policy: &str) -> Value {
     if warnings.iter().any(|text| is_error(text)) {
         expect["error"] = json!({"pattern": "(?s)."});
     }
-    if answer.status < 300 {
+    if response.status < 300 {
         expect["decision"] = json!("Allow");
         return expect;
     }
-    let (_, cause) = answer
+    let (_, cause) = response
         .message()
         .split_once("denied request: ")
-        .unwrap_or_else(|| panic!("{policy}: {answer:?}"));
+        .unwrap_or_else(|| panic!("{policy}: {response:?}"));
     expect["decision"] = json!("Deny");
     expect["message"] = json!(cause);
-    expect["reason"] = answer.body["reason"].clone();
+    expect["reason"] = response.body["reason"].clone();
     if is_error(cause) {
         expect["error"] = json!({"text": cause});
     }
@@ -231,11 +231,11 @@ pub(crate) async fn all_enforced(client: &Client, name: &str) {
     let deadline = Instant::now() + TIMEOUT;
     loop {
         let path = "/apis/coordination.k8s.io/v1/namespaces/default/leases?dryRun=All";
-        let answer = post(client, path, &object).await;
-        if answer.message().contains("denied request: last") {
+        let response = post(client, path, &object).await;
+        if response.message().contains("denied request: last") {
             return;
         }
-        assert!(Instant::now() < deadline, "{name}: {answer:?}");
+        assert!(Instant::now() < deadline, "{name}: {response:?}");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
