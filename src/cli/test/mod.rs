@@ -39,6 +39,9 @@ use cluster::FileCluster;
 use measure::ProbeRun;
 use report::{ProbeSubject, TestReport};
 
+const VALIDATING: SubjectKind = SubjectKind::ValidatingAdmissionPolicy;
+const MUTATING: SubjectKind = SubjectKind::MutatingAdmissionPolicy;
+
 /// Options of a test run.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -78,8 +81,6 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<TestReport, Broken
     let probes = std::mem::take(&mut input.probes);
     let webhooks = target::webhooks(&input.webhooks);
     let mutating = input.mutating_policies.iter().map(|policy| &policy.shared);
-    const VALIDATING: SubjectKind = SubjectKind::ValidatingAdmissionPolicy;
-    const MUTATING: SubjectKind = SubjectKind::MutatingAdmissionPolicy;
     let id = |kind, policy: &Object<RequestPolicy>| {
         TargetId::new(kind, policy.name().unwrap_or_default())
     };

@@ -108,9 +108,9 @@ pub fn find(
 /// Returns true if the system namespaces certainly lack the params that `reference` selects.
 ///
 /// A `reference` without a namespace selects params in the namespace of each request. The system namespaces are assumed
-/// to contain only the objects that the controller manager creates in every namespace: the ConfigMap `kube-root-ca.crt`
-/// and the service account `default`. The result is false if `reference` has a namespace, names one of these objects,
-/// or has a selector that may select them.
+/// to contain only the objects that the controller manager creates in every namespace: the `ConfigMap`
+/// `kube-root-ca.crt` and the service account `default`. The result is false if `reference` has a namespace, names one
+/// of these objects, or has a selector that may select them.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/controller/certificates/rootcacertpublisher` (`RootCACertConfigMapName`),
 /// `pkg/controller/serviceaccount/serviceaccounts_controller.go` (the `default` service account).
