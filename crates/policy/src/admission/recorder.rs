@@ -331,6 +331,10 @@ mod tests {
             "[JSONPatch{op: 'add', path: '/spec', value: Object.spec{replicas: 1}}, JSONPatch{op: 'remove', path: '/b'}]",
             "[{op: \"add\", path: \"/spec\", value: {replicas: 1}}, {op: \"remove\", path: \"/b\"}]",
         );
+        check(
+            "JSONPatch{op: 'move', from: '/a', path: '/b'}",
+            "{op: \"move\", from: \"/a\", path: \"/b\"}",
+        );
         let fields = (0..9).map(|n| format!("field{n}: '{}'", "x".repeat(50)));
         let object = format!("Object{{{}}}", fields.collect::<Vec<_>>().join(", "));
         let ast = Arc::new(syntax::parse(&object).0.unwrap());
@@ -342,5 +346,28 @@ mod tests {
             .result
             .unwrap();
         assert_eq!(shown(&value).chars().count(), MAX_MADE_TEXT + 1);
+    }
+
+    #[test]
+    fn values_are_shown_as_literals() {
+        for (expression, expected) in [
+            ("null", "null"),
+            ("true", "true"),
+            ("false", "false"),
+            ("-3", "-3"),
+            ("3u", "3u"),
+            ("2.0", "2.0"),
+            ("1.5", "1.5"),
+            ("'a\"b'", "\"a\\\"b\""),
+            ("b'ab'", "[97 98]"),
+            ("[1, 2]", "[1, 2]"),
+            ("{'a': [1u]}", "{\"a\": [1u]}"),
+            ("optional.none()", "optional.none()"),
+            ("optional.of(1)", "optional.of(1)"),
+            ("duration('90s')", "1m30s"),
+            ("type(1)", "int"),
+        ] {
+            check(expression, expected);
+        }
     }
 }

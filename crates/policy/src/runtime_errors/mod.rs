@@ -81,3 +81,6 @@ pub use requests::Witness;
 pub use requests::object_cache::ObjectCache;
 pub use search::{RuntimeErrorFinding, find_runtime_errors};
 pub use type_error_witnesses::{TypeErrorWitness, partial_failure_witnesses, type_error_witnesses};
+
+#[cfg(test)]
+mod tests;

@@ -411,3 +411,6 @@ fn json_from_applied(value: &Applied) -> Result<Json, String> {
         }
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,6 +13,7 @@
 mod evaluation;
 mod params;
 mod rules;
+mod values;
 
 use std::sync::Arc;
 

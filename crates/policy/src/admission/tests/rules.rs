@@ -211,3 +211,120 @@ fn equivalent_resources_match_unless_match_policy_is_exact() {
         Err("unable to convert to apps/v1beta1, Resource=deployments: unknown kind".to_owned())
     );
 }
+
+/// The rules are relaxed one field after another. The answer is the last field that had to be relaxed.
+#[test]
+fn unmatched_part_of_constraints_is_found() {
+    let unmatched = |constraints: &Json, request: &AdmissionRequest| {
+        let binding = binding(&json!({"matchResources": constraints}));
+        binding.unmatched(request, &default_namespace())
+    };
+    let labels = |value: &str| json!({"matchLabels": {"app": value, "env": value}});
+    let mut many = rule("operations", json!(["DELETE"]));
+    many["resourceRules"][0]["resourceNames"] = json!(["x"]);
+    let mut versions = many.clone();
+    versions["resourceRules"][0]["apiVersions"] = json!(["v2"]);
+    let mut scoped = rule("scope", json!("Cluster"));
+    scoped["resourceRules"][0]["resourceNames"] = json!(["x"]);
+    let exclude = constraints()["resourceRules"].clone();
+    for (constraints, expect, words) in [
+        (
+            with("namespaceSelector", labels("x")),
+            Unmatched::NamespaceSelector,
+            "its namespaceSelector does not select the namespace",
+        ),
+        (
+            with("objectSelector", labels("x")),
+            Unmatched::ObjectSelector,
+            "its objectSelector does not select the object",
+        ),
+        (
+            with("excludeResourceRules", exclude),
+            Unmatched::ExcludeResourceRules,
+            "its excludeResourceRules exclude the request",
+        ),
+        (
+            rule("resourceNames", json!(["x"])),
+            Unmatched::ResourceName,
+            "no rule for the resource has the name of the object",
+        ),
+        (
+            rule("scope", json!("Cluster")),
+            Unmatched::Scope,
+            "no rule for the resource has the scope",
+        ),
+        (
+            scoped,
+            Unmatched::Scope,
+            "no rule for the resource has the scope",
+        ),
+        (
+            rule("operations", json!(["DELETE"])),
+            Unmatched::Operation,
+            "no rule for the resource has the operation",
+        ),
+        (
+            many,
+            Unmatched::Operation,
+            "no rule for the resource has the operation",
+        ),
+        (
+            versions,
+            Unmatched::Version,
+            "no rule for the resource has the version",
+        ),
+        (
+            rule("resources", json!(["pods"])),
+            Unmatched::Resource,
+            "no rule matches the resource",
+        ),
+        (
+            rule("apiGroups", json!([""])),
+            Unmatched::Resource,
+            "no rule matches the resource",
+        ),
+    ] {
+        assert_eq!(
+            unmatched(&constraints, &deployment()),
+            Some(expect),
+            "{constraints}"
+        );
+        assert_eq!(expect.words(), words);
+    }
+    assert_eq!(unmatched(&constraints(), &deployment()), None);
+    // The namespace does not exist.
+    let mut request = deployment();
+    request.namespace = "zz".to_owned();
+    assert_eq!(
+        unmatched(&with("namespaceSelector", labels("x")), &request),
+        None
+    );
+}
+
+#[test]
+fn namespace_selector_of_binding_is_known_unless_empty() {
+    for (resources, expect) in [
+        (json!({}), false),
+        (json!({"namespaceSelector": {}}), false),
+        (
+            json!({"namespaceSelector": {"matchLabels": {}, "matchExpressions": []}}),
+            false,
+        ),
+        (
+            json!({"objectSelector": {"matchLabels": {"a": "b"}}}),
+            false,
+        ),
+        (
+            json!({"namespaceSelector": {"matchLabels": {"a": "b"}}}),
+            true,
+        ),
+        (
+            json!({"namespaceSelector": {"matchExpressions": [{"key": "a", "operator": "Exists"}]}}),
+            true,
+        ),
+    ] {
+        let binding = binding(&json!({"matchResources": resources}));
+        assert_eq!(binding.has_namespace_selector(), expect, "{resources}");
+    }
+    assert!(!binding(&json!({})).has_namespace_selector());
+}
