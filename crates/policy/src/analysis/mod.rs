@@ -370,3 +370,6 @@ fn params_type(schema: &Arc<DeclType>, gvk: &Gvk, profile: Profile) -> Type {
         Profile::Truthful => schema.evaluated_type(&gvk.type_name()),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -83,4 +83,4 @@ pub use search::{RuntimeErrorFinding, find_runtime_errors};
 pub use type_error_witnesses::{TypeErrorWitness, partial_failure_witnesses, type_error_witnesses};
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -262,10 +262,20 @@ fn values_of_examples_are_valid() {
     }
 }
 
-/// The values are the smallest or usual values that the schema allows. Objects without the field are never valid, but
-/// are denied examples nonetheless.
+/// Compares the value of a required field with the `schema`.
+#[track_caller]
+fn check_required(schema: &Json, expected: &Json) {
+    let spec = json!({"type": "object", "required": ["x"], "properties": {"x": schema}});
+    let found = found(
+        &Served::new(&spec),
+        &["CREATE"],
+        &validation("has(object.spec.x)"),
+    );
+    assert_eq!(found[0][0]["spec"]["x"], *expected, "{schema}");
+}
+
 #[test]
-fn required_field_has_valid_value() {
+fn required_string_has_valid_value() {
     for (schema, expected) in [
         (json!({"type": "string"}), json!("example")),
         (
@@ -317,6 +327,14 @@ fn required_field_has_valid_value() {
         (json!({"maxLength": 6, "type": "string"}), json!("a")),
         (json!({"maxLength": 7, "type": "string"}), json!("example")),
         (json!({"enum": ["zq", "qz"], "type": "string"}), json!("zq")),
+    ] {
+        check_required(&schema, &expected);
+    }
+}
+
+#[test]
+fn required_number_list_or_map_has_valid_value() {
+    for (schema, expected) in [
         (json!({"type": "integer"}), json!(1)),
         (json!({"minimum": 44, "type": "integer"}), json!(44)),
         (json!({"maximum": 1, "type": "integer"}), json!(1)),
@@ -369,12 +387,75 @@ fn required_field_has_valid_value() {
             json!(1),
         ),
     ] {
-        let spec = json!({"type": "object", "required": ["x"], "properties": {"x": schema}});
-        let found = found(
-            &Served::new(&spec),
-            &["CREATE"],
-            &validation("has(object.spec.x)"),
+        check_required(&schema, &expected);
+    }
+}
+
+#[test]
+fn dependence_includes_inputs_of_variables_and_match_conditions() {
+    let variables = json!([
+        {"name": "limit", "expression": "params.spec.size"},
+        {"name": "text", "expression": "object.spec.text"},
+        {"name": "both", "expression": "variables.text + variables.text"},
+        {"name": "three", "expression": "3"},
+        {"name": "broken", "expression": "1 +"},
+    ]);
+    for (condition, expression, expected) in [
+        ("true", "true", Dependence::Nothing),
+        ("true", "variables.three == 3", Dependence::Nothing),
+        (
+            "object.spec.text == 'a'",
+            "variables.three == 3",
+            Dependence::Nothing,
+        ),
+        ("true", "object.spec.text == 'a'", Dependence::Request),
+        ("true", "variables.both == 'a'", Dependence::Request),
+        ("true", "oldObject == null", Dependence::Request),
+        ("true", "request.name == 'a'", Dependence::Request),
+        (
+            "true",
+            "namespaceObject.metadata.name == 'a'",
+            Dependence::Request,
+        ),
+        ("true", "params == null", Dependence::More),
+        ("true", "variables.limit == 3", Dependence::More),
+        (
+            "true",
+            "object.spec.size == variables.limit",
+            Dependence::More,
+        ),
+        ("variables.limit == 3", "true", Dependence::More),
+        (
+            "true",
+            "authorizer.path('/').check('get').allowed()",
+            Dependence::More,
+        ),
+        ("true", "dyn(variables).limit == 3", Dependence::More),
+        (
+            "true",
+            "dyn(variables).exists(v, v == 3)",
+            Dependence::Broken,
+        ),
+        ("true", "variables.broken == 3", Dependence::Broken),
+        ("true", "object.spec.text ==", Dependence::Broken),
+        ("1 +", "true", Dependence::Broken),
+    ] {
+        let spec = json!({
+            "paramKind": {"apiVersion": "example.com/v1", "kind": "Box"},
+            "variables": variables,
+            "matchConditions": [{"name": "m", "expression": condition}],
+            "validations": [{"expression": expression}],
+        });
+        let policy = policy(BOX, &["CREATE"], &spec);
+        let expressions = policy.expressions().iter();
+        let is_validation = |it: &crate::expressions::PolicyExpression| {
+            it.role == crate::expressions::Role::Validation
+        };
+        let index = expressions.clone().position(is_validation).unwrap();
+        assert_eq!(
+            dependence(&policy, index),
+            expected,
+            "{condition}, {expression}"
         );
-        assert_eq!(found[0][0]["spec"]["x"], expected, "{schema}");
     }
 }

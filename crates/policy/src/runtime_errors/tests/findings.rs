@@ -7,6 +7,9 @@ use super::*;
 /// The rule, the message and the fix of a finding. The fix is empty if there is none.
 type Row = [&'static str; 3];
 
+/// The group, version and name of a resource.
+type Resource = (&'static str, &'static str, &'static str);
+
 fn found(resource: (&str, &str, &str), operations: &[&str], spec: &Json) -> Vec<[String; 3]> {
     let cache = ObjectCache::default();
     let served = &*PLAIN;
@@ -127,7 +130,7 @@ fn null_object_is_reported_for_operation() {
 
 #[test]
 fn fields_of_builtin_kinds_are_reported() {
-    let cases: [((&str, &str, &str), &str, &[Row]); 7] = [
+    let cases: [(Resource, &str, &[Row]); 7] = [
         (
             ("", "v1", "nodes"),
             "namespaceObject.metadata.name == 'a'",

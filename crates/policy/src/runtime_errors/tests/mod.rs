@@ -25,15 +25,15 @@ use super::*;
 use crate::compile::CompiledPolicy;
 
 /// The resources of `Box` in `example.com/v1`.
-const BOX: (&str, &str, &str) = ("example.com", "v1", "boxes");
+pub(crate) const BOX: (&str, &str, &str) = ("example.com", "v1", "boxes");
 
 static BUILTIN: LazyLock<Builtin> = LazyLock::new(|| Builtin::load().unwrap());
 
 /// The built-in kinds, and `Box`.
-struct Served {
+pub(crate) struct Served {
     crd: Crd,
     custom: SchemaSet,
-    mapper: RestMapper,
+    pub(crate) mapper: RestMapper,
 }
 
 impl Served {
@@ -124,10 +124,10 @@ fn plain_spec() -> Json {
     }})
 }
 
-static PLAIN: LazyLock<Served> = LazyLock::new(|| Served::new(&plain_spec()));
+pub(crate) static PLAIN: LazyLock<Served> = LazyLock::new(|| Served::new(&plain_spec()));
 
 /// Returns a policy for `operations` on a resource. `spec` has the other fields.
-fn policy(
+pub(crate) fn policy(
     (group, version, resource): (&str, &str, &str),
     operations: &[&str],
     spec: &Json,
@@ -142,12 +142,12 @@ fn policy(
     CompiledPolicy::new(policy)
 }
 
-fn validation(expression: &str) -> Json {
+pub(crate) fn validation(expression: &str) -> Json {
     json!({"validations": [{"expression": expression}]})
 }
 
 /// Returns the cases of a text table: groups of lines, separated by empty lines. Lines with `#` are comments.
-fn cases(table: &str) -> impl Iterator<Item = Vec<&str>> {
+pub(crate) fn cases(table: &str) -> impl Iterator<Item = Vec<&str>> {
     let groups = table.split("\n\n").map(|group| {
         let lines = group.lines().filter(|line| !line.starts_with('#'));
         lines.collect::<Vec<_>>()
