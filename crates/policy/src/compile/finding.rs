@@ -177,3 +177,22 @@ impl CompileErrorType {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Source: apiserver `pkg/admission/plugin/cel/compile.go`, apiextensions-apiserver
+    /// `pkg/apiserver/schema/cel/compilation.go` (`ErrorType`).
+    #[test]
+    fn error_types_have_upstream_names() {
+        let types = [
+            (CompileErrorType::Required, "RuleRequired"),
+            (CompileErrorType::Invalid, "RuleInvalid"),
+            (CompileErrorType::Internal, "InternalError"),
+        ];
+        for (type_, name) in types {
+            assert_eq!(type_.name(), name);
+        }
+    }
+}

@@ -200,6 +200,31 @@ mod tests {
         check("object.spec.x != 'a' || object.spec.x != 'b'", yes);
         check("object.spec.x <= 5 || object.spec.x >= 5", yes);
         check("object.spec.x < 5 || object.spec.x > 3", yes);
+        check("5 < object.spec.x && 3 > object.spec.x", no);
+        check("5 <= object.spec.x && 3 >= object.spec.x", no);
+        check("5 >= object.spec.x || 5 <= object.spec.x", yes);
+        check("object.spec.x > 5u && object.spec.x < 3u", no);
+        check("object.spec.x > 2.5 && object.spec.x < 2.4", no);
+        check("object.spec.x > 5 && object.spec.x < 5", no);
+        check("object.spec.x >= 5 && object.spec.x < 5", no);
+        check("object.spec.x > 5 && object.spec.x <= 5", no);
+        check("object.spec.x < 5 || object.spec.x >= 5", yes);
+        check(
+            "object.spec.x > 1 && object.spec.x > 9 && object.spec.x < 7",
+            no,
+        );
+        check(
+            "object.spec.x > 9 && object.spec.x > 1 && object.spec.x < 7",
+            no,
+        );
+        check(
+            "object.spec.x < 1 || object.spec.x < 9 || object.spec.x > 7",
+            yes,
+        );
+        check(
+            "object.spec.x < 9 || object.spec.x < 1 || object.spec.x > 7",
+            yes,
+        );
         check("[1].all(i, object.spec.x != 1 || object.spec.x != 2)", yes);
     }
 
@@ -208,6 +233,24 @@ mod tests {
         check("object.spec.x > 3 && object.spec.x < 5", None);
         check("object.spec.x >= 5 && object.spec.x <= 5", None);
         check("object.spec.x < 5 || object.spec.x > 5", None);
+        check("3 < object.spec.x && 5 > object.spec.x", None);
+        check("5 > object.spec.x || 5 < object.spec.x", None);
+        check("object.spec.x > 2.4 && object.spec.x < 2.5", None);
+        check("object.spec.?x > 5 && object.spec.?x < 3", None);
+        check("object.spec[a] > 5 && object.spec[a] < 3", None);
+        check(
+            "has(object.spec.x) == true && has(object.spec.x) == false",
+            None,
+        );
+        // A double cannot represent these integers exactly.
+        check(
+            "object.spec.x > 9007199254740993 && object.spec.x < 9007199254740993",
+            None,
+        );
+        check(
+            "object.spec.x > 1 || object.spec.x > 9 || object.spec.x < 1",
+            None,
+        );
         check("object.spec.x < 3 || object.spec.x > 5", None);
         check("object.spec.x == 'a' || object.spec.x == 'b'", None);
         check("object.spec.x != 'a' && object.spec.x != 'b'", None);

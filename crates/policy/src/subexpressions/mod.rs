@@ -394,4 +394,30 @@ mod tests {
             ],
         );
     }
+
+    #[test]
+    fn literals_are_written_as_in_source() {
+        for text in [
+            "[1u]",
+            "[1.5]",
+            "[2.0]",
+            "[-3]",
+            "[true, false, null]",
+            "['a', 'it\\'s', 'a\\\\b', 'a\\nb']",
+        ] {
+            check(text, &[(text, SubexpressionRole::Whole)]);
+        }
+        check("[b'ab']", &[("[b'…']", SubexpressionRole::Whole)]);
+        check(
+            "a[b] + -c",
+            &[
+                ("a[b] + -c", SubexpressionRole::Whole),
+                ("a[b]", SubexpressionRole::Other),
+                ("a", SubexpressionRole::Other),
+                ("b", SubexpressionRole::Other),
+                ("-c", SubexpressionRole::Other),
+                ("c", SubexpressionRole::Other),
+            ],
+        );
+    }
 }

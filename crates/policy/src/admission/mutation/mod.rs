@@ -735,3 +735,6 @@ fn rejection(errors: &[PolicyError<'_>]) -> Option<Status> {
         ..status(403, reason, &message)
     })
 }
+
+#[cfg(test)]
+mod tests;
