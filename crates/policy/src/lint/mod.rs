@@ -55,3 +55,6 @@ pub fn find(
     lints.extend(expressions::find(policy, resources, mapper));
     lints
 }
+
+#[cfg(test)]
+mod tests;

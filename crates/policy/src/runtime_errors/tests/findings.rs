@@ -3,6 +3,7 @@
 //! The evaluator confirms each finding, and rejects the error of a guarded expression.
 
 use super::*;
+use crate::consequence::Consequence;
 
 /// The rule, the message and the fix of a finding. The fix is empty if there is none.
 type Row = [&'static str; 3];
@@ -285,5 +286,52 @@ fn other_expressions_of_policy_guard_reads() {
     ];
     for (spec, expected) in cases {
         assert_eq!(found(BOX, &["CREATE"], &spec), expected, "{spec}");
+    }
+}
+
+/// Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/generic/policy_dispatcher.go`, `CollectParams`.
+#[test]
+fn scope_of_param_ref_must_fit_param_kind() {
+    let nodes = ("", "v1", "nodes");
+    let pods = ("", "v1", "pods");
+    let named = json!({"name": "a", "parameterNotFoundAction": "Allow"});
+    let within = json!({"name": "a", "namespace": "default", "parameterNotFoundAction": "Allow"});
+    let of_namespaced = "paramKind ConfigMap is namespaced, but paramRef has no namespace and Node is cluster-scoped: \
+                         every request for nodes fails";
+    let of_cluster = "paramKind Namespace is cluster-scoped, but paramRef has a namespace: every request that the \
+                      binding matches fails";
+    for (resource, kind, reference, expected) in [
+        (pods, "ConfigMap", &named, None),
+        (pods, "ConfigMap", &within, None),
+        (nodes, "ConfigMap", &within, None),
+        (nodes, "ConfigMap", &named, Some((of_namespaced, "Node"))),
+        (pods, "Namespace", &named, None),
+        (pods, "Namespace", &within, Some((of_cluster, "Pod"))),
+        (nodes, "Namespace", &within, Some((of_cluster, "Node"))),
+    ] {
+        for (failure_policy, consequence) in [
+            ("Fail", Consequence::Denied),
+            ("Ignore", Consequence::LetThrough),
+        ] {
+            let spec = json!({
+                "failurePolicy": failure_policy,
+                "paramKind": {"apiVersion": "v1", "kind": kind},
+                "validations": [{"expression": "true"}],
+            });
+            let binding = json!({
+                "metadata": {"name": "b"},
+                "spec": {"policyName": "p", "paramRef": reference, "validationActions": ["Deny"]},
+            });
+            let binding = serde_json::from_value(binding).unwrap();
+            let cache = ObjectCache::default();
+            let policy = policy(resource, &["CREATE"], &spec);
+            let mismatch = scope_mismatch(&policy, &binding, &PLAIN.context(&cache));
+            let found = mismatch.as_ref().map(|it| (&*it.gvk.kind, it.consequence));
+            let wanted = expected.map(|(_, kind)| (kind, consequence));
+            assert_eq!(found, wanted, "{resource:?} {kind} {reference}");
+            if let (Some(mismatch), Some((message, _))) = (mismatch, expected) {
+                assert!(mismatch.message.contains(message), "{}", mismatch.message);
+            }
+        }
     }
 }

@@ -1,0 +1,33 @@
+//! Tests of constructs in expressions that are probably mistakes.
+
+#![allow(clippy::indexing_slicing, reason = "a test fails by a panic")]
+
+use super::*;
+use crate::matching;
+use crate::runtime_errors::tests::{BOX, PLAIN, cases, policy, validation};
+
+/// Returns the lints of a policy for a `Box` with the validation `expression`: rule, column, message and fix.
+fn found(expression: &str) -> Vec<String> {
+    let policy = policy(BOX, &["CREATE", "UPDATE"], &validation(expression));
+    let matches = matching::resolve(policy.policy(), &PLAIN.mapper);
+    let lints = find(&policy, &matches.resources, &PLAIN.mapper).into_iter();
+    let lines = lints.flat_map(|lint| {
+        let column = lint.location.map(|location| location.column);
+        let at = column.map_or_else(String::new, |column| format!(" {column}"));
+        let kind = if lint.is_harmless { " (harmless)" } else { "" };
+        let message = format!("  {}{at}{kind}: {}", lint.rule.id(), lint.message);
+        std::iter::once(message).chain(lint.fix.map(|fix| format!("    {fix}")))
+    });
+    lines.collect()
+}
+
+/// Compares the lints with `lints.txt`.
+#[test]
+fn lints_of_expressions_have_message_and_fix() {
+    let mut n_cases = 0;
+    for case in cases(include_str!("lints.txt")) {
+        assert_eq!(found(case[0]), case[1..], "{}", case[0]);
+        n_cases += 1;
+    }
+    assert!(n_cases > 60, "{n_cases}");
+}
