@@ -77,8 +77,8 @@ fn examples_differ_from_usual_request_as_validation_requires() {
         };
         let expected: [Json; 2] = [("  allowed ", allowed), ("  denied ", denied)]
             .map(|(name, line)| serde_json::from_str(line.strip_prefix(name).unwrap()).unwrap());
-        let found = found(&PLAIN, &["CREATE"], &validation(expression));
-        assert_eq!(found, [expected], "{expression}");
+        let actual = found(&PLAIN, &["CREATE"], &validation(expression));
+        assert_eq!(actual, [expected], "{expression}");
         n_cases += 1;
     }
     assert!(n_cases > 100, "{n_cases}");
@@ -130,8 +130,8 @@ fn examples_have_operation_that_validation_requires() {
             json!({"old":{},"operation":"UPDATE","spec":{}}),
         ),
     ] {
-        let found = found(&PLAIN, operations, &validation(expression));
-        assert_eq!(found, [[allowed, denied]], "{expression}");
+        let actual = found(&PLAIN, operations, &validation(expression));
+        assert_eq!(actual, [[allowed, denied]], "{expression}");
     }
 }
 
@@ -257,8 +257,8 @@ fn values_of_examples_are_valid() {
             json!({"spec":{"zq":{}}}),
         ),
     ] {
-        let found = found(&Served::new(&spec), &["CREATE"], &validation(expression));
-        assert_eq!(found, [[allowed, denied]], "{expression}");
+        let actual = found(&Served::new(&spec), &["CREATE"], &validation(expression));
+        assert_eq!(actual, [[allowed, denied]], "{expression}");
     }
 }
 
@@ -266,12 +266,12 @@ fn values_of_examples_are_valid() {
 #[track_caller]
 fn check_required(schema: &Json, expected: &Json) {
     let spec = json!({"type": "object", "required": ["x"], "properties": {"x": schema}});
-    let found = found(
+    let actual = found(
         &Served::new(&spec),
         &["CREATE"],
         &validation("has(object.spec.x)"),
     );
-    assert_eq!(found[0][0]["spec"]["x"], *expected, "{schema}");
+    assert_eq!(actual[0][0]["spec"]["x"], *expected, "{schema}");
 }
 
 #[test]

@@ -28,8 +28,8 @@ fn found(resource: (&str, &str, &str), operations: &[&str], spec: &Json) -> Vec<
 fn findings_have_cause_and_guard() {
     let mut n_cases = 0;
     for case in cases(include_str!("findings.txt")) {
-        let found = found(BOX, &["CREATE"], &validation(case[0]));
-        let lines = found.iter().flat_map(|[rule, message, fix]| {
+        let actual = found(BOX, &["CREATE"], &validation(case[0]));
+        let lines = actual.iter().flat_map(|[rule, message, fix]| {
             let fix = (!fix.is_empty()).then(|| format!("    {fix}"));
             std::iter::once(format!("  {rule}: {message}")).chain(fix)
         });
@@ -124,8 +124,8 @@ fn null_object_is_reported_for_operation() {
         ),
     ];
     for (operations, expression, expected) in cases {
-        let found = found(BOX, operations, &validation(expression));
-        assert_eq!(found, expected, "{expression}");
+        let actual = found(BOX, operations, &validation(expression));
+        assert_eq!(actual, expected, "{expression}");
     }
 }
 
@@ -211,8 +211,8 @@ fn fields_of_builtin_kinds_are_reported() {
         ),
     ];
     for (resource, expression, expected) in cases {
-        let found = found(resource, &["CREATE"], &validation(expression));
-        assert_eq!(found, expected, "{expression}");
+        let actual = found(resource, &["CREATE"], &validation(expression));
+        assert_eq!(actual, expected, "{expression}");
     }
 }
 
@@ -326,9 +326,9 @@ fn scope_of_param_ref_must_fit_param_kind() {
             let cache = ObjectCache::default();
             let policy = policy(resource, &["CREATE"], &spec);
             let mismatch = scope_mismatch(&policy, &binding, &PLAIN.context(&cache));
-            let found = mismatch.as_ref().map(|it| (&*it.gvk.kind, it.consequence));
+            let actual = mismatch.as_ref().map(|it| (&*it.gvk.kind, it.consequence));
             let wanted = expected.map(|(_, kind)| (kind, consequence));
-            assert_eq!(found, wanted, "{resource:?} {kind} {reference}");
+            assert_eq!(actual, wanted, "{resource:?} {kind} {reference}");
             if let (Some(mismatch), Some((message, _))) = (mismatch, expected) {
                 assert!(mismatch.message.contains(message), "{}", mismatch.message);
             }
