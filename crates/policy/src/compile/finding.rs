@@ -182,8 +182,7 @@ impl CompileErrorType {
 mod tests {
     use super::*;
 
-    /// Source: apiserver `pkg/admission/plugin/cel/compile.go`, apiextensions-apiserver
-    /// `pkg/apiserver/schema/cel/compilation.go` (`ErrorType`).
+    /// Source: `k8s.io/apiserver` `pkg/cel/errors.go`, `ErrorType`.
     #[test]
     fn error_types_have_upstream_names() {
         let types = [
