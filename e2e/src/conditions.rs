@@ -30,7 +30,8 @@ pub fn condition(status: &Value, type_: &str) -> String {
 /// Waits until the condition `type_` in the status that `status` returns begins with `wanted`.
 /// Returns the condition.
 ///
-/// # Errors Returns an error if `status` cannot be read, or if the condition does not begin with
+/// # Errors
+/// Returns an error if `status` cannot be read, or if the condition does not begin with
 /// `wanted` within `timeout`. The message of a timeout names `what` and contains its status.
 pub async fn wait_for<F: Future<Output = Result<Value>>>(
     what: &str,

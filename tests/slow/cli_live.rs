@@ -7,6 +7,8 @@
     reason = "tests fail by panicking"
 )]
 
+use std::fmt::Write as _;
+
 use crate::api_server::{ApiServer, Config};
 use crate::cli_commands::{directory, vap};
 use crate::golden;
@@ -51,14 +53,15 @@ fn check(name: &str, config: Config, commands: &[&str]) {
         let words = command.replace("DIR", folder);
         let arguments: Vec<&str> = words.split(' ').chain(["--server", &server.url]).collect();
         let ran = vap(&arguments, "");
-        text += &format!(
+        let _ = write!(
+            text,
             "$ kubectl vap {command}\n{}{}exit {}\n\n",
             ran.out, ran.err, ran.status
         );
     }
     let mut requests = server.requests();
     requests.dedup();
-    text += &format!("Requests:\n{}\n", requests.join("\n"));
+    let _ = writeln!(text, "Requests:\n{}", requests.join("\n"));
     let text = text.replace(folder, "DIR").replace(&server.url, "SERVER");
     golden::compare(&format!("tests/cli_live/{name}.txt"), &text);
 }

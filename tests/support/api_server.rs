@@ -3,6 +3,11 @@
 //! It serves discovery, OpenAPI v3, lists with pages and selectors, single objects and watches. End-to-end tests use a
 //! real API server; this one has chosen versions, pages and failures.
 
+#![allow(
+    clippy::indexing_slicing,
+    reason = "a test fails if a fixture lacks a field"
+)]
+
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -311,7 +316,7 @@ fn respond(
                 json!({"major": major, "minor": minor, "gitVersion": version}).to_string(),
             )
         }
-        "/api" => (200, discovery(|group| group.is_empty()).to_string()),
+        "/api" => (200, discovery(str::is_empty).to_string()),
         "/apis" => (200, discovery(|group| !group.is_empty()).to_string()),
         "/openapi/v3" => (200, index().to_string()),
         _ => {
@@ -468,23 +473,7 @@ fn resources(
         };
         return named.map_or_else(missing, |it| (200, it.to_string()));
     }
-    if let Some(selector) = query.get("labelSelector") {
-        objects.retain(|object| {
-            selector.split(',').all(|pair| {
-                let (key, value) = pair.split_once('=').unwrap();
-                object
-                    .pointer("/metadata/labels")
-                    .and_then(|labels| labels.get(key))
-                    == Some(&json!(value))
-            })
-        });
-    }
-    if let Some(name) = query
-        .get("fieldSelector")
-        .and_then(|it| it.strip_prefix("metadata.name="))
-    {
-        objects.retain(|object| text(object, "/metadata/name").as_deref() == Some(name));
-    }
+    select(&mut objects, query);
     let start: usize = query
         .get("continue")
         .map_or(0, |token| token.parse().unwrap());
@@ -519,6 +508,31 @@ fn resources(
         "items": items,
     });
     (200, list.to_string())
+}
+
+/// Retains the objects that the selectors of the query select.
+fn select(objects: &mut Vec<&Value>, query: &BTreeMap<String, String>) {
+    let text = |object: &Value, pointer: &str| {
+        let text = object.pointer(pointer).and_then(Value::as_str);
+        text.map(str::to_owned)
+    };
+    if let Some(selector) = query.get("labelSelector") {
+        objects.retain(|object| {
+            selector.split(',').all(|pair| {
+                let (key, value) = pair.split_once('=').unwrap();
+                object
+                    .pointer("/metadata/labels")
+                    .and_then(|labels| labels.get(key))
+                    == Some(&json!(value))
+            })
+        });
+    }
+    if let Some(name) = query
+        .get("fieldSelector")
+        .and_then(|it| it.strip_prefix("metadata.name="))
+    {
+        objects.retain(|object| text(object, "/metadata/name").as_deref() == Some(name));
+    }
 }
 
 fn path_version(group: &str, version: &str) -> String {

@@ -91,7 +91,8 @@ impl Builder {
     ///
     /// Building the binaries takes about ten more minutes, once per machine.
     ///
-    /// # Errors Returns an error if there are no binaries and no Go to build them, or if a server
+    /// # Errors
+    /// Returns an error if there are no binaries and no Go to build them, or if a server
     /// does not start. In the last case the message contains the end of the server's log.
     pub async fn start(self) -> Result<ControlPlane> {
         let binaries = tokio::task::spawn_blocking(Binaries::find_or_build).await??;
