@@ -381,4 +381,100 @@ mod tests {
         assert!(duration::parse("99999999999s").is_err());
         assert!(duration::parse("1é").is_err());
     }
+
+    #[test]
+    fn options_of_run_are_passed_to_settings() {
+        let run = run(&[
+            "--exclude-names=a*,b",
+            "--exclude-selector=team=x",
+            "--follow=mutatingadmissionpolicies,customresourcedefinitions",
+            "--concurrency=256",
+            "--watch-timeout=7s",
+            "--refresh-interval=8s",
+        ])
+        .unwrap();
+        let settings = run.settings();
+        assert_eq!(settings.concurrency, 256);
+        assert_eq!(settings.watch_timeout, Duration::from_secs(7));
+        assert_eq!(settings.refresh_interval, Duration::from_secs(8));
+        let followed = [
+            SubjectKind::MutatingAdmissionPolicy,
+            SubjectKind::CustomResourceDefinition,
+        ];
+        assert_eq!(settings.followed, followed.into());
+        let expected = Exclusion::new(&run.exclude_names, run.exclude_selector.as_ref());
+        assert_eq!(format!("{:?}", settings.exclusion), format!("{expected:?}"));
+        assert_ne!(
+            format!("{:?}", settings.exclusion),
+            format!("{:?}", Exclusion::default())
+        );
+    }
+
+    #[test]
+    fn follow_accepts_opt_in_kinds_only() {
+        for kind in SubjectKind::opt_in() {
+            let option = format!("--follow={}", kind.plural());
+            assert_eq!(run(&[&option]).unwrap().follow, [kind]);
+            let help = help(kind).to_lowercase();
+            assert!(help.contains(kind.plural()), "{help}");
+        }
+        run(&["--follow=validatingadmissionpolicies"]).unwrap_err();
+        assert_eq!(help(SubjectKind::ValidatingAdmissionPolicy), "");
+    }
+
+    #[test]
+    fn election_requires_option_and_safe_timing() {
+        let election = |options: &[&str]| run(options).unwrap().election("me".to_owned());
+        assert!(election(&[]).unwrap().is_none());
+        let options = [
+            "--leader-elect",
+            "--lease-namespace=there",
+            "--lease-name=it",
+            "--lease-duration=30s",
+            "--renew-deadline=20s",
+            "--retry-period=5s",
+        ];
+        let elected = election(&options).unwrap().unwrap();
+        assert_eq!(
+            (&*elected.namespace, &*elected.name, &*elected.identity),
+            ("there", "it", "me")
+        );
+        assert_eq!(elected.timing.lease_duration, Duration::from_secs(30));
+        assert_eq!(elected.timing.renew_deadline, Duration::from_secs(20));
+        assert_eq!(elected.timing.retry_period, Duration::from_secs(5));
+        // The timing is also checked without an election.
+        for (option, error) in [
+            (
+                "--lease-duration=15500ms",
+                "--lease-duration must be whole seconds",
+            ),
+            (
+                "--lease-duration=10s",
+                "--lease-duration must be longer than --renew-deadline",
+            ),
+            (
+                "--retry-period=9s",
+                "--renew-deadline must be longer than 1.2 times --retry-period",
+            ),
+        ] {
+            assert_eq!(election(&[option]).unwrap_err(), error);
+        }
+        election(&["--lease-duration=11s", "--retry-period=8s"]).unwrap();
+    }
+
+    #[test]
+    fn options_of_clear_name_lease_and_force() {
+        for (arguments, is_forced) in [(&["--force"][..], true), (&[], false)] {
+            let command = ["vap-status-controller", "clear", "--lease-name=it"];
+            let command = command.iter().chain(&["--lease-namespace=there"]);
+            let parsed = Arguments::try_parse_from(command.chain(arguments)).unwrap();
+            let Command::Clear(clear) = parsed.command else {
+                panic!("{parsed:?}")
+            };
+            let options = clear.options();
+            assert_eq!(options.is_forced, is_forced);
+            assert_eq!(options.lease_name, "it");
+            assert_eq!(options.lease_namespace, "there");
+        }
+    }
 }

@@ -99,3 +99,169 @@ pub(super) fn affects(path: &[Step], read: &FieldRead) -> bool {
         (_, AccessKind::Elements | AccessKind::Presence) => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn shown(path: &[Step]) -> String {
+        let read = FieldRead {
+            is_old: false,
+            path: path.to_vec(),
+            access: AccessKind::Whole,
+        };
+        read.to_string()
+    }
+
+    fn opened(group: &str, kind: &str, object: &Value) -> Vec<String> {
+        let paths = open(&Gvk::new(group, "v1", kind), object);
+        paths.iter().map(|path| shown(path)).collect()
+    }
+
+    #[test]
+    fn service_fields_that_are_not_given_are_open() {
+        const ADDRESSES: [&str; 4] = ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"];
+        let given = json!({"clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"], "ipFamilies": ["IPv4"],
+                           "ipFamilyPolicy": "SingleStack"});
+        let with = |more: Value| {
+            let mut spec = given.clone();
+            let fields = spec.as_object_mut().unwrap();
+            fields.extend(more.as_object().unwrap().clone());
+            spec
+        };
+        let ports = |ports: Value| json!({"type": "NodePort", "ports": ports});
+        let local = |type_: &str, port: Value| {
+            with(json!({"type": type_, "externalTrafficPolicy": "Local",
+                        "healthCheckNodePort": port, "ports": []}))
+        };
+        let table: Vec<(Value, Vec<&str>)> = vec![
+            (json!({}), ADDRESSES.into()),
+            (json!({"type": "ExternalName"}), vec![]),
+            (
+                json!({"clusterIP": "", "clusterIPs": [], "ipFamilies": null, "ipFamilyPolicy": ""}),
+                ADDRESSES.into(),
+            ),
+            (with(json!({})), vec![]),
+            // A second family may be added.
+            (
+                with(json!({"ipFamilyPolicy": "PreferDualStack"})),
+                vec!["clusterIPs", "ipFamilies"],
+            ),
+            // Without a policy, the given lists are complete.
+            (
+                with(json!({"ipFamilyPolicy": null})),
+                vec!["ipFamilyPolicy"],
+            ),
+            (with(ports(json!([{"nodePort": 30000}]))), vec![]),
+            (
+                with(ports(json!([{"nodePort": 30000}, {"nodePort": 0}]))),
+                vec!["ports[*].nodePort"],
+            ),
+            (
+                with(ports(json!([{"port": 80}]))),
+                vec!["ports[*].nodePort"],
+            ),
+            (
+                with(json!({"type": "ClusterIP", "ports": [{"port": 80}]})),
+                vec![],
+            ),
+            (
+                with(json!({"type": "LoadBalancer", "ports": [{"port": 80}]})),
+                vec!["ports[*].nodePort"],
+            ),
+            (
+                with(json!({"type": "LoadBalancer", "ports": [{"port": 80}],
+                            "allocateLoadBalancerNodePorts": false})),
+                vec![],
+            ),
+            (
+                with(json!({"type": "NodePort", "ports": [{"port": 80}],
+                            "allocateLoadBalancerNodePorts": false})),
+                vec!["ports[*].nodePort"],
+            ),
+            (
+                local("LoadBalancer", Value::Null),
+                vec!["healthCheckNodePort"],
+            ),
+            (local("LoadBalancer", json!(0)), vec!["healthCheckNodePort"]),
+            (local("LoadBalancer", json!(30001)), vec![]),
+            (local("NodePort", Value::Null), vec![]),
+            (
+                with(json!({"type": "LoadBalancer", "externalTrafficPolicy": "Cluster"})),
+                vec![],
+            ),
+        ];
+        for (spec, expected) in table {
+            let names = expected.iter().map(|name| format!("object.spec.{name}"));
+            let expected: Vec<String> = names.collect();
+            let object = json!({"spec": spec});
+            assert_eq!(opened("", "Service", &object), expected, "{object}");
+            assert_eq!(opened("serving.knative.dev", "Service", &object), [""; 0]);
+        }
+    }
+
+    #[test]
+    fn scale_selector_is_open_if_it_is_absent() {
+        for (object, expected) in [
+            (json!({}), vec!["object.status.selector"]),
+            (
+                json!({"status": {"replicas": 1}}),
+                vec!["object.status.selector"],
+            ),
+            (json!({"status": {"selector": "a=b"}}), vec![]),
+        ] {
+            assert_eq!(opened("autoscaling", "Scale", &object), expected);
+            assert_eq!(opened("apps", "Scale", &object), [""; 0]);
+        }
+        assert!(why(&Gvk::new("autoscaling", "v1", "Scale")).starts_with("a Scale is created"));
+        assert!(why(&Gvk::new("", "v1", "Service")).starts_with("addresses and node ports"));
+    }
+
+    #[test]
+    fn open_path_touches_reads_of_it_and_of_whole_parents() {
+        use AccessKind::{Elements, Presence, Whole};
+        let path = |text: &str| -> Vec<Step> {
+            let names = text.split('.').filter(|name| !name.is_empty());
+            let step = |name: &str| match name {
+                "*" => Step::Each,
+                name => Step::Field(name.to_owned()),
+            };
+            names.map(step).collect()
+        };
+        for (read, access, open, expected) in [
+            ("spec.clusterIP", Presence, "spec.clusterIP", true),
+            ("spec.clusterIP", Elements, "spec.clusterIP", true),
+            ("spec.clusterIP", Whole, "spec.clusterIP", true),
+            ("spec.clusterIP", Whole, "spec.clusterIPs", false),
+            // A value within the open value.
+            ("spec.clusterIPs.*", Presence, "spec.clusterIPs", true),
+            // The parent of the open value: its keys depend on it, and its presence does not.
+            ("spec", Whole, "spec.clusterIP", true),
+            ("spec", Elements, "spec.clusterIP", true),
+            ("spec", Presence, "spec.clusterIP", false),
+            ("", Whole, "spec.clusterIP", true),
+            ("", Elements, "spec.clusterIP", false),
+            ("metadata", Whole, "spec.clusterIP", false),
+            (
+                "spec.ports.*.nodePort",
+                Whole,
+                "spec.ports.*.nodePort",
+                true,
+            ),
+            ("spec.ports.*.port", Whole, "spec.ports.*.nodePort", false),
+            ("spec.*", Whole, "spec.clusterIP", true),
+            ("spec.ports.0", Whole, "spec.ports.*", true),
+            ("spec.ports", Elements, "spec.ports.*.nodePort", false),
+        ] {
+            let read = FieldRead {
+                is_old: false,
+                path: path(read),
+                access,
+            };
+            let is_expected = is_touched(&read, &path(open)) == expected;
+            assert!(is_expected, "{read} ({access:?}) and {open}");
+        }
+    }
+}

@@ -233,4 +233,154 @@ mod tests {
                 .contains("cluster-scoped")
         );
     }
+
+    fn binding(name: &str, actions: &[&str]) -> BindingFacts {
+        BindingFacts {
+            name: name.to_owned(),
+            actions: actions.iter().map(ToString::to_string).collect(),
+            ..BindingFacts::default()
+        }
+    }
+
+    #[test]
+    fn verdict_of_bindings_has_reason_and_message() {
+        use crate::policy::subject::SubjectKind;
+        let effect = |subject, fails_closed| Effect {
+            fails_closed,
+            subject,
+        };
+        let validating = effect(SubjectKind::ValidatingAdmissionPolicy, true);
+        let ignoring = effect(SubjectKind::ValidatingAdmissionPolicy, false);
+        let mutating = effect(SubjectKind::MutatingAdmissionPolicy, false);
+        let broken = || BindingFacts {
+            problem: Some("why".to_owned()),
+            ..binding("bad", &["Deny"])
+        };
+        let without_params = || BindingFacts {
+            gives_no_params: true,
+            ..binding("bare", &["Deny"])
+        };
+        let bound = |message| ("True", "BindingsFound", Evidence::Complete, message);
+        let invalid = |message| ("False", "BindingsInvalid", Evidence::Complete, message);
+        let unbound = |message| ("False", "NoBindings", Evidence::Complete, message);
+        let refused = |message| ("Unknown", "NotPermitted", Evidence::Complete, message);
+        let known = BindingsState::Known;
+        let table = [
+            (
+                BindingsState::Unread,
+                validating,
+                (
+                    "Unknown",
+                    "Pending",
+                    Evidence::Pending,
+                    "the bindings have not been read yet",
+                ),
+            ),
+            (
+                BindingsState::NotPermitted,
+                validating,
+                refused(
+                    "vap-status-controller is not allowed to read bindings: grant it `list` and `watch` on \
+                     validatingadmissionpolicybindings",
+                ),
+            ),
+            (
+                BindingsState::NotPermitted,
+                mutating,
+                refused(
+                    "vap-status-controller is not allowed to read bindings: grant it `list` and `watch` on \
+                     mutatingadmissionpolicybindings",
+                ),
+            ),
+            (
+                known(vec![]),
+                validating,
+                unbound(
+                    "no ValidatingAdmissionPolicyBinding refers to the policy; it is not enforced",
+                ),
+            ),
+            (
+                known(vec![]),
+                mutating,
+                unbound(
+                    "no MutatingAdmissionPolicyBinding refers to the policy; it changes no request",
+                ),
+            ),
+            (
+                known(vec![binding("a", &["Deny"]), broken()]),
+                validating,
+                invalid(
+                    "the API server cannot use bad (why); with failurePolicy Fail, every request that such a binding \
+                     matches is denied",
+                ),
+            ),
+            (
+                known(vec![broken()]),
+                ignoring,
+                invalid(
+                    "the API server cannot use bad (why); with failurePolicy Ignore, such a binding checks no request",
+                ),
+            ),
+            (
+                known(vec![broken()]),
+                mutating,
+                invalid(
+                    "the API server cannot use bad (why); with failurePolicy Ignore, such a binding changes no request",
+                ),
+            ),
+            (
+                known(vec![binding("a", &["Deny", "Audit"])]),
+                validating,
+                bound("bound by a (Deny, Audit)"),
+            ),
+            (
+                known(vec![binding("a", &["Warn"]), binding("b", &["Deny"])]),
+                validating,
+                bound("bound by a (Warn), b (Deny)"),
+            ),
+            (
+                known(vec![binding("a", &["Warn", "Audit"])]),
+                ignoring,
+                bound("bound by a (Warn, Audit); none of them denies requests"),
+            ),
+            (
+                known(vec![binding("a", &[]), binding("b", &[])]),
+                mutating,
+                bound("bound by a, b"),
+            ),
+            (
+                known(vec![binding("a", &["Deny"]), without_params()]),
+                validating,
+                bound("bound by a (Deny), bare (Deny); params is null for bare (no paramRef)"),
+            ),
+        ];
+        for (state, effect, expected) in table {
+            let verdict = verdict(&state, effect);
+            let found = (
+                verdict.status.as_str(),
+                verdict.reason.as_str(),
+                verdict.evidence,
+                &*verdict.message,
+            );
+            assert_eq!(found, expected);
+        }
+    }
+
+    #[test]
+    fn from_bindings_uses_param_ref_only_with_param_kind() {
+        let values = [
+            json!({"metadata": {"name": "bad"}, "spec": {"validationActions": ["Warn"], "paramRef": {}}}),
+            json!({"metadata": {"name": "bare"}, "spec": {}}),
+        ];
+        let read = |value| serde_json::from_value(value).unwrap();
+        let bindings: Vec<ValidatingAdmissionPolicyBinding> = values.map(read).into();
+        let state =
+            |has_param_kind| BindingsState::from_bindings(bindings.iter(), has_param_kind, None);
+        let plain = [binding("bad", &["Warn"]), binding("bare", &[])];
+        assert_eq!(state(false), BindingsState::Known(plain.to_vec()));
+        let [mut bad, mut bare] = plain;
+        bad.problem = Some("paramRef has neither name nor selector".to_owned());
+        bare.gives_no_params = true;
+        assert_eq!(state(true), BindingsState::Known(vec![bad, bare]));
+    }
 }

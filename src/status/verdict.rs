@@ -121,3 +121,68 @@ impl Verdict {
         .with_evidence(Evidence::Pending)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn deadline_message_names_step_place_and_action() {
+        let rest = "and requests are not affected";
+        for (step, field, expected) in [
+            (
+                CheckStep::Matching,
+                None,
+                format!(
+                    "matching the rules exceeded the time limit of 3 s; this condition is unknown, {rest}; \
+                     reduce the number of rules"
+                ),
+            ),
+            (
+                CheckStep::Compiling,
+                None,
+                format!(
+                    "compiling the expressions exceeded the time limit of 3 s; errors in the expressions are unknown, \
+                     {rest}; reduce the number or the length of the expressions"
+                ),
+            ),
+            (
+                CheckStep::Compiling,
+                Some("spec.x"),
+                format!(
+                    "compiling the expressions exceeded the time limit of 3 s at spec.x; errors in the expressions are \
+                     unknown, {rest}; shorten or split this expression"
+                ),
+            ),
+            (
+                CheckStep::TypeChecking,
+                None,
+                format!(
+                    "checking the types of the expressions exceeded the time limit of 3 s; warnings about the \
+                     expressions are unknown, {rest}; reduce the number or the length of the expressions"
+                ),
+            ),
+            (
+                CheckStep::TypeChecking,
+                Some("spec.x"),
+                format!(
+                    "checking the types of the expressions exceeded the time limit of 3 s at spec.x; warnings about \
+                     the expressions are unknown, {rest}; shorten or split this expression, or let the rules match \
+                     fewer kinds"
+                ),
+            ),
+        ] {
+            let verdict = Verdict::deadline_exceeded(Deadline {
+                limit: Duration::from_secs(3),
+                step,
+                field,
+            });
+            assert_eq!(verdict.message, expected);
+            assert_eq!(verdict.status, ConditionStatus::Unknown);
+            assert_eq!(verdict.reason, Reason::DeadlineExceeded);
+            assert_eq!(verdict.evidence, Evidence::Pending);
+        }
+    }
+}

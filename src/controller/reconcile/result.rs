@@ -67,3 +67,36 @@ impl ReconcileError {
 #[derive(Debug, thiserror::Error)]
 #[error("interrupted")]
 pub(crate) struct Interrupted;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn result_has_outcome_and_retry() {
+        for (result, outcome, retries) in [
+            (ReconcileResult::Applied, ReconcileOutcome::Applied, false),
+            (ReconcileResult::Deleted, ReconcileOutcome::Deleted, false),
+            (ReconcileResult::Conflict, ReconcileOutcome::Conflict, true),
+            (Skipped::NotLeader.into(), ReconcileOutcome::Observed, false),
+            (
+                Skipped::RateLimited.into(),
+                ReconcileOutcome::RateLimited,
+                true,
+            ),
+            (Skipped::Equal.into(), ReconcileOutcome::Unchanged, false),
+            (
+                Skipped::ParamsLoading.into(),
+                ReconcileOutcome::Unchanged,
+                false,
+            ),
+        ] {
+            assert_eq!(result.outcome().as_str(), outcome.as_str(), "{result:?}");
+            assert_eq!(result.retries_with_backoff(), retries, "{result:?}");
+        }
+        assert_eq!(
+            ReconcileError::from(Interrupted).reason(),
+            ErrorReason::Other
+        );
+    }
+}

@@ -231,4 +231,189 @@ mod tests {
         assert!(state.object("a").is_none());
         assert_eq!(seen.lock().unwrap().len(), 2);
     }
+
+    const OBJECTS: &str = "/apis/vap-status.dev/v1alpha1/mutatingadmissionpolicystatuses";
+
+    /// Returns a context with the mutating policy `a`, and the log of the requests.
+    fn mutating_context(
+        answer: impl Fn(&crate::cluster::testing::Seen) -> Option<Reply> + Send + Sync + 'static,
+    ) -> (Arc<Context>, crate::cluster::testing::Log) {
+        use crate::controller::cluster::snapshot::tests::snapshot;
+        use crate::controller::watch::opt_in_wire::{WireMutatingPolicy, WireSubject};
+        let (client, log) = client(answer);
+        let context = Context::new(client, settings(), Arc::new(Metrics::new()));
+        context.set_snapshot(snapshot(&[], &[]));
+        context.probes.retain(&std::collections::BTreeSet::new());
+        context.set_probes_listed();
+        let state = context.opt_in.state(KIND).unwrap();
+        state.set_version("v1beta1");
+        state.set_objects_listed();
+        state.bindings.retain(&std::collections::BTreeSet::new());
+        state.set_bindings_listed();
+        state.set_policies_listed(std::collections::BTreeSet::new());
+        let policy = json!({"metadata": {"name": "a", "uid": "u", "generation": 2, "resourceVersion": "7"},
+                            "spec": {"mutations": []}});
+        let policy: WireMutatingPolicy = serde_json::from_value(policy).unwrap();
+        let (metadata, subject) = policy.parts();
+        let id = SubjectId::new(KIND, "a");
+        context
+            .store
+            .put_opt_in(id, &metadata, subject, EventSource::Watched);
+        (Arc::new(context), log)
+    }
+
+    const KIND: SubjectKind = SubjectKind::MutatingAdmissionPolicy;
+
+    /// Returns the status object `a` of the policy with the UID `owner`.
+    fn status_object(owner: &str, version: &str) -> serde_json::Value {
+        json!({"metadata": {"name": "a", "uid": "o", "generation": 1, "resourceVersion": version,
+            "ownerReferences": [{"apiVersion": "v1", "kind": "X", "name": "a", "uid": owner}]}})
+    }
+
+    fn written(request: &crate::cluster::testing::Seen) -> Reply {
+        let mut object = status_object("u", "2");
+        object["status"] = request.body["status"].clone();
+        Reply::json(&object)
+    }
+
+    fn put(context: &Context, owner: &str) {
+        let object = serde_json::from_value(status_object(owner, "1")).unwrap();
+        let state = context.opt_in.state(KIND).unwrap();
+        state.put(object, EventSource::Listed);
+    }
+
+    fn sent(log: &crate::cluster::testing::Log) -> Vec<String> {
+        let log = log.lock().unwrap();
+        let sent = log.iter().map(|seen| {
+            let path = seen.path.split('?').next().unwrap_or_default();
+            format!("{} {path}", seen.method)
+        });
+        sent.collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn status_object_is_created_and_its_status_written() {
+        let (context, log) = mutating_context(|request| {
+            Some(if request.method == http::Method::POST {
+                Reply::json(&status_object("u", "1"))
+            } else {
+                written(request)
+            })
+        });
+        let id = SubjectId::new(KIND, "a");
+        let applied = reconcile(&context, &id).await.unwrap();
+        assert_eq!(applied, ReconcileResult::Applied);
+        let expected = [
+            format!("POST {OBJECTS}"),
+            format!("PATCH {OBJECTS}/a/status"),
+        ];
+        assert_eq!(sent(&log), expected);
+        let requests = log.lock().unwrap().clone();
+        assert_eq!(
+            requests[0].body,
+            json!({
+                "apiVersion": "vap-status.dev/v1alpha1",
+                "kind": "MutatingAdmissionPolicyStatus",
+                "metadata": {
+                    "name": "a",
+                    "labels": {"app.kubernetes.io/managed-by": "vap-status-controller"},
+                    "ownerReferences": [{
+                        "apiVersion": "admissionregistration.k8s.io/v1beta1",
+                        "kind": "MutatingAdmissionPolicy", "name": "a", "uid": "u",
+                    }],
+                },
+            })
+        );
+        assert!(
+            requests[0]
+                .path
+                .contains("fieldManager=vap-status-controller")
+        );
+        let body = &requests[1].body;
+        assert_eq!(body["apiVersion"], "vap-status.dev/v1alpha1");
+        assert_eq!(body["kind"], "MutatingAdmissionPolicyStatus");
+        assert_eq!(
+            body["metadata"],
+            json!({"name": "a", "uid": "o", "resourceVersion": "1"})
+        );
+        assert_eq!(body["status"]["policyGeneration"], 2);
+        assert_eq!(body["status"]["observedGeneration"], 1);
+        // The written status is stored.
+        let state = context.opt_in.state(KIND).unwrap();
+        let stored = state.object("a").unwrap().content;
+        assert_eq!(stored.meta().resource_version.as_deref(), Some("2"));
+        let text = context.metrics.encode().unwrap();
+        assert!(text.contains("vap_status_writes_total 1\n"), "{text}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn status_object_of_earlier_policy_is_deleted() {
+        let (context, log) = mutating_context(|_| Some(Reply::json(&json!({}))));
+        put(&context, "earlier");
+        let id = SubjectId::new(KIND, "a");
+        let result = reconcile(&context, &id).await.unwrap();
+        assert_eq!(result, ReconcileResult::Conflict);
+        assert_eq!(sent(&log), [format!("DELETE {OBJECTS}/a")]);
+        let body = log.lock().unwrap()[0].body.clone();
+        assert_eq!(body["preconditions"], json!({"uid": "o"}));
+        assert!(context.opt_in.state(KIND).unwrap().object("a").is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn rejected_write_of_status_object_is_retried_or_an_error() {
+        for (status, is_stored, result, remains) in [
+            (409, true, Ok(ReconcileResult::Conflict), true),
+            (409, false, Ok(ReconcileResult::Conflict), false),
+            // The object was deleted, so it is created again.
+            (404, true, Ok(ReconcileResult::Conflict), false),
+            // The CRD is not installed.
+            (404, false, Err(ErrorReason::NotFound), false),
+            (403, true, Err(ErrorReason::Forbidden), true),
+            (403, false, Err(ErrorReason::Forbidden), false),
+            (422, true, Err(ErrorReason::Invalid), true),
+        ] {
+            let (context, log) =
+                mutating_context(move |_| Some(Reply::failure(status, "rejected")));
+            if is_stored {
+                put(&context, "u");
+            }
+            let id = SubjectId::new(KIND, "a");
+            let found = reconcile(&context, &id).await;
+            let found = found.map_err(|error| error.reason());
+            assert_eq!(found, result, "{status} {is_stored}");
+            let request = if is_stored {
+                format!("PATCH {OBJECTS}/a/status")
+            } else {
+                format!("POST {OBJECTS}")
+            };
+            assert_eq!(sent(&log), [request]);
+            let state = context.opt_in.state(KIND).unwrap();
+            assert_eq!(state.object("a").is_some(), remains, "{status} {is_stored}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn status_object_of_deleted_policy_is_deleted() {
+        for (status, result, remains) in [
+            (200, Ok(ReconcileResult::Deleted), false),
+            (404, Ok(ReconcileResult::Deleted), false),
+            (403, Err(ErrorReason::Forbidden), true),
+        ] {
+            let (context, log) = mutating_context(move |_| {
+                Some(match status {
+                    200 => Reply::json(&json!({})),
+                    _ => Reply::failure(status, "rejected"),
+                })
+            });
+            put(&context, "u");
+            let id = SubjectId::new(KIND, "a");
+            context.store.remove(&id);
+            let found = reconcile(&context, &id).await;
+            let found = found.map_err(|error| error.reason());
+            assert_eq!(found, result, "{status}");
+            assert_eq!(sent(&log), [format!("DELETE {OBJECTS}/a")]);
+            let state = context.opt_in.state(KIND).unwrap();
+            assert_eq!(state.object("a").is_some(), remains, "{status}");
+        }
+    }
 }

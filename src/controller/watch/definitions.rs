@@ -249,4 +249,81 @@ pub(crate) mod tests {
         );
         assert!(Rules::new(&deep).has_some);
     }
+
+    #[tokio::test(start_paused = true)]
+    async fn listener_stores_listed_definitions_and_removes_others() {
+        let new_context = |followed: &[SubjectKind]| {
+            let (client, _) = crate::cluster::testing::client(|_| None);
+            let settings = crate::controller::context::Settings {
+                followed: followed.iter().copied().collect(),
+                ..crate::controller::tests::settings()
+            };
+            Context::new(
+                client,
+                settings,
+                std::sync::Arc::new(crate::telemetry::Metrics::new()),
+            )
+        };
+        assert!(Listener::new(&new_context(&[])).is_none());
+        let context = new_context(&[DEFINITIONS]);
+        let state = context.opt_in.state(DEFINITIONS).unwrap();
+        let id = |name: &str| SubjectId::new(DEFINITIONS, name);
+        let stored = || {
+            let mut ids = context.store.ids();
+            ids.sort();
+            ids
+        };
+        let queued = async || {
+            let mut ids = BTreeSet::new();
+            let second = std::time::Duration::from_secs(1);
+            while let Ok(id) = tokio::time::timeout(second, context.queue.next()).await {
+                context.queue.done(&id);
+                ids.insert(id);
+            }
+            ids
+        };
+        let put = |listener: &mut Listener<'_>, name: &str, generation: i64, from| {
+            let definition = definition(name, generation, &json!([{"rule": "true"}]));
+            let (definition, rules) = read_with_rules(&definition).parts();
+            listener.put(&definition.metadata, rules.unwrap(), from);
+        };
+        let object = json!({"metadata": {"name": "odd", "resourceVersion": "1"}});
+        state.put(serde_json::from_value(object).unwrap(), EventSource::Listed);
+        state.set_objects_listed();
+
+        let mut listener = Listener::new(&context).unwrap();
+        listener.begin();
+        listener.keep("odd");
+        put(&mut listener, "a", 1, EventSource::Listed);
+        put(&mut listener, "b", 1, EventSource::Listed);
+        assert!(!state.is_known());
+        listener.end();
+        assert!(state.is_known());
+        assert_eq!(stored(), [id("a"), id("b")]);
+        assert_eq!(queued().await, [id("a"), id("b"), id("odd")].into());
+        // The unreadable definition exists, so its status object remains until it is deleted.
+        assert!(state.orphan("odd").is_none());
+        listener.delete("odd");
+        assert!(state.orphan("odd").is_some());
+        assert_eq!(queued().await, [id("odd")].into());
+
+        // Only a change is queued.
+        put(&mut listener, "a", 1, EventSource::Watched);
+        put(&mut listener, "b", 2, EventSource::Watched);
+        assert_eq!(queued().await, [id("b")].into());
+        listener.delete("b");
+        assert_eq!(stored(), [id("a")]);
+        assert_eq!(queued().await, [id("b")].into());
+
+        // The names of an interrupted list are not used.
+        listener.begin();
+        put(&mut listener, "a", 1, EventSource::Listed);
+        listener.keep("odd");
+        listener.begin();
+        put(&mut listener, "c", 1, EventSource::Listed);
+        listener.end();
+        assert_eq!(stored(), [id("c")]);
+        assert!(state.orphan("odd").is_some());
+        assert_eq!(queued().await, [id("a"), id("c"), id("odd")].into());
+    }
 }

@@ -12,6 +12,14 @@ fn matched(n_resources: usize, exempt: &[&str]) -> MatchSummary {
 }
 
 fn conditions(webhooks: Vec<(&str, MatchSummary)>) -> Vec<Condition> {
+    with_observed(webhooks, |observed| compute(observed, at(1)).conditions)
+}
+
+/// Calls `use_of` with the facts about a configuration that has `webhooks`.
+fn with_observed<T>(
+    webhooks: Vec<(&str, MatchSummary)>,
+    use_of: impl FnOnce(&Observations<'_>) -> T,
+) -> T {
     let webhooks = webhooks.into_iter();
     let matched = MatchSummary::from_webhooks(
         webhooks
@@ -42,7 +50,7 @@ fn conditions(webhooks: Vec<(&str, MatchSummary)>) -> Vec<Condition> {
         ready_requires: &ready_requires,
         staleness: Staleness::default(),
     };
-    compute(&observed, at(1)).conditions
+    use_of(&observed)
 }
 
 fn summary(conditions: &[Condition], type_: ConditionType) -> (String, String) {
@@ -100,4 +108,60 @@ fn from_webhooks_counts_shared_kind_once() {
         check(&["Secret"], &["Node", "Pod"]),
     ]);
     assert_eq!((outcome.n_checked, outcome.by_wildcard.n_checked), (3, 1));
+}
+
+#[test]
+fn resources_matched_of_webhooks_is_the_worst_of_all() {
+    use super::super::verdict::Evidence::{Complete, Partial, Pending};
+    let some = |n| matched(n, &[]);
+    let undiscovered = |n_resources| MatchSummary {
+        n_resources,
+        incomplete: vec![("c/v1".to_owned(), "503".to_owned())],
+        ..MatchSummary::default()
+    };
+    let unknown =
+        "a: cannot determine whether the rules match a resource; not discovered: c/v1 (503)";
+    let none = "b: no rule matches a served resource; the webhook is never called";
+    for (webhooks, expected) in [
+        (
+            vec![],
+            ("True", Complete, "the configuration has no webhooks"),
+        ),
+        (
+            vec![("a", some(1))],
+            ("True", Complete, "a: the rules match 1 resource"),
+        ),
+        (
+            vec![("a", some(1)), ("b", some(2))],
+            (
+                "True",
+                Complete,
+                "a: the rules match 1 resource, b: the rules match 2 resources",
+            ),
+        ),
+        (
+            vec![("a", some(1)), ("b", undiscovered(1))],
+            (
+                "True",
+                Partial,
+                "a: the rules match 1 resource, b: the rules match 1 resource; not discovered: c/v1 (503)",
+            ),
+        ),
+        (
+            vec![("a", undiscovered(0)), ("b", some(1))],
+            ("Unknown", Pending, unknown),
+        ),
+        (
+            vec![("a", undiscovered(0)), ("b", some(0))],
+            ("False", Complete, none),
+        ),
+        (
+            vec![("a", some(3)), ("b", some(0))],
+            ("False", Complete, none),
+        ),
+    ] {
+        let verdict = with_observed(webhooks, super::super::matched::verdict);
+        let found = (verdict.status.as_str(), verdict.evidence, &*verdict.message);
+        assert_eq!(found, expected);
+    }
 }

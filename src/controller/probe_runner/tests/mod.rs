@@ -6,6 +6,7 @@ mod memory;
 mod rights;
 mod stale;
 mod standby;
+mod target;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -282,3 +282,128 @@ async fn end_sends_pending_events_and_counts_dropped_ones() {
 fn context_of_silence() -> (Arc<Context>, Log) {
     context("true", |_: &ReceivedRequest| None)
 }
+
+fn event(message: &str) -> PendingEvent {
+    let mut hasher = DefaultHasher::new();
+    message.hash(&mut hasher);
+    PendingEvent {
+        key: Key {
+            regarding: "uid".to_owned(),
+            type_: "Compiled".to_owned(),
+            status: "False".to_owned(),
+            reason: "Why".to_owned(),
+            note: hasher.finish(),
+        },
+        regarding: policy("true").object_ref(&()),
+        condition: condition("Compiled", "False", message),
+    }
+}
+
+/// At the limit, the least recently sent Event is forgotten, so that its repetition creates a new Event.
+#[tokio::test(start_paused = true)]
+async fn correlator_forgets_oldest_series_at_limit() {
+    let (context, log) = taking(None);
+    let mut correlator = EventCorrelator::default();
+    for n in 0..MAX_SERIES {
+        correlator
+            .send(&context, &event(&n.to_string()))
+            .await
+            .unwrap();
+        tokio::time::advance(Duration::from_millis(1)).await;
+    }
+    let methods = || -> Vec<Method> {
+        let requests = requests(&log).into_iter().skip(MAX_SERIES);
+        requests.map(|(method, _)| method).collect()
+    };
+    // All Events are remembered. `0` is now the most recent one.
+    correlator.send(&context, &event("0")).await.unwrap();
+    assert_eq!(methods(), [Method::PATCH]);
+    tokio::time::advance(Duration::from_millis(1)).await;
+    for message in ["new", "0", "2", "1"] {
+        correlator.send(&context, &event(message)).await.unwrap();
+        tokio::time::advance(Duration::from_millis(1)).await;
+    }
+    let expected = [
+        Method::PATCH,
+        Method::POST,
+        Method::PATCH,
+        Method::PATCH,
+        Method::POST,
+    ];
+    assert_eq!(methods(), expected);
+    assert_eq!(correlator.0.len(), MAX_SERIES);
+}
+
+#[tokio::test(start_paused = true)]
+async fn correlator_creates_event_again_only_if_it_is_gone() {
+    for (status, is_recreated) in [(404, true), (403, false), (500, false)] {
+        let (context, log) = context("true", move |request: &Seen| {
+            Some(if request.method == Method::PATCH {
+                Reply::failure(status, "no")
+            } else {
+                Reply::json(&request.body)
+            })
+        });
+        let mut correlator = EventCorrelator::default();
+        correlator.send(&context, &event("A")).await.unwrap();
+        let repeated = correlator.send(&context, &event("A")).await;
+        assert_eq!(repeated.is_ok(), is_recreated, "{status}");
+        let methods: Vec<Method> = requests(&log).into_iter().map(|(it, _)| it).collect();
+        let expected = [Method::POST, Method::PATCH, Method::POST];
+        let n_expected = if is_recreated { 3 } else { 2 };
+        assert_eq!(methods, expected[..n_expected], "{status}");
+        let (_, series) = correlator.0.first_key_value().unwrap();
+        assert_eq!(series.count, 1, "{status}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn event_regards_policy_of_its_kind_and_version() {
+    use crate::controller::subjects::event_source::EventSource;
+    use crate::controller::subjects::subject::Subject;
+    use crate::policy::subject::{SubjectId, SubjectKind};
+    let (context, _) = taking(None);
+    let entry = context.store.get(&SubjectId::policy("a")).unwrap();
+    let reference = regarding(&context, &entry);
+    let expected = ObjectReference {
+        api_version: Some("admissionregistration.k8s.io/v1".to_owned()),
+        kind: Some("ValidatingAdmissionPolicy".to_owned()),
+        name: Some("a".to_owned()),
+        uid: Some("uid".to_owned()),
+        ..ObjectReference::default()
+    };
+    assert_eq!(reference, expected);
+    let kind = SubjectKind::MutatingAdmissionPolicy;
+    context.opt_in.state(kind).unwrap().set_version("v1beta1");
+    let id = SubjectId::new(kind, "b");
+    let metadata = serde_json::from_value(json!({"name": "b", "uid": "v", "resourceVersion": "1"}));
+    let subject = Subject::MutatingPolicy {
+        policy: crate::policy::RequestPolicy::default(),
+        mutations: Vec::new(),
+        reinvocation_policy: None,
+    };
+    let from = EventSource::Watched;
+    assert!(
+        context
+            .store
+            .put_opt_in(id.clone(), &metadata.unwrap(), subject, from)
+    );
+    let reference = regarding(&context, &context.store.get(&id).unwrap());
+    let expected = ObjectReference {
+        api_version: Some("admissionregistration.k8s.io/v1beta1".to_owned()),
+        kind: Some("MutatingAdmissionPolicy".to_owned()),
+        name: Some("b".to_owned()),
+        uid: Some("v".to_owned()),
+        ..ObjectReference::default()
+    };
+    assert_eq!(reference, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn standby_drops_events() {
+    let (context, log) = taking(None);
+    context.leadership.stand_by(Duration::from_secs(1));
+    publish(&context, &policy("true"), &desired("False", "A"));
+    send_for(&context, Duration::from_secs(1)).await;
+    assert_eq!(requests(&log), []);
+}
