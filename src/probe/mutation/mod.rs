@@ -450,3 +450,86 @@ pub(super) fn explain(outcome: &ReviewOutcome) -> String {
     }
     difference::explain(outcome)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::schema::Builtin;
+
+    #[test]
+    fn errors_of_built_in_object_omit_unknown_fields() {
+        let schemas = Builtin::load().unwrap();
+        let found = |object: &Value, operation, subresource: &str| {
+            let request = AdmissionRequest {
+                operation,
+                gvk: Gvk::new("apps", "v1", "Deployment"),
+                subresource: subresource.into(),
+                ..AdmissionRequest::default()
+            };
+            errors(object, &request, Samples::Partial, &schemas)
+        };
+        let unnamed = "metadata.name: Required value: name or generateName is required";
+        let deployment = |metadata: Value, spec: Value| json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec});
+        let named = deployment(json!({"name": "a"}), json!({"extra": 1}));
+        let none: [&str; 0] = [];
+        assert_eq!(found(&named, Operation::Create, ""), none);
+        for metadata in [json!({}), json!({"name": ""}), json!({"generateName": ""})] {
+            let object = deployment(metadata, json!({}));
+            assert_eq!(found(&object, Operation::Create, ""), [unnamed]);
+            assert_eq!(found(&object, Operation::Update, ""), none);
+            assert_eq!(found(&object, Operation::Create, "scale"), none);
+        }
+        let generated = deployment(json!({"generateName": "a-"}), json!({}));
+        assert_eq!(found(&generated, Operation::Create, ""), none);
+        let mistyped = deployment(json!({"name": "a"}), json!({"replicas": "x", "extra": 1}));
+        let errors = found(&mistyped, Operation::Create, "");
+        assert_eq!(errors.len(), 1, "{errors:?}");
+        assert!(errors[0].starts_with("spec.replicas: "), "{errors:?}");
+    }
+
+    #[test]
+    fn without_nulls_removes_fields_and_retains_items() {
+        for (object, expected) in [
+            (json!(null), json!(null)),
+            (
+                json!({"a": null, "b": {"c": null, "d": 0}}),
+                json!({"b": {"d": 0}}),
+            ),
+            (json!([null, {"a": null}, "x"]), json!([null, {}, "x"])),
+            (json!({"a": [], "b": false}), json!({"a": [], "b": false})),
+        ] {
+            assert_eq!(without_nulls(&object), expected);
+        }
+    }
+
+    #[test]
+    fn difference_describes_denial_error_and_missing_mutation() {
+        let expects = |applies| Expect {
+            applies,
+            ..Expect::default()
+        };
+        let failed = ReviewOutcome {
+            errors: vec!["odd".to_owned()],
+            ..ReviewOutcome::default()
+        };
+        for applies in [None, Some(true), Some(false)] {
+            assert_eq!(
+                difference(&expects(applies), &failed).as_deref(),
+                Some(
+                    "the policy has an error that does not deny the request: odd; expect `error` if this is intended"
+                )
+            );
+        }
+        let idle = ReviewOutcome::default();
+        assert!(!applies(&idle));
+        assert_eq!(difference(&expects(Some(false)), &idle), None);
+        let text = difference(&expects(Some(true)), &idle).unwrap();
+        assert!(text.starts_with("expected the policy to apply: "), "{text}");
+        let text = difference(&expects(None), &idle).unwrap();
+        assert!(text.starts_with("the policy does not apply: "), "{text}");
+        let end = "; expect `applies: false` if this is intended";
+        assert!(text.ends_with(end), "{text}");
+    }
+}

@@ -138,3 +138,47 @@ fn join_truncates_message_and_keeps_note() {
     assert_eq!(text.len(), message::MAX_BYTES);
     assert!(text.ends_with(&format!("…{DOWN}")), "{text}");
 }
+
+#[test]
+fn note_of_retained_condition_names_its_cause() {
+    use super::super::staleness::note;
+    use super::super::verdict::Verdict;
+    let verdict = |status| Verdict::new(status, Reason::Pending, "");
+    webhooks::with_observed(Vec::new(), |observed| {
+        let long = Observations {
+            staleness: Staleness {
+                is_retained_long: true,
+                ..Staleness::default()
+            },
+            ..observed.clone()
+        };
+        for (type_, expected) in [
+            (
+                ConditionType::ResourcesMatched,
+                Some("the served resources cannot be discovered"),
+            ),
+            (
+                ConditionType::ParamsResolved,
+                Some("the params cannot be read"),
+            ),
+            (ConditionType::TypeChecked, Some("a schema cannot be read")),
+            (ConditionType::Compiled, Some("a schema cannot be read")),
+            (
+                ConditionType::ProbesPassed,
+                Some("inputs of the probes cannot be read"),
+            ),
+            (ConditionType::Bound, Some("the bindings cannot be read")),
+            (ConditionType::Ready, None),
+            (ConditionType::Stalled, None),
+        ] {
+            for status in [ConditionStatus::True, ConditionStatus::False] {
+                let noted = note(&long, type_, &verdict(status), true);
+                assert_eq!(noted.as_deref(), expected, "{type_:?}");
+                assert_eq!(note(&long, type_, &verdict(status), false), None);
+                assert_eq!(note(observed, type_, &verdict(status), true), None);
+            }
+            let unknown = verdict(ConditionStatus::Unknown);
+            assert_eq!(note(&long, type_, &unknown, true), None);
+        }
+    });
+}

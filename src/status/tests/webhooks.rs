@@ -16,7 +16,7 @@ fn conditions(webhooks: Vec<(&str, MatchSummary)>) -> Vec<Condition> {
 }
 
 /// Calls `use_of` with the facts about a configuration that has `webhooks`.
-fn with_observed<T>(
+pub(super) fn with_observed<T>(
     webhooks: Vec<(&str, MatchSummary)>,
     use_of: impl FnOnce(&Observations<'_>) -> T,
 ) -> T {
