@@ -243,6 +243,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::too_many_lines, reason = "one table")]
     fn verdict_of_bindings_has_reason_and_message() {
         use crate::policy::subject::SubjectKind;
         let effect = |subject, fails_closed| Effect {

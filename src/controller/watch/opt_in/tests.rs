@@ -177,6 +177,7 @@ fn requested(log: &crate::cluster::testing::Log) -> BTreeSet<String> {
 }
 
 #[tokio::test(start_paused = true)]
+#[expect(clippy::too_many_lines, reason = "one sequence of states")]
 async fn opt_in_kind_is_watched_while_it_is_served() {
     let (client, log) = client(|request| {
         if !request.path.contains("sendInitialEvents") {
