@@ -264,7 +264,7 @@ mod tests {
         let bound = |message| ("True", "BindingsFound", Evidence::Complete, message);
         let invalid = |message| ("False", "BindingsInvalid", Evidence::Complete, message);
         let unbound = |message| ("False", "NoBindings", Evidence::Complete, message);
-        let refused = |message| ("Unknown", "NotPermitted", Evidence::Complete, message);
+        let rejected = |message| ("Unknown", "NotPermitted", Evidence::Complete, message);
         let known = BindingsState::Known;
         let table = [
             (
@@ -280,7 +280,7 @@ mod tests {
             (
                 BindingsState::NotPermitted,
                 validating,
-                refused(
+                rejected(
                     "vap-status-controller is not allowed to read bindings: grant it `list` and `watch` on \
                      validatingadmissionpolicybindings",
                 ),
@@ -288,7 +288,7 @@ mod tests {
             (
                 BindingsState::NotPermitted,
                 mutating,
-                refused(
+                rejected(
                     "vap-status-controller is not allowed to read bindings: grant it `list` and `watch` on \
                      mutatingadmissionpolicybindings",
                 ),

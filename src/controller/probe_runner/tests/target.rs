@@ -205,8 +205,8 @@ async fn definitions_are_limited_in_total() {
         "{error}"
     );
 
-    let refused = Unavailable::lasting("no");
-    let error = failed(target::definitions(&context, Err(refused)).await);
+    let rejected = Unavailable::lasting("no");
+    let error = failed(target::definitions(&context, Err(rejected)).await);
     assert_eq!(error, ("no".to_owned(), false));
 }
 
