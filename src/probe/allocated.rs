@@ -260,7 +260,7 @@ mod tests {
                 path: path(read),
                 access,
             };
-            let is_expected = is_touched(&read, &path(open)) == expected;
+            let is_expected = affects(&path(open), &read) == expected;
             assert!(is_expected, "{read} ({access:?}) and {open}");
         }
     }

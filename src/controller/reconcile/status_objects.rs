@@ -236,7 +236,10 @@ mod tests {
 
     /// Returns a context with the mutating policy `a`, and the log of the requests.
     fn mutating_context(
-        answer: impl Fn(&crate::cluster::testing::Seen) -> Option<Reply> + Send + Sync + 'static,
+        answer: impl Fn(&crate::cluster::testing::ReceivedRequest) -> Option<Reply>
+        + Send
+        + Sync
+        + 'static,
     ) -> (Arc<Context>, crate::cluster::testing::Log) {
         use crate::controller::cluster::snapshot::tests::snapshot;
         use crate::controller::watch::opt_in_wire::{WireMutatingPolicy, WireSubject};
@@ -270,7 +273,7 @@ mod tests {
             "ownerReferences": [{"apiVersion": "v1", "kind": "X", "name": "a", "uid": owner}]}})
     }
 
-    fn written(request: &crate::cluster::testing::Seen) -> Reply {
+    fn written(request: &crate::cluster::testing::ReceivedRequest) -> Reply {
         let mut object = status_object("u", "2");
         object["status"] = request.body["status"].clone();
         Reply::json(&object)

@@ -21,7 +21,7 @@ const DEFINITION: SubjectKind = SubjectKind::CustomResourceDefinition;
 
 fn context_of(
     followed: &[SubjectKind],
-    answer: impl Fn(&Seen) -> Option<Reply> + Send + Sync + 'static,
+    answer: impl Fn(&ReceivedRequest) -> Option<Reply> + Send + Sync + 'static,
 ) -> Context {
     let (client, _) = client(answer);
     let settings = Settings {

@@ -337,7 +337,7 @@ async fn correlator_forgets_oldest_series_at_limit() {
 #[tokio::test(start_paused = true)]
 async fn correlator_creates_event_again_only_if_it_is_gone() {
     for (status, is_recreated) in [(404, true), (403, false), (500, false)] {
-        let (context, log) = context("true", move |request: &Seen| {
+        let (context, log) = context("true", move |request: &ReceivedRequest| {
             Some(if request.method == Method::PATCH {
                 Reply::failure(status, "no")
             } else {
