@@ -265,7 +265,7 @@ mod tests {
         let invalid = |message| ("False", "BindingsInvalid", Evidence::Complete, message);
         let unbound = |message| ("False", "NoBindings", Evidence::Complete, message);
         let rejected = |message| ("Unknown", "NotPermitted", Evidence::Complete, message);
-        let known = BindingsState::Known;
+        let read = BindingsState::Known;
         let table = [
             (
                 BindingsState::Unread,
@@ -294,21 +294,21 @@ mod tests {
                 ),
             ),
             (
-                known(vec![]),
+                read(vec![]),
                 validating,
                 unbound(
                     "no ValidatingAdmissionPolicyBinding refers to the policy; it is not enforced",
                 ),
             ),
             (
-                known(vec![]),
+                read(vec![]),
                 mutating,
                 unbound(
                     "no MutatingAdmissionPolicyBinding refers to the policy; it changes no request",
                 ),
             ),
             (
-                known(vec![binding("a", &["Deny"]), broken()]),
+                read(vec![binding("a", &["Deny"]), broken()]),
                 validating,
                 invalid(
                     "the API server cannot use bad (why); with failurePolicy Fail, every request that such a binding \
@@ -316,54 +316,54 @@ mod tests {
                 ),
             ),
             (
-                known(vec![broken()]),
+                read(vec![broken()]),
                 ignoring,
                 invalid(
                     "the API server cannot use bad (why); with failurePolicy Ignore, such a binding checks no request",
                 ),
             ),
             (
-                known(vec![broken()]),
+                read(vec![broken()]),
                 mutating,
                 invalid(
                     "the API server cannot use bad (why); with failurePolicy Ignore, such a binding changes no request",
                 ),
             ),
             (
-                known(vec![binding("a", &["Deny", "Audit"])]),
+                read(vec![binding("a", &["Deny", "Audit"])]),
                 validating,
                 bound("bound by a (Deny, Audit)"),
             ),
             (
-                known(vec![binding("a", &["Warn"]), binding("b", &["Deny"])]),
+                read(vec![binding("a", &["Warn"]), binding("b", &["Deny"])]),
                 validating,
                 bound("bound by a (Warn), b (Deny)"),
             ),
             (
-                known(vec![binding("a", &["Warn", "Audit"])]),
+                read(vec![binding("a", &["Warn", "Audit"])]),
                 ignoring,
                 bound("bound by a (Warn, Audit); none of them denies requests"),
             ),
             (
-                known(vec![binding("a", &[]), binding("b", &[])]),
+                read(vec![binding("a", &[]), binding("b", &[])]),
                 mutating,
                 bound("bound by a, b"),
             ),
             (
-                known(vec![binding("a", &["Deny"]), without_params()]),
+                read(vec![binding("a", &["Deny"]), without_params()]),
                 validating,
                 bound("bound by a (Deny), bare (Deny); params is null for bare (no paramRef)"),
             ),
         ];
         for (state, effect, expected) in table {
             let verdict = verdict(&state, effect);
-            let found = (
+            let actual = (
                 verdict.status.as_str(),
                 verdict.reason.as_str(),
                 verdict.evidence,
                 &*verdict.message,
             );
-            assert_eq!(found, expected);
+            assert_eq!(actual, expected);
         }
     }
 

@@ -381,9 +381,9 @@ mod tests {
                 put(&context, "u");
             }
             let id = SubjectId::new(KIND, "a");
-            let found = reconcile(&context, &id).await;
-            let found = found.map_err(|error| error.reason());
-            assert_eq!(found, result, "{status} {is_stored}");
+            let actual = reconcile(&context, &id).await;
+            let actual = actual.map_err(|error| error.reason());
+            assert_eq!(actual, result, "{status} {is_stored}");
             let request = if is_stored {
                 format!("PATCH {OBJECTS}/a/status")
             } else {
@@ -411,9 +411,9 @@ mod tests {
             put(&context, "u");
             let id = SubjectId::new(KIND, "a");
             context.store.remove(&id);
-            let found = reconcile(&context, &id).await;
-            let found = found.map_err(|error| error.reason());
-            assert_eq!(found, result, "{status}");
+            let actual = reconcile(&context, &id).await;
+            let actual = actual.map_err(|error| error.reason());
+            assert_eq!(actual, result, "{status}");
             assert_eq!(sent(&log), [format!("DELETE {OBJECTS}/a")]);
             let state = context.opt_in.state(KIND).unwrap();
             assert_eq!(state.object("a").is_some(), remains, "{status}");

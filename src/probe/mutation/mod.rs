@@ -461,7 +461,7 @@ mod tests {
     #[test]
     fn errors_of_built_in_object_omit_unknown_fields() {
         let schemas = Builtin::load().unwrap();
-        let found = |object: &Value, operation, subresource: &str| {
+        let errors_of = |object: &Value, operation, subresource: &str| {
             let request = AdmissionRequest {
                 operation,
                 gvk: Gvk::new("apps", "v1", "Deployment"),
@@ -474,17 +474,17 @@ mod tests {
         let deployment = |metadata: Value, spec: Value| json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec});
         let named = deployment(json!({"name": "a"}), json!({"extra": 1}));
         let none: [&str; 0] = [];
-        assert_eq!(found(&named, Operation::Create, ""), none);
+        assert_eq!(errors_of(&named, Operation::Create, ""), none);
         for metadata in [json!({}), json!({"name": ""}), json!({"generateName": ""})] {
             let object = deployment(metadata, json!({}));
-            assert_eq!(found(&object, Operation::Create, ""), [unnamed]);
-            assert_eq!(found(&object, Operation::Update, ""), none);
-            assert_eq!(found(&object, Operation::Create, "scale"), none);
+            assert_eq!(errors_of(&object, Operation::Create, ""), [unnamed]);
+            assert_eq!(errors_of(&object, Operation::Update, ""), none);
+            assert_eq!(errors_of(&object, Operation::Create, "scale"), none);
         }
         let generated = deployment(json!({"generateName": "a-"}), json!({}));
-        assert_eq!(found(&generated, Operation::Create, ""), none);
+        assert_eq!(errors_of(&generated, Operation::Create, ""), none);
         let mistyped = deployment(json!({"name": "a"}), json!({"replicas": "x", "extra": 1}));
-        let errors = found(&mistyped, Operation::Create, "");
+        let errors = errors_of(&mistyped, Operation::Create, "");
         assert_eq!(errors.len(), 1, "{errors:?}");
         assert!(errors[0].starts_with("spec.replicas: "), "{errors:?}");
     }

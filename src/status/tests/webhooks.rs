@@ -161,7 +161,7 @@ fn resources_matched_of_webhooks_is_the_worst_of_all() {
         ),
     ] {
         let verdict = with_observed(webhooks, super::super::matched::verdict);
-        let found = (verdict.status.as_str(), verdict.evidence, &*verdict.message);
-        assert_eq!(found, expected);
+        let actual = (verdict.status.as_str(), verdict.evidence, &*verdict.message);
+        assert_eq!(actual, expected);
     }
 }

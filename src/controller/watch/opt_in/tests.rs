@@ -227,7 +227,7 @@ async fn opt_in_kind_is_watched_while_it_is_served() {
         assert!(text.contains(&line), "{text}");
     };
 
-    // Nothing is known before the first discovery.
+    // No object is known before the first discovery.
     pause().await;
     assert_eq!(state.obstacle(), None);
     assert!(
