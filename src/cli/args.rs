@@ -1,4 +1,4 @@
-//! The command line of `kubectl vap`: subcommands, flags and help texts.
+//! The command line of `kubectl vap`: subcommands, flags and help messages.
 
 use std::path::PathBuf;
 

@@ -65,7 +65,8 @@ fn rewrite(target: &Path, metadata: &Metadata, text: &str) -> Result<(), String>
     overwrite(target, &mut original, &old, text.as_bytes())
 }
 
-/// Overwrites the open file with `text`. A backup in the same directory has the content `old` until `text` is on disk.
+/// Overwrites the open file with new content. A backup in the same directory has the content `old` until the new
+/// content is on disk.
 fn overwrite(target: &Path, file: &mut File, old: &[u8], text: &[u8]) -> Result<(), String> {
     let (mut copy, backup) = temporary(target, true).map_err(in_words)?;
     fill(&mut copy, old).map_err(|error| abandon(&backup, &error))?;

@@ -24,7 +24,7 @@ use self::stream::Stream;
 
 /// Returns the findings of [`syntax::parse`] with the API server's messages for syntax errors.
 ///
-/// The result is empty if `text` has no errors. The time is proportional to the length of the text.
+/// The result is empty if the expression has no errors. The time is proportional to the length of the expression.
 ///
 /// ```
 /// let errors = antlr::findings("object.spec == (1");

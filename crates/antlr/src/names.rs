@@ -6,7 +6,7 @@
 
 use cel::syntax::token::{Kind, Token, TokenSet};
 
-/// The name of the end of the text.
+/// The name of the end of the source.
 pub(super) const END: &str = "<EOF>";
 
 /// Token kinds and their names, in the order in which messages list them.
@@ -71,7 +71,7 @@ pub(super) fn token_text(token: Token, source: &str) -> String {
     }
 }
 
-/// Quotes source text for a message and escapes its tabs and line breaks.
+/// Quotes a source excerpt for a message and escapes its tabs and line breaks.
 pub(super) fn quoted(text: &str) -> String {
     let escaped = text
         .replace('\t', "\\t")

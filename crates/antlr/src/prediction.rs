@@ -208,7 +208,7 @@ impl Predictor {
         }
         let follows = GRAPH.follows(config.state);
         if follows.is_empty() {
-            // The outermost rule has ended, after the end of the text.
+            // The outermost rule has ended, after the end of the source.
             configs.push(config);
         }
         open.extend(follows.iter().map(|&state| Config {

@@ -8,7 +8,7 @@
 use cel::syntax::lexer::{LexError, Tokens};
 use cel::syntax::token::{Kind, Token};
 
-/// A source text, its tokens, and the position of the parser.
+/// The source of an expression, its tokens, and the position of the parser.
 pub(super) struct Stream<'t> {
     pub(super) text: &'t str,
     tokens: &'t [Token],
@@ -70,7 +70,7 @@ impl<'t> Stream<'t> {
         })
     }
 
-    /// Returns the text from `first` to `last` without the characters of lexical errors.
+    /// Returns the source from `first` to `last` without the characters of lexical errors.
     pub(super) fn text_between(&self, first: Token, last: Token) -> String {
         let (mut text, mut at) = (String::new(), first.start);
         let n_before = self.errors.partition_point(|error| error.start < at);
@@ -91,7 +91,7 @@ impl<'t> Stream<'t> {
             .unwrap_or_default()
     }
 
-    /// Returns the source text of a lexical error.
+    /// Returns the characters of a lexical error.
     pub(super) fn error_text(&self, error: LexError) -> &'t str {
         self.bytes(error.start, error.end)
     }

@@ -105,7 +105,7 @@ pub fn encode(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    /// A text, and Go's results with the standard and the URL-safe alphabet.
+    /// An encoded string, and Go's results with the standard and the URL-safe alphabet.
     type Row = (
         &'static str,
         Result<&'static [u8], usize>,

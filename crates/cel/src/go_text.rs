@@ -1,4 +1,4 @@
-//! Go's text functions: quoting, and decoding of invalid UTF-8.
+//! Go's string functions: quoting, and decoding of invalid UTF-8.
 //!
 //! Go's strings are byte sequences. When a Go string with invalid UTF-8 becomes a CEL string, each invalid byte becomes
 //! U+FFFD, as Go itself counts and prints such bytes.
@@ -9,7 +9,7 @@ use std::fmt::Write;
 
 use regexp::is_printable;
 
-/// Quotes `text` with double quotes and escapes non-printable characters.
+/// Quotes a string with double quotes and escapes non-printable characters.
 ///
 /// Source: Go `strconv/quote.go`, `Quote`.
 #[must_use]

@@ -12,7 +12,7 @@ const NO_VERB: &str = "%!(NOVERB)";
 /// Maximum number of fractional digits of a double.
 const MAX_DIGITS: usize = 1_100;
 
-/// Returns the text of NaN or an infinity. `None` for finite numbers.
+/// Formats NaN or an infinity. `None` for finite numbers.
 fn special(value: f64) -> Option<&'static str> {
     if value.is_nan() {
         Some("NaN")

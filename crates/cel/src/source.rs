@@ -1,4 +1,4 @@
-//! Source text of an expression: lines, columns and snippets.
+//! Source of an expression: lines, columns and snippets.
 //!
 //! Offsets count code points, as in cel-go. [`SourceMap`] also converts byte offsets.
 //!
@@ -9,7 +9,7 @@ use super::interrupt::checkpoint_of;
 /// Number of bytes traversed per checkpoint of an [`Interrupt`](crate::interrupt::Interrupt).
 const BYTES_OF_CHECKPOINT: usize = 1024;
 
-/// A location in source text.
+/// A location in the source of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Location {
     /// The line, from 1, or -1 if there is no location.
@@ -28,19 +28,19 @@ impl Location {
     };
 }
 
-/// Index of the lines of a source text.
+/// Index of the lines of a source.
 #[derive(Clone, Debug)]
 pub struct SourceMap {
     /// The offset of the first code point of each line, from the second line on.
     line_starts: Vec<u32>,
-    /// The byte offset of each code point. `None` for ASCII text.
+    /// The byte offset of each code point. `None` for an ASCII source.
     byte_offsets: Option<Vec<u32>>,
     n_code_points: u32,
     n_bytes: u32,
 }
 
 impl SourceMap {
-    /// Indexes `text`.
+    /// Indexes a source.
     #[must_use]
     pub fn new(text: &str) -> Self {
         checkpoint_of(text.len() / BYTES_OF_CHECKPOINT);
@@ -97,8 +97,8 @@ impl SourceMap {
         }
     }
 
-    /// Returns the byte offset of `location`. `None` for [`Location::NONE`]. A location beyond the end of the text has
-    /// the offset of the end.
+    /// Returns the byte offset of `location`. `None` for [`Location::NONE`]. A location beyond the end of the source
+    /// has the offset of the end.
     #[must_use]
     pub fn byte(&self, location: Location) -> Option<usize> {
         let line = usize::try_from(location.line).ok()?.checked_sub(1)?;
@@ -121,7 +121,7 @@ impl SourceMap {
         usize::try_from(byte).ok()
     }
 
-    /// Returns the text of `line`, from 1, without its line break. `None` if there is no such line.
+    /// Returns the line with the number `line`, from 1, without its line break. `None` if there is no such line.
     #[must_use]
     pub fn snippet<'a>(&self, text: &'a str, line: i32) -> Option<&'a str> {
         if text.is_empty() {

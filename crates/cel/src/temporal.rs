@@ -22,7 +22,7 @@ pub struct TimestampText {
     pub seconds: i64,
     /// Nanoseconds within the second.
     pub nanos: u32,
-    /// Offset of the zone in the text, in seconds ahead of UTC.
+    /// Offset of the zone in the string, in seconds ahead of UTC.
     pub offset_seconds: i32,
 }
 
@@ -43,7 +43,7 @@ pub fn is_unix_seconds(seconds: i64) -> bool {
     (MIN_UNIX_SECONDS..=MAX_UNIX_SECONDS).contains(&seconds)
 }
 
-/// The unparsed remainder of the text.
+/// The unparsed remainder of the string.
 #[derive(Clone, Copy)]
 struct Bytes<'a>(&'a [u8]);
 

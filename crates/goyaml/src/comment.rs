@@ -27,7 +27,7 @@ pub enum About {
     Nothing,
 }
 
-/// Returns the comments that begin with `mark` in the first document of `text`, and true if there is a document.
+/// Returns the comments that begin with `mark` in the first document of a YAML stream, and true if there is a document.
 /// For invalid YAML, returns no comments and false.
 #[must_use]
 pub fn comments(text: &str, mark: &str) -> (Vec<Comment>, bool) {
@@ -174,7 +174,7 @@ mod tests {
 
     const MARK: &str = "vap:";
 
-    /// Checks that the comments of `text` apply to the line ranges `expected`, counted from 1.
+    /// Checks that the comments of the source apply to the line ranges `expected`, counted from 1.
     #[track_caller]
     fn check(text: &str, expected: &[&str]) {
         let (actual, _) = comments(text, MARK);

@@ -172,7 +172,7 @@ impl Composer<'_> {
         Ok((span, part))
     }
 
-    /// Counts a node with `n_bytes` of text. `is_copy` is true if the node is decoded through an alias.
+    /// Counts a node with `n_bytes` of scalar content. `is_copy` is true if the node is decoded through an alias.
     fn count(&mut self, n_bytes: usize, is_copy: bool) -> Result<(), String> {
         self.n_decoded += 1;
         if is_copy {

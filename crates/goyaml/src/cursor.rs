@@ -1,4 +1,4 @@
-//! A cursor over a text, and the character classes of YAML's grammar.
+//! A cursor over the source, and the character classes of YAML's grammar.
 //!
 //! Source: `go.yaml.in/yaml/v2` `yamlprivateh.go` (`is_alpha`, `is_blank`, `is_break`) and `readerc.go`
 //! (`yaml_parser_update_buffer`).
@@ -12,7 +12,7 @@ pub(super) struct Break {
     pub(super) offset: usize,
 }
 
-/// A position in a text.
+/// A position in the source.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor<'a> {
     text: &'a str,
@@ -27,7 +27,7 @@ pub(super) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// Creates a cursor at the byte `offset` of `text`, at the given column.
+    /// Creates a cursor at the byte `offset` of the source, at the given column.
     pub(super) fn new(text: &'a str, offset: usize, column: usize) -> Self {
         Self {
             text,
@@ -38,7 +38,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Returns the byte `n` bytes after the position, or 0 after the end. The text itself contains no NUL.
+    /// Returns the byte `n` bytes after the position, or 0 after the end. The source itself contains no NUL.
     pub(super) fn byte(&self, n: usize) -> u8 {
         let bytes = self.text.as_bytes();
         bytes.get(self.offset + n).copied().unwrap_or(0)
@@ -91,12 +91,12 @@ impl<'a> Cursor<'a> {
             && self.is_blank_or_end(3)
     }
 
-    /// Returns the remaining text.
+    /// Returns the rest of the source.
     pub(super) fn rest(&self) -> &'a str {
         self.text.get(self.offset..).unwrap_or_default()
     }
 
-    /// Returns the text from the byte `start` to this position.
+    /// Returns the source from the byte `start` to this position.
     pub(super) fn since(&self, start: usize) -> &'a str {
         self.text.get(start..self.offset).unwrap_or_default()
     }
@@ -140,7 +140,7 @@ impl<'a> Cursor<'a> {
         Some(Break { character, offset })
     }
 
-    /// Moves to the start of a new line at the end of the text, even without a line break.
+    /// Moves to the start of a new line at the end of the source, even without a line break.
     pub(super) fn end_line(&mut self) {
         if self.column > 0 {
             self.column = 0;
@@ -148,7 +148,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Advances past the visible ASCII characters that `is_wanted` accepts. Most text consists of such characters.
+    /// Advances past the visible ASCII characters that `is_wanted` accepts. Most characters of YAML are of this kind.
     /// They are never line breaks, so the line number does not change.
     pub(super) fn advance_visible(&mut self, is_wanted: impl Fn(u8) -> bool) {
         let rest = self.rest().as_bytes();
@@ -177,11 +177,11 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Returns the first character of `text` that YAML does not allow, and its byte index. `None` if all are allowed.
+/// Returns the first character of the source that YAML does not allow, and its byte index. `None` if all are allowed.
 pub(super) fn forbidden(text: &str) -> Option<(usize, char)> {
     let is_plain = |byte: u8| matches!(byte, b'\t' | b'\n' | b'\r' | 0x20..=0x7e);
-    // Most texts contain only these characters. Testing bytes is faster than testing characters, and testing chunks is
-    // faster still.
+    // Most sources contain only these characters. Testing bytes is faster than testing characters, and testing chunks
+    // is faster still.
     let are_plain = |bytes: &[u8]| bytes.iter().fold(true, |all, byte| all & is_plain(*byte));
     if text.as_bytes().chunks(256).all(are_plain) {
         return None;

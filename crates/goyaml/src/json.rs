@@ -14,11 +14,11 @@ use super::{Data, MAX_DEPTH, MAX_NODES, Node, Style, YamlError, scalar};
 /// the value cannot be represented.
 pub type Read = (Result<Node, YamlError>, usize);
 
-/// Parses the value at the byte `start` of `text`, skipping whitespace. `None` if there is only whitespace.
+/// Parses the value at the byte `start` of the source, skipping whitespace. `None` if there is only whitespace.
 ///
 /// # Errors
 ///
-/// Returns an error if the text at `start` is not valid JSON.
+/// Returns an error if there is no valid JSON at `start`.
 pub fn read(text: &str, start: usize) -> Result<Option<Read>, YamlError> {
     let mut reader = Reader {
         text,

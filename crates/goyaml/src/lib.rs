@@ -35,7 +35,7 @@ const MAX_NODES: usize = 1_000_000;
 /// Maximum number of nodes copied by aliases. Without this limit, a short document could expand to billions of nodes.
 const MAX_COPIED_NODES: usize = 100_000;
 
-/// Maximum size of the text copied by aliases, in bytes.
+/// Maximum size of the scalars copied by aliases, in bytes.
 const MAX_COPIED_BYTES: usize = 16 * 1024 * 1024;
 
 /// Maximum nesting depth of lists and maps.
@@ -73,7 +73,7 @@ pub struct YamlError {
 }
 
 impl YamlError {
-    /// Creates an error at the byte `offset` of `text`.
+    /// Creates an error at the byte `offset` of the source.
     fn new(text: &str, offset: usize, message: String) -> Self {
         let before = text.get(..offset.min(text.len())).unwrap_or(text);
         let line = before.rsplit('\n').next().unwrap_or_default();
@@ -334,11 +334,11 @@ impl Node {
     }
 }
 
-/// Converts the first document of `text` to JSON. Returns null if `text` has no document.
+/// Converts the first document of a YAML stream to JSON. Returns null if the stream has no document.
 ///
 /// # Errors
 ///
-/// Returns an error if `text` is not valid YAML, or if JSON cannot represent it.
+/// Returns an error if the document is not valid YAML, or if JSON cannot represent it.
 pub fn to_json(text: &str) -> Result<Value, YamlError> {
     Ok(read(text, &mut Copies::default())?.map_or(Value::Null, |node| node.to_json()))
 }
@@ -360,7 +360,7 @@ impl Default for Copies {
 }
 
 impl Copies {
-    /// Counts a node with `n_bytes` of text that is decoded through an alias.
+    /// Counts a node with `n_bytes` of scalar content that is decoded through an alias.
     fn count(&mut self, n_bytes: usize) -> Result<(), String> {
         match (self.nodes.checked_sub(1), self.bytes.checked_sub(n_bytes)) {
             (Some(n_left), Some(bytes_left)) => {
@@ -376,11 +376,12 @@ impl Copies {
     }
 }
 
-/// Parses the first document of `text`, which may start with a byte order mark. `None` if `text` has no document.
+/// Parses the first document of a YAML stream, which may start with a byte order mark. `None` if the stream has no
+/// document.
 ///
 /// # Errors
 ///
-/// Returns an error if `text` is not valid YAML, or if JSON cannot represent it.
+/// Returns an error if the document is not valid YAML, or if JSON cannot represent it.
 pub fn read(text: &str, copies: &mut Copies) -> Result<Option<Node>, YamlError> {
     // Like kubectl, adds a line break to the last line if necessary.
     let ended = if text.ends_with('\n') {
@@ -392,7 +393,7 @@ pub fn read(text: &str, copies: &mut Copies) -> Result<Option<Node>, YamlError> 
     read.map_err(|error| YamlError::new(text, error.offset, error.message))
 }
 
-/// Parses the first document of a text whose last line ends with a line break.
+/// Parses the first document of a YAML stream whose last line ends with a line break.
 fn read_ended(text: &str, copies: &mut Copies) -> Result<Option<Node>, ScanError> {
     let start = if text.starts_with(BYTE_ORDER_MARK) {
         BYTE_ORDER_MARK.len_utf8()
@@ -429,7 +430,7 @@ fn read_ended(text: &str, copies: &mut Copies) -> Result<Option<Node>, ScanError
 /// Number of characters that go-yaml reads ahead.
 const LOOKAHEAD: usize = 3;
 
-/// Returns the start of the chunk that contains the byte `offset`. go-yaml reads text in chunks. When it reaches the
+/// Returns the start of the chunk that contains the byte `offset`. go-yaml reads input in chunks. When it reaches the
 /// start of a chunk, it validates all characters of the chunk.
 ///
 /// Source: `go.yaml.in/yaml/v2` `readerc.go` (`yaml_parser_update_buffer`).

@@ -1,6 +1,6 @@
 //! The YAML parser: builds nodes from tokens and resolves aliases. Scalars keep their source form.
 //!
-//! As in go-yaml, only the first document of a text is parsed. Later documents are ignored.
+//! As in go-yaml, only the first document of a YAML stream is parsed. Later documents are ignored.
 //!
 //! Source: `go.yaml.in/yaml/v2` `parserc.go` and `decode.go` (`parser.parse`).
 
@@ -29,7 +29,7 @@ pub(super) enum Content {
         style: Style,
         /// The full URI of the tag, if there is one.
         tag: Option<String>,
-        /// True if the text determines the type, because the scalar has neither a tag nor quotes.
+        /// True if the content determines the type, because the scalar has neither a tag nor quotes.
         is_implicit: bool,
     },
     List(Vec<NodeId>),
@@ -39,7 +39,7 @@ pub(super) enum Content {
 }
 
 impl Content {
-    /// Returns the number of bytes of the node's own text.
+    /// Returns the number of bytes of a scalar, or 0 for other nodes.
     pub(super) fn n_bytes(&self) -> usize {
         match self {
             Self::Scalar { text, .. } => text.len(),
@@ -51,8 +51,8 @@ impl Content {
 /// The nodes of a document.
 pub(super) type Nodes = Vec<RawNode>;
 
-/// Parses the first document of `text` from the byte `start`. Returns two values: the nodes and the root of the
-/// document (`None` if there is no document), and the index up to which the text was read.
+/// Parses the first document of the source from the byte `start`. Returns two values: the nodes and the root of the
+/// document (`None` if there is no document), and the index up to which the source was read.
 pub(super) fn document(
     text: &str,
     start: usize,
@@ -67,7 +67,7 @@ pub(super) fn document(
 /// begin with the mark.
 type WithComments = (Option<(Nodes, NodeId)>, Vec<Range<usize>>);
 
-/// Parses the first document of `text` from the byte `start`, and collects the comments before, in and after the
+/// Parses the first document of the source from the byte `start`, and collects the comments before, in and after the
 /// document that begin with `mark`.
 pub(super) fn document_with_comments(
     text: &str,
@@ -87,7 +87,7 @@ struct Parser<'a> {
     anchors: HashMap<&'a str, NodeId>,
     /// Tag handles with their prefixes.
     handles: Vec<(String, String)>,
-    /// End of the last token that has text.
+    /// End of the last token that is not the end of a block or of the source.
     last_end: usize,
 }
 

@@ -24,7 +24,7 @@ pub enum Scalar {
     Text(String),
 }
 
-/// Resolves the plain scalar `text`.
+/// Resolves a plain scalar.
 #[must_use]
 pub fn resolve(text: &str) -> Scalar {
     match text {
@@ -64,7 +64,7 @@ pub fn resolve(text: &str) -> Scalar {
 ///
 /// # Errors
 ///
-/// Returns an error if the text is not valid for the type of the tag.
+/// Returns an error if the content is not valid for the type of the tag.
 pub(super) fn resolve_tagged(tag: Option<&str>, text: String) -> Result<Scalar, String> {
     let Some(tag) = tag else {
         return Ok(resolve(&text));
@@ -124,7 +124,7 @@ fn binary(text: &str) -> Result<String, String> {
     Ok(decoded)
 }
 
-/// Returns true if the text is a timestamp.
+/// Returns true if the string is a timestamp.
 ///
 /// Source: `go.yaml.in/yaml/v2` `resolve.go` (`parseTimestamp`), Go `time` (`Parse`).
 fn is_timestamp(text: &str) -> bool {
@@ -225,7 +225,7 @@ pub(super) fn go_float_key(number: f64) -> String {
     format!("{number}")
 }
 
-/// Parses a notation that only go-yaml accepts: `0b` followed by a sign. `None` if the text does not match.
+/// Parses a notation that only go-yaml accepts: `0b` followed by a sign. `None` if the string does not match.
 fn signed_binary(text: &str) -> Option<Scalar> {
     let digits = text.strip_prefix("0b")?;
     let bits = digits.strip_prefix(['+', '-'])?;
@@ -246,7 +246,7 @@ fn has_misplaced_underscore(text: &str) -> bool {
     })
 }
 
-/// Parses an integer in Go's notation: `0x`, `0o`, `0b`, or a leading `0` for octal. `None` if the text is not one.
+/// Parses an integer in Go's notation: `0x`, `0o`, `0b`, or a leading `0` for octal. `None` if the string is not one.
 fn integer(text: &str) -> Option<Scalar> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
@@ -276,7 +276,7 @@ fn integer(text: &str) -> Option<Scalar> {
     }
 }
 
-/// Parses a float in YAML's notation, a subset of Rust's. `None` if the text is not one.
+/// Parses a float in YAML's notation, a subset of Rust's. `None` if the string is not one.
 fn float(text: &str) -> Option<f64> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     let (mantissa, exponent) = match digits.split_once(['e', 'E']) {

@@ -1,4 +1,4 @@
-//! The YAML scanner: splits a text into tokens, and converts indentation and `:` to start and end tokens of
+//! The YAML scanner: splits the source into tokens, and converts indentation and `:` to start and end tokens of
 //! collections.
 //!
 //! A key is recognized by the `:` after it. Tokens therefore remain in a queue as long as one of them may start a key.
@@ -95,7 +95,7 @@ pub(super) struct Scanner<'a> {
 }
 
 impl<'a> Scanner<'a> {
-    /// Creates a scanner of `text`, starting at the byte `start`.
+    /// Creates a scanner of the source, starting at the byte `start`.
     pub(super) fn new(text: &'a str, start: usize) -> Self {
         Self {
             text,
@@ -128,7 +128,7 @@ impl<'a> Scanner<'a> {
         std::mem::take(&mut self.comments)
     }
 
-    /// Returns the byte index up to which the text is scanned.
+    /// Returns the byte index up to which the source is scanned.
     pub(super) fn offset(&self) -> usize {
         self.cursor.offset
     }

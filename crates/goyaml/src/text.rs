@@ -16,7 +16,7 @@ pub(super) struct Written {
 }
 
 impl Written {
-    /// Creates an empty text that records positions.
+    /// Creates an empty string that records positions.
     pub(super) fn with_places() -> Self {
         Self {
             text: String::new(),
@@ -112,8 +112,8 @@ pub(super) struct PlainEnd {
     pub(super) is_before_break: bool,
 }
 
-/// Scans a plain scalar. `text` is the whole text to which `cursor` belongs. `is_flow` is true in a flow collection. On
-/// lines after the first, a tab must not precede the column `indent`.
+/// Scans a plain scalar. `text` is the whole source to which `cursor` belongs. `is_flow` is true in a flow collection.
+/// On lines after the first, a tab must not precede the column `indent`.
 pub(super) fn plain(
     text: &str,
     cursor: &mut Cursor<'_>,
@@ -457,7 +457,7 @@ fn block_breaks(
     Ok(*indent.get_or_insert(deepest.max(least)))
 }
 
-/// Returns the text after `mark` in a comment that begins with `mark`. `None` for other comments.
+/// Returns the part after `mark` of a comment that begins with `mark`. `None` for other comments.
 #[must_use]
 pub fn after_mark<'a>(comment: &'a str, mark: &str) -> Option<&'a str> {
     let text = comment.trim_start_matches('#').trim_start();

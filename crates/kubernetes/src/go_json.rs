@@ -88,7 +88,7 @@ pub fn reread_number(number: &Number) -> Number {
     }
 }
 
-/// Returns `text` as a quoted JSON string with escaped HTML characters.
+/// Formats a string as a quoted JSON string with escaped HTML characters.
 #[must_use]
 pub fn string_text(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len().saturating_add(2));
@@ -96,7 +96,7 @@ pub fn string_text(text: &str) -> String {
     quoted
 }
 
-/// Appends `text` in the format of [`string_text`].
+/// Appends a string in the format of [`string_text`].
 pub fn push_string(into: &mut String, text: &str) {
     into.push('"');
     for c in text.chars() {

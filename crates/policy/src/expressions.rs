@@ -92,7 +92,7 @@ impl TextLeft {
         Self(Cell::new(MAX_UPSTREAM_TEXT_BYTES))
     }
 
-    /// Returns true if no more text may be written.
+    /// Returns true if no more output may be written.
     pub(super) fn is_used_up(&self) -> bool {
         self.0.get() == 0
     }

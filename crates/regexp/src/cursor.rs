@@ -59,7 +59,7 @@ impl<'a> Cursor<'a> {
         self.take(n_bytes)
     }
 
-    /// Returns the text between `start` and the position of the cursor.
+    /// Returns the part of the pattern between `start` and the position of the cursor.
     pub(super) fn since(self, start: Self) -> &'a str {
         start
             .rest

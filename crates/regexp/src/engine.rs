@@ -23,7 +23,7 @@ const MAX_STATES_BYTES: usize = 384 << 10;
 /// Maximum length of a pattern for the engines of `regex-automata`, in bytes.
 const MAX_AUTOMATON_PATTERN: usize = 10_000;
 
-/// Maximum product of the number of automaton states and the length of the text for searches by `regex-automata`.
+/// Maximum product of the number of automaton states and the length of the input for searches by `regex-automata`.
 /// In the worst case, a search visits each state at each byte. It cannot be interrupted, so the limit keeps it
 /// below one second.
 const MAX_AUTOMATON_STEPS: usize = 100_000_000;
@@ -161,7 +161,7 @@ impl Engine {
         matches!(self.kind, Kind::Machine(_))
     }
 
-    /// Returns true if the built-in machine must search `text`, because `regex-automata` may take too long for it.
+    /// Returns true if the built-in machine must search the input, because `regex-automata` may take too long for it.
     pub(super) fn takes_long(&self, text: &str) -> bool {
         !self.is_machine() && text.len().saturating_mul(self.size.n_states) > MAX_AUTOMATON_STEPS
     }
@@ -250,7 +250,7 @@ pub(super) struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Returns true if a substring of `text` matches.
+    /// Returns true if a substring of the input matches.
     ///
     /// # Errors
     ///
@@ -270,7 +270,7 @@ impl Search<'_> {
         }
     }
 
-    /// Returns the first match at or after `start`. Assertions such as `^` and `\b` see the preceding text.
+    /// Returns the first match at or after `start`. Assertions such as `^` and `\b` see the preceding input.
     ///
     /// # Errors
     ///
@@ -283,7 +283,7 @@ impl Search<'_> {
     ) -> Result<Option<Range<usize>>, L::Error> {
         match (&self.engine.kind, &mut *self.memory) {
             (Kind::Automata(regex), Memory::Automata(cache)) => {
-                // Counts the whole remaining text: a search may read it even if the preferred match is short.
+                // Counts the whole remaining input: a search may read it even if the preferred match is short.
                 limits.work(text.len().saturating_sub(start))?;
                 let input = Input::new(text).range(start..);
                 Ok(regex.search_with(cache, &input).map(|found| found.range()))

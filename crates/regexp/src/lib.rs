@@ -2,7 +2,8 @@
 //!
 //! [`parse`] parses a pattern to a [`Regex`], a tree with the same captures, flags and character classes as in Go, or
 //! returns an error with Go's message. It rejects exactly the patterns that Go rejects for their syntax or size. A
-//! [`Program`] searches texts for a pattern, within the [`Limits`] of the search and the memory of an [`EngineBudget`].
+//! [`Program`] searches strings for a pattern, within the [`Limits`] of the search and the memory of an
+//! [`EngineBudget`].
 //!
 //! ```
 //! use regexp::{MemoryLimit, Program};

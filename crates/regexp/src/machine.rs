@@ -2,7 +2,7 @@
 //! `regex-automata`.
 //!
 //! Its program has about one instruction for each part of the pattern. The time of a search is bounded by the product
-//! of the lengths of program and text, and its memory by the length of the program. A search can be interrupted.
+//! of the lengths of program and input, and its memory by the length of the program. A search can be interrupted.
 //!
 //! Source: Go `regexp/syntax/compile.go`, `regexp/syntax/simplify.go`, `regexp/exec.go`.
 

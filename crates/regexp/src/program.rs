@@ -1,6 +1,6 @@
 //! Programs: patterns with the engines that search for them.
 //!
-//! Go's tree is translated for the engines of `regex-automata`, whose time is linear in the length of the text.
+//! Go's tree is translated for the engines of `regex-automata`, whose time is linear in the length of the input.
 //! Patterns that are too large or too deep for these engines run on the built-in machine ([`super::machine`]). Both
 //! kinds of engine find the same match as Go: the leftmost match. If several matches start at the same position, they
 //! find the match that a backtracking search would find first.
@@ -191,7 +191,7 @@ impl Program {
         Ok(Handle::Transient(Box::new(engine)))
     }
 
-    /// Calls `search` with an engine that can search `text`.
+    /// Calls `search` with an engine that can search the input.
     fn search<L: Limits, T>(
         &self,
         text: &str,
@@ -205,7 +205,7 @@ impl Program {
         engine.search(search)
     }
 
-    /// Returns true if a substring of `text` matches.
+    /// Returns true if a substring of the input matches.
     ///
     /// # Errors
     ///
@@ -214,7 +214,7 @@ impl Program {
         self.search(text, limits, |search| search.is_match(text, limits))
     }
 
-    /// Returns the first match in `text`. `None` if there is none.
+    /// Returns the first match in the input. `None` if there is none.
     ///
     /// # Errors
     ///
@@ -228,7 +228,7 @@ impl Program {
         Ok(range.and_then(|range| text.get(range)))
     }
 
-    /// Returns the successive matches in `text`, at most `n_max` if it is set. An empty match directly after another
+    /// Returns the successive matches in the input, at most `n_max` if it is set. An empty match directly after another
     /// match is ignored.
     ///
     /// # Errors

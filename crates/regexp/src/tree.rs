@@ -28,11 +28,11 @@ impl Flags {
     pub const FOLD_CASE: Self = Self(1);
     /// `.` matches a newline: `(?s)`.
     pub const DOT_NL: Self = Self(1 << 1);
-    /// `^` and `$` match only at the ends of the text: the default, `(?-m)`.
+    /// `^` and `$` match only at the ends of the input: the default, `(?-m)`.
     pub const ONE_LINE: Self = Self(1 << 2);
     /// Repetitions are lazy: `(?U)`, or a repetition with `?`.
     pub const NON_GREEDY: Self = Self(1 << 3);
-    /// An end of text that was written as `$` rather than `\z`.
+    /// An end of input that was written as `$` rather than `\z`.
     pub const WAS_DOLLAR: Self = Self(1 << 4);
 
     /// Returns true if all of `flags` are set.
@@ -76,13 +76,13 @@ pub enum NodeKind {
     AnyCharNotNewline,
     /// Any code point.
     AnyChar,
-    /// The start of the text or of a line.
+    /// The start of the input or of a line.
     BeginLine,
-    /// The end of the text or of a line.
+    /// The end of the input or of a line.
     EndLine,
-    /// The start of the text.
+    /// The start of the input.
     BeginText,
-    /// The end of the text.
+    /// The end of the input.
     EndText,
     /// The boundary between an ASCII word character and another character.
     WordBoundary,

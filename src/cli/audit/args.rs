@@ -94,7 +94,7 @@ pub enum AuditOutput {
 /// Parses the operation of the requests.
 ///
 /// # Errors
-/// Returns an error if `text` is not an operation, or is CONNECT.
+/// Returns an error if the string is not an operation, or is CONNECT.
 fn operation(text: &str) -> Result<Operation, String> {
     match text.parse()? {
         Operation::Connect => Err("a stored object cannot represent a CONNECT request".to_owned()),

@@ -113,7 +113,7 @@ mod tests {
     use crate::cli::input::{Place, SourceText};
     use crate::policy::rule::Rule;
 
-    /// Returns the fingerprints of findings, each given by the text before the word that it marks and by its message.
+    /// Returns the fingerprints of findings, each given by the source before the word that it marks and by its message.
     fn fingerprints(findings: &[(&str, &str)]) -> Vec<String> {
         let mut all: Vec<Finding> = findings
             .iter()

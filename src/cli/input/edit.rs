@@ -262,8 +262,8 @@ impl<T> Object<T> {
     }
 }
 
-/// Returns the length in bytes of the first character of `text`, which is the source of a scalar in `style`. The
-/// character may be an escape sequence. Returns `None` if `text` is empty.
+/// Returns the length in bytes of the first character of a scalar's source in `style`. The character may be an
+/// escape sequence. Returns `None` if the source is empty.
 fn written_len(text: &str, style: Style) -> Option<usize> {
     let mut chars = text.chars();
     let first = chars.next()?;

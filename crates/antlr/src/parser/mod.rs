@@ -1,7 +1,7 @@
 //! Simulates ANTLR's generated parser on the state graph and collects its syntax errors.
 //!
 //! It builds no syntax tree. The active rules are on an explicit stack, so the stack usage of the thread does not
-//! depend on the nesting of the text.
+//! depend on the nesting of the expression.
 //!
 //! Source: cel-go `parser/gen/cel_parser.go`; `github.com/antlr4-go/antlr/v4` `parser.go` (`Match`,
 //! `EnterRule`, `ExitRule`, `PushNewRecursionContext`, `UnrollRecursionContexts`); cel-go
@@ -74,7 +74,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Parses the text.
+    /// Parses the expression.
     pub(super) fn run(&mut self) {
         match self.walk() {
             Ok(()) => self.outcome.is_complete = true,
@@ -283,7 +283,7 @@ impl<'t> Parser<'t> {
                             last: token,
                         }));
                 }
-                // There are no further tokens after the end of the text.
+                // There are no further tokens after the end of the source.
                 Step::Open(_) if token.kind == Kind::End => {
                     return Ok(self.predictor.outside(set).unwrap_or(0));
                 }

@@ -22,7 +22,7 @@ pub(crate) enum Failure {
     NoViable { first: Token, last: Token },
 }
 
-/// The reason why parsing ends before the end of the text.
+/// The reason why parsing ends before the end of the source.
 pub(crate) enum Abort {
     /// The reason was already reported.
     Reported,

@@ -1,4 +1,4 @@
-//! Messages of the API server's parser: the column and text of each error, in order of location.
+//! Errors of the API server's parser: the column and message of each error, in order of location.
 
 use crate::findings;
 

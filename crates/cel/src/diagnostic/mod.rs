@@ -75,7 +75,7 @@ impl fmt::Display for Diagnostic {
 const MAX_REPORTED: usize = 100;
 
 /// Maximum size of a rendering in bytes, after which the number of omitted diagnostics is printed. Upstream
-/// has no limit and produces 3 MB of text for an expression of 16 KB.
+/// has no limit and produces 3 MB of output for an expression of 16 KB.
 const MAX_RENDERED_BYTES: usize = 128 * 1024;
 
 /// Maximum length of a source line in bytes. Longer lines are not shown.

@@ -57,7 +57,7 @@ impl PlanError {
         }
     }
 
-    /// Returns the error text without the prefix of the [`Display`](fmt::Display) output.
+    /// Returns the error message without the prefix of the [`Display`](fmt::Display) output.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message

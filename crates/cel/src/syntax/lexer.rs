@@ -36,7 +36,7 @@ pub struct Tokens {
     pub nesting: u32,
 }
 
-/// Splits `text` into tokens.
+/// Splits a source into tokens.
 #[must_use]
 pub fn tokens(text: &str) -> Tokens {
     let mut lexer = Lexer::new(text, 0, text.len() / 3 + 2);
@@ -50,7 +50,7 @@ pub fn tokens(text: &str) -> Tokens {
     }
 }
 
-/// Returns the token at the byte `start` of `text`. `None` if no token starts there.
+/// Returns the token at the byte `start` of the source. `None` if no token starts there.
 pub(super) fn token_at(text: &str, start: usize) -> Option<Token> {
     let mut lexer = Lexer::new(text, start, 0);
     lexer.skip_blank();
@@ -68,8 +68,8 @@ pub(super) fn token_at(text: &str, start: usize) -> Option<Token> {
     }
 }
 
-/// Returns the first token of `text` at or after the byte `end`, skipping whitespace. `None` if no token starts after
-/// the whitespace.
+/// Returns the first token of the source at or after the byte `end`, skipping whitespace. `None` if no token starts
+/// after the whitespace.
 pub(super) fn token_after(text: &str, end: u32) -> Option<Token> {
     let mut lexer = Lexer::new(text, end as usize, 0);
     lexer.skip_blank();
@@ -106,7 +106,7 @@ struct Lexer<'a> {
     text: &'a str,
     bytes: &'a [u8],
     at: usize,
-    /// True if `text` is known to be ASCII, so that each code point is one byte.
+    /// True if the source is known to be ASCII, so that each code point is one byte.
     is_ascii: bool,
     /// Byte index up to which code points have been counted.
     counted: usize,

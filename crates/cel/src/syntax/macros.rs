@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::ast::{AstBuilder, Comprehension, Expr, ExprId, Literal};
 use crate::names::shared;
 
-/// Name of the accumulator variable, which cannot occur in source text.
+/// Name of the accumulator variable, which cannot occur in the source of an expression.
 ///
 /// Source: cel-go `parser/macro.go`, `HiddenAccumulatorName`.
 pub(super) const ACCUMULATOR: &str = "@result";

@@ -46,7 +46,7 @@ const MAX_NODES: usize = 250_000;
 /// Source: cel-go `parser/parser.go`, `NewParser`, `errorReportingLimit`.
 const MAX_SYNTAX_ERRORS: usize = 100;
 
-/// Parses `text`. Returns the tree and the diagnostics. The tree is `None` if there are errors.
+/// Parses an expression. Returns the tree and the diagnostics. The tree is `None` if there are errors.
 ///
 /// # Example
 /// ```
@@ -62,7 +62,7 @@ pub fn parse(text: &str) -> (Option<Ast>, Diagnostics) {
     parse_within(text, &mut n_left)
 }
 
-/// Parses `text`, creating at most `n_left` nodes, and subtracts the number of created nodes from `n_left`.
+/// Parses an expression, creating at most `n_left` nodes, and subtracts the number of created nodes from `n_left`.
 ///
 /// The limit of 250,000 nodes per expression also applies.
 pub fn parse_within(text: &str, n_left: &mut usize) -> (Option<Ast>, Diagnostics) {
@@ -119,7 +119,7 @@ pub fn findings_by(
     parsed.findings(text)
 }
 
-/// Returns the span of the token at the byte `start` of `text`. The span of a dot includes the selected name.
+/// Returns the span of the token at the byte `start` of the source. The span of a dot includes the selected name.
 /// If no token starts there, for example at the end of the source, the span is a single character or empty.
 #[must_use]
 pub fn span_at(text: &str, start: usize) -> Range<usize> {

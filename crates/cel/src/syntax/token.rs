@@ -167,7 +167,7 @@ pub struct Token {
 }
 
 impl Token {
-    /// Returns the text of the token in `source`.
+    /// Returns the characters of the token in `source`.
     #[must_use]
     pub fn text(self, source: &str) -> &str {
         source

@@ -39,7 +39,7 @@ pub struct Mark {
     retained: u64,
 }
 
-/// A limit of this implementation that the API server does not have. Its `Display` text is shown to users.
+/// A limit of this implementation that the API server does not have. Its `Display` output is shown to users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exceeded {
     /// The memory limit, in bytes.

@@ -208,7 +208,7 @@ impl EvalError {
     }
 }
 
-/// Truncates `text` to at most `max` bytes and appends a marker.
+/// Truncates a string to at most `max` bytes and appends a marker.
 pub(super) fn cut(text: &mut String, max: usize) {
     let mut end = max.min(text.len());
     while !text.is_char_boundary(end) {

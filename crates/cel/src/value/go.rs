@@ -11,8 +11,8 @@ use super::{MAX_PRINTED_DEPTH, Value};
 impl Value {
     /// Formats the value as Go's `%v`.
     ///
-    /// Map entries are printed in the order of this implementation; Go's order is random. The text of a value longer
-    /// than 256 KiB is truncated.
+    /// Map entries are printed in the order of this implementation; Go's order is random. Output longer than 256 KiB
+    /// is truncated.
     #[must_use]
     pub fn to_go_string(&self) -> String {
         let mut text = String::new();
@@ -88,7 +88,7 @@ fn write_value(text: &mut String, value: &Value, depth: u32) {
         text.push_str("...");
         return;
     }
-    // The caller truncates longer text, so nothing is added except for the closing brackets of enclosing lists and
+    // The caller truncates longer output, so nothing is added except for the closing brackets of enclosing lists and
     // maps.
     if text.len() > MAX_MESSAGE {
         return;
@@ -169,7 +169,7 @@ fn write_value(text: &mut String, value: &Value, depth: u32) {
     };
 }
 
-/// Returns the prefix of `text` that a message may show, plus one byte if `text` is longer.
+/// Returns the prefix of a string that a message may show, plus one byte if the string is longer.
 fn start_of(text: &str) -> &str {
     let mut end = MAX_MESSAGE.saturating_add(1);
     while end < text.len() && !text.is_char_boundary(end) {

@@ -463,7 +463,7 @@ fn release(mut pending: Vec<Value>) {
     }
 }
 
-/// Returns the number of code points of `text`.
+/// Returns the number of code points of a string.
 #[must_use]
 pub fn count_code_points(text: &str) -> usize {
     if text.is_ascii() {

@@ -65,7 +65,7 @@ impl Traits {
 pub enum Hashed {
     /// Equal only to itself, because it holds a pointer.
     ByAddress,
-    /// Equal to all values of its type with this text.
+    /// Equal to all values of its type with this string.
     ByText(String),
     /// Go panics, because it holds a slice or a function.
     Never,
@@ -141,7 +141,7 @@ pub trait Opaque: Any + fmt::Debug + Send + Sync {
         0
     }
 
-    /// Returns the text that Go prints (`fmt.Stringer`). `None` if the type does not implement it.
+    /// Returns the string that Go prints (`fmt.Stringer`). `None` if the type does not implement it.
     fn text(&self) -> Option<String> {
         None
     }

@@ -289,7 +289,7 @@ fn copies_are_limited_across_documents() {
     assert_eq!(error.message, expected);
 }
 
-/// Asserts the error of a JSON text, in the same form as for YAML.
+/// Asserts the error of invalid JSON, in the same form as for YAML.
 #[track_caller]
 fn check_json(text: &str, expected: &str) {
     let error = json::read(text, 0).unwrap_err();

@@ -76,7 +76,7 @@ impl Format {
     }
 }
 
-/// Returns true if `text` matches `pattern`, one of the constant regular expressions of this module.
+/// Returns true if the string matches `pattern`, one of the constant regular expressions of this module.
 fn matches(pattern: &str, text: &str) -> bool {
     let program = regexp::Program::cached(pattern).ok();
     program.is_some_and(|program| program.is_match(text, &MemoryLimit) == Ok(true))
@@ -101,7 +101,7 @@ fn is_address(text: &str) -> bool {
     net::parse_address(text.as_bytes()).is_ok_and(|address| !address.has_zone)
 }
 
-/// Returns true if `text` is an IP address. Leading zeros in numbers are allowed, unlike in Go's current parser.
+/// Returns true if the string is an IP address. Leading zeros in numbers are allowed, unlike in Go's current parser.
 ///
 /// Source: `k8s.io/utils` `internal/third_party/forked/golang/net/ip.go`, `ParseIP`, `parseIPv4`, `parseIPv6`.
 fn is_sloppy_address(text: &str) -> bool {

@@ -6,7 +6,7 @@
 
 use crate::library::net;
 
-/// Returns true if `text` is a single address, with or without a display name, or a group with exactly one address.
+/// Returns true if the string is a single address, with or without a display name, or a group with exactly one address.
 pub(super) fn is_address(text: &str) -> bool {
     let mut rest = MailParser(text);
     let n = rest.address(true);

@@ -43,7 +43,7 @@ pub struct Address {
 ///
 /// # Errors
 ///
-/// Returns an error if `text` is not an IP address.
+/// Returns an error if the string is not an IP address.
 ///
 /// Source: Go `net/netip/netip.go`, `ParseAddr`.
 pub fn parse_address(text: &[u8]) -> Result<Address, AddressError> {
@@ -187,7 +187,7 @@ fn parse_ipv6(text: &[u8]) -> Result<Address, Problem<'_>> {
     })
 }
 
-/// Parses the hexadecimal number at the start of `text`. Returns it with the rest of `text`.
+/// Parses the hexadecimal number at the start of the string. Returns it with the rest of the string.
 fn hex_group(text: &[u8]) -> Result<(u16, &[u8]), Problem<'_>> {
     let mut value = 0_u32;
     let mut n_digits = 0;
@@ -272,7 +272,7 @@ impl Network {
     ///
     /// # Errors
     ///
-    /// Returns an error if `text` is not a network in CIDR notation.
+    /// Returns an error if the string is not a network in CIDR notation.
     ///
     /// Source: Go `net/netip/netip.go`, `ParsePrefix`.
     pub fn parse(text: &str) -> Result<Self, NetworkError> {

@@ -86,7 +86,7 @@ fn quote(text: &str) -> String {
     quoted
 }
 
-/// Returns Go's error message for `text`, which does not match `layout`.
+/// Returns Go's error message for a string that does not match `layout`.
 fn parse_error(text: &str, layout: &[Element]) -> String {
     let layout_text: String = layout.iter().map(|element| element.text()).collect();
     let parsing = format!("parsing time {}", quote(text));
@@ -134,7 +134,7 @@ fn parse_error(text: &str, layout: &[Element]) -> String {
     }
 }
 
-/// Removes the fraction of a second at the start of `text`.
+/// Removes the fraction of a second at the start of the string.
 fn without_fraction(text: &str) -> &str {
     match text.strip_prefix(['.', ',']) {
         Some(digits) if digits.starts_with(|c: char| c.is_ascii_digit()) => {
@@ -157,7 +157,7 @@ fn timestamp(text: &str) -> Option<Timestamp> {
 ///
 /// # Errors
 ///
-/// Returns Go's error message if `text` is not a date.
+/// Returns Go's error message if the string is not a date.
 pub(super) fn date(text: &str) -> Result<Timestamp, String> {
     timestamp(&format!("{text}T00:00:00Z"))
         .filter(|_| text.len() == "2006-01-02".len())
@@ -200,7 +200,7 @@ const UNITS: &[(&[&str], i64)] = &[
 ///
 /// # Errors
 ///
-/// Returns an error if `text` is in neither format.
+/// Returns an error if the string is in neither format.
 pub(super) fn duration(text: &str) -> Result<i64, String> {
     if let Some(nanos) = temporal::parse_duration(text) {
         return Ok(nanos);

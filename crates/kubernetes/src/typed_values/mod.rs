@@ -28,7 +28,7 @@ use preserved::Preserved;
 use raw::go_type;
 pub use value_schema::ValueSchema;
 
-/// Returns true if `text` is a duration, in Go's format (`1h30m`) or as numbers with unit names (`2 days`).
+/// Returns true if the string is a duration, in Go's format (`1h30m`) or as numbers with unit names (`2 days`).
 #[must_use]
 pub(crate) fn is_duration(text: &str) -> bool {
     go_time::duration(text).is_ok()

@@ -455,13 +455,13 @@ fn is_combination_invalid(kind: &str, holder: &str, fields: &Map<String, Json>) 
     }
 }
 
-/// Returns true if `text` is a percentage, such as `25%`.
+/// Returns true if the string is a percentage, such as `25%`.
 fn is_percentage(text: &str) -> bool {
     let number = text.strip_suffix('%').unwrap_or_default();
     !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Returns true if `text` is a valid finalizer: a built-in name, or a name with a domain.
+/// Returns true if the string is a valid finalizer: a built-in name, or a name with a domain.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/core/validation/validation.go` (`ValidateFinalizerName`).
 fn is_finalizer(text: &str) -> bool {

@@ -161,7 +161,7 @@ fn fields(path: &str) -> impl Iterator<Item = &str> {
     path.split('.').filter(|name| !name.is_empty())
 }
 
-/// Returns true if an expression can select the field `text` with a dot.
+/// Returns true if an expression can select a field of this name with a dot.
 #[must_use]
 pub fn is_identifier(text: &str) -> bool {
     let mut chars = text.chars();

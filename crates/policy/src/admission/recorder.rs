@@ -272,7 +272,7 @@ fn show(value: &Value, out: &mut String, depth: usize) {
         Value::Error(error) => {
             let _ = write!(out, "error: {error}");
         }
-        // In Go, opaque values such as `authorizer` may be an error that has no text.
+        // In Go, opaque values such as `authorizer` may be an error that has no message.
         Value::Opaque(opaque) if opaque.native_type() == "*types.Err" => out.push_str(NO_TEXT),
         other => {
             let text = other.to_go_string();

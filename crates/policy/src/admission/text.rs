@@ -32,7 +32,7 @@ pub(super) fn aggregate(errors: &[String]) -> String {
     }
 }
 
-/// Returns the first `max` bytes of `text`. Each byte of a cut character becomes `U+FFFD`, as in Go's JSON output.
+/// Returns the first `max` bytes of a string. Each byte of a cut character becomes `U+FFFD`, as in Go's JSON output.
 pub(super) fn cut(text: &str, max: usize) -> String {
     if text.len() <= max {
         return text.to_owned();

@@ -513,7 +513,7 @@ fn text_order(ast: &Ast, id: ExprId) -> Option<Found> {
     Some((Rule::StringOrder, message, Some(fix.to_owned()), false))
 }
 
-/// Returns true if `text` is a number, optionally with the suffix of a quantity.
+/// Returns true if the string is a number, optionally with the suffix of a quantity.
 fn is_quantity(text: &str) -> bool {
     const SUFFIXES: [&str; 16] = [
         "", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei",
@@ -525,7 +525,7 @@ fn is_quantity(text: &str) -> bool {
         && SUFFIXES.contains(&suffix)
 }
 
-/// Returns true if `text` is a version such as `1.29.0` or `v1.29`.
+/// Returns true if the string is a version such as `1.29.0` or `v1.29`.
 fn is_version(text: &str) -> bool {
     let parts: Vec<&str> = text.trim_start_matches('v').split('.').collect();
     let is_number = |part: &&str| !part.is_empty() && part.bytes().all(|c| c.is_ascii_digit());

@@ -158,7 +158,7 @@ fn is_usual(group: &str) -> bool {
     matches!(group, "apps" | "batch" | "autoscaling" | "policy")
 }
 
-/// Returns true if `text` is an API version such as `v1beta1`.
+/// Returns true if the string is an API version such as `v1beta1`.
 fn is_version(text: &str) -> bool {
     let digits = text.strip_prefix('v').unwrap_or_default();
     digits.starts_with(|c: char| c.is_ascii_digit())

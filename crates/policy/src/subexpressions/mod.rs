@@ -11,7 +11,7 @@ use cel::ast::{Ast, Expr, ExprId, Literal};
 pub use counterfactuals::{Counterfactuals, Variables, counterfactuals, deciding_element};
 pub use nearest::keep_nearest;
 
-/// Maximum length of a subexpression's text, in characters.
+/// Maximum length of a subexpression's source, in characters.
 const MAX_TEXT: usize = 100;
 
 /// Maximum nesting of subexpressions.
@@ -22,7 +22,7 @@ const MAX_DEPTH: usize = 60;
 pub struct Subexpression {
     /// The node in the AST.
     pub id: ExprId,
-    /// The source text, generated from the AST and cut if it is long.
+    /// The source, generated from the AST and cut if it is long.
     pub text: String,
     /// The nesting depth, 0 for the whole expression.
     pub depth: usize,
@@ -166,7 +166,7 @@ fn mentions(ast: &Ast, id: ExprId, name: &str, depth: usize) -> bool {
     is_mentioned
 }
 
-/// Returns the source text of the subexpression `id`, generated from the AST and cut if it is long.
+/// Returns the source of the subexpression `id`, generated from the AST and cut if it is long.
 #[must_use]
 pub fn text(ast: &Ast, id: ExprId) -> String {
     let mut out = String::new();

@@ -22,7 +22,7 @@ const TEXTS: [&str; 15] = [
     "\n",
 ];
 
-/// The matches in each text, each match in brackets, or `-`. A semicolon separates the texts.
+/// The matches in each input, each match in brackets, or `-`. A semicolon separates the inputs.
 const ROWS: &[(&str, &str)] = &[
     (
         "a*",

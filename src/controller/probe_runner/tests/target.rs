@@ -192,7 +192,7 @@ async fn definitions_are_limited_in_total() {
     let none = target::definitions(&context, names(&["a"])).await.ok();
     assert!(none.unwrap().unpack().unwrap().is_empty());
 
-    // The JSON of each definition is 18 bytes longer than its text.
+    // The JSON of each definition is 18 bytes longer than its description.
     let half = memory::MAX_DEFINITIONS_OF_POLICY / 2 - 18;
     let (context, _) = with_definition(Some(text(half)));
     let both = target::definitions(&context, names(&["a", "b"])).await;

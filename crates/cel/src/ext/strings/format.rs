@@ -52,7 +52,7 @@ impl Clause {
     }
 }
 
-/// Memory per byte of the text being written: the text, its reallocation, and an escaped copy.
+/// Memory per byte of the output being written: the output, its reallocation, and an escaped copy.
 const GROWTH: usize = 4;
 
 /// Memory per map entry being written, in bytes: the copied entry and its formatted key.
@@ -155,7 +155,8 @@ pub fn interpolate<A: Arguments>(format: &str, arguments: &mut A) -> Result<Stri
     Ok(text)
 }
 
-/// Parses the clause at the start of `text`, which must not be empty. Returns the clause and the remaining text.
+/// Parses the clause at the start of the string, which must not be empty. Returns the clause and the rest of the
+/// string.
 ///
 /// Source: cel-go `ext/formatting.go`, `parseFormattingClause`, `parsePrecision`.
 fn parse_clause(text: &str) -> Result<(Clause, &str), String> {
@@ -241,7 +242,7 @@ impl Arguments for Values<'_> {
 
     fn write(&mut self, index: usize, clause: Clause) -> Result<String, EvalError> {
         let value = self.list.get(index).unwrap_or(Value::Null);
-        // Reserves memory for the text so far, its reallocation, and copies of the argument.
+        // Reserves memory for the output so far, its reallocation, and copies of the argument.
         let len = match &value {
             Value::String(text) => text.len(),
             Value::Bytes(bytes) => bytes.len(),
@@ -342,7 +343,7 @@ fn double_of(value: &Value) -> Option<f64> {
     }
 }
 
-/// Formats any value. `in_use` is the memory required by the surrounding text.
+/// Formats any value. `in_use` is the memory required by the surrounding output.
 ///
 /// Source: cel-go `ext/formatting.go`, `FormatString`.
 fn any_text(value: &Value, in_use: usize, budget: &EvalBudget) -> Result<String, EvalError> {

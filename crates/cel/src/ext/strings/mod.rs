@@ -16,7 +16,7 @@ const SOURCE: Source = Source::new("cel-go ext/strings.go, stringLib.CompileOpti
 /// limit before the call.
 const LONG_TEXT: &[usize] = &[100_000];
 
-/// `text.charAt(index)`.
+/// `string.charAt(index)`.
 pub const CHAR_AT: OverloadRow = OverloadRow::member(
     "charAt",
     "string_char_at_int",
@@ -27,7 +27,7 @@ pub const CHAR_AT: OverloadRow = OverloadRow::member(
 )
 .evaluated_by(char_at);
 
-/// `text.indexOf(part)`.
+/// `string.indexOf(part)`.
 pub const INDEX_OF: OverloadRow = OverloadRow::member(
     "indexOf",
     "string_index_of_string",
@@ -38,7 +38,7 @@ pub const INDEX_OF: OverloadRow = OverloadRow::member(
 )
 .evaluated_by(index_of);
 
-/// `text.indexOf(part, from)`.
+/// `string.indexOf(part, from)`.
 pub const INDEX_OF_FROM: OverloadRow = OverloadRow::member(
     "indexOf",
     "string_index_of_string_int",
@@ -49,7 +49,7 @@ pub const INDEX_OF_FROM: OverloadRow = OverloadRow::member(
 )
 .evaluated_by(index_of);
 
-/// `text.lastIndexOf(part)`.
+/// `string.lastIndexOf(part)`.
 pub const LAST_INDEX_OF: OverloadRow = OverloadRow::member(
     "lastIndexOf",
     "string_last_index_of_string",
@@ -60,7 +60,7 @@ pub const LAST_INDEX_OF: OverloadRow = OverloadRow::member(
 )
 .evaluated_by(last_index_of);
 
-/// `text.lastIndexOf(part, from)`.
+/// `string.lastIndexOf(part, from)`.
 pub const LAST_INDEX_OF_FROM: OverloadRow = OverloadRow::member(
     "lastIndexOf",
     "string_last_index_of_string_int",
@@ -71,7 +71,7 @@ pub const LAST_INDEX_OF_FROM: OverloadRow = OverloadRow::member(
 )
 .evaluated_by(last_index_of);
 
-/// `text.lowerAscii()`.
+/// `string.lowerAscii()`.
 pub const LOWER_ASCII: OverloadRow = OverloadRow::member(
     "lowerAscii",
     "string_lower_ascii",
@@ -82,7 +82,7 @@ pub const LOWER_ASCII: OverloadRow = OverloadRow::member(
 )
 .evaluated_by(lower_ascii);
 
-/// `text.replace(old, new)`.
+/// `string.replace(old, new)`.
 pub const REPLACE: OverloadRow = OverloadRow::member(
     "replace",
     "string_replace_string_string",
@@ -94,7 +94,7 @@ pub const REPLACE: OverloadRow = OverloadRow::member(
 .evaluated_by(replace)
 .costed_before(LONG_TEXT);
 
-/// `text.replace(old, new, n)`.
+/// `string.replace(old, new, n)`.
 pub const REPLACE_N: OverloadRow = OverloadRow::member(
     "replace",
     "string_replace_string_string_int",
@@ -106,7 +106,7 @@ pub const REPLACE_N: OverloadRow = OverloadRow::member(
 .evaluated_by(replace)
 .costed_before(LONG_TEXT);
 
-/// `text.split(separator)`.
+/// `string.split(separator)`.
 pub const SPLIT: OverloadRow = OverloadRow::member(
     "split",
     "string_split_string",
@@ -118,7 +118,7 @@ pub const SPLIT: OverloadRow = OverloadRow::member(
 .evaluated_by(split)
 .costed_before(LONG_TEXT);
 
-/// `text.split(separator, n)`.
+/// `string.split(separator, n)`.
 pub const SPLIT_N: OverloadRow = OverloadRow::member(
     "split",
     "string_split_string_int",
@@ -130,7 +130,7 @@ pub const SPLIT_N: OverloadRow = OverloadRow::member(
 .evaluated_by(split)
 .costed_before(LONG_TEXT);
 
-/// `text.substring(start)`.
+/// `string.substring(start)`.
 pub const SUBSTRING_FROM: OverloadRow = OverloadRow::member(
     "substring",
     "string_substring_int",
@@ -141,7 +141,7 @@ pub const SUBSTRING_FROM: OverloadRow = OverloadRow::member(
 )
 .evaluated_by(substring);
 
-/// `text.substring(start, end)`.
+/// `string.substring(start, end)`.
 pub const SUBSTRING: OverloadRow = OverloadRow::member(
     "substring",
     "string_substring_int_int",
@@ -152,12 +152,12 @@ pub const SUBSTRING: OverloadRow = OverloadRow::member(
 )
 .evaluated_by(substring);
 
-/// `text.trim()`.
+/// `string.trim()`.
 pub const TRIM: OverloadRow =
     OverloadRow::member("trim", "string_trim", &[String], String, Costs::ONE, SOURCE)
         .evaluated_by(trim);
 
-/// `text.upperAscii()`.
+/// `string.upperAscii()`.
 pub const UPPER_ASCII: OverloadRow = OverloadRow::member(
     "upperAscii",
     "string_upper_ascii",
@@ -190,7 +190,7 @@ pub const JOIN_WITH: OverloadRow = OverloadRow::member(
 )
 .evaluated_by(join);
 
-/// `text.format(args)`, since version 1.
+/// `string.format(args)`, since version 1.
 pub const FORMAT: OverloadRow = OverloadRow::member(
     "format",
     "string_format",
@@ -202,7 +202,7 @@ pub const FORMAT: OverloadRow = OverloadRow::member(
 .evaluated_by(format)
 .evaluated_in_order();
 
-/// `strings.quote(text)`, since version 1.
+/// `strings.quote(string)`, since version 1.
 pub const QUOTE: OverloadRow = OverloadRow::global(
     "strings.quote",
     "strings_quote",

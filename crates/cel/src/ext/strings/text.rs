@@ -9,7 +9,7 @@ fn out_of_range(index: i64) -> EvalError {
 }
 
 /// Returns the byte index of the code point at `index`. If `index` is the number of code points, returns the length of
-/// `text`. `None` if `index` is out of range.
+/// the string. `None` if `index` is out of range.
 fn byte_index(text: &str, index: i64) -> Option<usize> {
     let index = usize::try_from(index).ok()?;
     if text.is_ascii() {
@@ -36,7 +36,7 @@ pub(super) fn char_at(text: &str, index: i64) -> Result<String, EvalError> {
     Ok(rest.chars().next().map(String::from).unwrap_or_default())
 }
 
-/// Returns the index of the first occurrence of `part` in `text` at or after `offset`, or -1 if there is none.
+/// Returns the index of the first occurrence of `part` in the string at or after `offset`, or -1 if there is none.
 ///
 /// Source: cel-go `ext/strings.go`, `indexOfOffset`.
 pub(super) fn index_of(text: &str, part: &str, offset: i64) -> Result<i64, EvalError> {
@@ -53,8 +53,8 @@ pub(super) fn index_of(text: &str, part: &str, offset: i64) -> Result<i64, EvalE
     Ok(index.unwrap_or(-1))
 }
 
-/// Returns the index of the last occurrence of `part` in `text` that starts at or before `offset`, or -1 if there is
-/// none.
+/// Returns the index of the last occurrence of `part` in the string that starts at or before `offset`, or -1 if there
+/// is none.
 ///
 /// Source: cel-go `ext/strings.go`, `lastIndexOf`, `lastIndexOfOffset`.
 pub(super) fn last_index_of(text: &str, part: &str, offset: Option<i64>) -> Result<i64, EvalError> {
@@ -82,7 +82,7 @@ pub(super) fn last_index_of(text: &str, part: &str, offset: Option<i64>) -> Resu
     Ok(byte.map_or(-1, |byte_idx| code_point_index(text, byte_idx)))
 }
 
-/// Replaces the first `limit` occurrences of `old` in `text`, or all if `limit` is negative.
+/// Replaces the first `limit` occurrences of `old` in the string, or all if `limit` is negative.
 ///
 /// # Errors
 ///
@@ -116,8 +116,8 @@ pub(super) fn replace(
     Ok(text.replacen(old, new, limit))
 }
 
-/// Splits `text` at `separator`. The last of at most `limit` parts is the remaining text. A limit of zero yields no
-/// parts, a negative limit yields all parts.
+/// Splits a string at `separator`. The last of at most `limit` parts is the rest of the string. A limit of zero yields
+/// no parts, a negative limit yields all parts.
 ///
 /// Source: Go `strings.SplitN`.
 pub(super) fn split<'a>(text: &'a str, separator: &str, limit: i64) -> Vec<&'a str> {
@@ -142,7 +142,7 @@ pub(super) fn split<'a>(text: &'a str, separator: &str, limit: i64) -> Vec<&'a s
     parts
 }
 
-/// Returns the code points of `text` from `start` up to `end` (exclusive), or up to the end of the string.
+/// Returns the code points of a string from `start` up to `end` (exclusive), or up to the end of the string.
 ///
 /// Source: cel-go `ext/strings.go`, `substr`, `substrRange`.
 pub(super) fn substring(text: &str, start: i64, end: Option<i64>) -> Result<&str, EvalError> {
@@ -191,7 +191,7 @@ pub(super) fn join(list: &List, separator: &str, budget: &EvalBudget) -> Result<
     Ok(joined)
 }
 
-/// Formats `text` as a string literal of the language.
+/// Formats a string as a CEL literal.
 ///
 /// Source: cel-go `ext/strings.go`, `quote`.
 pub(super) fn quoted(text: &str) -> String {

@@ -44,7 +44,7 @@ pub(crate) enum Key {
     Duration(i64),
     Timestamp(i64, u32, i32),
     Type(Arc<Type>),
-    /// A value that is equal to all values of its type with the same text.
+    /// A value that is equal to all values of its type with the same string.
     Opaque(&'static str, String),
     /// A value that is only equal to itself, identified by its address.
     Identity(usize),

@@ -6,7 +6,7 @@ use super::{Bare, Named, Numbers, at, ints, type_value};
 use crate::types::{Primitive, Type};
 use crate::value::{EvalBudget, EvalError, List, Map, Traits, Value};
 
-/// Compares the text of the converted value, or the error.
+/// Compares the formatted result, or the error.
 #[track_caller]
 fn check(rows: &[(Value, Type, &str)]) {
     for (value, to, expected) in rows {

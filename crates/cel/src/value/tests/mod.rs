@@ -76,7 +76,7 @@ impl MapSource for Nothing {
     }
 }
 
-/// A value that is hashed by its text.
+/// A value that is hashed by its string.
 #[derive(Debug)]
 struct Named(&'static str);
 

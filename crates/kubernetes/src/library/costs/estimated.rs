@@ -23,7 +23,7 @@ const ONE_UNIT: CallEstimate = CallEstimate::from_cost(NOMINAL);
 /// The size of an IP address in bytes: 4 for IPv4, 16 for IPv6.
 const ADDRESS_SIZE: SizeEstimate = SizeEstimate::new(4, 16);
 
-/// Estimates a call that reads `text` once and returns a string that is at most as long.
+/// Estimates a call that reads a string once and returns a string that is at most as long.
 pub(super) fn reading(text: Option<&AstNode<'_>>, sizes: Sizes<'_>) -> CallEstimate {
     let Some(text) = text else { return ONE_UNIT };
     let size = size_of(sizes, text);

@@ -36,7 +36,7 @@ impl Format {
         }
     }
 
-    /// Returns the error messages for `text`. The list is empty if `text` has the format.
+    /// Returns the error messages for a string. The list is empty if the string has the format.
     #[must_use]
     pub fn messages(&self, text: &str) -> Vec<String> {
         (self.check)(text)

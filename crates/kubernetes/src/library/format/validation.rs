@@ -30,7 +30,7 @@ fn is_lower_alphanumeric(byte: u8) -> bool {
     byte.is_ascii_lowercase() || byte.is_ascii_digit()
 }
 
-/// Returns true if all characters of `text` satisfy `is_inner`, and the first and last character satisfy `is_end`.
+/// Returns true if all characters of the string satisfy `is_inner`, and the first and last character satisfy `is_end`.
 fn has_form(text: &[u8], is_inner: fn(u8) -> bool, is_end: fn(u8) -> bool) -> bool {
     text.first().is_some_and(|byte| is_end(*byte))
         && text.last().is_some_and(|byte| is_end(*byte))
@@ -46,7 +46,7 @@ fn is_subdomain(text: &[u8]) -> bool {
     text.split(|byte| *byte == b'.').all(is_label)
 }
 
-/// Validates `text` as an RFC 1123 label.
+/// Validates a string as an RFC 1123 label.
 #[must_use]
 pub fn dns1123_label(text: &[u8]) -> Vec<String> {
     let mut messages = Vec::new();
@@ -66,7 +66,7 @@ pub fn dns1123_label(text: &[u8]) -> Vec<String> {
     messages
 }
 
-/// Validates `text` as an RFC 1123 subdomain: labels separated by dots.
+/// Validates a string as an RFC 1123 subdomain: labels separated by dots.
 #[must_use]
 pub fn dns1123_subdomain(text: &[u8]) -> Vec<String> {
     subdomain(text, CHARACTERS)
@@ -85,7 +85,7 @@ fn subdomain(text: &[u8], unit: &str) -> Vec<String> {
     messages
 }
 
-/// Validates `text` as an RFC 1035 label.
+/// Validates a string as an RFC 1035 label.
 #[must_use]
 pub fn dns1035_label(text: &[u8]) -> Vec<String> {
     let mut messages = Vec::new();
@@ -122,7 +122,7 @@ const KEY_NAME: &str = "must consist of alphanumeric characters, '-', '_' or '.'
                         with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', \
                         regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 
-/// Validates `text` as the key of a label: a name with an optional domain prefix.
+/// Validates a string as the key of a label: a name with an optional domain prefix.
 ///
 /// Source: k8s.io/apimachinery `pkg/api/validate/content/kube.go`, `IsLabelKey`.
 #[must_use]
@@ -165,7 +165,7 @@ pub fn qualified_name(text: &[u8]) -> Vec<String> {
     messages
 }
 
-/// Validates `text` as the value of a label.
+/// Validates a string as the value of a label.
 ///
 /// Source: k8s.io/apimachinery `pkg/api/validate/content/kube.go`, `IsLabelValue`.
 #[must_use]
@@ -184,7 +184,7 @@ pub fn label_value(text: &[u8]) -> Vec<String> {
     messages
 }
 
-/// Returns true if `text` is a UUID, with or without dashes.
+/// Returns true if the string is a UUID, with or without dashes.
 ///
 /// Source: k8s.io/kube-openapi `pkg/validation/strfmt/default.go`, `UUIDPattern`.
 #[must_use]
@@ -202,7 +202,7 @@ pub fn is_uuid(text: &str) -> bool {
     rest.is_empty()
 }
 
-/// Returns true if `text` is nonempty base64 with padding.
+/// Returns true if the string is nonempty base64 with padding.
 ///
 /// Source: k8s.io/kube-openapi `pkg/internal/third_party/govalidator/patterns.go`, `Base64`.
 #[must_use]
@@ -212,7 +212,7 @@ pub fn is_base64(text: &str) -> bool {
     !text.is_empty() && text.len().is_multiple_of(4) && digits.unwrap_or(text).bytes().all(is_digit)
 }
 
-/// Returns true if `text` is a date such as `2024-02-29`.
+/// Returns true if the string is a date such as `2024-02-29`.
 ///
 /// Source: k8s.io/kube-openapi `pkg/validation/strfmt/date.go`, `IsDate`.
 #[must_use]
@@ -222,7 +222,7 @@ pub fn is_date(text: &str) -> bool {
         && parse_timestamp(&format!("{text}T00:00:00Z")) != Err(TimestampError::Malformed)
 }
 
-/// Returns true if `text` is a date and a time. Like upstream, ignores everything after a second `T`.
+/// Returns true if the string is a date and a time. Like upstream, ignores everything after a second `T`.
 ///
 /// Source: k8s.io/kube-openapi `pkg/validation/strfmt/time.go`, `IsDateTime`.
 #[must_use]

@@ -140,7 +140,7 @@ impl Quantity {
     ///
     /// # Errors
     ///
-    /// Returns an error if `text` is not a quantity or has too many digits.
+    /// Returns an error if the string is not a quantity or has too many digits.
     ///
     /// Source: k8s.io/apimachinery `pkg/api/resource/quantity.go`, `ParseQuantity`.
     pub fn parse(text: &str) -> Result<Self, QuantityError> {
@@ -440,7 +440,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Returns `text` without the suffix `end`. Returns `text` unchanged if it has no such suffix.
+/// Returns a string without the suffix `end`, or the whole string if it has no such suffix.
 fn before<'a>(text: &'a str, end: &str) -> &'a str {
     text.strip_suffix(end).unwrap_or(text)
 }

@@ -73,7 +73,7 @@ impl Semver {
     ///
     /// # Errors
     ///
-    /// Returns an error if `text` is not a valid semantic version.
+    /// Returns an error if the string is not a valid semantic version.
     ///
     /// Source: github.com/blang/semver/v4 `semver.go`, `Parse`.
     pub fn parse(text: &str) -> Result<Self, SemverError> {

@@ -77,7 +77,7 @@ fn hex_value(byte: Option<&u8>) -> Option<u8> {
     u8::try_from(digit).ok()
 }
 
-/// Decodes the percent-encoded bytes in `text`, a component of the kind `part`.
+/// Decodes the percent-encoded bytes of a URL component of the kind `part`.
 ///
 /// Source: Go `net/url/url.go`, `unescape`.
 fn unescape(text: &[u8], part: Part) -> Result<Vec<u8>, String> {
@@ -128,7 +128,7 @@ fn escape(bytes: &[u8], part: Part) -> String {
     decode(&text)
 }
 
-/// Returns true if `text` is a valid encoding of a component of the kind `part`.
+/// Returns true if the string is a valid encoding of a component of the kind `part`.
 ///
 /// Source: Go `net/url/url.go`, `validEncoded`.
 fn is_escaped(text: &str, part: Part) -> bool {
@@ -150,7 +150,7 @@ impl Url {
     ///
     /// # Errors
     ///
-    /// Returns Go's error if `text` is neither an absolute URL nor an absolute path.
+    /// Returns Go's error if the string is neither an absolute URL nor an absolute path.
     ///
     /// Source: k8s.io/apiserver `pkg/cel/library/urls.go`, `stringToUrl`; Go `net/url/url.go`, `Parse`.
     pub fn parse(text: &str) -> Result<Self, UrlError> {
@@ -377,11 +377,11 @@ impl Url {
 /// Source: Go `net/url/url.go`, `defaultMaxParams`.
 const MAX_PARAMETERS: usize = 10_000;
 
-/// Checks that `text` is an absolute URL or an absolute path, without a fragment.
+/// Checks that the string is an absolute URL or an absolute path, without a fragment.
 ///
 /// # Errors
 ///
-/// Returns Go's error if `text` is not such a URL.
+/// Returns Go's error if the string is not such a URL.
 ///
 /// Source: Go `net/url/url.go`, `ParseRequestURI`.
 pub fn parse_request_uri(text: &str) -> Result<(), UrlError> {

@@ -20,7 +20,7 @@ pub(super) const STEPS: u32 = 100;
 /// Maximum size in bytes of all literals of a call, and of a result.
 const MAX_BYTES: usize = 2048;
 
-/// The bytes that are charged for each literal in addition to its text.
+/// The bytes that are charged for each literal in addition to the length of a string.
 const BYTES_OF_LITERAL: usize = 4;
 
 /// Maximum nesting of calls.

@@ -295,8 +295,8 @@ impl InputType<'_> {
     }
 }
 
-/// Adds a word to `text` where it starts or ends with punctuation such as `/` or `-`. An end that `constraints` require
-/// stays unchanged.
+/// Adds a word to the string where it starts or ends with punctuation such as `/` or `-`. An end that `constraints`
+/// require stays unchanged.
 fn with_complete_words(mut text: String, constraints: &ValueConstraints) -> String {
     let [prefix, _, suffix] = &constraints.text;
     if text == "*" && prefix.is_empty() && suffix.is_empty() {

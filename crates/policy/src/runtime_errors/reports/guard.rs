@@ -27,7 +27,7 @@ pub(crate) enum Polarity {
     /// The subexpression is an operand of `!`. The guard is inserted inside the operand.
     Negated,
     /// The subexpression is compared, and the comparison should be true for an absent value: it is `!=`, or `==` with a
-    /// value that means absence. Contains the source text of the comparison.
+    /// value that means absence. Contains the source of the comparison.
     PassesIfAbsent(String),
     /// The subexpression is the range of `all()`, which is true for an empty range.
     Universal,
@@ -280,7 +280,7 @@ pub(crate) fn fix(
     })
 }
 
-/// Returns the source text of the chain of selections at `chain`. `None` if it contains other expressions.
+/// Returns the source of the chain of selections at `chain`. `None` if it contains other expressions.
 pub(crate) fn source_text(
     evaluator: &SymbolicEvaluator<'_>,
     n: usize,
@@ -344,7 +344,7 @@ fn accessors(
     }
 }
 
-/// Returns `text` as a CEL string literal. `None` if it needs escapes or is too long.
+/// Formats a string as a CEL literal. `None` if it needs escapes or is too long.
 pub(crate) fn quote(text: &str) -> Option<String> {
     let is_plain = text.len() <= 100
         && text

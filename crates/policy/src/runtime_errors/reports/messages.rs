@@ -281,7 +281,7 @@ impl MessageWriter<'_, '_> {
         Some(polarity.guard(&[test]))
     }
 
-    /// Returns the source text of a chain of selections, or of `size()` of such a chain.
+    /// Returns the source of a chain of selections, or of `size()` of such a chain.
     fn source_text(self, n: usize, id: ExprId) -> Option<String> {
         match self.evaluator.expr(ExprRef { index: n, id }) {
             Expr::Call {

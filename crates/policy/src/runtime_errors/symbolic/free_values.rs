@@ -97,7 +97,7 @@ impl SymbolicEvaluator<'_> {
         self.string_format(path).is_some()
     }
 
-    /// Returns true if validation accepts `text` at `path`. False if users may not choose the string at `path`.
+    /// Returns true if validation accepts this string at `path`. False if users may not choose the string at `path`.
     pub(crate) fn accepts(&self, path: &FieldPath, text: &str) -> bool {
         self.string_format(path).is_some_and(|format| match format {
             StringFormat::Any => true,
@@ -176,7 +176,7 @@ pub(crate) fn sample_int_and_string(path: &FieldPath) -> [Json; 2] {
     }
 }
 
-/// Returns true if `text` has the characters of a label value if `is_label`, and otherwise those of a DNS label.
+/// Returns true if the string has the characters of a label value if `is_label`, and otherwise those of a DNS label.
 fn is_label_or_name(text: &str, is_label: bool) -> bool {
     let is_end = |c: char| {
         c.is_ascii_digit() || c.is_ascii_lowercase() || is_label && c.is_ascii_uppercase()

@@ -146,7 +146,7 @@ pub(crate) fn validation(expression: &str) -> Json {
     json!({"validations": [{"expression": expression}]})
 }
 
-/// Returns the cases of a text table: groups of lines, separated by empty lines. Lines with `#` are comments.
+/// Returns the cases of a table: groups of lines, separated by empty lines. Lines with `#` are comments.
 pub(crate) fn cases(table: &str) -> impl Iterator<Item = Vec<&str>> {
     let groups = table.split("\n\n").map(|group| {
         let lines = group.lines().filter(|line| !line.starts_with('#'));

@@ -145,7 +145,8 @@ struct Evaluation<'a> {
 }
 
 impl Evaluation<'_> {
-    /// Returns the terms of a counterfactual as text. `None` if they contradict each other, or if there are too many.
+    /// Returns the terms of a counterfactual as strings. `None` if they contradict each other, or if there are too
+    /// many.
     fn terms(&self, counterfactual: &Counterfactual) -> Option<Vec<String>> {
         let all: Vec<Atom> = counterfactual
             .changed
@@ -386,7 +387,7 @@ impl Evaluation<'_> {
         all.cut()
     }
 
-    /// Returns the text of a term with the expected result `wanted`, followed by the recorded values of its operands.
+    /// Formats a term with the expected result `wanted`, followed by the recorded values of its operands.
     fn term(&self, id: ExprId, wanted: bool) -> String {
         let term = self.condition(id, wanted);
         if self.seen(id).is_none() {
@@ -408,7 +409,7 @@ impl Evaluation<'_> {
         format!("{term} ({})", values.join(", "))
     }
 
-    /// Returns those operands of a call whose values are not visible in the text of the call, because they are not
+    /// Returns those operands of a call whose values are not visible in the source of the call, because they are not
     /// literals.
     fn compared(&self, id: ExprId) -> Vec<ExprId> {
         let Expr::Call { target, args, .. } = self.ast.expr(id) else {
@@ -424,7 +425,7 @@ impl Evaluation<'_> {
         operands.filter(is_path).collect()
     }
 
-    /// Returns CEL text that is true if `id` has the result `wanted`.
+    /// Returns a CEL expression that is true if `id` has the result `wanted`.
     fn condition(&self, id: ExprId, wanted: bool) -> String {
         match self.ast.expr(id) {
             Expr::Comprehension(fold) => {
@@ -466,7 +467,8 @@ impl Evaluation<'_> {
         }
     }
 
-    /// Returns text that is true if the macro `id` has the result `wanted`, such as `x < 3 for each x of object.c`.
+    /// Returns a condition that is true if the macro `id` has the result `wanted`, such as
+    /// `x < 3 for each x of object.c`.
     fn elements_condition(&self, id: ExprId, fold: &Comprehension, wanted: bool) -> Option<String> {
         let (is_all, test) = self.test(fold)?;
         let some = if is_all == wanted { "each" } else { "some" };

@@ -262,7 +262,7 @@ impl Evaluation<'_> {
         }
     }
 
-    /// Returns true if two subexpressions have the same text.
+    /// Returns true if two subexpressions have the same source.
     pub(super) fn is_same(&self, one: ExprId, other: ExprId) -> bool {
         one == other || {
             let text = super::text(self.ast, one);
