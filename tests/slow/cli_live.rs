@@ -39,7 +39,8 @@ spec:
     spec: {containers: [{name: a, image: docker.io/a}]}
 ";
 
-/// Runs each command with the server, and compares the outputs, exit statuses and requests with `tests/cli_live/NAME.txt`.
+/// Runs each command with the server, and compares the outputs, exit statuses and requests with
+/// `tests/cli_live/NAME.txt`.
 #[track_caller]
 fn check(name: &str, config: Config, commands: &[&str]) {
     let folder = directory(

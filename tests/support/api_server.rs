@@ -1,7 +1,7 @@
 //! An API server on a local port that serves the objects of a YAML file, for tests of the commands that read a cluster.
 //!
-//! It serves discovery, OpenAPI v3, lists with pages and selectors, single objects and watches. End-to-end tests use a
-//! real API server; this one has chosen versions, pages and failures.
+//! It serves discovery, OpenAPI v3, lists with pages and selectors, and single objects. End-to-end tests use a real API
+//! server; this one has chosen versions, pages and failures.
 
 #![allow(
     clippy::indexing_slicing,
@@ -9,11 +9,17 @@
 )]
 
 use std::collections::BTreeMap;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::convert::Infallible;
+use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use http::{Request, Response, header};
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 
 /// A resource that the server serves.
@@ -151,8 +157,6 @@ pub(crate) struct Config {
     pub(crate) faults: Vec<Fault>,
     /// The maximum number of objects in a page. A request for more gets fewer.
     pub(crate) page_size: usize,
-    /// The events that the first watch of policies sends, each as one line of JSON.
-    pub(crate) events: Vec<Value>,
 }
 
 impl Config {
@@ -165,7 +169,6 @@ impl Config {
             version: ("1", "36"),
             faults: Vec::new(),
             page_size: 500,
-            events: Vec::new(),
         }
     }
 
@@ -189,15 +192,17 @@ pub(crate) struct ApiServer {
 impl ApiServer {
     pub(crate) fn start(config: Config) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        listener.set_nonblocking(true).unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let requests = Arc::default();
         let log = Arc::clone(&requests);
-        let config = Arc::new(Mutex::new(config));
         std::thread::spawn(move || {
-            for stream in listener.incoming() {
-                let (config, log) = (Arc::clone(&config), Arc::clone(&log));
-                std::thread::spawn(move || serve(&stream.unwrap(), &config, &log));
-            }
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build();
+            runtime
+                .unwrap()
+                .block_on(accept(listener, Arc::new(config), log));
         });
         Self { url, requests }
     }
@@ -210,70 +215,42 @@ impl ApiServer {
     }
 }
 
-/// Answers the requests of a connection.
-fn serve(stream: &TcpStream, config: &Mutex<Config>, log: &Mutex<Vec<String>>) {
-    let mut reader = BufReader::new(stream);
-    while let Some((target, accept)) = request(&mut reader) {
-        log.lock().unwrap().push(target.clone());
-        let (path, query) = target.split_once('?').unwrap_or((&target, ""));
-        let query = parameters(query);
-        let mut config = config.lock().unwrap();
-        let fault = config.faults.iter().find(|fault| fault.matches(path));
-        let (status, body) = match fault {
-            Some(fault) => (fault.status, failure(fault.status, fault.message)),
-            None if query.contains_key("watch") => {
-                let events = std::mem::take(&mut config.events);
-                drop(config);
-                return watch(stream, &events);
-            }
-            None => respond(&config, path, &query, &accept),
-        };
-        drop(config);
-        let head = format!(
-            "HTTP/1.1 {status} Status\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
-            body.len()
-        );
-        let mut stream = stream;
-        if stream.write_all((head + &body).as_bytes()).is_err() {
-            return;
-        }
-    }
-}
-
-/// Reads a request. Returns its path and query, and its header `Accept`. Returns `None` at the end of the connection.
-fn request(reader: &mut BufReader<&TcpStream>) -> Option<(String, String)> {
-    let mut line = String::new();
-    reader.read_line(&mut line).ok().filter(|n| *n > 0)?;
-    let target = line.split(' ').nth(1)?.to_owned();
-    let (mut accept, mut length) = (String::new(), 0);
+/// Serves each connection in its own task. Never returns.
+async fn accept(listener: TcpListener, config: Arc<Config>, log: Arc<Mutex<Vec<String>>>) {
+    let listener = tokio::net::TcpListener::from_std(listener).unwrap();
     loop {
-        let mut header = String::new();
-        reader.read_line(&mut header).ok()?;
-        let Some((name, value)) = header.trim_end().split_once(": ") else {
-            break;
-        };
-        match name.to_ascii_lowercase().as_str() {
-            "accept" => value.clone_into(&mut accept),
-            "content-length" => length = value.parse().unwrap(),
-            _ => {}
-        }
+        let (stream, _) = listener.accept().await.unwrap();
+        let (config, log) = (Arc::clone(&config), Arc::clone(&log));
+        let service = service_fn(move |request: Request<Incoming>| {
+            let response = serve(&request, &config, &log);
+            async { Ok::<_, Infallible>(response) }
+        });
+        tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
     }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).ok()?;
-    Some((target, accept))
 }
 
-/// Sends the events of a watch, and leaves the connection open.
-fn watch(mut stream: &TcpStream, events: &[Value]) {
-    let head =
-        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
-    stream.write_all(head.as_bytes()).unwrap();
-    for event in events {
-        let line = format!("{event}\n");
-        let _ = stream.write_all(format!("{:x}\r\n{line}\r\n", line.len()).as_bytes());
-    }
-    // The client closes the connection.
-    let _ = stream.read(&mut [0]);
+/// Logs a request, and returns the response.
+fn serve(
+    request: &Request<Incoming>,
+    config: &Config,
+    log: &Mutex<Vec<String>>,
+) -> Response<Full<Bytes>> {
+    let uri = request.uri();
+    log.lock().unwrap().push(uri.to_string());
+    let accept = request.headers().get(header::ACCEPT);
+    let accept = accept.map_or("", |accept| accept.to_str().unwrap());
+    let fault = config.faults.iter().find(|fault| fault.matches(uri.path()));
+    let (status, body) = match fault {
+        Some(fault) => (fault.status, failure(fault.status, fault.message)),
+        None => {
+            let query = parameters(uri.query().unwrap_or_default());
+            respond(config, uri.path(), &query, accept)
+        }
+    };
+    let response = Response::builder()
+        .status(status)
+        .header(header::CONTENT_TYPE, "application/json");
+    response.body(Full::from(body)).unwrap()
 }
 
 /// Parses a query, in which only `%3D`, `%2C`, `%2F` and `+` are decoded.
