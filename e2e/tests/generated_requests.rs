@@ -36,7 +36,7 @@ const EXTRA: &str = "vap-replay";
 
 /// The maximum percentage of requests for the corpus that are rejected before a policy is evaluated, or that get
 /// another decision than their case expects.
-const OTHERWISE_PERCENT: usize = 3;
+const MAX_DIFFERENT_PERCENT: usize = 3;
 
 /// The numbers of requests, by result.
 #[derive(Debug, Default)]
@@ -45,8 +45,8 @@ struct Counts {
     /// Requests that a client cannot send unchanged: for subresources, for kinds that are not
     /// served, in terminating namespaces, and with an object that already exists.
     not_sendable: usize,
-    refused: Vec<String>,
-    otherwise: Vec<String>,
+    rejected: Vec<String>,
+    different: Vec<String>,
 }
 
 /// A probe and its policy, with a unique name.
@@ -283,11 +283,11 @@ async fn replay(paths: Vec<PathBuf>, crds: Vec<PathBuf>) -> Counts {
             );
             let is_denied = response.message().contains(&format!("'{}'", replay.name));
             if !response.is_decided() {
-                counts.refused.push(text);
+                counts.rejected.push(text);
             } else if is_denied == (case["expect"]["decision"] == "Deny") {
                 counts.agreed += 1;
             } else {
-                counts.otherwise.push(text);
+                counts.different.push(text);
             }
         }
     }
@@ -296,11 +296,11 @@ async fn replay(paths: Vec<PathBuf>, crds: Vec<PathBuf>) -> Counts {
          passed over\n{}\n{}",
         replays.len(),
         counts.agreed,
-        counts.refused.len(),
-        counts.otherwise.len(),
+        counts.rejected.len(),
+        counts.different.len(),
         counts.not_sendable,
-        counts.refused.join("\n"),
-        counts.otherwise.join("\n")
+        counts.rejected.join("\n"),
+        counts.different.join("\n")
     );
     counts
 }
@@ -310,20 +310,20 @@ async fn generated_requests_reach_policies_of_the_repository() {
     let folder = repository();
     let paths = ["config/samples", "parity/policies"].map(|name| folder.join(name));
     let counts = replay(paths.to_vec(), Vec::new()).await;
-    assert!(counts.refused.is_empty(), "{:#?}", counts.refused);
-    assert!(counts.otherwise.is_empty(), "{:#?}", counts.otherwise);
+    assert!(counts.rejected.is_empty(), "{:#?}", counts.rejected);
+    assert!(counts.different.is_empty(), "{:#?}", counts.different);
     assert!(counts.agreed >= 10, "{counts:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs the corpus that VAP_CORPUS_DIR names: `./dev corpus` runs it"]
+#[ignore = "requires the corpus in VAP_CORPUS_DIR; `./dev corpus` runs this test"]
 async fn generated_requests_reach_policies_of_the_corpus() {
     let corpus = corpus::directory().unwrap();
     let counts = replay(vec![corpus.join("policies")], vec![corpus.join("crds")]).await;
-    let n_otherwise = counts.refused.len() + counts.otherwise.len();
+    let n_different = counts.rejected.len() + counts.different.len();
     assert!(counts.agreed >= 100, "{counts:?}");
     assert!(
-        n_otherwise * 100 <= (counts.agreed + n_otherwise) * OTHERWISE_PERCENT,
+        n_different * 100 <= (counts.agreed + n_different) * MAX_DIFFERENT_PERCENT,
         "{counts:#?}"
     );
 }

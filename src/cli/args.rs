@@ -241,7 +241,8 @@ pub struct CheckArgs {
     /// cluster, unless a file has that name
     #[arg(value_name = "PATH|vap/NAME")]
     pub paths: Vec<PathBuf>,
-    /// Use a cluster (by default, the cluster of the kubeconfig's current context); implied by the flags that select a cluster or user
+    /// Use a cluster (by default, the cluster of the kubeconfig's current context); implied by the flags that select a
+    /// cluster or user
     #[arg(long)]
     pub live: bool,
     /// Check the policies of the cluster whose labels match the selector
@@ -339,8 +340,9 @@ pub enum TestCommand {
     /// Convert a test suite of kaptest, kat, the Kyverno CLI or gator to probes
     ///
     /// SUITE is the suite file of kaptest, of the Kyverno CLI (kyverno-test.yaml) or of gator (kind Suite). For kat, it
-    /// is the directory of the policy. Writes the probes to standard output. Lists on standard error the parts that cannot be
-    /// converted, with their locations. A Gatekeeper template with the engine `K8sNativeValidation` becomes a policy.
+    /// is the directory of the policy. Writes the probes to standard output. Lists on standard error the parts that
+    /// cannot be converted, with their locations. A Gatekeeper template with the engine `K8sNativeValidation` becomes a
+    /// policy.
     Convert(ConvertArgs),
 }
 

@@ -46,7 +46,8 @@ pub struct AuditArgs {
     /// The user of the requests.
     #[command(flatten)]
     pub user: UserArgs,
-    /// Use a cluster (by default, the cluster of the kubeconfig's current context); implied by the flags that select a cluster or user
+    /// Use a cluster (by default, the cluster of the kubeconfig's current context); implied by the flags that select a
+    /// cluster or user
     #[arg(long)]
     pub live: bool,
     /// Audit with the policies of the cluster whose labels match the selector

@@ -28,8 +28,8 @@ pub struct CostReport {
     pub limit_name: &'static str,
     /// The limit, in cost units.
     pub limit: u64,
-    /// The kind whose objects have the highest cost, such as `apps/v1 Deployment`. This and the following fields are null if there
-    /// is no estimate.
+    /// The kind whose objects have the highest cost, such as `apps/v1 Deployment`. This and the following fields are
+    /// null if there is no estimate.
     pub kind: Option<String>,
     /// The minimum cost.
     pub min: Option<u64>,

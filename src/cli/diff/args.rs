@@ -45,7 +45,8 @@ pub struct DiffArgs {
     /// The user of the requests.
     #[command(flatten)]
     pub user: UserArgs,
-    /// Use a cluster (by default, the cluster of the kubeconfig's current context); implied by the flags that select a cluster or user
+    /// Use a cluster (by default, the cluster of the kubeconfig's current context); implied by the flags that select a
+    /// cluster or user
     #[arg(long)]
     pub live: bool,
     /// A file or directory with CustomResourceDefinitions (repeatable)

@@ -56,7 +56,8 @@ pub struct EvalArgs {
     /// The user of the request.
     #[command(flatten)]
     pub user: UserArgs,
-    /// Use a cluster (by default, the cluster of the kubeconfig's current context); implied by the flags that select a cluster or user
+    /// Use a cluster (by default, the cluster of the kubeconfig's current context); implied by the flags that select a
+    /// cluster or user
     #[arg(long)]
     pub live: bool,
     /// Evaluate the policies of the cluster whose labels match the selector

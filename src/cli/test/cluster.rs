@@ -148,7 +148,7 @@ impl<'a> FileCluster<'a> {
         }
     }
 
-    /// Runs the cases of a probe of `id`. A panic affects only this probe.
+    /// Runs the cases of a probe that tests `id`. A panic affects only this probe.
     pub(super) fn run(&self, id: &TargetId, probe: &PolicyProbeSpec) -> Run {
         let pending = |why: &str| {
             let cases = probe.cases.iter();

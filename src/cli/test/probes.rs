@@ -95,8 +95,8 @@ fn has_field(value: &Value, field: &str) -> bool {
     finding.is_some()
 }
 
-/// Returns the valid probes of `targets`, the identities of the objects in the input. Errors in the other probes are added
-/// to `findings`.
+/// Returns the valid probes of `targets`, the identities of the objects in the input. Errors in the other probes are
+/// added to `findings`.
 ///
 /// # Errors
 /// Returns an error if the CRD built into this program cannot be used.

@@ -46,8 +46,8 @@
 //!
 //! To add a constraint:
 //!
-//! 1. Add a variant to `kubernetes::validity::constraints::Constraint` and a field to `ValueConstraints`. Combine and compare
-//!    constraints in `InputConstraints::add` and `is_consistent`.
+//! 1. Add a variant to `kubernetes::validity::constraints::Constraint` and a field to `ValueConstraints`. Combine
+//!    and compare constraints in `InputConstraints::add` and `is_consistent`.
 //! 2. Change values so that they satisfy the constraint in `InputType::satisfy_here` (`input_types::satisfy`).
 //! 3. Return the constraint from `call_disjuncts` (`path_conditions::calls`) for the functions that require it.
 //!

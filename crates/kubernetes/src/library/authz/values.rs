@@ -13,7 +13,8 @@ use cel::decls::Sig;
 use cel::types::Type;
 use cel::value::{EvalBudget, EvalError, Opaque, Value};
 
-/// The value of the variable `authorizer`: an authorizer, and the user for whom checks are performed.
+/// The value of the variable `authorizer`: the source of authorization decisions, and the user whose permissions are
+/// checked.
 #[derive(Clone, Debug)]
 pub struct AuthorizerValue {
     user: Arc<UserInfo>,
