@@ -37,6 +37,7 @@ use vap_status_controller::policy::compile::CompiledPolicy;
 use vap_status_controller::schema::builtin::Builtin;
 use vap_status_controller::schema::{Gvr, RestMapper};
 use vap_status_controller::validation_rules;
+use vap_status_controller::version::KubernetesVersion;
 
 /// Expressions that are typical of policies. All of them are true for [`deployment`].
 const EXPRESSIONS: [(&str, &str); 4] = [
@@ -106,7 +107,7 @@ fn policy() -> ValidatingAdmissionPolicy {
 }
 
 fn env() -> Env {
-    base_env().extend([Variable::new("object", Type::Dyn)])
+    base_env(KubernetesVersion::DEFAULT).extend([Variable::new("object", Type::Dyn)])
 }
 
 fn checked(text: &str, env: &Env) -> CheckedAst {

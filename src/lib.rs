@@ -25,5 +25,6 @@ pub mod telemetry;
 
 pub use kubernetes::{
     custom_resource, defaulting, go_json, json_patch, library, merge, schema, validation_rules,
+    version,
 };
 pub use {cel, policy};

@@ -12,11 +12,12 @@ use vap_status_controller::cel::types::Type;
 use vap_status_controller::cel::value::Value;
 use vap_status_controller::library::environment::base_env;
 use vap_status_controller::library::runtime::KubernetesRuntime;
+use vap_status_controller::version::KubernetesVersion;
 
 /// Returns the number of heap blocks that the evaluation of an expression allocates. The expression must be true for
 /// `object`.
 fn n_blocks(text: &str, object: &Value) -> u64 {
-    let env = base_env().extend([Variable::new("object", Type::Dyn)]);
+    let env = base_env(KubernetesVersion::DEFAULT).extend([Variable::new("object", Type::Dyn)]);
     let (ast, found) = syntax::parse(text);
     assert!(found.is_empty(), "{}", found.render(text));
     let (checked, found) = checker::check(&Arc::new(ast.unwrap()), text, &env);

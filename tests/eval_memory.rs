@@ -31,6 +31,7 @@ use vap_status_controller::policy::admission::{
 };
 use vap_status_controller::probe::run::implied_binding;
 use vap_status_controller::schema::Gvr;
+use vap_status_controller::version::KubernetesVersion;
 
 /// The maximum peak heap size in bytes. The budget of an evaluation is 32 MiB, and the rest is for the plan, the
 /// object, and copies that are freed immediately.
@@ -151,7 +152,7 @@ fn evaluate(
         };
         Variable::new(*name, of)
     });
-    let env = mutation_env().extend(types);
+    let env = mutation_env(KubernetesVersion::DEFAULT).extend(types);
     let (ast, found) = syntax::parse(text);
     assert!(found.is_empty(), "{}", found.render(text));
     let (checked, found) = checker::check(&Arc::new(ast.unwrap()), text, &env);
@@ -193,7 +194,7 @@ fn evaluate(
 #[test]
 fn results_of_every_overload_count_against_budget() {
     let (mut n_checked, mut n_exceeded) = (0, 0);
-    let env = mutation_env();
+    let env = mutation_env(KubernetesVersion::DEFAULT);
     for function in env.library().functions() {
         for overload in &function.overloads {
             let row = overload.row;

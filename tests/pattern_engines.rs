@@ -25,6 +25,7 @@ use vap_status_controller::cli::check::{self, Options};
 use vap_status_controller::library::environment::base_env;
 use vap_status_controller::library::runtime::KubernetesRuntime;
 use vap_status_controller::policy::analysis::Profile;
+use vap_status_controller::version::KubernetesVersion;
 
 /// Held by each test while it runs, because the counters are process-wide.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -93,7 +94,7 @@ fn check_of_large_classes_builds_no_engine() {
 }
 
 fn plan(text: &str) -> eval::Program {
-    let env = base_env().extend([Variable::new("s", Type::Dyn)]);
+    let env = base_env(KubernetesVersion::DEFAULT).extend([Variable::new("s", Type::Dyn)]);
     let (ast, found) = syntax::parse(text);
     assert!(found.is_empty(), "{}", found.render(text));
     let (checked, found) = checker::check(&Arc::new(ast.unwrap()), text, &env);

@@ -18,6 +18,7 @@ use vap_status_controller::policy::compile::{CompileMode, compile as compile_pol
 
 use crate::documents;
 use crate::schemas::Schemas;
+use crate::version;
 use crate::{admit, compile, eval, typecheck};
 
 /// The operation that is measured. Each variant is a subcommand.
@@ -137,7 +138,7 @@ pub fn run(
             black_box(typecheck::check(policy, schemas, Profile::Upstream));
         }
         Stage::Compile => {
-            black_box(compile_policy(policy, CompileMode::New));
+            black_box(compile_policy(policy, CompileMode::New, version::get()));
         }
         Stage::Admit | Stage::Eval => {}
     };

@@ -8,6 +8,7 @@ use vap_status_controller::policy::compile::{CompileMode, CompiledExpression, Co
 
 use crate::documents::{AnyPolicy, AnyPolicyDoc};
 use crate::guard::{Panic, guard};
+use crate::version;
 
 /// The output for a policy and a mode.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -115,8 +116,10 @@ pub fn line((file, index, policy): &AnyPolicyDoc, mode: CompileMode) -> CompileL
     };
     line.name = metadata.name.clone().unwrap_or_default();
     let compiled = || match policy {
-        AnyPolicy::Validating(policy) => CompiledPolicy::new(policy),
-        AnyPolicy::Mutating(policy) => CompiledPolicy::from_mutating(policy),
+        AnyPolicy::Validating(policy) => {
+            CompiledPolicy::from_parts(policy.into(), None, version::get())
+        }
+        AnyPolicy::Mutating(policy) => CompiledPolicy::from_mutating(policy, version::get()),
     };
     match guard(|| compiled().compile_with_costs(mode, &UnknownSizes)) {
         Ok(expressions) => {

@@ -12,6 +12,7 @@ use kubernetes::typed_values::{self, ValueSchema};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value as Json, json};
+use vap_status_controller::cel::ast::Ast;
 use vap_status_controller::cel::ast_validators;
 use vap_status_controller::cel::checker::{self, CheckedAst};
 use vap_status_controller::cel::cost::UnknownSizes;
@@ -35,6 +36,7 @@ use vap_status_controller::schema::{Gvk, OpenApiDocument};
 use crate::admit;
 use crate::compile::CostLine;
 use crate::guard::{Panic, guard};
+use crate::version;
 use crate::write_line;
 
 /// A case: an expression with its variables.
@@ -183,18 +185,25 @@ fn evaluate(case: &EvalCase, line: &mut EvalLine) -> Result<()> {
 pub fn checked(text: &str) -> Result<(String, Option<CheckedAst>)> {
     let case = parse_case(text)?;
     let (env, _) = environment(&case)?;
-    let Some(ast) = syntax::parse(&case.expr).0 else {
+    let Some(ast) = parse(&case.expr) else {
         return Ok((case.expr, None));
     };
     let (checked, found) = checker::check(&Arc::new(ast), &case.expr, &env);
     Ok((case.expr, found.is_empty().then_some(checked)))
 }
 
+/// Parses an expression with the syntax of the version.
+fn parse(text: &str) -> Option<Ast> {
+    let mut n_left = usize::MAX;
+    syntax::parse_within(text, version::get().behavior().language, &mut n_left).0
+}
+
 /// Plans the expression of a case. If the checker rejects the expression, sets the errors in `line` and returns `None`.
 fn plan(case: &EvalCase, line: &mut EvalLine) -> Result<Option<ReadyExpression>> {
     let (env, bindings) = environment(case)?;
-    let Some(ast) = syntax::parse(&case.expr).0 else {
-        line.check_error = Some(antlr::findings(&case.expr).render(&case.expr));
+    let Some(ast) = parse(&case.expr) else {
+        let behavior = version::get().behavior().language;
+        line.check_error = Some(antlr::findings(&case.expr, behavior).render(&case.expr));
         return Ok(None);
     };
     let ast = Arc::new(ast);
@@ -218,7 +227,7 @@ fn plan(case: &EvalCase, line: &mut EvalLine) -> Result<Option<ReadyExpression>>
 }
 
 fn environment(case: &EvalCase) -> Result<(Env, Bindings)> {
-    let base = base_env();
+    let base = base_env(version::get());
     let types = schema_types(&case.schema)?;
     let names: BTreeSet<&String> = case
         .vars

@@ -38,6 +38,7 @@ pub mod rules;
 pub mod schemas;
 pub mod share;
 pub mod typecheck;
+pub mod version;
 pub mod witnesses;
 pub mod yaml;
 

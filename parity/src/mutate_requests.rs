@@ -18,6 +18,7 @@ use vap_status_controller::policy::mutations::shared_part_of_binding;
 use vap_status_controller::schema::{Builtin, Crd, Gvr};
 
 use crate::random::Random;
+use crate::version;
 
 /// Expressions of apply configurations, valid and invalid.
 const APPLIED: [&str; 16] = [
@@ -203,7 +204,8 @@ pub fn outcome(
 ) -> Result<MutationOutcome> {
     let mut read = Vec::new();
     for (policy, bindings) in policies {
-        let policy = MutatingAdmission::new(&serde_json::from_value(policy.clone())?);
+        let policy =
+            MutatingAdmission::new(&serde_json::from_value(policy.clone())?, version::get());
         let bindings = bindings.iter().map(|binding| {
             let binding = serde_json::from_value(binding.clone())?;
             Ok(Binding::new(&shared_part_of_binding(&binding)))

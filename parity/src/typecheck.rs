@@ -15,6 +15,7 @@ use vap_status_controller::status::warnings::warnings;
 use crate::documents::PolicyDoc;
 use crate::guard::{Panic, guard};
 use crate::schemas::Schemas;
+use crate::version;
 
 /// The output line for a policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -169,7 +170,7 @@ pub fn differences(doc: &PolicyDoc, schemas: &Schemas) -> Vec<DifferenceLine> {
     let Ok(policy) = &doc.policy else {
         return Vec::new();
     };
-    let compiled = CompiledPolicy::new(policy);
+    let compiled = CompiledPolicy::from_parts(policy.into(), None, version::get());
     differences::differences(&compiled, &schemas.mapper, &schemas.types)
         .into_iter()
         .map(|difference| DifferenceLine {

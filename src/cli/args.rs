@@ -6,13 +6,12 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use super::audit::args as audit;
 use super::check::settings::FindingArgs;
-use super::check::versions;
 use super::connection::Connection;
 use super::diff::args as diff;
 use super::eval::args as eval;
 use super::time_limit::Timeout;
-use crate::cel::decls::Version;
 use crate::status::lease;
+use crate::version::KubernetesVersion;
 
 /// Examples and exit statuses of `status`.
 const EXIT_HELP: &str = "\
@@ -259,9 +258,10 @@ pub struct CheckArgs {
     /// what kube-controller-manager reports [default: truthful]
     #[arg(long, value_enum, value_name = "PROFILE")]
     pub profile: Option<CheckProfile>,
-    /// The version of the target API server, 1.30 to 1.36: a function or macro that it lacks is an error
-    #[arg(long, value_name = "VERSION", value_parser = versions::parse)]
-    pub kubernetes_version: Option<Version>,
+    /// The version of the target API server, 1.30 to 1.37, such as 1.33 or 1.36.4: expressions are checked as this
+    /// version does, and a function or macro that it lacks is an error
+    #[arg(long, value_name = "VERSION")]
+    pub kubernetes_version: Option<KubernetesVersion>,
     /// The output format: text with marked lines, stable `json`, `github` annotations, or `sarif`
     #[arg(
         short,

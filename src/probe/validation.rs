@@ -25,6 +25,7 @@ use crate::library::environment::base_env;
 use crate::library::limits::PER_CALL_LIMIT;
 use crate::library::runtime::KubernetesRuntime;
 use crate::policy::nearest::nearest;
+use crate::version::KubernetesVersion;
 
 /// The apiVersion of probes.
 pub const API_VERSION: &str = "vap-status.dev/v1alpha1";
@@ -295,7 +296,7 @@ fn plan_rules(schema: &Json, rules: &mut BTreeMap<String, Program>) -> Result<()
 
 fn plan(text: &str) -> Result<Program, String> {
     let variable = Variable::new("self", Type::Dyn);
-    let env = base_env().extend([variable]);
+    let env = base_env(KubernetesVersion::DEFAULT).extend([variable]);
     let (ast, diagnostics) = syntax::parse(text);
     let ast = ast.ok_or_else(|| diagnostics.render(text))?;
     let (checked, diagnostics) = checker::check(&Arc::new(ast), text, &env);

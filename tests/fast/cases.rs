@@ -41,6 +41,7 @@ use vap_status_controller::cel::stdlib;
 use vap_status_controller::cel::syntax;
 use vap_status_controller::cel::types::{OPTIONAL_TYPE, Type};
 use vap_status_controller::library::environment::base_env;
+use vap_status_controller::version::KubernetesVersion;
 
 #[path = "../support/notation.rs"]
 mod notation;
@@ -78,7 +79,7 @@ impl Setting {
             library.add_type(OPTIONAL_TYPE, Type::opaque(OPTIONAL_TYPE, Vec::new()));
             library
         } else {
-            Library::clone(base_env().library())
+            Library::clone(base_env(KubernetesVersion::DEFAULT).library())
         };
         for overload in &self.overloads {
             library.add_overload(overload.clone());
@@ -233,7 +234,10 @@ fn check_case(case: &[&str], language: &str, setting: &Setting) -> Result<(), St
 /// Returns the actual results for an expression as comments of the kind `kind`.
 fn describe(kind: &str, text: &str, setting: &Setting) -> Vec<String> {
     if kind == "upstream error" {
-        return errors(kind, &antlr::findings(text));
+        return errors(
+            kind,
+            &antlr::findings(text, KubernetesVersion::DEFAULT.behavior().language),
+        );
     }
     let (ast, found) = syntax::parse(text);
     let Some(ast) = ast else {

@@ -49,6 +49,7 @@ use vap_status_controller::library::authz::{
 use vap_status_controller::library::environment::base_env;
 use vap_status_controller::library::estimate::COST_OPTIONS;
 use vap_status_controller::schema::{DeclType, DeclaredSizes, OpenApiDocument};
+use vap_status_controller::version::KubernetesVersion;
 
 #[test]
 fn cost_cases_have_expected_results() {
@@ -159,7 +160,7 @@ impl Context {
 
     fn env(&self) -> Env {
         let types = self.types.iter();
-        base_env()
+        base_env(KubernetesVersion::DEFAULT)
             .extend(self.variables.iter().cloned())
             .extend_types(types.map(|(name, type_)| (name.as_str().into(), type_.clone())))
     }

@@ -15,6 +15,7 @@ use vap_status_controller::cel::types::Type;
 use vap_status_controller::cel::value::Value;
 use vap_status_controller::library::environment::base_env;
 use vap_status_controller::library::runtime::KubernetesRuntime;
+use vap_status_controller::version::KubernetesVersion;
 
 const LIMIT: u64 = 1_000_000;
 
@@ -22,7 +23,7 @@ const LIMIT: u64 = 1_000_000;
 #[track_caller]
 fn evaluate(expression: &str, text: &str) -> Evaluation {
     let variable = Variable::new("text", Type::String);
-    let env = base_env().extend(vec![variable]);
+    let env = base_env(KubernetesVersion::DEFAULT).extend(vec![variable]);
     let (ast, found) = syntax::parse(expression);
     assert!(found.is_empty(), "{}", found.render(expression));
     let (checked, found) = checker::check(&Arc::new(ast.unwrap()), expression, &env);

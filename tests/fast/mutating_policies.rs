@@ -22,6 +22,7 @@ use vap_status_controller::policy::admission::{
 };
 use vap_status_controller::policy::mutations::shared_part_of_binding;
 use vap_status_controller::schema::{Builtin, Crd, Gvk, Gvr};
+use vap_status_controller::version::KubernetesVersion;
 
 /// A wrapper of kinds that applies no defaults.
 struct Plain(KnownKinds);
@@ -75,7 +76,10 @@ fn policy(name: &str, spec: &Value) -> MutatingAdmission {
         {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"], "resources": ["*"]},
     ]});
     let policy = json!({"metadata": {"name": name}, "spec": spec});
-    MutatingAdmission::new(&serde_json::from_value(policy).unwrap())
+    MutatingAdmission::new(
+        &serde_json::from_value(policy).unwrap(),
+        KubernetesVersion::DEFAULT,
+    )
 }
 
 fn binding(name: &str) -> Binding {

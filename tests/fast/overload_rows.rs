@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use vap_status_controller::library::environment::base_env;
+use vap_status_controller::version::KubernetesVersion;
 
 /// Adds the Rust source files in `dir` that are not test files.
 fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
@@ -44,7 +45,7 @@ fn written(words: &BTreeSet<&'static str>) -> BTreeMap<&'static str, usize> {
 
 #[test]
 fn overload_ids_occur_only_in_rows() {
-    let functions = base_env().library().functions();
+    let functions = base_env(KubernetesVersion::DEFAULT).library().functions();
     let rows: Vec<_> = functions
         .flat_map(|function| function.overloads.iter().map(|overload| overload.row))
         .collect();

@@ -16,6 +16,7 @@ use vap_status_controller::cel::types::Type;
 use vap_status_controller::cel::value::Value;
 use vap_status_controller::library::environment::base_env;
 use vap_status_controller::library::runtime::KubernetesRuntime;
+use vap_status_controller::version::KubernetesVersion;
 
 /// Asserts the results of expressions in which `l` has the schema `schema`, and `j` has no schema. The type of both
 /// variables is `dyn`.
@@ -31,7 +32,7 @@ fn check(schema: &Json, l: &Json, rows: &[(&str, &str)]) {
 #[track_caller]
 fn evaluate(schema: &Json, l: &Json, expression: &str) -> (String, u64) {
     let variables = ["l", "j"].map(|name| Variable::new(name, Type::Dyn));
-    let env = base_env().extend(variables);
+    let env = base_env(KubernetesVersion::DEFAULT).extend(variables);
     let (ast, _) = syntax::parse(expression);
     let (checked, findings) = checker::check(&Arc::new(ast.unwrap()), expression, &env);
     assert!(findings.is_empty(), "{}", findings.render(expression));

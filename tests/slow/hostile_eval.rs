@@ -17,6 +17,7 @@ use vap_status_controller::cel::value::{EvalBudget, Value};
 use vap_status_controller::library::environment::base_env;
 use vap_status_controller::library::limits::PER_CALL_LIMIT;
 use vap_status_controller::library::runtime::KubernetesRuntime;
+use vap_status_controller::version::KubernetesVersion;
 
 const TOO_MANY_VALUES: &str = "the evaluation compares more than ";
 
@@ -28,7 +29,7 @@ const SOON: Duration = Duration::from_secs(60);
 
 fn program(text: &str, variables: &[&str]) -> Program {
     let variables = variables.iter().map(|name| Variable::new(*name, Type::Dyn));
-    let env = base_env().extend(variables);
+    let env = base_env(KubernetesVersion::DEFAULT).extend(variables);
     let (ast, found) = syntax::parse(text);
     assert!(found.is_empty(), "{}", found.render("..."));
     let (checked, found) = checker::check(&Arc::new(ast.unwrap()), text, &env);
@@ -192,7 +193,7 @@ fn exponential_patterns_take_bounded_time() {
     // Go rejects these patterns because of their size, so they are errors here too.
     for pattern in ["((x{100}){100}){100}", "x{1001}", "(x{1000}){1000}"] {
         let (text, names) = (format!("s.matches(dyn('{pattern}'))"), ["s"]);
-        let env = base_env();
+        let env = base_env(KubernetesVersion::DEFAULT);
         let env = env.extend(names.map(|name| Variable::new(name, Type::Dyn)));
         let (checked, _) = checker::check(&Arc::new(syntax::parse(&text).0.unwrap()), &text, &env);
         let error = Program::plan(&checked, &env, &KubernetesRuntime).unwrap_err();

@@ -18,6 +18,7 @@ mod tests;
 use cel::diagnostic::Diagnostics;
 use cel::syntax::lexer::Tokens;
 use cel::syntax::{self, GrammarErrors};
+use cel::version::Behavior;
 
 use self::parser::Parser;
 use self::stream::Stream;
@@ -27,15 +28,17 @@ use self::stream::Stream;
 /// The result is empty if the expression has no errors. The time is proportional to the length of the expression.
 ///
 /// ```
-/// let errors = antlr::findings("object.spec == (1");
+/// use cel::version::{Behavior, CelGo};
+///
+/// let errors = antlr::findings("object.spec == (1", Behavior::new(CelGo::V0_26));
 /// let message = errors.as_slice()[0].to_string();
 /// assert!(message.starts_with("Syntax error: missing ')' at"), "{message}");
 /// ```
 ///
 /// Source: cel-go `parser/parser.go`, `Parser.Parse`.
 #[must_use]
-pub fn findings(text: &str) -> Diagnostics {
-    syntax::findings_by(text, syntax_errors)
+pub fn findings(text: &str, behavior: Behavior) -> Diagnostics {
+    syntax::findings_by(text, behavior, syntax_errors)
 }
 
 fn syntax_errors(text: &str, tokens: &Tokens) -> GrammarErrors {

@@ -13,6 +13,7 @@ use regexp::EngineBudget;
 use super::cost::{Costs, ResultOf};
 use super::types::{StructType, Type, TypeParam};
 use super::value::{EvalBudget, EvalError, Traits, Value};
+use super::version::{Availability, CelGo, Version};
 
 /// A type in a signature, usable in constants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,11 +116,20 @@ pub enum Operator {
     /// `[?]` and `.?`.
     OptionalIndex,
     /// `or` of an optional.
-    OptionalOr,
+    OptionalOr(Receiver),
     /// `orValue` of an optional.
-    OptionalOrValue,
+    OptionalOrValue(Receiver),
     /// `@not_strictly_false`, the loop condition that stops comprehensions early.
     NotStrictlyFalse,
+}
+
+/// The receivers that `or` and `orValue` accept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Receiver {
+    /// Any value. A receiver that is not an optional is the result.
+    Any,
+    /// Optionals only.
+    Optional,
 }
 
 /// Evaluation strategy of an overload.
@@ -156,55 +166,30 @@ pub enum Planning {
     Pattern(fn(&str, &Arc<EngineBudget>) -> Result<Specialized, EvalError>),
 }
 
-/// A minor version of the platform that an environment targets, such as Kubernetes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Version {
-    /// The major version.
-    pub major: u16,
-    /// The minor version.
-    pub minor: u16,
-}
-
-impl Version {
-    /// The version of declarations that are part of every environment.
-    pub const ALWAYS: Self = Self::new(1, 0);
-
-    /// Creates the version `major.minor`.
-    #[must_use]
-    pub const fn new(major: u16, minor: u16) -> Self {
-        Self { major, minor }
-    }
-}
-
-impl std::fmt::Display for Version {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}.{}", self.major, self.minor)
-    }
-}
-
-/// The upstream declaration of an overload, and the version that introduced it.
+/// The upstream declaration of an overload, and the releases that have it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Source {
     /// The upstream file and symbol.
     pub symbol: &'static str,
-    /// The first platform version with the overload.
-    pub introduced: Version,
+    /// The releases with the overload.
+    pub available: Availability,
 }
 
 impl Source {
-    /// Creates the source of an overload that all platform versions have.
+    /// Creates the source of an overload that all releases have.
     #[must_use]
     pub const fn new(symbol: &'static str) -> Self {
         Self {
             symbol,
-            introduced: Version::ALWAYS,
+            available: Availability::ALWAYS,
         }
     }
 
     /// Returns this source with `introduced` as the first platform version that has the overload.
     #[must_use]
-    pub const fn since(self, introduced: Version) -> Self {
-        Self { introduced, ..self }
+    pub const fn since(mut self, introduced: Version) -> Self {
+        self.available.since = introduced;
+        self
     }
 }
 
@@ -398,12 +383,54 @@ impl OverloadRow {
         self
     }
 
+    /// Sets the first platform version that has the overload.
+    #[must_use]
+    pub const fn since(mut self, version: Version) -> Self {
+        self.source.available.since = version;
+        self
+    }
+
+    /// Sets the first platform version that no longer has the overload.
+    #[must_use]
+    pub const fn before(mut self, version: Version) -> Self {
+        self.source.available.before = Some(version);
+        self
+    }
+
+    /// Sets the first version of cel-go that has the overload.
+    #[must_use]
+    pub const fn since_cel_go(mut self, version: CelGo) -> Self {
+        self.source.available.since_cel_go = version;
+        self
+    }
+
+    /// Sets the first version of cel-go that no longer has the overload.
+    #[must_use]
+    pub const fn before_cel_go(mut self, version: CelGo) -> Self {
+        self.source.available.before_cel_go = Some(version);
+        self
+    }
+
+    /// Returns `rows` with `version` as the version of cel-go that introduced them.
+    #[must_use]
+    pub const fn introduced_by_cel_go<const N: usize>(
+        version: CelGo,
+        mut rows: [Self; N],
+    ) -> [Self; N] {
+        let mut rest: &mut [Self] = &mut rows;
+        while let [row, others @ ..] = rest {
+            row.source.available.since_cel_go = version;
+            rest = others;
+        }
+        rows
+    }
+
     /// Returns `rows` with `version` as the platform version that introduced them.
     #[must_use]
     pub const fn introduced<const N: usize>(version: Version, mut rows: [Self; N]) -> [Self; N] {
         let mut rest: &mut [Self] = &mut rows;
         while let [row, others @ ..] = rest {
-            row.source.introduced = version;
+            row.source.available.since = version;
             rest = others;
         }
         rows

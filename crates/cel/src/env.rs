@@ -12,10 +12,12 @@ use super::message::{MessageRow, TypeResolver};
 use super::names::{NameMap, NameSet};
 use super::types::Type;
 use super::validators::Validator;
+use super::version::{Behavior, Release};
 
-/// Functions and named types, shared by many environments.
+/// Functions and named types of one release, shared by many environments.
 #[derive(Clone, Debug, Default)]
 pub struct Library {
+    release: Release,
     functions: NameMap<Function>,
     types: NameMap<Type>,
     messages: NameMap<&'static MessageRow>,
@@ -31,17 +33,34 @@ fn first_part(name: &str) -> Option<&str> {
 }
 
 impl Library {
-    /// Adds `rows`, in order, after the existing overloads.
+    /// Creates an empty library of `release`.
+    #[must_use]
+    pub fn new(release: Release) -> Self {
+        Self {
+            release,
+            ..Self::default()
+        }
+    }
+
+    /// Returns the release whose declarations the library has.
+    #[must_use]
+    pub fn release(&self) -> Release {
+        self.release
+    }
+
+    /// Adds those of `rows` that the release has, in order, after the existing overloads.
     ///
     /// A row whose id the function already has is skipped, like an overload with the same id and signature in
     /// cel-go's `FunctionDecl.Merge`.
     pub fn add_overloads(&mut self, rows: &'static [OverloadRow]) {
         for row in rows {
-            self.add_overload(Overload::new(row));
+            if row.source.available.includes(self.release) {
+                self.add_overload(Overload::new(row));
+            }
         }
     }
 
-    /// Adds one overload, like [`Library::add_overloads`]. Its types may differ from those of its row.
+    /// Adds one overload of any release. Its types may differ from those of its row.
     pub fn add_overload(&mut self, overload: Overload) {
         let row = overload.row;
         self.namespaces.extend(first_part(row.function));
@@ -236,6 +255,12 @@ impl Env {
     #[must_use]
     pub fn library(&self) -> &Arc<Library> {
         &self.library
+    }
+
+    /// Returns the behavior of the library's release.
+    #[must_use]
+    pub fn behavior(&self) -> Behavior {
+        Behavior::new(self.library.release.cel_go)
     }
 
     /// Returns true if a declared qualified name starts with the component `first`.

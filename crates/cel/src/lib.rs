@@ -197,4 +197,5 @@ pub mod temporal;
 pub mod types;
 pub mod validators;
 pub mod value;
+pub mod version;
 mod zone;

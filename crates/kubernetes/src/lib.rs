@@ -25,8 +25,8 @@
 //! let type_ = document.decl_type(&gvk).map_err(|error| error.to_string())?;
 //! let object = Variable::new("object", type_.cel_type(&gvk.type_name()));
 //!
-//! // An environment with the functions of the newest supported API server.
-//! let env = base_env().extend([object]);
+//! // An environment with the functions of an API server.
+//! let env = base_env(KubernetesVersion::DEFAULT).extend([object]);
 //! let text = "isIP(object.metadata.name) || object.spec.sise > 3";
 //! let ast = Arc::new(syntax::parse(text).0.ok_or("a syntax error")?);
 //! let (_, found) = checker::check(&ast, text, &env);
@@ -47,3 +47,4 @@ pub mod schema;
 pub mod typed_values;
 pub mod validation_rules;
 pub mod validity;
+pub mod version;

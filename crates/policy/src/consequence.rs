@@ -126,10 +126,12 @@ fn role_consequence(role: Role, fails_closed: bool) -> Consequence {
 
 #[cfg(test)]
 mod tests {
+    use cel::version::{Behavior, CelGo};
+
     use super::*;
 
     fn expression(role: Role, name: Option<&str>, text: &str) -> PolicyExpression {
-        PolicyExpression::new(String::new(), role, name, text)
+        PolicyExpression::new(Behavior::new(CelGo::V0_26), String::new(), role, name, text)
     }
 
     #[track_caller]

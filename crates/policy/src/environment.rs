@@ -10,6 +10,7 @@ use std::sync::{Arc, LazyLock};
 use cel::decls::Variable;
 use cel::env::Env;
 use cel::types::{FieldTypes, StructType, Type};
+use cel::version::Release;
 use kubernetes::library::environment::base_env;
 use kubernetes::library::mutation::mutation_env;
 use kubernetes::library::types::{AUTHORIZER, RESOURCE_CHECK};
@@ -198,6 +199,8 @@ pub(super) fn authorizer_types() -> (Type, Type) {
 /// The declarations that differ between the expressions of policies.
 #[derive(Clone, Debug)]
 pub(super) struct Declared<'a> {
+    /// The versions that determine the declared functions.
+    pub(super) release: Release,
     /// The type of `object` and `oldObject`.
     pub(super) object: &'a Type,
     /// The type of `params`. `None` if the policy has no paramKind.
@@ -231,9 +234,9 @@ pub(super) fn policy_env(declared: &Declared<'_>) -> Env {
         variables.push(Variable::new("authorizer.requestResource", type_));
     }
     let base = if declared.mutation {
-        mutation_env()
+        mutation_env(declared.release)
     } else {
-        base_env()
+        base_env(declared.release)
     };
     base.extend_types(named.all.iter().cloned())
         .extend(variables)

@@ -13,7 +13,9 @@ use cel::checker::{self, CheckedAst};
 use cel::diagnostic::{Code, Diagnostic, Diagnostics};
 use cel::env::Env;
 use cel::interrupt::working_on;
+use cel::version::Behavior;
 use cel::{stack, syntax};
+use kubernetes::version::KubernetesVersion;
 
 /// The purpose of an expression in its policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +56,8 @@ pub struct PolicyExpression {
     /// The source, as in the policy.
     pub text: Arc<str>,
     parsed: Result<Arc<Ast>, Diagnostics>,
+    /// The syntax of the API server's version.
+    behavior: Behavior,
     /// The parser's findings with the API server's messages, computed on first use.
     in_upstream_words: OnceLock<Diagnostics>,
 }
@@ -118,20 +122,26 @@ pub(super) enum ExpressionCheck<'a> {
 }
 
 impl PolicyExpression {
-    pub(super) fn new(field_ref: String, role: Role, name: Option<&str>, text: &str) -> Self {
+    pub(super) fn new(
+        behavior: Behavior,
+        field_ref: String,
+        role: Role,
+        name: Option<&str>,
+        text: &str,
+    ) -> Self {
         let mut n_left = MAX_NODES;
-        Self::new_within(&mut n_left, field_ref, role, name, text)
+        Self::new_within((behavior, &mut n_left), field_ref, role, name, text)
     }
 
     fn new_within(
-        n_left: &mut usize,
+        (behavior, n_left): (Behavior, &mut usize),
         field_ref: String,
         role: Role,
         name: Option<&str>,
         text: &str,
     ) -> Self {
         working_on(&field_ref);
-        let (ast, diagnostics) = syntax::parse_within(text, n_left);
+        let (ast, diagnostics) = syntax::parse_within(text, behavior, n_left);
         let parsed = ast.map(Arc::new).ok_or(diagnostics);
         Self {
             field_ref,
@@ -139,6 +149,7 @@ impl PolicyExpression {
             name: name.map(Into::into),
             text: text.into(),
             parsed,
+            behavior,
             in_upstream_words: OnceLock::new(),
         }
     }
@@ -162,7 +173,12 @@ impl PolicyExpression {
             return diagnostics;
         }
         self.in_upstream_words
-            .get_or_init(|| antlr::findings(&self.text))
+            .get_or_init(|| antlr::findings(&self.text, self.behavior))
+    }
+
+    /// Returns the syntax with which the expression was parsed.
+    pub(super) fn behavior(&self) -> Behavior {
+        self.behavior
     }
 
     /// Returns the number of nodes in the AST. 0 if the expression cannot be parsed.
@@ -205,11 +221,15 @@ const MAX_SHALLOW_BYTES: usize = 16 * 1024;
 
 /// Parses all expressions of `policy`, in the order of its fields: match conditions, variables, validations (each
 /// followed by its message expression), audit annotations, and then `mutations`.
-pub(super) fn parse_all(policy: &RequestPolicy, mutations: &[Mutation]) -> Vec<PolicyExpression> {
+pub(super) fn parse_all(
+    policy: &RequestPolicy,
+    mutations: &[Mutation],
+    version: KubernetesVersion,
+) -> Vec<PolicyExpression> {
     let in_mutations = mutation_expressions(mutations).map(|(.., text)| text.len());
     let n_bytes = n_bytes(policy) + in_mutations.sum::<usize>();
     stack::run_on_deep_stack(n_bytes > MAX_SHALLOW_BYTES, || {
-        parse_each(policy, mutations)
+        parse_each(policy, mutations, version.behavior().language)
     })
 }
 
@@ -227,14 +247,18 @@ fn n_bytes(policy: &RequestPolicy) -> usize {
         + annotations.map(|a| a.value_expression.len()).sum::<usize>()
 }
 
-fn parse_each(policy: &RequestPolicy, mutations: &[Mutation]) -> Vec<PolicyExpression> {
+fn parse_each(
+    policy: &RequestPolicy,
+    mutations: &[Mutation],
+    behavior: Behavior,
+) -> Vec<PolicyExpression> {
     let mut expressions = Vec::new();
     let mut n_left = MAX_NODES;
     for (n, condition) in policy.match_conditions.iter().enumerate() {
         let field_ref = format!("spec.matchConditions[{n}].expression");
         // The API server trims match conditions before it compiles them on creation.
         expressions.push(PolicyExpression::new_within(
-            &mut n_left,
+            (behavior, &mut n_left),
             field_ref,
             Role::MatchCondition,
             Some(&condition.name),
@@ -244,7 +268,7 @@ fn parse_each(policy: &RequestPolicy, mutations: &[Mutation]) -> Vec<PolicyExpre
     for (n, variable) in policy.variables.iter().enumerate() {
         let field_ref = format!("spec.variables[{n}].expression");
         expressions.push(PolicyExpression::new_within(
-            &mut n_left,
+            (behavior, &mut n_left),
             field_ref,
             Role::Variable,
             Some(&variable.name),
@@ -254,7 +278,7 @@ fn parse_each(policy: &RequestPolicy, mutations: &[Mutation]) -> Vec<PolicyExpre
     for (n, validation) in policy.validations.iter().enumerate() {
         let field_ref = format!("spec.validations[{n}].expression");
         expressions.push(PolicyExpression::new_within(
-            &mut n_left,
+            (behavior, &mut n_left),
             field_ref,
             Role::Validation,
             None,
@@ -267,7 +291,7 @@ fn parse_each(policy: &RequestPolicy, mutations: &[Mutation]) -> Vec<PolicyExpre
         {
             let field_ref = format!("spec.validations[{n}].messageExpression");
             expressions.push(PolicyExpression::new_within(
-                &mut n_left,
+                (behavior, &mut n_left),
                 field_ref,
                 Role::MessageExpression,
                 None,
@@ -278,7 +302,7 @@ fn parse_each(policy: &RequestPolicy, mutations: &[Mutation]) -> Vec<PolicyExpre
     for (n, annotation) in policy.audit_annotations.iter().enumerate() {
         let field_ref = format!("spec.auditAnnotations[{n}].valueExpression");
         expressions.push(PolicyExpression::new_within(
-            &mut n_left,
+            (behavior, &mut n_left),
             field_ref,
             Role::AuditAnnotation,
             Some(&annotation.key),
@@ -287,7 +311,7 @@ fn parse_each(policy: &RequestPolicy, mutations: &[Mutation]) -> Vec<PolicyExpre
     }
     for (role, field_ref, text) in mutation_expressions(mutations) {
         expressions.push(PolicyExpression::new_within(
-            &mut n_left,
+            (behavior, &mut n_left),
             field_ref,
             role,
             None,

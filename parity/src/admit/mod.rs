@@ -18,11 +18,13 @@ use vap_status_controller::policy::admission::{
     AuthorizerRule, Binding, Equivalent, Evaluation, Namespace, Object, Operation, ParamList,
     ReviewContext, ReviewOutcome, StageCost, UserInfo,
 };
+use vap_status_controller::policy::compile::CompiledPolicy;
 use vap_status_controller::schema::{Gvk, Gvr, RestMapper};
 
 use crate::documents;
 use crate::guard::{Panic, guard};
 use crate::schemas::Schemas;
+use crate::version;
 use crate::write_line;
 
 /// An admission request and the policy that is evaluated for it.
@@ -398,7 +400,7 @@ impl ReadyCase {
             None => Ok(false),
         }
         .map(|namespaced| ParamList::new(namespaced, params.clone()));
-        let compiled = vap_status_controller::policy::compile::CompiledPolicy::new(&policy);
+        let compiled = CompiledPolicy::from_parts((&policy).into(), None, version::get());
         Ok(Self {
             admission: Arc::new(Admission::from_compiled(&compiled)),
             n_expressions: compiled.n_expressions(),

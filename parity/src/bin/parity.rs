@@ -18,11 +18,15 @@ use parity::{
 };
 use vap_status_controller::policy::analysis::Profile;
 use vap_status_controller::policy::compile::CompileMode;
+use vap_status_controller::version::KubernetesVersion;
 
 /// Run our engine with the oracle's subcommands, and compare our results with the oracle's.
 #[derive(Parser)]
 #[command(name = "parity")]
 struct Cli {
+    /// The version of the API server to reproduce.
+    #[arg(long, global = true, value_name = "VERSION", default_value = "1.36.3")]
+    kubernetes_version: KubernetesVersion,
     #[command(subcommand)]
     command: Command,
 }
@@ -354,6 +358,7 @@ impl From<StageArg> for bench::Stage {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    parity::version::set(cli.kubernetes_version);
     // The work runs on a thread with the same stack size as the controller's threads.
     let outcome = thread::Builder::new()
         .stack_size(2 * 1024 * 1024)

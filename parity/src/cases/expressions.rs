@@ -30,7 +30,7 @@ pub(crate) fn environment(variables: &[(&str, Type)]) -> Env {
     let declared = variables
         .iter()
         .map(|(name, type_)| Variable::new(*name, type_.clone()));
-    base_env().extend(declared)
+    base_env(crate::version::get()).extend(declared)
 }
 
 /// Converts an OpenAPI schema to its declared type.

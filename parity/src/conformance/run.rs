@@ -196,7 +196,7 @@ fn full_name(name: &str, container: &str, env: &Env) -> Option<String> {
 
 /// Returns the environment of Kubernetes with the declarations of the test.
 fn environment(test: &Test) -> Env {
-    let base = base_env();
+    let base = base_env(crate::version::get());
     let mut library = Library::clone(base.library());
     let mut variables = Vec::new();
     for declaration in &test.declarations {

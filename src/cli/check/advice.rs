@@ -7,6 +7,7 @@ use crate::policy::compile::CompiledPolicy;
 use crate::policy::expressions::{PolicyExpression, Role};
 use crate::policy::reads::variable;
 use crate::policy::rule::Rule;
+use crate::version::KubernetesVersion;
 
 /// Maximum length of source quoted in a hint, in bytes.
 const MAX_SHOWN: usize = 100;
@@ -92,7 +93,11 @@ fn has_advice(text: &str, location: Location) -> Option<String> {
     if argument.len() > MAX_SHOWN {
         return None;
     }
-    let (ast, _) = syntax::parse_within(argument, &mut MAX_NODES.clone());
+    let (ast, _) = syntax::parse_within(
+        argument,
+        KubernetesVersion::NEWEST.behavior().language,
+        &mut MAX_NODES.clone(),
+    );
     let ast = ast?;
     match ast.expr(ast.root()) {
         Expr::Call {

@@ -13,13 +13,12 @@ use serde_json::Value;
 use super::glob::Glob;
 use super::levels::{Level, Levels};
 use super::suggestion::nearest;
-use super::versions;
-use crate::cel::decls::Version;
 use crate::cli::error::CliError;
 use crate::cli::input::files::CONFIG_NAME;
 use crate::cli::input::object::yaml_documents;
 use crate::cli::input::{Place, SourceText};
 use crate::policy::analysis::Profile;
+use crate::version::KubernetesVersion;
 
 /// The keys of the file.
 pub(super) const KEYS: [&str; 7] = [
@@ -47,7 +46,7 @@ pub struct Config {
     /// Files and directories with CRDs. The check uses their schemas, but does not validate the CRDs themselves.
     pub crds: Vec<PathBuf>,
     /// The version of the target API server.
-    pub kubernetes_version: Option<Version>,
+    pub kubernetes_version: Option<KubernetesVersion>,
     /// The checking semantics: this project's, or those of kube-controller-manager.
     pub profile: Option<Profile>,
     /// True if notes about something that could not be checked affect the exit status.
@@ -297,7 +296,7 @@ impl Reader<'_> {
                         .get(at.in_file(&value.span))
                         .unwrap_or_default();
                     let text = value.as_str().unwrap_or(written);
-                    let version = versions::parse(text).map_err(|why| {
+                    let version = text.parse::<KubernetesVersion>().map_err(|why| {
                         self.error_at(
                             at.in_file(&value.span),
                             &format!("`{key}` is invalid: {why}"),
@@ -444,7 +443,7 @@ mod tests {
              kubernetesVersion: 1.30\nprofile: upstream\nstrict: true\nbaseline: b.json\n",
         );
         let config = config.unwrap();
-        assert_eq!(config.kubernetes_version, Some(Version::new(1, 30)));
+        assert_eq!(config.kubernetes_version, Some(KubernetesVersion::new(30)));
         assert_eq!(config.crds, [PathBuf::from("/r/crds")]);
         assert_eq!(config.baseline, Some(PathBuf::from("/r/b.json")));
         assert!(config.strict && config.profile == Some(Profile::Upstream));
@@ -489,11 +488,11 @@ mod tests {
             ),
             (
                 "kubernetesVersion: 1.29",
-                "1:20: `kubernetesVersion` is invalid: supported versions are 1.30 to 1.36",
+                "1:20: `kubernetesVersion` is invalid: supported versions are 1.30 to 1.37",
             ),
             (
                 "kubernetesVersion: [1]",
-                "1:20: `kubernetesVersion` is invalid: supported versions are 1.30 to 1.36",
+                "1:20: `kubernetesVersion` is invalid: supported versions are 1.30 to 1.37",
             ),
             ("strict: 'yes'", "1:9: `strict` must be true or false"),
             (

@@ -5,9 +5,8 @@
 use serde_json::{Map, Value, json};
 
 use super::levels::Level;
-use crate::cel::decls::Version;
-use crate::library::version::{LATEST, OLDEST};
 use crate::policy::rule::Rule;
+use crate::version::KubernetesVersion;
 
 /// Returns the schema, in draft 7, which editors support.
 #[must_use]
@@ -24,8 +23,8 @@ pub fn schema() -> Value {
         "description": "the level of all rules without a level of their own", "enum": levels,
     });
     rules.insert("all".to_owned(), about);
-    let versions = (OLDEST.minor..=LATEST.minor).map(|minor| Version::new(OLDEST.major, minor));
     // An unquoted version is a number: 1.30 equals 1.3.
+    let versions = KubernetesVersion::supported();
     let versions: Vec<String> = versions.map(|version| version.to_string()).collect();
     let numbers = versions.iter().filter_map(|text| text.parse::<f64>().ok());
     let numbers: Vec<f64> = numbers.collect();

@@ -22,6 +22,7 @@ use crate::schema::{Builtin, Crd, Gvk, Gvr, Interner, RestMapper, SchemaError};
 use crate::status::bindings::BindingsState;
 use crate::status::compute::{NotServed, ParamKindState, ParamsState};
 use crate::status::message;
+use crate::version::KubernetesVersion;
 
 /// The reason why the resources of a group are unknown, as part of a condition's message.
 const NO_CRD: &str = "the input has no CustomResourceDefinition for it";
@@ -32,6 +33,7 @@ const MAX_VERSIONS: usize = 100;
 /// The schemas and resources that policies are checked against.
 #[derive(Debug)]
 pub struct Known {
+    version: KubernetesVersion,
     builtin: Builtin,
     crds: Vec<LazyCrd>,
     /// For each kind, the index in `crds` of the first CRD that defines it.
@@ -94,6 +96,19 @@ impl Known {
         Ok(apis)
     }
 
+    /// Returns these APIs for an API server of `version`.
+    #[must_use]
+    pub fn for_version(mut self, version: KubernetesVersion) -> Self {
+        self.version = version;
+        self
+    }
+
+    /// Returns the version of the API server for which expressions are checked.
+    #[must_use]
+    pub fn version(&self) -> KubernetesVersion {
+        self.version
+    }
+
     fn with_crds(
         crds: impl Iterator<Item = Crd>,
         cluster: Option<Served>,
@@ -124,7 +139,9 @@ impl Known {
         // cluster.
         let served = cluster.as_ref().map(|cluster| &cluster.mapper.resources);
         resources.extend(served.into_iter().flatten().cloned());
+        let version = cluster.as_ref().and_then(|cluster| cluster.version);
         Ok(Self {
+            version: version.unwrap_or_default(),
             builtin,
             crds: lazy,
             crd_kinds,

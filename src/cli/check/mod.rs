@@ -43,11 +43,9 @@ pub(in crate::cli) mod webhook;
 use std::io::Read;
 use std::path::PathBuf;
 
-use crate::cel::decls::Version;
-use crate::library::environment::is_whole_in;
-use crate::library::version::LATEST;
 use crate::policy::analysis::Profile;
 use crate::schema::SchemaError;
+use crate::version::KubernetesVersion;
 
 use super::input::files::ReadOptions;
 use super::input::{Input, KindFilter, Object};
@@ -69,7 +67,7 @@ pub struct Options {
     pub profile: Profile,
     /// The version of the target API server. `None` for the version of the cluster or, without a cluster, the latest
     /// supported version.
-    pub version: Option<Version>,
+    pub version: Option<KubernetesVersion>,
 }
 
 /// Checks all policies of the input, with default settings.
@@ -149,13 +147,14 @@ pub(super) fn run_with_cluster<E: From<SchemaError>>(
         Some(served) => Known::with_cluster(all_crds, served)?,
         None => Known::new(all_crds, input.all_policies())?,
     };
+    let version = version.unwrap_or_default();
+    let apis = apis.for_version(version);
     let mut report = CheckReport::new(apis.kubernetes(), options.profile, &input);
     report.expressions = options.version.map(|version| version.to_string());
     report.summary.crds = n_crds;
     for invalid in input.invalid.iter().chain(&crds.invalid) {
         report.findings.extend(shape::invalid(invalid));
     }
-    let version = version.unwrap_or(LATEST);
     let policies: Vec<_> = input.policies.iter().enumerate().collect();
     let outcomes = parallel::map(&policies, |(n, policy)| {
         let mut outcome = policy::check(policy, &input.bindings, &apis, options.profile);
@@ -165,11 +164,7 @@ pub(super) fn run_with_cluster<E: From<SchemaError>>(
             outcome.findings.extend(shape::check(policy));
             outcome.findings.extend(validation::policy(policy));
         }
-        if !is_whole_in(version) {
-            outcome
-                .findings
-                .extend(versions::check(policy, None, version));
-        }
+        versions::check(policy, None, version, &mut outcome.findings);
         cascade::remove_consequences(&mut outcome.findings);
         outcome
     });
@@ -180,9 +175,9 @@ pub(super) fn run_with_cluster<E: From<SchemaError>>(
         let of_binding = binding_findings(binding, &apis, validation::binding);
         report.findings.extend(of_binding);
     }
-    let languages = (options.profile, version);
-    check_mutating(&input, &apis, languages, (cluster.file_counts, &mut report));
-    let of_webhooks = webhook_findings(&input, &apis, languages, cluster.file_counts.webhooks);
+    let profile = options.profile;
+    check_mutating(&input, &apis, profile, (cluster.file_counts, &mut report));
+    let of_webhooks = webhook_findings(&input, &apis, profile, cluster.file_counts.webhooks);
     report.findings.extend(of_webhooks);
     report.add_bindings(&input, &cluster);
     report.add_cluster(cluster);
@@ -198,13 +193,13 @@ pub(super) fn run_with_cluster<E: From<SchemaError>>(
 fn webhook_findings(
     input: &Input,
     known: &Known,
-    languages: (Profile, Version),
+    profile: Profile,
     n_from_files: usize,
 ) -> Vec<Finding> {
     let webhooks: Vec<_> = input.webhooks.iter().enumerate().collect();
     let findings = parallel::map(&webhooks, |(n, configuration)| {
         let is_of_file = *n < n_from_files;
-        let mut findings = webhook::check(configuration, known, languages, is_of_file);
+        let mut findings = webhook::check(configuration, known, profile, is_of_file);
         if is_of_file {
             findings.extend(validation::webhooks(configuration));
         }
@@ -234,7 +229,7 @@ fn binding_findings<T>(
 fn check_mutating(
     input: &Input,
     known: &Known,
-    (profile, version): (Profile, Version),
+    profile: Profile,
     (file_counts, report): (FileCounts, &mut CheckReport),
 ) {
     let policies: Vec<_> = input.mutating_policies.iter().enumerate().collect();
@@ -245,11 +240,8 @@ fn check_mutating(
             outcome.findings.extend(shape::check(shared));
             outcome.findings.extend(validation::mutating_policy(shared));
         }
-        if !is_whole_in(version) {
-            let mutations = Some(policy.mutations.as_slice());
-            let newer = versions::check(shared, mutations, version);
-            outcome.findings.extend(newer);
-        }
+        let mutations = Some(policy.mutations.as_slice());
+        versions::check(shared, mutations, known.version(), &mut outcome.findings);
         cascade::remove_consequences(&mut outcome.findings);
         outcome
     });

@@ -10,6 +10,7 @@ use crate::policy::RequestPolicy;
 use crate::policy::nearest::nearest_of;
 pub(super) use crate::policy::nearest::{nearest, nearest_only};
 use crate::schema::escape::unescape;
+use crate::version::KubernetesVersion;
 
 /// Maximum number of undeclared fields of a policy for which similar names are suggested.
 const MAX_FIELDS: u32 = 200;
@@ -126,7 +127,7 @@ pub(super) fn reference(name: &str, (is_call, is_match_condition): (bool, bool))
     if is_call {
         let advice = function_of_other_languages(name).map(str::to_owned);
         return advice.or_else(|| {
-            let functions = base_env().library().functions();
+            let functions = base_env(KubernetesVersion::DEFAULT).library().functions();
             let functions = functions.map(|function| function.name);
             let functions = functions.filter(|name| name.starts_with(char::is_alphabetic));
             // The first of several equally similar names is suggested.

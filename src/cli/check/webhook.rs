@@ -15,10 +15,8 @@ use super::known::Known;
 use super::policy::{self, object_finding};
 use super::shape;
 use super::versions;
-use crate::cel::decls::Version;
 use crate::cli::input::Object;
 use crate::cli::input::webhook::{as_policy, webhooks};
-use crate::library::environment::is_whole_in;
 use crate::policy::RequestPolicy;
 use crate::policy::analysis::Profile;
 use crate::policy::rule::Rule;
@@ -36,7 +34,7 @@ pub(super) fn count(configuration: &Object<Value>) -> usize {
 pub(in crate::cli) fn check(
     configuration: &Object<Value>,
     known: &Known,
-    (profile, version): (Profile, Version),
+    profile: Profile,
     is_of_file: bool,
 ) -> Vec<Finding> {
     let mut findings = shape::check(configuration);
@@ -51,11 +49,7 @@ pub(in crate::cli) fn check(
     for (n, webhook) in webhooks(configuration).iter().enumerate() {
         match as_policy(configuration, webhook) {
             Ok(policy) => {
-                findings.extend(webhook_findings(
-                    (kind, n),
-                    &policy,
-                    (known, profile, version),
-                ));
+                findings.extend(webhook_findings((kind, n), &policy, (known, profile)));
             }
             Err(error) if has_shape => findings.push(object_finding(
                 configuration,
@@ -75,12 +69,10 @@ pub(in crate::cli) fn check(
 fn webhook_findings(
     (kind, n): (SubjectKind, usize),
     policy: &Object<RequestPolicy>,
-    (known, profile, version): (&Known, Profile, Version),
+    (known, profile): (&Known, Profile),
 ) -> Vec<Finding> {
     let mut findings = policy::check_as(kind, policy, (None, &[]), known, profile).findings;
-    if !is_whole_in(version) {
-        findings.extend(versions::check(policy, None, version));
-    }
+    versions::check(policy, None, known.version(), &mut findings);
     for finding in &mut findings {
         finding.owner = Owner::Webhook {
             webhook: policy.value.name.clone(),

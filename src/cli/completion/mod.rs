@@ -16,9 +16,8 @@ use clap_complete::Shell;
 use super::args::{Args, CompletionShell};
 use super::connection::Connection;
 use super::names;
-use crate::cel::decls::Version;
-use crate::library::version::{LATEST, OLDEST};
 use crate::policy::rule::Rule;
+use crate::version::KubernetesVersion;
 
 /// The program that shell scripts complete.
 const PROGRAM: &str = "kubectl-vap";
@@ -216,11 +215,9 @@ impl Completions {
                     self.rules(&format!("{before}{}", done.unwrap_or_default()));
                 }
                 "VERSION" => {
-                    let versions = (OLDEST.minor..=LATEST.minor).rev();
+                    let versions = KubernetesVersion::supported().rev();
                     self.found.extend(
-                        versions
-                            .map(|minor| Version::new(OLDEST.major, minor))
-                            .map(|version| (format!("{before}{version}"), String::new())),
+                        versions.map(|version| (format!("{before}{version}"), String::new())),
                     );
                 }
                 name => {

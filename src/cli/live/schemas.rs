@@ -6,13 +6,11 @@ use futures::StreamExt as _;
 use serde_json::Value;
 
 use super::{CONCURRENCY, Gap, PolicyBindings, one_line};
-use crate::cel::decls::Version;
 use crate::cli::connection::{Connected, Requested};
 use crate::cli::error::CliError;
 use crate::cluster::error::Error;
 use crate::cluster::http;
 use crate::cluster::openapi::OpenApi;
-use crate::library::version::{LATEST, OLDEST};
 use crate::policy;
 use crate::policy::RequestPolicy;
 use crate::policy::matching;
@@ -20,6 +18,7 @@ use crate::schema::openapi::OpenApiDocument;
 use crate::schema::resolver::{Resolution, SchemaResolver, SchemaSet};
 use crate::schema::{Builtin, Crd, GroupVersion, Gvk, Interner, RestMapper};
 use crate::status::compute::NotServed;
+use crate::version::KubernetesVersion;
 
 /// The resources that a cluster serves, and the schemas of those that the input needs.
 #[derive(Debug)]
@@ -27,7 +26,7 @@ pub(in crate::cli) struct Served {
     /// The cluster's version, such as `1.36`.
     pub(in crate::cli) kubernetes: String,
     /// The supported version closest to the cluster's. `None` if the cluster's version is unknown.
-    pub(in crate::cli) version: Option<Version>,
+    pub(in crate::cli) version: Option<KubernetesVersion>,
     /// The served resources.
     pub(in crate::cli) mapper: RestMapper,
     /// The bindings and params of the policies of the input, by the name of the policy.
@@ -177,7 +176,7 @@ async fn document(connected: &Connected, address: &str) -> Result<http::Document
 async fn version(
     connected: &Connected,
     gaps: &mut Vec<Gap>,
-) -> Result<(String, Option<Version>), CliError> {
+) -> Result<(String, Option<KubernetesVersion>), CliError> {
     let info = connected.within(connected.client.apiserver_version()).await;
     let info = match info {
         Ok(info) => info,
@@ -187,43 +186,40 @@ async fn version(
                     "the version of the cluster cannot be read: {}",
                     one_line(&error)
                 ),
-                help: format!("expressions are checked for {LATEST}"),
+                help: format!("expressions are checked for {}", KubernetesVersion::DEFAULT),
                 is_fatal: true,
             });
-            return Ok((LATEST.to_string(), None));
+            return Ok((KubernetesVersion::DEFAULT.to_string(), None));
         }
         Err(error) => return Err(connected.explain(&error, Requested::Document)),
     };
-    // Some vendors append a plus sign, as in `30+`.
-    let number = |text: &str| {
-        let end = text.find(|c: char| !c.is_ascii_digit());
-        text.get(..end.unwrap_or(text.len()))?.parse::<u16>().ok()
-    };
-    let (Some(major), Some(minor)) = (number(&info.major), number(&info.minor)) else {
+    let Some(version) = KubernetesVersion::from_info(&info.major, &info.minor, &info.git_version)
+    else {
         gaps.push(Gap {
             message: format!(
                 "the version of the cluster cannot be parsed: `{}`",
                 info.git_version
             ),
-            help: format!("expressions are checked for {LATEST}"),
+            help: format!("expressions are checked for {}", KubernetesVersion::DEFAULT),
             is_fatal: false,
         });
         return Ok((info.git_version, None));
     };
-    let version = Version::new(major, minor);
-    if !(OLDEST..=LATEST).contains(&version) {
+    if !version.is_supported() {
         gaps.push(Gap {
             message: format!(
-                "the cluster runs Kubernetes {version}, but only {OLDEST} to {LATEST} are supported"
+                "the cluster runs Kubernetes {version}, but only {} to {} are supported",
+                KubernetesVersion::OLDEST,
+                KubernetesVersion::NEWEST
             ),
             help: format!(
                 "expressions are checked for {}",
-                version.clamp(OLDEST, LATEST)
+                version.nearest_supported()
             ),
             is_fatal: false,
         });
     }
-    Ok((version.to_string(), Some(version.clamp(OLDEST, LATEST))))
+    Ok((version.to_string(), Some(version.nearest_supported())))
 }
 
 /// Returns the group versions whose documents contain the schemas that the policies need.

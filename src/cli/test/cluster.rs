@@ -24,6 +24,7 @@ use super::rejection::{ProbedDefinition, Rejections};
 use super::target::{TargetId, Webhook};
 use crate::policy::admission::mutation::{KindsOf, MutatingAdmission};
 use crate::schema::{Crd, Gvk};
+use crate::version::KubernetesVersion;
 
 /// The namespace that `kubectl apply` uses for objects without one.
 const DEFAULT_NAMESPACE: &str = "default";
@@ -304,7 +305,11 @@ pub(in crate::cli) fn prepare_mutating(
     policy: &MutatingPolicy,
 ) -> (CompiledPolicy, MutatingAdmission) {
     let mutations = policy.mutations.as_slice();
-    let compiled = CompiledPolicy::from_parts(policy.shared.value.clone(), Some(mutations));
+    let compiled = CompiledPolicy::from_parts(
+        policy.shared.value.clone(),
+        Some(mutations),
+        KubernetesVersion::DEFAULT,
+    );
     let reinvocation = policy.reinvocation.as_deref();
     let admission = MutatingAdmission::from_compiled(&compiled, mutations.len(), reinvocation);
     (compiled, admission)

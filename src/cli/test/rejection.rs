@@ -8,7 +8,6 @@ use crate::cli::check::known::Known;
 use crate::cli::check::policy;
 use crate::cli::check::{self, shape, validation, webhook};
 use crate::cli::input::{Input, Object};
-use crate::library::version::LATEST;
 use crate::policy::analysis::Profile;
 use crate::policy::rule::Rule;
 use crate::policy::subject::SubjectKind;
@@ -130,8 +129,7 @@ pub(super) fn check_webhooks(
         let why = by_configuration
             .entry(std::ptr::from_ref(configuration))
             .or_insert_with(|| {
-                let mut errors =
-                    webhook::check(configuration, known, (Profile::Upstream, LATEST), true);
+                let mut errors = webhook::check(configuration, known, Profile::Upstream, true);
                 errors.extend(validation::webhooks(configuration));
                 retain_rejections(&mut errors);
                 let why = errors.first().map(with_place);

@@ -26,6 +26,7 @@ use crate::probe::custom_resource::Definition;
 use crate::schema::crd::{Crd, CrdVersion};
 use crate::schema::resolver::{Resolution, SchemaResolver};
 use crate::schema::{Builtin, Gvk};
+use crate::version::KubernetesVersion;
 
 /// The maximum number of CustomResourceDefinitions that are read for a policy's probes.
 const MAX_DEFINITIONS: usize = 16;
@@ -88,7 +89,11 @@ impl PreparedPolicy {
                 reinvocation_policy,
             } => Self::Mutating(context.admissions.mutating(entry, || {
                 context.metrics.policy_compiled();
-                let compiled = CompiledPolicy::from_parts(policy.clone(), Some(mutations));
+                let compiled = CompiledPolicy::from_parts(
+                    policy.clone(),
+                    Some(mutations),
+                    KubernetesVersion::DEFAULT,
+                );
                 let reinvocation = reinvocation_policy.as_deref();
                 MutatingAdmission::from_compiled(&compiled, mutations.len(), reinvocation)
             })),

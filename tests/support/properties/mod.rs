@@ -41,6 +41,7 @@ use vap_status_controller::library::environment::base_env;
 use vap_status_controller::library::estimate;
 use vap_status_controller::library::runtime::KubernetesRuntime;
 use vap_status_controller::schema::{DeclaredSizes, OpenApiDocument};
+use vap_status_controller::version::KubernetesVersion;
 
 use generator::Material;
 use unparse::unparse;
@@ -162,7 +163,7 @@ impl Fixture {
         ];
         let declared = variables.iter();
         let declared = declared.map(|(name, type_)| Variable::new(*name, type_.clone()));
-        let env = base_env().extend(declared);
+        let env = base_env(KubernetesVersion::DEFAULT).extend(declared);
         let schema = ValueSchema::new(&schema);
         Self {
             material: Material::new(&env, &variables),

@@ -1,6 +1,7 @@
 //! Errors of the API server's parser: the column and message of each error, in order of location.
 
 use crate::findings;
+use cel::version::{Behavior, CelGo};
 
 /// Expected tokens at the start of an operand, which the expected messages abbreviate.
 const OPERAND: &str = "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}";
@@ -568,7 +569,7 @@ const ROWS: &[(&str, &str)] = &[
 #[test]
 fn findings_are_messages_of_upstream() {
     for (text, expected) in ROWS {
-        let diagnostics = findings(text);
+        let diagnostics = findings(text, Behavior::new(CelGo::V0_26));
         let errors = diagnostics.as_slice().iter().map(|error| {
             let message = error.kind.to_string();
             let message = message

@@ -9,6 +9,7 @@ use super::stream::Stream;
 use cel::diagnostic::Diagnostics;
 use cel::source::Location;
 use cel::syntax::{MAX_CODE_POINTS, lexer, parse};
+use cel::version::{Behavior, CelGo};
 
 const PIECES: &[&str] = &[
     "(", ")", "[", "]", "{", "}", ".", ",", "?", ":", "&&", "||", "==", "<", " in ", "!", "-", "+",
@@ -69,7 +70,7 @@ fn parsers_agree_on_locations_of_random_tokens() {
         let n_pieces = 1 + chance.below(if n % 10 == 0 { 300 } else { 20 });
         let text = chance.soup(n_pieces);
         let (ast, ours) = parse(&text);
-        let theirs = findings(&text);
+        let theirs = findings(&text, Behavior::new(CelGo::V0_26));
         assert_eq!(ast.is_some(), theirs.is_empty(), "{text}");
         // If a limit ends a parse, the two parsers may have reported a different number of lexical errors.
         let is_whole = !places(&theirs).contains(&Location::NONE) && theirs.n_found() < 100;
@@ -130,6 +131,10 @@ fn parser_long_expressions_take_linear_time() {
 #[test]
 fn parser_valid_expression_has_no_findings() {
     for text in ["a", "-1.0.f(-x)[?0].?b", "T{a: {?b: [c,],},} in .d.e(f)"] {
-        assert_eq!(findings(text), Diagnostics::default(), "{text}");
+        assert_eq!(
+            findings(text, Behavior::new(CelGo::V0_26)),
+            Diagnostics::default(),
+            "{text}"
+        );
     }
 }

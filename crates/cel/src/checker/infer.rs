@@ -27,6 +27,8 @@ pub(super) struct Checker<'a> {
     /// A selection whose leftmost identifier is known not to start a qualified name. Avoids
     /// repeated searches for the leftmost identifier of a long chain of selections.
     plain: Option<ExprId>,
+    /// See [`Behavior`](crate::version::Behavior).
+    locals_hide_qualified_names: bool,
 }
 
 impl<'a> Checker<'a> {
@@ -41,6 +43,7 @@ impl<'a> Checker<'a> {
             types: vec![None; ast.len()],
             references: vec![None; ast.len()],
             plain: None,
+            locals_hide_qualified_names: env.behavior().locals_hide_qualified_names,
         }
     }
 
@@ -137,16 +140,21 @@ impl<'a> Checker<'a> {
     ///
     /// Source: cel-go `common/containers/container.go`, `ResolveCandidateNames`, for the empty container.
     fn lookup(&self, name: &str) -> Option<Ident> {
-        let name = name.strip_prefix('.').unwrap_or(name);
-        match self
-            .scopes
-            .iter()
-            .rev()
-            .find(|(variable, _)| **variable == *name)
-        {
-            Some((_, type_)) => Some(Ident::Variable(type_.clone())),
+        let (name, is_global) = match name.strip_prefix('.') {
+            Some(global) => (global, self.locals_hide_qualified_names),
+            None => (name, false),
+        };
+        match self.local(name).filter(|_| !is_global) {
+            Some(type_) => Some(Ident::Variable(type_.clone())),
             None => self.env.lookup_ident(name),
         }
+    }
+
+    /// Returns the type of the variable `name` of an enclosing comprehension.
+    fn local(&self, name: &str) -> Option<&Type> {
+        let mut scopes = self.scopes.iter().rev();
+        let (_, type_) = scopes.find(|(variable, _)| **variable == *name)?;
+        Some(type_)
     }
 
     fn resolve_ident(&mut self, id: ExprId, name: Arc<str>, ident: Ident) {
@@ -156,7 +164,9 @@ impl<'a> Checker<'a> {
         };
         self.set_type(id, type_);
         let name = match name.strip_prefix('.') {
-            Some(relative) => relative.into(),
+            // The dot tells the planner that the reference is not to the variable of a comprehension.
+            Some(global) if self.locals_hide_qualified_names && self.is_local(global) => name,
+            Some(global) => global.into(),
             None => name,
         };
         self.set_reference(id, Reference::Ident(name));
@@ -179,7 +189,10 @@ impl<'a> Checker<'a> {
 
     fn check_select(&mut self, id: ExprId, operand: ExprId, field: &str, test_only: bool) {
         if !test_only {
-            if self.plain == Some(id) || !self.may_be_qualified(operand) {
+            if self.plain == Some(id)
+                || !self.may_be_qualified(operand)
+                || self.starts_with_local(operand)
+            {
                 self.plain = Some(operand);
             } else if let Some(name) = self.ast.qualified_name(id)
                 && let Some(ident) = self.lookup(&name)
@@ -195,6 +208,21 @@ impl<'a> Checker<'a> {
             self.substitution.resolve(&selected)
         };
         self.set_type(id, type_);
+    }
+
+    /// Returns true if a variable of an enclosing comprehension hides the qualified names that start like `id`.
+    fn starts_with_local(&self, id: ExprId) -> bool {
+        self.locals_hide_qualified_names
+            && self
+                .ast
+                .qualified_name(id)
+                .is_some_and(|name| self.is_local(&name))
+    }
+
+    /// Returns true if the first component of `name` is a variable of an enclosing comprehension.
+    fn is_local(&self, name: &str) -> bool {
+        let first = name.split('.').next().unwrap_or(name);
+        self.local(first).is_some()
     }
 
     /// Returns true if a declared qualified name may start with the leftmost identifier of `id`.

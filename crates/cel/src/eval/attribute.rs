@@ -101,7 +101,7 @@ impl<'p> Machine<'p> {
             self.tracker.drop_step(attribute.id());
         }
         self.tracker.add_select();
-        if attribute.shape == Shape::Test && !self.presence_test_has_cost {
+        if attribute.shape == Shape::Test && !self.settings.presence_test_has_cost {
             self.tracker.subtract_select();
         }
         if let Err(error) = self.tracker.done(node.id) {
@@ -213,7 +213,12 @@ impl<'p> Machine<'p> {
                 }
                 Some(held) => {
                     native = true;
-                    (held.through_native(self.budget)?, true)
+                    let held = if self.settings.optionals_hold_cel_values {
+                        held.clone()
+                    } else {
+                        held.through_native(self.budget)?
+                    };
+                    (held, true)
                 }
             },
             plain => (plain, false),

@@ -11,9 +11,10 @@ use super::node::{
     Target,
 };
 use super::stack::Stack;
-use super::{Activation, Limits, Program};
+use super::{Activation, Limits, Program, Settings};
 use crate::cost::RuntimeCost;
 use crate::cost::factors::{LIST_CREATE_BASE_COST, MAP_CREATE_BASE_COST, STRUCT_CREATE_BASE_COST};
+use crate::decls::Receiver;
 use crate::stack::run_on_deep_stack;
 use crate::value::{EvalBudget, EvalError, Key, Map, Value};
 
@@ -25,7 +26,7 @@ pub(super) struct Machine<'p> {
     pub(super) frames: Vec<Frame<'p>>,
     pub(super) limits: Limits<'p>,
     pub(super) n_iterations: u32,
-    pub(super) presence_test_has_cost: bool,
+    pub(super) settings: Settings,
     /// Work and memory budget of the evaluation.
     pub(super) budget: &'p EvalBudget,
     pub(super) stack: Stack,
@@ -43,7 +44,7 @@ impl<'p> Machine<'p> {
             limits,
             budget,
             program.n_folds,
-            program.presence_test_has_cost,
+            program.settings,
         )
     }
 
@@ -52,7 +53,7 @@ impl<'p> Machine<'p> {
         limits: Limits<'p>,
         budget: &'p EvalBudget,
         n_folds: usize,
-        presence_test_has_cost: bool,
+        settings: Settings,
     ) -> Self {
         Self {
             activation,
@@ -62,7 +63,7 @@ impl<'p> Machine<'p> {
                 .collect(),
             limits,
             n_iterations: 0,
-            presence_test_has_cost,
+            settings,
             budget,
             stack: Stack::here(),
         }
@@ -111,8 +112,10 @@ impl<'p> Machine<'p> {
             }
             Kind::NotStrictlyFalse(arg, cost) => self.eval_not_strictly_false(node, arg, *cost),
             Kind::Call(call) => self.releasing(|machine| machine.eval_call(node, call)),
-            Kind::OptionalOr(args) => self.eval_optional_or(node, args, false),
-            Kind::OptionalOrValue(args) => self.eval_optional_or(node, args, true),
+            Kind::OptionalOr(args, receiver) => self.eval_optional_or(node, args, *receiver, false),
+            Kind::OptionalOrValue(args, receiver) => {
+                self.eval_optional_or(node, args, *receiver, true)
+            }
             Kind::Member(member) => self.releasing(|machine| machine.eval_member(node, member)),
             Kind::List(list) => self.eval_list(node, list),
             Kind::Map(entries) => self.eval_map(node, entries),
@@ -190,7 +193,7 @@ impl<'p> Machine<'p> {
                 self.tracker.add_select();
             }
         }
-        if is_test && !self.presence_test_has_cost {
+        if is_test && !self.settings.presence_test_has_cost {
             self.tracker.subtract_select();
         }
         self.tracker.done(node.id)?;
@@ -437,6 +440,7 @@ impl<'p> Machine<'p> {
         &mut self,
         node: &'p Node,
         [left, right]: &'p [Node; 2],
+        receiver: Receiver,
         unwrap: bool,
     ) -> Result<Value, EvalError> {
         let result = match fatal(self.eval(left))? {
@@ -446,6 +450,7 @@ impl<'p> Machine<'p> {
                 Some(_) => Ok(Value::Optional(optional)),
                 None => fatal(self.eval(right))?,
             },
+            Ok(_) if receiver == Receiver::Optional => Err(EvalError::no_such_overload()),
             other => other,
         };
         self.tracker.done(node.id)?;

@@ -204,7 +204,15 @@ pub struct Program {
     root: Node,
     n_folds: usize,
     deep: bool,
+    settings: Settings,
+}
+
+/// Properties of a program that apply to all its steps.
+#[derive(Clone, Copy, Debug)]
+struct Settings {
     presence_test_has_cost: bool,
+    /// See [`Behavior::optionals_hold_cel_values`](crate::version::Behavior).
+    optionals_hold_cel_values: bool,
 }
 
 impl Program {
@@ -222,7 +230,10 @@ impl Program {
             root,
             n_folds,
             deep,
-            presence_test_has_cost: runtime.presence_test_has_cost(),
+            settings: Settings {
+                presence_test_has_cost: runtime.presence_test_has_cost(),
+                optionals_hold_cel_values: env.behavior().optionals_hold_cel_values,
+            },
         })
     }
 

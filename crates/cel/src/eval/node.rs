@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::message;
 use crate::cost::RuntimeCost;
-use crate::decls::{Implementation, Overload, Specialized};
+use crate::decls::{Implementation, Overload, Receiver, Specialized};
 use crate::message::TypeResolver;
 use crate::value::{EvalError, Key, Traits, Value};
 
@@ -35,8 +35,8 @@ pub(super) enum Kind {
     NotEqual(Box<[Node; 2]>, RuntimeCost),
     NotStrictlyFalse(Box<Node>, RuntimeCost),
     Call(Box<Call>),
-    OptionalOr(Box<[Node; 2]>),
-    OptionalOrValue(Box<[Node; 2]>),
+    OptionalOr(Box<[Node; 2]>, Receiver),
+    OptionalOrValue(Box<[Node; 2]>, Receiver),
     /// `in` with a list of constants.
     Member(Box<Member>),
     List(Box<ListNode>),

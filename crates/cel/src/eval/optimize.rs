@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use super::machine::Machine;
 use super::node::{Call, Kind, Member, Node};
-use super::{Bindings, Limits, PlanError};
+use super::{Bindings, Limits, PlanError, Settings};
 use crate::interrupt::checkpoint;
 use crate::value::{EvalBudget, EvalError, Key, Value, double_to_int, double_to_uint};
 
@@ -15,7 +15,13 @@ use crate::value::{EvalBudget, EvalError, Key, Value, double_to_int, double_to_u
 fn value_of(node: &Node) -> Option<Result<Value, EvalError>> {
     let bindings = Bindings::default();
     let budget = EvalBudget::default();
-    let mut machine = Machine::with(&bindings, Limits::from_cost(u64::MAX), &budget, 0, true);
+    // Constant nodes contain no selections.
+    let settings = Settings {
+        presence_test_has_cost: true,
+        optionals_hold_cel_values: true,
+    };
+    let limits = Limits::from_cost(u64::MAX);
+    let mut machine = Machine::with(&bindings, limits, &budget, 0, settings);
     let result = machine.eval(node);
     match machine.budget.exceeded() {
         None => Some(result),

@@ -177,11 +177,13 @@ impl<'a> Planner<'a> {
     /// Source: cel-go `interpreter/planner.go`, `planCheckedIdent`.
     fn plan_name(&mut self, id: ExprId, name: &Arc<str>) -> Planned {
         let step = step_id(id);
-        let local = self
-            .scopes
-            .iter()
-            .rev()
-            .find(|(variable, _)| *variable == *name);
+        // The checker marks a global variable that a variable of a comprehension hides.
+        let (name, is_global) = match name.strip_prefix('.') {
+            Some(global) => (&Arc::from(global), true),
+            None => (name, false),
+        };
+        let mut scopes = self.scopes.iter().rev();
+        let local = scopes.find(|(variable, _)| !is_global && *variable == *name);
         let local = local.map(|(_, local)| *local);
         if local.is_none()
             && let Some(value) = self.env.library().constant(name)
@@ -223,7 +225,9 @@ impl<'a> Planner<'a> {
             Ident::TypeName(Type::List(_)) => Some(Type::list(Type::Dyn)),
             Ident::TypeName(Type::Map(_)) => Some(Type::map(Type::Dyn, Type::Dyn)),
             Ident::TypeName(Type::Opaque(opaque)) if *opaque.name == *OPTIONAL_TYPE => {
-                Some(Type::opaque(OPTIONAL_TYPE, Vec::new()))
+                let has_parameter = self.env.behavior().optional_type_has_parameter;
+                let params = has_parameter.then_some(Type::Dyn);
+                Some(Type::opaque(OPTIONAL_TYPE, params.into_iter().collect()))
             }
             Ident::TypeName(of) => Some(of),
             Ident::Variable(_) => None,
@@ -448,8 +452,8 @@ fn plan_operator(step: u32, operator: Operator, cost: RuntimeCost, args: Vec<Nod
         Operator::NotEqual => Kind::NotEqual(operands(args)?, cost),
         Operator::Index => return plan_index(step, args, false),
         Operator::OptionalIndex => return plan_index(step, args, true),
-        Operator::OptionalOr => Kind::OptionalOr(operands(args)?),
-        Operator::OptionalOrValue => Kind::OptionalOrValue(operands(args)?),
+        Operator::OptionalOr(receiver) => Kind::OptionalOr(operands(args)?, receiver),
+        Operator::OptionalOrValue(receiver) => Kind::OptionalOrValue(operands(args)?, receiver),
         Operator::NotStrictlyFalse => {
             let [arg] = *operands::<1>(args)?;
             Kind::NotStrictlyFalse(Box::new(arg), cost)

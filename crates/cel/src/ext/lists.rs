@@ -11,6 +11,7 @@ use super::go_sort;
 use super::hashing::Values;
 use crate::decls::{OverloadRow, Sig, Source};
 use crate::value::{EvalBudget, EvalError, List as ListValue, ListSource, Traits, Value};
+use crate::version::CelGo;
 use Sig::{Bool, Bytes, Double, Duration, Dyn, Int, List, Param, String, Timestamp, Uint};
 
 const SOURCE: Source = Source::new("cel-go ext/lists.go, listsLib.CompileOptions");
@@ -63,7 +64,7 @@ pub const VERSION_1: [OverloadRow; 2] = [
 ];
 
 /// Overloads added by version 2.
-pub const VERSION_2: [OverloadRow; 19] = [
+pub const VERSION_2: [OverloadRow; 20] = [
     OverloadRow::member(
         "sort",
         "list_int_sort",
@@ -216,7 +217,18 @@ pub const VERSION_2: [OverloadRow; 19] = [
         RANGE,
         SOURCE,
     )
-    .evaluated_by(range),
+    .evaluated_by(range)
+    .before_cel_go(CelGo::V0_29),
+    OverloadRow::global(
+        "lists.range",
+        "lists_range",
+        &[Int],
+        List(&Int),
+        RANGE,
+        SOURCE,
+    )
+    .evaluated_by(bounded_range)
+    .since_cel_go(CelGo::V0_29),
     OverloadRow::member(
         "reverse",
         "list_reverse",
@@ -344,6 +356,24 @@ fn range(_: &EvalBudget, args: &[Value]) -> Result {
         return Ok(Value::list(elements));
     }
     Ok(Value::List(ListValue::from_source(Arc::new(source))))
+}
+
+/// The maximum length of a range since cel-go 0.29.
+///
+/// Source: cel-go `ext/lists.go`, `defaultMaxRangeSize`.
+const MAX_RANGE_LEN: i64 = 1_000_000;
+
+/// Source: cel-go 0.29 `ext/lists.go`, `genRange`.
+fn bounded_range(budget: &EvalBudget, args: &[Value]) -> Result {
+    match int_arg(args, 0)? {
+        len @ ..0 => Err(EvalError::new(format!(
+            "lists.range: size must be non-negative, got {len}"
+        ))),
+        len if len > MAX_RANGE_LEN => Err(EvalError::new(format!(
+            "lists.range: size {len} exceeds maximum allowed ({MAX_RANGE_LEN})"
+        ))),
+        _ => range(budget, args),
+    }
 }
 
 /// Source: cel-go `ext/lists.go`, `reverseList`.

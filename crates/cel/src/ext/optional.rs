@@ -1,8 +1,9 @@
 //! Optional values, up to version 2 of the library.
 
 use crate::cost::Costs;
-use crate::decls::{Operator, OverloadRow, Sig, Source};
+use crate::decls::{Operator, OverloadRow, Receiver, Sig, Source};
 use crate::value::{EvalBudget, EvalError, Value};
+use crate::version::CelGo;
 use Sig::{Bool, Dyn, Int, List, Map, Optional, Param, String};
 
 const SOURCE: Source = Source::new("cel-go cel/library.go, optionalLib.CompileOptions");
@@ -27,7 +28,7 @@ const SELECT: OverloadRow = OverloadRow::global(
 pub static SELECT_FIELD: OverloadRow = SELECT;
 
 /// Overloads of version 0, which all later versions include.
-pub const VERSION_0: [OverloadRow; 14] = [
+pub const VERSION_0: [OverloadRow; 16] = [
     OverloadRow::global(
         "optional.of",
         "optional_of",
@@ -81,7 +82,18 @@ pub const VERSION_0: [OverloadRow; 14] = [
         Costs::ONE,
         SOURCE,
     )
-    .evaluated_as(Operator::OptionalOr),
+    .evaluated_as(Operator::OptionalOr(Receiver::Any))
+    .before_cel_go(CelGo::V0_28),
+    OverloadRow::member(
+        "or",
+        "optional_or_optional",
+        &[OPTIONAL_V, OPTIONAL_V],
+        OPTIONAL_V,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_as(Operator::OptionalOr(Receiver::Optional))
+    .since_cel_go(CelGo::V0_28),
     OverloadRow::member(
         "orValue",
         "optional_orValue_value",
@@ -90,7 +102,18 @@ pub const VERSION_0: [OverloadRow; 14] = [
         Costs::ONE,
         SOURCE,
     )
-    .evaluated_as(Operator::OptionalOrValue),
+    .evaluated_as(Operator::OptionalOrValue(Receiver::Any))
+    .before_cel_go(CelGo::V0_28),
+    OverloadRow::member(
+        "orValue",
+        "optional_orValue_value",
+        &[OPTIONAL_V, V],
+        V,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_as(Operator::OptionalOrValue(Receiver::Optional))
+    .since_cel_go(CelGo::V0_28),
     SELECT,
     OverloadRow::global(
         "_[?_]",

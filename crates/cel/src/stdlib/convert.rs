@@ -7,6 +7,7 @@ use crate::cost::{Costs, ResultOf};
 use crate::decls::{OverloadRow, Sig, Source};
 use crate::types;
 use crate::value::{EvalBudget, EvalError, Traits, Value};
+use crate::version::CelGo;
 use Sig::{Bool, Bytes, Double, Duration, Dyn, Int, Param, String, Timestamp, Type, Uint};
 
 const SOURCE: Source = Source::new("cel-go common/stdlib/standard.go, stdFunctions");
@@ -16,7 +17,11 @@ const A: Sig = Param("A");
 /// `type`, `dyn` and the conversion functions named after their result type.
 pub static ROWS: &[OverloadRow] = &[
     OverloadRow::global("type", "type", &[A], Type(&A), Costs::ONE, SOURCE)
-        .evaluated_as_singleton(type_of, Traits::NONE),
+        .evaluated_as_singleton(type_of, Traits::NONE)
+        .before_cel_go(CelGo::V0_28),
+    OverloadRow::global("type", "type", &[A], Type(&A), Costs::ONE, SOURCE)
+        .evaluated_as_singleton(type_with_parameter, Traits::NONE)
+        .since_cel_go(CelGo::V0_28),
     OverloadRow::global("bool", "bool_to_bool", &[Bool], Bool, Costs::ONE, SOURCE)
         .evaluated_by(identity),
     OverloadRow::global(
@@ -99,7 +104,8 @@ pub static ROWS: &[OverloadRow] = &[
         Costs::ONE,
         SOURCE,
     )
-    .evaluated_by(to_duration),
+    .evaluated_by(to_duration)
+    .before_cel_go(CelGo::V0_28),
     OverloadRow::global(
         "duration",
         "string_to_duration",
@@ -285,6 +291,16 @@ fn type_of(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
         value => value.type_(),
     };
     Ok(Value::Type(Arc::new(type_)))
+}
+
+/// Like [`type_of`], but the type of an optional has the parameter `dyn`.
+fn type_with_parameter(budget: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
+    match only(args)? {
+        Value::Optional(_) => Ok(Value::Type(Arc::new(types::Type::optional(
+            types::Type::Dyn,
+        )))),
+        _ => type_of(budget, args),
+    }
 }
 
 fn to_bool(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {

@@ -35,6 +35,12 @@ pub const AFFIX: Costs = Costs::new(
     RuntimeCost::ByArgs(first_traversed),
 );
 
+/// Like [`AFFIX`], but the measured cost also depends on the length of the prefix or suffix.
+pub const AFFIX_BY_ARGUMENT: Costs = Costs::new(
+    AFFIX.estimate,
+    RuntimeCost::ByArgs(|args| string_traversal_cost(size_of(args, 1))),
+);
+
 /// Costs of converting a string to bytes.
 pub const ENCODED: Costs = Costs::new(
     StaticCost::Of(|call, _| match call.args {
@@ -100,15 +106,19 @@ pub const IN_LIST: Costs = Costs::new(
 /// Costs of matching a string with a regular expression.
 pub const MATCHED: Costs = Costs::new(
     StaticCost::Of(|call, _| match (call.target, call.args) {
-        (Some(text), [regex]) => {
-            // Adds 1, as upstream, so that matching an empty string is not free.
-            let text = size_or_unknown(text).plus(SizeEstimate::fixed(1));
-            let regex = size_or_unknown(regex).by_factor(REGEX_STRING_LENGTH_COST_FACTOR);
-            CallEstimate::from_cost(traversal(text).times(regex))
-        }
+        (Some(text), [regex]) => match_estimate(text, regex),
         _ => ONE_UNIT,
     }),
     RuntimeCost::ByArgs(|args| matching_cost(size_of(args, 0), size_of(args, 1))),
+);
+
+/// Like [`MATCHED`], for the global function `matches(text, regex)`.
+pub const MATCHED_GLOBALLY: Costs = Costs::new(
+    StaticCost::Of(|call, _| match (call.target, call.args) {
+        (None, [text, regex]) => match_estimate(text, regex),
+        _ => ONE_UNIT,
+    }),
+    MATCHED.actual,
 );
 
 /// Costs of searching for a substring.
@@ -196,6 +206,14 @@ fn joined_size(call: &Call<'_>) -> Option<SizeEstimate> {
 
 fn size_or_unknown(node: &AstNode<'_>) -> SizeEstimate {
     node.computed_size().unwrap_or(SizeEstimate::UNKNOWN)
+}
+
+/// Returns the estimate for matching `text` with `regex`.
+fn match_estimate(text: &AstNode<'_>, regex: &AstNode<'_>) -> CallEstimate {
+    // Adds 1, as upstream, so that matching an empty string is not free.
+    let text = size_or_unknown(text).plus(SizeEstimate::fixed(1));
+    let regex = size_or_unknown(regex).by_factor(REGEX_STRING_LENGTH_COST_FACTOR);
+    CallEstimate::from_cost(traversal(text).times(regex))
 }
 
 fn traversal(size: SizeEstimate) -> CostEstimate {

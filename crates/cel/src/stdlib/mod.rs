@@ -18,6 +18,7 @@ pub mod time;
 use super::decls::OverloadRow;
 use super::env::Library;
 use super::types::{Type, TypeParam};
+use super::version::Release;
 
 /// All tables of overloads, in upstream's order.
 pub static TABLES: &[&[OverloadRow]] = &[
@@ -30,10 +31,16 @@ pub static TABLES: &[&[OverloadRow]] = &[
     time::ROWS,
 ];
 
-/// Returns a library with the standard functions, types and messages.
+/// Returns a library of the default release with the standard functions, types and messages.
 #[must_use]
 pub fn library() -> Library {
-    let mut library = Library::default();
+    library_of(Release::default())
+}
+
+/// Returns a library of `release` with the standard functions, types and messages.
+#[must_use]
+pub fn library_of(release: Release) -> Library {
+    let mut library = Library::new(release);
     for rows in TABLES {
         library.add_overloads(rows);
     }

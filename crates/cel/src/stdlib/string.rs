@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use regexp::{EngineBudget, Limits, SyntaxError};
 
-use super::costs::{AFFIX, CONTAINED, MATCHED};
+use super::costs::{AFFIX, AFFIX_BY_ARGUMENT, CONTAINED, MATCHED, MATCHED_GLOBALLY};
 use crate::cost::Costs;
 use crate::decls::{OverloadRow, Planning, Sig, Source, Specialized};
 use crate::value::{EvalBudget, EvalError, Traits, Value};
+use crate::version::CelGo;
 use Sig::{Bool, String};
 
 const SOURCE: Source = Source::new("cel-go common/stdlib/standard.go, stdFunctions");
@@ -39,7 +40,19 @@ pub static ROWS: &[OverloadRow] = &[
         SOURCE,
     )
     .evaluated_by(ends_with)
-    .without_guards(),
+    .without_guards()
+    .before_cel_go(CelGo::V0_29),
+    OverloadRow::member(
+        "endsWith",
+        "ends_with_string",
+        &[String, String],
+        Bool,
+        AFFIX_BY_ARGUMENT,
+        SOURCE,
+    )
+    .evaluated_by(ends_with)
+    .without_guards()
+    .since_cel_go(CelGo::V0_29),
     OverloadRow::member(
         "startsWith",
         "starts_with_string",
@@ -49,7 +62,19 @@ pub static ROWS: &[OverloadRow] = &[
         SOURCE,
     )
     .evaluated_by(starts_with)
-    .without_guards(),
+    .without_guards()
+    .before_cel_go(CelGo::V0_29),
+    OverloadRow::member(
+        "startsWith",
+        "starts_with_string",
+        &[String, String],
+        Bool,
+        AFFIX_BY_ARGUMENT,
+        SOURCE,
+    )
+    .evaluated_by(starts_with)
+    .without_guards()
+    .since_cel_go(CelGo::V0_29),
     OverloadRow::global(
         "matches",
         "matches",
@@ -60,7 +85,20 @@ pub static ROWS: &[OverloadRow] = &[
     )
     .evaluated_as_singleton(matches, Traits::MATCHER)
     .planned_by(Planning::Pattern(matching))
-    .costed_before(SEARCHED_LENGTHS),
+    .costed_before(SEARCHED_LENGTHS)
+    .before_cel_go(CelGo::V0_29),
+    OverloadRow::global(
+        "matches",
+        "matches",
+        &[String, String],
+        Bool,
+        MATCHED_GLOBALLY,
+        SOURCE,
+    )
+    .evaluated_as_singleton(matches, Traits::MATCHER)
+    .planned_by(Planning::Pattern(matching))
+    .costed_before(SEARCHED_LENGTHS)
+    .since_cel_go(CelGo::V0_29),
     OverloadRow::member(
         "matches",
         "matches_string",

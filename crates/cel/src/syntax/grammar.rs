@@ -41,7 +41,7 @@ const RESERVED: &[&str] = &[
     "while",
 ];
 
-/// The error for an identifier in backticks, a feature that the API server does not enable.
+/// The error for an identifier in backticks, before cel-go 0.28.
 const ESCAPED_IDENT: &str = "unsupported syntax: '`'";
 
 fn deepest(parts: &[Parsed]) -> u32 {
@@ -369,7 +369,7 @@ impl Parser<'_> {
         let start = self.peek_token(0);
         let name = self.escape_ident(follow.then(follow::MEMBER, Nullable))?;
         let field = match name {
-            Ok(name) => shared(name.text(self.text)),
+            Ok(name) => shared(self.field_name(name)),
             Err(message) => {
                 self.report_semantic(start.offset, Code::Syntax, message);
                 shared("")
@@ -390,6 +390,13 @@ impl Parser<'_> {
         Ok((parsed, false))
     }
 
+    /// Returns the field name of `token`, without backticks.
+    ///
+    /// Source: cel-go `parser/parser.go`, `normalizeIdent`.
+    fn field_name(&self, token: Token) -> &str {
+        token.text(self.text).trim_matches('`')
+    }
+
     /// Parses a field name. Returns an error message if the name is invalid.
     fn escape_ident(&mut self, follow: Follow) -> Rule<Result<Token, &'static str>> {
         self.set_state(235);
@@ -398,6 +405,7 @@ impl Parser<'_> {
         }
         match self.current() {
             Kind::Ident => Ok(Ok(self.take())),
+            Kind::EscapedIdent if self.behavior.escaped_field_names => Ok(Ok(self.take())),
             Kind::EscapedIdent => {
                 self.take();
                 Ok(Err(ESCAPED_IDENT))
@@ -623,7 +631,7 @@ impl Parser<'_> {
             match name {
                 Ok(name) => {
                     depth = depth.max(value.depth);
-                    let field = shared(name.text(self.text));
+                    let field = shared(self.field_name(name));
                     let id = self.builder.add(colon.offset, Expr::Unspecified);
                     let value = value.id;
                     fields.push(StructField {

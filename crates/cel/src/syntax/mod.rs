@@ -25,6 +25,7 @@ use super::ast::{Ast, AstBuilder, ExprId};
 use super::diagnostic::{Code, Diagnostics};
 use super::source::{Location, SourceMap};
 use super::stack::{SHALLOW_NESTING, run_on_deep_stack};
+use super::version::{Behavior, Release};
 
 /// Maximum length of an expression, in code points.
 ///
@@ -59,18 +60,23 @@ const MAX_SYNTAX_ERRORS: usize = 100;
 #[must_use]
 pub fn parse(text: &str) -> (Option<Ast>, Diagnostics) {
     let mut n_left = MAX_NODES;
-    parse_within(text, &mut n_left)
+    let behavior = Behavior::new(Release::DEFAULT.cel_go);
+    parse_within(text, behavior, &mut n_left)
 }
 
-/// Parses an expression, creating at most `n_left` nodes, and subtracts the number of created nodes from `n_left`.
+/// Parses an expression with the syntax of `behavior`, creating at most `n_left` nodes, and subtracts the number of created nodes from `n_left`.
 ///
 /// The limit of 250,000 nodes per expression also applies.
-pub fn parse_within(text: &str, n_left: &mut usize) -> (Option<Ast>, Diagnostics) {
+pub fn parse_within(
+    text: &str,
+    behavior: Behavior,
+    n_left: &mut usize,
+) -> (Option<Ast>, Diagnostics) {
     if let Some(diagnostics) = too_long(text) {
         return (None, diagnostics);
     }
     let tokens = lexer::tokens(text);
-    let parsed = ParseResult::new(text, &tokens, MAX_NODES.min(*n_left));
+    let parsed = ParseResult::new(text, &tokens, MAX_NODES.min(*n_left), behavior);
     *n_left = n_left.saturating_sub(parsed.builder.len());
     match parsed.outcome {
         Ok(root) if parsed.syntax.is_empty() && parsed.semantic.is_empty() => {
@@ -104,13 +110,14 @@ pub struct GrammarErrors {
 #[must_use]
 pub fn findings_by(
     text: &str,
+    behavior: Behavior,
     grammar: impl FnOnce(&str, &Tokens) -> GrammarErrors,
 ) -> Diagnostics {
     if let Some(diagnostics) = too_long(text) {
         return diagnostics;
     }
     let tokens = lexer::tokens(text);
-    let mut parsed = ParseResult::new(text, &tokens, MAX_NODES);
+    let mut parsed = ParseResult::new(text, &tokens, MAX_NODES, behavior);
     let is_too_complex =
         matches!(&parsed.outcome, Err(Some((code, _))) if *code == Code::TooComplex);
     if !is_too_complex {
@@ -174,9 +181,9 @@ struct ParseResult {
 }
 
 impl ParseResult {
-    fn new(text: &str, tokens: &Tokens, max_nodes: usize) -> Self {
+    fn new(text: &str, tokens: &Tokens, max_nodes: usize, behavior: Behavior) -> Self {
         let (parser, outcome) = run_on_deep_stack(tokens.nesting > SHALLOW_NESTING, || {
-            let mut parser = Parser::new(text, &tokens.all, max_nodes);
+            let mut parser = Parser::new(text, &tokens.all, max_nodes, behavior);
             let outcome = parser.start();
             (parser, outcome)
         });
@@ -202,7 +209,7 @@ impl ParseResult {
             Ok(Parsed { id, depth }) if depth <= MAX_RECURSION_DEPTH => Ok(id),
             Ok(_) => {
                 if !semantic.is_empty() {
-                    semantic.truncate(n_before_too_deep(text, tokens, max_nodes));
+                    semantic.truncate(n_before_too_deep(text, tokens, max_nodes, behavior));
                 }
                 Err(Some((Code::LimitExceeded, TOO_DEEP.to_owned())))
             }
@@ -273,9 +280,9 @@ impl ParseResult {
 
 /// Returns the number of semantic errors before the first subexpression that is nested too deeply.
 /// Parses the source again, because the depth of a subexpression is known only at its end.
-fn n_before_too_deep(text: &str, tokens: &Tokens, max_nodes: usize) -> usize {
+fn n_before_too_deep(text: &str, tokens: &Tokens, max_nodes: usize, behavior: Behavior) -> usize {
     run_on_deep_stack(tokens.nesting > SHALLOW_NESTING, || {
-        let mut parser = Parser::new(text, &tokens.all, max_nodes);
+        let mut parser = Parser::new(text, &tokens.all, max_nodes, behavior);
         parser.nested = Some(Vec::new());
         let _ = parser.start();
         parser::n_before_too_deep(parser.nested.unwrap_or_default())

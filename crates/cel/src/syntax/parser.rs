@@ -12,6 +12,7 @@ use super::token::{Kind, Token, TokenSet};
 use super::{MAX_NODES, MAX_RECURSION_DEPTH, wording};
 use crate::ast::{AstBuilder, Expr, ExprId};
 use crate::diagnostic::Code;
+use crate::version::Behavior;
 
 /// Maximum number of recovery attempts before parsing is aborted.
 ///
@@ -140,6 +141,7 @@ pub(super) struct Parser<'t> {
     pub(super) nested: Option<Vec<Nested>>,
     /// Maximum number of nodes.
     pub(super) max_nodes: usize,
+    pub(super) behavior: Behavior,
     tokens: &'t [Token],
     at: usize,
     /// Index of the furthest token read.
@@ -155,7 +157,12 @@ pub(super) struct Parser<'t> {
 }
 
 impl<'t> Parser<'t> {
-    pub(super) fn new(text: &'t str, tokens: &'t [Token], max_nodes: usize) -> Self {
+    pub(super) fn new(
+        text: &'t str,
+        tokens: &'t [Token],
+        max_nodes: usize,
+        behavior: Behavior,
+    ) -> Self {
         Self {
             text,
             builder: AstBuilder::with_capacity(tokens.len()),
@@ -163,6 +170,7 @@ impl<'t> Parser<'t> {
             semantic: Vec::new(),
             nested: None,
             max_nodes,
+            behavior,
             tokens,
             at: 0,
             seen: 0,

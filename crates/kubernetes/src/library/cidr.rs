@@ -6,7 +6,7 @@ use super::costs::{
 };
 use super::ip::{self as addresses, Ip};
 use super::net::{Network, is_ipv4_mapped};
-use super::version::V1_30;
+use crate::version::V1_30;
 use Sig::{Bool, Int, String};
 use cel::cost::Costs;
 use cel::decls::{OverloadRow, Sig, Source};

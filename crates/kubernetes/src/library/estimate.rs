@@ -28,10 +28,11 @@ pub const COST_OPTIONS: CostOptions = CostOptions {
 /// use cel::{checker, syntax};
 /// use kubernetes::library::estimate;
 /// use kubernetes::library::environment::base_env;
+/// use kubernetes::version::KubernetesVersion;
 ///
 /// let text = "quantity('1Gi').isGreaterThan(quantity('500Mi'))";
 /// let ast = Arc::new(syntax::parse(text).0.ok_or("a syntax error")?);
-/// let (checked, found) = checker::check(&ast, text, base_env());
+/// let (checked, found) = checker::check(&ast, text, base_env(KubernetesVersion::DEFAULT));
 /// assert!(found.is_empty());
 /// assert_eq!(estimate::estimate(&checked, &UnknownSizes), CostEstimate::fixed(3));
 /// # Ok::<(), &str>(())

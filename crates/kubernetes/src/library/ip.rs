@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use super::args::{Result, failed, opaque, text};
 use super::costs::{CANONICAL, NOMINAL, PARSED};
 use super::net::{self, is_ipv4_mapped, parse_address};
-use super::version::V1_30;
+use crate::version::V1_30;
 use Sig::{Bool, Int, String};
 use cel::cost::Costs;
 use cel::decls::{OverloadRow, Sig, Source};

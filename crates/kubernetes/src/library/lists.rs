@@ -3,8 +3,9 @@
 use std::cmp::Ordering;
 
 use super::args::Result;
-use super::costs::SCANNED;
-use Sig::{Bool, Bytes, Double, Duration, Int, List, Param, String, Timestamp, Uint};
+use super::costs::{INCLUDED, SCANNED};
+use crate::version::V1_37;
+use Sig::{Bool, Bytes, Double, Duration, Dyn, Int, List, Param, String, Timestamp, Uint};
 use cel::decls::{OverloadRow, Sig, Source};
 use cel::stdlib::arithmetic;
 use cel::value::{EvalBudget, EvalError, List as ListValue, Value};
@@ -287,6 +288,36 @@ pub static ROWS: &[OverloadRow] = &[
     )
     .evaluated_by(last_index_of),
 ];
+
+/// `includes`, which accepts values of all types.
+pub static VERSION_1: &[OverloadRow] = &OverloadRow::introduced(
+    V1_37,
+    [OverloadRow::member(
+        "includes",
+        "list_includes_dyn_dyn",
+        &[Dyn, Dyn],
+        Bool,
+        INCLUDED,
+        SOURCE,
+    )
+    .evaluated_by(includes)],
+);
+
+/// Returns true if the first argument is a list with an element that equals the second argument, or is itself equal to
+/// the second argument.
+fn includes(budget: &EvalBudget, args: &[Value]) -> Result {
+    let [target, item] = args else {
+        return Err(EvalError::no_such_overload());
+    };
+    if target.as_list().is_some() {
+        let index = place(budget, args, 0..list(args)?.len())?;
+        return Ok((!matches!(index, Value::Int(-1))).into());
+    }
+    match target.equals_within(item, budget) {
+        Err(error) if error.ends_evaluation() => Err(error),
+        result => Ok(result.unwrap_or(false).into()),
+    }
+}
 
 fn list(args: &[Value]) -> std::result::Result<&ListValue, EvalError> {
     args.first()

@@ -27,4 +27,3 @@ pub mod strings;
 mod tests;
 pub mod types;
 pub mod url;
-pub mod version;

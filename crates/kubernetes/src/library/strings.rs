@@ -3,7 +3,7 @@
 //! Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `CostEstimator`.
 
 use super::costs::{EQUAL, JOINED, READ, REPLACED, SCANNED, SPLIT};
-use super::version::V1_29;
+use crate::version::V1_29;
 use cel::decls::OverloadRow;
 use cel::ext::strings::{self, FORMAT, QUOTE};
 use cel::stdlib::comparison;
@@ -16,8 +16,10 @@ pub static VERSION_0: &[OverloadRow] = &[
     strings::CHAR_AT,
     strings::INDEX_OF.costing(SCANNED),
     strings::INDEX_OF_FROM.costing(SCANNED),
+    strings::INDEX_OF_FROM_WITHIN.costing(SCANNED),
     strings::LAST_INDEX_OF.costing(SCANNED),
     strings::LAST_INDEX_OF_FROM.costing(SCANNED),
+    strings::LAST_INDEX_OF_FROM_WITHIN.costing(SCANNED),
     strings::LOWER_ASCII.costing(READ),
     strings::REPLACE.costing(REPLACED),
     strings::REPLACE_N.costing(REPLACED),

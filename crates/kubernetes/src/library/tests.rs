@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::environment::base_env;
 use super::runtime::KubernetesRuntime;
+use crate::version::KubernetesVersion;
 use cel::eval::{Limits, Program};
 use cel::types::Type;
 use cel::value::{EvalError, Hashed, Value};
@@ -11,9 +12,14 @@ use cel::{checker, syntax};
 
 fn evaluated(text: &str) -> Result<Value, EvalError> {
     let ast = Arc::new(syntax::parse(text).0.unwrap());
-    let (checked, diagnostics) = checker::check(&ast, text, base_env());
+    let (checked, diagnostics) = checker::check(&ast, text, base_env(KubernetesVersion::DEFAULT));
     assert!(diagnostics.is_empty(), "{text}: {diagnostics:?}");
-    let program = Program::plan(&checked, base_env(), &KubernetesRuntime).unwrap();
+    let program = Program::plan(
+        &checked,
+        base_env(KubernetesVersion::DEFAULT),
+        &KubernetesRuntime,
+    )
+    .unwrap();
     let activation: [(&str, Value); 0] = [];
     program.eval(&activation, Limits::from_cost(100_000)).result
 }

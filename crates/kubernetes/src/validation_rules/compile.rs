@@ -22,6 +22,7 @@ use crate::library::environment::base_env;
 use crate::library::estimate;
 use crate::library::runtime::KubernetesRuntime;
 use crate::schema::{DeclType, DeclaredSizes, sizes};
+use crate::version::KubernetesVersion;
 
 /// The name of the variable for the validated value.
 pub(super) const SELF: &str = "self";
@@ -98,6 +99,7 @@ pub(super) struct CompiledRule {
 pub(super) struct Budget {
     nodes: usize,
     text_bytes: usize,
+    version: KubernetesVersion,
 }
 
 impl Default for Budget {
@@ -105,6 +107,7 @@ impl Default for Budget {
         Self {
             nodes: MAX_NODES,
             text_bytes: MAX_TEXT_BYTES,
+            version: KubernetesVersion::DEFAULT,
         }
     }
 }
@@ -121,7 +124,7 @@ pub(super) fn compile(
         return Vec::new();
     }
     let cel_type = type_.cel_type(TYPE_NAME);
-    let with_self = base_env().extend([Variable::new(SELF, cel_type.clone())]);
+    let with_self = base_env(budget.version).extend([Variable::new(SELF, cel_type.clone())]);
     let plain = with_self.extend([Variable::new(OLD_SELF, cel_type.clone())]);
     let optional = Type::opaque(OPTIONAL_TYPE, vec![cel_type]);
     let optional = with_self.extend([Variable::new(OLD_SELF, optional)]);
@@ -228,7 +231,7 @@ fn expression(
     budget: &mut Budget,
     expression_kind: &ExpressionKind,
 ) -> Result<CheckedExpression, (ExpressionError, bool)> {
-    let (ast, diagnostics) = syntax::parse_within(text, &mut budget.nodes);
+    let (ast, diagnostics) = syntax::parse_within(text, env.behavior(), &mut budget.nodes);
     let Some(ast) = ast.map(Arc::new) else {
         return Err((
             expression_error(diagnostics, true, text, budget, expression_kind),
@@ -310,7 +313,7 @@ fn expression_error(
         .iter()
         .any(|diagnostic| diagnostic.kind.code() == Code::TooComplex);
     let mut shown = if is_syntax && !is_unsupported {
-        antlr::findings(text)
+        antlr::findings(text, budget.version.behavior().language)
     } else {
         diagnostics.clone()
     };

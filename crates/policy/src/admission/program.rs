@@ -11,6 +11,7 @@ use crate::expressions::Role;
 use crate::reads::fields::{FieldRead, Sources};
 use crate::reads::{Input, Reads};
 use cel::eval::Program;
+use kubernetes::version::KubernetesVersion;
 
 /// An expression with its program, or the compile error.
 #[derive(Debug)]
@@ -51,6 +52,8 @@ pub(super) struct Variable {
 /// All expressions of a policy, by role.
 #[derive(Debug, Default)]
 pub(super) struct Programs {
+    /// The version of the API server.
+    pub(super) version: KubernetesVersion,
     /// The variables. If several variables have the same name, only the last one is kept.
     pub(super) variables: Vec<Variable>,
     /// The indices of the variables by name.
@@ -74,7 +77,10 @@ const MAX_LOOKED_AT: usize = 8;
 
 impl Programs {
     pub(super) fn new(compiled: &CompiledPolicy) -> Self {
-        let mut programs = Self::default();
+        let mut programs = Self {
+            version: compiled.version(),
+            ..Self::default()
+        };
         for (n, source) in compiled.expressions().iter().enumerate() {
             let program = match (compiled.program(n), source.parsed()) {
                 (Some(program), Ok(ast)) => {

@@ -302,10 +302,16 @@ fn show_each<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cel::env::Env;
     use cel::eval::{Limits, Program};
     use cel::{checker, syntax};
-    use kubernetes::library::mutation::mutation_env as env;
+    use kubernetes::library::mutation::mutation_env;
     use kubernetes::library::runtime::KubernetesRuntime;
+    use kubernetes::version::KubernetesVersion;
+
+    fn env() -> &'static Env {
+        mutation_env(KubernetesVersion::DEFAULT)
+    }
 
     #[track_caller]
     fn check(expression: &str, expected: &str) {

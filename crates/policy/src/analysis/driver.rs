@@ -110,6 +110,7 @@ pub(super) enum Finding {
 impl<'a> Driver<'a> {
     pub(super) fn new(policy: &'a CompiledPolicy, params: Option<&'a Type>) -> Self {
         let env = policy_env(&Declared {
+            release: policy.version().release(),
             object: &Type::Dyn,
             params: params.map(|_| &Type::Dyn),
             authorizer: true,
@@ -299,6 +300,7 @@ impl<'a> Driver<'a> {
             return;
         }
         let declared = |mutation| Declared {
+            release: policy.version().release(),
             object,
             params: self.params,
             authorizer: true,

@@ -82,6 +82,7 @@ pub(super) struct KindContext<'a> {
 impl<'a> KindContext<'a> {
     fn env(&self) -> Env {
         policy_env(&Declared {
+            release: self.policy.version().release(),
             object: self.object,
             params: self.params,
             authorizer: true,

@@ -21,7 +21,6 @@ use super::rule::Rule;
 use cel::ast::{Expr, StructField};
 use cel::checker::CheckedAst;
 use cel::cost::{CostEstimate, SizeEstimator};
-use cel::decls::Version;
 use cel::diagnostic::{Code, Diagnostics};
 use cel::env::Env;
 use cel::eval::Program;
@@ -30,7 +29,7 @@ use cel::types::Type;
 use kubernetes::library::estimate;
 use kubernetes::library::mutation::{JSON_PATCH, is_object, json_patch_type, object_type};
 use kubernetes::library::runtime::PolicyRuntime;
-use kubernetes::library::version::{self, TooNew};
+use kubernetes::version::{self, KubernetesVersion, TooNew};
 
 pub use finding::{
     Cause, CompileError, CompileErrorType, CompileFinding, CompileFindingKind, Issue,
@@ -80,6 +79,7 @@ pub struct Sound {
 #[derive(Debug)]
 pub struct CompiledPolicy {
     policy: RequestPolicy,
+    version: KubernetesVersion,
     /// True for a mutating policy.
     is_mutating: bool,
     expressions: Vec<PolicyExpression>,
@@ -93,25 +93,31 @@ pub struct CompiledPolicy {
 }
 
 impl CompiledPolicy {
-    /// Compiles each expression of `policy`.
+    /// Compiles each expression of `policy` like an API server of the default version.
     #[must_use]
     pub fn new(policy: impl Into<RequestPolicy>) -> Self {
-        Self::from_parts(policy.into(), None)
+        Self::from_parts(policy.into(), None, KubernetesVersion::DEFAULT)
     }
 
-    /// Compiles each expression of a mutating policy, including its mutations.
+    /// Compiles each expression of a mutating policy, including its mutations, like an API server of `version`.
     #[must_use]
-    pub fn from_mutating(policy: &MutatingAdmissionPolicy) -> Self {
-        Self::from_parts(policy.into(), Some(mutations::mutations(policy)))
+    pub fn from_mutating(policy: &MutatingAdmissionPolicy, version: KubernetesVersion) -> Self {
+        Self::from_parts(policy.into(), Some(mutations::mutations(policy)), version)
     }
 
-    /// Compiles each expression of a policy. `mutations` is `None` unless the policy is a mutating one.
+    /// Compiles each expression of a policy like an API server of `version`. `mutations` is `None` unless the policy is a
+    /// mutating one.
     #[must_use]
-    pub fn from_parts(policy: RequestPolicy, mutations: Option<&[Mutation]>) -> Self {
-        let expressions = parse_all(&policy, mutations.unwrap_or_default());
+    pub fn from_parts(
+        policy: RequestPolicy,
+        mutations: Option<&[Mutation]>,
+        version: KubernetesVersion,
+    ) -> Self {
+        let expressions = parse_all(&policy, mutations.unwrap_or_default(), version);
         let consequences = consequence::consequences(&expressions, fails_closed(&policy));
         let mut compiled = Self {
             policy,
+            version,
             is_mutating: mutations.is_some(),
             expressions,
             findings: Vec::new(),
@@ -122,9 +128,11 @@ impl CompiledPolicy {
         let mut programs = vec![None; compiled.expressions.len()];
         let mut findings = Vec::new();
         let mut panicking = Vec::new();
+        let converts_nested = version.behavior().patches_convert_nested_objects;
         compiled.compile_each(CompileMode::Stored, Words::Ours, |expression, sound| {
             let misplaced = sound
                 .as_ref()
+                .filter(|_| !converts_nested)
                 .and_then(|sound| object_in_list(&sound.checked));
             panicking.extend(misplaced.map(|type_| panics(expression.field_ref.clone(), &type_)));
             if let Some(planned) = programs.get_mut(expression.index) {
@@ -170,6 +178,12 @@ impl CompiledPolicy {
     #[must_use]
     pub fn policy(&self) -> &RequestPolicy {
         &self.policy
+    }
+
+    /// Returns the version of the API server for which the policy was compiled.
+    #[must_use]
+    pub fn version(&self) -> KubernetesVersion {
+        self.version
     }
 
     /// Returns true if the policy is a mutating one.
@@ -314,7 +328,7 @@ impl CompiledPolicy {
     /// Returns the calls of functions and macros for which an API server of `version` rejects a new policy. Expressions
     /// that do not compile are skipped.
     #[must_use]
-    pub fn too_new(&self, version: Version) -> Vec<NewerCall> {
+    pub fn too_new(&self, version: KubernetesVersion) -> Vec<NewerCall> {
         let mut calls = Vec::new();
         self.compile_each(CompileMode::New, Words::Ours, |expression, sound| {
             let Some(sound) = sound else { return };
@@ -338,18 +352,22 @@ impl CompiledPolicy {
         words: Words,
         visit: impl FnMut(CompiledExpression, Option<Sound>) + Send,
     ) {
-        let policy = (&self.policy, self.is_mutating);
+        let policy = (&self.policy, self.is_mutating, self.version);
         compile_all(policy, &self.expressions, (mode, words), visit);
     }
 }
 
 /// Parses and compiles all expressions of a validating policy once, as the API server does in `mode`.
 #[must_use]
-pub fn compile(policy: &RequestPolicy, mode: CompileMode) -> Vec<CompiledExpression> {
-    let expressions = parse_all(policy, &[]);
+pub fn compile(
+    policy: &RequestPolicy,
+    mode: CompileMode,
+    version: KubernetesVersion,
+) -> Vec<CompiledExpression> {
+    let expressions = parse_all(policy, &[], version);
     let mut compiled = Vec::with_capacity(expressions.len());
     compile_all(
-        (policy, false),
+        (policy, false, version),
         &expressions,
         (mode, Words::Ours),
         |expression, _| {
@@ -360,7 +378,7 @@ pub fn compile(policy: &RequestPolicy, mode: CompileMode) -> Vec<CompiledExpress
 }
 
 fn compile_all(
-    policy: (&RequestPolicy, bool),
+    policy: (&RequestPolicy, bool, KubernetesVersion),
     expressions: &[PolicyExpression],
     (mode, words): (CompileMode, Words),
     mut visit: impl FnMut(CompiledExpression, Option<Sound>) + Send,
@@ -371,14 +389,19 @@ fn compile_all(
 }
 
 fn compile_in_order(
-    (policy, is_mutating): (&RequestPolicy, bool),
+    (policy, is_mutating, version): (&RequestPolicy, bool, KubernetesVersion),
     expressions: &[PolicyExpression],
     (mode, words): (CompileMode, Words),
     visit: &mut impl FnMut(CompiledExpression, Option<Sound>),
 ) {
     let dyn_type = Type::Dyn;
     let has_params = policy.param_kind.is_some();
+    let release = match mode {
+        CompileMode::New => version.release_for_new(),
+        CompileMode::Stored => version.release(),
+    };
     let declared = Declared {
+        release,
         object: &dyn_type,
         params: has_params.then_some(&dyn_type),
         authorizer: true,
@@ -551,6 +574,7 @@ fn trimmed(expression: &PolicyExpression, mode: CompileMode) -> Option<PolicyExp
     let text = expression.text.trim();
     (mode == CompileMode::New && trims && text.len() != expression.text.len()).then(|| {
         PolicyExpression::new(
+            expression.behavior(),
             expression.field_ref.clone(),
             expression.role,
             expression.name.as_deref(),

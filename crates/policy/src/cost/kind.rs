@@ -145,6 +145,7 @@ impl ExpressionChecker {
         let has_params = crate::param_kind(policy.policy()).is_some();
         let params = types.params.map_or(Type::Dyn, evaluated);
         let mut env = policy_env(&Declared {
+            release: policy.version().release(),
             object: &object,
             params: has_params.then_some(&params),
             authorizer: true,

@@ -35,6 +35,7 @@ pub(super) fn find(
     let has_params = param_kind(policy.policy()).is_some();
     let mut search = Search {
         env: policy_env(&Declared {
+            release: policy.version().release(),
             object: &Type::Dyn,
             params: has_params.then_some(&Type::Dyn),
             authorizer: true,

@@ -125,6 +125,8 @@ impl<'a> Search<'a, '_> {
 
 #[cfg(test)]
 mod tests {
+    use cel::version::{Behavior, CelGo};
+
     use super::*;
     use crate::expressions::Role;
 
@@ -133,7 +135,8 @@ mod tests {
         let parsed: Vec<_> = variables
             .iter()
             .map(|(name, text)| {
-                PolicyExpression::new(String::new(), Role::Variable, Some(name), text)
+                let behavior = Behavior::new(CelGo::V0_26);
+                PolicyExpression::new(behavior, String::new(), Role::Variable, Some(name), text)
             })
             .collect();
         let names = self_reading(&parsed.iter().collect::<Vec<_>>());

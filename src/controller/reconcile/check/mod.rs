@@ -34,6 +34,7 @@ use crate::schema::GroupVersion;
 use crate::schema::rest_mapper::RestMapper;
 use crate::status::compute::{CheckStep, MatchSummary, TypeSummary};
 use crate::telemetry::metrics::Skipped;
+use crate::version::KubernetesVersion;
 
 /// A policy, or one webhook of a configuration in the form of a policy, after matching and compilation.
 struct Part {
@@ -381,7 +382,11 @@ fn compile_parts(
 ) -> (Vec<Part>, BTreeSet<GroupVersion>) {
     let mutations = entry.subject.mutations();
     let parts = unmatched.into_iter().map(|part| Part {
-        compiled: CompiledPolicy::from_parts(part.policy.clone(), mutations),
+        compiled: CompiledPolicy::from_parts(
+            part.policy.clone(),
+            mutations,
+            KubernetesVersion::DEFAULT,
+        ),
         matches: part.matches,
         webhook: part.webhook,
     });

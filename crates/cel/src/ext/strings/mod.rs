@@ -8,6 +8,7 @@ use crate::cost::Costs;
 use crate::decls::{OverloadRow, Sig, Source};
 use crate::stdlib::costs::{FORMATTED, QUOTED};
 use crate::value::{EvalBudget, EvalError, Value, count_code_points};
+use crate::version::CelGo;
 use Sig::{Dyn, Int, List, String};
 
 const SOURCE: Source = Source::new("cel-go ext/strings.go, stringLib.CompileOptions");
@@ -47,7 +48,20 @@ pub const INDEX_OF_FROM: OverloadRow = OverloadRow::member(
     Costs::ONE,
     SOURCE,
 )
-.evaluated_by(index_of);
+.evaluated_by(index_of)
+.before_cel_go(CelGo::V0_29);
+
+/// `string.indexOf(part, from)`, which checks `from` even if `part` is empty.
+pub const INDEX_OF_FROM_WITHIN: OverloadRow = OverloadRow::member(
+    "indexOf",
+    "string_index_of_string_int",
+    &[String, String, Int],
+    Int,
+    Costs::ONE,
+    SOURCE,
+)
+.evaluated_by(index_of_within)
+.since_cel_go(CelGo::V0_29);
 
 /// `string.lastIndexOf(part)`.
 pub const LAST_INDEX_OF: OverloadRow = OverloadRow::member(
@@ -69,7 +83,20 @@ pub const LAST_INDEX_OF_FROM: OverloadRow = OverloadRow::member(
     Costs::ONE,
     SOURCE,
 )
-.evaluated_by(last_index_of);
+.evaluated_by(last_index_of)
+.before_cel_go(CelGo::V0_29);
+
+/// `string.lastIndexOf(part, from)`, which checks `from` even if `part` is empty.
+pub const LAST_INDEX_OF_FROM_WITHIN: OverloadRow = OverloadRow::member(
+    "lastIndexOf",
+    "string_last_index_of_string_int",
+    &[String, String, Int],
+    Int,
+    Costs::ONE,
+    SOURCE,
+)
+.evaluated_by(last_index_of_within)
+.since_cel_go(CelGo::V0_29);
 
 /// `string.lowerAscii()`.
 pub const LOWER_ASCII: OverloadRow = OverloadRow::member(
@@ -254,6 +281,37 @@ fn index_of(_: &EvalBudget, args: &[Value]) -> Result {
 fn last_index_of(_: &EvalBudget, args: &[Value]) -> Result {
     let (text, part) = (text_arg(args, 0)?, text_arg(args, 1)?);
     text::last_index_of(text, part, int_arg(args, 2)).map(Value::Int)
+}
+
+/// Source: cel-go 0.29 `ext/strings.go`, `indexOfOffset`.
+fn index_of_within(budget: &EvalBudget, args: &[Value]) -> Result {
+    match empty_part_index(args)? {
+        Some(index) => Ok(Value::Int(index)),
+        None => index_of(budget, args),
+    }
+}
+
+/// Source: cel-go 0.29 `ext/strings.go`, `lastIndexOfOffset`.
+fn last_index_of_within(budget: &EvalBudget, args: &[Value]) -> Result {
+    match empty_part_index(args)? {
+        Some(index) => Ok(Value::Int(index)),
+        None => last_index_of(budget, args),
+    }
+}
+
+/// Returns the index at which an empty part is found: the offset, at most the length of the string. `None` for a part
+/// that is not empty.
+fn empty_part_index(args: &[Value]) -> std::result::Result<Option<i64>, EvalError> {
+    let (text, part) = (text_arg(args, 0)?, text_arg(args, 1)?);
+    let offset = int_arg(args, 2).unwrap_or(0);
+    if !part.is_empty() {
+        return Ok(None);
+    }
+    if offset < 0 {
+        return Err(text::out_of_range(offset));
+    }
+    let n_code_points = i64::try_from(count_code_points(text)).unwrap_or(i64::MAX);
+    Ok(Some(offset.min(n_code_points)))
 }
 
 fn lower_ascii(_: &EvalBudget, args: &[Value]) -> Result {

@@ -4,7 +4,7 @@
 
 use crate::value::{EvalBudget, EvalError, List, count_code_points};
 
-fn out_of_range(index: i64) -> EvalError {
+pub(super) fn out_of_range(index: i64) -> EvalError {
     EvalError::new(format!("index out of range: {index}"))
 }
 

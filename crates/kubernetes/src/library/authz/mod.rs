@@ -12,7 +12,7 @@ pub use values::{AuthorizerValue, Decision, GroupCheck, PathCheck, ResourceCheck
 use super::args::{Result, opaque, text};
 use super::costs::{AUTHORIZER_CHECK, NOMINAL, SELECTOR};
 use super::format::validation;
-use super::version::{V1_27, V1_31};
+use crate::version::{V1_27, V1_31};
 use Sig::{Bool, String};
 use cel::decls::{OverloadRow, Sig, Source};
 use cel::value::{EvalBudget, EvalError, Value};

@@ -61,6 +61,16 @@ pub(super) fn scan(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     CallEstimate::from_cost(size.times_cost(comparison))
 }
 
+/// Estimates a search for an element. A receiver of unknown type may be a list.
+pub(super) fn inclusion(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
+    match call.target {
+        Some(target) if target.items().is_none() => {
+            CallEstimate::from_cost(size_of(sizes, target).times_cost(NOMINAL))
+        }
+        _ => scan(call, sizes),
+    }
+}
+
 /// Estimates a call of `replace`, which reads a string and writes the result.
 pub(super) fn replace(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     let (Some(target), [replaced, replacement, ..]) = (call.target, call.args) else {

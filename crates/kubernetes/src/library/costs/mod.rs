@@ -52,6 +52,12 @@ pub(super) const SCANNED: Costs = per_function(
     RuntimeCost::By(measured::first_walked),
 );
 
+/// The cost of `includes`, which compares each element of a list. The receiver may have any type.
+pub(super) const INCLUDED: Costs = per_function(
+    StaticCost::Of(estimated::inclusion),
+    RuntimeCost::By(measured::first_walked),
+);
+
 /// The cost of reading the receiver, a string, once. The result is at most as long as the receiver.
 pub(super) const READ: Costs = per_function(
     StaticCost::Of(|call, sizes| estimated::reading(call.target, sizes)),

@@ -2,6 +2,7 @@
 
 use crate::library::environment::base_env;
 use crate::library::types;
+use crate::version::KubernetesVersion;
 use cel::cost::{AstNode, Call, CallEstimate, SizeEstimate, StaticCost, UnknownSizes};
 use cel::decls::{OverloadRow, Sig};
 use cel::types::Type;
@@ -9,7 +10,7 @@ use cel::value::{EvalBudget, EvalError, Value};
 
 /// Returns the overload row with this id in the base environment.
 fn row(id: &str) -> &'static OverloadRow {
-    let functions = base_env().library().functions();
+    let functions = base_env(KubernetesVersion::DEFAULT).library().functions();
     let mut rows = functions.flat_map(|function| &function.overloads);
     rows.find(|overload| overload.row.id == id).unwrap().row
 }

@@ -5,19 +5,25 @@
 //!
 //! Source: k8s.io/apiserver `pkg/cel/environment/base.go` (`baseOpts`).
 
-use std::sync::{Arc, LazyLock};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use super::version::{MACROS, V1_28, V1_29, V1_32, V1_34, usable_since};
 use super::{authz, cidr, format, ip, lists, quantity, regex, semver, strings, types, url};
-use cel::decls::{OverloadRow, Sig, Version};
+use crate::version::{KubernetesVersion, MACROS, V1_28, V1_29, V1_32, V1_34};
+use cel::decls::{OverloadRow, Sig};
 use cel::env::{Env, Library};
 use cel::ext;
 use cel::stdlib;
 use cel::types::OPTIONAL_TYPE;
 use cel::validators::Validator;
+use cel::version::{CelGo, Release};
 
 static OPTIONAL_0: &[OverloadRow] = &OverloadRow::introduced(V1_28, ext::optional::VERSION_0);
-static OPTIONAL_2: &[OverloadRow] = &OverloadRow::introduced(V1_28, ext::optional::VERSION_2);
+/// The API server does not restrict the version of the optional library, so that the version of cel-go decides.
+///
+/// Source: k8s.io/apiserver `pkg/cel/environment/base.go`, `cel.OptionalTypes()`.
+static OPTIONAL_2: &[OverloadRow] =
+    &OverloadRow::introduced_by_cel_go(CelGo::V0_23, ext::optional::VERSION_2);
 static SETS: &[OverloadRow] = &OverloadRow::introduced(V1_29, ext::sets::ROWS);
 static TWO_VAR: &[OverloadRow] = &OverloadRow::introduced(V1_32, ext::two_var::ROWS);
 static LISTS_0: &[OverloadRow] = &OverloadRow::introduced(V1_34, ext::lists::VERSION_0);
@@ -53,6 +59,7 @@ static LIBRARIES: &[&[OverloadRow]] = &[
     LISTS_0,
     LISTS_1,
     LISTS_2,
+    lists::VERSION_1,
 ];
 
 /// The names of types that expressions can use, in addition to the names of CEL's own types.
@@ -74,8 +81,8 @@ static VALIDATORS: &[Validator] = &[
 /// The functions whose arguments may contain list and map literals with elements of different types.
 static HOMOGENEOUS_EXEMPT: &[&str] = &[ext::strings::FORMAT.function];
 
-static BASE: LazyLock<Env> = LazyLock::new(|| {
-    let mut library = Library::default();
+fn new_base_env(release: Release) -> Env {
+    let mut library = Library::new(release);
     stdlib::add_types_to(&mut library);
     for rows in tables() {
         library.add_overloads(rows);
@@ -85,7 +92,7 @@ static BASE: LazyLock<Env> = LazyLock::new(|| {
     }
     library.set_validators(VALIDATORS, HOMOGENEOUS_EXEMPT);
     Env::new(Arc::new(library))
-});
+}
 
 /// Returns all tables of overloads, in the order in which they are added.
 fn tables() -> impl Iterator<Item = &'static [OverloadRow]> {
@@ -96,27 +103,52 @@ fn tables() -> impl Iterator<Item = &'static [OverloadRow]> {
         .chain(own)
 }
 
-/// Returns the base environment of [`LATEST`](super::version::LATEST): functions and named types, without variables.
+/// Returns the base environment of `release`: functions and named types, without variables.
 ///
-/// The environment corresponds to `StoredExpressions` of the API server. The API server checks the expressions of a
-/// created object in the environment `NewExpressions`, which lacks the additions of the newest version.
-/// [`too_new`](super::version::too_new) finds the uses of these additions in an expression, and [`is_whole_in`] returns
+/// With the release of a [`KubernetesVersion`], the environment corresponds to `StoredExpressions` of the API server. The
+/// API server checks the expressions of a created object in the environment `NewExpressions`, which lacks the additions
+/// of the newest version.
+/// [`too_new`](crate::version::too_new) finds the uses of these additions in an expression, and [`is_whole_in`] returns
 /// true if a version has no such additions.
+///
+/// An environment is built once for each release and never freed.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/environment/base.go`, `MustBaseEnvSet`.
 #[must_use]
-pub fn base_env() -> &'static Env {
-    &BASE
+pub fn base_env(release: impl Into<Release>) -> &'static Env {
+    static ENVS: ByRelease = ByRelease::new();
+    ENVS.get_or_build(release.into(), new_base_env)
 }
 
-/// Returns true if an API server of `version` accepts all functions and macros of the base environment in new
+/// The environments that have been built, by release.
+pub(super) struct ByRelease(Mutex<BTreeMap<Release, &'static Env>>);
+
+impl ByRelease {
+    pub(super) const fn new() -> Self {
+        Self(Mutex::new(BTreeMap::new()))
+    }
+
+    pub(super) fn get_or_build(
+        &self,
+        release: Release,
+        build: impl FnOnce(Release) -> Env,
+    ) -> &'static Env {
+        let mut built = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        built
+            .entry(release)
+            .or_insert_with(|| Box::leak(Box::new(build(release))))
+    }
+}
+
+/// Returns true if an API server of `version` accepts all functions and macros of its base environment in new
 /// expressions.
 #[must_use]
-pub fn is_whole_in(version: Version) -> bool {
-    let rows = tables().flatten().map(|row| row.source.introduced);
-    let macros = MACROS.iter().map(|(.., introduced)| *introduced);
-    rows.chain(macros)
-        .all(|introduced| usable_since(introduced) <= version)
+pub fn is_whole_in(version: KubernetesVersion) -> bool {
+    let mut rows = tables().flatten().map(|row| &row.source.available);
+    let mut macros = MACROS.iter().map(|(.., introduced)| *introduced);
+    let release = version.release();
+    rows.all(|available| !available.includes(release) || version.has(available))
+        && macros.all(|introduced| introduced <= cel::version::Version::new(1, version.min_compat))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ pub use formats::Format;
 
 use super::args::{Result, opaque, strings, text};
 use super::costs::{self, NOMINAL};
-use super::version::V1_31;
+use crate::version::V1_31;
 use Sig::{List, Optional, String};
 use cel::cost::Costs;
 use cel::cost::measure::{matching_cost, size_at};

@@ -7,14 +7,15 @@
 mod object;
 mod patch;
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
-use super::environment::base_env;
+use super::environment::{ByRelease, base_env};
 use super::json_patch;
 use cel::env::Env;
 use cel::message::TypeResolver;
 use cel::types::{FieldTypes, StructType, Type};
 use cel::value::{EvalError, Value};
+use cel::version::Release;
 
 pub use object::{Misplaced, ObjectValue};
 pub use patch::JsonPatchValue;
@@ -37,17 +38,17 @@ pub fn json_patch_type() -> Type {
     Type::Struct(StructType::new(JSON_PATCH, Arc::new(PatchFields)))
 }
 
-/// Returns the base environment of mutation expressions: [`base_env`] with the functions and types for mutations.
+/// Returns the base environment of mutation expressions of `release`: [`base_env`] with the functions and types for mutations.
 ///
 /// Source: k8s.io/apiserver `pkg/admission/plugin/cel/compile.go`, `hasPatchTypes`.
 #[must_use]
-pub fn mutation_env() -> &'static Env {
-    static ENV: LazyLock<Env> = LazyLock::new(|| {
-        let mut library = base_env().library().as_ref().clone();
+pub fn mutation_env(release: impl Into<Release>) -> &'static Env {
+    static ENVS: ByRelease = ByRelease::new();
+    ENVS.get_or_build(release.into(), |release| {
+        let mut library = base_env(release).library().as_ref().clone();
         library.add_overloads(json_patch::ROWS);
         Env::new(Arc::new(library)).resolving(&Resolver)
-    });
-    &ENV
+    })
 }
 
 /// Returns true if `name` is `Object` or the name of a nested type, such as `Object.spec`.

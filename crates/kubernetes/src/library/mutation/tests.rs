@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use super::*;
 use crate::library::runtime::KubernetesRuntime;
+use crate::version::KubernetesVersion;
 use cel::decls::Variable;
 use cel::eval::{Limits, Program};
 use cel::{checker, syntax};
 
 fn env() -> Env {
-    mutation_env().extend([Variable::new("object", Type::Dyn)])
+    mutation_env(KubernetesVersion::DEFAULT).extend([Variable::new("object", Type::Dyn)])
 }
 
 /// Returns the errors of checking or planning the expression. If there are no errors, returns the

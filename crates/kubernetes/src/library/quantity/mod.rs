@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 
 use super::args::{Result, opaque, text};
 use super::costs::{NOMINAL, PARSED};
-use super::version::V1_28;
+use crate::version::{V1_28, V1_37};
 use Sig::{Bool, Double, Int, String};
 use cel::decls::{OverloadRow, Sig, Source};
 use cel::types::Type;
@@ -97,42 +97,30 @@ pub static ROWS: &[OverloadRow] = &[
         SOURCE,
     )
     .evaluated_by(is_integer),
-    OverloadRow::member(
-        "add",
-        "quantity_add",
-        &[QUANTITY, QUANTITY],
-        QUANTITY,
-        NOMINAL,
-        SOURCE,
-    )
-    .evaluated_by(add),
-    OverloadRow::member(
-        "add",
-        "quantity_add_int",
-        &[QUANTITY, Int],
-        QUANTITY,
-        NOMINAL,
-        SOURCE,
-    )
-    .evaluated_by(add),
-    OverloadRow::member(
-        "sub",
-        "quantity_sub",
-        &[QUANTITY, QUANTITY],
-        QUANTITY,
-        NOMINAL,
-        SOURCE,
-    )
-    .evaluated_by(sub),
-    OverloadRow::member(
-        "sub",
-        "quantity_sub_int",
-        &[QUANTITY, Int],
-        QUANTITY,
-        NOMINAL,
-        SOURCE,
-    )
-    .evaluated_by(sub),
+    sum_row("add", "quantity_add", &[QUANTITY, QUANTITY])
+        .evaluated_by(add_in_place)
+        .before(V1_37),
+    sum_row("add", "quantity_add_int", &[QUANTITY, Int])
+        .evaluated_by(add_in_place)
+        .before(V1_37),
+    sum_row("sub", "quantity_sub", &[QUANTITY, QUANTITY])
+        .evaluated_by(sub_in_place)
+        .before(V1_37),
+    sum_row("sub", "quantity_sub_int", &[QUANTITY, Int])
+        .evaluated_by(sub_in_place)
+        .before(V1_37),
+    sum_row("add", "quantity_add", &[QUANTITY, QUANTITY])
+        .evaluated_by(add)
+        .since(V1_37),
+    sum_row("add", "quantity_add_int", &[QUANTITY, Int])
+        .evaluated_by(add)
+        .since(V1_37),
+    sum_row("sub", "quantity_sub", &[QUANTITY, QUANTITY])
+        .evaluated_by(sub)
+        .since(V1_37),
+    sum_row("sub", "quantity_sub_int", &[QUANTITY, Int])
+        .evaluated_by(sub)
+        .since(V1_37),
 ];
 
 impl Opaque for Quantity {
@@ -241,6 +229,23 @@ fn operand(args: &[Value]) -> std::result::Result<Quantity, EvalError> {
         Some(Value::Int(value)) => Ok((*value).into()),
         _ => opaque(args, 1).cloned(),
     }
+}
+
+/// Declares a sum or difference of quantities.
+const fn sum_row(function: &'static str, id: &'static str, args: &'static [Sig]) -> OverloadRow {
+    OverloadRow::member(function, id, args, QUANTITY, NOMINAL, SOURCE)
+}
+
+/// Adds like Kubernetes before 1.37: if the receiver is a large number, it changes too.
+fn add_in_place(_: &EvalBudget, args: &[Value]) -> Result {
+    let sum = opaque::<Quantity>(args, 0)?.plus_in_place(&operand(args)?);
+    sum.map(Value::opaque).map_err(failed)
+}
+
+/// Subtracts like Kubernetes before 1.37: if the receiver is a large number, it changes too.
+fn sub_in_place(_: &EvalBudget, args: &[Value]) -> Result {
+    let difference = opaque::<Quantity>(args, 0)?.minus_in_place(&operand(args)?);
+    difference.map(Value::opaque).map_err(failed)
 }
 
 fn add(_: &EvalBudget, args: &[Value]) -> Result {

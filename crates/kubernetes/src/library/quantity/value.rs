@@ -248,6 +248,18 @@ impl Quantity {
     ///
     /// Source: k8s.io/apiserver `pkg/cel/library/quantity.go`, `quantityAdd`.
     pub fn plus(&self, other: &Self) -> Result<Self, QuantityError> {
+        self.state().copied().plus(&other.state(), false)
+    }
+
+    /// Adds `other` to this quantity. If this quantity is a large number, its value becomes the sum.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the result has too many digits.
+    ///
+    /// Source: k8s.io/apiserver 0.36 `pkg/cel/library/quantity.go`, `quantityAdd`, which copies the quantity, but not the
+    /// number to which it points.
+    pub fn plus_in_place(&self, other: &Self) -> Result<Self, QuantityError> {
         self.state().plus(&other.state(), false)
     }
 
@@ -259,6 +271,17 @@ impl Quantity {
     ///
     /// Source: k8s.io/apiserver `pkg/cel/library/quantity.go`, `quantitySub`.
     pub fn minus(&self, other: &Self) -> Result<Self, QuantityError> {
+        self.state().copied().plus(&other.state(), true)
+    }
+
+    /// Subtracts `other` from this quantity. If this quantity is a large number, its value becomes the difference.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the result has too many digits.
+    ///
+    /// Source: k8s.io/apiserver 0.36 `pkg/cel/library/quantity.go`, `quantitySub`.
+    pub fn minus_in_place(&self, other: &Self) -> Result<Self, QuantityError> {
         self.state().plus(&other.state(), true)
     }
 }
@@ -271,6 +294,15 @@ impl From<i64> for Quantity {
 }
 
 impl State {
+    /// Returns a copy that shares no number with this state.
+    fn copied(self) -> Self {
+        let amount = match &self.amount {
+            Amount::Decimal(_) => Amount::from_decimal(self.amount.to_decimal()),
+            Amount::Scaled(_) => self.amount,
+        };
+        Self { amount, ..self }
+    }
+
     /// Adds `other`, or subtracts `other` if `negate` is true. The result has the notation of the left operand, or of
     /// the right operand if the left operand is zero.
     ///

@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 
 use super::args::{Result, failed, opaque, text};
 use super::costs::{NOMINAL, PARSED};
-use super::version::V1_33;
+use crate::version::V1_33;
 use Sig::{Bool, Int, String};
 use cel::decls::{OverloadRow, Sig, Source};
 use cel::types::Type;

@@ -18,6 +18,7 @@ use kubernetes::json_patch::{self, PatchError};
 use kubernetes::library::limits::RUNTIME_CEL_COST_BUDGET;
 use kubernetes::merge::{self, Types};
 use kubernetes::schema::Gvk;
+use kubernetes::version::Behavior;
 
 impl Run<'_> {
     /// Returns the object after a mutation. Defaults are not set yet.
@@ -25,7 +26,7 @@ impl Run<'_> {
     /// Source: `dispatcher.go`, `dispatchOne`; `patch/smd.go` and `patch/json_patch.go`, `Patch`.
     pub(super) fn mutated(
         &self,
-        role: Role,
+        (role, behavior): (Role, Behavior),
         expression: &Expression,
         scope: &dyn Fn() -> Arc<Scope>,
         (gvk, object): (&Gvk, &Json),
@@ -58,7 +59,7 @@ impl Run<'_> {
         if role == Role::ApplyConfiguration {
             self.configured(&value, &types, (gvk, object))
         } else {
-            self.patched(&value, &types, (gvk, object))
+            self.patched(&value, behavior, &types, (gvk, object))
         }
     }
 
@@ -100,10 +101,11 @@ impl Run<'_> {
     fn patched(
         &self,
         value: &Value,
+        behavior: Behavior,
         types: &Types,
         (gvk, object): (&Gvk, &Json),
     ) -> Result<Json, Failure> {
-        let patch = native::patch(value).map_err(|failure| match failure {
+        let patch = native::patch(value, behavior).map_err(|failure| match failure {
             PatchFailure::Failed(error) => Failure::value_error(error),
             PatchFailure::Panic => Failure::panicked(),
         })?;

@@ -41,6 +41,7 @@ use crate::compile::CompiledPolicy;
 use crate::mutations;
 use cel::value::{EvalBudget, Exceeded, Value};
 use kubernetes::schema::{GroupVersion, Gvk, Gvr};
+use kubernetes::version::KubernetesVersion;
 
 use error::{End, Failure, internal, status};
 
@@ -59,12 +60,12 @@ pub struct MutatingAdmission {
 }
 
 impl MutatingAdmission {
-    /// Prepares `policy`: parses its selectors and compiles its expressions.
+    /// Prepares `policy` for an API server of `version`: parses its selectors and compiles its expressions.
     #[must_use]
-    pub fn new(policy: &MutatingAdmissionPolicy) -> Self {
+    pub fn new(policy: &MutatingAdmissionPolicy, version: KubernetesVersion) -> Self {
         let spec = policy.spec.as_ref();
         let reinvocation = spec.and_then(|spec| spec.reinvocation_policy.as_deref());
-        let compiled = CompiledPolicy::from_mutating(policy);
+        let compiled = CompiledPolicy::from_mutating(policy, version);
         Self::from_compiled(&compiled, mutations::mutations(policy).len(), reinvocation)
     }
 
@@ -512,7 +513,13 @@ impl<'a> Run<'a> {
                 let scope = || Scope::new(programs, Arc::clone(&inputs));
                 let mut cost = 0;
                 let before = (&invocation.gvk, &version.json);
-                let mut mutated = self.mutated(*role, expression, &scope, before, &mut cost);
+                let mut mutated = self.mutated(
+                    (*role, programs.version.behavior()),
+                    expression,
+                    &scope,
+                    before,
+                    &mut cost,
+                );
                 let is_final = is_last && is_only_pass && n + 1 == programs.mutations.len();
                 let is_unchanged = || mutated.as_ref().is_ok_and(|json| *json == version.json);
                 // A trial sets defaults only if the object changed and a later mutation reads it.

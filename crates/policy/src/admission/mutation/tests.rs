@@ -41,7 +41,10 @@ fn mutated(
     for (name, value) in spec.as_object().unwrap() {
         policy["spec"][name] = value.clone();
     }
-    let policy = MutatingAdmission::new(&serde_json::from_value(policy).unwrap());
+    let policy = MutatingAdmission::new(
+        &serde_json::from_value(policy).unwrap(),
+        KubernetesVersion::DEFAULT,
+    );
     let mut of_binding = json!({"metadata": {"name": "b"}, "spec": {"policyName": "p"}});
     for (name, value) in binding.as_object().unwrap() {
         of_binding["spec"][name] = value.clone();

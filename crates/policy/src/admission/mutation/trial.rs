@@ -34,6 +34,8 @@ mod tests {
     use serde_json::json;
 
     use super::super::{Kinds, KnownKinds, MutatingAdmission, mutate};
+    use kubernetes::version::KubernetesVersion;
+
     use super::*;
     use crate::admission::{AuthorizerList, Binding, Namespace, Object, Operation, ParamList};
     use kubernetes::schema::{Builtin, Gvk, Gvr};
@@ -64,7 +66,10 @@ mod tests {
                 "mutations": mutations.collect::<Vec<_>>(),
             },
         });
-        MutatingAdmission::new(&serde_json::from_value(policy).unwrap())
+        MutatingAdmission::new(
+            &serde_json::from_value(policy).unwrap(),
+            KubernetesVersion::DEFAULT,
+        )
     }
 
     fn deployment() -> Json {

@@ -211,11 +211,14 @@ fn read(value: &Value, depth: u8) -> Option<Const> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kubernetes::version::KubernetesVersion;
+
     use crate::environment::{Declared, policy_env};
     use cel::types::Type;
 
     fn fold(function: &str, is_member: bool, args: &[Const]) -> Option<Const> {
         let env = policy_env(&Declared {
+            release: KubernetesVersion::DEFAULT.release(),
             object: &Type::Dyn,
             params: None,
             authorizer: true,

@@ -13,6 +13,7 @@ use kubernetes::go_json;
 use kubernetes::json_patch::Operation;
 use kubernetes::library::mutation::{JsonPatchValue, ObjectValue};
 use kubernetes::merge::{Applied, NonJson};
+use kubernetes::version::Behavior;
 use serde_json::{Map as JsonMap, Number, Value as Json};
 
 /// Maximum nesting of values that are converted.
@@ -268,11 +269,11 @@ impl From<String> for PatchFailure {
     }
 }
 
-/// Returns the operations of the patch that a `JSONPatch` expression returns.
+/// Returns the operations of the patch that a `JSONPatch` expression returns in an API server with `behavior`.
 ///
 /// # Errors
 /// Returns the API server's error, or [`PatchFailure::Panic`] if the API server panics.
-pub(super) fn patch(value: &Value) -> Result<Vec<Operation>, PatchFailure> {
+pub(super) fn patch(value: &Value, behavior: Behavior) -> Result<Vec<Operation>, PatchFailure> {
     let Value::List(list) = value else {
         let error = "type mismatch: JSONPatchType.expression should evaluate to array";
         return Err(error.to_owned().into());
@@ -294,7 +295,7 @@ pub(super) fn patch(value: &Value) -> Result<Vec<Operation>, PatchFailure> {
             if let Some(object) = value.downcast::<ObjectValue>() {
                 placed(object)?;
             }
-            let json = json(value, 0).map_err(|failure| match failure {
+            let json = json(value, behavior, 0).map_err(|failure| match failure {
                 PatchFailure::Failed(reason) => PatchFailure::from(format!(
                     "JSONPath valueExpression evaluated to a type that could not marshal to JSON: {}",
                     reason.message
@@ -311,7 +312,7 @@ pub(super) fn patch(value: &Value) -> Result<Vec<Operation>, PatchFailure> {
 /// Converts a value to JSON as the API server does.
 ///
 /// Source: cel-go `common/types`, `ConvertToNative` of each type to `structpb.Value`.
-fn json(value: &Value, depth: u32) -> Result<Json, PatchFailure> {
+fn json(value: &Value, behavior: Behavior, depth: u32) -> Result<Json, PatchFailure> {
     if depth > MAX_DEPTH {
         return Err("it nests too deeply".to_owned().into());
     }
@@ -337,11 +338,11 @@ fn json(value: &Value, depth: u32) -> Result<Json, PatchFailure> {
             return Err("type conversion not supported for 'type'".to_owned().into());
         }
         Value::Optional(optional) => match optional.get() {
-            Some(held) => json(held, deeper)?,
+            Some(held) => json(held, behavior, deeper)?,
             None => return Err("optional.none() dereference".to_owned().into()),
         },
         Value::List(list) => {
-            let items = list.iter().map(|item| json(&item, deeper));
+            let items = list.iter().map(|item| json(&item, behavior, deeper));
             Json::Array(items.collect::<Result<_, _>>()?)
         }
         Value::Map(map) => {
@@ -358,12 +359,14 @@ fn json(value: &Value, depth: u32) -> Result<Json, PatchFailure> {
                         return Err(error.into());
                     }
                 };
-                fields.insert(key, json(&value, deeper)?);
+                fields.insert(key, json(&value, behavior, deeper)?);
             }
             Json::Object(fields)
         }
         Value::Opaque(_) => match value.downcast::<ObjectValue>() {
-            Some(_) if depth > 0 => return Err(PatchFailure::Panic),
+            Some(_) if depth > 0 && !behavior.patches_convert_nested_objects => {
+                return Err(PatchFailure::Panic);
+            }
             Some(object) => json_from_applied(&fields(object, deeper).ok_or_else(unsupported)?)?,
             None => return Err(unsupported().into()),
         },

@@ -11,13 +11,24 @@
     reason = "a test fails by a panic"
 )]
 
+use cel::env::Env;
 use cel::eval::{Limits, Program};
 use cel::{checker, syntax};
-use kubernetes::library::mutation::mutation_env as env;
+use kubernetes::library::mutation::mutation_env;
 use kubernetes::library::runtime::KubernetesRuntime;
+use kubernetes::version::KubernetesVersion;
 use serde_json::json;
 
 use super::*;
+
+fn env() -> &'static Env {
+    mutation_env(KubernetesVersion::DEFAULT)
+}
+
+/// The behavior before JSON patches converted nested objects.
+fn behavior() -> Behavior {
+    KubernetesVersion::new(36).with_patch(3).behavior()
+}
 
 fn evaluated(expression: &str) -> Value {
     let ast = Arc::new(syntax::parse(expression).0.unwrap());
@@ -202,7 +213,7 @@ fn value_of_patch_is_json() {
     ] {
         let text = format!("[JSONPatch{{op: 'add', path: '/a', value: {expression}}}]");
         let operation = Operation::new("add", "/a").with_value(expected);
-        match patch(&evaluated(&text)) {
+        match patch(&evaluated(&text), behavior()) {
             Ok(operations) => assert_eq!(operations, [operation], "{expression}"),
             Err(failure) => panic!("{expression}: {failure:?}"),
         }
@@ -233,7 +244,7 @@ fn value_of_patch_without_json_form_fails() {
         ),
     ] {
         let text = format!("[JSONPatch{{op: 'add', path: '/a', value: {expression}}}]");
-        match patch(&evaluated(&text)) {
+        match patch(&evaluated(&text), behavior()) {
             Err(PatchFailure::Failed(error)) => {
                 assert_eq!(
                     error.message,
@@ -246,7 +257,7 @@ fn value_of_patch_without_json_form_fails() {
     }
     for expression in ["0.0 / 0.0", "1.0 / 0.0"] {
         let text = format!("[JSONPatch{{op: 'add', path: '/a', value: {expression}}}]");
-        let failure = patch(&evaluated(&text));
+        let failure = patch(&evaluated(&text), behavior());
         assert!(
             matches!(failure, Err(PatchFailure::Failed(_))),
             "{failure:?}"
@@ -254,16 +265,16 @@ fn value_of_patch_without_json_form_fails() {
     }
     for expression in ["[Object.a{b: 1}]", "{'x': Object.a{b: 1}}"] {
         let text = format!("[JSONPatch{{op: 'add', path: '/a', value: {expression}}}]");
-        let failure = patch(&evaluated(&text));
+        let failure = patch(&evaluated(&text), behavior());
         assert!(matches!(failure, Err(PatchFailure::Panic)), "{failure:?}");
     }
 }
 
 #[test]
 fn patch_consists_of_operations() {
-    let operations = patch(&evaluated(
-        "[JSONPatch{op: 'move', from: '/a', path: '/b'}, JSONPatch{op: 'remove', path: '/c'}]",
-    ));
+    let text =
+        "[JSONPatch{op: 'move', from: '/a', path: '/b'}, JSONPatch{op: 'remove', path: '/c'}]";
+    let operations = patch(&evaluated(text), behavior());
     let expected = [
         Operation::new("move", "/b").with_from("/a"),
         Operation::new("remove", "/c"),
@@ -279,7 +290,7 @@ fn patch_consists_of_operations() {
             "type mismatch: JSONPatchType.expression should evaluate to array of JSONPatch, got element of types.String",
         ),
     ] {
-        match patch(&evaluated(expression)) {
+        match patch(&evaluated(expression), behavior()) {
             Err(PatchFailure::Failed(error)) => assert_eq!(error.message, expected),
             other => panic!("{expression}: {other:?}"),
         }
@@ -289,8 +300,8 @@ fn patch_consists_of_operations() {
 #[test]
 fn value_nested_beyond_limit_is_not_converted() {
     let nested = |depth: u32| (0..depth).fold(Value::Int(1), |inner, _| Value::list(vec![inner]));
-    assert!(json(&nested(MAX_DEPTH), 0).is_ok());
-    let Err(PatchFailure::Failed(error)) = json(&nested(MAX_DEPTH + 1), 0) else {
+    assert!(json(&nested(MAX_DEPTH), behavior(), 0).is_ok());
+    let Err(PatchFailure::Failed(error)) = json(&nested(MAX_DEPTH + 1), behavior(), 0) else {
         panic!("must fail");
     };
     assert_eq!(error.message, "it nests too deeply");

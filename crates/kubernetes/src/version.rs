@@ -1,0 +1,352 @@
+//! Kubernetes versions: their functions and macros, and their other differences.
+//!
+//! A [`KubernetesVersion`] determines all answers of the engine that depend on a version. Each overload row has the range
+//! of releases that have it. All other differences are fields of [`Behavior`].
+//!
+//! An API server checks new expressions with the environment of the previous version, so that a policy survives a
+//! rollback. For example, additions of 1.34 are available in new expressions since 1.35. Stored expressions are checked
+//! with the environment of the server's own version.
+//!
+//! Source: k8s.io/apiserver `pkg/cel/environment/base.go` (`baseOpts`, `DefaultCompatibilityVersion`),
+//! `environment.go` (`EnvSet`).
+
+use std::fmt;
+use std::str::FromStr;
+
+use cel::ast::ExprId;
+use cel::checker::{CheckedAst, Reference};
+use cel::decls::OverloadRow;
+use cel::version::{Availability, CelGo, Release, Version};
+
+/// A version of the API server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KubernetesVersion {
+    /// The minor version, such as 36 for 1.36.
+    pub minor: u16,
+    /// The patch version. `None` means the newest patch.
+    pub patch: Option<u16>,
+    /// The minor version whose functions new expressions can use.
+    ///
+    /// Source: k8s.io/component-base `compatibility/version.go`, `MinCompatibilityVersion`.
+    pub min_compat: u16,
+    /// The version of cel-go in the API server.
+    pub cel_go: CelGo,
+}
+
+impl KubernetesVersion {
+    /// The default version.
+    pub const DEFAULT: Self = Self::new(36);
+
+    /// The newest supported version.
+    pub const NEWEST: Self = Self::new(37);
+
+    /// The oldest supported version, the first with policies in a stable API.
+    pub const OLDEST: Self = Self::new(30);
+
+    /// Creates the newest patch of `1.minor`, built with the cel-go of the upstream release.
+    #[must_use]
+    pub const fn new(minor: u16) -> Self {
+        Self {
+            minor,
+            patch: None,
+            min_compat: minor.saturating_sub(1),
+            cel_go: upstream_cel_go(minor),
+        }
+    }
+
+    /// Returns the version in the response to a request of `/version`. Vendors append suffixes, as in `30+` and
+    /// `v1.30.2-gke.100`. `None` if the version cannot be parsed.
+    #[must_use]
+    pub fn from_info(major: &str, minor: &str, git_version: &str) -> Option<Self> {
+        if leading_number(major)? != 1 {
+            return None;
+        }
+        let minor = leading_number(minor)?;
+        let prefix = format!("v1.{minor}.");
+        let patch = git_version.strip_prefix(&prefix).and_then(leading_number);
+        Some(Self {
+            patch,
+            ..Self::new(minor)
+        })
+    }
+
+    /// Returns this version with the given patch.
+    #[must_use]
+    pub const fn with_patch(mut self, patch: u16) -> Self {
+        self.patch = Some(patch);
+        self
+    }
+
+    /// Returns all supported minor versions, oldest first.
+    pub fn supported() -> impl DoubleEndedIterator<Item = Self> {
+        (Self::OLDEST.minor..=Self::NEWEST.minor).map(Self::new)
+    }
+
+    /// Returns true if the minor version is supported.
+    #[must_use]
+    pub const fn is_supported(&self) -> bool {
+        Self::OLDEST.minor <= self.minor && self.minor <= Self::NEWEST.minor
+    }
+
+    /// Returns the supported version that is closest to this version.
+    #[must_use]
+    pub const fn nearest_supported(self) -> Self {
+        if self.minor < Self::OLDEST.minor {
+            Self::OLDEST
+        } else if self.minor > Self::NEWEST.minor {
+            Self::NEWEST
+        } else {
+            self
+        }
+    }
+
+    /// Returns the minor version.
+    #[must_use]
+    pub const fn platform(&self) -> Version {
+        Version::new(1, self.minor)
+    }
+
+    /// Returns the versions that determine the functions of the base environment.
+    #[must_use]
+    pub const fn release(&self) -> Release {
+        Release {
+            platform: self.platform(),
+            cel_go: self.cel_go,
+        }
+    }
+
+    /// Returns the versions that determine the functions that new expressions can use.
+    ///
+    /// Source: k8s.io/apiserver `pkg/cel/environment/environment.go`, `EnvSet.NewExpressionsEnv`.
+    #[must_use]
+    pub const fn release_for_new(&self) -> Release {
+        Release {
+            platform: Version::new(1, self.min_compat),
+            cel_go: self.cel_go,
+        }
+    }
+
+    /// Returns the differences of this version that are not overloads.
+    #[must_use]
+    pub fn behavior(&self) -> Behavior {
+        let has_patch = |minor, patch| {
+            self.minor > minor || self.minor == minor && self.patch.is_none_or(|own| own >= patch)
+        };
+        Behavior {
+            language: cel::version::Behavior::new(self.cel_go),
+            patches_convert_nested_objects: has_patch(36, 5)
+                || self.minor == 35 && has_patch(35, 10),
+        }
+    }
+}
+
+impl From<KubernetesVersion> for Release {
+    /// Returns the versions that determine the functions of stored expressions.
+    fn from(version: KubernetesVersion) -> Self {
+        version.release()
+    }
+}
+
+impl Default for KubernetesVersion {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+impl fmt::Display for KubernetesVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "1.{}", self.minor)?;
+        match self.patch {
+            Some(patch) => write!(f, ".{patch}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The error for a string that is not a supported version, such as `1.29` or `latest`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnsupportedVersion;
+
+impl fmt::Display for UnsupportedVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (oldest, newest) = (KubernetesVersion::OLDEST, KubernetesVersion::NEWEST);
+        write!(f, "supported versions are {oldest} to {newest}")
+    }
+}
+
+impl std::error::Error for UnsupportedVersion {}
+
+impl FromStr for KubernetesVersion {
+    type Err = UnsupportedVersion;
+
+    /// Parses a supported version such as `1.33`, `v1.33` or `1.33.4`.
+    fn from_str(text: &str) -> Result<Self, UnsupportedVersion> {
+        let number = |part: &str| part.parse::<u16>().map_err(|_| UnsupportedVersion);
+        let mut parts = text.strip_prefix('v').unwrap_or(text).splitn(3, '.');
+        let (Some("1"), Some(minor)) = (parts.next(), parts.next()) else {
+            return Err(UnsupportedVersion);
+        };
+        let mut version = Self::new(number(minor)?);
+        if let Some(patch) = parts.next() {
+            version.patch = Some(number(patch)?);
+        }
+        if version.is_supported() {
+            Ok(version)
+        } else {
+            Err(UnsupportedVersion)
+        }
+    }
+}
+
+/// Parses the digits at the start of `text`. `None` if there are none.
+fn leading_number(text: &str) -> Option<u16> {
+    let end = text.find(|c: char| !c.is_ascii_digit());
+    text.get(..end.unwrap_or(text.len()))?.parse().ok()
+}
+
+/// Returns the cel-go of Kubernetes `1.minor`. A patch release never changes it.
+///
+/// Source: `go.mod` of k8s.io/kubernetes in each release branch.
+const fn upstream_cel_go(minor: u16) -> CelGo {
+    match minor {
+        ..=30 => CelGo::OLDEST,
+        31 => CelGo::V0_20,
+        32 => CelGo::V0_22,
+        33 => CelGo::V0_23,
+        34..=36 => CelGo::V0_26,
+        37.. => CelGo::V0_29,
+    }
+}
+
+/// Returns the first Kubernetes version whose upstream release has at least `cel_go`.
+fn first_with(cel_go: CelGo) -> Version {
+    let mut supported = KubernetesVersion::supported();
+    let first = supported.find(|version| version.cel_go >= cel_go);
+    first.unwrap_or(KubernetesVersion::NEWEST).platform()
+}
+
+/// The differences between Kubernetes versions that are not overloads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Behavior {
+    /// The differences of cel-go.
+    pub language: cel::version::Behavior,
+    /// A JSON patch can have an `Object` nested in a list or map as its value. Before, the API server panicked.
+    ///
+    /// Source: k8s.io/apiserver 0.35.10, 0.36.5 and 0.37 `pkg/cel/mutation/dynamic/objects.go`,
+    /// `ObjectVal.ConvertToNative`.
+    pub patches_convert_nested_objects: bool,
+}
+
+pub(crate) const V1_27: Version = Version::new(1, 27);
+pub(crate) const V1_28: Version = Version::new(1, 28);
+pub(crate) const V1_29: Version = Version::new(1, 29);
+pub(crate) const V1_30: Version = Version::new(1, 30);
+pub(crate) const V1_31: Version = Version::new(1, 31);
+pub(crate) const V1_32: Version = Version::new(1, 32);
+pub(crate) const V1_33: Version = Version::new(1, 33);
+pub(crate) const V1_34: Version = Version::new(1, 34);
+pub(crate) const V1_37: Version = Version::new(1, 37);
+
+/// The macros introduced after version 1.0: the name, the number of arguments without the receiver, and the version
+/// that introduced the macro.
+pub static MACROS: &[(&str, usize, Version)] = &[
+    ("optMap", 2, V1_28),
+    ("optFlatMap", 2, V1_28),
+    ("all", 3, V1_32),
+    ("exists", 3, V1_32),
+    ("existsOne", 3, V1_32),
+    ("exists_one", 3, V1_32),
+    ("transformList", 3, V1_32),
+    ("transformList", 4, V1_32),
+    ("transformMap", 3, V1_32),
+    ("transformMap", 4, V1_32),
+    ("transformMapEntry", 3, V1_32),
+    ("transformMapEntry", 4, V1_32),
+    ("sortBy", 2, V1_34),
+];
+
+/// Returns the first version whose API server accepts features introduced in `introduced` in new expressions.
+#[must_use]
+pub const fn usable_since(introduced: Version) -> Version {
+    Version::new(introduced.major, introduced.minor.saturating_add(1))
+}
+
+/// Returns the first version whose API server accepts a function with the given availability in new expressions.
+fn first_usable(available: &Availability) -> Version {
+    usable_since(available.since).max(first_with(available.since_cel_go))
+}
+
+/// A use of a function or macro that an older version lacks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TooNew {
+    /// The expression that calls the function. For a macro, the expansion of the macro.
+    pub at: ExprId,
+    /// The name of the function or macro.
+    pub name: String,
+    /// True for a macro, false for a function.
+    pub is_macro: bool,
+    /// The first version that accepts the function or macro in new expressions.
+    pub usable_since: Version,
+}
+
+impl KubernetesVersion {
+    /// Returns true if an API server of this version accepts features introduced in `introduced` in new expressions.
+    fn accepts(&self, introduced: Version) -> bool {
+        introduced <= Version::new(1, self.min_compat)
+    }
+
+    /// Returns true if an API server of this version accepts a function with the given availability in new expressions.
+    pub(crate) fn has(&self, available: &Availability) -> bool {
+        self.accepts(available.since) && available.includes_cel_go(self.cel_go)
+    }
+}
+
+/// Returns the calls in `checked` that an API server of `version` rejects in a new expression, in source order.
+///
+/// If several overloads match a call after type checking, the overload that was introduced first determines the version
+/// of the call.
+#[must_use]
+pub fn too_new(checked: &CheckedAst, version: KubernetesVersion) -> Vec<TooNew> {
+    let ast = checked.ast();
+    let macros = ast.macros().iter().filter_map(|call| {
+        let is_called = |name: &str, n_args| (name, n_args) == (&call.function, call.n_args);
+        let row = MACROS
+            .iter()
+            .find(|(name, n_args, _)| is_called(name, *n_args));
+        let introduced = row.map(|(.., introduced)| *introduced)?;
+        (!version.accepts(introduced)).then(|| TooNew {
+            at: call.at,
+            name: call.function.to_string(),
+            is_macro: true,
+            usable_since: usable_since(introduced),
+        })
+    });
+    let mut calls: Vec<TooNew> = macros.collect();
+    let functions = ast.descendants(ast.root()).into_iter().filter_map(|at| {
+        let Some(Reference::Function {
+            name, overloads, ..
+        }) = checked.reference(at)
+        else {
+            return None;
+        };
+        let available = |row: &&OverloadRow| row.source.available;
+        if overloads.iter().any(|row| version.has(&available(row))) {
+            return None;
+        }
+        let first = overloads
+            .iter()
+            .map(|row| first_usable(&available(row)))
+            .min()?;
+        // Functions with `@` in their names only occur in the expansions of macros. The macro is reported instead.
+        let is_hidden = name.contains('@');
+        (!is_hidden).then(|| TooNew {
+            at,
+            name: (*name).to_owned(),
+            is_macro: false,
+            usable_since: first,
+        })
+    });
+    calls.extend(functions);
+    calls.sort_by_key(|call| (ast.offset(call.at), call.at));
+    calls
+}
