@@ -71,7 +71,6 @@ pub struct LeaseArguments {
 }
 
 impl LeaseArguments {
-    /// Returns the value of `--lease-namespace`, or else the namespace of the pod, or else the default.
     fn namespace(&self) -> String {
         let of_pod = || {
             std::env::var("POD_NAMESPACE")
@@ -254,7 +253,6 @@ impl RunArguments {
     }
 }
 
-/// Returns a parser of the values of `--follow`.
 fn opt_in_kinds() -> impl TypedValueParser<Value = SubjectKind> {
     let values =
         SubjectKind::opt_in().map(|kind| PossibleValue::new(kind.plural()).help(help(kind)));
@@ -262,7 +260,8 @@ fn opt_in_kinds() -> impl TypedValueParser<Value = SubjectKind> {
         .try_map(|plural| SubjectKind::from_plural(&plural).ok_or("is not a known resource"))
 }
 
-/// Returns the help message of a value of `--follow`, or an empty string for policies, which are always watched.
+/// Returns the help text for a value of `--follow`. The text of ValidatingAdmissionPolicies is empty, since they are
+/// always watched.
 const fn help(kind: SubjectKind) -> &'static str {
     match kind {
         SubjectKind::ValidatingAdmissionPolicy => "",
@@ -281,7 +280,7 @@ const fn help(kind: SubjectKind) -> &'static str {
     }
 }
 
-/// Parses a condition that `Ready` may require: any condition except `Ready`.
+/// Parses a value of `--ready-requires`: any condition except `Ready`.
 fn required_condition(name: &str) -> Result<ConditionType, String> {
     let may_count = || {
         ConditionType::ALL

@@ -55,7 +55,7 @@ pub struct Settings {
     pub watch_timeout: Duration,
 }
 
-/// Progress of startup: the initial lists, and the first snapshot, that are needed before a status is computed.
+/// Progress of startup. No status is computed before all fields are true.
 #[derive(Clone, Copy, Debug, Default)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -71,7 +71,6 @@ struct Known {
     probes: bool,
 }
 
-/// State shared by all tasks.
 pub(crate) struct Context {
     pub(crate) client: Client,
     pub(crate) settings: Settings,
@@ -97,7 +96,6 @@ pub(crate) struct Context {
     /// Returns the current time. Tests replace it.
     pub(crate) now: fn() -> Timestamp,
     snapshot: RwLock<Arc<ClusterSnapshot>>,
-    /// The initial lists that have completed, and whether a snapshot exists.
     known: watch::Sender<Known>,
 }
 
@@ -110,7 +108,6 @@ impl fmt::Debug for Context {
 }
 
 impl Context {
-    /// Creates a context without any cluster state.
     pub(crate) fn new(client: Client, settings: Settings, metrics: Arc<Metrics>) -> Self {
         let queue: Arc<Queue> = Arc::default();
         let backlog = Arc::clone(&queue);
@@ -144,17 +141,14 @@ impl Context {
         }
     }
 
-    /// Returns the API of the policies of the cluster.
     pub(crate) fn policies(&self) -> Api<ValidatingAdmissionPolicy> {
         Api::all(self.client.clone())
     }
 
-    /// Returns the latest snapshot of the cluster.
     pub(crate) fn snapshot(&self) -> Arc<ClusterSnapshot> {
         Arc::clone(&self.snapshot.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Replaces the snapshot.
     pub(crate) fn set_snapshot(&self, snapshot: ClusterSnapshot) {
         *self
             .snapshot
@@ -179,13 +173,12 @@ impl Context {
             .then(|| self.snapshot().mapper.resource(&gvr).is_some())
     }
 
-    /// Returns true if a snapshot exists.
     pub(crate) fn has_snapshot(&self) -> bool {
         self.known.borrow().snapshot
     }
 
     /// Sets a field of [`Known`] to true. Notifies receivers only if the field was false. Otherwise a task that sets
-    /// the field after each change would wake itself forever.
+    /// the field after each notification would wake itself forever.
     fn note(&self, fact: impl FnOnce(&mut Known) -> &mut bool) {
         self.known
             .send_if_modified(|known| !std::mem::replace(fact(known), true));
@@ -211,30 +204,28 @@ impl Context {
         self.touch(self.store.with_param_kind(gvk));
     }
 
-    /// Queues all subjects of opt-in kinds, including deleted subjects that have a status object, and subjects that do
-    /// not exist but have probes.
+    /// Queues all subjects of opt-in kinds. These include deleted subjects with a status object, and missing subjects
+    /// with probes.
     pub(crate) fn touch_opt_in(&self) {
         let ids = (self.store.ids().into_iter()).chain(self.probes.policies());
         self.touch(ids.filter(|id| self.opt_in.state(id.kind).is_some()));
         self.touch(self.opt_in.ids());
     }
 
-    /// Queues all subjects, including deleted subjects that have a status object, and subjects that do not exist but
-    /// have probes.
+    /// Queues all subjects. These include deleted subjects with a status object, and missing subjects with probes.
     pub(crate) fn touch_all(&self) {
         self.touch(self.opt_in.ids());
         self.touch(self.store.ids());
         self.touch(self.probes.policies());
     }
 
-    /// Queues subjects.
     pub(crate) fn touch(&self, ids: impl IntoIterator<Item = SubjectId>) {
         for id in ids {
             self.queue.add(&id);
         }
     }
 
-    /// Waits until all initial lists and the first discovery have completed. Every status depends on their results.
+    /// Waits until all initial lists and the first discovery are complete. Every status depends on their results.
     pub(crate) async fn started(&self) {
         let mut initial_lists = self.known.subscribe();
         // The wait cannot fail, since `self` owns the sender.

@@ -36,21 +36,21 @@ pub fn list_probes(bytes: &[u8], chunk: usize) -> Counts {
     wire::read_page::<Probe>(bytes, chunk)
 }
 
-/// Parses a probe. Returns true if its spec is valid. `None` if the string is not a JSON object of a probe.
+/// Parses a probe. Returns true if its spec is valid. `None` if `text` is not the JSON of a probe.
 #[must_use]
 pub fn probe(text: &str) -> Option<bool> {
     let probe: Probe = serde_json::from_str(text).ok()?;
     Some(probe.problem.is_none())
 }
 
-/// Parses a policy. Returns true if it has a spec. `None` if the string is not a policy.
+/// Parses a policy. Returns true if it has a spec. `None` if `text` is not the JSON of a policy.
 #[must_use]
 pub fn policy(text: &str) -> Option<bool> {
     let WirePolicy(policy) = serde_json::from_str(text).ok()?;
     Some(policy.spec.is_some())
 }
 
-/// Parses and stores a binding, and parses an object of each kind of `--follow`.
+/// Parses and stores a binding. Parses an object of each kind of `--follow`.
 pub fn other_kinds(text: &str) {
     if let Ok(binding) = serde_json::from_str(text) {
         Bindings::default().put(binding, EventSource::Watched);

@@ -3,15 +3,14 @@
 //! - **Observed.** `watch` watches policies, bindings, probes, params and CRDs, and polls discovery. It updates the
 //!   state of the cluster (`cluster`) and of the subjects (`subjects`), and queues the subjects that a change affects
 //!   (`process::queue`).
-//! - **Computed.** `reconcile` takes a subject from the queue, collects its facts, which include the result of its
-//!   check, and computes its status with the pure function [`crate::status::compute()`]. `probe_runner` has its own
-//!   queue and evaluates the probes of policies; `probes` stores their results.
-//! - **Applied.** `reconcile` writes the status if it differs, with an Event for each transition, and only while this
-//!   instance leads: `leadership` issues a permit for each write, and `election` acquires and renews the Lease.
+//! - **Computed.** `reconcile` takes a subject from the queue, collects its facts including the result of its check,
+//!   and computes its status with the pure function [`crate::status::compute()`]. `probe_runner` has its own queue and
+//!   evaluates the probes of policies. `probes` stores their results.
+//! - **Applied.** `reconcile` writes the status if it has changed, and publishes an Event for each transition. Only the
+//!   leader writes: `leadership` issues a permit for each write, and `election` acquires and renews the Lease.
 //!
-//! The tasks share their state in a `Context`. Imports have one direction: `process`, `cluster`, `subjects`, `probes`
-//! and `leadership` hold state and do not import `context`; the other modules are tasks that use it. [`clear`] is a
-//! separate command.
+//! The tasks share their state in a `Context`. `process`, `cluster`, `subjects`, `probes` and `leadership` hold state
+//! and do not import `context`. The other modules are tasks that use it. [`clear`] is a separate command.
 
 pub mod args;
 pub mod clear;
@@ -75,8 +74,8 @@ impl Controller {
         self
     }
 
-    /// Returns a function that runs the readiness checks. They report whether the cluster state is known, and whether
-    /// this instance could lead. Each check has a name, and a problem if it fails.
+    /// Returns a function that runs the readiness checks: whether the cluster state is known, and whether this instance
+    /// could lead. Each check has a name. A failed check also has a problem.
     pub fn readiness(&self) -> impl Fn() -> Vec<(&'static str, Option<String>)> + use<> {
         let readiness = self.context.readiness.clone();
         let leadership = self
@@ -90,7 +89,7 @@ impl Controller {
         }
     }
 
-    /// Returns a function that updates the metrics whose values are determined at each scrape.
+    /// Returns a function that updates the metrics that are computed at each scrape.
     pub fn measure(&self) -> impl Fn() + use<> {
         let context = Arc::clone(&self.context);
         move || {
@@ -115,7 +114,7 @@ impl Controller {
         let (signals, received) = mpsc::unbounded_channel();
         let context = self.context;
         let supervisor = context.supervisor.clone();
-        // Creating the elector makes this instance a standby, before it can write.
+        // Creating the elector makes this instance a standby. This must happen before any task can write.
         let elector = self
             .election
             .map(|election| Elector::new(Arc::clone(&context), election));
@@ -176,15 +175,14 @@ impl Controller {
     }
 }
 
-/// Runs the leader election until `released` becomes true. Without an elector, only waits until `released` becomes
-/// true.
+/// Runs the leader election until `released` becomes true. If `elector` is `None`, only waits.
 async fn elect(
     elector: Option<Elector>,
     supervisor: Supervisor,
     mut released: signal::Receiver<bool>,
 ) -> Result<(), String> {
     let Some(elector) = elector else {
-        // An error means that the sender was dropped, that is, the process ends.
+        // An error means that the sender was dropped because the process ends.
         drop(released.wait_for(|released| *released).await);
         return Ok(());
     };

@@ -1,8 +1,10 @@
 //! Checks that no controller leads, since a leader would write the cleared statuses again.
 //!
-//! Like a standby, the check polls the Lease for its lease duration and looks for a renewal. Times in the Lease are not
-//! compared with the local clock, since clocks of machines differ. A leader renews its Lease every few seconds, a
-//! stopped controller has released it, and the Lease of a killed controller expires.
+//! The check polls the Lease until it is renewed, released or expired. A running leader renews the Lease every few
+//! seconds, and a stopped leader has released it. The Lease of a killed leader expires.
+//!
+//! Like a standby, the check measures the lease duration with its own clock. Times in the Lease are not compared with
+//! the local clock, since clocks of machines differ.
 
 use std::io::Write;
 use std::time::Duration;
@@ -20,10 +22,10 @@ use crate::telemetry::metrics::ErrorReason;
 /// The time between two polls of the Lease.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// The maximum time for which the Lease is polled, even if its lease duration is longer.
+/// The maximum time for which the Lease is polled, even if the lease duration is longer.
 const MAX_WATCH: Duration = Duration::from_secs(300);
 
-/// The Lease of the controller.
+/// Reads the Lease to determine whether a controller leads.
 #[derive(Clone, Debug)]
 pub(super) struct Leader {
     leases: Api<Lease>,
@@ -36,7 +38,7 @@ pub(super) struct Leader {
 pub(super) enum Obstacle {
     /// The Lease was renewed during the check, so a controller is running.
     Leads { holder: String },
-    /// The Lease has a holder and cannot expire within [`MAX_WATCH`]. It was not renewed during the check.
+    /// The Lease has a holder and was not renewed, but has not expired within [`MAX_WATCH`].
     Held { holder: String },
     /// The Lease cannot be read.
     Unknown(Error),
@@ -51,7 +53,7 @@ impl Leader {
         }
     }
 
-    /// Checks that no controller leads. Waits until the Lease expires if it has a holder.
+    /// Checks that no controller leads. If the Lease has a holder, waits until the Lease expires.
     ///
     /// # Errors
     /// Returns the obstacle if a controller may be leading.
@@ -116,12 +118,12 @@ impl Leader {
         }
     }
 
-    /// Returns `<namespace>/<name>`.
+    /// Returns `<namespace>/<name>` of the Lease.
     pub(super) fn full_name(&self) -> String {
         format!("{}/{}", self.namespace, self.name)
     }
 
-    /// Returns the error message for `obstacle`, with a hint about how to remove the obstacle.
+    /// Returns the error message for `obstacle`, with a hint about how to remove it.
     pub(super) fn remedy(&self, obstacle: &Obstacle) -> String {
         let name = self.full_name();
         let stop = format!(

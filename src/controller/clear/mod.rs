@@ -2,8 +2,9 @@
 //!
 //! The command applies an empty status with the controller's field manager. The API server then removes the fields that
 //! only this field manager owns: our conditions, and `observedGeneration` and `typeChecking` unless
-//! kube-controller-manager owns them too. Fields of other owners remain, and a second run changes nothing. If a
-//! controller leads, the command does nothing, since the leader would write the status again.
+//! kube-controller-manager owns them too. Fields of other owners remain. A second run changes nothing.
+//!
+//! If a controller leads, the command does nothing, since the leader would write the status again.
 
 mod leader;
 mod output;
@@ -32,7 +33,6 @@ use crate::probe::api::PolicyProbe;
 use crate::status::object::StatusObject;
 use crate::telemetry::metrics::ErrorReason;
 
-/// The number of objects that one list request returns.
 const PAGE_SIZE: u32 = 500;
 
 /// The number of concurrent writes.
@@ -116,7 +116,6 @@ async fn clear_unless_led(
     summary.n_failed == 0
 }
 
-/// Clears the statuses of all policies and probes.
 async fn clear_all(client: &Client, out: &mut dyn Write, err: &mut dyn Write) -> Summary {
     let mut summary = Summary::default();
     let policies: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
@@ -168,7 +167,6 @@ where
     }
 }
 
-/// Clears the statuses of all objects of a kind.
 async fn clear_kind<K>(
     api: &Api<K>,
     summary: &mut Summary,
@@ -217,7 +215,7 @@ async fn clear_kind<K>(
     }
 }
 
-/// Deletes the objects that store the conditions of policies without a status.
+/// Deletes all status objects of one kind. They store the conditions of subjects whose own kind has no status.
 async fn delete_all(
     client: &Client,
     kind: &StatusObjectKind,

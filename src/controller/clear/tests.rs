@@ -139,8 +139,8 @@ async fn clear_times_out_without_response() {
 
 const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/vap/leases/lease";
 
-/// Runs `clear` while a Lease exists. `looks` returns the response to a read of the Lease. Its parameter is the number
-/// of previous reads. Returns whether everything was cleared, the number of writes, and the error output.
+/// Runs `clear` in a cluster with a Lease. `looks(n)` is the response to a read of the Lease after `n` earlier reads.
+/// Returns whether everything was cleared, the number of writes, and the error output.
 async fn clear_beside(
     is_forced: bool,
     looks: impl Fn(usize) -> Reply + Send + Sync + 'static,
@@ -175,7 +175,7 @@ fn lease(holder: &str, n_renewals: usize) -> Reply {
 
 #[tokio::test(start_paused = true)]
 async fn clear_fails_while_controller_runs() {
-    // The Lease is renewed every two seconds, by a controller whose clock is months slow.
+    // A controller whose clock is months slow renews the Lease every two seconds.
     let (is_clear, n_writes, complaints) =
         clear_beside(false, |n_looks| lease("pod-a", n_looks / 4)).await;
     assert_eq!((is_clear, n_writes), (false, 0));

@@ -32,7 +32,6 @@ pub(crate) struct CustomResourceDefinition {
     pub(crate) status: Option<Status>,
 }
 
-/// The definition of the resource in a CRD.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct Spec {
     #[serde(default, deserialize_with = "or_default")]
@@ -43,17 +42,14 @@ pub(crate) struct Spec {
     pub(crate) versions: Vec<Version>,
 }
 
-/// The names of a CRD.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct Names {
     #[serde(default, deserialize_with = "or_default")]
     pub(crate) kind: String,
-    /// Name of the resource, such as `deployments`.
     #[serde(default, deserialize_with = "or_default")]
     pub(crate) plural: String,
 }
 
-/// A version that a CRD defines.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct Version {
     #[serde(default, deserialize_with = "or_default")]
@@ -62,14 +58,12 @@ pub(crate) struct Version {
     pub(crate) served: bool,
 }
 
-/// Status of a CRD, written by the API server.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct Status {
     #[serde(default, deserialize_with = "or_default")]
     pub(crate) conditions: Vec<StatusCondition>,
 }
 
-/// A condition of a CRD.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct StatusCondition {
     /// `Established`, `NamesAccepted`, …
@@ -78,7 +72,6 @@ pub(crate) struct StatusCondition {
     /// `True`, `False` or `Unknown`.
     #[serde(default, deserialize_with = "or_default")]
     pub(crate) status: String,
-    /// Human-readable explanation of `status`.
     #[serde(default, deserialize_with = "or_default")]
     pub(crate) message: String,
 }
@@ -117,13 +110,11 @@ impl Resource for CustomResourceDefinition {
 pub(crate) struct Crd {
     pub(crate) group: String,
     pub(crate) kind: String,
-    /// Name of the resource, such as `deployments`.
     pub(crate) plural: String,
-    /// The versions with `served: true` in the spec.
+    /// The versions with `served: true` in the spec. The API server serves them only if the CRD is established.
     pub(crate) served: Vec<String>,
-    /// True if the CRD is established, that is, the API server serves its resource.
     pub(crate) is_established: bool,
-    /// The API server's reason why the CRD is not established, if any.
+    /// The API server's message about why the CRD is not established, if any.
     pub(crate) problem: Option<String>,
     /// The uid and the generation. If either changes, the schema may have changed.
     pub(crate) revision: (String, i64),
@@ -147,7 +138,7 @@ impl Crd {
         self.resources().map(|gvr| gvr.group_version())
     }
 
-    /// Returns true if `self` and `other` are equal except for their schemas.
+    /// Returns true if `self` and `other` differ at most in their schemas.
     #[must_use]
     pub(crate) fn is_served_as(&self, other: &Self) -> bool {
         let Self {
@@ -207,8 +198,7 @@ impl From<CustomResourceDefinition> for Crd {
 /// All CRDs, by name.
 pub(crate) type Crds = BTreeMap<String, Crd>;
 
-/// Returns the CRD that defines a kind, with its name. If several CRDs define the kind, an established CRD takes
-/// precedence.
+/// Returns the CRD that defines a kind, with its name. If several CRDs define the kind, prefers an established CRD.
 pub(crate) fn defining<'a>(
     crds: &'a Crds,
     group: &str,

@@ -13,13 +13,12 @@ use super::crds::CustomResourceDefinition;
 use crate::cluster::error::{Error, within};
 use crate::controller::process::memory;
 
-/// The timeout for reading a CRD.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Reads the CRD `name`. `None` if it does not exist.
 ///
 /// # Errors
-/// Returns an error if the request fails, or if the CRD is not valid JSON or needs too much memory.
+/// Returns an error if the request fails, or if the CRD is invalid JSON or needs too much memory.
 pub(crate) async fn read(client: &Client, name: &str) -> Result<Option<Value>, Error> {
     let Some(text) = read_text(client, name).await? else {
         return Ok(None);
@@ -37,9 +36,6 @@ pub(crate) async fn read(client: &Client, name: &str) -> Result<Option<Value>, E
 }
 
 /// Reads the JSON of the CRD `name`. `None` if it does not exist.
-///
-/// # Errors
-/// Returns an error if the request fails.
 pub(crate) async fn read_text(client: &Client, name: &str) -> Result<Option<Box<str>>, Error> {
     #[derive(Deserialize)]
     struct List {
@@ -55,7 +51,7 @@ pub(crate) async fn read_text(client: &Client, name: &str) -> Result<Option<Box<
     Ok(item.map(Box::<str>::from))
 }
 
-/// Returns true if `definition` has the uid and the generation of `metadata`.
+/// Returns true if `definition` has the same uid and generation as `metadata`.
 pub(crate) fn is_of(definition: &Value, metadata: &ObjectMeta) -> bool {
     let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str);
     let generation = definition.pointer("/metadata/generation");

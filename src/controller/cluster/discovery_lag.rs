@@ -1,11 +1,12 @@
-//! Detects that the API server's discovery or OpenAPI index does not reflect the current CRDs yet.
+//! Detects that discovery or the OpenAPI index of the API server does not reflect the current CRDs yet.
 //!
 //! After a CRD changes, the API server updates discovery and then the OpenAPI document with a delay. A status that is
-//! computed before both are updated would be replaced a moment later. So the parts of discovery that contradict a CRD
-//! are pinned, that is, their previous state is used. Pins expire, because an API server may never catch up. All other
-//! changes are used immediately, since an operator may be installing hundreds of CRDs.
+//! computed in the meantime would be replaced a moment later. So a resource or document that contradicts its CRD is
+//! pinned: the snapshot contains its previous state. All other changes are used immediately, since an operator may be
+//! installing hundreds of CRDs.
 //!
-//! Pins do not expire while polls fail, since an API server that does not respond shows nothing about its discovery.
+//! Pins expire, because an API server may never update its discovery. They do not expire while polls fail, since a
+//! failed poll does not show whether discovery was updated.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -18,40 +19,41 @@ use crate::controller::cluster::snapshot::ClusterSnapshot;
 use crate::schema::rest_mapper::{ApiResource, RestMapper};
 use crate::schema::{GroupVersion, Gvr};
 
-/// How long a snapshot may contradict a CRD before it is accepted.
+/// How long a snapshot may contradict a CRD before the contradiction is accepted.
 pub(crate) const LIMIT: Duration = Duration::from_secs(10);
 
-/// How long a CRD is pinned if its document has not changed yet. The limit is shorter than [`LIMIT`], since the last
-/// poll may already have returned the changed document before the watch reported the CRD.
+/// How long a CRD is pinned because its document has not changed.
+///
+/// This limit is shorter than [`LIMIT`], since the document may have changed before the watch reported the CRD. Then no
+/// further change follows.
 const DOCUMENT_LIMIT: Duration = Duration::from_secs(3);
 
-/// How long a CRD is pinned in total, even if it keeps changing.
+/// How long a CRD is pinned in total, even if the CRD keeps changing.
 const TOTAL_LIMIT: Duration = Duration::from_secs(15);
 
-/// How long a change of a document is expected if its CRD changed in a way that may not affect the document. The CRD is
-/// not pinned during this time.
+/// How long a document may change after a change of its CRD that does not add or remove resources. The CRD is not
+/// pinned during this time.
 const MAY_CHANGE: Duration = Duration::from_secs(5);
 
-/// Tracks the changes of discovery and of OpenAPI documents that are expected after changes of CRDs.
+/// Tracks the changes of discovery and OpenAPI documents that must follow changes of CRDs.
 #[derive(Debug, Default)]
 pub(crate) struct DiscoveryLag {
-    /// Resources and documents that should exist but are missing, each with the time at which this was first observed.
+    /// Resources and documents that should exist but are missing, with the time since which they are missing.
     missing: BTreeMap<Missing, Instant>,
-    /// Resources that must disappear because their CRD was deleted or changed, each with the name of the CRD and a
+    /// Resources that must disappear, since their CRD was deleted or changed. The values are the name of the CRD and a
     /// deadline.
     leaving: BTreeMap<Gvr, (String, Instant)>,
-    /// Documents that must change because a CRD changed. The key has the name of the CRD.
+    /// Documents that must change because the named CRD changed.
     changing: BTreeMap<(GroupVersion, String), ExpectedChange>,
-    /// Documents that may change, with their previous URL and the deadline.
+    /// Documents that may change, with their previous URL and a deadline.
     may_change: BTreeMap<GroupVersion, (Option<String>, Instant)>,
-    /// The pinned CRDs by name, each with the time at which it was pinned.
+    /// The pinned CRDs, with the start time of the pin.
     held: BTreeMap<String, Instant>,
 }
 
-/// A document that must change.
 #[derive(Debug)]
 struct ExpectedChange {
-    /// The previous URL of the document.
+    /// The URL of the document before the change.
     address: Option<String>,
     /// The resources that appear or disappear with the change.
     resources: BTreeSet<Gvr>,
@@ -63,16 +65,15 @@ struct ExpectedChange {
 enum Missing {
     /// A resource whose CRD is established.
     Resource(Gvr),
-    /// The document of a group version. It should exist if a CRD in that group version is established, or if the group
-    /// version is served and had a document before. (A starting API server publishes its documents one after the
-    /// other.)
+    /// The document of a group version that has an established CRD, or that is served and had a document before. (A
+    /// starting API server publishes its documents one after the other.)
     Document(GroupVersion),
 }
 
-/// How far the API server has applied the changes of CRDs.
+/// How far discovery and the OpenAPI index reflect the current CRDs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// The snapshot contradicts the CRDs: parts of it are pinned.
+    /// The snapshot contradicts the CRDs, so parts of it are pinned.
     Inconsistent,
     /// The snapshot is consistent, and more changes are expected soon.
     Pending,
@@ -93,7 +94,7 @@ impl Pinned {
         self.crds.is_empty() && self.resources.is_empty() && self.documents.is_empty()
     }
 
-    /// Returns the CRDs of `now`, but with each pinned CRD in its state from `before`.
+    /// Returns `now`, but with each pinned CRD in its state from `before`.
     pub(crate) fn crds(&self, before: &Crds, now: &Crds) -> Crds {
         let mut crds = now.clone();
         for name in &self.crds {
@@ -105,8 +106,7 @@ impl Pinned {
         crds
     }
 
-    /// Returns the resources of `now`, but with each pinned resource in its state from `before`. `None` if no resource
-    /// is pinned.
+    /// Returns `now`, but with each pinned resource in its state from `before`. `None` if no resource is pinned.
     pub(crate) fn mapper(&self, before: &RestMapper, now: &RestMapper) -> Option<RestMapper> {
         if self.resources.is_empty() {
             return None;
@@ -129,8 +129,7 @@ impl Pinned {
         Some(mapper)
     }
 
-    /// Returns the index `now`, but with each pinned document in its state from `before`. `None` if no document is
-    /// pinned.
+    /// Returns `now`, but with each pinned document in its state from `before`. `None` if no document is pinned.
     pub(crate) fn index(&self, before: &Index, now: &Index) -> Option<Index> {
         if self.documents.is_empty() {
             return None;
@@ -144,8 +143,8 @@ impl Pinned {
 }
 
 impl DiscoveryLag {
-    /// Records that the CRD `name` changed from `old` to `new` while the index was `index`. If `index` is empty, a
-    /// document counts as changed as soon as it exists.
+    /// Records that the CRD `name` changed from `old` to `new`. `index` is the OpenAPI index before the change. If the
+    /// index is empty, documents count as changed as soon as they exist.
     pub(crate) fn note(
         &mut self,
         name: &str,
@@ -199,8 +198,10 @@ impl DiscoveryLag {
         self.may_change.keys()
     }
 
-    /// Compares a snapshot (`mapper` and `index`) with the CRDs and with the `published` snapshot. Forgets expected
-    /// changes that have appeared or expired. Returns the progress, and the parts of the snapshot to pin.
+    /// Compares the polled `mapper` and `index` with the CRDs and with the `published` snapshot. Returns the progress
+    /// and the parts to pin.
+    ///
+    /// Removes expected changes that have appeared or whose deadline has passed.
     pub(crate) fn progress(
         &mut self,
         crds: &Crds,
@@ -257,7 +258,7 @@ impl DiscoveryLag {
         (progress, held)
     }
 
-    /// Returns the parts of the snapshot to pin because expected changes have not appeared yet.
+    /// Returns the parts to pin: those whose expected changes have not appeared yet.
     fn hold(
         &mut self,
         established: &BTreeMap<Gvr, &String>,
@@ -323,8 +324,8 @@ mod tests {
         [(WIDGETS.to_owned(), crd.clone())].into()
     }
 
-    /// Returns the progress for a snapshot. The snapshot lists the resource if `is_listed`, and its document is at
-    /// `address`.
+    /// Returns the progress for a polled state. Discovery lists widgets if `is_listed`. The URL of their document is
+    /// `address`, or `None` if the index lists no document.
     fn progress(
         lag: &mut DiscoveryLag,
         crds: &Crds,
@@ -529,7 +530,7 @@ mod tests {
             lag.note(&name(crd), (None, Some(crd)), &Index::new(), now);
         }
         let published = ClusterSnapshot::default();
-        // The CRD `early` is served with a document, and `late` is not listed yet.
+        // The CRD `early` is served with a document. The CRD `late` is not listed yet.
         let seen = snapshot(
             &[
                 ("example.com/v1", "earlys", "Early"),
@@ -543,7 +544,7 @@ mod tests {
         assert_eq!(crds_now.keys().collect::<Vec<_>>(), ["earlys.example.com"]);
         let mapper = held.mapper(&published.mapper, &seen.mapper).unwrap();
         assert_eq!(mapper, *seen.mapper);
-        // Both CRDs are listed, and there is no document.
+        // Both CRDs are listed, but there is no document.
         let mut lag = DiscoveryLag::default();
         let seen = snapshot(
             &[

@@ -1,5 +1,5 @@
-//! A cache of the resources that broad rules match. Policies with equal rules share an entry: most policies of a
-//! cluster use one of a few rules with `*`, and matching such a rule visits thousands of resources.
+//! A cache of the resources that broad rules match, such as rules with `*`. Matching a broad rule visits thousands of
+//! resources. Policies with equal rules share an entry, since most policies of a cluster use one of a few broad rules.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,7 +14,7 @@ const MAX: usize = 16;
 /// The minimum number of matched resources for an entry. Computing fewer matches is as fast as a lookup.
 const BROAD: usize = 64;
 
-/// The latest matches of broad rules, most recent first.
+/// The last matches of broad rules, newest first.
 #[derive(Debug, Default)]
 pub(crate) struct MatchCache {
     latest: Mutex<VecDeque<Arc<RuleMatches>>>,
@@ -36,7 +36,7 @@ impl MatchCache {
         matches
     }
 
-    /// Removes all entries. Called when the served resources have changed.
+    /// Removes all entries, since the served resources have changed.
     pub(crate) fn clear(&self) {
         self.lock().clear();
     }

@@ -11,28 +11,25 @@ use crate::schema::rest_mapper::{ApiResource, RestMapper};
 /// The resources, schemas and CRDs of the cluster at one time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClusterSnapshot {
-    /// The served resources.
     pub(crate) mapper: Arc<RestMapper>,
-    /// A number that increases with each change of the resources.
+    /// Incremented when the resources change.
     pub(crate) revision: u64,
-    /// The address of each group version's OpenAPI document.
+    /// The URL of each group version's OpenAPI document.
     pub(crate) index: Arc<Index>,
     pub(crate) crds: Arc<Crds>,
 }
 
-/// Differences between two snapshots.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Change {
     /// Group versions whose resources or discovery failures changed.
     pub(crate) resources: BTreeSet<GroupVersion>,
     /// Group versions whose schemas changed.
     pub(crate) schemas: BTreeSet<GroupVersion>,
-    /// The group and kind of CRDs that changed in anything but their schema.
+    /// The group and kind of each CRD that changed in more than its schema.
     pub(crate) crds: BTreeSet<(String, String)>,
 }
 
 impl Change {
-    /// Returns true if there are no differences.
     pub(crate) fn is_empty(&self) -> bool {
         self.resources.is_empty() && self.schemas.is_empty() && self.crds.is_empty()
     }
@@ -59,7 +56,7 @@ impl Change {
     }
 }
 
-/// Returns the keys whose values differ, and the keys that only one map has.
+/// Returns the keys whose values differ, and the keys that exist in only one map.
 fn changed_keys<'a, K: Ord, V>(
     old: &'a BTreeMap<K, V>,
     new: &'a BTreeMap<K, V>,
@@ -121,7 +118,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Returns a snapshot with `resources`, and with documents at the addresses of `index`.
+    /// Returns a snapshot with `resources`, and with documents at the URLs of `index`.
     pub(crate) fn snapshot(
         resources: &[(&str, &str, &str)],
         index: &[(&str, &str)],

@@ -17,14 +17,13 @@ use crate::controller::process::supervisor::Heartbeat;
 use crate::status::lease::IN_SYNC_AT;
 use crate::telemetry::metrics::ErrorReason;
 
-/// How long the election task may go without an attempt, in addition to the lease duration, before the election counts
-/// as hung.
+/// The maximum time between two attempts, in addition to the lease duration, before the election counts as hung.
 ///
 /// Source: Kubernetes `cmd/kube-controller-manager/app/controllermanager.go`, `NewLeaderHealthzAdaptor`.
 const HUNG_AFTER: Duration = Duration::from_secs(20);
 
-/// How long the API server may reject the certificates or credentials of a standby before its process exits. A new
-/// process loads them again. (If their files are replaced, the same process loads them within a minute.)
+/// How long the API server may reject the certificates or credentials of a standby before the standby exits. After the
+/// restart, the process loads them again. (Without a restart, replaced files are loaded within a minute.)
 const REJECTED_LIMIT: Duration = Duration::from_secs(120);
 
 /// The timeout for releasing the Lease.
@@ -43,14 +42,13 @@ pub struct Election {
     pub timing: Timing,
 }
 
-/// The election task of this instance.
 pub(crate) struct Elector {
     context: Arc<Context>,
     election: Election,
     leases: Api<Lease>,
     leadership: Leadership,
     heartbeat: Heartbeat,
-    /// The Lease as last read or written. A write fails if it has changed since then.
+    /// The Lease as last read or written. A write fails if the Lease has changed since then.
     live: Option<Lease>,
     observed: Option<Observed>,
     /// The last logged holder of the Lease.
@@ -58,7 +56,7 @@ pub(crate) struct Elector {
 }
 
 impl Elector {
-    /// Creates an elector, which starts as a standby.
+    /// Creates an elector. It starts as a standby.
     pub(crate) fn new(context: Arc<Context>, election: Election) -> Self {
         let leadership = context.leadership.clone();
         leadership.stand_by(election.timing.write_limit());
@@ -79,9 +77,9 @@ impl Elector {
     /// Waits for the Lease as a standby, then leads. Releases the Lease when `released` becomes true.
     ///
     /// # Errors
-    /// Returns why the Lease was lost or could not be read. The process must exit.
+    /// Returns why the Lease was lost or could not be read. Then the process must exit.
     pub(crate) async fn run(mut self, mut released: watch::Receiver<bool>) -> Result<(), String> {
-        // If the sender is dropped, the wait ends too. This counts as a request to release the Lease.
+        // The wait also ends if the sender is dropped. This counts as a request to release the Lease.
         let mut release = std::pin::pin!(async move {
             drop(released.wait_for(|released| *released).await);
         });
@@ -137,7 +135,7 @@ impl Elector {
     }
 
     /// Handles certificates or credentials that have been rejected for the time `elapsed`. After the renew deadline,
-    /// this instance becomes unready, since it does not receive changes of the cluster either.
+    /// this instance becomes unready, since its watches are rejected too.
     ///
     /// # Errors
     /// Returns an error if `elapsed` exceeds [`REJECTED_LIMIT`].
@@ -165,7 +163,7 @@ impl Elector {
             identity = self.election.identity,
             "leading"
         );
-        // Queues all subjects, since this instance did not write their statuses as a standby.
+        // As a standby, this instance did not write statuses. So all subjects are queued now.
         self.context.touch_all();
         let mut next = renewed + timing.retry_period;
         loop {
@@ -211,7 +209,7 @@ impl Elector {
         }
     }
 
-    /// Acquires or renews the Lease if the election rules allow it. Returns true if this instance holds it.
+    /// Acquires or renews the Lease if the election rules allow it. Returns true if this instance then holds the Lease.
     async fn attempt(&mut self) -> Result<bool, Error> {
         let is_ours = self.holder() == self.election.identity;
         if is_ours && let Some(live) = self.live.take() {
@@ -273,7 +271,7 @@ impl Elector {
         Ok(true)
     }
 
-    /// Writes the Lease. Fails with a conflict if it has changed since it was read.
+    /// Writes the Lease. Fails with a conflict if the Lease has changed since it was read.
     async fn write(&mut self, lease: &Lease, exists: bool) -> Result<(), Error> {
         let params = PostParams::default();
         let written = if exists {
@@ -354,7 +352,6 @@ impl Elector {
         format!("{}/{}", self.election.namespace, self.election.name)
     }
 
-    /// Logs the holder of the Lease if the holder has changed.
     fn log_holder(&mut self) {
         let holder = self.holder().to_owned();
         if self.logged_holder.as_deref() != Some(&holder) {
@@ -393,12 +390,13 @@ impl Elector {
     }
 }
 
-/// Returns true if certificates or credentials are rejected. A new process, which reads them again, may succeed.
+/// Returns true if the API server rejects the certificates or credentials. A new process loads them again and may
+/// succeed.
 fn is_rejected(error: &Error) -> bool {
     error.is_certificate_error() || error.reason() == ErrorReason::Unauthorized
 }
 
-/// Returns a number from 0 to 1 for jitter. It need not be unpredictable.
+/// Returns a number from 0 to 1 for jitter. It need not be cryptographically random.
 fn random() -> f64 {
     use std::hash::{BuildHasher, Hasher, RandomState};
     let bits = RandomState::new().build_hasher().finish();

@@ -98,7 +98,6 @@ impl Server {
 
 type Shared = Arc<Mutex<Server>>;
 
-/// An instance in the election.
 struct Instance {
     context: Arc<Context>,
     release: watch::Sender<bool>,
@@ -150,7 +149,7 @@ impl Instance {
         start.elapsed()
     }
 
-    /// Stops the instance as on SIGTERM.
+    /// Stops the instance as SIGTERM does.
     async fn stop(self) {
         self.context.leadership.close().await;
         self.release.send_replace(true);
@@ -261,7 +260,7 @@ async fn unanswered_write_ends_before_takeover() {
     let second = start(&server, "b");
     seconds(30).await;
     server.lock().unwrap().cut.insert("a");
-    // Writes repeatedly, as long as the first instance may write.
+    // A task writes repeatedly, as long as the first instance may write.
     let leadership = first.context.leadership.clone();
     let writes = tokio::spawn(async move {
         while let Some(permit) = leadership.may_write() {
@@ -290,7 +289,7 @@ async fn leader_without_renewals_stops_writing() {
     first.leads().await;
     let second = start(&server, "b");
     seconds(30).await;
-    // The election task no longer renews the Lease, and reports no error.
+    // The election task stops renewing the Lease without an error.
     first.task.abort();
     let leadership = first.context.leadership.clone();
     let mut end = Instant::now();
@@ -305,7 +304,7 @@ async fn leader_without_renewals_stops_writing() {
 
 #[tokio::test(start_paused = true)]
 async fn lost_response_does_not_lose_lease() {
-    // Writes of the leader take effect, but the leader gets no response.
+    // The leader's writes take effect, but the leader gets no response.
     let server = Shared::default();
     let first = start(&server, "a");
     first.leads().await;
@@ -323,7 +322,7 @@ async fn lost_response_does_not_lose_lease() {
     seconds(6).await;
     assert!(!second.may_write());
     server.lock().unwrap().mute.clear();
-    // Before the standby leads, the request without a response must time out.
+    // The standby leads only after the request without a response has timed out.
     let limit = TIMING.request_limit() + Duration::from_secs(1);
     assert!(second.leads().await < limit);
 }
@@ -346,7 +345,7 @@ async fn leader_survives_edit_or_deletion_of_lease() {
     assert_eq!(labels, json!({"team": "x"}));
     server.lock().unwrap().lease = None;
     seconds(10).await;
-    // One instance creates the Lease again, and the other instance finds the new Lease.
+    // One instance creates the Lease again. The other instance then reads the new Lease.
     assert!(first.may_write() ^ second.may_write());
 }
 
@@ -479,7 +478,7 @@ async fn heartbeat_reports_no_problem_while_attempts_end() {
     };
     seconds(60).await;
     assert_eq!(problems(&first), 0);
-    // A standby that gets no responses still sends heartbeats, since each attempt ends with a timeout.
+    // A standby without responses still sends heartbeats, since each attempt ends with a timeout.
     server.lock().unwrap().cut.insert("b");
     let second = start(&server, "b");
     seconds(60).await;
@@ -562,6 +561,6 @@ async fn random_failures_never_allow_two_writers() {
             instance.kill();
         }
     }
-    // The test is only meaningful if the Lease changed its holder.
+    // The test is meaningful only if the holder of the Lease changed often.
     assert!(n_turns > 50, "{n_turns}");
 }

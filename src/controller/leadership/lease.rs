@@ -1,9 +1,8 @@
-//! The rules of the leader election: a Lease determines which of several instances may write. The rules are the same as
-//! in client-go. The functions are pure: they take observations of the Lease with their times, and return the next
-//! decision.
+//! The rules of the leader election: a Lease determines which of several instances may write. They are the rules of
+//! client-go. The functions are pure: they take timed observations of the Lease and return a decision.
 //!
-//! Clocks of different machines are not compared. The times in the record are informational. A candidate takes over
-//! after it has observed an unchanged record for the lease duration of that record.
+//! Clocks of different machines are not compared, and the times in the record are informational. A candidate takes over
+//! when it has observed an unchanged record for the record's lease duration.
 //!
 //! Source: client-go `tools/leaderelection/leaderelection.go`, `LeaderElector.tryAcquireOrRenew`,
 //! `LeaderElector.isLeaseValid`, `LeaderElector.release`, `NewLeaderElector`.
@@ -25,7 +24,7 @@ pub(crate) const MAX_WRITE: Duration = Duration::from_secs(5);
 
 /// The maximum time between two reads of the Lease by a standby, without jitter.
 ///
-/// Differs: client-go reads every 1 to 2.2 retry periods. With that, a released Lease could stay free for more than
+/// Differs: client-go reads every 1 to 2.2 retry periods. At that rate, a released Lease could stay free for more than
 /// four seconds.
 const MAX_LOOK: Duration = Duration::from_millis(500);
 
@@ -44,7 +43,7 @@ impl Timing {
     /// Checks that a leader that cannot renew the Lease stops before another instance takes over.
     ///
     /// # Errors
-    /// Returns an error message that names the invalid duration.
+    /// Returns an error message with the name of the invalid duration.
     pub fn check(&self) -> Result<(), String> {
         if self.lease_duration.subsec_nanos() != 0 {
             return Err("--lease-duration must be whole seconds".to_owned());
@@ -58,8 +57,8 @@ impl Timing {
         Ok(())
     }
 
-    /// Returns how long one status write may take. The write must end before another instance may write, even if it
-    /// starts just before the leader stops.
+    /// Returns how long one status write may take. A write that starts just before the leader stops must end before
+    /// another instance may write.
     pub(crate) fn write_limit(&self) -> Duration {
         let reserve = self.lease_duration.saturating_sub(self.renew_deadline);
         reserve.min(MAX_WRITE)
@@ -72,7 +71,7 @@ impl Timing {
         self.renew_deadline / 2
     }
 
-    /// Returns the time between two reads of a standby. `random` is from 0 to 1.
+    /// Returns the time between two reads of the Lease by a standby. `random` is from 0 to 1.
     pub(crate) fn look_pause(&self, random: f64) -> Duration {
         let pause = self.retry_period.min(MAX_LOOK);
         pause.mul_f64(1.0 + random.clamp(0.0, 1.0) * (JITTER_FACTOR - 1.0))
@@ -84,13 +83,10 @@ impl Timing {
 pub(crate) struct ElectionRecord {
     /// The identity of the holder. Empty if the Lease is released.
     pub(crate) holder: String,
-    /// The lease duration, in seconds.
     pub(crate) duration_seconds: i32,
-    /// The time at which the holder acquired the Lease.
     pub(crate) acquire_time: Option<Timestamp>,
-    /// The time of the last renewal.
     pub(crate) renew_time: Option<Timestamp>,
-    /// The number of times that the holder has changed.
+    /// How often the holder has changed.
     pub(crate) transitions: i32,
 }
 
@@ -107,7 +103,7 @@ impl From<&LeaseSpec> for ElectionRecord {
 }
 
 impl ElectionRecord {
-    /// Writes the record into `spec`. Other fields of `spec` remain.
+    /// Writes the record into `spec`. Keeps other fields of `spec`.
     pub(crate) fn write_to(&self, spec: &mut LeaseSpec) {
         spec.holder_identity = Some(self.holder.clone());
         spec.lease_duration_seconds = Some(self.duration_seconds);
@@ -128,7 +124,7 @@ impl ElectionRecord {
     }
 }
 
-/// A record, and the time at which it was first observed with this content.
+/// A record, and the time at which this content was first observed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Observed {
     pub(crate) record: ElectionRecord,
@@ -136,7 +132,7 @@ pub(crate) struct Observed {
 }
 
 impl Observed {
-    /// Returns the observation of `record`. If the record is the same as in `before`, the time of `before` remains.
+    /// Returns the observation of `record` at `now`. If `before` has the same record, returns `before`.
     pub(crate) fn next(before: Option<Self>, record: ElectionRecord, now: Instant) -> Self {
         match before {
             Some(before) if before.record == record => before,
@@ -151,7 +147,6 @@ impl Observed {
     }
 }
 
-/// Decisions about the Lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Decision {
     /// Another instance holds the Lease.
@@ -160,8 +155,8 @@ pub(crate) enum Decision {
     Write(ElectionRecord),
 }
 
-/// Returns the decision of the instance `identity`. `observed` is `None` if the Lease does not exist. All comparisons
-/// use the monotonic time `now`. `wall` is the wall-clock time to write into the record.
+/// Returns the decision of the instance `identity`. `observed` is `None` if the Lease does not exist. Comparisons use
+/// the monotonic time `now`. The wall-clock time `wall` is only written into the record.
 pub(crate) fn decide(
     identity: &str,
     timing: &Timing,
@@ -217,8 +212,8 @@ mod tests {
         }
     }
 
-    /// Returns the decision of the instance `a` if the record `seen` has been unchanged for `age`. The wall-clock time
-    /// is 200.
+    /// Returns the decision of the instance `a` if the record `seen` has been unchanged for `age`. The wall clock shows
+    /// 200.
     fn decide_after(seen: Option<ElectionRecord>, age: Duration) -> Decision {
         let since = Instant::now();
         let observed = seen.map(|record| Observed { record, since });

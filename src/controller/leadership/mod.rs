@@ -1,11 +1,12 @@
 //! Decides whether this instance may write, and until when.
 //!
-//! A leader that cannot renew the Lease stops writing before the Lease expires, and its process ends. Each of its
-//! writes ends before another instance may start one. A leader that is stopped releases the Lease after its last write.
-//! A standby watches the cluster and does everything except the writes. Without an election there is no Lease, and this
-//! instance always leads.
+//! A leader that cannot renew the Lease stops writing before the Lease expires, and its process ends. Each write of a
+//! leader ends before another instance may start one. A leader that is asked to stop releases the Lease after its last
+//! write. A standby does everything except the writes.
 //!
-//! [`lease`] has the rules of the election; `election` sends the requests.
+//! Without an election there is no Lease, and this instance always leads.
+//!
+//! [`lease`] has the rules of the election. The module `election` sends the requests.
 
 pub(crate) mod lease;
 
@@ -47,7 +48,6 @@ struct State {
 }
 
 impl Default for Leadership {
-    /// Creates the state of an instance without an election.
     fn default() -> Self {
         let state = State {
             role: Role::Alone,
@@ -116,7 +116,6 @@ impl Leadership {
         })
     }
 
-    /// Returns why this instance could not read or acquire the Lease. `None` if there was no failure.
     pub(crate) fn problem(&self) -> Option<String> {
         self.lock().problem.clone()
     }
@@ -125,19 +124,18 @@ impl Leadership {
     pub(crate) async fn close(&self) {
         self.end();
         let mut n_writes = self.n_writes.subscribe();
-        // The wait ends, since each write has a deadline, and it cannot fail, since `self` owns the sender.
+        // The wait ends, since each write has a deadline. The wait cannot fail, since `self` owns the sender.
         drop(n_writes.wait_for(|n| *n == 0).await);
     }
 
-    /// Becomes a standby.
     pub(crate) fn stand_by(&self, write_limit: Duration) {
         let mut state = self.lock();
         state.role = Role::Standby;
         state.write_limit = write_limit;
     }
 
-    /// Allows writes to start until `last_start`, unless [`Self::end`] was called. Returns true if this instance was a
-    /// standby before.
+    /// Allows writes to start until `last_start`. Has no effect after [`Self::end`]. Returns true if this instance was
+    /// a standby before.
     pub(crate) fn lead(&self, last_start: Instant) -> bool {
         let mut state = self.lock();
         let is_news = state.role == Role::Standby;

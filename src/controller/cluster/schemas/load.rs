@@ -1,7 +1,7 @@
 //! Loads one OpenAPI document in a task that retries until the document is loaded.
 //!
-//! A semaphore limits the number of concurrent reads. A slow read releases its permit and continues, and a retry needs
-//! no permit, so that an aggregated API that does not respond does not delay other documents. The memory of all
+//! A semaphore limits the number of concurrent reads. An aggregated API that does not respond must not delay other
+//! documents. So a slow read releases its permit and continues, and a retry needs no permit. The memory of all
 //! documents that are being read is bounded.
 
 use std::panic::AssertUnwindSafe;
@@ -28,7 +28,7 @@ const TURNS: usize = 4;
 /// The time after which a read is slow.
 const SLOW: Duration = Duration::from_millis(250);
 
-/// The time after which a document that is still loading counts as missing, so that policies are checked without it.
+/// The time after which a document counts as missing although its read continues. Then policies are checked without it.
 const LATE: Duration = Duration::from_secs(2);
 
 /// The timeout for reading one document.
@@ -37,26 +37,25 @@ const DEADLINE: Duration = Duration::from_secs(10);
 /// The backoff after the first failure, and the maximum.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
-/// How long reads of a document must fail before a warning is logged. Shorter failures are normal, since the index
-/// lists a removed document for a moment longer.
+/// How long reads of a document must fail before a warning is logged. Shorter failures are normal: the index may list a
+/// document for a moment after its removal.
 const ORDINARY: Duration = Duration::from_secs(1);
 
-/// How long a document must be unpublished before a warning is logged. Shorter times are normal if its CRD is deleted
-/// and recreated.
+/// How long the response for a document must be empty before a warning is logged. Shorter times are normal if its CRD
+/// is deleted and recreated.
 const ORDINARY_UNPUBLISHED: Duration = Duration::from_secs(10);
 
-/// The maximum size of the documents in memory, in bytes: during first attempts, and during retries.
+/// The memory limits of documents that are being read, in bytes: for first attempts, and for retries.
 const BUDGETS: (usize, usize) = (16 << 20, 8 << 20);
 
-/// Reads and parses documents.
+/// Reads and parses OpenAPI documents.
 pub(super) struct Loader {
     client: Client,
     interner: Arc<Mutex<Interner>>,
     turns: Arc<Semaphore>,
     budget: Budget,
-    /// The memory budget of retries.
     retry_budget: Budget,
-    /// The number of subsequent attempts that panic. Tests set it.
+    /// The number of upcoming attempts that panic. Set by tests.
     #[cfg(test)]
     pub(super) panics: std::sync::atomic::AtomicUsize,
 }
@@ -82,7 +81,6 @@ impl Loader {
             .purge();
     }
 
-    /// Returns true if no types are interned.
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         self.interner.lock().unwrap().is_empty()
@@ -106,9 +104,9 @@ impl Loader {
         };
         let mut is_transient = false;
         let document = match self.fetch(address, budget).await {
-            // The document has changed since the index was read. The URL without the hash returns the current version.
-            // Later, the document is read again: from its new URL when the index lists that URL, or from this URL if
-            // the document has changed back.
+            // The document has changed since the index was read. The URL without the hash returns the current version,
+            // which is used for now. The loop in `until_there` continues to request `address`, since the document may
+            // change back. If the index lists a new URL, another task loads that URL.
             //
             // Source: kube-openapi `pkg/handler3/handler.go`, `HandleGroupVersion`.
             Err(Error::Status {
@@ -142,7 +140,7 @@ impl Loader {
         }
     }
 
-    /// Waits for a permit to read a document. `None` for a retry, which needs no permit.
+    /// Waits for a permit to read a document. Returns `None` for a retry, which needs no permit.
     async fn turn(&self, is_retry: bool) -> Option<OwnedSemaphorePermit> {
         if is_retry {
             return None;
@@ -152,15 +150,14 @@ impl Loader {
     }
 }
 
-/// The types of a document that was read.
 struct Read {
     types: Arc<Types>,
     /// True if the document is newer than the version in the index.
     is_transient: bool,
 }
 
-/// Loads the document of `gv` at `address`, and restarts after a panic. Otherwise policies would wait forever for a
-/// document whose task has ended.
+/// Loads the document of `gv` at `address`, and restarts after a panic. Without the restart, policies would wait
+/// forever for the document.
 pub(super) async fn supervised(
     (loader, shared): (Arc<Loader>, Arc<Shared>),
     gv: GroupVersion,
@@ -188,7 +185,7 @@ pub(super) async fn supervised(
     }
 }
 
-/// Loads the document of `gv` at `address`. Retries until the loaded document is the version in the index.
+/// Loads the document of `gv` at `address`. Retries until the version in the index is loaded.
 async fn until_there(
     (loader, shared): (Arc<Loader>, Arc<Shared>),
     gv: GroupVersion,
@@ -246,7 +243,7 @@ impl Failing {
         }
     }
 
-    /// Logs a failure at debug level. If failures last longer than usual, logs one warning instead.
+    /// Logs a failure at debug level, or one warning if the failures last longer than usual.
     fn log(&mut self, gv: &GroupVersion, error: &Error, pause: Duration) {
         let ordinary = match error {
             Error::Unpublished => ORDINARY_UNPUBLISHED,
@@ -262,8 +259,8 @@ impl Failing {
     }
 }
 
-/// Waits before the next attempt. A notification of `flush` that the document may be available ends the wait and resets
-/// the backoff. Returns the new number of waits since the last reset.
+/// Waits before the next attempt. A notification of `flush` ends the wait and resets the backoff. Returns the number of
+/// waits since the last reset.
 async fn wait(n_pauses: u32, flush: &Notify) -> u32 {
     match tokio::time::timeout(pause(n_pauses), flush.notified()).await {
         Ok(()) => 0,
@@ -271,12 +268,11 @@ async fn wait(n_pauses: u32, flush: &Notify) -> u32 {
     }
 }
 
-/// Returns the backoff after `n_pauses` previous waits. It doubles each time up to the maximum.
+/// Returns the backoff after `n_pauses` previous waits. It doubles with each wait up to the maximum.
 fn pause(n_pauses: u32) -> Duration {
     PAUSES.0.saturating_mul(1 << n_pauses.min(16)).min(PAUSES.1)
 }
 
-/// Makes one attempt to read a document.
 async fn attempt(
     (loader, shared): (&Loader, &Shared),
     gv: &GroupVersion,

@@ -1,9 +1,11 @@
 //! The schema cache: the types of those group versions that policies need.
 //!
 //! A document is fetched when a policy first needs one of its kinds. It is converted to types and then dropped. It is
-//! fetched again when its address in the index changes. Each document is fetched once for all policies, by its own task
-//! ([`load`]). Callers wait only for a moment, since aggregated API servers may hang. A policy whose wait ends without
-//! the document is queued again when the document is loaded or cannot be read.
+//! fetched again when its URL in the index changes. Each document is fetched once for all policies, by its own task
+//! ([`load`]).
+//!
+//! Aggregated API servers may hang, so callers wait for a document only for a moment. A policy that did not get a
+//! document is queued again when the document is loaded or cannot be read.
 
 mod load;
 mod state;
@@ -32,7 +34,7 @@ use crate::telemetry::metrics::Lookup;
 const GRACE: Duration = Duration::from_millis(50);
 
 /// The maximum total time for which a policy waits for documents. Without this limit, a policy could wait for minutes
-/// while an operator installs CRDs, since other documents are loading at each attempt.
+/// while an operator installs CRDs: at each attempt, other documents are loading.
 const MAX_PARKED: Duration = Duration::from_secs(5);
 
 /// The cache of OpenAPI documents. Clones share it.
@@ -48,9 +50,9 @@ impl fmt::Debug for SchemaCache {
     }
 }
 
-/// Result of requesting the documents that a policy needs.
+/// The result of requesting the documents that a policy needs.
 pub(crate) enum SchemaRequest {
-    /// The documents, without those that are unavailable or have been loading for too long.
+    /// The documents, except those that are unavailable or have been loading for too long.
     Ready(Schemas),
     /// Some documents are loading. The policy is queued when they are loaded.
     Pending,
@@ -92,8 +94,8 @@ impl SchemaCache {
         }
     }
 
-    /// Returns the types of those `group_versions` that are in `index`. `None` if any of them is not cached in the
-    /// version of `index`. Sends no requests.
+    /// Returns the types of those `group_versions` that are in `index`. `None` if the cache lacks any of their
+    /// documents in the version of `index`. Sends no requests.
     pub(crate) fn loaded(
         &self,
         policy: &SubjectId,
@@ -123,10 +125,10 @@ impl SchemaCache {
         Some(schemas)
     }
 
-    /// Returns the types of those `group_versions` that are cached in the version of `index`. Sends no requests.
+    /// Returns the types of those `group_versions` whose documents are cached in the version of `index`. Sends no
+    /// requests.
     ///
-    /// Documents of other versions, or that are no longer served, stay in the cache until the next cleanup, but must
-    /// not be used.
+    /// The cache also contains outdated and no longer served documents until the next cleanup. They are not returned.
     pub(crate) fn cached(&self, group_versions: &BTreeSet<GroupVersion>, index: &Index) -> Schemas {
         let mut schemas = Schemas::default();
         let state = self.shared.lock();
@@ -169,7 +171,8 @@ impl SchemaCache {
     }
 
     /// Removes all documents except those of `needed` and those for which an existing policy waits. `exists` returns
-    /// true if a policy exists. Returns true if unused types may have to be purged.
+    /// true if a policy exists. Returns true if documents were dropped since the last call, so that unused types should
+    /// be purged.
     pub(crate) fn retain(
         &self,
         needed: &BTreeSet<GroupVersion>,
@@ -188,7 +191,7 @@ impl SchemaCache {
         std::mem::take(&mut state.has_garbage) || n_documents < before
     }
 
-    /// Drops unused types on a blocking thread, because this can take some time.
+    /// Drops unused types, on a blocking thread because this can take some time.
     pub(crate) async fn purge(&self) {
         let loader = Arc::clone(&self.loader);
         let purge = move || loader.purge();
@@ -198,17 +201,16 @@ impl SchemaCache {
     }
 }
 
-/// Result of a lookup of documents.
 enum Look {
     Ready(Schemas),
-    /// Some documents are loading. Contains the time until which the caller waits. `None` if the caller must not wait
-    /// any longer.
+    /// Some documents are loading. The value is the time until which the caller waits. `None` if the caller must not
+    /// wait any longer.
     Pending(Option<Instant>),
 }
 
 impl SchemaCache {
-    /// Returns the documents if all of them are loaded or unavailable. Starts to load documents that are requested for
-    /// the first time.
+    /// Returns the documents if each is loaded or unavailable. Starts to load documents that are requested for the
+    /// first time.
     fn look(
         &self,
         policy: &SubjectId,
@@ -286,8 +288,8 @@ impl SchemaCache {
         Look::Ready(schemas)
     }
 
-    /// Returns the cache entry of the document at `address`. If there is no such entry, creates it. The new entry
-    /// replaces the entry of an older document.
+    /// Returns the cache entry of the document at `address`. A missing entry is created. It replaces the entry of an
+    /// older version.
     fn document<'a>(
         &self,
         state: &'a mut State,
@@ -301,8 +303,8 @@ impl SchemaCache {
             Some(document) if is_known(&document) => document,
             older => {
                 state.has_garbage |= older.is_some();
-                // Policies must not be checked with an outdated document. So policies that waited for the older
-                // document now wait for the new one.
+                // Policies must not be checked with an outdated document, so policies that waited for the older version
+                // now wait for the new one.
                 let waiting = older
                     .map(|mut older| std::mem::take(&mut older.waiting))
                     .unwrap_or_default();

@@ -1,4 +1,4 @@
-//! State of the schema cache: the documents that are loaded or loading, and the policies that wait for them.
+//! State of the schema cache: the loaded and loading documents, and the policies that wait for them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +16,7 @@ use crate::schema::resolver::{Resolution, SchemaResolver};
 use crate::schema::{GroupVersion, Gvk};
 use crate::telemetry::Metrics;
 
-/// The types of one document by kind, or the error of a kind that has no type.
+/// The types of one document by kind. A kind without a type has an error instead.
 pub(crate) type Types = HashMap<Gvk, Result<Arc<DeclType>, SchemaError>>;
 
 /// State shared by the callers and the loading tasks.
@@ -31,7 +31,6 @@ pub(super) struct Shared {
 #[derive(Default)]
 pub(super) struct State {
     pub(super) documents: HashMap<GroupVersion, Document>,
-    /// Policies that wait for documents that are loading.
     pub(super) parked: HashMap<SubjectId, Parked>,
     /// True if a document was dropped since unused types were last purged.
     pub(super) has_garbage: bool,
@@ -39,18 +38,16 @@ pub(super) struct State {
     pub(super) sets: HashSet<Arc<BTreeSet<GroupVersion>>>,
 }
 
-/// The cache entry of a document.
 pub(super) struct Document {
     pub(super) address: String,
     pub(super) asked_at: Instant,
     pub(super) load: Load,
     /// Incremented when policies that were checked without the document should be checked again.
     pub(super) version: Arc<AtomicU64>,
-    /// The policies that wait for the document or were checked without it, each with the number of documents that it
-    /// needs. Policies that need few documents are queued first, since policies with wildcards take a long time to
-    /// check.
+    /// The policies that wait for the document or were checked without it. The number is how many documents the policy
+    /// needs. Policies with small numbers are queued first, since policies with wildcards take a long time to check.
     pub(super) waiting: BTreeSet<(usize, SubjectId)>,
-    /// Ends the current backoff and resets the next ones.
+    /// Notified to end the current backoff and to reset the next ones.
     pub(super) flush: Arc<Notify>,
     pub(super) task: AbortHandle,
 }
@@ -67,7 +64,6 @@ impl Drop for Document {
     }
 }
 
-/// State of the load of a document.
 pub(super) enum Load {
     /// The document is loading.
     Coming,
@@ -75,8 +71,8 @@ pub(super) enum Load {
     Missing(String),
     /// The document is loaded.
     Loaded(Arc<Types>),
-    /// The document is newer than the version in the index. The task continues to request the version in the index,
-    /// since the document may change back before the index is read again.
+    /// The document is newer than the version in the index. The task still requests the version in the index, since the
+    /// document may change back before the index is read again.
     Passing(Arc<Types>),
 }
 
@@ -103,8 +99,8 @@ impl Shared {
         let is_there = matches!(load, Load::Loaded(_));
         document.load = load;
         document.version.fetch_add(1, Ordering::Relaxed);
-        // A policy that was checked without the document is queued. A parked policy is queued only when none of its
-        // documents is still loading.
+        // A policy that was checked without the document is queued. A parked policy is queued when none of its
+        // documents is loading.
         let mut touched = Vec::new();
         for (n_needed, policy) in &document.waiting {
             match parked.get_mut(policy) {
@@ -134,10 +130,9 @@ impl Shared {
     }
 }
 
-/// A document that was missing from a check.
+/// A document that a check lacked.
 #[derive(Clone, Debug)]
 pub(crate) struct Missing {
-    /// Why the document was missing.
     pub(crate) reason: String,
     version: u64,
     versions: Arc<AtomicU64>,
@@ -152,13 +147,13 @@ impl Missing {
         }
     }
 
-    /// Returns true if the document is still missing for the same reason, so that another check would also lack it.
+    /// Returns true if the document is still missing for the same reason. Then another check would have the same
+    /// result.
     pub(crate) fn is_still_missing(&self) -> bool {
         self.versions.load(Ordering::Relaxed) == self.version
     }
 }
 
-/// The types for one check.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Schemas {
     pub(super) documents: BTreeMap<GroupVersion, Arc<Types>>,
@@ -169,8 +164,8 @@ pub(crate) struct Schemas {
 }
 
 impl Schemas {
-    /// Returns the documents that were unavailable or newer than the index. While their states are unchanged, another
-    /// check has the same result.
+    /// Returns the documents that were unavailable or newer than the index. Another check has the same result until one
+    /// of their states changes.
     pub(crate) fn guards(&self) -> impl Iterator<Item = &Missing> {
         self.waiting.values().chain(&self.passing)
     }
@@ -184,8 +179,8 @@ impl Schemas {
 }
 
 impl SchemaResolver for Schemas {
-    /// Returns the type of `gvk` from the document of its group version, or else from any other document: the kind of a
-    /// subresource is in the document of its resource (`Scale` of `autoscaling/v1` in `apps/v1`).
+    /// Returns the type of `gvk` from the document of its group version, or else from any other document. For example,
+    /// the type of `Scale` (`autoscaling/v1`) is in the document of `apps/v1`, which defines its parent resources.
     fn resolve(&self, gvk: &Gvk) -> Resolution {
         let own = self.documents.get(&gvk.group_version());
         let schema = own

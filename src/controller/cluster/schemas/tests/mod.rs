@@ -39,7 +39,7 @@ fn cache(answer: impl Fn(&str) -> Option<Reply> + Send + Sync + 'static) -> (Sch
     (cache, log)
 }
 
-/// Returns the schemas that `cache` returns for the policy `p`.
+/// Returns the result of `cache` for the policy `p`.
 async fn get(cache: &SchemaCache, needed: &BTreeSet<GroupVersion>, index: &Index) -> Schemas {
     match cache.get(&id("p"), needed, index).await {
         SchemaRequest::Ready(schemas) => schemas,
@@ -84,8 +84,7 @@ async fn document_is_fetched_once_for_all_callers() {
     let asked = futures::future::join_all((0..100).map(|_| get(&cache, &needed, &index))).await;
     for schemas in &asked {
         assert!(is_found(schemas, "apps", "v1", "Deployment"));
-        // The document of the resource (`apps/v1`) contains `Scale`. The document of the group version of `Scale` does
-        // not.
+        // `Scale` is in the document of its parent resource (`apps/v1`), not in the document of `autoscaling/v1`.
         assert!(is_found(schemas, "autoscaling", "v1", "Scale"));
         assert!(!is_found(schemas, "apps", "v1", "Pod"));
         assert!(schemas.waiting.is_empty());
@@ -175,7 +174,7 @@ async fn hanging_document_does_not_block_callers() {
     let asked = cache.get(&id("p"), &needed, &index).await;
     assert!(matches!(asked, SchemaRequest::Pending));
     assert!(start.elapsed() <= GRACE);
-    // The policy is queued again when the document is late, and once more when the request has timed out.
+    // The policy is queued again when the document is late, and again when the request has timed out.
     tokio::time::sleep(Duration::from_millis(1900)).await;
     assert_eq!(queued(&cache).await, Vec::<String>::new());
     for (wait, expect) in [
@@ -233,7 +232,7 @@ async fn redirected_document_is_read_without_hash() {
     assert_eq!(paths(&log), ["/a?hash=1", "/a"]);
 }
 
-/// A document that changes and changes back has its old address again, so the index does not show the changes.
+/// The index does not show a document that changes and then changes back, since its URL is the same again.
 #[tokio::test(start_paused = true)]
 async fn reverted_document_is_read_again() {
     let moved_back = Arc::new(std::sync::atomic::AtomicBool::new(false));
@@ -316,7 +315,7 @@ async fn empty_document_counts_as_unpublished() {
         reason,
         "the API server currently publishes no schemas for this group version"
     );
-    // By now, the backoff is one minute. A notification that the document may be available resets it.
+    // By now, the backoff is one minute. A notification that the document may exist resets the backoff.
     tokio::time::sleep(Duration::from_secs(600)).await;
     cache.flush_backoff(Some(&gv("apps/v1")));
     tokio::time::sleep(Duration::from_millis(10)).await;

@@ -58,7 +58,7 @@ fn served(round: usize) -> ClusterSnapshot {
     )
 }
 
-/// Responds to all requests except for the document of the API that is down.
+/// Responds to all requests except those for the document of the API that is down.
 fn answer(
     context: &std::sync::OnceLock<Arc<Context>>,
     is_down: bool,
@@ -116,7 +116,7 @@ fn cluster() -> Cluster {
 }
 
 impl Cluster {
-    /// Waits until the policies `names` are checked in the current snapshot. Returns how long that took.
+    /// Waits until the policies `names` are checked in the current snapshot. Returns the elapsed time.
     async fn time_until_checked(&self, names: &[String]) -> Duration {
         let start = Instant::now();
         let snapshot = self.context.snapshot();
@@ -160,8 +160,8 @@ async fn unresponsive_aggregated_api_delays_no_other_policies() {
     let worker = tokio::spawn(work(Arc::clone(&cluster.context), std::future::pending()));
     for round in 1..=60 {
         let took = cluster.time_until_checked(&names).await;
-        // Only the first round waits for the API that is down, for at most `GRACE`. The tolerance of 5 ms is needed
-        // since this test polls every millisecond.
+        // Only the first round waits for the API that is down, for at most `GRACE`. This test polls every millisecond,
+        // so it tolerates 5 ms.
         let limit = if round == 1 { GRACE } else { Duration::ZERO };
         let limit = limit + Duration::from_millis(5);
         assert!(took <= limit, "round {round}: {took:?}");
@@ -184,7 +184,7 @@ async fn unresponsive_aggregated_api_delays_no_other_policies() {
         .filter(|path| *path == DOWN)
         .count();
     assert!((10..=70).contains(&n_asked), "{n_asked}");
-    // The recovery of the API alone causes a check of its policies with its schemas.
+    // When the API recovers, its policies are checked with its schemas without another trigger.
     cluster.is_down.store(false, Ordering::Relaxed);
     tokio::time::sleep(Duration::from_secs(80)).await;
     for name in ["on-down-0", "on-all-1"] {
