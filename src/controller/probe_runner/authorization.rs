@@ -1,7 +1,8 @@
-//! Permission checks of CEL's `authorizer`: collected while cases are evaluated, and sent to the API server afterwards.
+//! The permission checks of CEL's `authorizer`. They are collected during the evaluation of cases, and sent to the API
+//! server afterwards.
 //!
-//! An evaluation never waits for a response. A case whose check has no response yet has no result. It is evaluated
-//! again after the response arrives.
+//! An evaluation never waits for a response. A case that lacks a response has no result yet, and is evaluated again
+//! after the response arrives.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -33,14 +34,13 @@ const MAX_ASKING: Duration = Duration::from_secs(30);
 /// The maximum number of concurrent reviews for one policy.
 const MAX_AT_ONCE: usize = 8;
 
-/// The maximum number of reviews for the probes of one policy.
+/// The maximum number of reviews for the probes of one policy in one evaluation.
 const MAX_QUESTIONS: usize = 200;
 
-/// The maximum number of rounds in which cases are evaluated. The responses of one round may lead to further checks in
-/// the next round.
+/// The maximum number of rounds of evaluation. The responses of one round may lead to further checks in the next round.
 const MAX_ROUNDS: usize = 32;
 
-/// The permission checks of a policy's probes, with the responses so far.
+/// The permission checks of a policy's probes, and the responses to them.
 #[derive(Debug, Default)]
 pub(super) struct AccessReviews {
     state: Mutex<State>,
@@ -49,9 +49,8 @@ pub(super) struct AccessReviews {
 #[derive(Debug, Default)]
 struct State {
     answers: BTreeMap<AuthorizerAttributes, AuthorizerAnswer>,
-    /// The checks that have not been sent yet.
+    /// Checks that have not been sent yet.
     asked: BTreeSet<AuthorizerAttributes>,
-    /// True if a check of the current case has no response yet.
     is_open: bool,
     /// Why no further reviews are sent. `None` while reviews are sent.
     broken: Option<Unavailable>,
@@ -59,7 +58,7 @@ struct State {
     waited: Duration,
 }
 
-/// The next step for cases whose checks had no response.
+/// The next step for cases that lack a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     /// Evaluate the cases again.
@@ -69,7 +68,7 @@ pub(super) enum Next {
 }
 
 impl AccessReviews {
-    /// Returns true if a check of the current case has no response yet. Resets the flag for the next case.
+    /// Returns true if the current case lacks a response. Resets this flag for the next case.
     pub(super) fn take_open(&self) -> bool {
         std::mem::take(&mut self.lock().is_open)
     }
@@ -79,14 +78,14 @@ impl AccessReviews {
         self.lock().waited
     }
 
-    /// Returns true if the cases requested any permission check.
+    /// Returns true if a case requested a permission check.
     pub(super) fn are_there(&self) -> bool {
         let state = self.lock();
         !(state.answers.is_empty() && state.asked.is_empty() && state.broken.is_none())
     }
 
-    /// Sends the checks of the probes of `policy` that were collected since the last call, as far as the rate limits of
-    /// `limiter` allow. Stores the responses.
+    /// Sends the checks that were collected since the last call, and stores the responses. The rate limits of `limiter`
+    /// may prevent some checks.
     pub(super) async fn ask(
         &self,
         client: &Client,
@@ -145,12 +144,12 @@ impl AccessReviews {
             state.broken.get_or_insert_with(limited);
         }
         drop(state);
-        // The received responses may be sufficient for some cases.
+        // Even if some responses are missing, the received responses may be sufficient for some cases.
         Next::Again
     }
 
-    /// Stores the responses that `limiter` has cached. Returns the other checks that may be sent, and true if checks
-    /// exceed the rate limits.
+    /// Stores the cached responses of `limiter`. Returns the other checks that may be sent, and true if rate limits
+    /// prevent some checks.
     fn admit(
         &self,
         asked: BTreeSet<AuthorizerAttributes>,
@@ -191,7 +190,7 @@ impl Authorizer for AccessReviews {
     }
 }
 
-/// Sends a `SubjectAccessReview` for the check `asked`, and waits for the response until `end` at most.
+/// Sends a `SubjectAccessReview` for the check `asked`. Waits for the response at most until `end`.
 ///
 /// # Errors
 /// Returns the reason why there is no response.
@@ -220,7 +219,7 @@ async fn ask(
     }
 }
 
-/// Returns the reason why a case is pending if its checks exceed the rate limit.
+/// Returns the reason for pending cases whose checks exceed the rate limit.
 fn limited() -> Unavailable {
     Unavailable::passing(format!(
         "too many checks of `authorizer`: the probes of a policy can send at most {BURST_OF_POLICY} per minute; the \

@@ -36,13 +36,12 @@ use crate::schema::rest_mapper::RestMapper;
 /// How long a canceled evaluation may continue before its delay is logged.
 const MAX_ENDING: Duration = Duration::from_secs(30);
 
-/// Inputs for evaluating a policy's probes.
 #[derive(Debug)]
 pub(super) struct Task {
     pub(super) entry: Entry,
-    /// The CustomResourceDefinitions of the objects in the cases. The evaluation of mutations needs them.
+    /// The CustomResourceDefinitions of the objects in the cases, which mutations need.
     pub(super) definitions: Result<PackedDefinitions, Unavailable>,
-    /// The CustomResourceDefinition that is the target of the probes. `None` if their target is of another kind.
+    /// The CustomResourceDefinition that the probes test. `None` if they test another kind.
     pub(super) definition: Result<Option<Definition>, Unavailable>,
     pub(super) probes: Vec<Arc<Probe>>,
     /// The cluster inputs that each probe is allowed to use.
@@ -55,7 +54,7 @@ pub(super) struct Task {
 }
 
 impl Task {
-    /// Returns the memory that the params and the definitions need when they are parsed, in bytes.
+    /// Returns the memory of the parsed params and definitions, in bytes.
     fn shared_bytes(&self) -> usize {
         let params = self
             .params
@@ -65,11 +64,11 @@ impl Task {
         params.saturating_add(definitions.map_or(0, |definitions| definitions.unpacked_bytes))
     }
 
-    /// Returns the memory that one probe needs together with the params and the definitions, in bytes.
+    /// Returns the memory of the parsed probe, params and definitions, in bytes.
     fn bytes_with(&self, probe: &Probe) -> usize {
         let shared_bytes = match self.shared_bytes() {
             n_bytes if n_bytes <= memory::MAX_EVALUATION => n_bytes,
-            // The params exceed the limit and are not parsed.
+            // Params above the limit are not parsed.
             _ => self
                 .definitions
                 .as_ref()
@@ -78,8 +77,8 @@ impl Task {
         shared_bytes.saturating_add(probe.spec.unpacked_bytes)
     }
 
-    /// Returns the memory that the evaluation needs, in bytes: the maximum of all probes. Probes that exceed the limit
-    /// are not counted, since they are not evaluated.
+    /// Returns the memory that the evaluation needs, in bytes. Probes are parsed one after the other, so this is the
+    /// maximum over all probes. Probes above the limit are not counted, since they are not evaluated.
     fn needed_bytes(&self) -> usize {
         let probes = self.probes.iter().map(|probe| self.bytes_with(probe));
         let probes = probes.filter(|n_bytes| *n_bytes <= memory::MAX_EVALUATION);
@@ -87,22 +86,20 @@ impl Task {
     }
 }
 
-/// The outcome of an evaluation.
 #[derive(Debug, Default)]
 pub(super) struct Evaluated {
-    /// The results of the cases of each probe.
     pub(super) cases: Vec<Vec<CaseStatus>>,
-    /// True if an input is temporarily unavailable, so that a retry may succeed.
+    /// True if an input is temporarily unavailable, so a retry may succeed.
     pub(super) is_transient: bool,
-    /// True if cases were not evaluated because of the limits of time or memory.
+    /// True if the limits of time or memory prevented the evaluation of a case.
     pub(super) is_late: bool,
-    /// True if the cases needed permission checks by the API server.
+    /// True if a case needed a permission check by the API server.
     pub(super) has_asked: bool,
     /// The duration of the evaluation, including permission checks, but without waiting for a thread.
     pub(super) took: Duration,
 }
 
-/// The results of each probe's cases. `None` for a case without a result so far.
+/// The results of each probe's cases. `None` for a case without a result yet.
 type Cases = Vec<Vec<Option<CaseStatus>>>;
 
 /// Evaluates all cases of `subject` within the limits of `place`.
@@ -128,7 +125,7 @@ pub(super) async fn evaluate(
         questions: Arc::default(),
         is_cancelled: Arc::default(),
     });
-    // When this future is dropped, the evaluation is canceled.
+    // Dropping this future cancels the evaluation.
     let _cancelling = CancelOnDrop(Arc::clone(&job.is_cancelled));
     let mut cases: Cases = job.subject.probes.iter().map(|_| Vec::new()).collect();
     let mut evaluated = Evaluated {
@@ -136,7 +133,7 @@ pub(super) async fn evaluate(
         ..Evaluated::default()
     };
     if job.subject.needed_bytes() > place.max_bytes {
-        // A late evaluation is repeated in the slow lane, whose memory limit is higher.
+        // Probes that exceed a limit are evaluated again in the slow lane, which has a higher memory limit.
         evaluated.is_late = true;
         evaluated.cases = job.filled(&cases, "it is waiting for memory");
         return evaluated;
@@ -181,7 +178,6 @@ pub(super) async fn evaluate(
     evaluated
 }
 
-/// An evaluation in progress.
 #[derive(Debug)]
 struct Job {
     context: Arc<Context>,
@@ -200,7 +196,7 @@ impl Drop for CancelOnDrop {
 }
 
 impl Job {
-    /// Evaluates the cases that have no result so far, within the time `left`. Subtracts the elapsed time from `left`.
+    /// Evaluates the cases without a result, within the time `left`. Subtracts the elapsed time from `left`. Returns
     /// `None` if the evaluation panicked.
     async fn round(
         self: &Arc<Self>,
@@ -218,7 +214,7 @@ impl Job {
             started.send(()).ok();
             let mut cases = cases.into_inner().unwrap_or_else(PoisonError::into_inner);
             let is_cancelled = Arc::clone(&job.is_cancelled);
-            // Compiling the policy also counts against the time limit. After an interrupt, the existing results remain.
+            // Compiling the policy also counts against the time limit. An interrupt keeps the existing results.
             let interrupt = Interrupt::new(move || is_cancelled.load(Ordering::Relaxed));
             interrupt.run(|| job.run(&mut cases)).ok();
             cases
@@ -268,7 +264,7 @@ impl Job {
         }
     }
 
-    /// Evaluates the cases that have no result so far. Must run on a blocking thread.
+    /// Evaluates the cases without a result. Must run on a blocking thread.
     fn run(&self, cases: &mut Cases) {
         let subject = &self.subject;
         match &subject.definition {
@@ -288,8 +284,8 @@ impl Job {
         }
     }
 
-    /// Evaluates the cases that have no result so far, for probes whose target is a policy or webhook. `shared` has the
-    /// parsed objects that all probes use.
+    /// Evaluates the cases without a result of probes that test a policy or webhook. `shared` has the parsed objects
+    /// that all probes use.
     fn run_within(&self, shared: &Shared, cases: &mut Cases) {
         let subject = &self.subject;
         let ready = PreparedPolicy::new(&self.context, &subject.entry);
@@ -381,7 +377,7 @@ impl Job {
         }
     }
 
-    /// Evaluates the cases that have no result so far, for probes whose target is a CustomResourceDefinition.
+    /// Evaluates the cases without a result of probes that test a CustomResourceDefinition.
     fn run_definition(&self, definition: &Definition, cases: &mut Cases) {
         let mut runner = custom_resource::Runner::new(definition);
         for (probe, cases) in self.subject.probes.iter().zip(cases) {
@@ -397,7 +393,7 @@ impl Job {
         }
     }
 
-    /// Returns the results of all cases. Cases without a result are pending because of `why`.
+    /// Returns the results of all cases. Cases without a result become pending, for the reason `why`.
     fn filled(&self, cases: &Cases, why: &str) -> Vec<Vec<CaseStatus>> {
         let probes = self.subject.probes.iter().enumerate();
         let of_probe = |(n, probe): (usize, &Arc<Probe>)| {
@@ -416,14 +412,14 @@ impl Job {
 
 /// Returns true if expressions of the policy were evaluated for a case.
 fn is_evaluated(result: &CaseResult, run_context: &RunContext<'_>) -> bool {
-    // A pending case of a mutating policy counts too, since its reason may quote the mutated object.
+    // This includes pending cases of mutating policies, since their reason may quote the mutated object.
     let is_mutated = run_context.mutating.is_some()
         && run_context.params.is_ok()
         && result.status.outcome == CaseOutcome::Pending;
     result.outcome.is_some() || is_mutated
 }
 
-/// Returns `run_context` without the cluster inputs that a probe must not use.
+/// Returns `run_context` without the cluster inputs that the probe is not allowed to use.
 fn limited<'a>(
     run_context: &RunContext<'a>,
     rights: &Rights,
@@ -476,7 +472,7 @@ impl Shared {
     }
 }
 
-/// Returns an error message if a probe and its params need more memory (`n_bytes`) than the limit.
+/// Returns an error message if the memory of a probe and its params, `n_bytes`, exceeds the limit.
 fn too_large(n_bytes: usize) -> Option<String> {
     (n_bytes > memory::MAX_EVALUATION).then(|| {
         format!(
@@ -487,7 +483,7 @@ fn too_large(n_bytes: usize) -> Option<String> {
     })
 }
 
-/// Sets the cases of a probe that have no result to pending, for the reason `why`.
+/// Sets the cases without a result of a probe to pending, for the reason `why`.
 fn pending(probe: &Probe, cases: &mut Vec<Option<CaseStatus>>, why: &str) {
     cases.resize(probe.spec.n_cases, None);
     for (name, outcome) in probe.spec.case_names().into_iter().zip(cases) {
@@ -495,11 +491,11 @@ fn pending(probe: &Probe, cases: &mut Vec<Option<CaseStatus>>, why: &str) {
     }
 }
 
-/// Checks that the memory `n_bytes` of the objects is within the limit of an evaluation. `kind` is the plural name of
-/// the objects.
+/// Checks that objects of `n_bytes` do not exceed the memory limit of an evaluation. `kind` is the plural name of the
+/// objects.
 ///
 /// # Errors
-/// Returns an error message if the memory exceeds the limit.
+/// Returns an error message if they exceed the limit.
 fn within_limit(n_bytes: usize, kind: &str) -> Result<(), String> {
     if n_bytes <= memory::MAX_EVALUATION {
         return Ok(());

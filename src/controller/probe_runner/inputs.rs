@@ -36,7 +36,6 @@ const MAX_READING: Duration = Duration::from_secs(20);
 /// The maximum number of concurrent reads.
 const MAX_AT_ONCE: usize = 8;
 
-/// Collects the current inputs of `probes`.
 pub(super) fn collect(
     context: &Arc<Context>,
     entry: &Entry,
@@ -81,7 +80,7 @@ pub(super) fn collect(
     }
 }
 
-/// Reads the params of `inputs` from the API server, or from the cache.
+/// Reads the params of `inputs` from the cache or the API server.
 ///
 /// # Errors
 /// Returns the reason if the params are unknown.
@@ -141,7 +140,7 @@ async fn read(
 pub(super) struct PackedParams {
     namespaced: bool,
     texts: Vec<Arc<str>>,
-    /// The memory that the params need after parsing, in bytes.
+    /// The memory of the parsed params, in bytes.
     pub(super) unpacked_bytes: usize,
 }
 
@@ -149,7 +148,7 @@ impl PackedParams {
     /// Parses the params.
     ///
     /// # Errors
-    /// Returns an error message if an object cannot be parsed.
+    /// Returns an error message if an object is invalid.
     pub(super) fn unpack(&self) -> Result<ParamList, String> {
         let mut objects = Vec::with_capacity(self.texts.len());
         for text in &self.texts {
@@ -169,8 +168,7 @@ fn wanted(
     probes: &[Arc<Probe>],
     bindings: Result<&Bindings, &Unavailable>,
 ) -> Result<Vec<(Key, String)>, Unavailable> {
-    // References in inline bindings are ignored, since the API server has not checked that the author of the probe may
-    // read the params.
+    // Inline bindings are ignored here: the API server has not checked that the probe's author may read their params.
     let from_cluster = probes.iter().find(|probe| {
         probe.spec.params == From::FromCluster && probe.spec.bindings == BindingSource::FromCluster
     });

@@ -1,9 +1,10 @@
 //! Evaluates probes in a separate queue, independently of the reconciliation of policies.
 //!
 //! A policy is reconciled with the last results of its probes. If the inputs of the probes have changed since then, the
-//! policy is added to the queue of this module. There, the inputs are fetched, the cases are evaluated, and the results
-//! are stored and written to the statuses of the probes. Then the policy is reconciled again. Failures of probes, and
-//! of the writes of their statuses, affect only the condition `ProbesPassed` of the policy.
+//! policy is added to the queue of this module. There, the inputs are fetched, and the cases are evaluated. The results
+//! are stored, and written to the statuses of the probes. Then the policy is reconciled again.
+//!
+//! Failures to evaluate probes or to write their statuses affect only the condition `ProbesPassed` of the policy.
 
 mod authorization;
 mod evaluate;
@@ -44,8 +45,7 @@ pub(crate) fn names(context: &Context, policy: &SubjectId) -> Vec<String> {
     let probes = probes_of(context, policy).unwrap_or_default();
     probes
         .iter()
-        // Probes with the field `target` are omitted: if the target is missing, only the statuses of its probes report
-        // this.
+        // Probes with the field `target` are omitted. If their target is missing, only their own statuses report this.
         .filter(|probe| probe.spec.target.is_none())
         .map(|probe| name_of(probe).to_owned())
         .collect()
@@ -57,7 +57,6 @@ pub(crate) fn has_probes(context: &Context, policy: &SubjectId) -> Option<bool> 
     Some(!probes.is_empty())
 }
 
-/// Returns the probes of a policy, or the reason why they are unknown.
 fn probes_of(context: &Context, policy: &SubjectId) -> Result<Vec<Arc<Probe>>, ProbesState> {
     match context.readiness.rejection(Source::Probes) {
         Some(text) => Err(ProbesState::NotPermitted(text)),
@@ -65,9 +64,10 @@ fn probes_of(context: &Context, policy: &SubjectId) -> Result<Vec<Arc<Probe>>, P
     }
 }
 
-/// Returns the results of the probes of the policy `entry`. If the results are not current, queues the probes and waits
-/// briefly for new results. Also queues the probes if the status of a probe is outdated. The policy is queued again
-/// when there are new results.
+/// Returns the results of the probes of the policy `entry`.
+///
+/// If the results are outdated, queues the probes and waits briefly for new results. The policy is queued again when
+/// there are new results. If the status of a probe is outdated, queues the probes too.
 ///
 /// # Errors
 /// Returns the reason why the probes are unknown.
@@ -98,14 +98,14 @@ pub(crate) async fn run_probes(
     }
     probe_runner.add(id);
     probe_runner.wait(id, &inputs).await;
-    // A result for the same generations but older inputs is used until the new result is available.
+    // Until there are new results, the results for the same generations with older inputs are used.
     Ok(match probe_runner.latest(id, &inputs) {
         Some(outcome) => outcome.probed.clone(),
         None => Probed::pending(&probes, "it is not evaluated yet", true),
     })
 }
 
-/// Processes the queues of policies whose probes must be evaluated. Never returns.
+/// Processes both queues of probes. Never returns.
 pub(crate) async fn work(context: Arc<Context>) {
     context.started().await;
     tokio::join!(
@@ -132,7 +132,6 @@ async fn work_lane(context: &Arc<Context>, lane: Lane) {
     }
 }
 
-/// Processes the probes of a policy, and marks the policy as done or failed in the queue.
 async fn process(context: &Arc<Context>, id: &SubjectId, lane: Lane) {
     let looked = AssertUnwindSafe(look(context, id, lane))
         .catch_unwind()
@@ -153,16 +152,16 @@ async fn process(context: &Arc<Context>, id: &SubjectId, lane: Lane) {
     }
 }
 
-/// Evaluates the probes of a policy if they have no current results, and writes the results. Returns true if this must
-/// be repeated after a backoff.
+/// Evaluates the probes of a policy if their results are outdated, and writes the results. Returns true if this must be
+/// repeated after a backoff.
 async fn look(context: &Arc<Context>, id: &SubjectId, lane: Lane) -> bool {
     let probe_runner = &context.probe_runner;
-    // The policy's status reports why the probes are unknown. The policy is queued again when they become known.
+    // The policy's status reports why the probes are unknown. When they become known, the policy is queued again.
     let Ok(probes) = probes_of(context, id) else {
         return false;
     };
     let state = context.opt_in.state(id.kind);
-    // If an opt-in kind cannot be watched, its subjects count as missing. CRDs are stored even then.
+    // If an opt-in kind cannot be watched, its subjects count as missing. This includes CRDs, although they are stored.
     let is_followed = state.is_none_or(|state| state.obstacle().is_none());
     let entry = context.store.get(id).filter(|_| is_followed);
     let Some(entry) = entry else {
@@ -226,7 +225,7 @@ async fn look(context: &Arc<Context>, id: &SubjectId, lane: Lane) -> bool {
         }
     };
     let is_transient = outcome.probed.is_transient;
-    // If the policy has changed since the evaluation, the results are outdated and not written.
+    // Results for an older generation of the policy are not written.
     let is_of_it = |entry: &Entry| entry.generation() == outcome.inputs.about.policy;
     let Some(live) = context.store.get(id).filter(is_of_it) else {
         return is_transient;
@@ -235,7 +234,6 @@ async fn look(context: &Arc<Context>, id: &SubjectId, lane: Lane) -> bool {
     statuses::write(context, id, &outcome.probed, generation).await || is_transient
 }
 
-/// Evaluates the probes of a policy.
 async fn run(
     context: &Arc<Context>,
     entry: &Entry,
@@ -252,7 +250,7 @@ async fn run(
     let needed = rights.iter().flat_map(Rights::allowed_namespaces).cloned();
     let needed = needed.collect();
     let definitions = target::definition_names(entry, &probes, snapshot);
-    // The JSON of params and definitions stays in memory until the evaluation, so the total number of them is limited.
+    // The JSON of params and definitions stays in memory until the evaluation, so the number of objects is limited.
     let n_texts = inputs.n_params() + definitions.as_ref().map_or(0, BTreeSet::len);
     let _texts = place.reserve_texts(n_texts).await;
     let begin = Instant::now();

@@ -1,7 +1,7 @@
-//! Restricts the cluster inputs that probes use, and the details that their statuses show.
+//! Restricts the cluster inputs that probes use, and the details that statuses of probes show.
 //!
-//! A probe does not record its author, so the author's permissions cannot be checked. Params and namespaces, which the
-//! controller reads with its own permissions, are used only through existing bindings whose owners allow this by an
+//! A probe does not record its author, so the author's permissions cannot be checked. The controller reads params and
+//! namespaces with its own permissions. So a probe may use them only through existing bindings that allow this by an
 //! annotation. Results that depend on these inputs omit messages and costs (ADR 0037).
 
 use std::collections::BTreeSet;
@@ -27,20 +27,21 @@ const WITHHELD: &str = "details are not shown, as they may contain params, names
 /// The cluster inputs that one probe is allowed to use.
 #[derive(Clone, Debug)]
 pub(super) struct Rights {
-    /// Why params of the cluster are not used. `None` if they are used, or if the probe does not refer to params.
+    /// Why the probe is not allowed to use params of the cluster. `None` if it is allowed to, or does not refer to
+    /// params.
     params: Option<String>,
     /// True if params of the cluster are used.
     uses_params: bool,
-    /// Why namespaces of the cluster are not used. `None` if they are used, or if the probe does not depend on
+    /// Why the probe is not allowed to use namespaces of the cluster. `None` if it is allowed to, or needs no
     /// namespaces.
     namespaces: Option<String>,
-    /// The namespaces of the cluster on which the probe depends.
+    /// The namespaces of the cluster on which the results of the probe depend.
     names: BTreeSet<String>,
     asks_authorizer: bool,
 }
 
 impl Rights {
-    /// Determines the cluster inputs of a probe of the policy `entry`. `bindings` are the policy's bindings in the
+    /// Determines the cluster inputs for a probe of the policy `entry`. `bindings` are the policy's bindings in the
     /// cluster.
     pub(super) fn new(
         entry: &Entry,
@@ -63,8 +64,8 @@ impl Rights {
         }
     }
 
-    /// Returns why params of the cluster are not used. `None` if they are used, or if the probe does not refer to
-    /// params.
+    /// Returns why the probe is not allowed to use params of the cluster. `None` if it is allowed to, or does not refer
+    /// to params.
     pub(super) fn params_refusal(&self) -> Option<&str> {
         self.params.as_deref()
     }
@@ -75,7 +76,7 @@ impl Rights {
         names.into_iter().flatten()
     }
 
-    /// Returns the namespaces of the cluster that the probe is not allowed to use, with the reason.
+    /// Returns the namespaces of the cluster that the probe is not allowed to use, and the reason.
     pub(super) fn refused_namespaces(&self) -> Option<(&BTreeSet<String>, &str)> {
         Some((&self.names, self.namespaces.as_deref()?))
     }
@@ -89,7 +90,7 @@ impl Rights {
         self.uses_params || self.asks_authorizer || uses_namespace()
     }
 
-    /// Returns the status of a case, without details that may reveal params, namespaces or permissions of the cluster.
+    /// Returns the status of a case. Omits details that may reveal params, namespaces or permissions of the cluster.
     ///
     /// `is_evaluated` is true if expressions of the policy were evaluated for the case.
     pub(super) fn published(
@@ -121,7 +122,7 @@ fn refers_to_params(
         }
 }
 
-/// Returns why a probe is not allowed to use its params of the cluster. `None` if it is allowed.
+/// Returns why a probe is not allowed to use params of the cluster. `None` if it is allowed to.
 pub(super) fn params_refusal(
     probe: &StoredSpec,
     bindings: &[Arc<ValidatingAdmissionPolicyBinding>],
@@ -145,7 +146,7 @@ pub(super) fn params_refusal(
     ))
 }
 
-/// Returns why a probe is not allowed to use its namespaces of the cluster. `None` if it is allowed.
+/// Returns why a probe is not allowed to use its namespaces of the cluster. `None` if it is allowed to.
 fn namespaces_refusal(
     probe: &StoredSpec,
     bindings: &[Arc<ValidatingAdmissionPolicyBinding>],
@@ -168,7 +169,7 @@ fn namespaces_refusal(
     }
 }
 
-/// Returns the status of a case without messages and costs, which depend on the evaluated values.
+/// Returns the status of a case without messages and costs, since these depend on the evaluated values.
 fn withheld(case: &Case, status: CaseStatus, outcome: Option<&ReviewOutcome>) -> CaseStatus {
     let difference = match (status.outcome, outcome) {
         (CaseOutcome::Passed, _) => None,

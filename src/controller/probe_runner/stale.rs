@@ -15,10 +15,9 @@ use crate::policy::subject::SubjectId;
 /// The maximum age of a cached namespace.
 const MAX_NAMESPACE_AGE: Duration = Duration::from_secs(5);
 
-/// The timeout of reading a probe.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The time after which probes that exceeded the time limit are evaluated again, since the machine may have been busy.
+/// The time after which probes that exceeded the time limit are evaluated again. The machine may have been busy before.
 const LATE_AGAIN: Duration = Duration::from_secs(600);
 
 /// A task of the periodic resync.
@@ -28,9 +27,9 @@ pub(crate) enum MaintenanceTask {
     Namespace(String),
     /// Evaluate the probes of a policy again.
     Renew(SubjectId),
-    /// Set the statuses of a policy's probes to report that the policy is missing, unless they already do.
+    /// Report in the statuses of a policy's probes that the policy is missing.
     ReportMissing(SubjectId),
-    /// Read a probe again that previously exceeded the memory limit of all probes.
+    /// Read a probe again that did not fit into the memory limit of all probes.
     Readmit(String),
 }
 
@@ -55,7 +54,6 @@ pub(crate) fn tasks(context: &Context) -> Vec<MaintenanceTask> {
         .collect()
 }
 
-/// Runs a task.
 pub(crate) async fn see_to(context: &Context, task: MaintenanceTask) {
     let probe_runner = &context.probe_runner;
     let namespace = match task {
@@ -76,7 +74,7 @@ pub(crate) async fn see_to(context: &Context, task: MaintenanceTask) {
                 why.text
             );
         }
-        // After a transient error, the last results remain.
+        // After a transient error, the last results are retained.
         if why.is_transient {
             return;
         }
@@ -94,11 +92,10 @@ pub(crate) async fn see_to(context: &Context, task: MaintenanceTask) {
     }
 }
 
-/// Reads a probe again that now fits into the memory limit.
+/// Reads a rejected probe again, since the memory limit now allows it.
 async fn readmit(context: &Context, name: &str) {
     let api: Api<Probe> = Api::all(context.client.clone());
-    // The probe is listed by name instead of read directly, so that the controller only needs permission to list
-    // probes.
+    // The probe is listed by name, since the controller has permission to list probes, but not to get them.
     let params = ListParams::default().fields(&format!("metadata.name={name}"));
     match within(READ_TIMEOUT, api.list(&params)).await {
         Ok(list) => {

@@ -24,10 +24,10 @@ use crate::telemetry::metrics::ErrorReason;
 /// The timeout of one write.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Returns the probes whose current statuses do not show the results `probed`, each with its desired status.
-/// `generation` is the generation of the policy, or `None` if the policy does not exist.
+/// Returns the probes whose statuses do not show the results `probed`, each with its desired status. `generation` is
+/// the generation of the policy, or `None` if the policy does not exist.
 ///
-/// Omits probes that have changed since their evaluation, since they are evaluated again.
+/// Omits probes that have changed since their evaluation, because they will be evaluated again.
 pub(super) fn behind(
     context: &Context,
     policy: &SubjectId,
@@ -70,8 +70,7 @@ fn desired(
     probe_status(&subject, cases, problem, generation, now)
 }
 
-/// Writes the statuses of the probes whose current statuses do not show the results `probed`. Returns true if a write
-/// must be retried.
+/// Writes the statuses of the probes that do not show the results `probed`. Returns true if a write must be retried.
 pub(super) async fn write(
     context: &Context,
     policy: &SubjectId,
@@ -91,8 +90,8 @@ pub(super) async fn write(
         match error.reason() {
             // The probe was deleted. The watch will report this.
             ErrorReason::NotFound => {}
-            // The probe has changed or was recreated. The watch queues the probe only if the change matters to the
-            // controller, so the write is retried.
+            // The probe has changed or was recreated. The write is retried, since the watch queues the probe only if
+            // the controller needs the changed fields.
             ErrorReason::Conflict => is_behind = true,
             reason => {
                 is_behind = true;
@@ -112,10 +111,10 @@ pub(super) async fn write(
     is_behind
 }
 
-/// Outcome of a write that did not fail.
+/// The outcome of a write without an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WriteOutcome {
-    /// This instance has written the status, or it is a standby and the leader writes the status.
+    /// This instance has written the status, or is a standby.
     Done,
     /// The rate limit of writes for this probe is exceeded.
     Limited,
@@ -163,7 +162,7 @@ async fn write_one(
     Ok(WriteOutcome::Done)
 }
 
-/// Logs a failed write, once per minute and error reason for all probes.
+/// Logs a failed write. Logs at most one failure per minute and error reason, for all probes together.
 fn log_failure(context: &Context, probe: &Probe, error: &Error) {
     let reason = error.reason();
     if !context

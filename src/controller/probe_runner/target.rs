@@ -1,7 +1,6 @@
-//! Finds the targets of probes in the cluster: returns why a target is missing, or reads the inputs for its evaluation.
+//! Finds the targets of probes in the cluster, and reads the inputs for their evaluation.
 //!
-//! The module `probe::run` evaluates targets from files and from clusters. For targets from clusters, this module reads
-//! the inputs.
+//! Shared code in `probe::run` evaluates the targets, whether they come from files or from a cluster.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
@@ -33,7 +32,7 @@ const MAX_DEFINITIONS: usize = 16;
 
 /// Why the target of a probe is missing.
 pub(super) enum Missing {
-    /// The controller does not know yet whether the target exists. The probes are queued again when this is known.
+    /// The controller does not know yet whether the target exists. When this is known, the probes are queued again.
     Unknown,
     /// The target does not exist.
     Absent(String),
@@ -68,7 +67,7 @@ pub(super) fn missing(context: &Context, id: &SubjectId, probes: &[Arc<Probe>]) 
 
 /// A compiled policy or webhook.
 pub(super) enum PreparedPolicy {
-    /// A validating policy or a webhook.
+    /// A validating policy or a webhook, which is evaluated in the form of a validating policy.
     Validating(Arc<Admission>),
     Mutating(Arc<MutatingAdmission>),
 }
@@ -97,14 +96,15 @@ impl PreparedPolicy {
                 let reinvocation = reinvocation_policy.as_deref();
                 MutatingAdmission::from_compiled(&compiled, mutations.len(), reinvocation)
             })),
-            // This empty policy is a placeholder: each probe is evaluated with the webhook that it names.
+            // This empty policy is a placeholder. Each probe of a webhook configuration is evaluated with the webhook
+            // that it names.
             Subject::Webhooks(_) | Subject::CustomResourceDefinition(_) => {
                 Self::Validating(Arc::new(Admission::new(RequestPolicy::default())))
             }
         }
     }
 
-    /// Returns the part that validating and mutating policies share: match conditions, rules and bindings.
+    /// Returns the parts that validating and mutating policies share, such as match conditions, rules and bindings.
     pub(super) fn admission(&self) -> &Admission {
         match self {
             Self::Validating(admission) => admission,
@@ -113,10 +113,10 @@ impl PreparedPolicy {
     }
 }
 
-/// Compiles the webhook of the configuration `entry` that `probe` names.
+/// Compiles the webhook that `probe` names, from the configuration `entry`.
 ///
 /// # Errors
-/// Returns an error message if the probe names no webhook or the configuration does not have it.
+/// Returns an error message if the probe names no webhook, or the configuration has no webhook of that name.
 pub(super) fn webhook(entry: &Entry, probe: &Probe) -> Result<Admission, String> {
     let target = probe.spec.target.as_ref();
     let Some(name) = target.and_then(|target| target.webhook.as_deref()) else {
@@ -129,7 +129,7 @@ pub(super) fn webhook(entry: &Entry, probe: &Probe) -> Result<Admission, String>
         .ok_or_else(|| format!("the configuration has no webhook {name}"))
 }
 
-/// Returns the built-in kinds of Kubernetes, loaded on first use.
+/// Returns the built-in kinds of Kubernetes. They are loaded on first use.
 pub(super) fn builtin() -> Option<&'static Builtin> {
     static BUILTIN: OnceLock<Option<Builtin>> = OnceLock::new();
     BUILTIN.get_or_init(|| Builtin::load().ok()).as_ref()
@@ -165,7 +165,7 @@ impl SchemaResolver for WithDefinitions<'_> {
     }
 }
 
-/// Returns the names of the CustomResourceDefinitions of the custom kinds in the cases. These definitions are needed to
+/// Returns the names of the CustomResourceDefinitions that define the custom kinds in the cases. They are needed to
 /// default and merge objects.
 ///
 /// # Errors
@@ -198,7 +198,7 @@ pub(super) fn definition_names(
 #[derive(Debug, Default)]
 pub(super) struct PackedDefinitions {
     texts: Vec<(String, Box<str>)>,
-    /// The memory that the definitions need after parsing, in bytes.
+    /// The memory of the parsed definitions, in bytes.
     pub(super) unpacked_bytes: usize,
 }
 
@@ -206,7 +206,7 @@ impl PackedDefinitions {
     /// Parses the definitions.
     ///
     /// # Errors
-    /// Returns an error message if a definition cannot be parsed.
+    /// Returns an error message if a definition is invalid.
     pub(super) fn unpack(&self) -> Result<Vec<Crd>, String> {
         let crd = |(name, text): &(String, Box<str>)| {
             let value: Result<Value, _> = serde_json::from_str(text);
@@ -221,7 +221,7 @@ impl PackedDefinitions {
     }
 }
 
-/// Reads the CustomResourceDefinitions `names`. Omits those that do not exist.
+/// Reads the CustomResourceDefinitions `names`. Omits missing ones.
 ///
 /// # Errors
 /// Returns the reason if they cannot be read or are too large.
@@ -249,9 +249,9 @@ pub(super) async fn definitions(
     Ok(definitions)
 }
 
-/// Reads the CustomResourceDefinition of `entry`, in the same generation. `None` if `entry` is of another kind.
+/// Reads the CustomResourceDefinition `entry` in the same generation. `None` if `entry` is of another kind.
 ///
-/// The result has no rejection, since the API server has accepted the stored definition.
+/// [`Definition::rejection`] is `None`, since the API server has accepted the definition.
 ///
 /// # Errors
 /// Returns the reason if the definition cannot be read or has another generation.

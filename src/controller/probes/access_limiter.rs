@@ -1,8 +1,8 @@
 //! Limits the rate of permission checks (`SubjectAccessReview`), in total and for each policy, and caches responses for
 //! a minute.
 //!
-//! The limits are necessary since authors of probes choose the checks. A check over the limit leaves its case pending
-//! and does not delay other cases.
+//! The limits protect the API server, since authors of probes choose the checks. A check over the limit leaves its case
+//! pending, and does not delay other cases.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -52,7 +52,7 @@ struct State {
 }
 
 impl AccessLimiter {
-    /// Returns true if a review for the probes of `policy` may be sent now, and counts it.
+    /// Returns true if a review for the probes of `policy` may be sent now. If so, counts the review.
     pub(crate) fn may_ask(&self, policy: &SubjectId) -> bool {
         let now = Instant::now();
         let mut state = self.lock();
@@ -72,7 +72,7 @@ impl AccessLimiter {
         true
     }
 
-    /// Returns the cached response to the same check, if it is less than a minute old.
+    /// Returns the cached response to the check `asked`, if it is less than a minute old.
     pub(crate) fn cached(&self, asked: &AuthorizerAttributes) -> Option<AuthorizerAnswer> {
         let now = Instant::now();
         let state = self.lock();
@@ -101,7 +101,7 @@ impl AccessLimiter {
 }
 
 impl State {
-    /// Removes expired responses and full token buckets, at most once per [`CLEANUP`].
+    /// Removes expired responses and full token buckets, at most once per [`CLEANUP`]. A full bucket is the default.
     fn clean(&mut self, now: Instant) {
         if self.cleaned.is_some_and(|cleaned| now < cleaned + CLEANUP) {
             return;
@@ -116,7 +116,7 @@ impl State {
     }
 }
 
-/// Returns the total length of the strings in a check and its response, in bytes.
+/// Returns the total length of the strings in a check and in its response, in bytes.
 fn size(asked: &AuthorizerAttributes, answer: &AuthorizerAnswer) -> usize {
     let texts = [
         &asked.user,

@@ -9,8 +9,9 @@ use crate::controller::subjects::generation::Generation;
 use crate::controller::subjects::params::{Key, Unavailable};
 use crate::policy::admission::Binding;
 
-/// The inputs that determine the results of a policy's probes. Namespaces and permissions are omitted, since their
-/// changes are not watched.
+/// The inputs that determine the results of a policy's probes.
+///
+/// Namespaces and permissions also affect the results, but are omitted since their changes are not watched.
 #[derive(Clone, Debug)]
 pub(crate) struct Inputs {
     pub(crate) about: About,
@@ -18,8 +19,8 @@ pub(crate) struct Inputs {
     pub(crate) revision: u64,
     pub(crate) bindings: Result<Vec<Arc<ValidatingAdmissionPolicyBinding>>, Unavailable>,
     pub(crate) params: Result<Vec<(Key, String)>, Unavailable>,
-    /// The schemas of the sample objects, if cached. Usually the policy matches the kinds of these objects, so that its
-    /// check caches their schemas.
+    /// The cached schemas of the sample objects. The check of the policy usually caches them, since the policy usually
+    /// matches the kinds of the sample objects.
     pub(crate) schemas: Schemas,
 }
 
@@ -59,17 +60,15 @@ fn are_same(
 }
 
 impl Inputs {
-    /// Returns the schemas for validating sample objects.
     pub(crate) fn schemas(&self) -> &Schemas {
         &self.schemas
     }
 
-    /// Returns the number of params to read.
     pub(crate) fn n_params(&self) -> usize {
         self.params.as_ref().map_or(0, Vec::len)
     }
 
-    /// Returns the bindings in the cluster. Empty if they are unknown.
+    /// Returns the bindings in the cluster. Empty if the bindings are unknown.
     pub(crate) fn bindings(&self) -> &[Arc<ValidatingAdmissionPolicyBinding>] {
         self.bindings.as_deref().unwrap_or_default()
     }

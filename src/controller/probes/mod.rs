@@ -22,14 +22,14 @@ use crate::controller::process::memory::{self, Charge, Meter};
 use crate::controller::process::queue::Queue;
 use crate::policy::subject::SubjectId;
 
-/// How long a reconciliation waits for the results of probes, before it continues without them.
+/// How long a reconciliation waits for the results of probes before it continues without them.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The maximum number of reconciliations that wait at the same time. Other reconciliations continue without results, so
-/// that policies without probes are not delayed.
+/// The maximum number of reconciliations that wait for results at the same time. Further reconciliations do not wait,
+/// so that policies without probes are not delayed.
 const MAX_PATIENT: usize = 8;
 
-/// State of the probes of all policies, and the queues of policies whose probes must be evaluated.
+/// State of the probes of all policies, with the queues of policies whose probes must be evaluated.
 #[derive(Debug)]
 pub(crate) struct ProbeRunner {
     /// The queue of policies whose probes are quick or were never evaluated.
@@ -67,15 +67,15 @@ impl Default for ProbeRunner {
 #[derive(Debug, Default)]
 pub(crate) struct Known {
     pub(crate) outcome: Option<Arc<Finished>>,
-    /// If a reconciliation waits for results, the inputs of these results.
+    /// The inputs of the results for which a reconciliation waits. `None` if no reconciliation waits.
     pub(crate) awaited: Option<Inputs>,
     /// True if the probes exceed the time limit for quick evaluations.
     pub(crate) is_slow: bool,
-    /// True if the probes must be evaluated again even if the inputs are unchanged.
+    /// True if the probes must be evaluated again although their inputs are unchanged.
     pub(crate) is_due: bool,
 }
 
-/// The results of a policy's probes, and the inputs that determined them.
+/// The results of a policy's probes, with the inputs that determined them.
 #[derive(Debug)]
 pub(crate) struct Finished {
     pub(crate) inputs: Inputs,
@@ -85,9 +85,9 @@ pub(crate) struct Finished {
     pub(crate) namespaces: BTreeMap<String, Version>,
     /// True if the results depend on permission checks.
     pub(crate) has_asked: bool,
-    /// True if cases were not evaluated because of the limits of time or memory.
+    /// True if the limits of time or memory prevented the evaluation of a case.
     pub(crate) is_late: bool,
-    /// The duration of reading inputs and of the evaluation, without waiting for a thread.
+    /// The time for reading inputs and for the evaluation. Waiting for a thread is not included.
     pub(crate) took: Duration,
     /// The memory of the results, counted in [`ProbeRunner::results`].
     pub(crate) charge: Option<Charge>,
@@ -118,7 +118,7 @@ impl ProbeRunner {
         self.quick.n_unfinished() + self.slow.n_unfinished()
     }
 
-    /// Queues the probes of a policy, to be evaluated even if the inputs are unchanged.
+    /// Queues the probes of a policy. They are evaluated even if their inputs are unchanged.
     pub(crate) fn renew(&self, policy: &SubjectId) {
         if let Some(known) = self.lock().get_mut(policy) {
             known.is_due = true;
@@ -126,14 +126,14 @@ impl ProbeRunner {
         self.add(policy);
     }
 
-    /// Returns the results for exactly these inputs, if they exist.
+    /// Returns the results for exactly these inputs. `None` if there are none.
     pub(crate) fn current(&self, policy: &SubjectId, inputs: &Inputs) -> Option<Arc<Finished>> {
         let runs = self.lock();
         let outcome = runs.get(policy)?.outcome.as_ref()?;
         (outcome.inputs == *inputs).then(|| Arc::clone(outcome))
     }
 
-    /// Returns the results for the same generations of the policy and its probes, even if other inputs differ.
+    /// Returns the results for the same generations of the policy and its probes. Other inputs may differ.
     pub(crate) fn latest(&self, policy: &SubjectId, inputs: &Inputs) -> Option<Arc<Finished>> {
         let runs = self.lock();
         let outcome = runs.get(policy)?.outcome.as_ref()?;
@@ -144,7 +144,7 @@ impl ProbeRunner {
         self.lock().remove(policy);
     }
 
-    /// Waits up to [`PATIENCE`] for the results for these inputs. Returns immediately if the probes are slow or too
+    /// Waits up to [`PATIENCE`] for the results of these inputs. Returns immediately if the probes are slow, or if too
     /// many reconciliations wait.
     pub(crate) async fn wait(&self, policy: &SubjectId, inputs: &Inputs) {
         if self.is_slow(policy) {

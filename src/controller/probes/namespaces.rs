@@ -64,19 +64,17 @@ impl Version {
     }
 }
 
-/// The cached namespaces.
 #[derive(Debug, Default)]
 pub(crate) struct Namespaces {
     known: Mutex<BTreeMap<String, Arc<Slot>>>,
 }
 
-/// A cached namespace. Its lock is held during a read, so that concurrent callers read it only once.
+/// A cached namespace. Its lock is held during a read, so that concurrent callers cause only one read.
 #[derive(Debug, Default)]
 struct Slot {
     read: tokio::sync::Mutex<Option<Read>>,
 }
 
-/// Result of reading a namespace.
 #[derive(Clone, Debug)]
 struct Read {
     at: Instant,
@@ -91,7 +89,7 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// Parses the namespace. `None` if it is invalid.
+    /// Parses the namespace. Returns `None` if it is invalid.
     fn unpack(&self) -> Option<Namespace> {
         let value: Value = serde_json::from_str(&self.text).ok()?;
         Some(Namespace::new(&value))
@@ -99,7 +97,8 @@ impl Found {
 }
 
 impl Namespaces {
-    /// Returns the namespace `name`, not older than `max_age`. `None` if it does not exist.
+    /// Returns the namespace `name` from the cache if its age is at most `max_age`, or else from the API server. `None`
+    /// if it does not exist.
     ///
     /// # Errors
     /// Returns the reason if the namespace cannot be read.
@@ -130,7 +129,7 @@ impl Namespaces {
         namespace
     }
 
-    /// Removes the namespaces that were read least recently if too many are cached.
+    /// If too many namespaces are cached, removes those with the oldest reads.
     fn forget_oldest(&self) {
         let mut cached = self.lock();
         let state_of = |slot: &Slot| {
@@ -172,7 +171,7 @@ impl Namespaces {
 
 /// Reads a namespace from the API server. `None` if it does not exist.
 ///
-/// Only the fields that selectors and expressions use are parsed, so other fields may be invalid.
+/// Only the fields for selectors and expressions are parsed, so other fields may be invalid.
 async fn fetch(client: &Client, name: &str) -> Result<Option<Found>, Unavailable> {
     let is_in_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.');
     if !name.starts_with(|c: char| c.is_ascii_alphanumeric()) || !name.chars().all(is_in_name) {
@@ -240,8 +239,7 @@ impl Received<'_> {
             .unwrap_or_default()
     }
 
-    /// Returns the JSON of the fields that expressions can read. Expressions of audit annotations can read the whole
-    /// metadata.
+    /// Returns the JSON of the fields that expressions can read. Audit annotations can read all metadata.
     fn visible(&self) -> Result<String, serde_json::Error> {
         serde_json::to_string(&Written {
             api_version: "v1",
@@ -267,18 +265,18 @@ struct Written<'a> {
     status: Option<&'a RawValue>,
 }
 
-/// The namespaces for the evaluation of one policy's probes.
+/// The namespaces for one evaluation of a policy's probes.
 #[derive(Debug, Default)]
 pub(crate) struct Given {
     read: BTreeMap<String, Result<Option<Found>, Unavailable>>,
-    /// Why a requested namespace is unknown, until [`Given::take_failure`] returns this reason.
+    /// Why a requested namespace is unknown. [`Given::take_failure`] resets this field.
     failure: Mutex<Option<String>>,
     /// The namespace that was parsed last.
     last: Mutex<Option<(String, Namespace)>>,
 }
 
 impl Given {
-    /// Reads the namespaces `names`, or takes them from the cache if they are not older than `max_age`.
+    /// Returns the namespaces `names` from the cache if their age is at most `max_age`, or else from the API server.
     pub(crate) async fn read(
         namespaces: &Namespaces,
         client: &Client,
@@ -312,7 +310,7 @@ impl Given {
         }
     }
 
-    /// Creates an instance in which the namespaces `names` are unavailable, for the reason `why`.
+    /// Returns an instance in which the namespaces `names` are unavailable, for the reason `why`.
     pub(crate) fn refused(names: &BTreeSet<String>, why: &str) -> Self {
         let refused = |name: &String| (name.clone(), Err(Unavailable::lasting(why)));
         Self {
@@ -321,20 +319,20 @@ impl Given {
         }
     }
 
-    /// Returns the state of each namespace.
     pub(crate) fn versions(&self) -> BTreeMap<String, Version> {
         let all = self.read.iter();
         all.map(|(name, found)| (name.clone(), Version::new(found)))
             .collect()
     }
 
-    /// Returns true if a namespace could not be read for a temporary reason.
+    /// Returns true if a namespace is temporarily unreadable.
     pub(crate) fn is_transient(&self) -> bool {
         let mut failures = self.read.values().filter_map(|found| found.as_ref().err());
         failures.any(|why| why.is_transient)
     }
 
-    /// Returns why a namespace that was requested since the last call is unknown. `None` if there is no such namespace.
+    /// Returns why a requested namespace is unknown, and resets this reason. `None` if no unknown namespace was
+    /// requested since the last call.
     pub(crate) fn take_failure(&self) -> Option<String> {
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         failure.take()
@@ -365,7 +363,7 @@ impl NamespaceSource for Given {
     }
 }
 
-/// Returns the namespaces that affect the results of a probe. Empty if neither the policy nor a binding uses
+/// Returns the namespaces that affect the results of a probe. Empty if neither the policy nor a binding depends on
 /// namespaces.
 pub(crate) fn needed<'a>(
     entry: &Entry,
@@ -388,7 +386,7 @@ pub(crate) fn needed<'a>(
     names.cloned().collect()
 }
 
-/// Returns true if a selector or an expression of `policy` uses namespaces.
+/// Returns true if a selector or an expression of `policy` depends on namespaces.
 fn looks_at_namespaces(policy: &RequestPolicy) -> bool {
     let constraints = policy.match_constraints.as_ref();
     if constraints.is_some_and(selects_namespaces) {

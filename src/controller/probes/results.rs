@@ -12,12 +12,10 @@ use crate::status::message;
 use crate::status::probes::{ProbeFacts, ProbesState};
 use crate::telemetry::metrics::ProbeSample;
 
-/// The results of a policy's probes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Probed {
-    /// The result of each probe.
     pub(crate) probes: Arc<[ProbeResult]>,
-    /// True if an input was temporarily unavailable, so that a retry may succeed.
+    /// True if an input is temporarily unavailable, so a retry may succeed.
     pub(crate) is_transient: bool,
 }
 
@@ -68,8 +66,7 @@ impl Probed {
         }
     }
 
-    /// Creates results in which all cases are pending, because of their probe's problem if it has one, or else because
-    /// of `why`.
+    /// Returns results in which all cases are pending. The reason is the problem of their probe, or else `why`.
     pub(crate) fn pending(probes: &[Arc<Probe>], why: &str, is_transient: bool) -> Self {
         let cases = |probe: &Arc<Probe>| {
             let why = probe.problem.as_deref().unwrap_or(why);
@@ -88,7 +85,7 @@ impl Probed {
             .sum()
     }
 
-    /// Returns the results with truncated strings.
+    /// Returns a copy with truncated strings.
     pub(crate) fn shortened(&self) -> Self {
         let shortened = |result: &ProbeResult| {
             let mut cases = result.cases();

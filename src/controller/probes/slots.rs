@@ -1,4 +1,4 @@
-//! Limits of concurrent evaluations of probes. Quick and slow evaluations have separate limits.
+//! Limits of the time, memory and concurrency of evaluations. Quick and slow evaluations have separate limits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,17 +7,17 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::controller::process::memory;
 
-/// The two queues for evaluations of probes. Each has its own limits of time, memory and concurrency.
+/// The queue of an evaluation. Each lane has its own limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lane {
-    /// For evaluations with a short time limit. All probes start here.
+    /// For evaluations with a short time limit. All probes start in this lane.
     Quick,
     /// For evaluations that exceeded the limits of [`Lane::Quick`].
     Slow,
 }
 
 impl Lane {
-    /// Returns the name of the lane's task.
+    /// Returns the name of the lane's task for the supervisor.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Quick => "probes",
@@ -25,8 +25,8 @@ impl Lane {
         }
     }
 
-    /// Returns the number of policies that are processed concurrently. Only one of these policies is evaluated; the
-    /// others wait for the API server.
+    /// Returns the number of policies that are processed concurrently. One of them is evaluated. The others wait for
+    /// the API server.
     pub(crate) const fn concurrency(self) -> usize {
         match self {
             Self::Quick => 16,
@@ -42,15 +42,15 @@ pub(crate) struct EvaluationSlots {
     pub(crate) slow: EvaluationSlot,
 }
 
-/// The limits of one lane. It evaluates the probes of only one policy at a time.
+/// The limits of one lane, which evaluates the probes of one policy at a time.
 #[derive(Debug)]
 pub(crate) struct EvaluationSlot {
     pub(crate) permit: Arc<Semaphore>,
-    /// How long the evaluation of all probes of a policy may take.
+    /// The time limit for evaluating all probes of a policy.
     pub(crate) limit: Duration,
     /// The maximum memory of the parsed objects of one evaluation, in bytes.
     pub(crate) max_bytes: usize,
-    /// Permits for JSON that waits for its evaluation, one per KiB.
+    /// Permits for the JSON of objects that wait for the evaluation. One permit is for one KiB.
     texts: Arc<Semaphore>,
 }
 
@@ -64,8 +64,8 @@ impl EvaluationSlot {
         }
     }
 
-    /// Waits until the JSON of `n` params and definitions may be read. The returned permit must be held until they are
-    /// evaluated. `None` if `n` is 0.
+    /// Waits until the JSON of `n` params and definitions may be read. The caller must hold the permit until the
+    /// evaluation. `None` if `n` is 0.
     pub(crate) async fn reserve_texts(&self, n: usize) -> Option<OwnedSemaphorePermit> {
         if n == 0 {
             return None;

@@ -9,17 +9,16 @@ use super::readiness::Readiness;
 /// The backoff after the first failure, and the maximum.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
 
-/// The time without failures after which the backoff starts over.
+/// The time without failures after which the backoff is reset.
 const RESET_AFTER: Duration = Duration::from_secs(10);
 
-/// The minimum time between two attempts, even if another source has recovered.
+/// The minimum time between two attempts, even if another source recovers earlier.
 const LEAST: Duration = Duration::from_secs(1);
 
-/// The backoff state of one watch.
 #[derive(Debug)]
 pub(crate) struct Backoff {
     pause: Duration,
-    /// The time at which the last backoff ended.
+    /// The end of the last backoff.
     rested: Option<Instant>,
 }
 
@@ -33,7 +32,7 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// Waits after a failure. The time grows with each failure. The wait ends early if another source recovers.
+    /// Waits after a failure. The wait doubles with each failure, and ends early if another source recovers.
     pub(crate) async fn rest(&mut self, readiness: &Readiness) {
         let is_first = self
             .rested

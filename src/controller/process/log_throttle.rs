@@ -18,7 +18,7 @@ pub(crate) struct LogThrottle {
 }
 
 impl LogThrottle {
-    /// Returns true if the message with `key` must be logged now: the first time, and then once per minute.
+    /// Returns true if a message with `key` must be logged now. This is the case at most once per minute.
     pub(crate) fn is_due(&self, key: &str) -> bool {
         let now = Instant::now();
         let mut last_logged = self.lock();
@@ -30,12 +30,12 @@ impl LogThrottle {
         true
     }
 
-    /// Forgets the message with `key` because the failure is over. Returns true if the message was logged.
+    /// Forgets the message with `key` because the failure is over. Returns true if a message was logged.
     pub(crate) fn end(&self, key: &str) -> bool {
         self.lock().remove(key).is_some()
     }
 
-    /// Logs that `source` cannot be watched, unless it was logged recently.
+    /// Logs that `source` cannot be watched, unless this was logged recently.
     ///
     /// If the API server is unreachable, one message is logged for all sources.
     pub(crate) fn watch_failed(&self, source: Source, reason: ErrorReason, text: &str) {
@@ -48,7 +48,7 @@ impl LogThrottle {
         }
     }
 
-    /// Logs that the permission to watch `source` is missing, unless it was logged recently.
+    /// Logs that the permission to watch `source` is missing, unless this was logged recently.
     pub(crate) fn watch_forbidden(&self, source: Source, text: &str) {
         if self.is_due(&rejection(source)) {
             tracing::error!("{text}; retrying until it is granted");

@@ -1,10 +1,9 @@
-//! Memory limits of the controller, and an estimate of the memory that parsed JSON needs.
+//! Memory limits of the controller, and an estimate of the memory of parsed JSON.
 //!
-//! Objects of users are stored as unparsed JSON. Limits on the length of JSON do not bound memory, since 7 bytes
-//! (`{"b":0}`) need about 900 bytes after parsing. [`unpacked_bytes`] estimates the memory of parsed JSON without
-//! parsing it.
+//! Objects of users are stored as unparsed JSON. A limit on the length of JSON does not bound the memory for parsing: 7
+//! bytes (`{"b":0}`) need about 900 bytes. [`unpacked_bytes`] estimates this memory without parsing.
 //!
-//! `docs/limits.md` contains the sum of these limits. It must be updated when a limit changes.
+//! `docs/limits.md` has the sum of these limits, and must be updated when a limit changes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,8 +17,8 @@ pub(crate) const MAX_OBJECT: usize = 16 * MIB;
 /// The maximum memory of a parsed object of any other kind (policies, bindings, configurations), in bytes.
 pub(crate) const MAX_TYPED_OBJECT: usize = 24 * MIB;
 
-/// The maximum memory of the parsed objects of one evaluation, in bytes: the params, the definitions and the largest
-/// probe.
+/// The maximum memory of the parsed objects of one evaluation, in bytes. These are the params, the definitions and the
+/// largest probe.
 pub(crate) const MAX_EVALUATION: usize = 20 * MIB;
 
 /// The maximum memory of the parsed objects of a quick evaluation, in bytes. Larger evaluations use the queue of slow
@@ -32,14 +31,13 @@ pub(crate) const MAX_PROBES_OF_POLICY: usize = 4 * MIB;
 /// The maximum size of all stored probes, in bytes.
 pub(crate) const MAX_PROBES: usize = 16 * MIB;
 
-/// The size of a stored probe in addition to its JSON, in bytes.
+/// The memory of a stored probe in addition to its JSON, in bytes.
 pub(crate) const PROBE_OVERHEAD: usize = KIB;
 
-/// The size of a case's result if its strings are truncated, in bytes.
+/// The size of a case's result with truncated strings, in bytes.
 pub(crate) const SHORT_RESULT: usize = 128;
 
-/// The total size of stored probe results, in bytes, up to which a new result is stored with untruncated strings.
-/// Beyond it, the strings of new results are truncated.
+/// The size of all stored probe results, in bytes, above which the strings of new results are truncated.
 pub(crate) const MAX_RESULTS: usize = 6 * MIB;
 
 /// The maximum length of a truncated string in a result, in bytes.
@@ -66,50 +64,50 @@ pub(crate) const MAX_NAMESPACES_OF_POLICY: usize = 2 * MIB;
 /// The maximum memory of one parsed namespace, in bytes.
 pub(crate) const MAX_NAMESPACE: usize = 4 * MIB;
 
-/// The maximum JSON size of params and definitions that wait for their evaluation, in bytes. It applies separately to
-/// quick and slow evaluations.
+/// The maximum JSON size of params and definitions that wait for their evaluation, in bytes. Quick and slow evaluations
+/// have separate limits.
 pub(crate) const MAX_IN_FLIGHT: usize = 4 * MIB;
 
-/// The expected maximum JSON size of an object, in bytes. The API server limits requests to 3 MiB, and etcd limits them
-/// to 1.5 MiB.
+/// The expected maximum JSON size of an object, in bytes. The API server limits requests to 3 MiB, and etcd to 1.5 MiB.
 pub(crate) const LIKELY_OBJECT_TEXT: usize = 3 * MIB / 2;
 
 /// The maximum size of all policies that are compiled and cached for probes, in bytes.
 pub(crate) const MAX_ADMISSIONS: usize = 8 * MIB;
 
-/// The maximum size of a watch event and of a list page, in bytes. The API server accepts objects of 3 MiB and may
-/// escape control characters with six bytes each. A larger page is requested again with half as many objects.
+/// The maximum size of a watch event and of a list page, in bytes. The API server accepts objects of 3 MiB, and may
+/// escape a control character with six bytes. A larger page is requested again with half as many objects.
 pub(crate) const MAX_WIRE_OBJECT: usize = 16 * MIB;
 
-/// The size of a `serde_json` object plus the size of the evaluator's object, both without entries, in bytes.
+/// The size of an empty `serde_json` object plus an empty object of the evaluator, in bytes.
 const OBJECT: usize = 640 + 64;
 
 /// The maximum number of entries for which a `serde_json` object is a single node of a B-tree.
 const NODE_ENTRIES: usize = 11;
 
-/// The size of an entry of a larger `serde_json` object, in bytes: a node of 632 bytes has at least 5 entries, and
+/// The size of an entry of a larger `serde_json` object, in bytes. A node of 632 bytes has at least 5 entries, and
 /// usually 7.
 const TREE_ENTRY: usize = 128;
 
-/// The size of an entry of the evaluator's object, in bytes. The capacity is a power of two.
+/// The size of an entry of the evaluator's object, in bytes. The capacity of the object is a power of two.
 const FIELD: usize = 48;
 
-/// The size of an item of a `serde_json` array, in bytes. The capacity is a power of two.
+/// The size of an item of a `serde_json` array, in bytes. The capacity of the array is a power of two.
 const ITEM: usize = 32;
 
 /// The size of an item of the evaluator's list, in bytes.
 const LIST_ITEM: usize = 32;
 
-/// The size of the evaluator's list without items, in bytes.
+/// The size of an empty list of the evaluator, in bytes.
 const LIST: usize = 64;
 
-/// The size of a `serde_json` string plus the size of the evaluator's string, both without characters, in bytes.
+/// The size of an empty `serde_json` string plus an empty string of the evaluator, in bytes.
 const STRING: usize = 32;
 
-/// Estimates the memory of `json` after parsing, in bytes: as a `serde_json::Value` plus as a value of the evaluator.
+/// Estimates the memory of `json` after parsing, in bytes. This includes a `serde_json::Value` and a value of the
+/// evaluator.
 ///
-/// The constants are for 64-bit platforms and are verified by the tests of this module. Invalid JSON is not detected:
-/// parsing it until the error needs no more memory than the estimate.
+/// The constants are for 64-bit platforms. The tests of this module verify them. Invalid JSON is not detected, but the
+/// parser needs at most the estimated memory before it fails.
 pub(crate) fn unpacked_bytes(json: &str) -> usize {
     let mut total = 0_usize;
     // The number of commas in each open container.
@@ -170,7 +168,7 @@ const fn array(n: usize) -> usize {
     LIST + capacity(n).saturating_mul(ITEM) + n.saturating_mul(LIST_ITEM)
 }
 
-/// Returns the capacity of a vector after `n` pushes.
+/// Returns the capacity of a vector after `n` calls of `push`.
 const fn capacity(n: usize) -> usize {
     if n <= 4 { 4 } else { n.next_power_of_two() }
 }
@@ -185,11 +183,10 @@ pub(crate) fn mebibytes(n_bytes: usize) -> String {
     }
 }
 
-/// A counter of the bytes in use. Each [`Charge`] adds its bytes.
+/// A counter of bytes in use. Each [`Charge`] adds its bytes until it is dropped.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Meter(Arc<AtomicUsize>);
 
-/// Bytes that a [`Meter`] counts until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Charge {
     meter: Meter,
@@ -197,7 +194,6 @@ pub(crate) struct Charge {
 }
 
 impl Meter {
-    /// Returns the bytes in use.
     pub(crate) fn in_use(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
@@ -227,7 +223,7 @@ mod tests {
     use super::*;
     use crate::policy::admission::Object;
 
-    /// Asserts that the estimate for `json` is at least the actual memory, and at most `factor` times as much.
+    /// Asserts that the estimate for `json` is between the actual memory and `factor` times the actual memory.
     #[track_caller]
     fn check(json: &str, factor: usize) {
         let mut kept = None;
@@ -238,7 +234,7 @@ mod tests {
         });
         let real = usize::try_from(measured.bytes_current).unwrap();
         let estimate = unpacked_bytes(json);
-        // The tolerance of 1 KiB is for the fields of a single object.
+        // The tolerance of 1 KiB covers the fields of a single object.
         assert!(estimate + 1024 >= real, "{estimate} < {real}");
         assert!(estimate <= factor * real + 1024, "{estimate} >> {real}");
     }

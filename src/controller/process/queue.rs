@@ -1,9 +1,11 @@
 //! The work queue of subjects (policies and other checked objects) to reconcile. A subject is never processed
 //! concurrently with itself.
 //!
-//! A subject that changes during its reconciliation is reconciled once more afterwards. A failed subject is retried
-//! after a growing backoff. A policy is broad if its wildcard rules match hundreds of kinds. Its check takes as long as
-//! the checks of dozens of other policies, so it has lower priority for a limited time.
+//! If a subject changes during its reconciliation, it is reconciled once more afterwards. A failed subject is retried
+//! after a growing backoff.
+//!
+//! A policy is broad if its wildcard rules match hundreds of kinds. Its check takes as long as the checks of dozens of
+//! other policies. So it has lower priority for a limited time.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -26,7 +28,6 @@ const BROAD: usize = 32;
 /// How long a broad policy has lower priority.
 const MAX_YIELD: Duration = Duration::from_secs(2);
 
-/// The work queue.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     state: Mutex<State>,
@@ -36,8 +37,8 @@ pub(crate) struct Queue {
 #[derive(Debug, Default)]
 struct State {
     waiting: VecDeque<SubjectId>,
-    /// Subjects that were queued with low priority. Entries whose subject no longer waits with low priority are
-    /// skipped.
+    /// Subjects in the order in which they were queued with low priority. Entries of subjects that no longer wait with
+    /// low priority are skipped.
     broad: VecDeque<SubjectId>,
     /// The number of running subjects with normal priority.
     n_running: usize,
@@ -45,28 +46,25 @@ struct State {
     delayed: BTreeSet<(Instant, SubjectId)>,
 }
 
-/// The priority of a subject in the queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Priority {
-    /// Processed in the order of arrival.
     #[default]
     Normal,
     /// Processed after the subjects with normal priority, for at most [`MAX_YIELD`].
     Low,
 }
 
-/// State of a subject that is waiting, running, delayed or failed.
+/// State of a subject that is waiting, running, in backoff, or has failed.
 #[derive(Debug, Default)]
 struct Item {
     is_waiting: bool,
-    /// The priority with which the subject waits. If it is running, the priority with which it waited.
+    /// The priority of a waiting subject. For a running subject, the priority with which it waited.
     priority: Priority,
     is_running: bool,
     /// True if the subject changed while it was running.
     again: bool,
     delayed_until: Option<Instant>,
     n_failures: u32,
-    /// The time since which the subject has been waiting.
     waiting_since: Option<Instant>,
 }
 
@@ -76,8 +74,8 @@ impl Queue {
         self.add_as(id, Priority::Normal);
     }
 
-    /// Queues a subject whose check needs `n_documents` OpenAPI documents, unless it is waiting already. With many
-    /// documents, it has low priority.
+    /// Queues a subject whose check needs `n_documents` OpenAPI documents, unless it is waiting already. A subject with
+    /// many documents has low priority.
     pub(crate) fn add_of(&self, id: &SubjectId, n_documents: usize) {
         let is_broad = n_documents >= BROAD;
         self.add_as(
@@ -119,15 +117,16 @@ impl Queue {
         }
     }
 
-    /// Marks a running subject as done. If it was queued again in the meantime, it waits again.
+    /// Marks a running subject as done. If it was queued while it was running, it waits again.
     pub(crate) fn done(&self, id: &SubjectId) {
         self.lock().finish(id, 0);
         self.has_work.notify_one();
     }
 
-    /// Marks a subject as failed. It is retried after a backoff that grows with each failure.
+    /// Marks a running subject as failed. Returns the backoff after which the subject is retried. The backoff grows
+    /// with each failure.
     ///
-    /// `random`, from 0 to 1, spreads the retries of subjects that failed at the same time. Returns the backoff.
+    /// `random`, from 0 to 1, spreads the retries of subjects that failed at the same time.
     pub(crate) fn failed(&self, id: &SubjectId, random: f64) -> Duration {
         let mut state = self.lock();
         let n_failures = state
@@ -143,7 +142,7 @@ impl Queue {
         pause
     }
 
-    /// Ends all backoffs, since failed subjects may succeed now.
+    /// Ends all backoffs, since the subjects may succeed now.
     pub(crate) fn flush_backoff(&self) {
         let mut state = self.lock();
         while let Some((_, id)) = state.delayed.pop_first() {
@@ -169,11 +168,10 @@ impl Queue {
         state.items.values().filter(unfinished).count()
     }
 
-    /// Returns the number of waiting subjects, and how long the oldest of them has been waiting, in seconds.
+    /// Returns the number of waiting subjects, and the longest waiting time in seconds.
     pub(crate) fn backlog(&self) -> (usize, f64) {
         let state = self.lock();
-        // Both lists are in the order of arrival, so the subject that has waited longest is at the front of one of
-        // them.
+        // Both lists are in the order of arrival, so the oldest subject is at the front of one of them.
         let oldest = [state.waiting.front(), state.first_broad()];
         let oldest = oldest.into_iter().flatten();
         let since = oldest.filter_map(|id| state.items.get(id)?.waiting_since);
@@ -186,7 +184,8 @@ impl Queue {
     }
 }
 
-/// Returns the backoff after `n_failures` failures in a row: doubled each time, with a jitter of 25 percent.
+/// Returns the backoff after `n_failures` failures in a row. It doubles with each failure, and has a jitter of 25
+/// percent.
 fn pause(n_failures: u32, random: f64) -> Duration {
     let doublings = n_failures.saturating_sub(1).min(16);
     let pause = MIN_PAUSE.saturating_mul(1 << doublings).min(MAX_PAUSE);
@@ -224,14 +223,13 @@ impl State {
         item.again = false;
         item.waiting_since = None;
         self.n_running += usize::from(item.priority == Priority::Normal);
-        // A pending retry is superseded by this run.
+        // This run replaces a pending retry.
         if let Some(due) = item.delayed_until.take() {
             self.delayed.remove(&(due, id.clone()));
         }
         Some(id)
     }
 
-    /// Returns true if no subject waits.
     fn is_empty(&self) -> bool {
         self.waiting.is_empty() && self.first_broad().is_none()
     }
@@ -249,7 +247,7 @@ impl State {
         self.broad.iter().find(|id| self.is_broad(id))
     }
 
-    /// Returns the time until which the first broad subject has lower priority. `None` if no broad subject waits.
+    /// Returns the time at which the low priority of the first broad subject ends. `None` if no broad subject waits.
     fn broad_due(&self) -> Option<Instant> {
         let first = self.items.get(self.first_broad()?)?;
         Some(first.waiting_since? + MAX_YIELD)
@@ -308,7 +306,7 @@ impl State {
     }
 }
 
-/// Returns a number from 0 to 1 for jitter. It need not be unpredictable.
+/// Returns a number from 0 to 1 for jitter. It need not be cryptographically random.
 pub(crate) fn random() -> f64 {
     use std::hash::{BuildHasher, Hasher, RandomState};
     let bits = RandomState::new().build_hasher().finish();
@@ -320,7 +318,7 @@ mod tests {
     use super::*;
     use crate::controller::tests::id;
 
-    /// Returns the names of all subjects that are available without waiting.
+    /// Returns the names of all subjects that the queue returns without waiting.
     async fn drain(queue: &Queue) -> Vec<String> {
         let mut names = Vec::new();
         while let Ok(name) = tokio::time::timeout(Duration::ZERO, queue.next()).await {
@@ -357,7 +355,7 @@ mod tests {
         queue.done(&id("wider"));
         assert!(queue.lock().items.is_empty());
 
-        // The broad policy is processed after `MAX_YIELD`, even if other policies are running or waiting.
+        // After `MAX_YIELD`, the broad policy is processed even if other policies are running or waiting.
         queue.add_of(&id("wide"), BROAD);
         queue.add(&id("a"));
         assert_eq!(drain(&queue).await, ["a"]);

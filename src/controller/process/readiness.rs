@@ -20,15 +20,15 @@ const NEEDED: [Source; 6] = [
     Source::OpenApi,
 ];
 
-/// How long the API server must reject reads of a previously readable source before the permission counts as revoked. A
-/// starting API server rejects all requests until it has loaded the roles.
+/// How long the API server must reject reads before the permission for a previously readable source counts as revoked.
+/// A starting API server rejects all requests until it has loaded the roles.
 const REVOKED_AFTER: Duration = Duration::from_secs(20);
 
 /// How long the API server must reject the first reads of a source before the permission counts as missing. The
-/// permission may be granted at the same time as the controller starts.
+/// permission may be granted while the controller starts.
 const MISSING_AFTER: Duration = Duration::from_secs(5);
 
-/// Returns how long reads of a source must be rejected before the permission counts as missing.
+/// Returns how long reads of a source must be rejected before the permission counts as missing or revoked.
 pub(crate) const fn certain_after(was_read: bool) -> Duration {
     if was_read {
         REVOKED_AFTER
@@ -37,7 +37,7 @@ pub(crate) const fn certain_after(was_read: bool) -> Duration {
     }
 }
 
-/// How long reads of a source that was never read must fail before statuses are computed without it.
+/// How long the first reads of a source must fail before statuses are computed without the source.
 const GIVEN_UP_AFTER: Duration = Duration::from_secs(5);
 
 /// The sync state of all sources. Clones share the state.
@@ -51,7 +51,7 @@ pub struct Readiness {
 #[derive(Clone, Debug, Default)]
 struct State {
     is_synced: bool,
-    /// A missing permission, which only a cluster administrator can grant.
+    /// Rejected reads. Only a cluster administrator can grant the missing permission.
     rejection: Option<Rejection>,
     /// The message of the last failure.
     failure: Option<String>,
@@ -65,11 +65,10 @@ struct State {
 struct Rejection {
     text: String,
     since: Instant,
-    /// True if the missing permission was logged.
     is_logged: bool,
 }
 
-/// Returns the sources that must be in sync: the sources in [`NEEDED`], and other sources while they are watched.
+/// Returns the sources that must be in sync: those in [`NEEDED`], and optional sources that are watched.
 fn watched(states: &BTreeMap<Source, State>) -> impl Iterator<Item = Source> {
     let others = states.keys().filter(|source| !NEEDED.contains(source));
     NEEDED.into_iter().chain(others.copied())
@@ -81,7 +80,8 @@ impl State {
         self.is_synced && self.rejection.is_none() && self.failure.is_none()
     }
 
-    /// Returns the missing permission, if reads have been rejected for as long as [`certain_after`] requires.
+    /// Returns the missing permission. `None` if reads have not been rejected for as long as [`certain_after`]
+    /// requires.
     fn lacking(&self) -> Option<&Rejection> {
         let rejection = self.rejection.as_ref()?;
         let is_certain = rejection.since.elapsed() >= certain_after(self.is_synced);
@@ -90,10 +90,10 @@ impl State {
 }
 
 impl Readiness {
-    /// Returns the name of each source, with its problem if it has one.
+    /// Returns the name of each source. A source with a problem also has a message.
     ///
-    /// A source that was in sync and is now unreachable has no problem, since its last state remains usable. A source
-    /// without permission has a problem.
+    /// An unreachable source that was in sync has no problem, since its last state remains usable. A source without
+    /// permission has a problem.
     #[must_use]
     pub fn checks(&self) -> Vec<(&'static str, Option<String>)> {
         let states = self.lock();
@@ -110,7 +110,7 @@ impl Readiness {
             .collect()
     }
 
-    /// Records that `source` is in sync. Returns true if it had failed or was rejected before.
+    /// Records that `source` is in sync. Returns true if reads had failed or were rejected before.
     pub(crate) fn synced(&self, source: Source) -> bool {
         let state = State {
             is_synced: true,
@@ -125,7 +125,7 @@ impl Readiness {
         is_back
     }
 
-    /// Returns a receiver that is notified when a source recovers, since other sources may recover at the same time.
+    /// Returns a receiver that is notified when a source recovers. Other sources may recover at the same time.
     pub(crate) fn recoveries(&self) -> watch::Receiver<u64> {
         self.recoveries.subscribe()
     }
@@ -152,23 +152,24 @@ impl Readiness {
         self.lock().get(&source).is_some_and(State::is_in_sync)
     }
 
-    /// Returns true if all sources that statuses depend on are currently in sync with the cluster.
+    /// Returns true if all sources on which statuses depend are currently in sync with the cluster.
     #[must_use]
     pub fn is_all_in_sync(&self) -> bool {
         let states = self.lock();
         watched(&states).all(|source| states.get(&source).is_some_and(State::is_in_sync))
     }
 
-    /// Returns the message about the missing permission of `source`, if reads have been rejected for as long as
-    /// [`certain_after`] requires.
+    /// Returns the message about the missing permission of `source`. `None` if reads have not been rejected for as long
+    /// as [`certain_after`] requires.
     pub(crate) fn rejection(&self, source: Source) -> Option<String> {
         let states = self.lock();
         Some(states.get(&source)?.lacking()?.text.clone())
     }
 
-    /// Records that a read of `source` was rejected for lack of a permission. Returns true if the caller should log the
-    /// missing permission, that is, if reads have been rejected for as long as [`certain_after`] requires and the
-    /// permission was not logged before.
+    /// Records that the API server rejected a read of `source` for lack of a permission.
+    ///
+    /// Returns true if the caller should log the missing permission. This is the case once, when reads have been
+    /// rejected for as long as [`certain_after`] requires.
     pub(crate) fn refused(&self, source: Source, text: String) -> bool {
         let mut states = self.lock();
         let state = states.entry(source).or_default();
@@ -191,8 +192,10 @@ impl Readiness {
         is_news
     }
 
-    /// Records that `source` could not be read. Returns true if it was never read and has failed for so long that
-    /// statuses should be computed without it. A missing permission that was logged stays recorded.
+    /// Records that `source` could not be read. A missing permission that was logged remains recorded.
+    ///
+    /// Returns true if statuses should be computed without `source`, because it was never read and has failed for too
+    /// long.
     pub(crate) fn failed(&self, source: Source, text: String) -> bool {
         let mut states = self.lock();
         let state = states.entry(source).or_default();
@@ -257,7 +260,7 @@ mod tests {
         assert!(!readiness.is_in_sync(Source::Crds));
         tokio::time::advance(REVOKED_AFTER / 2).await;
         assert_eq!(problem(&readiness), None);
-        // The API server becomes unreachable and recovers, so the time starts over.
+        // The API server becomes unreachable and then recovers, so the time starts again.
         readiness.failed(Source::Crds, "connection refused".into());
         assert!(!readiness.refused(Source::Crds, "grant list".into()));
         tokio::time::advance(REVOKED_AFTER / 2).await;
@@ -266,7 +269,7 @@ mod tests {
         tokio::time::advance(REVOKED_AFTER / 2).await;
         assert!(readiness.refused(Source::Crds, "grant list".into()));
         assert_eq!(problem(&readiness).as_deref(), Some("grant list"));
-        // A connection failure does not restore the permission.
+        // A connection failure does not mean that the permission was granted.
         readiness.failed(Source::Crds, "connection refused".into());
         assert_eq!(problem(&readiness).as_deref(), Some("grant list"));
         readiness.synced(Source::Crds);
@@ -346,7 +349,7 @@ mod tests {
                 .into_iter()
                 .all(|(_, problem)| problem.is_none())
         );
-        // The other 10 sources are probes, params and opt-in kinds, which not every cluster serves.
+        // The 10 other sources are probes, params and opt-in kinds, which not every cluster serves.
         assert_eq!(NEEDED.len() + 10, Source::ALL.len());
     }
 }

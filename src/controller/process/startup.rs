@@ -1,7 +1,7 @@
 //! Startup: creates a client, and checks that the controller supports the API server.
 //!
-//! A problem that the user must fix ends the process with a one-line message that contains a hint. The controller waits
-//! a limited time for an API server that does not respond yet.
+//! If the user must fix a problem, the process ends with a one-line message that contains a hint. If the API server
+//! does not respond yet, the controller waits for a limited time.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
@@ -27,8 +27,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// The path of the policy API.
 const POLICY_API: &str = "/apis/admissionregistration.k8s.io/v1";
 
-/// Returns the name of this instance: the name of its pod or host, and a random suffix, since a restarted container has
-/// the same pod name.
+/// Returns the name of this instance: the name of its pod or host, and a random suffix. The suffix is needed because a
+/// restarted container has the same pod name.
 #[must_use]
 pub fn identity() -> String {
     let name = |variable| std::env::var(variable).ok().filter(|name| !name.is_empty());
@@ -43,8 +43,8 @@ pub fn identity() -> String {
     format!("{}_{suffix:016x}", name.as_deref().unwrap_or("unknown"))
 }
 
-/// Creates a client from the kubeconfig or from the service account of the pod. `identity` is the user agent in the
-/// audit log of the API server. `metrics` counts all requests.
+/// Creates a client from the kubeconfig or from the service account of the pod. `identity` is the user agent, which the
+/// audit log of the API server shows. `metrics` counts all requests.
 ///
 /// # Errors
 /// Returns an error message with a hint if the configuration is missing or invalid.
@@ -64,7 +64,7 @@ pub async fn client(identity: &str, metrics: &Arc<Metrics>) -> Result<Client, St
     })
 }
 
-/// Waits until the API server responds, for at most `patience`, and checks that it serves the policy API.
+/// Waits for at most `patience` until the API server responds. Then checks that it serves the policy API.
 ///
 /// # Errors
 /// Returns an error message with a hint if the API server does not respond, rejects the credentials or does not serve
@@ -111,7 +111,6 @@ pub async fn check_api(client: &Client, patience: Duration) -> Result<(), String
     }
 }
 
-/// Returns the names of the resources of the policy API.
 async fn policy_resources(client: &Client) -> Result<Vec<String>, Error> {
     let request = Request::get(POLICY_API)
         .body(Vec::new())

@@ -1,9 +1,11 @@
 //! Supervises the controller's tasks: checks that they run and make progress.
 //!
-//! If a task panics, or ends although it must not, the process exits with the reason: a restarted process has all
-//! tasks, while a process that lacks a watch would silently write wrong statuses. A task that hangs does not end, so
-//! each task has a heartbeat ([`Heartbeat`]), and `/livez` fails with the name of a task without a recent heartbeat. A
-//! failed request counts as a heartbeat: an unreachable API server must not cause a restart.
+//! If a task panics or ends unexpectedly, the process exits with the reason. A restarted process has all tasks, but a
+//! process that lacks a watch would silently write wrong statuses.
+//!
+//! A task may also hang. So each task has a heartbeat ([`Heartbeat`]), and `/livez` fails with the name of a task
+//! without a recent heartbeat. A failed request also counts as a heartbeat, since an unreachable API server must not
+//! cause a restart.
 
 use std::any::Any;
 use std::fmt;
@@ -22,13 +24,13 @@ use crate::telemetry::logging::panic_message;
 /// are shorter.
 pub(crate) const WATCH_LIMIT: Duration = Duration::from_secs(300);
 
-/// The maximum time of one poll of discovery, including the wait before it, unless a longer interval is configured.
+/// The maximum time of one poll of discovery and the wait before it. A longer configured interval extends this time.
 pub(crate) const REFRESH_LIMIT: Duration = Duration::from_secs(300);
 
-/// How long subjects may wait while the workers finish none of them.
+/// How long subjects may wait while the workers finish no subject.
 pub(crate) const WORK_LIMIT: Duration = Duration::from_secs(300);
 
-/// The heartbeat of one task. Clones share it. Supervision ends when the last clone is dropped.
+/// The heartbeat of one task, shared by its clones. Supervision ends when the last clone is dropped.
 #[derive(Clone, Debug)]
 pub(crate) struct Heartbeat(Arc<Pulse>);
 
@@ -46,7 +48,6 @@ impl Pulse {
 }
 
 impl Heartbeat {
-    /// Sends a heartbeat.
     pub(crate) fn beat(&self) {
         *self.0.last() = Instant::now();
     }
@@ -55,9 +56,8 @@ impl Heartbeat {
 /// The exit of a task that must not end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TaskExit {
-    /// The name of the task.
     pub(crate) task: &'static str,
-    /// The message of the panic, or `None` if the task ended without a panic.
+    /// The message of the panic. `None` if the task ended without a panic.
     pub(crate) panic: Option<String>,
 }
 
@@ -88,7 +88,8 @@ impl Supervisor {
         }
     }
 
-    /// Registers the task `name`. It must send a heartbeat at least every `limit`, until the returned value is dropped.
+    /// Registers the task `name`. The task must send a heartbeat at least every `limit`, until the returned value is
+    /// dropped.
     pub(crate) fn heartbeat(&self, name: impl Into<String>, limit: Duration) -> Heartbeat {
         let pulse = Arc::new(Pulse {
             name: name.into(),
@@ -101,7 +102,7 @@ impl Supervisor {
         Heartbeat(pulse)
     }
 
-    /// Returns the name of each registered task, with its problem if it has no recent heartbeat.
+    /// Returns the name of each registered task. A task without a recent heartbeat also has a problem.
     #[must_use]
     pub fn checks(&self) -> Vec<(String, Option<String>)> {
         let pulses: Vec<_> = self.pulses().iter().filter_map(Weak::upgrade).collect();
@@ -119,7 +120,7 @@ impl Supervisor {
         pulses.iter().map(check).collect()
     }
 
-    /// Runs `work`, which must not end. If it ends or panics, [`Self::lost`] returns.
+    /// Runs `work`, which must not end. If `work` ends or panics, [`Self::lost`] returns.
     pub(crate) async fn supervised(&self, task: &'static str, work: impl Future<Output = ()>) {
         self.metrics.supervised(task);
         let outcome = AssertUnwindSafe(work).catch_unwind().await;
@@ -127,7 +128,7 @@ impl Supervisor {
         self.note(TaskExit { task, panic });
     }
 
-    /// Runs `work`, which may end but must not panic. Returns `None` if it panicked. Then [`Self::lost`] returns, too.
+    /// Runs `work`, which may end but must not panic. If `work` panics, returns `None`, and [`Self::lost`] returns.
     pub(crate) async fn contained<T>(
         &self,
         task: &'static str,

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// A token bucket that refills at a constant rate.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TokenBucket {
     burst: u32,
@@ -23,7 +22,7 @@ impl TokenBucket {
         }
     }
 
-    /// Takes a token. Returns the earliest time of the action: `now`, or later if the bucket was empty.
+    /// Takes a token. Returns the earliest time of the action: `now`, or later if the bucket is empty.
     pub(crate) fn take(&mut self, now: Instant) -> Instant {
         self.full_at = self.full_at.max(now) + self.pace;
         let allowed = self.full_at.checked_sub(self.pace * self.burst);

@@ -77,7 +77,7 @@ async fn slow_probes_time_out_without_delaying_others() {
             .put(probe_of(&name, &name, 256), EventSource::Watched);
         context.probe_runner.add(&id(&name));
     }
-    // The four slow policies are being evaluated, or wait for a thread.
+    // The four slow policies are being evaluated or wait for a thread.
     context
         .probes
         .put(probe_of("a", "p", 1), EventSource::Watched);
@@ -86,9 +86,9 @@ async fn slow_probes_time_out_without_delaying_others() {
     until(|| last_written(&log, "p").is_some()).await;
     assert_eq!(last_written(&log, "p").unwrap()["summary"], "1/1");
     assert!(begin.elapsed() < limit * 3, "{:?}", begin.elapsed());
-    // A policy can be reconciled in the meantime.
+    // A policy can be reconciled at the same time.
     let checked = async {
-        // On a busy machine the schemas may take longer than the reconciliation waits for them.
+        // On a busy machine, a reconciliation may end before the schemas are loaded.
         while context.store.get(&id("slow3")).unwrap().result.is_none() {
             reconcile(&context, &id("slow3")).await.unwrap();
         }
@@ -107,7 +107,7 @@ async fn slow_probes_time_out_without_delaying_others() {
     assert!(context.probe_runner.is_slow(&id("slow0")) && !context.probe_runner.is_slow(&id("a")));
 }
 
-/// Returns a context whose API server calls `meddle` during a `SubjectAccessReview`.
+/// Returns a context whose API server calls `meddle` when it receives a `SubjectAccessReview`.
 fn meddled(meddle: impl Fn(&Context) + Send + Sync + 'static) -> (Arc<Context>, Log) {
     let late_context = Arc::new(OnceLock::<Arc<Context>>::new());
     let of_server = Arc::clone(&late_context);
@@ -131,7 +131,7 @@ fn meddled(meddle: impl Fn(&Context) + Send + Sync + 'static) -> (Arc<Context>, 
     (context, log)
 }
 
-/// Waits until the probes of `a` are evaluated, and asserts that no status is written for them.
+/// Waits until the probes of `a` are evaluated. Asserts that their statuses are not written.
 async fn evaluated_and_not_written(context: &Context, log: &Log) {
     until(|| {
         let probe_runner = context.probe_runner.lock();

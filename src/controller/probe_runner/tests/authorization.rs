@@ -3,8 +3,9 @@
 use super::*;
 use crate::controller::tests::id;
 
-/// Returns a context with a policy whose validation is `expression`, a probe with `authorizer: FromCluster`, and an API
-/// server that responds to permission checks with `answers`. Also returns the log of its requests.
+/// Returns a context, and the log of the requests to its API server. The context has a policy whose validation is
+/// `expression`, and a probe with `authorizer: FromCluster`. The API server responds to permission checks with
+/// `answers`.
 fn asking(
     expression: &str,
     answers: impl Fn(&str) -> Option<Reply> + Send + Sync + 'static,
@@ -86,7 +87,7 @@ async fn failed_review_leaves_case_pending() {
             && difference.contains("vap-status-controller-subject-access-reviews"),
         "{difference}"
     );
-    // The error is permanent, so only one check is sent.
+    // The error is permanent, so no second check is sent.
     assert_eq!(verbs(&log).len(), 1);
 
     let (context, log) = asking(check, |_| Some(Reply::failure(503, "down")));
@@ -96,7 +97,7 @@ async fn failed_review_leaves_case_pending() {
         difference.contains("did not answer a permission check of the variable `authorizer`"),
         "{difference}"
     );
-    // The check is requested again after a backoff.
+    // The check is sent again after a backoff.
     until(|| verbs(&log).len() > 1).await;
 }
 
@@ -115,7 +116,7 @@ async fn hanging_review_does_not_block_evaluation() {
     let check = "!authorizer.group('apps').resource('deployments').check('one').allowed()";
     let (context, log) = asking(check, |_| None);
     reconcile(&context, &id("a")).await.unwrap();
-    // The policy is reconciled before the results of its probes are known.
+    // The policy is reconciled although the results of its probes are unknown.
     let status = context.store.get(&id("a")).unwrap().status;
     let conditions = serde_json::to_value(status).unwrap()["conditions"].clone();
     assert!(
@@ -159,7 +160,7 @@ async fn checks_over_rate_limit_leave_cases_pending_and_are_sent_later() {
         text.contains("\"Passed\"") && text.contains("\"Pending\""),
         "{text}"
     );
-    // Cached responses are used, and the other checks are sent when the limit allows.
+    // Cached responses are used. The other checks are sent when the rate limit allows.
     until(|| {
         let log = log.lock().unwrap();
         let mut writes = log

@@ -1,4 +1,5 @@
-//! Tests of memory limits: an object that needs much memory affects no other object, and the total memory is bounded.
+//! Tests of memory limits. An object that needs much memory must not affect other objects, and the total memory is
+//! bounded.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -39,7 +40,7 @@ fn sound(name: &str, policy: &str, created_at: u64) -> String {
     named_probe(name, policy, created_at, object)
 }
 
-/// Stores a probe as the watch does. Returns the allocated bytes afterwards, and the peak.
+/// Stores a probe as the watch does. Returns the allocated bytes afterwards, and their maximum.
 fn receive(context: &Context, text: &str) -> (usize, usize) {
     let measured = allocation_counter::measure(|| {
         if let Ok(probe) = serde_json::from_str::<Probe>(text) {
@@ -150,7 +151,7 @@ async fn oldest_probes_are_stored_and_others_later_within_memory_limit() {
     assert_eq!(is_rejected(), [false, false, false, true, true]);
     let text = problems()[3].clone().unwrap();
     assert!(text.starts_with("there is no room for the probe"), "{text}");
-    // No probe is read again while the memory limit is reached.
+    // No probe is read again as long as the memory limit is reached.
     assert!(
         !tasks(&context)
             .iter()
@@ -312,7 +313,7 @@ async fn hostile_probes_do_not_prevent_evaluation_of_valid_probe() {
         highest = highest.max(peak.saturating_sub(3 * text.len()));
         assert!(context.probes.n_bytes() <= MAX_PROBES);
     }
-    // The peak includes one parsed object. The other 2 MiB are for its JSON and the nodes of the indexes.
+    // The limit covers one parsed object. The additional 2 MiB are for its JSON and the nodes of the indexes.
     assert!(highest <= MAX_OBJECT + 2 * MIB, "{highest}");
     assert!(context.probes.n_bytes() > MIB);
     reconcile(&context, &id("a")).await.unwrap();

@@ -1,4 +1,4 @@
-//! Tests of the evaluation of probes: the changes that cause it, the results that are reused, and the written statuses.
+//! Tests of the evaluation of probes: its triggers, the reuse of results, and the written statuses.
 
 mod apart;
 mod authorization;
@@ -76,7 +76,7 @@ fn answer(request: &ReceivedRequest) -> Option<Reply> {
 /// Responds like an API server that has the policy with `expression` and accepts statuses of policies and probes.
 fn answer_of(expression: &str, request: &ReceivedRequest) -> Option<Reply> {
     if request.method == Method::PATCH && request.path.contains("/policyprobes/p/status") {
-        // The response is outdated: the watch has already reported this or a later state of the probe.
+        // The response is outdated, as if the watch had already reported this or a later state of the probe.
         let mut probe = serde_json::to_value(probe(1, 6, "FromCluster").object()).unwrap();
         probe["status"] = request.body["status"].clone();
         return Some(Reply::json(&probe));
@@ -142,7 +142,7 @@ fn until(holds: impl Fn() -> bool) -> impl Future<Output = ()> {
     }
 }
 
-/// Reconciles until the result is not `Unchanged`, that is, until the schemas are loaded.
+/// Reconciles until the schemas are loaded, that is, until the result is not `Unchanged`.
 async fn next_reconciliation(context: &Arc<Context>) -> ReconcileResult {
     for _ in 0..20_000 {
         let done = reconcile(context, &id("a")).await.unwrap();
@@ -154,7 +154,7 @@ async fn next_reconciliation(context: &Arc<Context>) -> ReconcileResult {
     panic!("no reconciliation");
 }
 
-/// Reconciles, and waits until `n_written` outcomes were written.
+/// Reconciles, and then waits until `n_written` outcomes were written.
 #[track_caller]
 fn reconciled<'a>(
     context: &'a Arc<Context>,
@@ -168,8 +168,8 @@ fn reconciled<'a>(
     }
 }
 
-/// Returns an API server that stores the status of the probe. While `rejection` returns an HTTP status code, writes of
-/// the status fail with this code.
+/// Returns an API server that stores the status of the probe. If `rejection` returns an HTTP status code, a write of
+/// the status fails with this code.
 fn server(
     rejection: impl Fn() -> Option<u16> + Send + Sync + 'static,
 ) -> impl Fn(&ReceivedRequest) -> Option<Reply> + Send + Sync + 'static {
@@ -198,7 +198,7 @@ async fn policy_is_compiled_for_probes_once_per_generation() {
         .probes
         .put(probe(1, 6, "FromCluster"), EventSource::Watched);
     reconciled(&context, &log, 1).await;
-    // The policy has no binding and denies no request.
+    // Without a binding, the policy denies no request.
     assert_eq!(outcomes(&log), ["Failed"]);
     assert_compiled(&context, 1);
     let first = cached(&context).unwrap();
@@ -218,7 +218,7 @@ async fn policy_is_compiled_for_probes_once_per_generation() {
     assert_eq!(outcomes(&log), ["Failed", "Passed", "Failed", "Passed"]);
     assert_compiled(&context, 1);
 
-    // With another schema, the check is repeated, but the policy that was compiled for the probes is reused.
+    // A changed schema repeats the check of the policy. The policy compiled for the probes is reused.
     context.set_snapshot(snapshot(
         &[("apps/v1", "deployments", "Deployment")],
         &[("apps/v1", "/openapi/v3/apis/apps/v1?hash=2")],
@@ -240,7 +240,7 @@ async fn policy_is_compiled_for_probes_once_per_generation() {
     assert!(cached(&context).is_some());
 }
 
-/// The spec of a received policy may be incomplete although its generation is the same.
+/// A received policy may have an incomplete spec although its generation is unchanged.
 #[tokio::test(start_paused = true)]
 async fn other_spec_of_same_generation_is_evaluated_again() {
     let (context, log) = context(AT_MOST_FIVE, answer);

@@ -1,10 +1,10 @@
-//! Tests of the cluster content that probes may use and their statuses may show.
+//! Tests of the cluster inputs that probes may use, and of the details that their statuses may show.
 
 use super::*;
 use crate::controller::cluster::snapshot::tests::snapshot;
 use crate::controller::tests::id;
 
-/// Returns a policy whose message contains the token of the param. If the object has two replicas, the policy fails
+/// Returns a policy whose message contains the token of the param. For an object with two replicas, the policy fails
 /// with an error that contains the token.
 fn showing_policy() -> ValidatingAdmissionPolicy {
     let mut policy = policy("true");
@@ -23,7 +23,7 @@ fn showing_policy() -> ValidatingAdmissionPolicy {
     policy
 }
 
-/// Returns a cluster with a param that contains `token`, and the log of its requests.
+/// Returns a cluster with a param that contains `token`, and the log of the requests.
 fn cluster(token: &str, binding: ValidatingAdmissionPolicyBinding) -> (Arc<Context>, Log) {
     let token = token.to_owned();
     let (context, log) = context("true", move |request| {
@@ -78,7 +78,7 @@ fn referring() -> ValidatingAdmissionPolicyBinding {
     binding
 }
 
-/// Returns a probe with the `fields` in its spec and with cases that guess the content of the param.
+/// Returns a probe with `fields` in its spec, and with cases that guess the content of the param.
 fn guessing(fields: &Value) -> Probe {
     let case = |name: &str, replicas: i64, expect: Value| {
         json!({"name": name, "expect": expect, "request": {
@@ -212,7 +212,7 @@ async fn namespaces_are_not_read_without_allowing_binding() {
     }
 }
 
-/// Another writer overwrites each status, like an instance with other permissions.
+/// Another writer overwrites each status, for example an instance with other permissions.
 #[tokio::test(start_paused = true)]
 async fn conflicting_writers_are_rate_limited() {
     let versions = Mutex::new(100_u64);
@@ -250,8 +250,8 @@ async fn conflicting_writers_are_rate_limited() {
     resync.abort();
 }
 
-/// If the CustomResourceDefinition of probes is older and lacks a field, writes of a status with that field fail.
-/// Statuses of other probes are written.
+/// An older CustomResourceDefinition of probes may lack a field. Writes of statuses with this field fail, but other
+/// statuses are written.
 #[tokio::test(start_paused = true)]
 async fn missing_status_field_affects_no_other_probe() {
     let lacking = "failed to create typed patch object (/p; vap-status.dev/v1alpha1, Kind=PolicyProbe): \

@@ -1,4 +1,4 @@
-//! Tests of namespaces and permissions, whose changes are not watched, and of kinds that are served later.
+//! Tests of namespaces and permissions, which are not watched, and of kinds that are served later.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,7 +13,7 @@ use crate::policy::analysis::Profile;
 /// An expression that reads a label of the request's namespace.
 const BY_LABEL: &str = "namespaceObject.metadata.labels['tier'] == 'test'";
 
-/// Stores `n` probes. The request of each is in the namespace `team`.
+/// Stores `n` probes with requests in the namespace `team`.
 fn put_probes(context: &Context, n: usize) {
     for n in 0..n {
         let mut probe = probe(1, 6, "FromCluster");
@@ -27,8 +27,8 @@ fn put_probes(context: &Context, n: usize) {
     }
 }
 
-/// Returns a cluster with the namespace `team`, the log of its requests, and the version of the namespace, which tests
-/// change. If the version is 0, the namespace cannot be read.
+/// Returns a cluster with the namespace `team`, the log of the requests, and the version of the namespace. Tests change
+/// this version. If it is 0, the namespace cannot be read.
 fn cluster(expression: &str) -> (Arc<Context>, Log, Arc<AtomicU64>) {
     let version = Arc::new(AtomicU64::new(1));
     let of_server = Arc::clone(&version);
@@ -82,7 +82,7 @@ async fn namespace_is_read_once_for_all_probes() {
         [MaintenanceTask::Namespace("team".to_owned())]
     );
 
-    // The namespace is not read again, since it was read a moment ago.
+    // The namespace is cached, so it is not read again.
     see_to(&context, MaintenanceTask::Namespace("team".to_owned())).await;
     assert_eq!(n_reads(&log), 1);
     assert_eq!(context.probe_runner.quick.len(), 0);
@@ -104,7 +104,7 @@ async fn namespaces_of_probes_are_read_again_every_minute() {
     until(|| outcomes(&log).len() >= 6).await;
     assert_eq!(outcomes(&log)[3..6], vec!["Failed"; 3]);
 
-    // The status reports the unreadable input.
+    // The status reports that the namespace cannot be read.
     version.store(0, Ordering::Relaxed);
     tokio::time::sleep(Duration::from_secs(61)).await;
     until(|| outcomes(&log).len() >= 9).await;
@@ -119,7 +119,7 @@ async fn unused_namespace_is_not_read() {
     reconciled(&context, &log, 3).await;
     assert_eq!(n_reads(&log), 0);
     assert_eq!(tasks(&context), []);
-    // A namespace selector requires reading the namespace, unless it only selects by name.
+    // The namespace is read only if a namespace selector depends on more than the name.
     let mut by_name = allowing(binding());
     by_name.metadata.resource_version = Some("2".to_owned());
     by_name.spec.match_resources = serde_json::from_value(json!({"namespaceSelector":

@@ -1,4 +1,4 @@
-//! Tests of probes on a standby, and of probes of missing policies.
+//! Tests of probes on a standby, and of probes whose policy is missing.
 
 use super::*;
 use crate::controller::leadership::Leadership;
@@ -87,7 +87,7 @@ async fn missing_policy_named_by_probes_is_reported() {
     assert_eq!(outcomes(&log), ["Pending"]);
     assert!(series(), "{}", context.metrics.encode().unwrap());
 
-    // The probe now names another policy.
+    // The probe now refers to another policy.
     for name in context.probes.put(of("a", "1000"), EventSource::Watched) {
         reconcile(&context, &name).await.unwrap();
     }

@@ -1,4 +1,4 @@
-//! Tests of finding the targets of probes and of reading their definitions.
+//! Tests of finding the targets of probes, and of reading their definitions.
 
 use std::collections::BTreeSet;
 
@@ -139,7 +139,8 @@ fn failed<T>(result: Result<T, Unavailable>) -> (String, bool) {
     (unavailable.text, unavailable.is_transient)
 }
 
-/// Returns the context and the CRD `a` of generation 2, whose API server responds with `items` or fails.
+/// Returns a context and an entry for generation 2 of the CRD `a`. The API server responds with `items`, or fails
+/// without `items`.
 fn with_definition(items: Option<Value>) -> (Context, Entry) {
     let context = context_of(&[DEFINITION], move |_| {
         Some(match &items {
@@ -174,7 +175,7 @@ async fn definition_is_read_in_generation_of_entry() {
     let start = "the CustomResourceDefinition a cannot be read now: ";
     assert!(text.starts_with(start), "{text}");
 
-    // Another kind has no definition.
+    // An entry of another kind has no definition.
     let subject = Subject::Webhooks(Vec::new());
     let metadata = json!({"name": "a", "uid": "u", "resourceVersion": "1"});
     let entry = stored(&context, WEBHOOKS, metadata, subject);
