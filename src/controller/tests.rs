@@ -72,7 +72,7 @@ pub(super) fn managed() -> Value {
     json!([{"manager": FIELD_MANAGER, "operation": "Apply", "subresource": "status"}])
 }
 
-/// Returns the API server's response to a write: the policy with the applied fields.
+/// Returns the API server's response to a write of a policy with the applied fields.
 fn written(request: &ReceivedRequest) -> Reply {
     let mut policy = serde_json::to_value(policy(SOUND)).unwrap();
     // Each write increments the resource version.
@@ -94,7 +94,7 @@ pub(super) fn context(
     context_with(settings(), expression, answer)
 }
 
-/// Creates the same context as [`context`], but with `settings`.
+/// Creates the same context as [`context`], with `settings`.
 pub(super) fn context_with(
     settings: Settings,
     expression: &str,
@@ -191,7 +191,7 @@ async fn reconcile_removes_shared_stalled_condition() {
         policy["metadata"]["resourceVersion"] = json!("8");
         policy["metadata"]["managedFields"] = managed();
         policy["status"] = request.body["status"].clone();
-        // An apply does not remove shared conditions that it omits. A merge patch does.
+        // An apply does not remove shared conditions that it omits, but a merge patch does.
         if request.body["kind"].is_string() {
             let stale = json!({"type": "Stalled", "status": "True", "reason": "ExpressionWarnings", "message": "old",
                                "observedGeneration": 1, "lastTransitionTime": "1970-01-01T00:00:01Z"});
@@ -222,7 +222,7 @@ async fn reconcile_removes_shared_stalled_condition() {
 async fn reconcile_writes_again_after_managed_fields_are_cleared() {
     let (context, log) = context(SOUND, healthy);
     reconcile(&context, &id("a")).await.unwrap();
-    // A client clears the managed fields. The status itself remains.
+    // A client clears the managed fields, but not the status.
     let mut cleared = policy(SOUND);
     cleared.metadata.resource_version = Some("9".into());
     cleared.status = context.store.get(&id("a")).unwrap().status;
@@ -241,12 +241,12 @@ async fn reconcile_after_own_write_writes_nothing() {
         reconcile(&context, &id("a")).await.unwrap(),
         ReconcileResult::Applied
     );
-    // The policy is reconciled again before the watch has reported the write.
+    // The policy is reconciled again although the watch has not reported the write yet.
     assert_eq!(
         reconcile(&context, &id("a")).await.unwrap(),
         ReconcileResult::Skipped(Skipped::Equal)
     );
-    // The watch reports the write, and then the state before it.
+    // The watch reports the write, and then the state before the write.
     for version in ["8", "7"] {
         let mut echo = policy(SOUND);
         echo.metadata.resource_version = Some(version.into());
@@ -257,7 +257,7 @@ async fn reconcile_after_own_write_writes_nothing() {
         ReconcileResult::Skipped(Skipped::Equal)
     );
     assert_eq!(writes(&log).len(), 1);
-    // The index and the document were fetched once.
+    // The index and the document were each fetched once.
     assert_eq!(log.lock().unwrap().len(), 2);
 }
 
@@ -313,7 +313,7 @@ async fn reconcile_failures_have_reasons() {
         (422, ErrorReason::Invalid),
         (429, ErrorReason::Throttled),
         (503, ErrorReason::Server),
-        // Status 0: no response.
+        // Status 0 means that there is no response.
         (0, ErrorReason::Timeout),
     ] {
         let (context, log) = context(SOUND, move |request| match (&request.method, status) {
@@ -324,7 +324,7 @@ async fn reconcile_failures_have_reasons() {
         let failure = reconcile(&context, &id("a")).await.unwrap_err();
         assert_eq!(failure.reason(), reason, "{failure}");
         assert_eq!(writes(&log).len(), 1);
-        // The result is retained: nothing is fetched or checked again.
+        // The result of the check is reused: nothing is fetched or checked again.
         drop(reconcile(&context, &id("a")).await);
         assert_eq!(log.lock().unwrap().len(), 3);
     }
@@ -369,8 +369,8 @@ async fn schema_change_during_check_requeues() {
     let seen = Arc::clone(&late_context);
     let (context, _) = context(SOUND, move |request| {
         if request.method == Method::GET {
-            // The schema changes while the policy is checked with the previous schema, before the policy's dependency
-            // on the schema is recorded.
+            // The schema changes while the policy is checked with the previous schema. At this time, the policy's
+            // dependency on the schema is not recorded yet.
             let new = snapshot(
                 &[("apps/v1", "deployments", "Deployment")],
                 &[("apps/v1", "/openapi/v3/apis/apps/v1?hash=2")],
@@ -391,7 +391,7 @@ async fn schema_change_during_check_requeues() {
     assert_eq!(next.unwrap(), id("a"));
 }
 
-/// A check may end after another spec of the same generation was received.
+/// A check may end after the watch has reported another spec of the same generation.
 #[tokio::test(start_paused = true)]
 async fn result_for_other_spec_is_discarded() {
     let (context, _) = context(SOUND, healthy);
@@ -411,8 +411,8 @@ async fn result_for_other_spec_is_discarded() {
 
 #[tokio::test(start_paused = true)]
 async fn policy_is_requeued_if_response_has_other_spec() {
-    // The response to the write has the spec that the API server stores. The watch reported another spec with the same
-    // generation.
+    // The watch reported one spec. The response to the write has another spec of the same generation, which the API
+    // server stores.
     let (context, log) = context(SOUND, move |request| {
         if request.method != Method::PATCH {
             return healthy(request);
@@ -456,7 +456,7 @@ async fn unavailable_schema_retains_status() {
         _ => healthy(request),
     });
     reconcile(&context, &id("a")).await.unwrap();
-    // The document has a new URL now, and cannot be read.
+    // The document has a new URL, and cannot be read.
     is_down.store(503, Ordering::Relaxed);
     context.set_snapshot(snapshot(
         &[("apps/v1", "deployments", "Deployment")],
@@ -467,7 +467,7 @@ async fn unavailable_schema_retains_status() {
         ReconcileResult::Skipped(Skipped::Equal)
     );
     assert_eq!(writes(&log).len(), 1);
-    // The failure lasts longer than a minute, so the policy must be reconciled.
+    // After a minute of failures, the policy must be reconciled.
     tokio::time::advance(Duration::from_secs(61)).await;
     assert_eq!(
         context.stale_conditions.due(tokio::time::Instant::now()),
@@ -491,7 +491,7 @@ async fn unavailable_schema_retains_status() {
         reconcile(&context, &id("a")).await.unwrap(),
         ReconcileResult::Skipped(Skipped::Equal)
     );
-    // A restarted controller does not know how long the schema has been unavailable, and retains the note.
+    // A restarted controller does not know how long the schema has been unavailable. It keeps the note.
     context.stale_conditions.forget(&id("a"));
     assert_eq!(
         reconcile(&context, &id("a")).await.unwrap(),
@@ -554,7 +554,7 @@ async fn workers_reconcile_nothing_before_first_snapshot() {
     context.store.put(policy(SOUND), EventSource::Watched);
     context.queue.add(&id("a"));
     context.set_policies_listed();
-    // Without a snapshot of the cluster, nothing happens for an hour.
+    // For an hour, nothing happens because there is no snapshot of the cluster.
     let hour = tokio::time::sleep(Duration::from_secs(3600));
     work(Arc::clone(&context), hour).await;
     assert_eq!(log.lock().unwrap().len(), 0);
@@ -570,7 +570,7 @@ async fn stopped_workers_wait_only_for_write_in_progress() {
     context.queue.add(&id("a"));
     let start = tokio::time::Instant::now();
     work_until(&context, &log, |writes| writes.len() == 1).await;
-    // The write gets no response and is canceled.
+    // The write gets no response, and is canceled.
     assert!(
         start.elapsed() < Duration::from_secs(6),
         "{:?}",
@@ -581,7 +581,7 @@ async fn stopped_workers_wait_only_for_write_in_progress() {
 
 #[tokio::test]
 async fn repeated_set_listed_does_not_notify() {
-    // The watch of probes waits for changes, and calls `set_probes_listed` after each of them if probes are not served.
+    // The watch of probes waits for changes. If probes are not served, it calls `set_probes_listed` after each change.
     let (context, _) = context(SOUND, healthy);
     let mut changes = context.changes();
     changes.mark_unchanged();

@@ -2,9 +2,10 @@
 //!
 //! The controller owns `observedGeneration`, `typeChecking` and its conditions. Conditions of other managers remain,
 //! since the list is a map by type. kube-controller-manager also applies `observedGeneration` and `typeChecking`, once
-//! for each new generation; the controller forces ownership.
+//! for each new generation. The controller forces ownership.
 //!
-//! A write contains the resource version from which the status was computed. The API server rejects the write if the
+//! A write contains the resource version from which the status was computed. If the policy has changed since then, the
+//! API server rejects the write. So a status is never written to another generation.
 //! policy has changed since then, so that a status is never written to another generation.
 
 use std::fmt;
@@ -25,7 +26,7 @@ use crate::controller::watch::wire::WirePolicy;
 use crate::status::DesiredStatus;
 use crate::telemetry::metrics::ErrorReason;
 
-/// The applied object, with only the fields that we own.
+/// The applied object. It has only the fields that we own.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Applied<'a> {
@@ -35,8 +36,8 @@ struct Applied<'a> {
     status: Status<'a>,
 }
 
-/// Preconditions: the API server rejects the write if the policy was recreated (other uid) or has changed (other
-/// resource version).
+/// Preconditions of the write. The API server rejects the write if the policy was recreated (other uid) or has changed
+/// (other resource version).
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Metadata<'a> {
@@ -47,14 +48,12 @@ struct Metadata<'a> {
     resource_version: Option<&'a str>,
 }
 
-/// The outcome of a status write.
 #[derive(Debug)]
 pub(crate) enum Written<K = ValidatingAdmissionPolicy> {
     /// The write was accepted. The value is the new object.
     Applied(Box<K>),
     /// The object has changed since the status was computed.
     Conflict,
-    /// The object does not exist.
     Gone,
 }
 
@@ -62,7 +61,7 @@ impl<K> Written<K> {
     /// Returns the outcome of a rejected write.
     ///
     /// # Errors
-    /// Returns the error if it is neither a conflict nor a missing object.
+    /// Returns `error` if it is neither a conflict nor a missing object.
     pub(crate) fn from_error(error: Error) -> Result<Self, Error> {
         match error.reason() {
             ErrorReason::NotFound => Ok(Self::Gone),
@@ -71,7 +70,6 @@ impl<K> Written<K> {
         }
     }
 
-    /// Converts the written object with `make`.
     pub(crate) fn map<T>(self, make: impl FnOnce(K) -> T) -> Written<T> {
         match self {
             Self::Applied(written) => Written::Applied(Box::new(make(*written))),
@@ -89,8 +87,7 @@ struct Status<'a> {
     conditions: &'a [Condition],
 }
 
-/// The list is written even if it is empty: if the field were omitted, a value that another manager has applied would
-/// remain.
+/// The list is written even if it is empty. If the field were omitted, a value applied by another manager would remain.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct TypeChecking<'a> {
@@ -100,7 +97,7 @@ struct TypeChecking<'a> {
 /// Writes the status `desired` of the policy `entry`, within the deadline of `permit`.
 ///
 /// # Errors
-/// Returns an error if the API server rejects the write or does not respond in time.
+/// Returns an error if the API server rejects the write or does not respond before the deadline.
 pub(crate) async fn apply(
     context: &Context,
     permit: &WritePermit,
@@ -127,7 +124,7 @@ pub(crate) async fn apply(
     };
     let params = apply_params();
     let patch = Patch::Apply(&applied);
-    // Only the needed fields of the response are parsed.
+    // Of the response, only the needed fields are parsed.
     let policies: Api<WirePolicy> = Api::all(context.client.clone());
     let written = permit.within(policies.patch_status(name, &params, &patch));
     match written.await {
@@ -146,11 +143,11 @@ pub(crate) async fn apply(
     }
 }
 
-/// Replaces the conditions with `kept`. This is needed if an apply could not remove an outdated condition because
-/// another field manager also owns it.
+/// Replaces the conditions with `kept`. This is necessary if an apply could not remove an outdated condition that
+/// another field manager also owns.
 ///
 /// # Errors
-/// Returns an error if the API server rejects the write or does not respond in time.
+/// Returns an error if the API server rejects the write or does not respond before the deadline.
 pub(crate) async fn retain<K>(
     context: &Context,
     permit: &WritePermit,

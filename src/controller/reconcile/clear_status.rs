@@ -17,8 +17,8 @@ use crate::controller::subjects::managed_fields::{apply_params, may_share};
 /// The timeout of one request.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Removes the controller's fields from the status of an object. If `is_fenced`, the write fails with a conflict if the
-/// object has changed since `seen`.
+/// Removes the controller's fields from the status of an object. If `is_fenced` and the object has changed since
+/// `seen`, the write fails with a conflict.
 ///
 /// # Errors
 /// Returns an error if the API server rejects the write or does not respond in time.
@@ -41,7 +41,7 @@ where
     }
 }
 
-/// Applies an empty status with the controller's field manager, which removes the fields that only this manager owns.
+/// Applies an empty status with the controller's field manager. This removes the fields that only this manager owns.
 async fn apply_nothing<K>(
     api: &Api<K>,
     seen: &ObjectMeta,
@@ -53,7 +53,7 @@ where
     let name = seen.name.as_deref().unwrap_or_default();
     let mut metadata = json!({"name": name});
     if let Some(fields) = metadata.as_object_mut() {
-        // With the uid, the API server rejects a write to another object of the same name.
+        // The uid makes the API server reject a write to another object of the same name.
         fields.extend(seen.uid.iter().map(|uid| ("uid".to_owned(), json!(uid))));
         let version = seen.resource_version.iter().filter(|_| is_fenced);
         fields.extend(version.map(|version| ("resourceVersion".to_owned(), json!(version))));

@@ -1,8 +1,8 @@
-//! Reconciles one subject: collects its facts, computes its status, and writes it.
+//! Reconciles one subject: collects its facts, computes its status, and writes the status.
 //!
-//! [`observe`] collects the facts (with [`check`] for the result of the type check), [`crate::status::compute()`]
-//! computes the status from them, and [`apply`] or [`status_objects`] writes it. If no status is written, [`Skipped`]
-//! is the reason.
+//! [`observe`] collects the facts, with the result of the type check from [`check`]. [`crate::status::compute()`]
+//! computes the status from the facts. [`apply`] or [`status_objects`] writes the status. [`Skipped`] is the reason why
+//! no status is written.
 
 pub(crate) mod apply;
 pub(crate) mod check;
@@ -50,10 +50,10 @@ use crate::telemetry::metrics::{
     ConditionSample, ErrorReason, PolicySample, ProbeSample, ReconcileOutcome, Skipped,
 };
 
-/// How long writes in progress may take after the process is asked to stop. A pod is killed some seconds later.
+/// How long writes in progress may take after a stop is requested. A pod is killed some seconds later.
 const MAX_ENDING: Duration = Duration::from_secs(5);
 
-/// Updates the status of the subject `id`. If the subject does not exist, removes the stored data about it.
+/// Updates the status of the subject `id`. If the subject does not exist, removes its stored data.
 pub(crate) async fn reconcile(
     context: &Arc<Context>,
     id: &SubjectId,
@@ -80,7 +80,6 @@ pub(crate) async fn reconcile(
     apply_status(context, &entry, &desired).await
 }
 
-/// Removes stored data, metrics and the status object of a deleted subject.
 async fn deleted(
     context: &Arc<Context>,
     id: &SubjectId,
@@ -96,7 +95,7 @@ async fn deleted(
     Ok(ReconcileResult::Deleted)
 }
 
-/// Writes the status `desired` of `entry`, unless it is equal to the current status, this instance does not lead, or
+/// Writes the status `desired` of `entry`. Skips the write if the status is current, this instance does not lead, or
 /// the rate limit is exceeded.
 async fn apply_status(
     context: &Context,
@@ -108,7 +107,7 @@ async fn apply_status(
         return Ok(Skipped::Equal.into());
     }
     let Some(permit) = context.leadership.may_write() else {
-        // The leader writes the status. All subjects are queued when this instance becomes the leader.
+        // The leader writes the status. When this instance becomes the leader, all subjects are queued.
         return Ok(Skipped::NotLeader.into());
     };
     let object = LimitedObject::Subject(id.clone());
@@ -124,7 +123,7 @@ async fn apply_status(
     }
     let written = match write(context, &permit, entry, desired).await? {
         Written::Applied(written) => *written,
-        // The watch queues the policy with its current state. In case the watch is late, the policy is also retried.
+        // The watch queues the policy with its current state. The policy is also retried, since the watch may be late.
         Written::Conflict => return Ok(ReconcileResult::Conflict),
         Written::Gone => return Ok(ReconcileResult::Deleted),
     };
@@ -158,7 +157,6 @@ fn store_written(context: &Context, entry: &Entry, written: WrittenObject) {
     }
 }
 
-/// Computes the status of a subject from the observed facts.
 fn desired(context: &Context, id: &SubjectId, facts: &Facts) -> DesiredStatus {
     let now = (context.now)();
     let mut observed = facts.observed(&context.settings.ready_requires);
@@ -173,7 +171,7 @@ fn desired(context: &Context, id: &SubjectId, facts: &Facts) -> DesiredStatus {
     compute(&observed, now)
 }
 
-/// Removes cached data about a subject, but not the subject itself.
+/// Removes cached data about a subject. The subject itself remains stored.
 fn forget(context: &Context, id: &SubjectId) {
     context.admissions.forget(id);
     context.stale_conditions.forget(id);
@@ -182,8 +180,10 @@ fn forget(context: &Context, id: &SubjectId) {
     context.params.forget(id, Referrer::Probes);
 }
 
-/// Sets the status of `entry` from its status object, if its kind has no status. Returns a result if the subject must
-/// not be checked, because it is excluded, still loading, or has no rules.
+/// If the kind of `entry` has no status, sets the status of `entry` from its status object.
+///
+/// Returns a result if the subject must not be checked: because it is excluded or has no rules, or because its kind is
+/// loading.
 async fn load_status(
     context: &Arc<Context>,
     entry: &mut Entry,
@@ -202,7 +202,8 @@ async fn load_status(
         return result.map(Some);
     }
     if !state.is_known() {
-        // The subject is queued again when its kind is loaded. If an obstacle prevents loading, the probes report it.
+        // When the kind is loaded, the subject is queued again. If an obstacle prevents this, the statuses of the
+        // probes report the obstacle.
         if state.obstacle().is_some() {
             context.metrics.remove_policy(id);
             context.probe_runner.add(id);
@@ -225,15 +226,15 @@ async fn load_status(
     Ok(None)
 }
 
-/// The object to which a status was written.
+/// The API server's response to a write of a status.
 enum WrittenObject {
-    /// A ValidatingAdmissionPolicy, which has a status.
+    /// A ValidatingAdmissionPolicy. Its kind has a status.
     Policy(ValidatingAdmissionPolicy),
-    /// The object that holds the conditions of a subject whose kind has no status.
+    /// The status object of a subject whose kind has no status.
     Status(StatusObject),
 }
 
-/// Writes the desired status of `entry`, to the subject or to its status object.
+/// Writes the status `desired` to the subject or to its status object.
 async fn write(
     context: &Context,
     permit: &WritePermit,
@@ -248,8 +249,8 @@ async fn write(
     Ok(written.map(WrittenObject::Policy))
 }
 
-/// Removes the stored data of a subject that is deleted or not checked, and deletes its status object. Returns
-/// `otherwise` if the subject has no status object.
+/// Removes the stored data of a subject, and deletes its status object. The subject is deleted or must not be checked.
+/// Returns `otherwise` if there is no status object.
 async fn delete_status_object(
     context: &Arc<Context>,
     state: &OptInState,
@@ -258,7 +259,7 @@ async fn delete_status_object(
 ) -> Result<ReconcileResult, ReconcileError> {
     forget(context, id);
     context.metrics.remove_policy(id);
-    // The statuses of the subject's probes change too.
+    // The statuses of the subject's probes depend on this too.
     context.probe_runner.add(id);
     let Some(object) = state.orphan(&id.name) else {
         return Ok(otherwise);
@@ -269,7 +270,7 @@ async fn delete_status_object(
     Ok(status_objects::delete(context, &permit, (id, state), &object).await?)
 }
 
-/// Describes the condition `Ready` for the log: its status, and its reason if it is not True.
+/// Returns the status of `Ready` for the log, with the reason if the status is not True.
 fn ready(desired: &DesiredStatus) -> String {
     match desired.conditions.first() {
         Some(ready) if ready.status == "True" => ready.status.clone(),
@@ -303,7 +304,7 @@ fn sample(facts: &Facts, desired: &DesiredStatus, probes: Vec<ProbeSample>) -> P
     }
 }
 
-/// Reconciles queued subjects until `stop` completes, and then finishes the work in progress.
+/// Reconciles queued subjects until `stop` completes. Then finishes the work in progress.
 pub(crate) async fn work(context: Arc<Context>, stop: impl Future<Output = ()>) {
     let mut stop = std::pin::pin!(stop);
     tokio::select! {
@@ -344,7 +345,7 @@ pub(crate) async fn work(context: Arc<Context>, stop: impl Future<Output = ()>) 
     }
 }
 
-/// Reconciles one subject of the queue, and marks it as done or failed.
+/// Reconciles one subject, and marks it as done or failed in the queue.
 async fn process(context: &Arc<Context>, id: &SubjectId) {
     let start = Instant::now();
     let done = AssertUnwindSafe(reconcile(context, id))
@@ -393,8 +394,8 @@ async fn process(context: &Arc<Context>, id: &SubjectId) {
     context.metrics.reconciled(outcome, seconds);
 }
 
-/// Returns the key of a failure for throttling its log message. Usually many policies fail for the same reason.
-/// Permissions are granted per kind, so a missing permission is logged per kind.
+/// Returns the key that limits log messages about similar failures. Usually many policies fail for the same reason. A
+/// missing permission has one key per kind, since permissions are granted per kind.
 fn failure_key(kind: SubjectKind, reason: ErrorReason) -> String {
     match reason {
         ErrorReason::Forbidden | ErrorReason::Invalid => {
@@ -404,7 +405,7 @@ fn failure_key(kind: SubjectKind, reason: ErrorReason) -> String {
     }
 }
 
-/// Logs a failed reconciliation, once per minute for all policies with the same [`failure_key`].
+/// Logs a failed reconciliation. Logs at most one failure per minute and [`failure_key`].
 fn log_failure(context: &Context, id: &SubjectId, failure: &ReconcileError, retry_in: f64) {
     let reason = failure.reason();
     if !context.log_throttle.is_due(&failure_key(id.kind, reason)) {
@@ -471,7 +472,7 @@ mod tests {
             let keys = SubjectKind::ALL.map(|kind| failure_key(kind, reason));
             assert_eq!(BTreeSet::from(keys).len(), SubjectKind::ALL.len());
         }
-        // If the API server does not respond, one message is logged for all kinds.
+        // If the API server does not respond, all kinds have the same key.
         for reason in [ErrorReason::Timeout, ErrorReason::Connection] {
             let keys = SubjectKind::ALL.map(|kind| failure_key(kind, reason));
             assert_eq!(BTreeSet::from(keys).len(), 1);

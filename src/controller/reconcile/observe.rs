@@ -31,7 +31,6 @@ use crate::status::probes::ProbesState;
 use crate::status::staleness::Staleness;
 use crate::telemetry::metrics::{self, Skipped};
 
-/// The observed facts about one subject.
 #[derive(Debug)]
 pub(crate) struct Facts {
     kind: SubjectKind,
@@ -40,7 +39,7 @@ pub(crate) struct Facts {
     status: Option<ValidatingAdmissionPolicyStatus>,
     result: Arc<CheckResult>,
     params: ParamKindState,
-    /// Contains the group version of the paramKind if its discovery has failed for some time. Empty otherwise.
+    /// The group version of the paramKind, if its discovery has failed for some time. Otherwise empty.
     undiscovered_params: Vec<String>,
     bindings: BindingsState,
     probes: Result<Probed, ProbesState>,
@@ -49,7 +48,7 @@ pub(crate) struct Facts {
 /// Collects the facts about the subject `entry` in `snapshot`. Checks the subject if the result of its last check is no
 /// longer valid.
 ///
-/// Returns `Skipped` if there is no result of the check yet; the subject is queued again when there is one.
+/// Returns `Skipped` if the check has no result yet. When it has one, the subject is queued again.
 pub(crate) async fn observe(
     context: &Arc<Context>,
     entry: &Entry,
@@ -69,7 +68,7 @@ pub(crate) async fn observe(
             },
             lane => {
                 context.lanes.add(&entry.id, lane);
-                // The result for older inputs is used until there is a new result.
+                // Until there is a new result, the result for older inputs is used.
                 let latest = entry.result.as_ref();
                 match latest.filter(|result| result.is_of(&entry.generation())) {
                     Some(result) => Arc::clone(result),
@@ -127,17 +126,16 @@ fn params_of(
 }
 
 impl Facts {
-    /// Returns true if the params are loading. The policy is queued again when they are loaded.
+    /// Returns true if the params are loading. When they are loaded, the policy is queued again.
     pub(crate) fn is_reading_params(&self) -> bool {
         matches!(self.params, ParamKindState::Served(_, ParamsState::Unread))
     }
 
-    /// Returns the results of the probes, if known.
     pub(crate) fn probed(&self) -> Option<&Probed> {
         self.probes.as_ref().ok()
     }
 
-    /// Returns the policy's failurePolicy, as exported in metrics.
+    /// Returns the policy's failurePolicy as a metric label.
     pub(crate) fn failure_policy(&self) -> &'static str {
         if self.subject.fails_closed() {
             "Fail"
@@ -146,7 +144,7 @@ impl Facts {
         }
     }
 
-    /// Returns the actions of the bindings, as exported in metrics.
+    /// Returns the actions of the bindings as a metric label.
     pub(crate) fn actions(&self) -> String {
         let action = match self.kind {
             SubjectKind::ValidatingWebhookConfiguration
@@ -155,7 +153,7 @@ impl Facts {
             SubjectKind::ValidatingAdmissionPolicy | SubjectKind::MutatingAdmissionPolicy => None,
         };
         if action.is_some() {
-            // Without webhooks to call or rules to evaluate, there is no action.
+            // If no webhook is called and no rule is evaluated, there is no action.
             let is_effective = !self.subject.webhooks().is_empty() || self.subject.has_rules();
             return metrics::actions(action.filter(|_| is_effective));
         }
@@ -175,7 +173,7 @@ impl Facts {
         }
     }
 
-    /// Returns the facts as the input of [`status::compute()`].
+    /// Returns the facts as input of [`status::compute()`].
     pub(crate) fn observed<'a>(
         &'a self,
         ready_requires: &'a BTreeSet<ConditionType>,
@@ -254,7 +252,7 @@ impl Facts {
     }
 }
 
-/// Returns the group version of the paramKind of `policy` if its discovery has failed for some time. Empty otherwise.
+/// Returns the group version of the paramKind of `policy`, if its discovery has failed for some time. Otherwise empty.
 fn undiscovered_params(policy: Option<&RequestPolicy>, mapper: &RestMapper) -> Vec<String> {
     let declared = policy.and_then(policy::declared_param_kind);
     let group_version = declared.map(|gvk| gvk.api_version());

@@ -11,12 +11,15 @@ use crate::controller::probe_runner::stale::{see_to, tasks};
 /// The interval at which the periodic work is repeated.
 const INTERVAL: Duration = Duration::from_secs(60);
 
-/// The minimum time between two tasks. With very many tasks, an iteration takes longer than a minute.
+/// The minimum time between two tasks. If there are very many tasks, an iteration takes longer than a minute.
 const MIN_PAUSE: Duration = Duration::from_millis(20);
 
-/// Ends watches of params that no policy needs, and repeats checks that exceeded their deadline long ago. Re-queues
-/// probes that depend on namespaces or permissions, since neither is watched. The work for probes is spread over the
-/// interval. Never returns.
+/// Runs the periodic work. Never returns.
+///
+/// - Ends watches of params that no policy needs.
+/// - Repeats checks that exceeded their deadline long ago.
+/// - Queues probes that depend on namespaces or permissions, since these are not watched. This work is spread over the
+///   interval.
 pub(crate) async fn run(context: Arc<Context>) {
     let heartbeat = context
         .supervisor

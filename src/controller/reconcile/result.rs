@@ -3,27 +3,23 @@
 use crate::cluster::error::Error;
 use crate::telemetry::metrics::{ErrorReason, ReconcileOutcome, Skipped};
 
-/// The result of a reconciliation that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReconcileResult {
-    /// The status was written.
     Applied,
     /// The subject or its status object is deleted.
     Deleted,
-    /// The object changed during the reconciliation.
+    /// The object has changed during the reconciliation.
     Conflict,
-    /// No status was written.
     Skipped(Skipped),
 }
 
 impl ReconcileResult {
-    /// Returns true if the subject must be reconciled again after a backoff. Otherwise it is queued when something
-    /// changes.
+    /// Returns true if the subject must be reconciled again after a backoff. Otherwise the next change queues it.
     pub(crate) const fn retries_with_backoff(self) -> bool {
         matches!(self, Self::Conflict | Self::Skipped(Skipped::RateLimited))
     }
 
-    /// Returns the outcome, as exported in metrics.
+    /// Returns the result as a metric label.
     pub(crate) const fn outcome(self) -> ReconcileOutcome {
         match self {
             Self::Applied => ReconcileOutcome::Applied,
@@ -42,7 +38,6 @@ impl From<Skipped> for ReconcileResult {
     }
 }
 
-/// Why a reconciliation failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReconcileError {
     #[error(transparent)]
@@ -63,7 +58,6 @@ impl ReconcileError {
     }
 }
 
-/// The process ended before the check completed.
 #[derive(Debug, thiserror::Error)]
 #[error("interrupted")]
 pub(crate) struct Interrupted;

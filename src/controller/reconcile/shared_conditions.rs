@@ -1,10 +1,11 @@
 //! Removes conditions of the controller that another field manager also owns.
 //!
-//! Server-side apply removes only fields that no other manager owns. A client that applies a copy of the status also
-//! owns our conditions afterwards. If a client clears the managed fields of an object, the manager `before-first-apply`
-//! owns all of its fields, including our conditions. If an apply of the controller omits a shared condition, the
-//! condition remains, or the API server rejects the apply because only some fields of the condition would be removed. A
-//! merge patch removes shared conditions.
+//! Server-side apply removes only fields that no other manager owns. After a client has applied a copy of the status,
+//! the client also owns our conditions. After a client has cleared the managed fields of an object, the manager
+//! `before-first-apply` owns all fields, including our conditions.
+//!
+//! If an apply of the controller omits a shared condition, the condition remains, or the API server rejects the apply.
+//! It rejects the apply if only some fields of the condition would be removed. A merge patch removes shared conditions.
 //!
 //! Source: structured-merge-diff `merge/update.go`, `Updater.prune`; k8s.io/apimachinery
 //! `pkg/util/managedfields/internal/skipnonapplied.go`.
@@ -19,7 +20,7 @@ use serde_json::{Value, json};
 
 use crate::controller::subjects::managed_fields::{apply_params, key, shared};
 
-/// The maximum number of attempts if the conditions change concurrently.
+/// The maximum number of attempts if other clients change the conditions at the same time.
 const MAX_ATTEMPTS: u32 = 3;
 
 /// Replaces the conditions of an object with `kept`.
@@ -47,8 +48,7 @@ where
     api.patch_status(name, &params, &Patch::Merge(&patch)).await
 }
 
-/// Removes our conditions that other managers also own from an object. Returns false if the object has no such
-/// conditions.
+/// Removes our conditions from an object if other managers also own them. Returns false if there are none.
 ///
 /// # Errors
 /// Returns an error if the object cannot be read or the API server rejects the write.
@@ -60,8 +60,7 @@ where
     let name = seen.name.as_deref().unwrap_or_default();
     let mut n_attempts = 1;
     loop {
-        // The object is listed by name instead of read directly, since the controller has permission to list objects,
-        // but not to get them.
+        // The object is listed by name, since the controller has permission to list objects, but not to get them.
         let named = ListParams::default().fields(&format!("metadata.name={name}"));
         let Some(object) = api.list(&named).await?.items.pop() else {
             return Ok(false);

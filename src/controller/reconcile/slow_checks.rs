@@ -14,7 +14,7 @@ use crate::controller::process::supervisor::WORK_LIMIT;
 use crate::controller::subjects::check_result::Lane;
 use crate::policy::subject::SubjectId;
 
-/// Checks the policies in the queues of deferred and slow checks. Never returns.
+/// Runs the checks in both lanes. Never returns.
 pub(crate) async fn work(context: Arc<Context>) {
     context.started().await;
     tokio::join!(
@@ -52,8 +52,9 @@ async fn work_lane(context: &Arc<Context>, lane: Lane, queue: &Queue) {
     }
 }
 
-/// Checks one policy, and returns the policy to the main queue when there is a result. Omits the check if a valid
-/// result exists or the policy has moved to another lane.
+/// Checks one policy. When there is a result, returns the policy to the main queue.
+///
+/// Omits the check if there is a valid result, or if the policy has moved to another lane.
 async fn check_one(
     context: &Arc<Context>,
     id: &SubjectId,

@@ -1,6 +1,6 @@
 //! Creates, updates and deletes status objects, which hold the conditions of subjects whose kind has no status.
 //!
-//! A status object is created without a status when its subject is first reconciled. A second write adds the status.
+//! When a subject is first reconciled, its status object is created without a status. A second write adds the status.
 //! Each write fails with a conflict if the object has changed since it was last seen.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -24,11 +24,11 @@ use crate::status::DesiredStatus;
 use crate::status::object::{ObjectStatus, StatusObject};
 use crate::telemetry::metrics::ErrorReason;
 
-/// Writes the status `desired` to the status object of `entry`, within the deadline of `permit`. Creates the object if
-/// it does not exist.
+/// Writes the status `desired` to the status object of `entry`, within the deadline of `permit`. If the object does not
+/// exist, creates it.
 ///
 /// # Errors
-/// Returns an error if the API server rejects a write or does not respond in time.
+/// Returns an error if the API server rejects a write or does not respond before the deadline.
 pub(crate) async fn apply(
     context: &Context,
     permit: &WritePermit,
@@ -50,7 +50,7 @@ pub(crate) async fn apply(
         None => match create(context, permit, state, entry).await? {
             Written::Applied(created) => {
                 let metadata = created.meta().clone();
-                // The watch has not reported the new object yet, so it is stored here.
+                // The new object is stored here, since the watch has not reported it yet.
                 state.put(*created, EventSource::Watched);
                 metadata
             }
@@ -89,7 +89,7 @@ async fn create(
 ) -> Result<Written<StatusObject>, Error> {
     let status_object = &state.status_object;
     let (name, uid) = (&*entry.id.name, entry.identity.state().uid);
-    // The garbage collector deletes the object after its policy because of the owner reference, even if no controller
+    // Because of the owner reference, the garbage collector deletes the object after its policy, even if no controller
     // runs.
     let object = json!({
         "apiVersion": StatusObject::api_version(status_object),
@@ -146,8 +146,8 @@ async fn write(
         .await
 }
 
-/// Deletes a status object. An object that does not exist counts as deleted. After a conflict, the object remains
-/// stored and the caller retries the deletion.
+/// Deletes a status object. A missing object counts as deleted. After a conflict, the object remains stored, and the
+/// caller retries the deletion.
 ///
 /// # Errors
 /// Returns an error if the API server rejects the deletion or does not respond in time.
@@ -198,8 +198,7 @@ mod tests {
     use crate::policy::subject::SubjectKind;
     use crate::telemetry::Metrics;
 
-    /// A conflict may come from the API server or from a webhook. If the object counted as deleted after a conflict, it
-    /// would never be deleted.
+    /// A webhook can also cause a conflict. An object that counted as deleted after a conflict would never be deleted.
     #[tokio::test(start_paused = true)]
     async fn delete_conflict_is_retried() {
         let n = std::sync::atomic::AtomicUsize::new(0);
@@ -267,7 +266,7 @@ mod tests {
 
     const KIND: SubjectKind = SubjectKind::MutatingAdmissionPolicy;
 
-    /// Returns the status object `a` of the policy with the UID `owner`.
+    /// Returns the status object `a`, owned by the policy with the UID `owner`.
     fn status_object(owner: &str, version: &str) -> serde_json::Value {
         json!({"metadata": {"name": "a", "uid": "o", "generation": 1, "resourceVersion": version,
             "ownerReferences": [{"apiVersion": "v1", "kind": "X", "name": "a", "uid": owner}]}})

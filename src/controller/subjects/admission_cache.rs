@@ -1,8 +1,8 @@
 //! A cache of policies that are compiled for the evaluation of their probes. It contains one generation of each policy.
 //!
 //! An [`Admission`] depends only on the name and the spec of its policy: like the API server, probes evaluate
-//! expressions without schemas. So an [`Admission`] stays valid for the whole generation, even if CRDs, params,
-//! bindings or probes change. Only policies with probes are cached.
+//! expressions without schemas. So an [`Admission`] remains valid for a generation, even if CRDs, params, bindings or
+//! probes change. Only policies with probes are cached.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -30,13 +30,13 @@ impl Default for AdmissionCache {
     }
 }
 
-/// Compiled policies with a limit of bytes. The least recently used policies are evicted.
+/// Compiled policies up to a limit of bytes. If the limit is exceeded, the least recently used policies are removed.
 #[derive(Debug)]
 struct Recent<T> {
     ready: HashMap<SubjectId, Ready<T>>,
     max_bytes: usize,
     n_bytes: usize,
-    /// Incremented with each use, to find the least recently used policy.
+    /// Incremented with each use. The least recently used policy has the lowest value.
     clock: u64,
 }
 
@@ -68,7 +68,7 @@ impl<T> Recent<T> {
         Some(Arc::clone(&ready.admission))
     }
 
-    /// Stores a compiled policy of the size `n_bytes`, unless it alone exceeds the limit.
+    /// Stores a compiled policy of the size `n_bytes`. Does nothing if this size exceeds the limit.
     fn put(&mut self, id: SubjectId, generation: Generation, admission: Arc<T>, n_bytes: usize) {
         self.remove(&id);
         if n_bytes > self.max_bytes {
@@ -99,23 +99,23 @@ impl<T> Recent<T> {
     }
 }
 
-/// The estimated size of a compiled policy, in bytes: a factor for the size of its JSON, and a constant. Regular
+/// The estimated size of a compiled policy: a factor for the size of its JSON, and a constant in bytes. Regular
 /// expressions are not included.
 const COMPILED: (usize, usize) = (96, 16 << 10);
 
-/// Estimates the size of a compiled policy from the size of its JSON, both in bytes.
+/// Estimates the size of a compiled policy from the size of its JSON. Both are in bytes.
 fn compiled_bytes(n_bytes: usize) -> usize {
     let (factor, base) = COMPILED;
     n_bytes.saturating_mul(factor).saturating_add(base)
 }
 
 impl AdmissionCache {
-    /// Returns the compiled policy of this generation of `entry`. `None` if it is not cached.
+    /// Returns the compiled policy for this generation of `entry`. `None` if it is not cached.
     pub(crate) fn get(&self, entry: &Entry) -> Option<Arc<Admission>> {
         self.lock().get(&entry.id, &entry.generation())
     }
 
-    /// Stores the compiled policy of `entry` in place of its earlier generation.
+    /// Stores the compiled policy of `entry`. It replaces earlier generations.
     pub(crate) fn put(&self, entry: &Entry, admission: Admission) -> Arc<Admission> {
         let admission = Arc::new(admission);
         let n_bytes = compiled_bytes(entry.n_bytes);
@@ -125,7 +125,7 @@ impl AdmissionCache {
         admission
     }
 
-    /// Returns the compiled mutating policy `entry`. Calls `compile` if it is not cached.
+    /// Returns the compiled mutating policy `entry` from the cache, or else from `compile`.
     pub(crate) fn mutating(
         &self,
         entry: &Entry,
@@ -142,7 +142,7 @@ impl AdmissionCache {
         })
     }
 
-    /// Removes a policy, because it was deleted or has no more probes.
+    /// Removes a policy that was deleted or has no probes any more.
     pub(crate) fn forget(&self, id: &SubjectId) {
         self.lock().remove(id);
         lock(&self.mutating).remove(id);
@@ -236,7 +236,7 @@ mod tests {
             let recent = admissions.lock();
             assert!(recent.n_bytes <= recent.max_bytes);
         }
-        // A policy that exceeds the whole limit is not stored.
+        // A policy above the limit is not stored.
         let large = named("large", 200);
         admissions.put(&large, compile(&large));
         assert!(admissions.get(&large).is_none());

@@ -14,7 +14,7 @@ use crate::policy::compile::CompileFinding;
 use crate::schema::GroupVersion;
 use crate::status::compute::{CheckStep, Deadline, MatchSummary, TypeSummary};
 
-/// The queue and time limit of a check; see [`super::lanes`].
+/// The queue and time limit of a check. See [`super::lanes`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lane {
     /// The lane in which each policy is checked first.
@@ -26,7 +26,7 @@ pub(crate) enum Lane {
 }
 
 impl Lane {
-    /// Returns the kind of threads that run the checks of this lane.
+    /// Returns the kind of threads for the checks of this lane.
     pub(crate) const fn kind(self) -> Kind {
         match self {
             Self::Quick => Kind::Check,
@@ -35,7 +35,7 @@ impl Lane {
         }
     }
 
-    /// Returns the name of the lane's task.
+    /// Returns the name of the lane's task for the supervisor.
     pub(crate) const fn task(self) -> &'static str {
         match self {
             Self::Quick => "workers",
@@ -49,21 +49,20 @@ impl Lane {
 #[derive(Debug)]
 pub(crate) struct CheckResult {
     generation: Generation,
-    /// The revision of the served resources with which the rules were matched. `None` if they were not matched.
+    /// The revision of the resources with which the rules were matched. `None` if the result does not depend on
+    /// resources.
     revision: Option<u64>,
     /// The group versions whose schemas the check needed. Policies with equal sets share one set.
     group_versions: Arc<BTreeSet<GroupVersion>>,
-    /// A hash of the addresses of the documents of `group_versions`.
+    /// A hash of the URLs of the documents of `group_versions`.
     addresses: u64,
     /// The documents that were unavailable during the check.
     missing: Vec<Missing>,
     pub(crate) outcome: CheckOutcome,
 }
 
-/// The outcome of a check.
 #[derive(Debug)]
 pub(crate) enum CheckOutcome {
-    /// The check completed.
     Done {
         findings: Vec<CompileFinding>,
         n_expressions: usize,
@@ -72,15 +71,13 @@ pub(crate) enum CheckOutcome {
         /// The group versions of unavailable documents, with the reason.
         waiting: Vec<(String, String)>,
     },
-    /// The check panicked. `matched` is known if the panic came after matching.
+    /// The check panicked. `matched` is known if matching was complete.
     Panicked { matched: Option<MatchSummary> },
-    /// The check exceeded its deadline.
     DeadlineExceeded {
-        /// The step that exceeded the deadline.
         late: LateStep,
-        /// The findings of compilation with the number of expressions, if compilation finished.
+        /// The findings of compilation and the number of expressions, if compilation was complete.
         compiled: Option<(Vec<CompileFinding>, usize)>,
-        /// The resources that the rules match, if matching finished.
+        /// The resources that the rules match, if matching was complete.
         matched: Option<MatchSummary>,
     },
 }
@@ -92,26 +89,25 @@ pub(crate) struct LateStep {
     pub(crate) late: Late,
 }
 
-/// Work that exceeded its time limit.
+/// An interrupted step that exceeded its time limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Late {
-    /// The field of the policy that was being processed.
+    /// The field of the policy that was processed when the limit was exceeded.
     pub(crate) field: Option<String>,
     pub(crate) limit: Duration,
-    /// The lane of the next attempt. `None` if the check is not attempted again.
+    /// The lane of the next attempt. `None` if there is no further attempt.
     pub(crate) next: Option<Lane>,
     pub(crate) is_stuck: bool,
 }
 
 impl Late {
-    /// Adds the step that did not finish.
     pub(crate) const fn with_step(self, step: CheckStep) -> LateStep {
         LateStep { step, late: self }
     }
 }
 
 impl LateStep {
-    /// Returns the exceeded deadline, as the status reports it.
+    /// Returns the exceeded deadline in the form that the status reports.
     pub(crate) fn deadline(&self) -> Deadline<'_> {
         Deadline {
             limit: self.late.limit,
@@ -122,8 +118,10 @@ impl LateStep {
 }
 
 impl CheckResult {
-    /// Creates the result of a check that needed the documents `group_versions` of `index`. The documents in `missing`
-    /// were unavailable. `revision` is the revision of the served resources, or `None` if the rules were not matched.
+    /// Creates the result of a check that needed the documents of `group_versions` in `index`. Of these, the `missing`
+    /// documents were unavailable.
+    ///
+    /// `revision` is the revision of the served resources. `None` if the result does not depend on them.
     pub(crate) fn new(
         generation: Generation,
         revision: Option<u64>,
@@ -141,13 +139,12 @@ impl CheckResult {
         }
     }
 
-    /// Creates the result of a check of a CustomResourceDefinition, which depends only on its generation.
+    /// Creates the result for a CustomResourceDefinition. It depends only on the generation.
     pub(crate) fn from_definition(generation: Generation, outcome: CheckOutcome) -> Self {
         let documents = (Arc::default(), &Index::default());
         Self::new(generation, None, documents, Vec::new(), outcome)
     }
 
-    /// Returns true if the result is for `generation`.
     pub(crate) fn is_of(&self, generation: &Generation) -> bool {
         self.generation == *generation
     }
@@ -159,7 +156,7 @@ impl CheckResult {
             && self.is_current_in(snapshot)
     }
 
-    /// Returns true if the served resources and schemas that the result depends on are unchanged in `snapshot`.
+    /// Returns true if the resources and schemas on which the result depends are the same in `snapshot`.
     pub(crate) fn is_current_in(&self, snapshot: &ClusterSnapshot) -> bool {
         self.revision
             .is_none_or(|revision| revision == snapshot.revision)
@@ -171,7 +168,7 @@ impl CheckResult {
         &self.group_versions
     }
 
-    /// Returns true if rules match resources that are not served. The messages about them suggest similar served
+    /// Returns true if rules match resources that are not served. The messages about these rules suggest similar
     /// resources.
     pub(crate) fn has_suggestions(&self) -> bool {
         match &self.outcome {
@@ -184,7 +181,7 @@ impl CheckResult {
     }
 }
 
-/// Returns a hash of the addresses of the documents `group_versions`.
+/// Returns a hash of the URLs of the documents of `group_versions`.
 fn addresses(group_versions: &BTreeSet<GroupVersion>, index: &Index) -> u64 {
     let mut hasher = DefaultHasher::new();
     for gv in group_versions {

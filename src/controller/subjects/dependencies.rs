@@ -1,7 +1,7 @@
-//! Dependencies of a policy's status, which determine the policies that a change affects.
+//! The dependencies of a policy's status. They determine which policies a change affects.
 //!
-//! A policy depends on the resources that its rules may match, on the schemas used in its check, on its paramKind, and
-//! on the kinds in its probes. If in doubt, a policy counts as affected: an unnecessary check costs little and writes
+//! A policy depends on the resources that its rules may match, on the schemas in its check, on its paramKind, and on
+//! the kinds in its probes. In doubt, a policy counts as affected. An unnecessary check costs little and writes
 //! nothing, but a missed check leaves a wrong status.
 
 use std::collections::BTreeSet;
@@ -14,23 +14,22 @@ use crate::policy::analysis::Profile;
 use crate::policy::{self, RequestPolicy, matching};
 use crate::schema::{GroupVersion, Gvk};
 
-/// The dependencies of a policy's status.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Dependencies {
     /// The groups and versions of each rule.
     rules: Vec<(Vec<String>, Vec<String>)>,
-    /// The policy's paramKind.
     param_kind: Option<Gvk>,
     /// The group versions whose schemas were used in the check.
     pub(crate) schemas: Arc<BTreeSet<GroupVersion>>,
-    /// True if the messages of the status suggest served resources, so that any change of resources may change them.
+    /// True if the status suggests served resources that are similar to an unserved one. Then any change of resources
+    /// may change the status.
     pub(crate) has_suggestions: bool,
     /// The API groups of the kinds in the policy's probes.
     pub(crate) probe_groups: BTreeSet<String>,
 }
 
 impl Dependencies {
-    /// Returns the dependencies that are known before the check. `policies` has one policy, or the webhooks of a
+    /// Returns the dependencies that are known without a check. `policies` has one policy, or the webhooks of a
     /// configuration.
     pub(crate) fn new(policies: &[RequestPolicy]) -> Self {
         let rules = policies.iter().flat_map(matching::rules);
@@ -47,7 +46,6 @@ impl Dependencies {
         }
     }
 
-    /// Returns the policy's paramKind.
     pub(crate) fn param_kind(&self) -> Option<&Gvk> {
         self.param_kind.as_ref()
     }
@@ -147,7 +145,7 @@ mod tests {
             (&apps, resources("v1"), false),
             (&apps, resources("rules.example.com/v2"), true),
             (&apps, schemas("autoscaling/v1"), true),
-            // The schema `apps/v1` was not used in the check.
+            // The schema `apps/v1` was not used in the check, so its change has no effect.
             (&apps, schemas("apps/v1"), false),
             (&apps, crds("rules.example.com", "Limit"), true),
             (&apps, crds("rules.example.com", "Other"), false),
@@ -187,7 +185,7 @@ mod tests {
         apps.probe_groups = ["example.com".to_owned()].into();
         assert!(apps.are_touched_by(&resources("example.com/v3"), Profile::Truthful));
         assert!(!apps.are_touched_by(&resources("example.org/v3"), Profile::Truthful));
-        // Sample objects are validated against schemas.
+        // The sample objects of probes are validated with schemas.
         assert!(apps.are_touched_by(&schemas("example.com/v3"), Profile::Truthful));
         assert!(!apps.are_touched_by(&schemas("example.org/v3"), Profile::Truthful));
     }

@@ -1,7 +1,8 @@
 //! Decides whether a received object replaces the stored object.
 //!
-//! Lists and watch events arrive in order. A response to a write may arrive before the watch event of the same change,
-//! or after the object was deleted. So a response may only update a stored object, and never adds one.
+//! Lists and watch events arrive in order. A response to a write is not ordered with them: it may arrive before the
+//! watch event of the same change, or after the object was deleted. So a response may only update a stored object,
+//! never add one.
 
 use std::cmp::Ordering;
 
@@ -26,8 +27,7 @@ impl<'a> From<&'a ObjectMeta> for ObjectState<'a> {
 /// The source of a received object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventSource {
-    /// A list. Its objects replace stored objects even if they are older, since the cluster may have been restored from
-    /// a backup.
+    /// A list. Its objects replace newer stored objects too, since the cluster may have been restored from a backup.
     Listed,
     /// A watch event.
     Watched,
@@ -44,8 +44,8 @@ pub(crate) fn compare_versions(left: &str, right: &str) -> Option<Ordering> {
 }
 
 impl EventSource {
-    /// Returns true if an object with the metadata `new` from this source must be stored in place of the object
-    /// `known`. `known` is `None` if no object of that name is stored.
+    /// Returns true if an object with the metadata `new` from this source must be stored. `known` is the metadata of
+    /// the stored object of that name, if any.
     ///
     /// Resource versions of one resource are increasing numbers (KEP-5504). If they are not numbers, a watch event
     /// replaces the object, and a response to a write does not.
@@ -82,11 +82,11 @@ mod tests {
     fn event_supersedes_by_source_uid_and_version() {
         use EventSource::{Answered, Listed, Watched};
         let table = [
-            // Only lists and watches report new objects; responses to writes do not.
+            // Only lists and watches add objects. Responses to writes do not.
             (Listed, None, ("u", "9"), true),
             (Watched, None, ("u", "9"), true),
             (Answered, None, ("u", "9"), false),
-            // An older state is only accepted from a list.
+            // Only a list may replace an object by an older state.
             (Watched, Some(("u", "9")), ("u", "10"), true),
             (Watched, Some(("u", "9")), ("u", "9"), false),
             (Watched, Some(("u", "10")), ("u", "9"), false),

@@ -3,15 +3,14 @@
 use super::packed::{Identity, Packed, hash};
 use super::probe::Probe;
 
-/// Identifies a state of an object by its uid, its generation and a hash of its spec.
+/// A state of an object, identified by its uid, its generation and a hash of its spec.
 ///
-/// The uid and the generation are not always sufficient: the received spec may be incomplete, or may have been decoded
-/// with an older schema.
+/// The hash is needed since a received spec may be incomplete, or decoded with an older schema. Then the same
+/// generation has another spec.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Generation {
     uid: Option<String>,
     number: Option<i64>,
-    /// A hash of the spec.
     content: u64,
 }
 
@@ -21,13 +20,12 @@ impl Generation {
         Self {
             uid: probe.metadata.uid.clone(),
             number: probe.metadata.generation,
-            // A probe without its spec, which was too large to store, has other results than the same probe with its
-            // spec.
+            // If a spec was too large to store, its probe has other results than after the spec is stored.
             content: probe.spec.hash ^ rejected,
         }
     }
 
-    /// Returns the generation of an object that is stored as `content`.
+    /// Returns the generation of the object stored as `content`.
     pub(crate) fn from_packed<T>(identity: &Identity, content: &Packed<T>) -> Self {
         Self {
             uid: identity.state().uid.map(str::to_owned),

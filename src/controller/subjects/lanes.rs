@@ -1,11 +1,13 @@
-//! Lanes are the queues of checks, each with its own threads and time limits. Policies whose check takes a long time
-//! move to other lanes, so that they do not delay other policies.
+//! Lanes are the queues of checks. Each lane has its own threads and time limits, so that slow checks do not delay
+//! other policies.
 //!
-//! A policy is first checked in [`Lane::Quick`]. If its check takes longer than 200 ms while other policies wait, it is
-//! interrupted and moves to [`Lane::Deferred`]. After two seconds, it moves to [`Lane::Slow`]. A check that exceeds the
-//! limit of the slow lane ends as `DeadlineExceeded`, and is repeated when the policy or its inputs change, or after an
-//! hour. The status of the policy reports the exceeded deadline. So after a restart of the controller, the policy
-//! starts in the slow lane.
+//! A policy is first checked in [`Lane::Quick`]. If its check takes longer than 200 ms while other policies wait, the
+//! check is interrupted and moves to [`Lane::Deferred`]. After two seconds, the check moves to [`Lane::Slow`]. A check
+//! that exceeds the limit of the slow lane ends as `DeadlineExceeded`. It is repeated when the policy or its inputs
+//! change, or after an hour.
+//!
+//! The status of the policy reports the exceeded deadline. So the policy starts in the slow lane after a restart of the
+//! controller.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,12 +23,11 @@ use crate::controller::process::queue::Queue;
 use crate::policy::subject::SubjectId;
 use crate::status::condition::Reason;
 
-/// The time limits of checks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     /// The time after which a check in the quick lane is interrupted if other policies wait.
     pub(crate) turn: Duration,
-    /// The time limit of the quick lane and of the lane for deferred checks.
+    /// The time limit of the quick lane and of the deferred lane.
     pub(crate) quick: Duration,
     /// The time limit of the slow lane.
     pub(crate) slow: Duration,
@@ -47,7 +48,7 @@ impl Limits {
 impl Default for Limits {
     fn default() -> Self {
         if cfg!(test) {
-            // In test builds on a busy machine, checks of simple policies may also be slow.
+            // On a busy machine, even simple checks may be slow in test builds.
             Self {
                 turn: Duration::from_secs(20),
                 quick: Duration::from_secs(60),
@@ -59,10 +60,10 @@ impl Default for Limits {
     }
 }
 
-/// The time after which a check that exceeded its deadline is repeated although nothing has changed.
+/// The time after which a check that exceeded its deadline is repeated without a change.
 const RETRY_INTERVAL: Duration = Duration::from_secs(3600);
 
-/// The queues of deferred and slow checks, and the lane of each policy that has left the quick lane.
+/// The queues of deferred and slow checks, and the lane of each policy outside of the quick lane.
 #[derive(Debug, Default)]
 pub(crate) struct Lanes {
     pub(crate) limits: Limits,
@@ -76,16 +77,15 @@ pub(crate) struct Lanes {
 struct Note {
     generation: Generation,
     lane: Lane,
-    /// The time at which the check exceeded the deadline of the slow lane. `None` if it did not.
+    /// The time at which the check exceeded the deadline of the slow lane, if it did.
     exceeded_at: Option<Instant>,
-    /// True if the thread of the check is stuck. Then the check is not repeated unless the policy or its inputs change.
+    /// True if the thread of the check is stuck. Then the check is repeated only if the policy or its inputs change.
     is_stuck: bool,
-    /// True if the check must be repeated although nothing has changed.
+    /// True if the check must be repeated without a change.
     is_due: bool,
 }
 
 impl Lanes {
-    /// Returns the lane for the check of `entry`.
     pub(crate) fn lane(&self, entry: &Entry) -> Lane {
         let mut policies = self.lock();
         let Some(note) = policies.get(&entry.id) else {
@@ -104,14 +104,14 @@ impl Lanes {
         }
     }
 
-    /// Returns the recorded lane of `entry`. `None` if no lane is recorded for its generation.
+    /// Returns the recorded lane for the generation of `entry`. `None` if there is none.
     pub(crate) fn note_lane(&self, entry: &Entry) -> Option<Lane> {
         let policies = self.lock();
         let note = policies.get(&entry.id)?;
         (note.generation == entry.generation()).then_some(note.lane)
     }
 
-    /// Queues the policy `id` for a check in `lane`. Does nothing for the quick lane, which is the main queue.
+    /// Queues the policy `id` in `lane`. Does nothing for the quick lane, which is the main queue.
     pub(crate) fn add(&self, id: &SubjectId, lane: Lane) {
         match lane {
             Lane::Quick => {}
@@ -120,15 +120,15 @@ impl Lanes {
         }
     }
 
-    /// Records `lane` for `generation` of the policy `id`, and queues the policy in it.
+    /// Records `lane` for this `generation` of the policy `id`, and queues the policy in this lane.
     pub(crate) fn defer(&self, id: &SubjectId, generation: Generation, lane: Lane) {
         let note = Note::new(generation, lane);
         self.lock().insert(id.clone(), note);
         self.add(id, lane);
     }
 
-    /// Records that the check of the policy `id` completed in the time `took`. If it was quick, the next check is in
-    /// the quick lane.
+    /// Records that the check of the policy `id` took the time `took`. After a quick check, the policy returns to the
+    /// quick lane.
     pub(crate) fn finished(&self, id: &SubjectId, took: Duration) {
         if took <= self.limits.turn {
             self.forget(id);
@@ -137,7 +137,7 @@ impl Lanes {
         }
     }
 
-    /// Records that the check of `generation` exceeded the deadline of the slow lane.
+    /// Records that the check of this `generation` exceeded the deadline of the slow lane.
     pub(crate) fn exceeded(&self, id: &SubjectId, generation: Generation, is_stuck: bool) {
         let note = Note {
             exceeded_at: Some(Instant::now()),
@@ -152,7 +152,7 @@ impl Lanes {
         self.lock().remove(id);
     }
 
-    /// Queues the policies whose checks exceeded their deadline at least [`RETRY_INTERVAL`] before `now`.
+    /// Queues the policies whose checks exceeded the deadline at least [`RETRY_INTERVAL`] before `now`.
     pub(crate) fn retry(&self, now: Instant) {
         for (id, note) in &mut *self.lock() {
             let is_due = note.exceeded_at.is_some_and(|exceeded_at| {
@@ -166,14 +166,13 @@ impl Lanes {
         }
     }
 
-    /// Returns true if the check of the policy must be repeated although nothing has changed. Resets this flag.
+    /// Returns true if the check of the policy must be repeated without a change. Resets this flag.
     pub(crate) fn take_due(&self, id: &SubjectId) -> bool {
         let mut policies = self.lock();
         let note = policies.get_mut(id);
         note.is_some_and(|note| std::mem::take(&mut note.is_due))
     }
 
-    /// Returns the time limit of a check in `lane`.
     pub(crate) fn limit(&self, lane: Lane) -> TimeLimit {
         let Limits {
             turn,
@@ -193,7 +192,6 @@ impl Lanes {
         }
     }
 
-    /// Returns the number of policies that wait for the slow lane.
     #[cfg(test)]
     pub(crate) fn n_slow(&self) -> usize {
         self.slow.len()
@@ -216,7 +214,7 @@ impl Note {
     }
 }
 
-/// Returns true if the status of `entry` reports an exceeded deadline for the current generation.
+/// Returns true if the status of `entry` reports an exceeded deadline for its current generation.
 fn has_exceeded_deadline(entry: &Entry) -> bool {
     let generation = entry.identity.generation();
     let status = entry.status.as_ref();

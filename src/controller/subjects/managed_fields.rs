@@ -1,4 +1,4 @@
-//! Ownership of status fields: the controller's field manager, and conditions that other managers also own.
+//! Ownership of status fields: by the controller's field manager, and by other managers of the same conditions.
 //!
 //! Source: structured-merge-diff `merge/update.go`, `Updater.prune`; k8s.io/apimachinery
 //! `pkg/util/managedfields/internal/skipnonapplied.go`.
@@ -14,8 +14,8 @@ pub const FIELD_MANAGER: &str = "vap-status-controller";
 
 /// Returns the parameters of the controller's server-side applies.
 ///
-/// `fieldValidation` is `Ignore`: otherwise the API server parses each patch a second time to find duplicate fields,
-/// and returns warnings that are not used.
+/// `fieldValidation` is `Ignore`. Otherwise the API server would parse each patch a second time to find duplicate
+/// fields, and would return warnings that are not used.
 ///
 /// Source: k8s.io/apiserver `pkg/endpoints/handlers/patch.go`, `applyPatcher.applyPatchToCurrentObject`.
 pub(crate) fn apply_params() -> PatchParams {
@@ -30,8 +30,10 @@ pub(crate) fn owns_status(metadata: &ObjectMeta) -> bool {
     ours(metadata).next().is_some()
 }
 
-/// Returns true if another manager may own one of our conditions. This is also assumed if an entry of the controller
-/// does not list its fields. Entries of other managers that do not list their fields are ignored.
+/// Returns true if another manager may own one of our conditions.
+///
+/// If an entry of the controller does not list its fields, this is assumed. Entries of other managers that do not list
+/// their fields are ignored.
 pub(crate) fn may_share(metadata: &ObjectMeta) -> bool {
     let mut ours = ours(metadata);
     ours.any(|entry| entry.fields_v1.is_none()) || !shared(metadata).is_empty()
@@ -43,7 +45,7 @@ pub(crate) fn key(condition: &Value) -> String {
     format!("k:{}", json!({"type": type_.unwrap_or_default()}))
 }
 
-/// Returns the controller's entries in `managedFields` that are about the status.
+/// Returns the entries of the controller's field manager for the status.
 fn ours(metadata: &ObjectMeta) -> impl Iterator<Item = &ManagedFieldsEntry> {
     let managers = metadata.managed_fields.iter().flatten();
     managers.filter(|entry| is_ours(entry))
@@ -54,7 +56,8 @@ fn is_ours(entry: &ManagedFieldsEntry) -> bool {
         && entry.subresource.as_deref() == Some("status")
 }
 
-/// Returns the keys of the conditions whose `status` the controller owns and of which other managers own a field.
+/// Returns the keys of conditions that are shared: the controller owns the `status` of the condition, and another
+/// manager owns one of its fields.
 pub(crate) fn shared(metadata: &ObjectMeta) -> BTreeSet<String> {
     let of_others: Vec<_> = (metadata.managed_fields.iter().flatten())
         .filter(|entry| !is_ours(entry))
@@ -68,7 +71,7 @@ pub(crate) fn shared(metadata: &ObjectMeta) -> BTreeSet<String> {
         .collect()
 }
 
-/// Returns the conditions of which `entry` owns at least one field, by key. `None` if `entry` owns no conditions.
+/// Returns the conditions of which `entry` owns a field, by key. `None` if there are none.
 fn conditions(entry: &ManagedFieldsEntry) -> Option<&Map<String, Value>> {
     let fields = entry.fields_v1.as_ref()?;
     fields.0.pointer("/f:status/f:conditions")?.as_object()
@@ -102,7 +105,7 @@ mod tests {
         assert!(is_shared(&whole, &whole));
         assert!(is_shared(&whole, &key));
         assert!(!is_shared(&whole, &other));
-        // Another manager has taken over the content of the condition.
+        // Another manager owns the content of the condition.
         assert!(!is_shared(&key, &whole));
         assert!(!may_share(&metadata(&[(FIELD_MANAGER, whole.clone())])));
         assert!(!may_share(&metadata(&[("others", whole)])));

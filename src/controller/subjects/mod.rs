@@ -1,4 +1,4 @@
-//! The policies and other subjects (webhook configurations, CRDs) that exist, with all stored data about each.
+//! The existing policies and other subjects (webhook configurations, CRDs), with all stored data about them.
 
 pub(crate) mod admission_cache;
 pub(crate) mod check_result;

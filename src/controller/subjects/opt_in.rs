@@ -1,6 +1,6 @@
 //! Opt-in kinds (`--follow`): MutatingAdmissionPolicies, webhook configurations and CustomResourceDefinitions.
 //!
-//! Objects of these kinds are in the same store and queue as ValidatingAdmissionPolicies, by [`SubjectId`], and are
+//! Objects of these kinds are in the same store and queue as ValidatingAdmissionPolicies, by [`SubjectId`]. They are
 //! checked in the same way. The controller writes their conditions to separate status objects (ADR 31).
 
 use std::collections::{BTreeSet, HashMap};
@@ -20,13 +20,12 @@ use crate::telemetry::metrics::Source;
 /// The watches of an opt-in kind.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watches {
-    /// The watch of the objects of the kind. `None` for CRDs, which another task always watches.
+    /// The watch of the objects of the kind. `None` for CRDs, which the controller always watches.
     pub(crate) subjects: Option<Source>,
-    /// The watch of the bindings, if the kind has bindings.
+    /// The watch of the bindings. `None` if the kind has no bindings.
     pub(crate) bindings: Option<Source>,
-    /// The watch of the status objects.
     pub(crate) statuses: Source,
-    /// The name of the task that runs these watches.
+    /// The name of the task for these watches.
     task: &'static str,
 }
 
@@ -68,7 +67,7 @@ const fn watches(kind: SubjectKind) -> Option<(Watches, StatusObjectKind)> {
     Some((watches, status_object))
 }
 
-/// Returns the opt-in kind that needs the watch `source`. `None` if `source` is always watched.
+/// Returns the opt-in kind that needs the watch `source`. `None` if the controller always runs this watch.
 pub(crate) fn kind_of_source(source: Source) -> Option<SubjectKind> {
     SubjectKind::ALL.into_iter().find(|kind| {
         watches(*kind).is_some_and(|(of_kind, _)| {
@@ -84,7 +83,6 @@ pub(crate) fn role(kind: SubjectKind) -> String {
     format!("vap-status-controller-{}", kind.plural())
 }
 
-/// The states of all opt-in kinds.
 #[derive(Debug)]
 pub(crate) struct OptIn(Vec<OptInState>);
 
@@ -96,24 +94,20 @@ impl Default for OptIn {
 }
 
 impl OptIn {
-    /// Returns the state of an opt-in kind. `None` for ValidatingAdmissionPolicies.
     pub(crate) fn state(&self, kind: SubjectKind) -> Option<&OptInState> {
         self.0.iter().find(|state| state.kind == kind)
     }
 
-    /// Returns all subjects that have a status object, including deleted subjects.
+    /// Returns all subjects with a status object. Deleted subjects are included.
     pub(crate) fn ids(&self) -> Vec<SubjectId> {
         self.0.iter().flat_map(OptInState::ids).collect()
     }
 }
 
-/// The state of one opt-in kind.
 #[derive(Debug)]
 pub(crate) struct OptInState {
     pub(crate) kind: SubjectKind,
-    /// The kind of the status objects.
     pub(crate) status_object: StatusObjectKind,
-    /// The bindings, indexed by their policy.
     pub(crate) bindings: Bindings,
     pub(crate) watches: Watches,
     state: Mutex<State>,
@@ -123,21 +117,19 @@ pub(crate) struct OptInState {
 struct State {
     /// The API version in which the subjects are served.
     version: &'static str,
-    /// Why the kind is not watched although it is enabled. `None` if there is no obstacle.
+    /// Why the kind is not watched although it is enabled. `None` if it can be watched.
     obstacle: Option<String>,
-    /// True if the subjects were listed.
     are_policies_listed: bool,
     /// True if the bindings were listed, or the controller has no permission to read them.
     are_bindings_listed: bool,
     /// True if the status objects were listed.
     are_objects_listed: bool,
-    /// Names of existing subjects that could not be parsed in the last list.
+    /// Names of subjects in the last list that cannot be parsed.
     unreadable: BTreeSet<String>,
-    /// The status objects by name, which is also the name of their subject.
+    /// The status objects by name. A status object has the name of its subject.
     objects: HashMap<String, Object>,
 }
 
-/// A stored status object.
 #[derive(Clone, Debug)]
 pub(crate) struct Object {
     pub(crate) identity: Identity,
@@ -156,17 +148,16 @@ impl OptInState {
         })
     }
 
-    /// Returns the name of the task that watches the kind.
     pub(crate) const fn task(&self) -> &'static str {
         self.watches.task
     }
 
-    /// Returns true if another task always watches the subjects.
+    /// Returns true if the subjects are watched even without `--follow`.
     pub(crate) const fn is_watched_anyway(&self) -> bool {
         self.watches.subjects.is_none()
     }
 
-    /// Returns true if subjects, bindings and status objects were listed, so that statuses can be computed.
+    /// Returns true if subjects, bindings and status objects were listed. Statuses cannot be computed before.
     pub(crate) fn is_known(&self) -> bool {
         let state = self.lock();
         let has_bindings = self.kind.row().bindings.is_some();
@@ -203,7 +194,7 @@ impl OptInState {
         (state.version, state.obstacle) = (version, None);
     }
 
-    /// Returns why the kind is not watched although it is enabled. `None` if there is no obstacle.
+    /// Returns why the kind is not watched although it is enabled. `None` if it can be watched.
     pub(crate) fn obstacle(&self) -> Option<String> {
         self.lock().obstacle.clone()
     }
@@ -212,7 +203,7 @@ impl OptInState {
         self.lock().obstacle = Some(why);
     }
 
-    /// Records that the subjects were listed. `unreadable` has the names of subjects that cannot be parsed.
+    /// Records that the subjects were listed. `unreadable` has the names of the subjects that cannot be parsed.
     pub(crate) fn set_policies_listed(&self, unreadable: BTreeSet<String>) {
         let mut state = self.lock();
         state.are_policies_listed = true;
@@ -252,7 +243,7 @@ impl OptInState {
         self.lock().objects.remove(name).is_some()
     }
 
-    /// Removes all status objects except those in `names`. Returns the subjects of the removed objects.
+    /// Removes the status objects whose names are not in `names`. Returns their subjects.
     pub(crate) fn retain(&self, names: &BTreeSet<String>) -> Vec<SubjectId> {
         let mut gone = Vec::new();
         self.lock().objects.retain(|name, _| {
@@ -275,7 +266,7 @@ impl OptInState {
         self.lock().objects.get(name).cloned()
     }
 
-    /// Returns the subjects that have a status object, including deleted subjects.
+    /// Returns the subjects with a status object. Deleted subjects are included.
     pub(crate) fn ids(&self) -> Vec<SubjectId> {
         self.ids_of(self.lock().objects.keys().cloned())
     }
@@ -285,8 +276,8 @@ impl OptInState {
         names.into_iter().map(id).collect()
     }
 
-    /// Returns the status object `name`, for a subject that is not stored. `None` if the subject may still exist,
-    /// because it cannot be parsed or the lists are incomplete.
+    /// Returns the status object `name` of a subject that is not stored. `None` if the subject may exist, because it
+    /// cannot be parsed or a list is incomplete.
     pub(crate) fn orphan(&self, name: &str) -> Option<Object> {
         let is_known = self.is_known();
         let state = self.lock();
@@ -300,7 +291,8 @@ impl OptInState {
 }
 
 impl Object {
-    /// Returns the status of `entry`. `None` if the status object belongs to an earlier subject of the same name.
+    /// Returns the status of `entry` from its status object. `None` if the status object belongs to an earlier subject
+    /// of the same name.
     pub(crate) fn status_of(&self, entry: &Entry) -> Option<ValidatingAdmissionPolicyStatus> {
         let uid = entry.identity.state().uid;
         self.content
@@ -349,7 +341,7 @@ mod tests {
                 .is_none()
         );
         assert_eq!(kind_of_source(Source::Policies), None);
-        // The watch of CRDs is always running, so it belongs to no opt-in kind.
+        // The watch of CRDs always runs, so it belongs to no opt-in kind.
         assert_eq!(kind_of_source(Source::Crds), None);
     }
 
@@ -363,7 +355,7 @@ mod tests {
         assert!(unknown.orphan("a").is_none());
         assert!(listed(&[]).orphan("a").is_some());
         assert!(listed(&[]).orphan("b").is_none());
-        // The subject exists but cannot be parsed, so its status object remains until the subject is deleted.
+        // The subject exists although it cannot be parsed. So its status object remains until the subject is deleted.
         let unreadable = listed(&["a"]);
         assert!(unreadable.orphan("a").is_none());
         unreadable.set_gone("a");

@@ -1,7 +1,8 @@
 //! Compact storage of thousands of objects.
 //!
-//! A parsed object has space for every possible field, and an allocation for each string. Its JSON takes a third of the
-//! memory. Parsing takes some microseconds, but objects are read rarely, usually before a request to the API server.
+//! A parsed object has space for each possible field, and an allocation for each string. Its JSON takes a third of the
+//! memory. Parsing takes some microseconds. This is acceptable, since objects are read rarely, usually before a request
+//! to the API server.
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hasher};
@@ -13,7 +14,7 @@ use serde::de::DeserializeOwned;
 
 use super::event_source::ObjectState;
 
-/// The stored metadata of an object, without its name, which is the key of the object. It identifies one state of the
+/// The metadata that identifies one state of a stored object. The name is not included, since it is the key of the
 /// object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Identity {
@@ -23,7 +24,6 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    /// Returns the identity of the object with `metadata`.
     pub(crate) fn new(metadata: &ObjectMeta) -> Self {
         let text = |text: &Option<String>| text.as_deref().map(Box::from);
         Self {
@@ -33,7 +33,6 @@ impl Identity {
         }
     }
 
-    /// Returns the uid and the resource version.
     pub(crate) fn state(&self) -> ObjectState<'_> {
         ObjectState {
             uid: self.uid.as_deref(),
@@ -41,12 +40,11 @@ impl Identity {
         }
     }
 
-    /// Returns the `metadata.generation`.
     pub(crate) fn generation(&self) -> Option<i64> {
         self.generation
     }
 
-    /// Returns metadata that contains this identity and `name`.
+    /// Returns metadata with this identity and `name`.
     pub(crate) fn metadata(&self, name: &str) -> ObjectMeta {
         let text = |text: &Option<Box<str>>| text.as_deref().map(str::to_owned);
         ObjectMeta {
@@ -59,7 +57,7 @@ impl Identity {
     }
 }
 
-/// A value that is stored as JSON. Values with the same JSON are equal.
+/// A value stored as JSON. Values with equal JSON are equal.
 pub(crate) struct Packed<T> {
     json: Box<[u8]>,
     value: PhantomData<fn() -> T>,
@@ -78,14 +76,12 @@ impl<T> fmt::Debug for Packed<T> {
 }
 
 impl<T> Packed<T> {
-    /// Returns the JSON.
     pub(crate) fn json(&self) -> &[u8] {
         &self.json
     }
 }
 
 impl<T: Serialize + DeserializeOwned> Packed<T> {
-    /// Packs a value.
     #[expect(
         clippy::expect_used,
         reason = "only keys that are not strings could fail, and objects of Kubernetes have none; a panic would be \
@@ -99,7 +95,6 @@ impl<T: Serialize + DeserializeOwned> Packed<T> {
         }
     }
 
-    /// Parses the value.
     #[expect(
         clippy::expect_used,
         reason = "the same type has serialized it; a panic would be counted and logged"
@@ -109,7 +104,7 @@ impl<T: Serialize + DeserializeOwned> Packed<T> {
     }
 }
 
-/// Returns a hash of `json`. All processes compute the same hash.
+/// Returns a hash of `json`. It is the same in all processes.
 pub(crate) fn hash(json: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     hasher.write(json);

@@ -12,14 +12,13 @@ use tokio::time::Instant;
 /// The maximum number of waiting Events.
 pub(crate) const MAX_WAITING: usize = 1_000;
 
-/// The queue of Events.
 #[derive(Debug)]
 pub(crate) struct Events {
     state: Mutex<State>,
     has_work: Notify,
     /// Notified when no Event is waiting or being sent.
     is_idle: Notify,
-    /// True while the process ends. Then waiting Events are sent without rate limit.
+    /// True while the process ends. Then the rate limit does not apply.
     is_ending: watch::Sender<bool>,
 }
 
@@ -41,7 +40,7 @@ impl Default for Events {
     }
 }
 
-/// The content of an Event, by which equal Events are detected.
+/// The identity of an Event. Events with equal keys count as repetitions.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
     pub(crate) regarding: String,
@@ -52,7 +51,6 @@ pub(crate) struct Key {
     pub(crate) note: u64,
 }
 
-/// A Kubernetes Event that waits to be sent.
 #[derive(Clone, Debug)]
 pub(crate) struct PendingEvent {
     pub(crate) key: Key,
@@ -61,7 +59,7 @@ pub(crate) struct PendingEvent {
 }
 
 impl Events {
-    /// Adds an event, unless it is already waiting. Returns false if the queue is full.
+    /// Adds an Event, unless an equal one is waiting. Returns false if the queue is full.
     pub(crate) fn add(&self, event: PendingEvent) -> bool {
         let mut state = self.lock();
         if state.waiting.iter().any(|other| other.key == event.key) {
@@ -76,7 +74,7 @@ impl Events {
         true
     }
 
-    /// Waits for the next Event. It counts as being sent until [`Events::sent`] is called.
+    /// Waits for the next Event. The Event counts as being sent until the call of [`Events::sent`].
     pub(crate) async fn next(&self) -> PendingEvent {
         loop {
             {
@@ -90,7 +88,7 @@ impl Events {
         }
     }
 
-    /// Records that the Event returned by [`Events::next`] was sent or dropped.
+    /// Records that the Event from [`Events::next`] was sent or dropped.
     pub(crate) fn sent(&self) {
         let mut state = self.lock();
         state.is_sending = false;
@@ -99,7 +97,7 @@ impl Events {
         }
     }
 
-    /// Waits until the time `until`. Returns immediately if the process ends.
+    /// Waits until the time `until`, or until the process ends.
     pub(crate) async fn pause(&self, until: Instant) {
         let mut is_ending = self.is_ending.subscribe();
         tokio::select! {
@@ -114,8 +112,8 @@ impl Events {
         state.waiting.is_empty() && !state.is_sending
     }
 
-    /// Lets the sending task send waiting Events without rate limit, for at most `limit`. Drops the remaining Events
-    /// and returns their number.
+    /// Waits until all Events are sent without rate limit, for at most `limit`. Drops the remaining Events. Returns
+    /// their number.
     pub(crate) async fn flush(&self, limit: Duration) -> usize {
         self.is_ending.send_replace(true);
         let all_sent = async {

@@ -19,7 +19,7 @@ use crate::policy::subject::{SubjectId, SubjectKind};
 /// The bindings, by policy.
 pub(crate) type Bindings = PolicyIndex<ValidatingAdmissionPolicyBinding>;
 
-/// The probes, by policy. If the cluster does not serve probes, the index counts as listed and is empty.
+/// The probes, by policy. If the cluster does not serve probes, the index is empty and counts as listed.
 pub(crate) type Probes = PolicyIndex<Probe>;
 
 /// An object that refers to a policy.
@@ -27,33 +27,32 @@ pub(crate) trait RefersToPolicy: ResourceExt {
     /// The stored form of the object.
     type Kept;
 
-    /// Converts the object to its stored form.
     fn keep(self) -> Self::Kept;
 
     /// Returns the object from its stored form.
     fn kept(kept: &Self::Kept) -> Arc<Self>;
 
-    /// Returns the uid and resource version of the stored object.
     fn kept_state(kept: &Self::Kept) -> ObjectState<'_>;
 
-    /// Returns the policy of the object. Bindings contain only the policy's name; its kind is `bound`.
+    /// Returns the policy that the object refers to. A binding has only the policy's name, so `bound` is the policy's
+    /// kind.
     fn subject(&self, bound: SubjectKind) -> SubjectId;
 
-    /// Returns true if both objects have the same effect on the policy. Other differences are ignored.
+    /// Returns true if both objects have the same effect on the policy.
     fn is_equivalent_to(&self, other: &Self) -> bool;
 
-    /// Returns the size that counts against the limits, in bytes. It is 0 if the kind has no limits.
+    /// Returns the size that counts against the limits, in bytes. It is 0 for kinds without limits.
     fn stored_bytes(_kept: &Self::Kept) -> usize {
         0
     }
 
-    /// Returns the time of creation, in seconds. If the limits do not allow all objects, the oldest ones are stored.
+    /// Returns the creation time in seconds. If the limits do not allow all objects, the oldest ones are stored.
     fn created_at(_kept: &Self::Kept) -> i64 {
         0
     }
 
-    /// Returns the object without its content, which exceeds the limits. `why` is the message for its status. `None` if
-    /// the kind has no limits.
+    /// Returns the object without its content, because it exceeds the limits. `why` is the message for its status.
+    /// `None` for kinds without limits.
     fn rejected(_kept: &Self::Kept, _why: &str) -> Option<Self::Kept> {
         None
     }
@@ -65,13 +64,13 @@ pub(crate) trait RefersToPolicy: ResourceExt {
     }
 }
 
-/// A stored binding. It is compact, since there may be thousands of bindings.
+/// A stored binding in compact form, since there may be thousands of bindings.
 #[derive(Debug)]
 pub(crate) struct PackedBinding {
     name: Box<str>,
     identity: Identity,
     spec: Packed<ValidatingAdmissionPolicyBindingSpec>,
-    /// True if probes may use its params and namespaces.
+    /// True if probes may use the params and namespaces of the binding.
     allows_inputs: bool,
 }
 
@@ -153,7 +152,7 @@ impl RefersToPolicy for Probe {
     }
 }
 
-/// The maximum size of the stored objects of a kind.
+/// The maximum sizes of the stored objects of a kind.
 #[derive(Clone, Copy, Debug)]
 struct Limits {
     /// The maximum size of one policy's objects, in bytes.
@@ -162,9 +161,9 @@ struct Limits {
     in_all: usize,
 }
 
-/// All objects of a kind, indexed by their policy.
+/// All objects of a kind by their policy.
 pub(crate) struct PolicyIndex<K: RefersToPolicy> {
-    /// In an index of bindings: the kind of the policies that they bind.
+    /// The kind of the bound policies, in an index of bindings.
     bound: SubjectKind,
     state: Mutex<State<K>>,
 }
@@ -175,10 +174,9 @@ impl<K: RefersToPolicy> fmt::Debug for PolicyIndex<K> {
     }
 }
 
-/// Objects with their names.
 type Named<T> = Vec<(Arc<str>, T)>;
 
-/// Names of objects, ordered by the time of creation.
+/// Names of objects with their creation times, oldest first.
 type ByAge = BTreeSet<(i64, Arc<str>)>;
 
 struct State<K: RefersToPolicy> {
@@ -187,11 +185,11 @@ struct State<K: RefersToPolicy> {
     n_bytes: usize,
     /// The stored objects that count against the limits.
     stored: ByAge,
-    /// The objects whose content is not stored because of the limits.
+    /// The objects whose content is not stored, because it exceeds the limits.
     rejected: ByAge,
     /// True if all existing objects were listed.
     is_listed: bool,
-    /// The policy that each object refers to, by the name of the object.
+    /// The policy of each object, by the name of the object.
     policies: HashMap<Arc<str>, SubjectId>,
     /// The objects of each policy, sorted by name.
     by_policy: HashMap<SubjectId, Named<K::Kept>>,
@@ -227,8 +225,10 @@ impl<K: RefersToPolicy> PolicyIndex<K> {
         }
     }
 
-    /// Stores the object if it supersedes the stored one. Returns the affected policies: the current and the previous
-    /// policy of the object, and the policies of objects that are now rejected because of the limits.
+    /// Stores the object if it supersedes the stored one.
+    ///
+    /// Returns the affected policies. These are the current and the previous policy of the object, and the policies of
+    /// objects that the limits no longer allow.
     pub(crate) fn put(&self, mut object: K, from: EventSource) -> Vec<SubjectId> {
         let Some(name) = object.meta().name.clone() else {
             return Vec::new();
@@ -245,7 +245,7 @@ impl<K: RefersToPolicy> PolicyIndex<K> {
         let replaced = before.as_ref().and_then(|before| state.take(before, &name));
         let name: Arc<str> = name.into();
         state.insert(Arc::clone(&name), &policy, object.keep());
-        // The policies of other objects that are now rejected because of the limits.
+        // The policies of other objects that the limits no longer allow.
         let mut touched = state.make_room(&policy, &name);
         let is_news = match (before, replaced, state.get(&name)) {
             (Some(before), Some(old), Some(new)) if before == policy => {
@@ -263,7 +263,7 @@ impl<K: RefersToPolicy> PolicyIndex<K> {
         touched
     }
 
-    /// Returns the names of rejected objects that the limits now allow, the oldest first.
+    /// Returns the names of rejected objects that the limits now allow, oldest first.
     pub(crate) fn readmissible(&self) -> Vec<String> {
         let state = self.lock();
         let mut n_bytes = state.n_bytes;
@@ -283,8 +283,7 @@ impl<K: RefersToPolicy> PolicyIndex<K> {
         names
     }
 
-    /// Stores a previously rejected object that was read again, unless it is older than the stored state. Returns the
-    /// affected policies.
+    /// Stores a rejected object that was read again, unless a newer state is known. Returns the affected policies.
     pub(crate) fn readmit(&self, object: K) -> Vec<SubjectId> {
         {
             let mut state = self.lock();
@@ -311,7 +310,6 @@ impl<K: RefersToPolicy> PolicyIndex<K> {
         self.lock().n_bytes
     }
 
-    /// Sets the limits, in bytes.
     #[cfg(test)]
     pub(crate) fn set_limits(&self, of_policy: usize, in_all: usize) {
         self.lock().limits = Limits { of_policy, in_all };
@@ -325,8 +323,8 @@ impl<K: RefersToPolicy> PolicyIndex<K> {
         Some(policy)
     }
 
-    /// Removes all objects except those in `names`, and records that all objects are listed. Returns the policies of
-    /// the removed objects.
+    /// Removes the objects whose names are not in `names`, and records that all objects are listed. Returns the
+    /// policies of the removed objects.
     pub(crate) fn retain(&self, names: &BTreeSet<String>) -> Vec<SubjectId> {
         let gone: Vec<String> = {
             let mut state = self.lock();
@@ -340,7 +338,6 @@ impl<K: RefersToPolicy> PolicyIndex<K> {
         gone.iter().filter_map(|name| self.remove(name)).collect()
     }
 
-    /// Returns true if all existing objects were listed.
     pub(crate) fn is_listed(&self) -> bool {
         self.lock().is_listed
     }
@@ -373,14 +370,14 @@ impl<K: RefersToPolicy> State<K> {
     }
 
     fn insert(&mut self, name: Arc<str>, policy: &SubjectId, kept: K::Kept) {
-        // Reuses the stored id of the policy, so that its name is stored only once.
+        // The stored id of the policy is reused, so that its name is stored only once.
         let policy = match self.by_policy.get_key_value(policy) {
             Some((known, _)) => known.clone(),
             None => policy.clone(),
         };
         self.policies.insert(Arc::clone(&name), policy.clone());
         let of_policy = self.by_policy.entry(policy).or_default();
-        // Most policies have one object, but a vector would reserve capacity for several.
+        // Most policies have one object. Without this call, the vector would have capacity for several.
         of_policy.reserve_exact(1);
         let (Ok(idx) | Err(idx)) = position(of_policy, &name);
         let n_bytes = K::stored_bytes(&kept);
@@ -401,11 +398,11 @@ impl<K: RefersToPolicy> State<K> {
         objects.map(|(_, kept)| K::stored_bytes(kept)).sum()
     }
 
-    /// Rejects the youngest objects until the size of the objects of `policy` and of all objects is within the limits.
-    /// Returns the policies of rejected objects. The policy of the object `name` is omitted.
+    /// Rejects the youngest objects until the objects of `policy` and all objects are within the size limits. Returns
+    /// the policies of rejected objects, except for the policy of the object `name`.
     ///
-    /// The creation time, which the API server sets, decides which objects are stored. So many new objects cannot
-    /// displace existing ones, and a restart has the same result.
+    /// The creation time is set by the API server. Because of this order, many new objects cannot displace existing
+    /// ones, and a restart has the same result.
     fn make_room(&mut self, policy: &SubjectId, name: &str) -> Vec<SubjectId> {
         let mut touched = Vec::new();
         if self.n_bytes == 0 {
@@ -447,7 +444,7 @@ impl<K: RefersToPolicy> State<K> {
         touched
     }
 
-    /// Replaces the object `name` with its form without content. Returns true if the object was replaced.
+    /// Replaces the object `name` with its form without content. Returns true if it was replaced.
     fn reject(&mut self, name: &str, why: &str) -> bool {
         let Some((name, policy)) = self.policies.get_key_value(name) else {
             return false;
@@ -478,7 +475,8 @@ impl<K: RefersToPolicy> State<K> {
     }
 }
 
-/// Returns the index of the object `name` in `objects`, or as an error the index at which it would be inserted.
+/// Returns the index of the object `name` in `objects`. If it is missing, returns the index for an insertion as an
+/// error.
 fn position<T>(objects: &[(Arc<str>, T)], name: &str) -> Result<usize, usize> {
     objects.binary_search_by(|(of, _)| (**of).cmp(name))
 }

@@ -1,8 +1,8 @@
 //! Parses probes leniently, and stores them in compact form.
 //!
 //! A probe contains arbitrary objects, and the API server accepts deeper nesting than this parser. A probe that cannot
-//! be parsed must not stop the watch of other probes. So only the necessary metadata is parsed with the watch event,
-//! and the spec is parsed separately from its JSON.
+//! be parsed must not stop the watch. So only the necessary metadata is parsed with the watch event. The spec is parsed
+//! separately from its JSON.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,10 +29,10 @@ use crate::probe::{run, target};
 use crate::schema::{GroupVersion, Gvk};
 use crate::status::condition::ConditionType;
 
-/// A received probe, parsed. It exists only until the probe is stored.
+/// A received probe after parsing and before storage.
 #[derive(Clone, Debug)]
 pub(crate) struct ParsedProbe {
-    /// The probe. It has no cases if its spec cannot be parsed.
+    /// The probe. It has no cases if its spec is invalid.
     object: PolicyProbe,
     /// Why the probe cannot be evaluated. `None` if it can.
     problem: Option<String>,
@@ -46,29 +46,27 @@ impl Deref for ParsedProbe {
     }
 }
 
-/// A stored probe: its spec as JSON, and the facts that are needed without parsing it.
+/// A stored probe: its spec as JSON, and facts that are available without parsing the JSON.
 #[derive(Clone, Debug)]
 pub(crate) struct Probe {
     /// The name, uid, generation, resource version and creation time.
     pub(crate) metadata: ObjectMeta,
-    /// The spec. It has no cases if the probe cannot be parsed or is rejected.
+    /// The spec. It has no cases if the spec is invalid or the probe is rejected.
     pub(crate) spec: Arc<StoredSpec>,
-    /// The status.
     pub(crate) status: Option<Arc<StoredStatus>>,
     /// Why the probe cannot be evaluated. `None` if it can.
     pub(crate) problem: Option<String>,
-    /// The size of a probe that was rejected because of the memory limits, in bytes. `None` if it is stored.
+    /// The size of a probe that the memory limits reject, in bytes. `None` if the probe is stored.
     rejected_bytes: Option<usize>,
 }
 
-/// The spec of a stored probe.
 #[derive(Debug)]
 pub(crate) struct StoredSpec {
-    /// The policy or other target that the probe tests.
+    /// The object that the probe tests, which is usually a policy.
     pub(crate) subject: SubjectId,
     /// The field `policyName`. Empty if the probe has a target.
     pub(crate) policy_name: String,
-    /// The object that the probe tests, if it is not a ValidatingAdmissionPolicy.
+    /// The object that the probe tests. `None` if it is a ValidatingAdmissionPolicy.
     pub(crate) target: Option<Target>,
     /// The source of params.
     pub(crate) params: Source,
@@ -78,7 +76,6 @@ pub(crate) struct StoredSpec {
     pub(crate) authorizer: AuthorizerSource,
     /// The specs of inline bindings.
     pub(crate) inline_bindings: Vec<ValidatingAdmissionPolicyBindingSpec>,
-    /// The number of cases.
     pub(crate) n_cases: usize,
     /// The API groups of the kinds in the cases.
     pub(crate) groups: Box<[String]>,
@@ -98,7 +95,6 @@ pub(crate) struct StoredSpec {
 }
 
 impl StoredSpec {
-    /// Stores a spec.
     pub(crate) fn new(mut spec: PolicyProbeSpec) -> Self {
         let packed = Packed::new(&spec);
         let text = std::str::from_utf8(packed.json()).unwrap_or_default();
@@ -132,12 +128,12 @@ impl StoredSpec {
         stored
     }
 
-    /// Parses the spec, which needs [`Self::unpacked_bytes`] of memory.
+    /// Parses the spec. This needs [`Self::unpacked_bytes`] of memory.
     pub(crate) fn unpack(&self) -> PolicyProbeSpec {
         self.packed.unpack()
     }
 
-    /// Returns the names of the cases, without storing their other fields.
+    /// Returns the names of the cases. Does not parse their other fields into memory.
     pub(crate) fn case_names(&self) -> Vec<String> {
         #[derive(Default, Deserialize)]
         struct Names {
@@ -181,13 +177,13 @@ impl StoredSpec {
 /// The stored data of a probe's status.
 #[derive(Debug, PartialEq)]
 pub(crate) struct StoredStatus {
-    /// The condition that the controller wrote, as a list of at most one item.
+    /// The condition of the controller, as a list of at most one item.
     pub(crate) conditions: Vec<Condition>,
     /// A hash of the whole status.
     hash: u64,
 }
 
-/// The maximum length of a condition's message, in bytes. Longer messages are not from the controller.
+/// The maximum length of a condition's message, in bytes. A condition with a longer message is not from the controller.
 const MAX_CONDITION_MESSAGE: usize = 4 << 10;
 
 impl StoredStatus {
@@ -210,7 +206,7 @@ fn hash_of(status: &PolicyProbeStatus) -> u64 {
 }
 
 impl Probe {
-    /// Returns a copy of the probe whose problem is `why`, unless it already has a problem.
+    /// Returns a copy of the probe with the problem `why`, unless it already has a problem.
     pub(crate) fn with_problem(&self, why: &str) -> Arc<Self> {
         let problem = self.problem.clone().or_else(|| Some(why.to_owned()));
         Arc::new(Self {
@@ -219,7 +215,7 @@ impl Probe {
         })
     }
 
-    /// Returns a copy of the probe without its spec, which exceeds the memory limits. Its problem is `why`.
+    /// Returns a copy of the probe with the problem `why` and without its spec, which exceeds the memory limits.
     pub(crate) fn rejected(&self, why: String) -> Self {
         let spec = StoredSpec::new(PolicyProbeSpec {
             policy_name: self.spec.policy_name.clone(),
@@ -239,7 +235,7 @@ impl Probe {
         self.rejected_bytes
     }
 
-    /// Returns the size of the stored probe, in bytes. It is 0 if the probe is rejected.
+    /// Returns the size of the stored probe, in bytes. It is 0 for a rejected probe.
     pub(crate) fn stored_bytes(&self) -> usize {
         match self.rejected_bytes {
             Some(_) => 0,
@@ -282,9 +278,10 @@ impl<'de> Deserialize<'de> for Probe {
     }
 }
 
-/// Returns the name of the namespace that must be read to evaluate `case`. `None` if the request has a
-/// `namespaceObject`. If neither the request nor its objects contain a namespace, the name is `default`, since the
-/// object may be namespaced.
+/// Returns the name of the namespace that must be read to evaluate `case`.
+///
+/// `None` if the request has a `namespaceObject`. If neither the request nor its objects name a namespace, this is
+/// `default`, since the object may be namespaced.
 pub(crate) fn namespace_of(case: &Case) -> Option<&str> {
     let request = &case.request;
     if request.namespace_object.is_some() {
@@ -316,7 +313,7 @@ struct Received {
     status: Option<Box<RawValue>>,
 }
 
-/// The fields of the metadata that are parsed. `managedFields` are omitted, since they nest as deeply as the spec.
+/// The parsed fields of the metadata. `managedFields` are omitted, since they nest as deeply as the spec.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Metadata {
@@ -332,7 +329,7 @@ struct Metadata {
     creation_timestamp: Option<Time>,
 }
 
-/// Deserializes a value. Null or a value of another type becomes the default value.
+/// Deserializes a value. Null and values of another type become the default value.
 fn or_default<'de, D: Deserializer<'de>, T: Default + DeserializeOwned>(
     deserializer: D,
 ) -> Result<T, D::Error> {
@@ -353,8 +350,8 @@ impl From<Metadata> for ObjectMeta {
     }
 }
 
-/// Returns the subject that a probe tests. If the target has a kind that is not allowed, returns the policy with an
-/// empty name, which never exists.
+/// Returns the subject that a probe tests. For a target of an unsupported kind, returns the policy with an empty name,
+/// which never exists.
 fn subject(spec: &PolicyProbeSpec) -> SubjectId {
     let Some(target) = &spec.target else {
         return SubjectId::policy(&*spec.policy_name);
@@ -365,10 +362,10 @@ fn subject(spec: &PolicyProbeSpec) -> SubjectId {
     }
 }
 
-/// Sets the bindings that the target of `spec` implies. Returns a message about the first field of the spec that is not
-/// allowed for the target.
+/// Sets the bindings that the `target` of `spec` implies.
 ///
-/// `text` is the JSON of the spec, which shows which fields are set.
+/// If the target does not allow a field of the spec, returns a message about the first such field. `text` is the JSON
+/// of the spec, which shows the fields that are set.
 fn aim(spec: &mut PolicyProbeSpec, target: &Target, text: &str) -> Option<String> {
     let given: BTreeMap<String, IgnoredNull> = serde_json::from_str(text).unwrap_or_default();
     let has = |field: &str| {
@@ -386,7 +383,7 @@ fn aim(spec: &mut PolicyProbeSpec, target: &Target, text: &str) -> Option<String
     Some(format!("{}: {}", fault.field_ref, fault.message))
 }
 
-/// True if a field is null. Other values are not parsed.
+/// True if a field is null. Other values are skipped without parsing.
 struct IgnoredNull(bool);
 
 impl<'de> Deserialize<'de> for IgnoredNull {
@@ -396,7 +393,7 @@ impl<'de> Deserialize<'de> for IgnoredNull {
     }
 }
 
-/// The fields of a spec that are parsed even if the whole spec cannot be parsed.
+/// The fields of a spec that are parsed even if other fields are invalid.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Outline {
@@ -430,8 +427,7 @@ const OPAQUE: [&str; 6] = [
 
 /// Parses a spec.
 ///
-/// If the spec cannot be parsed, it is parsed again without null fields, since the API server treats null as an absent
-/// field.
+/// If the spec is invalid, parses it again without null fields. The API server treats a null field as missing.
 fn spec_of(text: &str) -> Result<PolicyProbeSpec, serde_json::Error> {
     serde_json::from_str(text).or_else(|error| {
         let Ok(mut value) = serde_json::from_str::<Value>(text) else {
@@ -455,7 +451,7 @@ fn drop_nulls(value: &mut Value) {
     }
 }
 
-/// The status of a probe. Invalid fields become their default values.
+/// The status of a probe. Invalid fields have their default values.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct ReceivedStatus {
@@ -471,8 +467,8 @@ struct ReceivedStatus {
     cases: Vec<Box<RawValue>>,
 }
 
-/// Parses the fields of the status that the controller writes. Fields that cannot be parsed are omitted, so the
-/// controller writes them again.
+/// Parses the fields of the status that the controller writes. Omits invalid fields, so that the controller writes them
+/// again.
 ///
 /// Conditions of other clients are also omitted. They remain in the cluster.
 fn status_of(text: &str) -> Option<PolicyProbeStatus> {

@@ -16,13 +16,13 @@ pub(crate) fn allows_inputs(binding: &ObjectMeta) -> bool {
         .is_some_and(|value| value == ALLOWED)
 }
 
-/// Removes all annotations except [`PROBE_INPUTS`] with the value [`ALLOWED`].
+/// Removes all annotations, but keeps [`PROBE_INPUTS`] with the value [`ALLOWED`].
 pub(crate) fn trim_annotations(metadata: &mut ObjectMeta) {
     let is_allowed = allows_inputs(metadata);
     set_allows_inputs(metadata, is_allowed);
 }
 
-/// Removes all annotations of a binding. Then adds [`PROBE_INPUTS`] if `is_allowed`.
+/// Replaces all annotations of a binding: with [`PROBE_INPUTS`] if `is_allowed`, or else with none.
 pub(crate) fn set_allows_inputs(metadata: &mut ObjectMeta, is_allowed: bool) {
     metadata.annotations =
         is_allowed.then(|| [(PROBE_INPUTS.to_owned(), ALLOWED.to_owned())].into());

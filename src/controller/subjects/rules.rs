@@ -1,4 +1,4 @@
-//! The stored data of a CustomResourceDefinition as a subject: whether it has validation rules, and a hash of its spec.
+//! The stored data of a CustomResourceDefinition: whether it has validation rules, and a hash of its spec.
 
 use std::hash::{DefaultHasher, Hasher};
 
@@ -11,10 +11,10 @@ use crate::validation_rules;
 /// The schema keyword of validation rules, as a JSON string.
 pub(crate) const KEYWORD: &str = "\"x-kubernetes-validations\"";
 
-/// The data that determines whether a CRD must be checked for the first time or again.
+/// The data that determines whether a CRD must be checked, or checked again.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
 pub(crate) struct Rules {
-    /// True if any version has a validation rule, or the spec cannot be parsed.
+    /// True if a version has a validation rule, or the spec cannot be parsed.
     pub(crate) has_some: bool,
     /// A hash of the spec.
     hash: u64,
@@ -31,8 +31,9 @@ impl Rules {
     }
 }
 
-/// Returns true if a spec has validation rules. The keyword within a string does not count. Also returns true for a
-/// spec that is too large or cannot be parsed: the check of the CRD reports that.
+/// Returns true if a spec has validation rules. A string that contains the keyword does not count.
+///
+/// Also returns true for a spec that is too large or invalid, so that the check of the CRD reports the problem.
 fn has_rules(spec: &str) -> bool {
     if memory::unpacked_bytes(spec) > memory::MAX_TYPED_OBJECT {
         return true;

@@ -1,8 +1,8 @@
 //! Tracks conditions that cannot currently be recomputed.
 //!
-//! A short outage of the API server changes no condition (ADR 1): the previous conditions are retained. If they are
-//! retained for longer, a note is added to their messages ([`crate::status::staleness`]). The note depends only on the
-//! elapsed time, so no event of a watch triggers it.
+//! If the API server is unavailable for a short time, conditions do not change (ADR 1). The previous conditions are
+//! retained. If they are retained for longer, their messages get a note ([`crate::status::staleness`]). The note
+//! depends only on the elapsed time, so no watch event triggers it.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use crate::cluster::discovery::MAX_PAUSE;
 use crate::policy::subject::SubjectId;
 
-/// The policies with retained conditions. Each entry has the time at which the first condition was retained.
+/// The policies with retained conditions, and since when the conditions are retained.
 #[derive(Debug, Default)]
 pub(crate) struct StaleConditions {
     policies: Mutex<HashMap<SubjectId, Retained>>,
@@ -26,8 +26,8 @@ struct Retained {
 }
 
 impl StaleConditions {
-    /// Records whether a condition of the policy is retained (`is_kept`). Returns true if the note is due, that is, if
-    /// conditions have been retained for longer than a short outage.
+    /// Records whether a condition of the policy is retained (`is_kept`). Returns true if conditions have been retained
+    /// for so long that the note is due.
     pub(crate) fn is_stale(&self, policy: &SubjectId, is_kept: bool, now: Instant) -> bool {
         let mut policies = self.lock();
         if !is_kept {
@@ -42,7 +42,6 @@ impl StaleConditions {
         kept.was_due
     }
 
-    /// Removes a policy that is no longer reconciled.
     pub(crate) fn forget(&self, policy: &SubjectId) {
         self.lock().remove(policy);
     }
@@ -80,7 +79,7 @@ mod tests {
         assert_eq!(kept.due(after(60)), [id("a")]);
         assert!(kept.is_stale(&id("a"), true, after(61)));
         assert_eq!(kept.due(after(90)), []);
-        // The conditions are recomputed, and later retained again.
+        // The conditions are recomputed and later retained again.
         assert!(!kept.is_stale(&id("a"), false, after(91)));
         assert!(!kept.is_stale(&id("a"), true, after(92)));
         assert_eq!(kept.due(after(150)), []);

@@ -30,31 +30,29 @@ pub(crate) struct Store {
     exclusion: Exclusion,
 }
 
-/// A subject, as returned by [`Store::get`].
+/// A subject as [`Store::get`] returns it.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     /// The kind and the name.
     pub(crate) id: SubjectId,
     /// The uid, generation and resource version.
     pub(crate) identity: Identity,
-    /// The spec of the subject, in the form of its kind.
+    /// The spec. Its form depends on the kind.
     pub(crate) subject: Arc<Subject>,
-    /// The current status. The store contains it only for ValidatingAdmissionPolicies; for other kinds, it comes from
-    /// the status object.
+    /// The current status. The store has it only for ValidatingAdmissionPolicies. For other kinds, it comes from the
+    /// status object.
     pub(crate) status: Option<ValidatingAdmissionPolicyStatus>,
-    /// The result of the last check.
     pub(crate) result: Option<Arc<CheckResult>>,
     /// `Some` if the subject is excluded from checks.
     pub(crate) excluded: Option<Excluded>,
-    /// True if the managed fields show that the controller owns fields of the status. Only such fields can be removed
-    /// from the status.
+    /// True if the controller owns fields of the status, according to the managed fields. Only these fields can be
+    /// removed.
     pub(crate) owns_status: bool,
     /// The size of the content as JSON, in bytes.
     pub(crate) n_bytes: usize,
     generation: Generation,
 }
 
-/// A subject as it is stored.
 #[derive(Debug)]
 struct StoredSubject {
     packed: Arc<PackedSubject>,
@@ -64,7 +62,6 @@ struct StoredSubject {
     dependencies: Arc<Dependencies>,
 }
 
-/// The stored data of the API object.
 #[derive(Debug)]
 struct PackedSubject {
     identity: Identity,
@@ -83,7 +80,7 @@ impl Entry {
         self.id.kind
     }
 
-    /// Returns the uid, generation and content hash, which identify the state that a check evaluates.
+    /// Returns the uid, generation and content hash. They identify the state that a check evaluates.
     pub(crate) fn generation(&self) -> Generation {
         self.generation.clone()
     }
@@ -93,13 +90,12 @@ impl Entry {
         self.identity.generation().unwrap_or_default()
     }
 
-    /// Returns the stored metadata.
     pub(crate) fn metadata(&self) -> ObjectMeta {
         self.identity.metadata(&self.id.name)
     }
 }
 
-/// Returns true if an object with `metadata` replaces the stored one.
+/// Returns true if an object with `metadata` replaces the stored object.
 fn supersedes(
     entries: &HashMap<SubjectId, StoredSubject>,
     id: &SubjectId,
@@ -120,7 +116,6 @@ impl Store {
         }
     }
 
-    /// Returns the number of excluded policies.
     pub(crate) fn n_excluded(&self) -> usize {
         let entries = self.lock();
         entries
@@ -163,8 +158,8 @@ impl Store {
         (mut subject, mut status): (Subject, Option<ValidatingAdmissionPolicyStatus>),
         from: EventSource,
     ) -> bool {
-        // Each write of the controller causes a watch event with an object that is already stored from the response.
-        // Such an event is skipped before the object is packed.
+        // Each write of the controller causes a watch event. Its object is already stored from the response, so the
+        // event is skipped here, before the object is packed.
         if !supersedes(&self.lock(), &id, metadata, from) {
             return false;
         }
@@ -172,7 +167,7 @@ impl Store {
         // The controller owns the whole status object.
         let owns_status = id.kind.row().status_object.is_some() || owns_status(metadata);
         if excluded.is_some() {
-            // An excluded subject has no dependencies, so its content is not stored.
+            // An excluded subject has no dependencies, and its content is not stored.
             subject.clear();
             status = None;
         }
@@ -203,7 +198,7 @@ impl Store {
                 .probe_groups
                 .clone_from(&stored.dependencies.probe_groups);
             stored.dependencies = Arc::new(dependencies);
-            // The result is dropped even if the generation is the same, since the content differs.
+            // The content differs, so the result is dropped even if the generation is the same.
             stored.result = None;
         }
         stored.packed = packed;
@@ -212,7 +207,6 @@ impl Store {
         true
     }
 
-    /// Removes a subject. Returns true if it existed.
     pub(crate) fn remove(&self, id: &SubjectId) -> bool {
         self.lock().remove(id).is_some()
     }
@@ -228,7 +222,6 @@ impl Store {
         gone
     }
 
-    /// Returns the subject `id`. `None` if it does not exist.
     pub(crate) fn get(&self, id: &SubjectId) -> Option<Entry> {
         let (packed, result, excluded, owns_status) = {
             let entries = self.lock();
@@ -250,7 +243,6 @@ impl Store {
         })
     }
 
-    /// Returns true if the subject exists.
     pub(crate) fn has(&self, id: &SubjectId) -> bool {
         self.lock().contains_key(id)
     }
@@ -273,7 +265,7 @@ impl Store {
         entry.result = Some(Arc::clone(result));
     }
 
-    /// Stores the API groups of the kinds in a subject's probes as dependencies of the subject.
+    /// Stores the API groups of the kinds in a subject's probes. The subject depends on them.
     pub(crate) fn note_probe_groups(&self, id: &SubjectId, groups: BTreeSet<String>) {
         let mut entries = self.lock();
         if let Some(entry) = entries.get_mut(id)
@@ -283,13 +275,12 @@ impl Store {
         }
     }
 
-    /// Returns all subjects.
     pub(crate) fn ids(&self) -> Vec<SubjectId> {
         self.lock().keys().cloned().collect()
     }
 
-    /// Returns the subjects whose status `change` may affect, each with the number of schema documents that it needs.
-    /// The subjects are sorted by that number.
+    /// Returns the subjects whose status may be affected by `change`, with the number of schema documents that each
+    /// needs. Subjects with small numbers are first.
     pub(crate) fn touched_by(&self, change: &Change, profile: Profile) -> Vec<(usize, SubjectId)> {
         let entries = self.lock();
         let touched = entries
@@ -431,7 +422,7 @@ mod tests {
         assert_ne!(entry(&id("a")).generation(), before);
         assert!(put("3", "[[]]"));
         assert_ne!(entry(&mutating).generation(), before);
-        // `retain` for one kind does not affect the other kind.
+        // Calling `retain` for one kind does not affect another kind.
         let retain = |kind| store.retain(kind, &BTreeSet::new());
         assert_eq!(retain(SubjectKind::ValidatingAdmissionPolicy), [id("a")]);
         assert_eq!(retain(SubjectKind::MutatingAdmissionPolicy), [mutating]);

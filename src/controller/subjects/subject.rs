@@ -1,4 +1,4 @@
-//! The content of a subject that is checked and evaluated by probes, by kind.
+//! The content of a subject, by kind. It is checked, and probes evaluate it.
 
 use k8s_openapi::api::admissionregistration::v1::Mutation;
 use serde::{Deserialize, Serialize};
@@ -10,9 +10,7 @@ use crate::schema::Gvk;
 /// The content of a subject, without its metadata and its status.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub(crate) enum Subject {
-    /// A ValidatingAdmissionPolicy.
     ValidatingPolicy(RequestPolicy),
-    /// A MutatingAdmissionPolicy.
     MutatingPolicy {
         policy: RequestPolicy,
         mutations: Vec<Mutation>,
@@ -20,7 +18,6 @@ pub(crate) enum Subject {
     },
     /// The webhooks of a `ValidatingWebhookConfiguration` or `MutatingWebhookConfiguration`.
     Webhooks(Vec<RequestPolicy>),
-    /// A CustomResourceDefinition.
     CustomResourceDefinition(Rules),
 }
 
@@ -33,8 +30,7 @@ impl Subject {
         }
     }
 
-    /// Returns the policy as a slice of length 1, or the webhooks of a configuration. Empty for
-    /// CustomResourceDefinitions.
+    /// Returns one policy, or the webhooks of a configuration. Empty for CustomResourceDefinitions.
     pub(crate) fn policies(&self) -> &[RequestPolicy] {
         match self {
             Self::ValidatingPolicy(policy) | Self::MutatingPolicy { policy, .. } => {
@@ -66,13 +62,13 @@ impl Subject {
         self.policy().and_then(policy::param_kind)
     }
 
-    /// Returns true if the subject is a CustomResourceDefinition with validation rules.
+    /// Returns true for a CustomResourceDefinition with validation rules.
     pub(crate) const fn has_rules(&self) -> bool {
         matches!(self, Self::CustomResourceDefinition(rules) if rules.has_some)
     }
 
-    /// Returns true if an error during the evaluation denies the request (`failurePolicy: Fail`). For a webhook
-    /// configuration, one such webhook is sufficient.
+    /// Returns true if an evaluation error denies the request (`failurePolicy: Fail`). For a webhook configuration, one
+    /// such webhook is sufficient.
     pub(crate) fn fails_closed(&self) -> bool {
         match self {
             Self::CustomResourceDefinition(_) => true,
@@ -80,7 +76,7 @@ impl Subject {
         }
     }
 
-    /// Removes the content, but not the kind.
+    /// Removes the content. The kind remains.
     pub(crate) fn clear(&mut self) {
         *self = match self {
             Self::ValidatingPolicy(_) => Self::ValidatingPolicy(RequestPolicy::default()),

@@ -1,8 +1,8 @@
-//! Limits how often the status of one policy or probe is written. The limit is only reached if another client also
-//! writes the status.
+//! Limits how often the status of a policy or probe is written. The limit is reached only if another client also writes
+//! the status.
 //!
-//! Two instances with different flags or versions, both without a Lease, would replace each other's status forever. The
-//! controller cannot prevent that, but it limits the load on the API server and logs a warning.
+//! Two instances without a Lease and with different flags or versions would replace each other's status forever. The
+//! controller cannot prevent this, but it limits the load on the API server and logs a warning.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -25,11 +25,11 @@ pub(crate) struct WriteLimiter(Mutex<Lately>);
 #[derive(Debug, Default)]
 struct Lately {
     by_object: HashMap<LimitedObject, Writes>,
-    /// The time of the last removal of entries without recent writes.
+    /// The time at which entries without recent writes were last removed.
     cleaned: Option<Instant>,
 }
 
-/// An object whose status writes are limited.
+/// An object with a limited number of writes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum LimitedObject {
     /// A policy or another subject.
@@ -45,7 +45,7 @@ struct Writes {
 }
 
 impl WriteLimiter {
-    /// Returns true if the object may be written now, and counts the write.
+    /// Returns true if the object may be written now. If so, counts the write.
     pub(crate) fn may_write(&self, object: LimitedObject) -> bool {
         let mut lately = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
@@ -55,8 +55,8 @@ impl WriteLimiter {
             writes.n = writes.n.saturating_add(1);
             return writes.n <= MAX_WRITES;
         }
-        // Old entries are removed once per window instead of at each write, since there may be ten thousand writes in
-        // one window.
+        // There may be ten thousand writes per window, so old entries are removed once per window and not at each
+        // write.
         if lately.cleaned.is_none_or(|cleaned| now >= cleaned + WINDOW) {
             lately.cleaned = Some(now);
             lately

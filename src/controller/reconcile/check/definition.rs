@@ -18,7 +18,7 @@ use crate::telemetry::metrics::{ErrorReason, Skipped};
 use crate::validation_rules;
 
 /// Checks the validation rules of the CRD `entry`, within the limits of `lane`. Returns `Skipped` if there is no result
-/// yet; the CRD is queued again later.
+/// yet. Then the CRD is queued again later.
 ///
 /// # Errors
 /// Returns an error if the CRD cannot be read or the process ends.

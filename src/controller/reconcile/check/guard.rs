@@ -14,10 +14,9 @@ use crate::controller::subjects::store::Entry;
 use crate::policy::subject::SubjectId;
 use crate::telemetry::Metrics;
 
-/// Outcome of one step of a check.
 pub(super) enum Guarded<T> {
-    /// The step returned a value. If the value records that an inner step was interrupted, the second field has the
-    /// details of the interruption.
+    /// The step returned this value. [`Late`] has the details of an interruption, in case the value records that an
+    /// inner step was interrupted.
     Done(T, Late),
     Panicked,
     /// The step was interrupted because it exceeded its time limit.
@@ -25,7 +24,7 @@ pub(super) enum Guarded<T> {
 }
 
 impl<T> Guarded<T> {
-    /// Returns the value, `None` if the step panicked, or an error if it was interrupted.
+    /// Returns the value. `None` if the step panicked, or an error if it was interrupted.
     pub(super) fn value(self) -> Result<Option<T>, Late> {
         match self {
             Self::Done(value, _) => Ok(Some(value)),
@@ -97,8 +96,9 @@ pub(super) fn panicked(policy: &SubjectId, metrics: &Metrics) {
     );
 }
 
-/// Moves the check of `entry` to a lane with a longer time limit. If there is no such lane, records and logs that the
-/// check exceeded its limit. Returns true if the policy is checked again.
+/// Moves the check of `entry` to the next lane, which has a longer time limit. Returns true if there is such a lane.
+///
+/// Otherwise records and logs that the check exceeded its time limit.
 pub(super) fn defer(context: &Context, entry: &Entry, late: &LateStep) -> bool {
     let Late {
         next,

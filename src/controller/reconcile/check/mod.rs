@@ -1,8 +1,8 @@
 //! Checks one policy: matches its rules, compiles its expressions, fetches the needed schemas, and checks types.
 //!
-//! The content of a policy is untrusted. So the work runs on separate threads with time limits
-//! ([`crate::controller::subjects::lanes`]), and a panic affects only this policy. The result is stored with its
-//! inputs, so that an unchanged policy is not checked again.
+//! Policies are untrusted. So the work runs on separate threads with time limits
+//! ([`crate::controller::subjects::lanes`]), and a panic affects only one policy. The result is stored with its inputs,
+//! so that an unchanged policy is not checked again.
 
 mod definition;
 mod guard;
@@ -36,11 +36,11 @@ use crate::status::compute::{CheckStep, MatchSummary, TypeSummary};
 use crate::telemetry::metrics::Skipped;
 use crate::version::KubernetesVersion;
 
-/// A policy, or one webhook of a configuration in the form of a policy, after matching and compilation.
+/// A policy or a webhook, after matching and compilation. A webhook is represented as a policy.
 struct Part {
     compiled: CompiledPolicy,
     matches: Arc<RuleMatches>,
-    /// For a webhook: its index, its name, and its matches without the resources that are exempt from webhooks.
+    /// For a webhook: its index, its name, and the matched resources without those that are exempt from webhooks.
     webhook: Option<(usize, String, MatchSummary)>,
 }
 
@@ -60,7 +60,6 @@ impl Part {
     }
 }
 
-/// Checks the types of all parts.
 fn typed(parts: &[Part], schemas: &Schemas, profile: Profile) -> TypeSummary {
     match parts {
         [part] if part.webhook.is_none() => TypeSummary::from(part.type_checked(schemas, profile)),
@@ -75,7 +74,6 @@ fn typed(parts: &[Part], schemas: &Schemas, profile: Profile) -> TypeSummary {
     }
 }
 
-/// Summarizes the resources that the rules of all parts match.
 fn matched(parts: &[Unmatched<'_>]) -> MatchSummary {
     match parts {
         [
@@ -95,15 +93,14 @@ fn matched(parts: &[Unmatched<'_>]) -> MatchSummary {
     }
 }
 
-/// A matched and compiled policy, or all webhooks of a configuration.
+/// The parts of a policy or webhook configuration, after matching and compilation.
 struct Examined {
     parts: Vec<Part>,
     group_versions: BTreeSet<GroupVersion>,
-    /// The result of the type check, if all schemas were cached.
+    /// The result of the type check. `None` if a schema was not cached.
     checked: Option<TypeChecked>,
 }
 
-/// Outcome of a type check.
 enum TypeChecked {
     Done(TypeSummary),
     Panicked,
@@ -111,7 +108,8 @@ enum TypeChecked {
 }
 
 impl TypeChecked {
-    /// Checks the types of all parts. Catches a panic or an interruption, so that the other steps keep their results.
+    /// Checks the types of all parts. Returns a panic or an interruption as a value, so that the results of earlier
+    /// steps are kept.
     fn run(parts: &[Part], schemas: &Schemas, profile: Profile) -> Self {
         match catch_unwind(AssertUnwindSafe(|| typed(parts, schemas, profile))) {
             Ok(typed) => Self::Done(typed),
@@ -121,16 +119,14 @@ impl TypeChecked {
     }
 }
 
-/// The outcome of a check within the limits of a lane.
 enum Checked {
     Result(Box<CheckResult>),
-    /// Schemas are loading. The policy is queued again when they are loaded.
+    /// Schemas are loading. When they are loaded, the policy is queued again.
     Pending,
-    /// The check exceeded the limit of its lane. It starts again in another lane.
+    /// The check exceeded the limit of its lane. It was queued in the next lane.
     Deferred,
 }
 
-/// One check of a policy.
 struct Check<'a> {
     context: &'a Context,
     entry: &'a Entry,
@@ -146,7 +142,7 @@ impl Check<'_> {
         missing: Vec<Missing>,
         outcome: CheckOutcome,
     ) -> Checked {
-        // If the time limit was exceeded, the rules may not have been matched yet.
+        // If matching exceeded the time limit, the result does not depend on the served resources.
         let has_matched = !matches!(
             outcome,
             CheckOutcome::DeadlineExceeded { matched: None, .. }
@@ -161,10 +157,10 @@ impl Check<'_> {
         )))
     }
 
-    /// Matches and compiles the policy, and checks its types if its schemas are loaded.
+    /// Matches and compiles the policy. Also checks its types if its schemas are cached.
     ///
     /// The second value summarizes the resources that the rules match. It is available even if compilation or the type
-    /// check exceeds its limit or panics.
+    /// check panics or exceeds the time limit.
     async fn examine(&self) -> Result<(Guarded<Examined>, Option<MatchSummary>), Interrupted> {
         let context = self.context;
         let id = &self.entry.id;
@@ -182,7 +178,7 @@ impl Check<'_> {
             *matched_slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(matched);
             let (parts, group_versions) =
                 compile_parts(unmatched, (&subject, &mapper), profile, admissions);
-            // If all schemas are cached, which is usual, the type check continues on this thread.
+            // Usually all schemas are cached. Then the type check continues on this thread.
             let schemas = cached.loaded(&subject.id, &group_versions, &index);
             let checked = schemas.map(|schemas| TypeChecked::run(&parts, &schemas, profile));
             Examined {
@@ -200,7 +196,7 @@ impl Check<'_> {
 
 /// Checks the policy `entry` in `snapshot`, within the limits of `lane`.
 ///
-/// If the policy has probes, the compiled policy is also cached for their evaluation, so that it is compiled only once.
+/// If the policy has probes, the compiled policy is cached for their evaluation. So it is compiled only once.
 async fn check(
     context: &Context,
     entry: &Entry,
@@ -211,8 +207,8 @@ async fn check(
         schemas, metrics, ..
     } = context;
     let id = &entry.id;
-    // The profile `upstream` applies only to ValidatingAdmissionPolicies, since upstream does not type-check other
-    // kinds.
+    // The profile `upstream` applies only to ValidatingAdmissionPolicies, since upstream does not check the types of
+    // other kinds.
     let profile = match *entry.subject {
         Subject::ValidatingPolicy(_) => context.settings.profile,
         _ => Profile::Truthful,
@@ -312,7 +308,7 @@ async fn check(
 
 /// Checks a policy in `snapshot`, within the limits of `lane`, and stores the result.
 ///
-/// Returns `Skipped` if there is no result yet; the policy is queued again later.
+/// Returns `Skipped` if there is no result yet. Then the policy is queued again later.
 pub(crate) async fn check_in(
     context: &Context,
     entry: &Entry,
@@ -328,21 +324,20 @@ pub(crate) async fn check_in(
         Checked::Deferred => return Ok(Err(Skipped::CheckDeferred)),
     };
     context.store.note(&entry.id, &result);
-    // A change during the check did not queue the policy, since the inputs of the new result were not recorded yet.
+    // If the cluster has changed during the check, the change did not queue the policy, since the inputs of the new
+    // result were not recorded yet.
     if !result.is_current_in(&context.snapshot()) {
         context.queue.add(&entry.id);
     }
     Ok(Ok(result))
 }
 
-/// A policy or a webhook after matching and before compilation.
 struct Unmatched<'a> {
     policy: &'a RequestPolicy,
     matches: Arc<RuleMatches>,
     webhook: Option<(usize, String, MatchSummary)>,
 }
 
-/// Matches the rules of `entry` with the served resources.
 fn match_parts<'a>(
     entry: &'a Entry,
     mapper: &Arc<RestMapper>,
@@ -373,7 +368,7 @@ fn match_parts<'a>(
     parts.collect()
 }
 
-/// Compiles the parts of `entry`. Also returns the group versions whose schemas the type check needs.
+/// Compiles the parts of `entry`. Also returns the group versions whose schemas are needed for the type check.
 fn compile_parts(
     unmatched: Vec<Unmatched<'_>>,
     (entry, mapper): (&Entry, &RestMapper),

@@ -18,7 +18,6 @@ use crate::controller::tests::{context_with, healthy, id, policy, settings};
 
 const FIELD: &str = "spec.validations[3].expression";
 
-/// Limits that are short enough for tests.
 const LIMITS: Limits = Limits {
     turn: Duration::from_millis(20),
     quick: Duration::from_millis(60),
@@ -33,7 +32,6 @@ fn context(limits: Limits, expression: &str) -> (Arc<Context>, Log) {
     (context, log)
 }
 
-/// Loops until it is interrupted.
 fn endless() {
     working_on(FIELD);
     loop {
@@ -52,7 +50,7 @@ async fn late_in(context: &Context, lane: Lane) -> Late {
     }
 }
 
-/// The task that runs deferred and slow checks. It is aborted on drop.
+/// The task that runs deferred and slow checks. Drop aborts it.
 struct Task(tokio::task::JoinHandle<()>);
 
 impl Task {
@@ -67,7 +65,7 @@ impl Drop for Task {
     }
 }
 
-/// Returns a policy whose check takes minutes: it has 14 expressions of 90 kB.
+/// Returns a policy with 14 expressions of 90 kB. Its check takes minutes.
 fn expensive(name: &str) -> ValidatingAdmissionPolicy {
     let term = "object.spec.replicas == 1 || ";
     let expression = format!("{}true", term.repeat(90_000 / term.len()));
@@ -92,7 +90,7 @@ fn writes(log: &Log) -> Vec<ReceivedRequest> {
     log.iter().filter(is_write).cloned().collect()
 }
 
-/// Returns the status, reason and message of the written condition of a type.
+/// Returns the status, reason and message of the written condition of this type.
 fn condition(write: &ReceivedRequest, type_: &str) -> (String, String, String) {
     let conditions = write.body["status"]["conditions"].as_array().unwrap();
     let condition = conditions.iter().find(|it| it["type"] == type_).unwrap();
@@ -177,7 +175,7 @@ async fn guard_abandons_work_that_does_not_stop() {
         }
     });
     begin.await.unwrap();
-    // The paused clock does not advance by itself while a thread is busy.
+    // The paused clock advances only while all threads are idle.
     for _ in 0..200 {
         tokio::time::advance(Duration::from_millis(50)).await;
         tokio::task::yield_now().await;
@@ -298,7 +296,7 @@ async fn policies_are_checked_while_others_exceed_their_limits() {
     workers.await.unwrap();
 }
 
-/// Returns a status that reports that the check of `generation` exceeded its time limit.
+/// Returns a status which reports that the check of `generation` exceeded its time limit.
 fn exceeded(generation: i64) -> Value {
     json!({
         "observedGeneration": generation,
@@ -327,7 +325,7 @@ async fn late_policy_is_checked_in_slow_lane_after_restart() {
     assert_eq!(writes(&log).len(), 0, "the previous status remains");
     let _task = Task::spawn(&context);
     until(|| context.queue.len() > 0).await;
-    // The check is quick now, so the policy leaves the slow lane.
+    // The check is quick now, so the policy returns to the quick lane.
     let entry = context.store.get(&id("a")).unwrap();
     assert!(entry.result.is_some());
     reconcile(&context, &id("a")).await.unwrap();
@@ -358,7 +356,7 @@ async fn check_that_exceeded_limit_is_repeated_after_an_hour() {
     tokio::time::advance(Duration::from_secs(3601)).await;
     context.lanes.retry(Instant::now());
     assert_eq!(slow(&context), 1);
-    // A check whose thread is stuck is not repeated, since it could block another thread.
+    // The check is not repeated, since its thread is stuck and another check could block another thread.
     context.lanes.exceeded(&id("b"), entry.generation(), true);
     tokio::time::advance(Duration::from_secs(3601)).await;
     context.lanes.retry(Instant::now());

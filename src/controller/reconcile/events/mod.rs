@@ -1,7 +1,7 @@
-//! Publishes Events about policies for transitions of their conditions.
+//! Publishes Events about transitions of policy conditions.
 //!
-//! Events wait in a bounded queue, and one task sends a few per second, so that the API server is not flooded if all
-//! policies change at once. If the queue is full, Events are counted and dropped: the status has the same information
+//! If all policies change at once, the API server must not be flooded. So Events wait in a bounded queue, and one task
+//! sends a few per second. If the queue is full, Events are counted and dropped. The status has the same information
 //! and does not expire.
 
 use std::collections::BTreeMap;
@@ -48,8 +48,7 @@ const MAX_INSTANCE: usize = 128;
 /// The namespace of Events about cluster-scoped objects.
 const NAMESPACE: &str = "default";
 
-/// The maximum length of a policy's name within the name of an Event, in bytes. The name of an Event has at most 253
-/// bytes.
+/// The maximum length of a policy's name in the name of an Event, in bytes. The name of an Event has at most 253 bytes.
 const MAX_NAME: usize = 220;
 
 /// The number of Events that may be sent at once after an idle time.
@@ -58,17 +57,17 @@ const BURST: u32 = 50;
 /// The average interval between Events after a burst.
 const PACE: Duration = Duration::from_millis(100);
 
-/// How long pending Events may be sent when the process ends. The Lease is released afterwards. Together, both must
-/// take at most two seconds.
+/// How long pending Events are sent when the process ends. Afterwards the Lease is released. Both must take at most two
+/// seconds together.
 const MAX_ENDING: Duration = Duration::from_secs(1);
 
-/// How long a repeated Event increments a series instead of creating a new Event.
+/// How long a repeated Event increments a series. Afterwards a new Event is created.
 const MAX_SERIES_AGE: Duration = Duration::from_secs(6 * 60);
 
 /// The maximum number of recent Events whose repetitions increment a series.
 const MAX_SERIES: usize = 1_000;
 
-/// Queues an Event for each transition from the current conditions of `entry` to those of `desired`.
+/// Queues an Event for each transition from the current conditions of `entry` to the conditions of `desired`.
 pub(crate) fn publish(context: &Context, entry: &Entry, desired: &DesiredStatus) {
     let regarding = regarding(context, entry);
     publish_of(context, entry.status.as_ref(), &regarding, desired);
@@ -110,7 +109,7 @@ fn publish_of(
     }
 }
 
-/// Returns the object that the Events of a policy regard.
+/// Returns the reference to a policy for the field `regarding` of its Events.
 fn regarding(context: &Context, entry: &Entry) -> ObjectReference {
     let state = context.opt_in.state(entry.id.kind);
     let api_version = state.map_or_else(
@@ -126,8 +125,8 @@ fn regarding(context: &Context, entry: &Entry) -> ObjectReference {
     }
 }
 
-/// Logs at most once per minute that an Event was not published, with a hint. If the API server is unreachable, the
-/// watches log that.
+/// Logs that an Event was not published, with a hint, at most once per minute. An unreachable API server is not logged
+/// here, since the watches log it.
 fn log_failure(context: &Context, error: &Error) {
     match error.reason() {
         ErrorReason::Forbidden => {
@@ -169,7 +168,7 @@ pub(crate) async fn send(context: Arc<Context>) {
     }
 }
 
-/// Sends the pending Events within [`MAX_ENDING`] before the process ends. Drops the remaining Events.
+/// Sends the pending Events before the process ends, for at most [`MAX_ENDING`]. Drops the remaining Events.
 pub(crate) async fn end(context: &Context) {
     let n_dropped = context.events.flush(MAX_ENDING).await;
     for _ in 0..n_dropped {
@@ -189,14 +188,13 @@ struct EventCorrelator(BTreeMap<Key, Series>);
 
 #[derive(Clone, Debug)]
 struct Series {
-    /// The name of the Event.
     name: String,
     count: i32,
     last: Instant,
 }
 
 impl EventCorrelator {
-    /// Sends an Event, or increments the series of an equal one.
+    /// Sends an Event. If an equal Event was sent recently, increments the series of that Event instead.
     ///
     /// # Errors
     /// Returns an error if the API server rejects the Event or does not respond in time.
@@ -217,7 +215,7 @@ impl EventCorrelator {
                     series.last = now;
                     return Ok(());
                 }
-                // The Event was deleted or has expired.
+                // The previous Event was deleted or has expired, so a new one is created.
                 Err(error) if error.reason() == ErrorReason::NotFound => {}
                 Err(error) => return Err(error),
             }
@@ -245,7 +243,6 @@ impl EventCorrelator {
     }
 }
 
-/// Returns the API object of an Event.
 fn object(event: &PendingEvent, time: MicroTime) -> Event {
     let condition = &event.condition;
     let is_healthy = ConditionStatus::from_condition(condition) == ConditionStatus::True;
@@ -275,8 +272,9 @@ fn object(event: &PendingEvent, time: MicroTime) -> Event {
     }
 }
 
-/// Returns the conditions in `new` that became False since `old`, or that were False in `old` and are True now. Omits
-/// `Ready` if another of these conditions has the same status, reason and message.
+/// Returns the conditions in `new` that became False since `old`, or that changed from False to True.
+///
+/// Omits `Ready` if another returned condition has the same status, reason and message.
 fn transitions<'a>(old: &[Condition], new: &'a [Condition]) -> Vec<&'a Condition> {
     let turned = |type_: ConditionType| -> Option<&Condition> {
         let after = condition::find(new, type_)?;
@@ -287,7 +285,7 @@ fn transitions<'a>(old: &[Condition], new: &'a [Condition]) -> Vec<&'a Condition
             | (None | Some(ConditionStatus::Unknown), ConditionStatus::True) => false,
             (before, status) => before != Some(status),
         };
-        // A new policy without bindings causes no Event. A policy that loses its last binding causes one.
+        // A new policy without bindings causes no Event. A policy that loses its last binding does.
         let is_staged = type_ == ConditionType::Bound && before.is_none();
         (is_news && !is_staged).then_some(after)
     };

@@ -1,4 +1,4 @@
-//! Tests of the transitions that cause Events, and of sending Events.
+//! Tests of transitions that cause Events, and of sending Events.
 
 use http::Method;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -71,7 +71,7 @@ fn transitions_omit_ready_with_same_message() {
         turned(&[], &of("x", "y")),
         ["Ready is False", "Compiled is False"]
     );
-    // `Compiled` did not change, so only `Ready` is reported.
+    // `Compiled` has not changed, so only `Ready` is reported.
     let old = [condition("Compiled", "False", "x")];
     assert_eq!(turned(&old, &of("x", "x")), ["Ready is False"]);
 }
@@ -95,7 +95,8 @@ fn publish(context: &Context, policy: &ValidatingAdmissionPolicy, desired: &Desi
     );
 }
 
-/// Returns a context whose API server accepts Events, or rejects them with the status `rejection`.
+/// Returns a context whose API server accepts Events. If there is a `rejection`, Events are rejected with this HTTP
+/// status.
 fn taking(rejection: Option<u16>) -> (Arc<Context>, Log) {
     context("true", move |request: &ReceivedRequest| {
         Some(match rejection {
@@ -151,7 +152,7 @@ async fn send_creates_event_per_transition() {
             json!("Compiled is False: B"),
         ]
     );
-    // The repeated Event is created again, since each call of `send` has its own correlator.
+    // Each call of `send` has its own correlator, so the repeated Event is created again.
     assert_eq!(requests.len(), 4);
     let (_, first) = &requests[0];
     assert_eq!(first["type"], "Warning");
@@ -257,13 +258,13 @@ async fn end_sends_pending_events_and_counts_dropped_ones() {
     end(&context).await;
     assert!(start.elapsed() < Duration::from_millis(100));
     assert_eq!(log.lock().unwrap().len(), 200);
-    // With an empty queue, `end` does not wait.
+    // `end` returns immediately if the queue is empty.
     end(&context).await;
     sending.abort();
     let text = context.metrics.encode().unwrap();
     assert!(text.contains("vap_events_dropped_total 0\n"), "{text}");
 
-    // An API server that does not respond delays the end for at most a second.
+    // An API server that does not respond delays the end by at most a second.
     let (context, _) = context_of_silence();
     for n in 0..5 {
         publish(&context, &policy, &desired("False", &n.to_string()));
@@ -274,7 +275,7 @@ async fn end_sends_pending_events_and_counts_dropped_ones() {
     assert_eq!(start.elapsed(), MAX_ENDING);
     sending.abort();
     let text = context.metrics.encode().unwrap();
-    // The first Event is being sent and has its own deadline, so it is not counted.
+    // The first Event is not counted as dropped, since it is being sent and has its own deadline.
     assert!(text.contains("vap_events_dropped_total 4\n"), "{text}");
 }
 
@@ -299,7 +300,7 @@ fn event(message: &str) -> PendingEvent {
     }
 }
 
-/// At the limit, the least recently sent Event is forgotten, so that its repetition creates a new Event.
+/// At the limit, the correlator forgets the Event with the oldest use. A repetition of this Event creates a new Event.
 #[tokio::test(start_paused = true)]
 async fn correlator_forgets_oldest_series_at_limit() {
     let (context, log) = taking(None);
@@ -315,7 +316,7 @@ async fn correlator_forgets_oldest_series_at_limit() {
         let requests = requests(&log).into_iter().skip(MAX_SERIES);
         requests.map(|(method, _)| method).collect()
     };
-    // All Events are remembered. `0` is now the most recent one.
+    // The correlator has all Events, and `0` is now the most recent one.
     correlator.send(&context, &event("0")).await.unwrap();
     assert_eq!(methods(), [Method::PATCH]);
     tokio::time::advance(Duration::from_millis(1)).await;

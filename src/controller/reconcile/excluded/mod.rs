@@ -1,7 +1,8 @@
 //! Removes the controller's status from excluded policies.
 //!
-//! Excluded policies are neither checked nor written, and have no metrics. If the controller wrote the status of a
-//! policy before the policy was excluded, the conditions are removed once, so that no outdated status remains.
+//! Excluded policies are neither checked nor written, and have no metrics. A policy may have a status of the controller
+//! from the time before its exclusion. The controller's conditions are then removed once, so that no outdated status
+//! remains.
 
 use std::sync::Arc;
 
@@ -14,7 +15,8 @@ use crate::controller::subjects::exclude::Excluded;
 use crate::controller::subjects::store::Entry;
 use crate::telemetry::metrics::Skipped;
 
-/// Removes the metrics of an excluded policy and the controller's fields in its status. Its probes become pending.
+/// Removes the metrics of an excluded policy and the controller's fields in its status. The policy's probes become
+/// pending.
 ///
 /// # Errors
 /// Returns an error if the API server rejects the write or does not respond in time.
@@ -26,7 +28,7 @@ pub(crate) async fn leave(
     let id = &entry.id;
     context.metrics.remove_policy(id);
     context.admissions.forget(id);
-    // The next evaluation of the policy's probes reports in their statuses that the policy is excluded.
+    // The next evaluation of the probes reports in their statuses that the policy is excluded.
     context.probe_runner.add(id);
     if !excluded.owns_status {
         return Ok(Skipped::Excluded.into());

@@ -12,7 +12,7 @@ use crate::controller::tests::{context_with, healthy, id, settings};
 use crate::status::exclusion::Exclusion;
 use crate::telemetry::Metrics;
 
-/// Returns a policy with `labels`, and with or without status fields that the controller owns.
+/// Returns a policy with `labels`. If `owns_status`, the controller owns fields of its status.
 fn labelled(labels: &Value, version: &str, owns_status: bool) -> ValidatingAdmissionPolicy {
     let managed = if owns_status {
         json!([{"manager": FIELD_MANAGER, "operation": "Apply", "subresource": "status"}])
@@ -65,7 +65,7 @@ async fn excluded_policy_is_cleared_once() {
     assert!(series(&context.metrics) > 0);
     assert_eq!(context.store.n_excluded(), 0);
 
-    // The label is added, so the policy is excluded: its status is cleared once.
+    // With the new label, the policy is excluded, and its status is cleared once.
     let excluded = labelled(&json!({"vendor": "x"}), "20", true);
     assert!(context.store.put(excluded, EventSource::Watched));
     assert_eq!(context.store.n_excluded(), 1);
@@ -87,7 +87,7 @@ async fn excluded_policy_is_cleared_once() {
     );
     assert_eq!(patches().len(), 2);
 
-    // The label is removed: the policy is reconciled again.
+    // Without the label, the policy is reconciled again.
     context
         .store
         .put(labelled(&json!({}), "30", false), EventSource::Watched);

@@ -1,6 +1,6 @@
-//! The existing param objects, by kind, and the policies that refer to them.
+//! The existing param objects by kind, and the policies that refer to them.
 //!
-//! Only metadata is stored. The whole object is read when a probe needs it.
+//! Only metadata is stored. A probe that needs an object reads the whole object.
 
 mod objects;
 
@@ -31,17 +31,15 @@ use crate::telemetry::metrics::{ErrorReason, Source};
 /// The timeout for reading one object.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The result of listing the objects of a kind.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Listing {
-    /// The objects are not listed yet.
     #[default]
     Unread,
-    /// The controller has no permission to list the objects. The message names the permission.
+    /// The controller has no permission to list the objects. The message names the missing permission.
     Refused(String),
     /// Listing failed, for this reason.
     Failed(String),
-    /// All objects, updated by the watch.
+    /// All objects. The watch updates them.
     Known(Arc<Objects>),
 }
 
@@ -66,7 +64,6 @@ struct Kind {
 #[derive(Clone, Debug)]
 pub(crate) struct Read {
     version: String,
-    /// The object as JSON.
     pub(crate) text: Arc<str>,
     /// The estimated memory of the parsed object, in bytes.
     pub(crate) unpacked_bytes: usize,
@@ -104,7 +101,7 @@ impl Drop for Kind {
 }
 
 impl Params {
-    /// Returns the listed objects of the kind of `resource`. Starts a watch if there is none.
+    /// Returns the listed objects of the kind of `resource`. If the kind is not watched, starts a watch.
     fn listing(
         &self,
         resource: &ApiResource,
@@ -131,8 +128,8 @@ impl Params {
         Listing::Unread
     }
 
-    /// Returns all listed objects of the kind of `resource`, and records the `references` of a policy to them. Starts a
-    /// watch if there is none. The policy is queued when the referenced objects change.
+    /// Returns the listed objects of the kind of `resource`, and records the `references` of a policy to them. If the
+    /// kind is not watched, starts a watch. The policy is queued when the referenced objects change.
     pub(crate) fn referred<'a>(
         &self,
         resource: &ApiResource,
@@ -147,8 +144,7 @@ impl Params {
                 kind.references.remove(policy, referrer);
             }
         }
-        // The references are recorded before the caller reads the objects, so that every later change queues the
-        // policy.
+        // The references are recorded before the caller reads the objects. So each later change queues the policy.
         if let Some(kind) = kinds.get_mut(&resource.gvk) {
             kind.references
                 .set(policy, referrer, references, resource.namespaced);
@@ -163,7 +159,7 @@ impl Params {
         }
     }
 
-    /// Queues the policies that refer to `changed` objects, and removes deleted objects from the cache.
+    /// Queues the policies that refer to the `changed` objects. Removes deleted objects from the cache.
     pub(crate) fn touch(&self, queue: &Queue, gvk: &Gvk, changed: &[Changed]) {
         let touched = {
             let mut kinds = self.lock();
@@ -179,7 +175,7 @@ impl Params {
         }
     }
 
-    /// Ends the watches of all kinds except those in `in_use`.
+    /// Ends the watches of kinds that are not in `in_use`.
     pub(crate) fn retain(&self, metrics: &Metrics, in_use: &BTreeSet<Gvk>) {
         let mut kinds = self.lock();
         kinds.retain(|gvk, _| in_use.contains(gvk));
@@ -187,11 +183,11 @@ impl Params {
         metrics.set_unreadable(Source::Params, n_unreadable);
     }
 
-    /// Returns the object `key` with its content, from the cache if it is unchanged, or else from the API server.
-    /// `None` if it does not exist.
+    /// Returns the object `key` with its content. Uses the cache if the object is unchanged, or else the API server.
+    /// `None` if the object does not exist.
     ///
     /// # Errors
-    /// Returns the reason if the object could not be read or needs too much memory.
+    /// Returns the reason if the object cannot be read or needs too much memory.
     pub(crate) async fn read(
         &self,
         client: &Client,
@@ -304,7 +300,7 @@ fn path(resource: &ApiResource, namespace: &str, name: &str) -> String {
     format!("{path}/{name}")
 }
 
-/// Returns the resource version and the JSON of an object, without parsing its other fields.
+/// Returns the resource version and the JSON of an object. Does not parse other fields.
 ///
 /// # Errors
 /// Returns an error if `body` is not a JSON object.
@@ -321,7 +317,7 @@ fn read_param(body: &[u8]) -> Result<(String, String), serde_json::Error> {
     }
     let outline: Outline = serde_json::from_slice(body)?;
     let version = outline.metadata.unwrap_or_default().resource_version;
-    // Valid JSON is UTF-8, so this conversion replaces no characters.
+    // JSON is UTF-8, so this conversion replaces no characters.
     let text = String::from_utf8_lossy(body).into_owned();
     Ok((version.unwrap_or_default(), text))
 }

@@ -1,7 +1,7 @@
 //! The listed objects of one paramKind, and an index of the policies that refer to them.
 //!
-//! The objects and the index are updated in place under a lock: there may be ten thousand objects, and a change of one
-//! object must only cost a lookup by name.
+//! There may be ten thousand objects, and a change of one object must only cost a lookup by name. So the objects and
+//! the index are updated in place under a lock.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -14,21 +14,18 @@ use crate::policy::subject::SubjectId;
 /// The namespace and name of an object. The namespace of a cluster-scoped object is empty.
 pub(crate) type Key = (String, String);
 
-/// The stored metadata of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Meta {
     pub(crate) labels: Labels,
     pub(crate) resource_version: String,
 }
 
-/// The listed objects of a kind.
 #[derive(Debug, Default)]
 pub(crate) struct Objects {
     by_name: RwLock<ByName>,
 }
 
-/// Objects by name and namespace. It is a single map, since nested maps for each name would be larger than their
-/// content.
+/// Objects by name and namespace. Nested maps for each name would be larger than their content.
 type ByName = BTreeMap<(String, String), Meta>;
 
 /// Returns the namespace and metadata of each object with `name`.
@@ -51,14 +48,14 @@ pub(crate) struct Changed {
 }
 
 impl Objects {
-    /// Returns true if an object `name` exists in `namespace`, or in any namespace if `namespace` is `None`.
+    /// Returns true if an object `name` exists in `namespace`. `None` means any namespace.
     pub(crate) fn has(&self, name: &str, namespace: Option<&str>) -> bool {
         let by_name = self.read();
         let mut named = objects_named(&by_name, name);
         named.any(|(of, _)| namespace.is_none_or(|namespace| of == namespace))
     }
 
-    /// Returns true if `selector` selects an object in `namespace`, or in any namespace if `namespace` is `None`.
+    /// Returns true if `selector` selects an object in `namespace`. `None` means any namespace.
     pub(crate) fn has_selected(&self, namespace: Option<&str>, selector: &Selector) -> bool {
         let by_name = self.read();
         by_name.iter().any(|((_, of), meta)| {
@@ -75,7 +72,7 @@ impl Objects {
             .collect()
     }
 
-    /// Returns the keys of all objects that `selector` selects, in any namespace.
+    /// Returns the keys of the selected objects in all namespaces.
     pub(crate) fn selected(&self, selector: &Selector) -> Vec<Key> {
         let by_name = self.read();
         by_name
@@ -85,13 +82,12 @@ impl Objects {
             .collect()
     }
 
-    /// Returns the stored metadata of an object.
     pub(crate) fn get(&self, (namespace, name): &Key) -> Option<Meta> {
         let key = (name.clone(), namespace.clone());
         self.read().get(&key).cloned()
     }
 
-    /// Inserts or replaces an object. Returns the change. `None` if the metadata is equal.
+    /// Inserts or replaces an object. Returns the change. `None` if the metadata has not changed.
     pub(crate) fn put(&self, key: Key, meta: Meta) -> Option<Changed> {
         let (namespace, name) = key.clone();
         let old = self.write().insert((name, namespace), meta.clone());
@@ -141,13 +137,13 @@ impl Objects {
 /// The origin of a policy's references to params.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Referrer {
-    /// The policy's bindings. Their status depends on the existence and labels of the objects.
+    /// Bindings. The status of the policy depends on the existence and labels of the objects.
     Bindings,
-    /// The policy's probes. Their results also depend on the content of the objects.
+    /// Probes. Their results also depend on the content of the objects.
     Probes,
 }
 
-/// An index of the references of policies to the objects of a kind.
+/// An index of the policies that refer to the objects of a kind.
 #[derive(Debug, Default)]
 #[expect(
     clippy::struct_field_names,
@@ -155,13 +151,13 @@ pub(crate) enum Referrer {
 )]
 pub(crate) struct References {
     by_policy: BTreeMap<(SubjectId, Referrer), Vec<Reference>>,
-    /// The policies that refer to an object by its name.
+    /// The policies that refer to objects by name.
     by_name: BTreeMap<String, BTreeSet<(SubjectId, Referrer)>>,
     /// The policies that refer to objects by labels.
     by_labels: BTreeSet<(SubjectId, Referrer)>,
 }
 
-/// A reference to objects in `namespace`, or in any namespace if `namespace` is `None`.
+/// A reference to objects in `namespace`. `None` means any namespace.
 #[derive(Clone, Debug)]
 struct Reference {
     namespace: Option<String>,
@@ -175,7 +171,6 @@ enum What {
 }
 
 impl Reference {
-    /// Converts a `paramRef`. `None` if it is invalid.
     fn new(reference: &ParamRef, is_namespaced: bool) -> Option<Self> {
         let named = reference.name.as_ref().filter(|name| !name.is_empty());
         let what = match (named, &reference.selector) {
@@ -209,7 +204,7 @@ impl Reference {
 }
 
 impl References {
-    /// Replaces the references of a policy that come from `referrer`.
+    /// Replaces the references of a policy that have the origin `referrer`.
     pub(crate) fn set<'a>(
         &mut self,
         policy: &SubjectId,
@@ -237,7 +232,7 @@ impl References {
         }
     }
 
-    /// Removes the references of a policy that come from `referrer`.
+    /// Removes the references of a policy that have the origin `referrer`.
     pub(crate) fn remove(&mut self, policy: &SubjectId, referrer: Referrer) {
         let who = (policy.clone(), referrer);
         for reference in self.by_policy.remove(&who).unwrap_or_default() {
@@ -253,7 +248,7 @@ impl References {
         self.by_labels.remove(&who);
     }
 
-    /// Returns the policies whose references select a changed object.
+    /// Returns the policies that refer to a changed object.
     pub(crate) fn touched_by(&self, changed: &[Changed]) -> BTreeSet<SubjectId> {
         let mut touched = BTreeSet::new();
         for changed in changed {
@@ -322,7 +317,7 @@ mod tests {
             touched(&references, changed),
             ["anywhere", "by-labels", "by-name", "probed"]
         );
-        // The object is unchanged, then has other content, then other labels.
+        // First the object is unchanged, then its content changes, then its labels.
         assert_eq!(put("a", "one", meta("x", "1")), None);
         let changed = put("a", "one", meta("x", "2"));
         assert_eq!(touched(&references, changed), ["probed"]);
