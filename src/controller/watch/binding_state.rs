@@ -15,10 +15,9 @@ use crate::status::bindings::BindingsState;
 use crate::status::compute::{ParamLookup, ParamsState};
 use crate::telemetry::metrics::Source;
 
-/// The bindings of a policy.
 pub(crate) type Bindings = Vec<Arc<ValidatingAdmissionPolicyBinding>>;
 
-/// Returns the bindings of a policy, or why they are unknown. Empty for kinds without bindings.
+/// Returns the bindings of a policy, or why they are unknown. A kind without bindings has an empty list.
 pub(crate) fn bindings_of(context: &Context, id: &SubjectId) -> Result<Bindings, BindingsState> {
     let (source, bindings) = match id.kind {
         SubjectKind::ValidatingAdmissionPolicy => (Source::Bindings, &context.bindings),
@@ -30,15 +29,15 @@ pub(crate) fn bindings_of(context: &Context, id: &SubjectId) -> Result<Bindings,
         | SubjectKind::MutatingWebhookConfiguration
         | SubjectKind::CustomResourceDefinition => return Ok(Bindings::new()),
     };
-    // If the permission was revoked, the previously listed bindings are not used, since they may be outdated.
+    // If the permission was revoked, the listed bindings are not used, since they may be outdated.
     match context.readiness.rejection(source) {
-        // The log and `/readyz` contain the missing permission, so the message is not repeated here.
+        // The message is not repeated here, since the log and `/readyz` have the missing permission.
         Some(_) => Err(BindingsState::NotPermitted),
         None => bindings.for_policy(id).ok_or(BindingsState::Unread),
     }
 }
 
-/// Returns the resource of a paramKind, if the cluster serves it.
+/// Returns the resource of a paramKind. `None` if the cluster does not serve it.
 pub(crate) fn param_resource<'a>(
     param_kind: Option<&Gvk>,
     snapshot: &'a ClusterSnapshot,
@@ -46,7 +45,7 @@ pub(crate) fn param_resource<'a>(
     snapshot.mapper.resources_of_kind(param_kind?).next()
 }
 
-/// Returns the state of the bindings, as the status reports it.
+/// Returns the state of the bindings in the form that the status reports.
 pub(crate) fn bindings_state(
     has_param_kind: bool,
     bindings: &Bindings,
@@ -56,7 +55,7 @@ pub(crate) fn bindings_state(
     BindingsState::from_bindings(bindings, has_param_kind, params)
 }
 
-/// Returns the state of the params that the bindings refer to, as the status reports it.
+/// Returns the state of the params that the bindings refer to, in the form that the status reports.
 pub(crate) fn params_state(
     context: &Arc<Context>,
     policy: &SubjectId,
@@ -85,7 +84,6 @@ pub(crate) fn params_state(
     }
 }
 
-/// Looks up the params of the bindings.
 fn examine(bindings: &Bindings, resource: &ApiResource, known: &Objects) -> ParamsState {
     let bindings = bindings.iter().map(AsRef::as_ref);
     ParamsState::examine(bindings, resource, |_, sought| match sought {

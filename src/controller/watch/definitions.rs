@@ -1,9 +1,9 @@
-//! CustomResourceDefinitions as subjects (`--follow customresourcedefinitions`): they are checked if they have
-//! validation rules or are targets of probes.
+//! CustomResourceDefinitions as subjects (`--follow customresourcedefinitions`). A CRD is checked if it has validation
+//! rules or is the target of a probe.
 //!
-//! CRDs are always watched to detect changes of served resources, so this module has no separate watch. Since CRDs are
-//! large, only their identity, whether they have rules, and a hash of their spec are stored. A CRD is read again for
-//! its check and for the evaluation of its probes.
+//! CRDs are always watched to detect changes of served resources, so this module has no separate watch. CRDs are large.
+//! So the controller stores only their identity, whether they have rules, and a hash of their spec. A CRD is read again
+//! for its check and for the evaluation of its probes.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -25,9 +25,9 @@ use crate::policy::subject::{SubjectId, SubjectKind};
 
 const DEFINITIONS: SubjectKind = SubjectKind::CustomResourceDefinition;
 
-/// A CRD that the watch deserialized. It includes data about rules if CRDs are subjects.
+/// A CRD as the watch deserializes it. It has the data about its rules only if CRDs are subjects.
 pub(crate) trait ReadDefinition: Resource<DynamicType = ()> + DeserializeOwned {
-    /// Returns the CRD, and the data about its rules if CRDs are subjects.
+    /// Returns the CRD and the data about its rules, if any.
     fn parts(self) -> (CustomResourceDefinition, Option<Rules>);
 }
 
@@ -37,7 +37,6 @@ impl ReadDefinition for CustomResourceDefinition {
     }
 }
 
-/// A CRD with the data about its rules.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(try_from = "DefinitionObject")]
 pub(crate) struct WithRules {
@@ -107,7 +106,7 @@ impl Resource for WithRules {
     }
 }
 
-/// Handles events of the watch of CRDs, if CRDs are subjects.
+/// Handles events of the watch of CRDs if CRDs are subjects.
 pub(crate) struct Listener<'a> {
     context: &'a Context,
     state: &'a OptInState,
@@ -117,7 +116,7 @@ pub(crate) struct Listener<'a> {
 }
 
 impl<'a> Listener<'a> {
-    /// Creates the handler. `None` if CRDs are not subjects.
+    /// Creates the handler. Returns `None` if CRDs are not subjects.
     pub(crate) fn new(context: &'a Context) -> Option<Self> {
         let is_watched = context.settings.followed.contains(&DEFINITIONS);
         let state = context.opt_in.state(DEFINITIONS).filter(|_| is_watched)?;
@@ -129,7 +128,6 @@ impl<'a> Listener<'a> {
         })
     }
 
-    /// Handles the start of a list.
     pub(crate) fn begin(&mut self) {
         self.listed.clear();
         self.unreadable.clear();
@@ -141,7 +139,7 @@ impl<'a> Listener<'a> {
         self.unreadable.insert(name.to_owned());
     }
 
-    /// Stores and queues a CRD that was listed, created or changed.
+    /// Stores and queues a CRD from a list or a watch event.
     pub(crate) fn put(&mut self, metadata: &ObjectMeta, rules: Rules, from: EventSource) {
         let name = metadata.name.as_deref().unwrap_or_default();
         let id = SubjectId::new(DEFINITIONS, name);
@@ -156,7 +154,7 @@ impl<'a> Listener<'a> {
         }
     }
 
-    /// Handles the end of a list: removes CRDs that it did not contain.
+    /// Handles the end of a list: removes CRDs that are not in the list.
     pub(crate) fn end(&mut self) {
         let context = self.context;
         for gone in context.store.retain(DEFINITIONS, &self.listed) {
@@ -168,7 +166,7 @@ impl<'a> Listener<'a> {
         context.touch_opt_in();
     }
 
-    /// Removes the deleted CRD `name`.
+    /// Removes the CRD `name`, which was deleted.
     pub(crate) fn delete(&mut self, name: &str) {
         let id = SubjectId::new(DEFINITIONS, name);
         self.listed.remove(name);
@@ -222,7 +220,7 @@ pub(crate) mod tests {
             assert_eq!(with.metadata, without.metadata);
             assert_eq!(Crd::from(with), without.into());
         }
-        // The types with and without rules reject the same input.
+        // The types with rules and without rules reject the same input.
         let odd = json!({"spec": {"versions": 7}}).to_string();
         serde_json::from_str::<WithRules>(&odd).unwrap_err();
         serde_json::from_str::<CustomResourceDefinition>(&odd).unwrap_err();
@@ -240,7 +238,7 @@ pub(crate) mod tests {
         assert_eq!(rules(&some), rules(&seen));
         let other = definition("a", 1, &json!([{"rule": "false"}]));
         assert_ne!(rules(&some), rules(&other));
-        // If the schema nests too deeply to be parsed, the CRD counts as having rules, and its check reports the
+        // A schema may nest too deeply to be parsed. Then the CRD counts as having rules, and its check reports the
         // problem.
         let deep = format!(
             "{}{KEYWORD}:1{}",
@@ -301,7 +299,7 @@ pub(crate) mod tests {
         assert!(state.is_known());
         assert_eq!(stored(), [id("a"), id("b")]);
         assert_eq!(queued().await, [id("a"), id("b"), id("odd")].into());
-        // The unreadable definition exists, so its status object remains until it is deleted.
+        // The unreadable CRD exists, so its status object remains until the CRD is deleted.
         assert!(state.orphan("odd").is_none());
         listener.delete("odd");
         assert!(state.orphan("odd").is_some());
@@ -315,7 +313,7 @@ pub(crate) mod tests {
         assert_eq!(stored(), [id("a")]);
         assert_eq!(queued().await, [id("b")].into());
 
-        // The names of an interrupted list are not used.
+        // The names from an interrupted list are not used.
         listener.begin();
         put(&mut listener, "a", 1, EventSource::Listed);
         listener.keep("odd");

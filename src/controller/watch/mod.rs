@@ -1,7 +1,7 @@
 //! The watches of policies, bindings, probes, CRDs and API services.
 //!
-//! Each watch runs forever ([`reflector`]): after a failure it backs off, resumes or lists again, and logs the problem
-//! and its remedy once per minute.
+//! Each watch runs forever ([`reflector`]). After a failure it backs off, and resumes or lists again. The problem and
+//! its remedy are logged once per minute.
 
 pub(crate) mod binding_state;
 pub(crate) mod definitions;
@@ -39,7 +39,7 @@ use crate::policy::subject::{SubjectId, SubjectKind};
 use crate::schema::GroupVersion;
 use crate::telemetry::metrics::{ErrorReason, Source};
 
-/// The number of objects per list request, if the API server does not support streamed lists.
+/// The number of objects per list request, in case the API server does not support streamed lists.
 const PAGE_SIZE: u32 = 50;
 
 /// Watches ValidatingAdmissionPolicies. Never returns.
@@ -126,8 +126,8 @@ async fn served_probes(context: &Context) {
     .await;
 }
 
-/// Watches objects that refer to policies. Each change queues the affected policies. `listed_all` is called after each
-/// complete list.
+/// Watches objects that refer to policies, and queues the affected policies. Calls `listed_all` after each complete
+/// list.
 async fn watch_by_policy<K>(
     context: &Context,
     source: Source,
@@ -140,7 +140,8 @@ async fn watch_by_policy<K>(
     watch_by_policy_at::<K, K>(context, source_path, objects, |object| object, listed_all).await;
 }
 
-/// Watches objects at `path` that refer to policies. They are parsed as `R`, converted by `kept`, and stored as `K`.
+/// Watches the objects at `path`, which refer to policies. They are parsed as `R`, and stored as `K` after a conversion
+/// by `kept`.
 pub(super) async fn watch_by_policy_at<R, K>(
     context: &Context,
     (source, path): (Source, String),
@@ -169,8 +170,7 @@ pub(super) async fn watch_by_policy_at<R, K>(
                 listed.clear();
                 listed_all();
                 if is_first {
-                    // Before the first list is complete, the controller does not know which policies have no such
-                    // objects.
+                    // Until now, it was unknown which policies have no such objects.
                     context.touch_all();
                 }
             }
@@ -193,14 +193,14 @@ pub(crate) async fn crds(context: Arc<Context>, signals: UnboundedSender<Refresh
     }
 }
 
-/// Watches CRDs, parsed as `K`. `listener` handles CRDs as subjects, and is `None` if CRDs are not subjects.
+/// Watches CRDs, parsed as `K`. `listener` handles CRDs as subjects. `None` if CRDs are not subjects.
 async fn crds_as<K: ReadDefinition>(
     context: &Context,
     signals: &UnboundedSender<RefreshTrigger>,
     mut listener: Option<Listener<'_>>,
 ) {
     let mut listed = Crds::new();
-    // Names of listed objects that cannot be parsed. Their stored state remains.
+    // Names of listed CRDs that cannot be parsed. Their stored state remains.
     let mut kept = BTreeSet::new();
     let put = |read: K, listener: &mut Option<Listener<'_>>, from| {
         let (crd, rules) = read.parts();
@@ -249,7 +249,7 @@ async fn crds_as<K: ReadDefinition>(
                 RefreshTrigger::CrdDeleted(name)
             }
         };
-        // The receiver may have been dropped, since the process ends.
+        // The receiver is dropped when the process ends.
         drop(signals.send(signal));
     })
     .await;
@@ -259,15 +259,15 @@ fn name(crd: &CustomResourceDefinition) -> String {
     crd.metadata.name.clone().unwrap_or_default()
 }
 
-/// Watches `APIServices`, whose changes indicate changes of aggregated APIs. Never returns.
+/// Watches `APIServices`, since their changes indicate changes of aggregated APIs. Never returns.
 pub(crate) async fn api_services(context: Arc<Context>, signals: UnboundedSender<RefreshTrigger>) {
     watch_kind::<APIService>(&context, Source::ApiServices, |event| {
         let (Event::Apply(api_service) | Event::Delete(api_service)) = event else {
             return;
         };
         let Some(spec) = api_service.spec else { return };
-        // An APIService without `service` is for a group that the API server itself serves: a built-in group or the
-        // group of a CRD.
+        // Without `service`, an APIService is for a group that the API server itself serves. This is a built-in group
+        // or the group of a CRD.
         if spec.service.is_some() {
             let group_version = GroupVersion::new(
                 spec.group.unwrap_or_default(),
@@ -288,7 +288,7 @@ where
     watch_at::<K>(context, source, at, handle).await;
 }
 
-/// Watches all objects at `path`. `resource` is the name for messages.
+/// Watches all objects at `path`, and passes each event to `handle`. Messages contain the name `resource`.
 pub(super) async fn watch_at<K>(
     context: &Context,
     source: Source,
@@ -303,7 +303,7 @@ pub(super) async fn watch_at<K>(
         listing: Listing::Streamed(PAGE_SIZE),
         life: context.settings.watch_timeout,
         max_unpacked: match source {
-            // Probes have their own limit, and the schemas of CRDs are not parsed.
+            // Probes have their own limit. The schemas of CRDs are not parsed.
             Source::Probes | Source::Crds => usize::MAX,
             _ => MAX_TYPED_OBJECT,
         },
@@ -318,7 +318,7 @@ pub(super) async fn watch_at<K>(
     reflector::reflect(context, names, config, &mut handler).await;
 }
 
-/// Handles the events of a watch, and records its health.
+/// Handles the events of a watch, and records whether the watch works.
 struct SourceHandler<'a, H> {
     context: &'a Context,
     source: Source,
@@ -362,7 +362,7 @@ fn in_sync(context: &Context, source: Source) {
         context.touch_all();
     }
     if is_back && source == Source::Policies {
-        // The API server is available again, so failed writes are retried immediately.
+        // The API server is available again, so failed writes are retried now.
         context.queue.flush_backoff();
     }
     context.log_throttle.watch_recovered(source);
@@ -372,11 +372,10 @@ fn resource_name<K: Resource<DynamicType = ()>>() -> String {
     format!("{}.{}", K::plural(&()), K::group(&()))
 }
 
-/// Logs a failure of a watch, with a hint.
 fn report(context: &Context, source: Source, resource: &str, error: &Error) {
     let reason = error.reason();
     if source == Source::ApiServices && reason == ErrorReason::NotFound {
-        // The cluster has no API aggregation, so there are no APIServices to watch.
+        // The cluster has no API aggregation, and so no APIServices.
         if context.readiness.not_served(source) {
             tracing::info!("{resource} is not served: aggregated APIs are not watched");
         }
@@ -402,13 +401,13 @@ fn report(context: &Context, source: Source, resource: &str, error: &Error) {
         return;
     }
     context.log_throttle.watch_forbidden(source, &text);
-    // If a permission is missing, policies must not wait for the watch.
+    // Policies must not wait for a watch that lacks a permission.
     if go_on_without(context, source) && is_news {
         context.touch_all();
     }
 }
 
-/// Returns the name of the `ClusterRole` that grants reading `source`.
+/// Returns the name of the `ClusterRole` with the permission to read `source`.
 fn role(source: Source) -> String {
     match kind_of_source(source) {
         Some(kind) => crate::controller::subjects::opt_in::role(kind),
@@ -416,8 +415,8 @@ fn role(source: Source) -> String {
     }
 }
 
-/// Marks `source` as listed, so that statuses are computed without it. Returns false if no status can be computed
-/// without `source`.
+/// Marks `source` as listed, so that statuses are computed without it. Returns false if every status depends on
+/// `source`.
 fn go_on_without(context: &Context, source: Source) -> bool {
     match source {
         Source::Bindings => context.set_bindings_listed(),

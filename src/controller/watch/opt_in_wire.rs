@@ -1,6 +1,6 @@
 //! Deserializes mutating policies, their bindings and webhook configurations of any API version.
 //!
-//! As for validating policies, `null` and a missing field are equivalent.
+//! `null` counts as a missing field, as for validating policies.
 
 use std::borrow::Cow;
 
@@ -21,21 +21,19 @@ use crate::policy::{RequestPolicy, mutations};
 
 /// A received object of an opt-in kind.
 pub(crate) trait WireSubject: Resource<DynamicType = ()> + DeserializeOwned {
-    /// Returns the metadata and the subject.
     fn parts(self) -> (ObjectMeta, Subject);
 }
 
-/// A mutating policy.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(from = "PolicyObject")]
 pub(crate) struct WireMutatingPolicy(MutatingAdmissionPolicy);
 
-/// The binding of a mutating policy, converted to a binding of a validating policy.
+/// The binding of a mutating policy, in the form of a validating policy's binding.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(from = "BindingObject")]
 pub(crate) struct WireBinding(pub(crate) ValidatingAdmissionPolicyBinding);
 
-// `apiVersion` is not parsed, since the URL path of the watch determines the version.
+// `apiVersion` is not parsed, since the URL path of the watch determines it.
 #[derive(Deserialize)]
 struct PolicyObject {
     #[serde(default)]
@@ -123,8 +121,7 @@ const MUTATING: &Row = SubjectKind::MutatingAdmissionPolicy.row();
 
 const VALIDATING_WEBHOOKS: &Row = SubjectKind::ValidatingWebhookConfiguration.row();
 
-// The kinds of this macro are in the same API group. `version` is not used, since the URL path of the watch determines
-// it.
+// All kinds of this macro are in one API group. `version` is not used, since the URL path of the watch determines it.
 macro_rules! resource {
     ($type:ty, $kind:expr, $plural:expr, $($metadata:tt).+) => {
         impl Resource for $type {
@@ -164,7 +161,7 @@ resource!(
     MUTATING.plural,
     0.metadata
 );
-// `kind` and `plural` are not used, since the URL path of the watch determines the kind of webhook configuration.
+// `kind` and `plural` are not used, since the URL path of the watch determines them.
 resource!(
     WireWebhooks,
     VALIDATING_WEBHOOKS.kind,
@@ -271,7 +268,7 @@ mod tests {
         for empty in [json!({}), json!({"metadata": null, "webhooks": null})] {
             assert_eq!(read(empty).unwrap(), WireWebhooks::default());
         }
-        // A webhook that cannot be parsed is an error, not an empty webhook.
+        // A webhook that cannot be parsed is an error, not a webhook without fields.
         read(json!({"webhooks": [{"rules": 7}]})).unwrap_err();
         read(json!({"webhooks": 7})).unwrap_err();
     }

@@ -1,7 +1,7 @@
 //! Watches the metadata of params: one watch for each paramKind in use.
 //!
-//! A watch starts when a policy first refers to params of the kind, and ends some time after no policy refers to them
-//! any more.
+//! A watch starts when a policy first refers to params of its kind. It ends some time after the last reference is
+//! removed.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ use crate::policy::subject::SubjectId;
 use crate::schema::rest_mapper::ApiResource;
 use crate::telemetry::metrics::{ErrorReason, Source};
 
-/// Returns all listed objects of the kind of `resource`. Starts a watch of the kind if there is none. The policy is
+/// Returns all listed objects of the kind of `resource`. If the kind is not watched, starts a watch. The policy is
 /// queued when objects change that its `references` select.
 pub(crate) fn referred<'a>(
     context: &Arc<Context>,
@@ -56,11 +56,11 @@ async fn watch(context: Arc<Context>, resource: ApiResource) {
     let config = ListWatchConfig {
         path: DynamicObject::url_path(&kube_resource(&resource), None),
         representation: Representation::Metadata,
-        // Lists are not streamed: an aggregated API server without support for streamed lists would respond with a
-        // watch without a list.
+        // Lists are not streamed. An aggregated API server without support for streamed lists would respond with a
+        // watch that has no list.
         listing: ListingOrder::Paged(PAGE_SIZE),
         life: context.settings.watch_timeout,
-        // No limit is needed, since only some metadata is parsed.
+        // No limit is needed, since only a part of the metadata is parsed.
         max_unpacked: usize::MAX,
     };
     let name = resource_name(&resource);
@@ -75,11 +75,10 @@ async fn watch(context: Arc<Context>, resource: ApiResource) {
     reflect(&context, (&name, name.clone()), config, &mut handler).await;
 }
 
-/// Handles the events of the watch of one paramKind.
 struct ParamHandler<'a> {
     context: &'a Arc<Context>,
     resource: &'a ApiResource,
-    /// Objects of the list that is being received.
+    /// Objects of the list that is currently received.
     building: BTreeMap<Key, Meta>,
     known: Arc<Objects>,
     is_known: bool,
@@ -87,8 +86,10 @@ struct ParamHandler<'a> {
 }
 
 impl ParamHandler<'_> {
-    /// Queues the policies that refer to changed objects. After the first list, or if a problem was published in place
-    /// of the objects, publishes the objects instead, and queues all policies whose params are of the kind.
+    /// Queues the policies that refer to changed objects.
+    ///
+    /// After the first list, or if a problem was published instead of the objects, publishes the objects. Then all
+    /// policies with params of the kind are queued.
     fn notify(&mut self, changed: &[Changed], was_known: bool) {
         let (context, gvk) = (self.context, &self.resource.gvk);
         let was_hidden = self.trouble.end(context, self.resource);
@@ -168,19 +169,18 @@ fn key_of(name: &str) -> Key {
     (namespace.to_owned(), name.to_owned())
 }
 
-/// The state of the current problem with the watch of a kind. Empty if the watch works.
+/// The current problem of the watch of a kind. Empty if the watch works.
 #[derive(Debug, Default)]
 struct WatchProblem {
     refused_since: Option<Instant>,
-    /// The problem that was published in place of the objects.
+    /// The problem that was published instead of the objects.
     reported: Option<String>,
 }
 
 impl WatchProblem {
-    /// Records a failure. Returns the listing to publish. `None` if the published listing remains.
+    /// Records a failure. Returns the listing to publish. `None` if the published listing is kept.
     ///
-    /// An existing list remains in use, unless the permission has been missing for as long as [`certain_after`]
-    /// requires.
+    /// Listed objects are kept, unless the permission has been missing for as long as [`certain_after`] requires.
     fn note(
         &mut self,
         context: &Context,
@@ -219,7 +219,7 @@ impl WatchProblem {
         is_news.then_some(listing)
     }
 
-    /// Records that the watch works again. Returns true if its problem had been published instead of the objects.
+    /// Records that the watch works again. Returns true if a problem was published instead of the objects.
     fn end(&mut self, context: &Context, resource: &ApiResource) -> bool {
         let name = resource_name(resource);
         if context.log_throttle.end(&throttle_key(&name)) {
@@ -230,7 +230,7 @@ impl WatchProblem {
     }
 }
 
-/// Returns the key for throttling log messages about the params of a kind.
+/// Returns the key that limits log messages about the params of a kind.
 fn throttle_key(name: &str) -> String {
     format!("params {name}")
 }

@@ -1,6 +1,6 @@
 //! The loop that handles the events of a list and watch.
 //!
-//! The loop runs forever: it backs off after failures, counts objects that cannot be parsed, and sends heartbeats to
+//! The loop runs forever. It backs off after failures, counts objects that cannot be parsed, and sends heartbeats to
 //! the supervisor. An [`EventHandler`] stores the objects and reports failures.
 
 use kube::Resource;
@@ -20,7 +20,7 @@ pub(crate) enum Event<K> {
     Init,
     /// An object of the list.
     InitApply(K),
-    /// The name or `namespace/name` of an object of the list that cannot be parsed. Its stored state remains.
+    /// A listed object that cannot be parsed, as its name or `namespace/name`. Its stored state remains.
     InitKeep(String),
     /// The list is complete.
     InitDone,
@@ -30,23 +30,22 @@ pub(crate) enum Event<K> {
     Delete(K),
 }
 
-/// Handles the events of a watch.
 pub(crate) trait EventHandler<K> {
-    /// Handles an event about an object or a list.
     fn on_event(&mut self, event: Event<K>);
 
-    /// Called when the watch works, that is, after a change, a bookmark or the end of a list.
+    /// Called when the watch works: after a change, a bookmark or the end of a list.
     fn on_progress(&mut self);
 
-    /// Called when the watch fails. The watch is retried after a backoff.
+    /// Called when the watch fails. After a backoff, the watch is retried.
     fn on_error(&mut self, error: &Error);
 
-    /// Called with the number of objects that cannot be parsed when it changes.
+    /// Called when the number `n` of objects that cannot be parsed has changed.
     fn on_unreadable(&mut self, n: usize);
 }
 
-/// Watches the objects of `config` and passes the events to `handler`. Never returns. `task` is the name of the watch
-/// for the supervisor, and `resource` is its name for log messages.
+/// Watches the objects of `config`, and passes the events to `handler`. Never returns.
+///
+/// `task` is the name of the watch for the supervisor. Log messages contain the name `resource`.
 pub(crate) async fn reflect<K>(
     context: &Context,
     (task, resource): (&str, String),

@@ -31,7 +31,7 @@ fn stream(events: &[String]) -> Reply {
     Reply::ended_watch(events)
 }
 
-/// Starts the watch of policies. Returns its context and the log of its requests.
+/// Starts the watch of policies. Returns its context, and the log of its requests.
 fn watching(
     answer: impl Fn(&str, usize) -> Option<Reply> + Send + Sync + 'static,
 ) -> (Arc<Context>, Log) {
@@ -78,7 +78,7 @@ async fn streamed_list_and_later_events_are_stored() {
     assert_eq!(names(&context), ["a"]);
     let paths = crate::cluster::testing::paths(&log);
     assert!(paths[0].contains("sendInitialEvents=true"), "{paths:?}");
-    // The stream ended. The watch continues at the last resource version.
+    // After the end of the stream, the watch continues at the last resource version.
     assert!(
         paths[1].contains("watch=true") && paths[1].contains("resourceVersion=5"),
         "{paths:?}"
@@ -119,7 +119,7 @@ async fn relist_removes_deleted_objects() {
             _ => return None,
         })
     });
-    // The deleted policy is reconciled once more, so that its stored data is removed.
+    // The deleted policy is reconciled once more, which removes its stored data.
     assert_eq!(queued(&context).await, ["a", "b", "a"]);
     assert_eq!(names(&context), ["b"]);
 }
@@ -177,7 +177,7 @@ async fn watch_continues_after_unreadable_object() {
 async fn source_is_in_sync_only_while_watch_works() {
     let (context, _) = watching(|_, n| match n {
         0 => Some(stream(&[bookmark("1"), bookmark("2")])),
-        // First there is no response, and then the API server fails.
+        // First there is no response. Then the API server fails.
         1 => None,
         2 => Some(Reply::failure(503, "down")),
         _ => Some(Reply::watch(&[])),
@@ -247,7 +247,7 @@ async fn probes_that_cannot_be_listed_do_not_block_start() {
         "{:?}",
         start.elapsed()
     );
-    // The failure is reported as a problem.
+    // The failure is a problem in the readiness checks.
     let problem = context.readiness.checks().pop().unwrap();
     assert_eq!(problem.0, "probes");
     assert!(
@@ -309,14 +309,14 @@ async fn revoked_permission_is_noticed_until_granted() {
     tokio::time::sleep(Duration::from_secs(15)).await;
     let of_a = || crate::controller::watch::binding_state::bindings_of(&context, &id("a"));
     assert_eq!(of_a().unwrap().len(), 0);
-    // The policy was queued by the first list of bindings.
+    // The first list of bindings has queued the policy.
     assert_eq!(queued(&context).await, ["a"]);
 
     tokio::time::sleep(Duration::from_secs(30)).await;
     assert_eq!(of_a().unwrap_err(), BindingsState::NotPermitted);
     let text = context.readiness.rejection(Source::Bindings).unwrap();
     assert!(text.contains("grant `list` and `watch` on it"), "{text}");
-    // The policies are queued only once for the same problem.
+    // The policies are queued only once for this problem.
     assert_eq!(queued(&context).await, ["a"]);
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(queued(&context).await, Vec::<String>::new());

@@ -14,7 +14,7 @@ pub(crate) struct UnreadableObjects {
     /// The resource and its group, such as `policyprobes.vap-status.dev`.
     resource: String,
     names: BTreeSet<String>,
-    /// Names of unreadable objects of the list that is being received.
+    /// Names of unreadable objects in the list that is currently received.
     listed: Option<BTreeSet<String>>,
 }
 
@@ -27,20 +27,20 @@ impl UnreadableObjects {
         }
     }
 
-    /// Records that a list starts.
     pub(crate) fn begin_list(&mut self) {
         self.listed = Some(BTreeSet::new());
     }
 
-    /// Records that a list is complete. Objects that it did not contain are deleted.
+    /// Records the end of a list. Objects that are not in the list were deleted.
     pub(crate) fn end_list(&mut self) {
         if let Some(listed) = self.listed.take() {
             self.names = listed;
         }
     }
 
-    /// Records an object that cannot be parsed. Logs it, but at most one object of the kind per minute. An object
-    /// without a name is not counted, since its deletion could not be detected.
+    /// Records and logs an object that cannot be parsed. Logs at most one object of the kind per minute.
+    ///
+    /// An object without a name is not counted, since its deletion could not be detected.
     pub(crate) fn note(&mut self, context: &Context, object: Unreadable) {
         let Unreadable { name, problem } = object;
         let resource = &self.resource;
@@ -70,7 +70,6 @@ impl UnreadableObjects {
         self.names.remove(name);
     }
 
-    /// Returns the number of unreadable objects.
     pub(crate) fn len(&self) -> usize {
         self.names.len()
     }

@@ -1,8 +1,8 @@
 //! Deserializes policies from the API server without fields that are not needed.
 //!
-//! Managed fields are half of the JSON of a policy with a status. Each event and each response to a write contains
-//! them, and parsing them would take longer than parsing the rest. At startup, the controller receives thousands of
-//! these objects.
+//! Managed fields are half of the JSON of a policy with a status. They are part of each event and of each response to a
+//! write. Parsing them would take longer than parsing the rest. At startup, the controller receives thousands of
+//! policies.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-/// The representation of objects to request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Representation {
     /// The whole object.
@@ -12,7 +11,7 @@ pub(crate) enum Representation {
 }
 
 impl Representation {
-    /// Returns the media type of watch events or of lists in this representation.
+    /// Returns the media type for watch events or lists in this representation.
     pub(super) const fn media_type(self, is_watch: bool) -> &'static str {
         match (self, is_watch) {
             (Self::Whole, _) => "application/json",
@@ -29,25 +28,22 @@ impl Representation {
 /// How to request a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Listing {
-    /// As the first events of the watch, so that only one object is in memory at a time. If the API server does not
+    /// As the first events of the watch. Then only one object is in memory at a time. If the API server does not
     /// support streamed lists, the list is requested in pages of this number of objects.
     Streamed(u32),
     /// In pages of this number of objects.
     Paged(u32),
 }
 
-/// Configuration of a list and watch.
 #[derive(Clone, Debug)]
 pub(crate) struct ListWatchConfig {
     /// The URL path of the resource, such as `/apis/apps/v1/deployments`.
     pub(crate) path: String,
-    /// The representation of objects.
     pub(crate) representation: Representation,
-    /// How the list is requested.
     pub(crate) listing: Listing,
-    /// The duration of one watch request.
+    /// How long one watch request lasts.
     pub(crate) life: Duration,
-    /// The maximum memory of one parsed object, in bytes. `usize::MAX` if the type of the objects does not parse
+    /// The maximum memory of one parsed object, in bytes. `usize::MAX` if the type of the objects does not contain
     /// arbitrary JSON or has its own limit.
     pub(crate) max_unpacked: usize,
 }

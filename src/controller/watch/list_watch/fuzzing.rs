@@ -1,4 +1,4 @@
-//! Entry points of fuzz targets, which decode arbitrary bytes as responses to lists and watches.
+//! Entry points of fuzz targets. They decode arbitrary bytes as responses to lists and watches.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,7 +28,7 @@ pub struct Counts {
     pub rejected: usize,
 }
 
-/// Decodes a watch response that starts with a list and arrives in chunks of `chunk` bytes.
+/// Decodes a watch response that starts with a list. It arrives in chunks of `chunk` bytes.
 pub(in crate::controller) fn read_watch<K: Resource + DeserializeOwned>(
     bytes: &[u8],
     chunk: usize,
@@ -36,7 +36,7 @@ pub(in crate::controller) fn read_watch<K: Resource + DeserializeOwned>(
     read::<K>(bytes, chunk, Listing::Streamed(1))
 }
 
-/// Decodes one page of a list that arrives in chunks of `chunk` bytes.
+/// Decodes one page of a list. It arrives in chunks of `chunk` bytes.
 pub(in crate::controller) fn read_page<K: Resource + DeserializeOwned>(
     bytes: &[u8],
     chunk: usize,
@@ -44,7 +44,7 @@ pub(in crate::controller) fn read_page<K: Resource + DeserializeOwned>(
     read::<K>(bytes, chunk, Listing::Paged(1))
 }
 
-/// Decodes the response to the first request. The second request fails, which ends the loop.
+/// Decodes `bytes` as the response to the first request. The second request fails, which ends the loop.
 fn read<K: Resource + DeserializeOwned>(bytes: &[u8], chunk: usize, listing: Listing) -> Counts {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -82,7 +82,7 @@ fn read<K: Resource + DeserializeOwned>(bytes: &[u8], chunk: usize, listing: Lis
     })
 }
 
-/// Returns a client whose first response has the body `bytes`, in several chunks.
+/// Returns a client that has one response, with the body `bytes` in several chunks.
 fn client(bytes: &[u8], chunk: usize) -> Client {
     let chunks: Vec<Bytes> = bytes
         .chunks(chunk.max(1))

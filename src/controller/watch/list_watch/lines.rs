@@ -11,29 +11,29 @@ use super::skim::Skim;
 use crate::cluster::error::{Error, describe};
 use crate::controller::process::memory::MAX_WIRE_OBJECT;
 
-/// The maximum capacity of the buffer that is reused for the next line, in bytes.
+/// The maximum capacity of a buffer that is kept for the next line, in bytes.
 const KEPT_BYTES: usize = 64 << 10;
 
 /// Reads lines from a response body as they arrive.
 pub(super) struct Lines {
-    /// The mutex only makes this type `Sync`, although `Body` is not. The mutex is never locked, since all accesses use
-    /// an exclusive reference.
+    /// The mutex makes this type `Sync`, since `Body` is not. It is never locked, since all accesses use an exclusive
+    /// reference.
     body: Mutex<Body>,
-    /// Received bytes that are not part of a returned line yet.
+    /// Received bytes that have not been processed.
     chunk: Bytes,
-    /// The start of a line whose end has not arrived.
+    /// The start of a line whose end has not been received.
     begun: Vec<u8>,
-    /// The event type and the identity of the object of a line that is too long, while the end of the line has not
-    /// arrived.
+    /// The event type and the identity of the object in a line that is too long. `Some` until the end of the line is
+    /// received.
     skim: Option<Box<Skim>>,
 }
 
-/// The next item of the stream.
+/// The next item of the response.
 #[derive(Debug)]
 pub(super) enum Line {
     /// A line, without its newline.
     Whole(Vec<u8>),
-    /// A line that is too long. Only its event type and the identity of its object were read.
+    /// A line that is too long. Only its event type and the identity of its object are known.
     TooLong(Box<Skim>),
     /// The end of the response.
     End {
@@ -52,7 +52,7 @@ impl Lines {
         }
     }
 
-    /// Waits for the next line until the time `end`. Empty lines are skipped.
+    /// Waits for the next line, at most until the time `end`. Skips empty lines.
     ///
     /// # Errors
     /// Returns an error if the connection breaks, or if no line is complete before `end`.

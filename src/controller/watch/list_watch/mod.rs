@@ -1,11 +1,12 @@
 //! Lists the objects of a kind and watches them for changes, with `kube_runtime::watcher`.
 //!
-//! The watcher lists, resumes and relists. Its objects are [`RawObject`]s. So an object that cannot be parsed causes an
-//! event about that object, and the watch does not fail. Its requests go through [`transport`], which limits their
-//! duration, inactivity and size. The transport also reports facts that the watcher does not return: bookmarks, causes
-//! of failures, and unexpected ends.
+//! The watcher lists, resumes and relists. It returns objects as [`RawObject`]s. So an object that cannot be parsed
+//! causes an event about this object, and the watch continues.
 //!
-//! A failure is returned as an event, and the next call of [`ListWatch::next`] tries again; there are no silent
+//! The watcher sends its requests through [`transport`], which limits their duration, inactivity and size. The
+//! transport also reports facts that the watcher does not return: bookmarks, causes of failures, and unexpected ends.
+//!
+//! A failure is returned as an event, and the next call of [`ListWatch::next`] tries again. There are no silent
 //! retries. Lists are consistent reads, that is, `resourceVersion` is unset.
 //!
 //! Source: client-go `tools/cache/reflector.go`; KEP-3157 (streamed lists); KEP-956 (bookmarks).
@@ -38,7 +39,7 @@ use crate::cluster::error::Error;
 /// Events of a list or a watch.
 #[derive(Debug)]
 pub(crate) enum ListWatchEvent<K> {
-    /// A list starts. Objects that it does not contain were deleted.
+    /// A list starts. Objects that are not in the list were deleted.
     Init,
     /// An object of the list.
     InitApply(K),
@@ -48,11 +49,11 @@ pub(crate) enum ListWatchEvent<K> {
     Apply(K),
     /// An object was deleted.
     Delete(K),
-    /// The watch received a bookmark or another sign that it works, without a change of an object.
+    /// The watch works, for example because it received a bookmark. No object has changed.
     Alive,
     /// An object cannot be parsed.
     Unreadable(Unreadable),
-    /// The last resource version is too old to resume the watch. A new list follows.
+    /// The watch cannot resume, since its last resource version is too old. A new list follows.
     Expired,
     /// A request failed. The next call tries again.
     Failed(Error),
@@ -63,20 +64,19 @@ pub(crate) struct ListWatch<K> {
     client: Client,
     config: ListWatchConfig,
     watch: Mutex<Watch>,
-    /// Events to return before reading from the watcher again.
+    /// Events that are returned before the watcher is polled again.
     pending: VecDeque<ListWatchEvent<K>>,
     kind: PhantomData<fn() -> K>,
 }
 
-/// A watcher and the reports of its transport.
+/// A watcher, and the reports of its transport.
 struct Watch {
     events: BoxStream<'static, watcher::Result<Event<RawObject>>>,
     reports: UnboundedReceiver<Report>,
-    /// The cause of the watcher's next failure, as reported by the transport.
+    /// The cause of the watcher's next failure.
     failure: Option<Failure>,
 }
 
-/// The next item of a watch.
 enum Next {
     Report(Report),
     Event(Box<watcher::Result<Event<RawObject>>>),
@@ -91,7 +91,7 @@ impl<K> fmt::Debug for ListWatch<K> {
 }
 
 impl Watch {
-    /// Creates a watcher. It sends no request before the first call of [`Self::next`].
+    /// Creates a watcher. The first call of [`Self::next`] sends the first request.
     fn new(client: &Client, config: &ListWatchConfig) -> Self {
         let (sender, reports) = unbounded_channel();
         let client = transport::client(client.clone(), config, sender);
@@ -109,8 +109,8 @@ impl Watch {
         }
     }
 
-    /// Waits for the next report of the transport or event of the watcher. Reports that were sent before an event are
-    /// returned before it, so that the order of the received lines is preserved.
+    /// Waits for the next report of the transport or event of the watcher. Reports that precede an event are returned
+    /// before it. This keeps the order of the received lines.
     async fn next(&mut self) -> Vec<Next> {
         let mut next = Vec::new();
         let event = tokio::select! {
@@ -124,14 +124,14 @@ impl Watch {
         while let Ok(report) = self.reports.try_recv() {
             next.push(Next::Report(report));
         }
-        // The stream of a watcher never ends, so `event` is always `Some`.
+        // `event` is always `Some`, since the stream of a watcher never ends.
         next.extend(event.map(|event| Next::Event(Box::new(event))));
         next
     }
 }
 
 impl<K: Resource + DeserializeOwned> ListWatch<K> {
-    /// Creates a list and watch. It sends no request before the first call of [`Self::next`].
+    /// Creates a list and watch. The first call of [`Self::next`] sends the first request.
     pub(crate) fn new(client: Client, config: ListWatchConfig) -> Self {
         let watch = Mutex::new(Watch::new(&client, &config));
         Self {
@@ -143,7 +143,7 @@ impl<K: Resource + DeserializeOwned> ListWatch<K> {
         }
     }
 
-    /// Waits for the next event, at most until the deadline of the current request.
+    /// Waits for the next event. The wait ends at the deadline of the current request.
     pub(crate) async fn next(&mut self) -> ListWatchEvent<K> {
         loop {
             if let Some(event) = self.pending.pop_front() {
@@ -186,7 +186,7 @@ impl<K: Resource + DeserializeOwned> ListWatch<K> {
             }
             Event::Delete(object) => match parsed(&object) {
                 Ok(object) => ListWatchEvent::Delete(object),
-                // The deleted object is unknown, so a new list is needed.
+                // The deleted object is unknown, so a new list is necessary.
                 Err(_) => {
                     self.restart();
                     ListWatchEvent::Expired
@@ -195,13 +195,12 @@ impl<K: Resource + DeserializeOwned> ListWatch<K> {
         };
         let is_list_over = matches!(event, ListWatchEvent::InitDone);
         self.pending.push_back(event);
-        // The bookmark that ends a streamed list also shows that the watch works.
+        // The bookmark at the end of a streamed list also shows that the watch works.
         if is_list_over && matches!(self.config.listing, Listing::Streamed(_)) {
             self.pending.push_back(ListWatchEvent::Alive);
         }
     }
 
-    /// Handles a failure of the watcher.
     fn fail(&mut self, failure: Failure) {
         let (Listing::Streamed(size) | Listing::Paged(size)) = self.config.listing;
         let is_streamed = matches!(self.config.listing, Listing::Streamed(_));
@@ -231,13 +230,13 @@ impl<K: Resource + DeserializeOwned> ListWatch<K> {
         });
     }
 
-    /// Restarts with a new list.
+    /// Starts a new list and watch.
     fn restart(&mut self) {
         self.watch = Mutex::new(Watch::new(&self.client, &self.config));
     }
 }
 
-/// Returns the error of a failure that the transport did not report.
+/// Returns the error for a failure without a report of the transport.
 fn unreported(error: &watcher::Error) -> Error {
     match error {
         watcher::Error::WatchError(status) => Error::Status {
@@ -248,8 +247,8 @@ fn unreported(error: &watcher::Error) -> Error {
     }
 }
 
-/// Returns true if a watch may resume from its last resource version after `error`. After a lost event or a request
-/// that the API server rejected, a new list is required.
+/// Returns true if a watch may resume from its last resource version after `error`. A new list is necessary if an event
+/// was lost, or if the API server rejected the request permanently.
 fn may_resume(error: &Error) -> bool {
     match error {
         Error::Status { code, .. } => matches!(code, 401 | 403 | 429 | 500 | 502 | 503),

@@ -1,7 +1,5 @@
-//! Received objects as arbitrary JSON. `kube_runtime::watcher` returns them in this form, and they are parsed as their
-//! kind afterwards.
-//!
-//! So an object that cannot be parsed affects only itself.
+//! Received objects as arbitrary JSON. `kube_runtime::watcher` returns this type. Afterwards each object is parsed as
+//! its kind, so an object that cannot be parsed affects only itself.
 
 use std::borrow::Cow;
 
@@ -20,17 +18,17 @@ use crate::controller::subjects::packed::full_name;
 /// An object that cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unreadable {
-    /// The name of the object, or `namespace/name` if it has a namespace. Empty if the name cannot be parsed.
+    /// The name of the object, or `namespace/name`. Empty if the name cannot be parsed.
     pub(crate) name: String,
     /// Why the object cannot be parsed.
     pub(crate) problem: String,
 }
 
-/// The JSON of an object of any kind. Its name, namespace and resource version are parsed if possible.
+/// The JSON of an object of any kind, with its name, namespace and resource version if these can be parsed.
 #[derive(Clone, Debug)]
 pub(super) struct RawObject {
     metadata: ObjectMeta,
-    /// The length of the original JSON in bytes, if it was too long and was replaced by [`too_long`].
+    /// The length of the original JSON in bytes. `Some` if it was too long and was replaced by [`too_long`].
     too_long: Option<usize>,
     text: Box<RawValue>,
 }
@@ -79,8 +77,11 @@ impl RawObject {
         }
     }
 
-    /// Parses the object. Returns an error if it would need more than `max_unpacked` bytes of memory. An object without
-    /// a name is also an error, since a type with only optional fields accepts any JSON object.
+    /// Parses the object.
+    ///
+    /// # Errors
+    /// Returns an error if the object needs more than `max_unpacked` bytes of memory or is invalid. An object without a
+    /// name is also invalid, since a type with only optional fields would accept any JSON object.
     pub(super) fn parse<K: Resource + DeserializeOwned>(
         &self,
         max_unpacked: usize,
@@ -130,7 +131,7 @@ impl RawObject {
     }
 }
 
-/// Returns the JSON that replaces an object whose own JSON is too long.
+/// Returns short JSON in place of an object whose JSON is too long.
 pub(super) fn too_long(skim: &Skim) -> String {
     let metadata = json!({
         "name": skim.name,
@@ -146,7 +147,7 @@ impl<'de> Deserialize<'de> for RawObject {
     }
 }
 
-/// Requests use the URL path of the resource, so the group, version and plural are empty.
+/// The group, version and plural are empty, since requests use the URL path of the resource.
 impl Resource for RawObject {
     type DynamicType = String;
     type Scope = DynamicResourceScope;

@@ -1,14 +1,14 @@
-//! Reads the identity of the object in a watch event that is too long, without storing its JSON.
+//! Reads the identity of the object in a watch event that is too long. The JSON of the event is not stored.
 
 use std::mem;
 
 /// The maximum length of a string that is stored, in bytes. Names have at most 253 characters.
 const MAX_STRING: usize = 512;
 
-/// The nesting depth of the fields of the object's metadata.
+/// The nesting depth of the fields in `object.metadata`.
 const METADATA_DEPTH: usize = 3;
 
-/// The position of a tokenizer that receives JSON byte by byte.
+/// The position of a tokenizer, which receives JSON byte by byte.
 #[derive(Debug, Default)]
 struct Position {
     depth: usize,
@@ -23,9 +23,9 @@ enum Role {
     Quote,
     /// A byte inside a string.
     Text,
-    /// The start of an object or array. The depth already includes it.
+    /// The start of an object or array, after the depth was incremented.
     Open,
-    /// The end of an object or array. The depth no longer includes it.
+    /// The end of an object or array, after the depth was decremented.
     Close,
     /// White space.
     Space,
@@ -68,30 +68,23 @@ impl Position {
     }
 }
 
-/// The type of an event and the identity of its object.
+/// The type of a watch event, and the identity of its object.
 #[derive(Debug, Default)]
 pub(super) struct Skim {
     position: Position,
     /// The names of the fields that enclose the current position, by depth.
     path: Vec<Vec<u8>>,
-    /// The last string that was read.
     string: Vec<u8>,
-    /// True if the last string may be a value and not a field name.
+    /// True if the last string may be a value. False if it is a field name.
     is_value: bool,
-    /// The number of bytes that were read.
     pub(super) n_bytes: usize,
-    /// The type of the event.
     pub(super) type_: Option<String>,
-    /// The name of the object.
     pub(super) name: Option<String>,
-    /// The namespace of the object.
     pub(super) namespace: Option<String>,
-    /// The resource version of the object.
     pub(super) version: Option<String>,
 }
 
 impl Skim {
-    /// Reads the next bytes of the event.
     pub(super) fn feed(&mut self, bytes: &[u8]) {
         self.n_bytes = self.n_bytes.saturating_add(bytes.len());
         for &byte in bytes {
@@ -161,7 +154,7 @@ fn text(bytes: &[u8]) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// Feeds the JSON in chunks of several sizes, and compares the result.
+    /// Feeds `text` in chunks of several sizes, and compares the results with `expected`.
     #[track_caller]
     fn check_skim(text: &str, expected: [Option<&str>; 4]) {
         for size in [1, 2, 7, text.len()] {

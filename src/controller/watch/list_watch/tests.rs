@@ -238,7 +238,7 @@ async fn list_unreadable_object_affects_only_itself() {
         "alive",
     ];
     assert_eq!(signs(&mut watch, 10).await, expect);
-    // The watch resumes after the unreadable object, so that it does not receive it again.
+    // The watch resumes after the unreadable object, so the object is not received again.
     assert!(paths(&log)[1].ends_with("&resourceVersion=6"));
 }
 
@@ -316,7 +316,7 @@ async fn watch_relists_after_invalid_line() {
 async fn requests_without_response_time_out() {
     let start = Instant::now();
     let (mut watch, _) = streamed(|n, _| match n {
-        // First no response, then a list that stops, then a watch that stops.
+        // First there is no response, then a list that stops, then a watch that stops.
         0 => None,
         1 => Some(Reply::watch(&[event("ADDED", &map("a", "1"))])),
         2 => Some(Reply::watch(&[bookmark("3", true)])),

@@ -1,11 +1,10 @@
 //! The transport of one watch: a client through which `kube_runtime::watcher` sends its requests.
 //!
-//! The watcher has no deadlines, does not return bookmarks, and resumes silently after an interrupted response. The
+//! The watcher has no deadlines, does not return bookmarks, and silently resumes after an interrupted response. The
 //! transport reads the headers and each line of a response. It reports progress and failures, limits duration,
 //! inactivity and size, and requests consistent lists.
 //!
-//! The transport passes on each line only when the watcher reads it, so that reports and events arrive in the order of
-//! the lines.
+//! A line is passed on only when the watcher reads it. So reports and events have the order of the lines.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -41,11 +40,13 @@ pub(super) const START_TIMEOUT: Duration = Duration::from_secs(15);
 /// The timeout for reading one page of a list.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// How much longer than requested a watch may last. It must be less than 5 s, after which the watcher would end a watch
-/// without data and not report a failure.
+/// How much longer than requested a watch may last.
+///
+/// This must be less than 5 s. After this time, the watcher itself would end a watch without data, and would not report
+/// a failure.
 pub(super) const GRACE: Duration = Duration::from_secs(4);
 
-/// The minimum duration of a watch without events. A shorter watch without events is a failure.
+/// The minimum duration of a watch without events. A shorter watch counts as a failure.
 const MIN_LIFE: Duration = Duration::from_secs(1);
 
 /// The annotation of the bookmark that ends a streamed list.
@@ -56,7 +57,7 @@ pub(super) const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 /// Facts about a watch that the watcher does not return.
 #[derive(Debug)]
 pub(super) enum Report {
-    /// The watch received a bookmark or response headers, so it works.
+    /// The watch works, since it received a bookmark or response headers.
     Progress,
     /// An event that the watcher would ignore or reject.
     Event(Box<Event<RawObject>>),
@@ -64,12 +65,10 @@ pub(super) enum Report {
     Failed(Failure),
 }
 
-/// Causes of a failure of the watcher.
 #[derive(Debug)]
 pub(super) enum Failure {
     /// A page of several objects is too long.
     PageTooLong,
-    /// A request failed.
     Request(Error),
 }
 
@@ -79,12 +78,12 @@ impl From<Error> for Failure {
     }
 }
 
-/// The error for the watcher. A report has the cause.
+/// The error that the watcher gets. A [`Report`] has the cause.
 #[derive(Debug, thiserror::Error)]
 #[error("the request failed; a report has the cause")]
 pub(super) struct Reported;
 
-/// Returns a client for one watch, which sends its requests through `client` and its reports to `reports`.
+/// Returns the client of one watch. It sends requests through `client`, and reports to `reports`.
 pub(super) fn client(
     client: Client,
     config: &ListWatchConfig,
@@ -150,7 +149,7 @@ impl Transport {
         Ok(self.response(watch))
     }
 
-    /// Sends a request and waits for the response headers. Returns the body.
+    /// Sends a request and waits for the response headers. Returns the response body.
     async fn open(&self, request: Request<Body>, is_watch: bool) -> Result<Body, Error> {
         let (mut head, body) = request.into_parts();
         head.uri = consistent(&head.uri).map_err(|error| Error::Broken(error.to_string()))?;
@@ -191,7 +190,7 @@ impl Transport {
     }
 }
 
-/// Returns `uri` without the watcher's `resourceVersion=0`, with which the API server might stream an outdated list.
+/// Returns `uri` without the `resourceVersion=0` of the watcher. With it, the API server might stream an outdated list.
 fn consistent(uri: &Uri) -> Result<Uri, InvalidUri> {
     let text = uri.to_string().replacen("?&", "?", 1);
     match text.strip_suffix("&resourceVersion=0") {
@@ -200,13 +199,12 @@ fn consistent(uri: &Uri) -> Result<Uri, InvalidUri> {
     }
 }
 
-/// A response body for the watcher.
+/// A response body that the watcher reads.
 trait Source: Send + 'static {
     /// Returns the next bytes. `None` at the regular end.
     fn next(&mut self) -> impl Future<Output = Result<Option<Bytes>, Failure>> + Send;
 }
 
-/// A page of a list.
 struct Page {
     body: Body,
     end: Instant,
@@ -249,7 +247,6 @@ struct Watch {
     is_list: bool,
     is_silent: bool,
     is_over: bool,
-    /// The last received resource version.
     version: String,
 }
 
@@ -302,7 +299,7 @@ impl Source for Watch {
 }
 
 impl Watch {
-    /// Converts a received line to a line for the watcher. `None` if the event is sent as a report instead.
+    /// Converts a received line to the line that the watcher reads. `None` if the event is sent as a report instead.
     ///
     /// # Errors
     /// Returns an error if the line is not a watch event.
@@ -325,7 +322,7 @@ impl Watch {
         let is_deleted = event.type_ == "DELETED";
         if let Some(version) = object::resource_version(event.object) {
             self.version = version;
-            // The watcher ignores deletions during a list, so they are sent as reports.
+            // During a list, the watcher ignores deletions. So they are sent as reports.
             if !(self.is_list && is_deleted) {
                 return Ok(Some(line_of(&event.type_, event.object.get())));
             }
@@ -340,8 +337,10 @@ impl Watch {
         Ok(None)
     }
 
-    /// Returns the line of a bookmark for the watcher. If the bookmark is older than the last version, the cluster was
-    /// restored from a backup. Then the line is an error, so that the watcher lists again.
+    /// Returns the line of a bookmark for the watcher.
+    ///
+    /// A bookmark that is older than the last version shows that the cluster was restored from a backup. Then the line
+    /// is an error, so that the watcher lists again.
     fn bookmark(&mut self, object: &RawValue) -> String {
         let Bookmark { metadata } = serde_json::from_str(object.get()).unwrap_or_default();
         let annotations = metadata.annotations.unwrap_or_default();
@@ -378,8 +377,7 @@ impl Watch {
     }
 }
 
-/// Returns a line for the watcher. The type precedes the object, so that serde deserializes the object without
-/// buffering it.
+/// Returns a line for the watcher. Its type precedes its object, so that serde does not buffer the object.
 fn line_of(type_: &str, object: &str) -> String {
     format!("{{\"type\":\"{type_}\",\"object\":{object}}}\n")
 }

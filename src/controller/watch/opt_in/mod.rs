@@ -1,7 +1,7 @@
 //! Watches opt-in kinds while the cluster serves them.
 //!
-//! A cluster may serve a kind only in a beta version, not yet, or no longer, and the CRD of its status objects may be
-//! installed later. So the watches start when discovery lists all needed resources. If a resource is missing, this is
+//! A cluster may serve a kind only in a beta version, not yet, or no longer. The CRD of its status objects may be
+//! installed later. So the watches start when discovery lists all necessary resources. If one is missing, this is
 //! logged once, and no requests are sent.
 
 use std::collections::BTreeSet;
@@ -21,10 +21,10 @@ use crate::policy::subject::{Row, SubjectId, SubjectKind};
 use crate::schema::Gvr;
 use crate::status::object::StatusObject;
 
-/// The resources of an opt-in kind that the cluster serves.
+/// Which resources of an opt-in kind the cluster serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Served {
-    /// The kind is served in this API version, and its bindings and its status objects are served too.
+    /// All: the kind and its bindings in this API version, and the status objects.
     All(&'static str),
     /// The kind or its bindings are not served.
     NoPolicies,
@@ -32,7 +32,7 @@ enum Served {
     NoObjects,
 }
 
-/// Returns which resources of the kind the cluster serves. `None` before the first discovery.
+/// Returns which resources of the kind are served. `None` before the first discovery.
 fn served(context: &Context, state: &OptInState) -> Option<Served> {
     if !context.has_snapshot() {
         return None;
@@ -125,7 +125,7 @@ fn log_served(state: &OptInState, served: Served) {
     }
 }
 
-/// Removes the stored data of the kind. The status objects in the cluster remain.
+/// Removes the stored data of the kind. The status objects remain in the cluster.
 fn forget(context: &Context, state: &OptInState) {
     let watches = &state.watches;
     let sources = [watches.subjects, watches.bindings, Some(watches.statuses)];
@@ -158,7 +158,7 @@ async fn subjects(context: &Context, state: &OptInState, version: &str) {
         SubjectKind::ValidatingWebhookConfiguration | SubjectKind::MutatingWebhookConfiguration => {
             watch_kind::<WireWebhooks>(context, state, version).await;
         }
-        // Another task watches these kinds.
+        // Other tasks watch these kinds.
         SubjectKind::CustomResourceDefinition | SubjectKind::ValidatingAdmissionPolicy => {
             std::future::pending::<()>().await;
         }
@@ -169,7 +169,7 @@ async fn watch_kind<K: WireSubject>(context: &Context, state: &OptInState, versi
     let row = state.kind.row();
     let id = |name: &str| SubjectId::new(state.kind, name);
     let mut listed = BTreeSet::new();
-    // Names of listed objects that cannot be parsed.
+    // Names of listed subjects that cannot be parsed.
     let mut unreadable = BTreeSet::new();
     let put = |received: K, from| {
         let id = id(name_of(&received));
@@ -219,7 +219,7 @@ async fn watch_kind<K: WireSubject>(context: &Context, state: &OptInState, versi
     .await;
 }
 
-/// Watches the bindings of a kind. Never returns, even if the kind has no bindings.
+/// Watches the bindings of a kind. Never returns, even for a kind without bindings.
 async fn bindings(context: &Context, state: &OptInState, version: &str) {
     let row = state.kind.row();
     let (Some(source), Some(resource)) = (state.watches.bindings, row.bindings) else {

@@ -76,7 +76,7 @@ async fn revoked_permission_for_bindings_is_noticed_until_granted() {
     let grant = "grant `list` and `watch` on it in the ClusterRole \
                  vap-status-controller-mutatingadmissionpolicies";
     assert!(problem.contains(grant), "{problem}");
-    // The policies are queued only once for the same problem.
+    // The policies are queued only once for this problem.
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(queued(&context).await, []);
 
@@ -86,8 +86,7 @@ async fn revoked_permission_for_bindings_is_noticed_until_granted() {
     assert!(context.readiness.is_in_sync(Source::MutatingBindings));
 }
 
-/// Bindings that cannot be listed do not block policies forever, whether the permission is missing or requests
-/// fail.
+/// Bindings that cannot be listed must not block policies forever. Either the permission is missing, or requests fail.
 #[tokio::test(start_paused = true)]
 async fn bindings_that_cannot_be_listed_do_not_block_policies() {
     for code in [403, 500] {
@@ -111,7 +110,7 @@ async fn bindings_that_cannot_be_listed_do_not_block_policies() {
     }
 }
 
-/// The watch continues after an unreadable policy, and the status object of that policy is not deleted.
+/// After an unreadable policy, the watch continues. The status object of this policy is not deleted.
 #[tokio::test(start_paused = true)]
 async fn unreadable_policy_affects_only_itself() {
     let n = std::sync::atomic::AtomicUsize::new(0);
@@ -227,7 +226,7 @@ async fn opt_in_kind_is_watched_while_it_is_served() {
         assert!(text.contains(&line), "{text}");
     };
 
-    // No object is known before the first discovery.
+    // Before the first discovery, there is no obstacle and no metric.
     pause().await;
     assert_eq!(state.obstacle(), None);
     assert!(
@@ -250,7 +249,7 @@ async fn opt_in_kind_is_watched_while_it_is_served() {
         "mutatingadmissionpolicystatuses",
         "MutatingAdmissionPolicyStatus",
     );
-    // The policies and their bindings must be served in the same version.
+    // A policy and its bindings must be served in the same version.
     context.set_snapshot(snapshot(
         &[
             (&beta, policies.0, policies.1),
@@ -331,7 +330,7 @@ async fn opt_in_kind_is_watched_while_it_is_served() {
     }
 }
 
-/// Another task watches the definitions, so only their status objects are forgotten.
+/// Only the status objects are forgotten, since another task watches the CRDs.
 #[tokio::test(start_paused = true)]
 async fn definitions_remain_stored_if_their_status_objects_are_no_longer_served() {
     let (client, log) = client(|request| {

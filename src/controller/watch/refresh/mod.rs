@@ -2,7 +2,7 @@
 //!
 //! One task owns the CRDs, discovery and the index. It polls the API server at an interval, and immediately when a CRD
 //! or an `APIService` changes. After a change, it polls until discovery, index and CRDs are consistent
-//! ([`crate::controller::cluster::discovery_lag`]). Each new snapshot queues the affected policies.
+//! ([`crate::controller::cluster::discovery_lag`]). A new snapshot queues the affected policies.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,36 +24,36 @@ use crate::schema::GroupVersion;
 use crate::schema::rest_mapper::RestMapper;
 use crate::telemetry::metrics::{ErrorReason, Source};
 
-/// The minimum time between two polls grows with the duration of the last poll. These are its lower and upper bound.
+/// The lower and upper bound of the minimum time between two polls, which grows with the duration of the last poll.
 const STEPS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 
-/// The maximum time between two successful polls while a change is expected, so that the change is detected soon.
+/// The maximum time between two successful polls while a change is expected. It is short, so that the change is
+/// detected soon.
 const EXPECTED: Duration = Duration::from_millis(200);
 
-/// The minimum wait after a poll that found changes, as a multiple of the poll's duration. While many CRDs change, each
-/// poll may read megabytes. After a poll without changes, the factor is 1, since the responses are small.
+/// The minimum wait after a poll with changes, as a multiple of the duration of the poll. While many CRDs change, each
+/// poll may read megabytes. After a poll without changes, the factor is 1, since its responses are small.
 const PACE: u32 = 4;
 
 /// The interval at which unused schemas are dropped.
 const CLEANING: Duration = Duration::from_secs(60);
 
-/// The interval at which the task looks for conditions and group versions that have been outdated for a long time.
+/// The interval at which the task searches for conditions and group versions that have been outdated for a long time.
 const LASTING: Duration = Duration::from_secs(5);
 
 /// The maximum backoff after failures.
 const MAX_PAUSE: Duration = Duration::from_secs(10);
 
-/// A change after which discovery and the OpenAPI index may change.
+/// A change that may be followed by changes of discovery and of the OpenAPI index.
 #[derive(Debug)]
 pub(crate) enum RefreshTrigger {
     /// The CRDs were listed again.
     CrdsListed {
-        /// The CRDs that can be parsed.
         crds: Crds,
         /// The names of CRDs that cannot be parsed. Their stored state remains.
         kept: BTreeSet<String>,
     },
-    /// A CRD was created or changed. The value is its current state.
+    /// A CRD was created or changed to this state.
     CrdApplied(String, Crd),
     /// A CRD was deleted.
     CrdDeleted(String),
@@ -61,7 +61,6 @@ pub(crate) enum RefreshTrigger {
     ApiServiceChanged(GroupVersion),
 }
 
-/// State of the refresh task.
 #[derive(Debug)]
 pub(crate) struct Refresher {
     context: Arc<Context>,
@@ -72,23 +71,20 @@ pub(crate) struct Refresher {
     are_crds_listed: bool,
     mapper: Option<Arc<RestMapper>>,
     index: Option<Arc<Index>>,
-    /// True if a snapshot was published.
     is_published: bool,
-    /// The time of the first complete poll.
+    /// The time of the first complete poll: it did not fail, and all CRDs were listed before.
     complete_since: Option<Instant>,
-    /// True if the last poll failed.
     has_failed: bool,
     step: Duration,
     due: Instant,
     last: Instant,
-    /// The minimum time between the last poll and the next.
+    /// The minimum time between the last poll and the next poll.
     rest: Duration,
     clock: DiscoveryClock,
     cleaned: Instant,
 }
 
-/// A clock that only runs while polls succeed, since an unsuccessful poll does not show whether an expected change has
-/// appeared.
+/// A clock that runs only while polls succeed. A failed poll does not show whether an expected change has appeared.
 #[derive(Debug)]
 struct DiscoveryClock {
     time: Instant,
@@ -103,7 +99,7 @@ impl DiscoveryClock {
         }
     }
 
-    /// Returns the time of this clock at `now`. If `is_lost`, the time since the last call is not counted.
+    /// Returns the time of this clock at `now`. If `is_lost`, the time since the previous call does not count.
     fn at(&mut self, now: Instant, is_lost: bool) -> Instant {
         let elapsed = now.saturating_duration_since(self.read_at);
         self.read_at = now;
@@ -138,7 +134,7 @@ impl Refresher {
         }
     }
 
-    /// Polls and handles triggers until the sender of `signals` is dropped.
+    /// Polls and handles triggers. Returns when the sender of `signals` is dropped.
     pub(crate) async fn run(mut self, mut signals: UnboundedReceiver<RefreshTrigger>) {
         let mut recoveries = self.context.readiness.recoveries();
         let limit = REFRESH_LIMIT.max(5 * self.context.settings.refresh_interval);
@@ -164,7 +160,7 @@ impl Refresher {
         }
     }
 
-    /// Records a trigger, and schedules a poll if it is a change.
+    /// Records a trigger. If something has changed, schedules a poll.
     fn note(&mut self, signal: RefreshTrigger) {
         let now = Instant::now();
         let time = self.clock.at(now, self.has_failed);
@@ -178,7 +174,8 @@ impl Refresher {
                 let retained = |name: String| Some((self.crds.get(&name)?.clone(), name));
                 let retained: Vec<_> = kept.into_iter().filter_map(retained).collect();
                 listed.extend(retained.into_iter().map(|(crd, name)| (name, crd)));
-                // The time of these changes is unknown, so the index may already reflect them.
+                // It is unknown when these changes happened, so the index may already reflect them. With an empty
+                // index, documents count as changed as soon as they exist.
                 for name in self.crds.keys().chain(listed.keys()) {
                     let (old, new) = (self.crds.get(name), listed.get(name));
                     if old != new {
@@ -216,7 +213,7 @@ impl Refresher {
         }
     }
 
-    /// Polls discovery and the index, publishes a new snapshot if they changed, and schedules the next poll.
+    /// Polls discovery and the index, and publishes a new snapshot if they have changed. Schedules the next poll.
     async fn refresh(&mut self) {
         let start = Instant::now();
         self.clock.at(start, self.has_failed);
@@ -271,7 +268,7 @@ impl Refresher {
             "refreshed discovery"
         );
         let time = self.clock.at(self.last, has_failed);
-        // After a failed poll, it is unknown if the expected changes have appeared.
+        // A failed poll does not show whether the expected changes have appeared.
         let progress = if has_failed {
             Progress::Inconsistent
         } else {
@@ -286,8 +283,8 @@ impl Refresher {
         self.clean().await;
     }
 
-    /// Queues the policies whose conditions have been outdated for longer than a short outage. Polls immediately if the
-    /// discovery of a group version has failed for some time.
+    /// Queues the policies whose conditions have been outdated for longer than a short outage. Schedules an immediate
+    /// poll if the discovery of a group version has failed for some time.
     fn note_lasting(&mut self) {
         let now = Instant::now();
         self.context.touch(self.context.stale_conditions.due(now));
@@ -296,8 +293,8 @@ impl Refresher {
         }
     }
 
-    /// Immediately retries failed documents that are new in the index or have a new URL compared with `before`. A
-    /// document that was removed and is back with its former URL would otherwise wait for the end of its backoff.
+    /// Immediately retries failed documents that are new in the index, or have another URL than in `before`. Without
+    /// this retry, a document that was removed and added again would wait for the end of its backoff.
     fn note_documents(&self, before: Option<&Index>) {
         let index = self.index.iter().flat_map(|index| index.iter());
         for (gv, address) in index {
@@ -320,8 +317,8 @@ impl Refresher {
         }
     }
 
-    /// Compares the last poll with the CRDs, and publishes a snapshot in which inconsistent parts keep their previous
-    /// state.
+    /// Compares the last poll with the CRDs. Publishes a snapshot in which parts that contradict the CRDs keep their
+    /// previous state.
     fn progress(&mut self, now: Instant) -> Progress {
         let (Some(mapper), Some(index)) = (self.mapper.clone(), self.index.clone()) else {
             return Progress::Inconsistent;
@@ -336,7 +333,7 @@ impl Refresher {
         if self.is_published {
             self.publish(mapper, index, &held);
         } else {
-            // Before the first snapshot, inconsistent parts have no previous state. So the first snapshot is published
+            // Before the first snapshot, contradicting parts have no previous state. So the first snapshot is published
             // when it is consistent, or after [`LIMIT`].
             let since = *self.complete_since.get_or_insert(now);
             if progress != Progress::Inconsistent || now >= since + LIMIT {
@@ -346,7 +343,6 @@ impl Refresher {
         progress
     }
 
-    /// Returns the time to wait before the next poll.
     fn pause(&mut self, has_failed: bool, progress: Progress) -> Duration {
         if !has_failed && progress == Progress::Converged {
             self.step = STEPS.0;
@@ -358,7 +354,7 @@ impl Refresher {
         pause
     }
 
-    /// Publishes a new snapshot in which the parts in `held` keep their previous state. Queues the affected policies.
+    /// Publishes a new snapshot, and queues the affected policies. The parts in `held` keep their previous state.
     fn publish(&mut self, mapper: Arc<RestMapper>, index: Arc<Index>, held: &Pinned) {
         let context = &self.context;
         let old = context.snapshot();
@@ -438,7 +434,7 @@ impl Refresher {
     }
 }
 
-/// Returns `known` if it is equal to `new`, so that equal values share memory.
+/// Returns `known` if it is equal to `new`. This way, equal values share memory.
 fn same_or<T: PartialEq>(known: &Arc<T>, new: Arc<T>) -> Arc<T> {
     if **known == *new {
         Arc::clone(known)

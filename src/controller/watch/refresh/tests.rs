@@ -14,17 +14,17 @@ use crate::telemetry::Metrics;
 
 const WIDGETS: &str = "widgets.example.com";
 
-/// The current state of the API server.
+/// The state of the API server.
 #[derive(Clone, Debug, Default)]
 struct Served {
     is_listed: bool,
     address: Option<&'static str>,
     is_down: bool,
-    /// The number of other groups, which serve `things`.
+    /// The number of other API groups. Each serves the resource `things`.
     others: usize,
     /// The delay of each response.
     delay: Duration,
-    /// True if the OpenAPI documents in the index exist.
+    /// True if the documents in the index exist.
     is_described: bool,
 }
 
@@ -88,8 +88,8 @@ fn policy(name: &str, group: &str) -> Value {
     })
 }
 
-/// Creates a cluster without CRDs and with two policies. One policy matches widgets, and the other policy matches
-/// another group.
+/// Creates a cluster without CRDs and with two policies. One policy matches widgets. The other one matches another
+/// group.
 fn cluster() -> Cluster {
     let served = Arc::new(Mutex::new(Served::default()));
     let now_served = Arc::clone(&served);
@@ -124,7 +124,7 @@ impl Cluster {
         self.signals.send(signal).unwrap();
     }
 
-    /// Returns the policies that are queued after `wait`.
+    /// Waits for the time `wait`. Returns the policies that are then queued.
     async fn queued(&self, wait: Duration) -> Vec<String> {
         tokio::time::sleep(wait).await;
         let mut names = Vec::new();
@@ -154,7 +154,7 @@ async fn first_snapshot_waits_for_crds_and_queues_all() {
     assert_eq!(cluster.queued(SOON).await, Vec::<String>::new());
     cluster.signal(listed(Crds::new()));
     assert_eq!(cluster.queued(SOON).await, ["on-others", "on-widgets"]);
-    // Without a change nothing is queued, and discovery runs at the interval.
+    // Without a change, no policy is queued, and discovery is polled at the interval.
     let before = paths(&cluster.log).len();
     assert_eq!(
         cluster.queued(Duration::from_secs(100)).await,
@@ -174,7 +174,7 @@ async fn crd_queues_policies_when_fully_published() {
     assert_eq!(cluster.queued(SOON).await, Vec::<String>::new());
     cluster.serve(true, Some("/openapi/v3/a?hash=1"));
     assert_eq!(cluster.queued(SOON).await, ["on-widgets"]);
-    // The CRD is deleted, and discovery follows later.
+    // The CRD is deleted. Discovery reflects this later.
     cluster.signal(RefreshTrigger::CrdDeleted(WIDGETS.into()));
     assert_eq!(cluster.queued(SOON).await, Vec::<String>::new());
     cluster.serve(false, None);
@@ -186,7 +186,7 @@ async fn missing_crd_is_accepted_after_limit() {
     let cluster = cluster();
     cluster.signal(listed(Crds::new()));
     cluster.queued(SOON).await;
-    // First the resource is listed without a document, and later it is not listed.
+    // First the resource is listed without a document. Later it is not listed.
     cluster.serve(true, None);
     cluster.signal(RefreshTrigger::CrdApplied(WIDGETS.into(), widget()));
     assert_eq!(
@@ -224,16 +224,16 @@ async fn outage_queues_no_policies() {
             .iter()
             .any(|(name, problem)| { *name == "discovery" && problem.is_none() })
     );
-    // The API server recovers with the same state.
+    // The API server recovers, and its state is unchanged.
     cluster.serve(true, Some("/openapi/v3/a?hash=1"));
     assert_eq!(
         cluster.queued(Duration::from_secs(600)).await,
         Vec::<String>::new()
     );
-    // The CRDs are listed again, without a change.
+    // The CRDs are listed again and are unchanged.
     cluster.signal(listed([(WIDGETS.to_owned(), widget())].into()));
     assert_eq!(cluster.queued(SOON).await, Vec::<String>::new());
-    // An unreadable CRD changes nothing either: its last state remains.
+    // An unreadable CRD changes nothing either, since its last state remains.
     cluster.signal(RefreshTrigger::CrdsListed {
         crds: Crds::new(),
         kept: [WIDGETS.to_owned(), "unknown".to_owned()].into(),
@@ -260,22 +260,22 @@ async fn slow_responses_do_not_extend_poll_interval() {
     cluster.serve(true, Some("/openapi/v3/a?hash=1"));
     cluster.signal(listed([(WIDGETS.to_owned(), widget())].into()));
     cluster.queued(SOON).await;
-    // The API server is slow and has not published the change: slow responses do not extend the interval.
+    // The API server responds slowly, and has not published the change. Slow responses must not extend the interval.
     cluster.served.lock().unwrap().delay = Duration::from_millis(150);
     let mut changed = widget();
     changed.revision.1 += 1;
     cluster.signal(RefreshTrigger::CrdApplied(WIDGETS.into(), changed));
     tokio::time::sleep(2 * SOON).await;
     cluster.served.lock().unwrap().address = Some("/openapi/v3/a?hash=2");
-    // One second is enough for the running poll, a wait of its duration, and one more poll.
+    // One second is enough for the running poll, a wait of the same duration, and one more poll.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let snapshot = cluster.context.snapshot();
     let address = snapshot.index.get(&GroupVersion::new("example.com", "v1"));
     assert_eq!(address.map(String::as_str), Some("/openapi/v3/a?hash=2"));
 }
 
-/// A CRD that is deleted and recreated unchanged has its former document URL. If the document was requested and missing
-/// in the meantime, it must be requested again.
+/// A CRD that is deleted and recreated unchanged has the same document URL again. If the document was missing in the
+/// meantime, it must be requested again.
 #[tokio::test(start_paused = true)]
 async fn recreated_crd_with_same_url_gets_document_soon() {
     for is_gone_from_the_index in [false, true] {
@@ -332,7 +332,7 @@ async fn forbidden_discovery_is_reported() {
 
 #[tokio::test(start_paused = true)]
 async fn many_crd_changes_do_not_delay_others() {
-    // Each CRD is served five seconds after its creation, so that some are always pending.
+    // Each CRD is served five seconds after its creation. So there are always CRDs that are not served yet.
     const LATE: usize = 10;
     let cluster = cluster();
     cluster.signal(listed(Crds::new()));
@@ -352,7 +352,7 @@ async fn many_crd_changes_do_not_delay_others() {
         let crds = &cluster.context.snapshot().crds;
         match n {
             61 => assert!(!crds.contains_key(WIDGETS), "not served yet"),
-            // The CRD is published within a second after the API server serves it.
+            // The snapshot has the CRD within a second after the API server serves it.
             64 => {
                 assert!(crds.contains_key(WIDGETS));
                 let mapper = &cluster.context.snapshot().mapper;
@@ -361,7 +361,7 @@ async fn many_crd_changes_do_not_delay_others() {
             }
             _ => assert!(queued.is_empty() || n == 63 || n == 62, "{n} {queued:?}"),
         }
-        // CRDs that are not served yet are not in the snapshot.
+        // The snapshot has no CRDs that are not served yet.
         assert!(
             crds.len() <= n.saturating_sub(LATE) + 1,
             "{n} {}",
@@ -387,7 +387,7 @@ async fn time_of_failed_polls_does_not_count_for_limit() {
         cluster.queued(Duration::from_secs(300)).await,
         Vec::<String>::new()
     );
-    // The API server recovers, and lists the resource some seconds later.
+    // The API server recovers. Some seconds later, it lists the resource.
     cluster.serve(false, None);
     let n_asked = paths(&cluster.log).len();
     while paths(&cluster.log).len() == n_asked {
