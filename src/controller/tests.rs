@@ -72,7 +72,7 @@ pub(super) fn managed() -> Value {
     json!([{"manager": FIELD_MANAGER, "operation": "Apply", "subresource": "status"}])
 }
 
-/// Returns the API server's response to a write of a policy with the applied fields.
+/// Returns the API server's response to a write: the policy with the applied fields.
 fn written(request: &ReceivedRequest) -> Reply {
     let mut policy = serde_json::to_value(policy(SOUND)).unwrap();
     // Each write increments the resource version.

@@ -142,7 +142,7 @@ async fn clear_all(client: &Client, out: &mut dyn Write, err: &mut dyn Write) ->
     summary
 }
 
-/// Returns one page of the objects of a kind. `None` if the kind is not installed or cannot be listed. A failed list
+/// Returns one page of the objects of a kind. `None` if the kind is not installed or the request fails. A failed
 /// request is printed and counted in `summary`.
 async fn page_of<K>(
     api: &Api<K>,

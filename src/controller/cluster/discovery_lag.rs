@@ -31,8 +31,8 @@ const DOCUMENT_LIMIT: Duration = Duration::from_secs(3);
 /// How long a CRD is pinned in total, even if the CRD keeps changing.
 const TOTAL_LIMIT: Duration = Duration::from_secs(15);
 
-/// How long a document may change after a change of its CRD that does not add or remove resources. The CRD is not
-/// pinned during this time.
+/// How long a document may change after its CRD changed without adding or removing resources. The CRD is not pinned
+/// during this time.
 const MAY_CHANGE: Duration = Duration::from_secs(5);
 
 /// Tracks the changes of discovery and OpenAPI documents that must follow changes of CRDs.
@@ -65,8 +65,8 @@ struct ExpectedChange {
 enum Missing {
     /// A resource whose CRD is established.
     Resource(Gvr),
-    /// The document of a group version that has an established CRD, or that is served and had a document before. (A
-    /// starting API server publishes its documents one after the other.)
+    /// The document of a group version that has an established CRD, or that is served and had a document before. (For
+    /// example, a starting API server publishes its documents one after the other.)
     Document(GroupVersion),
 }
 

@@ -34,7 +34,6 @@ impl Change {
         self.resources.is_empty() && self.schemas.is_empty() && self.crds.is_empty()
     }
 
-    /// Returns the differences between `old` and `new`.
     pub(crate) fn between(old: &ClusterSnapshot, new: &ClusterSnapshot) -> Self {
         let mut change = Self::default();
         if old.mapper != new.mapper {

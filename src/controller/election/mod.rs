@@ -17,7 +17,7 @@ use crate::controller::process::supervisor::Heartbeat;
 use crate::status::lease::IN_SYNC_AT;
 use crate::telemetry::metrics::ErrorReason;
 
-/// The maximum time between two attempts, in addition to the lease duration, before the election counts as hung.
+/// The election counts as hung if its last attempt is older than the lease duration plus this time.
 ///
 /// Source: Kubernetes `cmd/kube-controller-manager/app/controllermanager.go`, `NewLeaderHealthzAdaptor`.
 const HUNG_AFTER: Duration = Duration::from_secs(20);
@@ -154,7 +154,7 @@ impl Elector {
         Ok(())
     }
 
-    /// Leads as long as the Lease can be renewed. Returns why it was lost.
+    /// Leads as long as the Lease can be renewed. Returns why the Lease was lost.
     async fn lead(&mut self, mut renewed: Instant) -> String {
         let timing = self.election.timing;
         self.renewed(renewed);

@@ -78,7 +78,6 @@ impl Timing {
     }
 }
 
-/// Contents of the Lease.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ElectionRecord {
     /// The identity of the holder. Empty if the Lease is released.

@@ -284,7 +284,7 @@ impl Job {
         }
     }
 
-    /// Evaluates the cases without a result of probes that test a policy or webhook. `shared` has the parsed objects
+    /// Evaluates the cases without a result, for probes that test a policy or webhook. `shared` has the parsed objects
     /// that all probes use.
     fn run_within(&self, shared: &Shared, cases: &mut Cases) {
         let subject = &self.subject;
@@ -377,7 +377,7 @@ impl Job {
         }
     }
 
-    /// Evaluates the cases without a result of probes that test a CustomResourceDefinition.
+    /// Evaluates the cases without a result, for probes that test a CustomResourceDefinition.
     fn run_definition(&self, definition: &Definition, cases: &mut Cases) {
         let mut runner = custom_resource::Runner::new(definition);
         for (probe, cases) in self.subject.probes.iter().zip(cases) {
@@ -483,7 +483,7 @@ fn too_large(n_bytes: usize) -> Option<String> {
     })
 }
 
-/// Sets the cases without a result of a probe to pending, for the reason `why`.
+/// Sets those cases of a probe that have no result to pending, for the reason `why`.
 fn pending(probe: &Probe, cases: &mut Vec<Option<CaseStatus>>, why: &str) {
     cases.resize(probe.spec.n_cases, None);
     for (name, outcome) in probe.spec.case_names().into_iter().zip(cases) {

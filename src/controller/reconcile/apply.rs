@@ -6,7 +6,6 @@
 //!
 //! A write contains the resource version from which the status was computed. If the policy has changed since then, the
 //! API server rejects the write. So a status is never written to another generation.
-//! policy has changed since then, so that a status is never written to another generation.
 
 use std::fmt;
 

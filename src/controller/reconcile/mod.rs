@@ -259,7 +259,7 @@ async fn delete_status_object(
 ) -> Result<ReconcileResult, ReconcileError> {
     forget(context, id);
     context.metrics.remove_policy(id);
-    // The statuses of the subject's probes depend on this too.
+    // This also changes the statuses of the subject's probes, so the probes are queued.
     context.probe_runner.add(id);
     let Some(object) = state.orphan(&id.name) else {
         return Ok(otherwise);

@@ -20,7 +20,7 @@ impl Generation {
         Self {
             uid: probe.metadata.uid.clone(),
             number: probe.metadata.generation,
-            // If a spec was too large to store, its probe has other results than after the spec is stored.
+            // A probe whose spec was too large to store has other results than the same probe with its spec.
             content: probe.spec.hash ^ rejected,
         }
     }

@@ -127,8 +127,8 @@ impl Lanes {
         self.add(id, lane);
     }
 
-    /// Records that the check of the policy `id` took the time `took`. After a quick check, the policy returns to the
-    /// quick lane.
+    /// Records that the check of the policy `id` completed within the time `took`. After a quick check, the policy
+    /// returns to the quick lane.
     pub(crate) fn finished(&self, id: &SubjectId, took: Duration) {
         if took <= self.limits.turn {
             self.forget(id);

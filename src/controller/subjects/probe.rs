@@ -68,13 +68,10 @@ pub(crate) struct StoredSpec {
     pub(crate) policy_name: String,
     /// The object that the probe tests. `None` if it is a ValidatingAdmissionPolicy.
     pub(crate) target: Option<Target>,
-    /// The source of params.
     pub(crate) params: Source,
-    /// The source of bindings.
     pub(crate) bindings: BindingSource,
     /// The source of responses to authorization checks.
     pub(crate) authorizer: AuthorizerSource,
-    /// The specs of inline bindings.
     pub(crate) inline_bindings: Vec<ValidatingAdmissionPolicyBindingSpec>,
     pub(crate) n_cases: usize,
     /// The API groups of the kinds in the cases.

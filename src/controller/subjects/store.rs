@@ -45,8 +45,8 @@ pub(crate) struct Entry {
     pub(crate) result: Option<Arc<CheckResult>>,
     /// `Some` if the subject is excluded from checks.
     pub(crate) excluded: Option<Excluded>,
-    /// True if the controller owns fields of the status, according to the managed fields. Only these fields can be
-    /// removed.
+    /// True if the controller owns fields of the status, according to the managed fields. An apply can remove only
+    /// these fields.
     pub(crate) owns_status: bool,
     /// The size of the content as JSON, in bytes.
     pub(crate) n_bytes: usize,

@@ -1,4 +1,4 @@
-//! The content of a subject, by kind. It is checked, and probes evaluate it.
+//! The content of a subject, by kind. Checks and probes evaluate this content.
 
 use k8s_openapi::api::admissionregistration::v1::Mutation;
 use serde::{Deserialize, Serialize};

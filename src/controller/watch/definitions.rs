@@ -25,7 +25,7 @@ use crate::policy::subject::{SubjectId, SubjectKind};
 
 const DEFINITIONS: SubjectKind = SubjectKind::CustomResourceDefinition;
 
-/// A CRD as the watch deserializes it. It has the data about its rules only if CRDs are subjects.
+/// A CRD as the watch deserializes it, with the data about its rules if CRDs are subjects.
 pub(crate) trait ReadDefinition: Resource<DynamicType = ()> + DeserializeOwned {
     /// Returns the CRD and the data about its rules, if any.
     fn parts(self) -> (CustomResourceDefinition, Option<Rules>);

@@ -24,9 +24,7 @@ pub(crate) enum Event<K> {
     InitKeep(String),
     /// The list is complete.
     InitDone,
-    /// An object was created or changed.
     Apply(K),
-    /// An object was deleted.
     Delete(K),
 }
 

@@ -128,7 +128,8 @@ impl SchemaCache {
     /// Returns the types of those `group_versions` whose documents are cached in the version of `index`. Sends no
     /// requests.
     ///
-    /// The cache also contains outdated and no longer served documents until the next cleanup. They are not returned.
+    /// Until the next cleanup, the cache also contains outdated documents, and documents that are no longer served.
+    /// They are not returned.
     pub(crate) fn cached(&self, group_versions: &BTreeSet<GroupVersion>, index: &Index) -> Schemas {
         let mut schemas = Schemas::default();
         let state = self.shared.lock();
@@ -171,8 +172,9 @@ impl SchemaCache {
     }
 
     /// Removes all documents except those of `needed` and those for which an existing policy waits. `exists` returns
-    /// true if a policy exists. Returns true if documents were dropped since the last call, so that unused types should
-    /// be purged.
+    /// true if a policy exists.
+    ///
+    /// Returns true if documents were dropped since the last call. Then unused types should be purged.
     pub(crate) fn retain(
         &self,
         needed: &BTreeSet<GroupVersion>,

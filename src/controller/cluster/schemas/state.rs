@@ -65,11 +65,9 @@ impl Drop for Document {
 }
 
 pub(super) enum Load {
-    /// The document is loading.
     Coming,
     /// The document is temporarily unavailable, for this reason. The task retries.
     Missing(String),
-    /// The document is loaded.
     Loaded(Arc<Types>),
     /// The document is newer than the version in the index. The task still requests the version in the index, since the
     /// document may change back before the index is read again.

@@ -76,7 +76,7 @@ fn answer(request: &ReceivedRequest) -> Option<Reply> {
 /// Responds like an API server that has the policy with `expression` and accepts statuses of policies and probes.
 fn answer_of(expression: &str, request: &ReceivedRequest) -> Option<Reply> {
     if request.method == Method::PATCH && request.path.contains("/policyprobes/p/status") {
-        // The response is outdated, as if the watch had already reported this or a later state of the probe.
+        // The response is older than the stored probe, as if the watch had already reported a later state.
         let mut probe = serde_json::to_value(probe(1, 6, "FromCluster").object()).unwrap();
         probe["status"] = request.body["status"].clone();
         return Some(Reply::json(&probe));
@@ -142,7 +142,7 @@ fn until(holds: impl Fn() -> bool) -> impl Future<Output = ()> {
     }
 }
 
-/// Reconciles until the schemas are loaded, that is, until the result is not `Unchanged`.
+/// Reconciles until the schemas are loaded. Until then, the outcome is [`ReconcileOutcome::Unchanged`].
 async fn next_reconciliation(context: &Arc<Context>) -> ReconcileResult {
     for _ in 0..20_000 {
         let done = reconcile(context, &id("a")).await.unwrap();

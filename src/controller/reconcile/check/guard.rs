@@ -15,8 +15,7 @@ use crate::policy::subject::SubjectId;
 use crate::telemetry::Metrics;
 
 pub(super) enum Guarded<T> {
-    /// The step returned this value. [`Late`] has the details of an interruption, in case the value records that an
-    /// inner step was interrupted.
+    /// The step returned this value. If the value records an interruption of an inner step, [`Late`] has the details.
     Done(T, Late),
     Panicked,
     /// The step was interrupted because it exceeded its time limit.

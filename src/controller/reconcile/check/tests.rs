@@ -175,7 +175,7 @@ async fn guard_abandons_work_that_does_not_stop() {
         }
     });
     begin.await.unwrap();
-    // The paused clock advances only while all threads are idle.
+    // While a thread is busy, the paused clock does not advance by itself.
     for _ in 0..200 {
         tokio::time::advance(Duration::from_millis(50)).await;
         tokio::task::yield_now().await;
@@ -356,7 +356,7 @@ async fn check_that_exceeded_limit_is_repeated_after_an_hour() {
     tokio::time::advance(Duration::from_secs(3601)).await;
     context.lanes.retry(Instant::now());
     assert_eq!(slow(&context), 1);
-    // The check is not repeated, since its thread is stuck and another check could block another thread.
+    // The check is not repeated. Its thread is stuck, and another check could block another thread.
     context.lanes.exceeded(&id("b"), entry.generation(), true);
     tokio::time::advance(Duration::from_secs(3601)).await;
     context.lanes.retry(Instant::now());

@@ -45,9 +45,7 @@ pub(crate) enum ListWatchEvent<K> {
     InitApply(K),
     /// The list is complete.
     InitDone,
-    /// An object was created or changed.
     Apply(K),
-    /// An object was deleted.
     Delete(K),
     /// The watch works, for example because it received a bookmark. No object has changed.
     Alive,
@@ -55,7 +53,7 @@ pub(crate) enum ListWatchEvent<K> {
     Unreadable(Unreadable),
     /// The watch cannot resume, since its last resource version is too old. A new list follows.
     Expired,
-    /// A request failed. The next call tries again.
+    /// A request failed. The next call of [`ListWatch::next`] tries again.
     Failed(Error),
 }
 

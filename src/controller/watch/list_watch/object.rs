@@ -20,7 +20,6 @@ use crate::controller::subjects::packed::full_name;
 pub(crate) struct Unreadable {
     /// The name of the object, or `namespace/name`. Empty if the name cannot be parsed.
     pub(crate) name: String,
-    /// Why the object cannot be parsed.
     pub(crate) problem: String,
 }
 
@@ -131,7 +130,7 @@ impl RawObject {
     }
 }
 
-/// Returns short JSON in place of an object whose JSON is too long.
+/// Returns the short JSON that replaces an object whose JSON is too long.
 pub(super) fn too_long(skim: &Skim) -> String {
     let metadata = json!({
         "name": skim.name,

@@ -190,7 +190,8 @@ impl Transport {
     }
 }
 
-/// Returns `uri` without the `resourceVersion=0` of the watcher. With it, the API server might stream an outdated list.
+/// Returns `uri` without the parameter `resourceVersion=0` of the watcher. With this parameter, the API server might
+/// stream an outdated list.
 fn consistent(uri: &Uri) -> Result<Uri, InvalidUri> {
     let text = uri.to_string().replacen("?&", "?", 1);
     match text.strip_suffix("&resourceVersion=0") {

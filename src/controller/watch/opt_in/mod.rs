@@ -24,7 +24,7 @@ use crate::status::object::StatusObject;
 /// Which resources of an opt-in kind the cluster serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Served {
-    /// All: the kind and its bindings in this API version, and the status objects.
+    /// The kind and its bindings are served in this API version, and the status objects are served.
     All(&'static str),
     /// The kind or its bindings are not served.
     NoPolicies,
