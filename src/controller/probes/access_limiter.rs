@@ -101,7 +101,7 @@ impl AccessLimiter {
 }
 
 impl State {
-    /// Removes expired responses and full token buckets, at most once per [`CLEANUP`]. A full bucket is the default.
+    /// Removes expired responses and full token buckets, at most once per [`CLEANUP`]. A missing bucket counts as full.
     fn clean(&mut self, now: Instant) {
         if self.cleaned.is_some_and(|cleaned| now < cleaned + CLEANUP) {
             return;

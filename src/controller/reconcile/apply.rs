@@ -123,7 +123,7 @@ pub(crate) async fn apply(
     };
     let params = apply_params();
     let patch = Patch::Apply(&applied);
-    // Of the response, only the needed fields are parsed.
+    // Only the needed fields of the response are parsed.
     let policies: Api<WirePolicy> = Api::all(context.client.clone());
     let written = permit.within(policies.patch_status(name, &params, &patch));
     match written.await {

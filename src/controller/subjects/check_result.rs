@@ -118,8 +118,8 @@ impl LateStep {
 }
 
 impl CheckResult {
-    /// Creates the result of a check that needed the documents of `group_versions` in `index`. Of these, the `missing`
-    /// documents were unavailable.
+    /// Creates the result of a check that needed the documents of `group_versions` in `index`. The documents in
+    /// `missing` were unavailable.
     ///
     /// `revision` is the revision of the served resources. `None` if the result does not depend on them.
     pub(crate) fn new(
