@@ -5,20 +5,20 @@ use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
-/// The environment variable that glibc reads when a process starts (`mallopt(3)`, `M_ARENA_MAX`).
 const MAX_ARENAS: &str = "MALLOC_ARENA_MAX";
 
-/// Restarts the program in this process with at most two arenas, unless the environment variable already sets a number.
+/// Restarts the program in this process, with a limit of two memory arenas. Does nothing if the environment variable
+/// `MALLOC_ARENA_MAX` already sets a limit.
 ///
-/// By default, glibc creates an arena for each thread, up to eight per processor, and each arena retains much of its
-/// freed memory: 90 MiB more in a test with hostile objects (ADR 36). The container image uses musl, which has no
-/// arenas.
+/// By default, glibc creates an arena for each thread, up to eight per processor. Each arena retains much of its freed
+/// memory: 90 MiB more in a test with hostile objects (ADR 36). The container image uses musl, which has no arenas.
 ///
-/// The environment variable is the only way to set the number without unsafe code, and glibc reads it before `main`.
+/// glibc reads the environment variable before `main` (`mallopt(3)`, `M_ARENA_MAX`). The only other way to set the
+/// limit is unsafe code.
 ///
 /// # Errors
 ///
-/// Returns an error if the program cannot be restarted. The process can then continue with more arenas.
+/// Returns an error if the program cannot be restarted. The process can then continue without the limit.
 pub(crate) fn limit() -> io::Result<()> {
     if !cfg!(target_env = "gnu") || env::var_os(MAX_ARENAS).is_some() {
         return Ok(());

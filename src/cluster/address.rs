@@ -1,21 +1,20 @@
 //! Removes credentials from URLs.
 //!
 //! A URL may contain a user name and a password before its host. They are removed from the configuration before the
-//! first request, so that no error, log line or trace can show them.
+//! first request. Error messages, logs and traces therefore cannot contain them.
 
 use http::Uri;
 use http::uri::Authority;
 
-/// The user name and password from a URL.
 #[derive(PartialEq, Eq)]
 pub(crate) struct Credentials {
-    /// The user name, with percent escapes decoded.
+    /// With percent escapes decoded.
     pub(crate) user: String,
-    /// The password, with percent escapes decoded. It may be empty.
+    /// With percent escapes decoded. May be empty.
     pub(crate) password: String,
 }
 
-/// Returns the message without the user names and passwords of its URLs.
+/// Returns `text` without the user names and passwords of its URLs.
 pub(crate) fn redacted(text: &str) -> String {
     const SCHEME_END: &str = "://";
     let mut out = String::with_capacity(text.len());
@@ -53,7 +52,7 @@ pub(crate) fn take_credentials(uri: &mut Uri) -> Option<Credentials> {
     Some(credentials)
 }
 
-/// Returns the string with its percent escapes decoded. Invalid escapes are left unchanged.
+/// Decodes percent escapes. Invalid escapes are left unchanged.
 fn decoded(text: &str) -> String {
     let mut out = Vec::with_capacity(text.len());
     let mut bytes = text.as_bytes();

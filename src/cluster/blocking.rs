@@ -1,8 +1,8 @@
-//! Runs work that keeps a thread busy: checks, parsing of schemas, and probes. Each kind of work has its own threads,
-//! so that one kind cannot use up the threads of another kind.
+//! Runs CPU-bound work on blocking threads: checks, parsing of schemas, and probes. Each kind of work has its own
+//! thread limit, so that one kind cannot use up the threads of another kind.
 //!
-//! `run_within` limits the duration of work. Work that does not stop in time is abandoned, and its thread counts as
-//! stuck. At most `MAX_STUCK` stuck threads are replaced by additional threads.
+//! `run_within` limits the duration of work. If the work does not stop in time, its result is abandoned and its
+//! thread counts as stuck. At most `MAX_STUCK` stuck threads are replaced by additional threads.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,38 +12,36 @@ use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
 use tokio::task::JoinError;
 use tokio::time::Instant;
 
-/// The kind of work on a blocking thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Compiling and type-checking a policy.
+    /// Compiles and type-checks a policy.
     Check,
-    /// Checking a policy whose earlier check was interrupted.
+    /// Continues with a policy whose earlier check was interrupted.
     DeferredCheck,
-    /// Checking a policy whose check takes seconds.
+    /// Checks a policy whose check takes seconds.
     SlowCheck,
-    /// Parsing an OpenAPI or discovery document.
+    /// Parses an OpenAPI or discovery document.
     Schemas,
-    /// Running the probes of a policy.
+    /// Runs the probes of a policy.
     Probes,
 }
 
-/// The maximum number of threads for each kind of work.
 const CHECK_THREADS: usize = if cfg!(test) { SHARED_BY_TESTS } else { 2 };
 const DEFERRED_CHECK_THREADS: usize = if cfg!(test) { SHARED_BY_TESTS } else { 1 };
 const SLOW_CHECK_THREADS: usize = if cfg!(test) { SHARED_BY_TESTS } else { 1 };
 const SCHEMA_THREADS: usize = if cfg!(test) { SHARED_BY_TESTS } else { 1 };
 const PROBE_THREADS: usize = 2;
 
-/// The number of threads for each kind of work in tests. It is so large that work never waits for the threads of other
-/// tests: in tests with paused time, time would advance during the wait.
+/// The number of threads for each kind of work in tests. The number is so large that no test waits for the threads of
+/// another test. In a test with paused time, such a wait would advance the time.
 const SHARED_BY_TESTS: usize = 256;
 
-/// The maximum number of stuck threads that are replaced by additional threads. Each further stuck thread occupies a
-/// thread for its kind of work. Eventually, no check can start, and the workers make no progress.
+/// The maximum number of stuck threads that are replaced by additional threads. After that, each stuck thread reduces
+/// the number of usable threads. If none is left for checks, no check can start.
 const MAX_STUCK: usize = 4;
 
-/// The maximum number of blocking threads: the threads for each kind of work, the replacements of stuck threads, and a
-/// reserve for the async runtime, which resolves host names on blocking threads.
+/// The maximum number of blocking threads: the threads for each kind of work, the replacements of stuck threads, and
+/// some threads on which the async runtime resolves host names.
 pub const THREADS: usize = CHECK_THREADS
     + DEFERRED_CHECK_THREADS
     + SLOW_CHECK_THREADS
@@ -58,10 +56,8 @@ static SLOW_CHECKS: Semaphore = Semaphore::const_new(SLOW_CHECK_THREADS);
 static SCHEMAS: Semaphore = Semaphore::const_new(SCHEMA_THREADS);
 static PROBES: Semaphore = Semaphore::const_new(PROBE_THREADS);
 
-/// The number of stuck threads in the process.
 static STUCK: AtomicUsize = AtomicUsize::new(0);
 
-/// The number of checks that wait for a thread of [`Kind::Check`].
 static WAITING_CHECKS: AtomicUsize = AtomicUsize::new(0);
 static WAITING_OTHERS: AtomicUsize = AtomicUsize::new(0);
 
@@ -75,28 +71,28 @@ fn semaphore(kind: Kind) -> &'static Semaphore {
     }
 }
 
-/// Returns the number of stuck threads. The work of a stuck thread was abandoned and has not ended.
+/// Returns the number of threads that still run abandoned work.
 #[must_use]
 pub fn n_stuck() -> usize {
     STUCK.load(Ordering::Relaxed)
 }
 
-/// Returns true if a check waits for a thread of [`Kind::Check`].
+/// Returns true if a check waits for a thread for [`Kind::Check`].
 pub(crate) fn has_waiting_check() -> bool {
     WAITING_CHECKS.load(Ordering::Relaxed) > 0
 }
 
-/// Runs `work` on a thread for its kind of work, as soon as such a thread is free.
+/// Runs `work` on a blocking thread. Waits until the number of threads for `kind` allows it.
 ///
-/// The thread is not free for other work until `work` has ended, even if the returned future is dropped earlier.
+/// The thread stays occupied until `work` has ended, even if the returned future is dropped earlier.
 ///
 /// # Errors
-/// Returns an error if `work` panics, or if the runtime shuts down before `work` began.
+/// Returns an error if `work` panics, or if the runtime shuts down before `work` starts.
 pub(crate) async fn run<T: Send + 'static>(
     kind: Kind,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, JoinError> {
-    // The semaphores are never closed. If one were closed, the work would still run.
+    // The semaphores are never closed. If one were closed, `work` would run without a permit.
     let permit = semaphore(kind).acquire().await.ok();
     tokio::task::spawn_blocking(move || {
         let _permit = permit;
@@ -105,22 +101,21 @@ pub(crate) async fn run<T: Send + 'static>(
     .await
 }
 
-/// The time limits of one call of [`run_within`]. `turn` and `deadline` are measured from the start of the work.
+/// The time limits of one call of [`run_within`]. `turn` and `deadline` begin when the work starts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TimeLimit {
-    /// The time after which the work is stopped if other work waits for the thread.
+    /// The time after which the work is stopped if other work waits for a thread.
     pub(crate) turn: Duration,
     /// The time after which the work is stopped in any case.
     pub(crate) deadline: Duration,
-    /// The time within which the work must end after it is stopped. Work that takes longer is abandoned.
+    /// The time that the work has to end after it is stopped. Work that takes longer is abandoned.
     pub(crate) grace: Duration,
 }
 
-/// The interval at which [`run_within`] checks whether other work waits for the thread.
+/// The interval at which [`run_within`] checks whether other work waits for a thread.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// A guard that sets the stop flag of the work when the guard is dropped. If the caller drops its future, the work is
-/// stopped, because its result is not needed.
+/// A guard that stops the work when dropped. If the caller drops the future of the work, the result is not needed.
 struct StopOnDrop(Arc<AtomicBool>);
 
 impl Drop for StopOnDrop {
@@ -129,7 +124,6 @@ impl Drop for StopOnDrop {
     }
 }
 
-/// The threads for one kind of work, with the counters of waiting callers and of stuck threads.
 #[derive(Clone, Copy)]
 struct ThreadPool {
     semaphore: &'static Semaphore,
@@ -137,7 +131,7 @@ struct ThreadPool {
     n_stuck: &'static AtomicUsize,
 }
 
-/// A guard that counts a caller as waiting for a thread until the guard is dropped.
+/// A guard that counts a waiting caller until dropped.
 struct Waiting(&'static AtomicUsize);
 
 impl Waiting {
@@ -153,19 +147,17 @@ impl Drop for Waiting {
     }
 }
 
-/// The thread that a piece of work occupies.
 struct ThreadSlot {
     n_stuck: &'static AtomicUsize,
     permit: Mutex<Option<SemaphorePermit<'static>>>,
-    /// True if the work was abandoned.
     is_stuck: AtomicBool,
 }
 
 impl ThreadSlot {
-    /// Makes the thread's permit available to other work, unless too many threads are stuck.
+    /// Releases the thread's permit to other work, unless too many threads are stuck.
     fn abandon(&self) {
         let mut permit = self.permit.lock().unwrap_or_else(PoisonError::into_inner);
-        // A missing permit means that the work has just ended.
+        // Without a permit, the work has just ended.
         if permit.is_none() {
             return;
         }
@@ -176,7 +168,7 @@ impl ThreadSlot {
     }
 }
 
-/// A guard that releases the permit of the thread when the work ends or panics.
+/// A guard that releases the thread's permit when the work ends or panics.
 struct Occupied(Arc<ThreadSlot>);
 
 impl Drop for Occupied {
@@ -189,14 +181,19 @@ impl Drop for Occupied {
     }
 }
 
-/// Runs `work` for a limited time on a thread for its kind of work, as soon as such a thread is free.
+/// Runs `work` on a blocking thread for a limited time. Waits until the number of threads for `kind` allows it.
 ///
-/// `stop` is set to true at the deadline, or after `limit.turn` if `is_contended` returns true, or when the returned
-/// future is dropped. `work` must then end. If it does not end within `limit.grace`, it is abandoned, its thread
-/// counts as stuck, and the result is `None`.
+/// `work` must end soon after `stop` becomes true. `stop` becomes true in these cases:
+///
+/// - `limit.deadline` has passed.
+/// - `limit.turn` has passed and `is_contended` returns true.
+/// - The returned future is dropped.
+///
+/// If `work` does not end within `limit.grace` after that, it is abandoned and its thread counts as stuck. The result
+/// is then `None`.
 ///
 /// # Errors
-/// Returns an error if `work` panics, or if the runtime shuts down before `work` began.
+/// Returns an error if `work` panics, or if the runtime shuts down before `work` starts.
 pub(crate) async fn run_within<T: Send + 'static>(
     kind: Kind,
     limit: TimeLimit,
@@ -223,7 +220,7 @@ async fn run_in<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<Option<T>, JoinError> {
     let waiting = Waiting::new(pool.n_waiting);
-    // The semaphores are never closed. If one were closed, the work would still run.
+    // The semaphores are never closed. If one were closed, `work` would run without a permit.
     let permit = pool.semaphore.acquire().await.ok();
     drop(waiting);
     let slot = Arc::new(ThreadSlot {
@@ -239,7 +236,7 @@ async fn run_in<T: Send + 'static>(
         started.send(()).ok();
         work()
     });
-    // Waits until the work starts, because the runtime may not have a free thread immediately.
+    // The time limits begin when the work starts. The runtime may not have a free thread immediately.
     drop(begun.await);
     let start = Instant::now();
     let deadline = start + limit.deadline;
@@ -289,7 +286,7 @@ mod tests {
         for task in hung {
             task.await.unwrap().unwrap();
         }
-        // Waits until all threads are free, including the threads that other tests use.
+        // Waits until other tests have released their threads.
         let all = u32::try_from(PROBE_THREADS).unwrap();
         assert!(PROBES.acquire_many(all).await.is_ok());
     }
@@ -308,7 +305,7 @@ mod tests {
         grace: Duration::from_millis(40),
     };
 
-    /// Returns work that runs until `stop` is true, and returns its duration.
+    /// Returns work that runs until `stop` is true and then returns its duration.
     fn until(stop: &Arc<AtomicBool>) -> impl FnOnce() -> Duration + Send + 'static {
         let stop = Arc::clone(stop);
         move || {
@@ -385,10 +382,10 @@ mod tests {
         for n in 1..=MAX_STUCK {
             assert_eq!(hang().await.unwrap(), None);
             assert_eq!(N_STUCK.load(Ordering::Relaxed), n);
-            // An additional thread replaces the stuck one.
+            // An additional thread replaces the stuck thread.
             assert_eq!(work().await.unwrap(), Some(1));
         }
-        // The next stuck thread exceeds the limit and is not replaced.
+        // This stuck thread exceeds `MAX_STUCK`, so it is not replaced.
         assert_eq!(hang().await.unwrap(), None);
         let waiting = tokio::time::timeout(LIMIT.deadline, work());
         assert!(waiting.await.is_err());

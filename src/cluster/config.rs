@@ -1,8 +1,11 @@
 //! Reads the configuration of the connection to an API server, from a kubeconfig or from the pod's service account.
 //!
-//! Files are read up to a size limit. This module differs from kube in three ways: `NO_PROXY` is compared with the
-//! address of the API server instead of the address of the proxy, a kubeconfig's `proxy-url` is used even if
-//! `NO_PROXY` matches, and the environment variables `KUBE_RS_DEBUG_*` have no effect.
+//! This module differs from kube as follows:
+//!
+//! - Files have a size limit.
+//! - `NO_PROXY` is matched against the address of the API server. kube matches the address of the proxy.
+//! - A kubeconfig's `proxy-url` is used even if `NO_PROXY` matches.
+//! - The environment variables `KUBE_RS_DEBUG_*` have no effect.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -18,10 +21,6 @@ use super::address::{redacted, take_credentials};
 /// The maximum size of a kubeconfig, certificate, key or token file, in bytes.
 const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
 
-/// Reads the kubeconfig at `path`.
-///
-/// # Errors
-/// Returns an error if the file cannot be read, is too large, or is not a kubeconfig.
 pub(crate) fn read_kubeconfig(path: &Path) -> Result<Kubeconfig, KubeconfigError> {
     let failed = |error| KubeconfigError::ReadConfig(error, path.to_owned());
     let file = fs::metadata(path).map_err(failed)?;
@@ -29,7 +28,7 @@ pub(crate) fn read_kubeconfig(path: &Path) -> Result<Kubeconfig, KubeconfigError
         check_size(path)?;
         return Kubeconfig::read_from(path);
     }
-    // The size of a pipe or a device is unknown before it is read.
+    // Pipes and devices have no size in their metadata.
     let mut text = String::new();
     let mut limited = File::open(path).map_err(failed)?.take(MAX_FILE_BYTES + 1);
     limited.read_to_string(&mut text).map_err(failed)?;
@@ -39,10 +38,7 @@ pub(crate) fn read_kubeconfig(path: &Path) -> Result<Kubeconfig, KubeconfigError
     Kubeconfig::from_yaml(&text)
 }
 
-/// Reads the kubeconfig at the path in the environment variable `KUBECONFIG`, or `~/.kube/config`.
-///
-/// # Errors
-/// Returns an error in the same cases as [`read_kubeconfig`].
+/// Reads the kubeconfig at the path in the environment variable `KUBECONFIG`. The default path is `~/.kube/config`.
 pub(crate) fn default_kubeconfig() -> Result<Kubeconfig, KubeconfigError> {
     let paths = std::env::var_os("KUBECONFIG").unwrap_or_default();
     let paths = std::env::split_paths(&paths).filter(|path| !path.as_os_str().is_empty());
@@ -57,9 +53,6 @@ pub(crate) fn default_kubeconfig() -> Result<Kubeconfig, KubeconfigError> {
 }
 
 /// Returns the configuration for the current context of a kubeconfig.
-///
-/// # Errors
-/// Returns an error if the kubeconfig has no usable context, or refers to a file that cannot be read or is too large.
 pub(crate) async fn from_kubeconfig(kubeconfig: Kubeconfig) -> Result<Config, KubeconfigError> {
     let (cluster, user) = current(&kubeconfig);
     for path in credential_files(&cluster, &user) {
@@ -85,7 +78,7 @@ pub(crate) async fn from_kubeconfig(kubeconfig: Kubeconfig) -> Result<Config, Ku
         || auth_info.token_file.is_some()
         || auth_info.exec.is_some()
         || auth_info.auth_provider.is_some();
-    // Like Go's HTTP client, the client uses the credentials in the URL if there are no other credentials.
+    // Go's HTTP client also uses the credentials in a URL if there are no other credentials.
     if let Some(credentials) = credentials.filter(|_| !has_other) {
         auth_info.username = Some(credentials.user);
         auth_info.password = Some(credentials.password.into());
@@ -93,11 +86,10 @@ pub(crate) async fn from_kubeconfig(kubeconfig: Kubeconfig) -> Result<Config, Ku
     Ok(config)
 }
 
-/// Returns the configuration from the controller's environment: the kubeconfig if there is a usable one, or the pod's
-/// service account.
+/// Returns the configuration from the kubeconfig. Without a usable kubeconfig, uses the pod's service account.
 ///
 /// # Errors
-/// Returns a one-line message with the reasons why neither can be used.
+/// Returns a one-line message with both reasons if neither can be used.
 pub(crate) async fn infer() -> Result<Config, String> {
     let of_kubeconfig = match default_kubeconfig() {
         Ok(kubeconfig) => from_kubeconfig(kubeconfig).await,
@@ -113,7 +105,7 @@ pub(crate) async fn infer() -> Result<Config, String> {
     })
 }
 
-/// Formats an error about a kubeconfig without quoting lines of the file, which may contain credentials.
+/// Formats an error without quoting lines of the kubeconfig, because the lines may contain credentials.
 pub(crate) fn describe(error: &KubeconfigError) -> String {
     let text = match error {
         KubeconfigError::Parse(error) => {
@@ -127,7 +119,7 @@ pub(crate) fn describe(error: &KubeconfigError) -> String {
     redacted(&text)
 }
 
-/// Returns the cluster and the user of the current context. Each is empty if the kubeconfig does not define it.
+/// Returns the cluster and the user of the current context. An undefined cluster or user is empty.
 fn current(kubeconfig: &Kubeconfig) -> (Cluster, AuthInfo) {
     let mut contexts = kubeconfig.contexts.iter();
     let context = contexts
@@ -148,7 +140,6 @@ fn current(kubeconfig: &Kubeconfig) -> (Cluster, AuthInfo) {
     )
 }
 
-/// Returns the paths of the files of a cluster and a user.
 fn credential_files(cluster: &Cluster, user: &AuthInfo) -> Vec<PathBuf> {
     let files = [
         &cluster.certificate_authority,
@@ -163,7 +154,7 @@ fn credential_files(cluster: &Cluster, user: &AuthInfo) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Checks the size of a file. Accepts a missing file, because the code that reads the file reports it.
+/// Checks the size of a file. Accepts a missing file: the code that reads the file reports the error.
 fn check_size(path: &Path) -> Result<(), KubeconfigError> {
     match fs::metadata(path) {
         Ok(file) if file.is_file() && file.len() > MAX_FILE_BYTES => {
@@ -180,8 +171,7 @@ fn too_large() -> io::Error {
     ))
 }
 
-/// Returns the proxy for requests to `server`, according to the environment variables that `variable` returns. Returns
-/// `None` if no proxy is used.
+/// Returns the proxy for requests to `server`, if any. `variable` returns the value of an environment variable.
 ///
 /// Source: Go `golang.org/x/net/http/httpproxy`, `FromEnvironment`, `Config.ProxyFunc`.
 fn proxy_of_environment(server: &Uri, variable: impl Fn(&str) -> Option<String>) -> Option<Uri> {
@@ -199,7 +189,7 @@ fn proxy_of_environment(server: &Uri, variable: impl Fn(&str) -> Option<String>)
     }
     let proxy = match server.scheme_str()? {
         "https" => first(["HTTPS_PROXY", "https_proxy"])?,
-        // In a CGI program, `HTTP_PROXY` contains the header `Proxy` of the request, which clients can set.
+        // In a CGI program, `HTTP_PROXY` contains the request header `Proxy`, which a client can set.
         "http" if variable("REQUEST_METHOD").is_none() => first(["HTTP_PROXY", "http_proxy"])?,
         _ => return None,
     };
@@ -213,7 +203,7 @@ fn proxy_of_environment(server: &Uri, variable: impl Fn(&str) -> Option<String>)
     let exceptions = exceptions
         .split(',')
         .filter_map(|entry| match entry.trim().split_once(':') {
-            // An entry with one colon is `host:port`. IPv6 addresses have more colons.
+            // IPv6 addresses have more than one colon. An entry with one colon is `host:port`.
             Some((host, entry_port)) if !entry_port.contains(':') => {
                 (entry_port == port).then_some(host)
             }
@@ -267,7 +257,7 @@ mod tests {
     async fn credential_file_over_size_limit_is_not_read() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("large");
-        // The file is sparse, so it occupies no disk space.
+        // A sparse file occupies no disk space.
         let file = File::create(&path).unwrap();
         file.set_len(MAX_FILE_BYTES + 1).unwrap();
         let path = path.to_str().unwrap();

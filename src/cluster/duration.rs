@@ -2,11 +2,7 @@
 
 use std::time::Duration;
 
-/// Parses a duration with a unit, such as `500ms`, `10s` or `2m`.
-///
-/// # Errors
-///
-/// Returns an error message if the string is not a duration, or if the duration is shorter than 100 ms.
+/// Parses a duration with a unit, such as `500ms`, `10s` or `2m`. The minimum is 100 ms.
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     let unit_at = text
         .find(|c: char| !c.is_ascii_digit())

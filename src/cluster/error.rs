@@ -11,7 +11,7 @@ use crate::telemetry::metrics::ErrorReason;
 /// A failed request to the API server.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The client could not send the request, or the API server rejected it.
+    /// The request could not be sent, or the API server rejected it.
     #[error("{}", describe(.0))]
     Client(#[from] kube::Error),
     /// No response arrived in time.
@@ -28,10 +28,10 @@ pub enum Error {
     /// The response cannot be parsed.
     #[error("cannot read the response: {0}")]
     Decode(String),
-    /// The response ended before it was complete. The field contains the complete error message.
+    /// The response is incomplete. The field contains the complete error message.
     #[error("{0}")]
     Broken(String),
-    /// The response is empty, for example for a group version without an OpenAPI document.
+    /// The response is empty, for example because a group version has no OpenAPI document.
     ///
     /// Source: kube-openapi `pkg/handler3/handler.go`, `HandleGroupVersion`.
     #[error("the API server currently publishes no schemas for this group version")]
@@ -39,8 +39,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns true if the client does not trust the API server's certificate, or if the API server does not trust the
-    /// client's certificate.
+    /// Returns true if the client or the API server rejects the certificate of the other side.
     #[must_use]
     pub(crate) fn is_certificate_error(&self) -> bool {
         let Self::Client(error) = self else {
@@ -77,7 +76,6 @@ impl Error {
     }
 }
 
-/// Returns the class of an HTTP status. `message` is the message of the response.
 fn status_reason(code: u16, message: &str) -> ErrorReason {
     match code {
         401 => ErrorReason::Unauthorized,
@@ -87,7 +85,7 @@ fn status_reason(code: u16, message: &str) -> ErrorReason {
         413 => ErrorReason::TooLarge,
         400 | 422 => ErrorReason::Invalid,
         429 => ErrorReason::Throttled,
-        // The API server reports a rejection by etcd as an internal error.
+        // The API server reports a size limit of etcd as an internal error.
         500 if message.contains("request is too large") => ErrorReason::TooLarge,
         500 if is_undeclared_field(message) => ErrorReason::Invalid,
         500.. => ErrorReason::Server,
@@ -97,8 +95,8 @@ fn status_reason(code: u16, message: &str) -> ErrorReason {
 
 /// Returns true if server-side apply failed because the schema lacks a field of the request.
 ///
-/// The API server does not report this as a client error, so only `message` identifies it: `failed to create typed
-/// patch object (/p; vap-status.dev/v1alpha1, Kind=PolicyProbe): .status.x: field not declared in schema`.
+/// The API server returns status 500 in this case, so only `message` identifies the error. Example: `failed to create
+/// typed patch object (/p; vap-status.dev/v1alpha1, Kind=PolicyProbe): .status.x: field not declared in schema`.
 ///
 /// Source: `k8s.io/apimachinery` `pkg/util/managedfields/internal/structuredmerge.go`, `Apply`; `structured-merge-diff`
 /// `typed/validate.go`, `doMap`.
@@ -116,7 +114,7 @@ fn detail(message: &str) -> String {
     }
 }
 
-/// Formats a client error on one line: the API server's message, or the innermost cause.
+/// Formats a client error on one line: the API server's message, or the innermost cause of the error.
 #[must_use]
 pub fn describe(error: &kube::Error) -> String {
     match error {
@@ -132,10 +130,9 @@ pub fn describe(error: &kube::Error) -> String {
     }
 }
 
-/// Returns the message of the innermost cause of an error, without credentials in URLs. The outer errors are omitted,
-/// because their messages are less specific.
+/// Returns the message of the innermost cause, without credentials in URLs. The outer messages are less specific.
 pub(super) fn innermost(error: &(dyn StdError + 'static)) -> String {
-    /// The maximum number of causes. A longer chain is assumed to be a cycle.
+    /// The maximum length of the chain of causes, because the chain may be cyclic.
     const MAX_CAUSES: usize = 16;
     let mut current = error;
     for _ in 0..MAX_CAUSES {
@@ -147,10 +144,7 @@ pub(super) fn innermost(error: &(dyn StdError + 'static)) -> String {
     redacted(&current.to_string())
 }
 
-/// Runs a request for at most `limit`.
-///
-/// # Errors
-/// Returns the error of the request, or [`Error::Timeout`] if the request takes longer.
+/// Runs a request. Returns [`Error::Timeout`] if the request takes longer than `limit`.
 pub(crate) async fn within<T, E>(
     limit: Duration,
     request: impl Future<Output = Result<T, E>>,
@@ -164,13 +158,9 @@ where
     }
 }
 
-/// The builder of a request without a body.
 pub(crate) type GetRequest = http::request::Builder;
 
-/// Builds a request without a body.
-///
-/// # Errors
-/// Returns an error if a part of the request is invalid, such as a path with a space.
+/// Builds a request without a body. Fails if a part of the request is invalid, for example a path with a space.
 pub(crate) fn empty_body(request: GetRequest) -> Result<http::Request<Body>, Error> {
     request
         .body(Body::empty())

@@ -1,4 +1,4 @@
-//! Reads documents from the API server, with limits on time and size, and only if they have changed.
+//! Reads documents from the API server, with limits on time and size.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,38 +11,34 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::error::{Error, empty_body, within};
 
-/// The timeout for reading one document.
 pub(crate) const DOCUMENT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The maximum size of a document, in bytes. The largest document of Kubernetes itself has a size of 2 MiB.
+/// The maximum size of a document, in bytes. The largest document of a default Kubernetes cluster has 2 MiB.
 pub(crate) const MAX_DOCUMENT_BYTES: usize = 64 * 1024 * 1024;
 
-/// The maximum length of an error message, in bytes.
 const MAX_ERROR_BYTES: usize = 4 * 1024;
 
-/// A document and its entity tag.
 #[derive(Debug)]
 pub(crate) struct Document {
-    /// The entity tag, for a later conditional request.
+    /// The entity tag for a later conditional request.
     pub(crate) etag: Option<String>,
-    /// The content of the response.
     pub(crate) body: Bytes,
-    /// The document's share of the [`Budget`], which is released when the document is dropped.
+    /// The part of the [`Budget`] that is reserved until the document is dropped.
     _share: Option<OwnedSemaphorePermit>,
 }
 
-/// A limit on the memory of all documents that are being read or parsed.
+/// A limit on the total memory of documents while they are read or parsed.
 #[derive(Clone, Debug)]
 pub(crate) struct Budget {
     kib: Arc<Semaphore>,
     max_bytes: usize,
 }
 
-/// The budget divided by this number is the share of a document whose length is unknown.
+/// A document of unknown length reserves this fraction of the budget (one fourth).
 const UNKNOWN_SHARE: usize = 4;
 
 impl Budget {
-    /// Creates a budget of `max_bytes`. A single document must also fit into `max_bytes`.
+    /// Creates a budget of `max_bytes`, which is also the maximum size of a single document.
     pub(crate) fn new(max_bytes: usize) -> Self {
         Self {
             kib: Arc::new(Semaphore::new(max_bytes / 1024)),
@@ -50,7 +46,7 @@ impl Budget {
         }
     }
 
-    /// Waits for a share of the budget for a document of `n_bytes`. Returns the share and the allowed number of bytes.
+    /// Reserves a part of the budget for a document of `n_bytes`. Returns the permit, and the allowed number of bytes.
     async fn share(
         &self,
         n_bytes: Option<usize>,
@@ -69,10 +65,7 @@ impl Budget {
     }
 }
 
-/// Requests the document at `path`. Returns `None` if the document still has the entity tag `known`.
-///
-/// # Errors
-/// Returns an error if the API server cannot be reached, does not respond in time, or does not return the document.
+/// Reads the document at `path`. Returns `None` if its entity tag is still `known`.
 pub(crate) async fn get(
     client: &Client,
     path: &str,
@@ -82,10 +75,8 @@ pub(crate) async fn get(
     read(client, path, accept, known, None).await
 }
 
-/// Requests a document like [`get`], but waits until `budget` has room for the document.
-///
-/// # Errors
-/// Returns an error in the same cases as [`get`], and if the document is larger than the budget.
+/// Reads a document like [`get`], but waits until `budget` has room for the document. Fails if the document is larger
+/// than the budget.
 pub(crate) async fn get_within(
     client: &Client,
     path: &str,
@@ -96,7 +87,7 @@ pub(crate) async fn get_within(
     read(client, path, accept, known, Some(budget)).await
 }
 
-/// Returns the error for a response with an unsuccessful status, with the beginning of the response's message.
+/// Returns the error for an unsuccessful response. Includes the beginning of the response's message.
 pub(crate) async fn status_error(status: StatusCode, body: kube::client::Body) -> Error {
     let text = Limited::new(body, MAX_ERROR_BYTES).collect().await;
     let text = text.map(Collected::to_bytes).unwrap_or_default();
@@ -152,7 +143,7 @@ async fn read(
     .await
 }
 
-/// Returns the message of a `Status`, or the body itself if it is not a `Status`.
+/// Returns the message of a `Status` object, or else the whole body.
 pub(crate) fn message(text: &[u8]) -> String {
     match serde_json::from_slice::<kube::core::Status>(text) {
         Ok(status) if !status.message.is_empty() => status.message,

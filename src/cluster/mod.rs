@@ -1,5 +1,4 @@
-//! Requests to an API server: the client, documents, discovery, the index of OpenAPI documents, and the classes of
-//! errors.
+//! Requests to an API server: the client, discovery, OpenAPI documents, and errors.
 //!
 //! The controller and the plugin use this module. It does not depend on policies.
 

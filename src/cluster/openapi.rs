@@ -1,4 +1,4 @@
-//! Reads the OpenAPI v3 index: the URL of the schema document of each group version.
+//! Reads the OpenAPI v3 index, which contains the URL of each group version's schema document.
 //!
 //! Each URL contains a hash of the document, so a changed URL means a changed document.
 //!
@@ -14,22 +14,19 @@ use super::error::Error;
 use super::http;
 use crate::schema::GroupVersion;
 
-/// The path of the index.
 const PATH: &str = "/openapi/v3";
 
-/// The URL path of the schema document of each group version.
 pub(crate) type Index = BTreeMap<GroupVersion, String>;
 
-/// Polls the index, and stores the hash of its last response.
+/// Polls the index.
 ///
-/// The aggregator sends no entity tag for the index, so hashes of the response bodies are compared.
+/// The aggregator sends no entity tag for the index, so the hashes of response bodies are compared.
 ///
 /// Source: kube-aggregator `pkg/controllers/openapiv3/aggregator/aggregator.go`, `ServeHTTP`.
 #[derive(Debug, Default)]
 pub(crate) struct OpenApi {
     etag: Option<String>,
     hasher: RandomState,
-    /// The hash of the last response body.
     hash: Option<u64>,
 }
 
@@ -41,16 +38,13 @@ struct Document {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Path {
-    // kube-openapi defines the name of the JSON field.
+    // kube-openapi defines the name of this JSON field.
     #[serde(rename = "serverRelativeURL")]
     address: String,
 }
 
 impl OpenApi {
-    /// Reads the index. Returns `None` if it has not changed since the last call.
-    ///
-    /// # Errors
-    /// Returns an error if the index cannot be read or parsed.
+    /// Reads the index. Returns `None` if the index has not changed since the last call.
     pub(crate) async fn refresh(&mut self, client: &Client) -> Result<Option<Index>, Error> {
         let document = http::get(client, PATH, "application/json", self.etag.as_deref()).await?;
         let Some(document) = document else {
@@ -74,7 +68,7 @@ fn parse(body: &[u8]) -> Result<Index, Error> {
         .paths
         .into_iter()
         .filter_map(|(path, Path { address })| {
-            // Other addresses are ignored: requests are sent with credentials, so they must go to this API server.
+            // Other URLs are ignored. Requests contain credentials, so they must go to this API server only.
             let is_own = address.starts_with("/openapi/v3/");
             is_own.then_some((GroupVersion::from_openapi_path(&path)?, address))
         })

@@ -1,5 +1,4 @@
-//! A fake API server for tests: a function from requests to responses, which is called through the layers of the real
-//! client.
+//! A fake API server for tests. A function maps requests to responses. The layers of the real client call the function.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
@@ -14,7 +13,6 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::Value;
 
-/// A request that the fake API server received.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ReceivedRequest {
     pub(crate) method: Method,
@@ -23,15 +21,14 @@ pub(crate) struct ReceivedRequest {
     pub(crate) body: Value,
 }
 
-/// A response of the fake API server.
 #[derive(Clone, Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
     pub(crate) etag: Option<&'static str>,
     pub(crate) body: String,
-    /// True if the connection stays open after the body, without further data.
+    /// True if the connection stays open after the body.
     pub(crate) is_open: bool,
-    /// The time after which the server responds.
+    /// The delay of the response.
     pub(crate) delay: Duration,
 }
 
@@ -46,7 +43,7 @@ impl Reply {
         }
     }
 
-    /// Creates a watch response that sends `events` and then stays open without data.
+    /// Returns a watch response that sends `events` and stays open.
     pub(crate) fn watch(events: &[String]) -> Self {
         Self {
             body: events.concat(),
@@ -55,7 +52,7 @@ impl Reply {
         }
     }
 
-    /// Creates a watch response that sends `events` and ends.
+    /// Returns a watch response that sends `events` and ends.
     pub(crate) fn ended_watch(events: &[String]) -> Self {
         Self {
             is_open: false,
@@ -73,7 +70,6 @@ impl Reply {
         self
     }
 
-    /// Creates a response with an error status of the API server.
     pub(crate) fn failure(status: u16, message: &str) -> Self {
         let body = serde_json::json!({
             "kind": "Status", "apiVersion": "v1", "status": "Failure",
@@ -86,11 +82,10 @@ impl Reply {
     }
 }
 
-/// The requests that a client has sent.
 pub(crate) type Log = Arc<Mutex<Vec<ReceivedRequest>>>;
 
-/// Creates a client that passes each request to `answer`, and the log of the requests. A request for which `answer`
-/// returns `None` never gets a response.
+/// Returns a client that sends each request to `answer`, and the log of the requests. If `answer` returns `None`, the
+/// request gets no response.
 pub(crate) fn client(
     answer: impl Fn(&ReceivedRequest) -> Option<Reply> + Send + Sync + 'static,
 ) -> (Client, Log) {
@@ -130,7 +125,6 @@ pub(crate) fn client(
     (client, log)
 }
 
-/// The body of a response.
 type Answer = UnsyncBoxBody<Bytes, Infallible>;
 
 fn response(reply: Reply, request: &ReceivedRequest) -> Response<Answer> {
@@ -151,7 +145,6 @@ fn response(reply: Reply, request: &ReceivedRequest) -> Response<Answer> {
     response.body(body).unwrap()
 }
 
-/// Returns the paths of the requests, in order.
 pub(crate) fn paths(log: &Log) -> Vec<String> {
     log.lock()
         .unwrap()

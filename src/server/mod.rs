@@ -1,9 +1,10 @@
 //! The health and metrics server, with the endpoints `/livez`, `/readyz` and `/metrics` over HTTP/1.1.
 //!
-//! The server does not depend on policies: it calls closures for the results of health checks, and gets the metrics
-//! from [`Metrics`]. The number and duration of connections are limited, so that an untrusted client cannot exhaust the
-//! process. An untrusted client also cannot block the kubelet: if the maximum number of connections is open, the oldest
-//! idle connection is closed, and the large responses of `/metrics` have a limit of their own.
+//! The server calls closures for the results of health checks, and gets the metrics from [`Metrics`].
+//!
+//! The number and duration of connections are limited, so that an untrusted client cannot exhaust the process. Such a
+//! client also cannot block the kubelet. If the maximum number of connections is open, a new connection replaces the
+//! oldest idle one. The large responses of `/metrics` have a separate limit.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -27,19 +28,18 @@ use tokio::task::AbortHandle;
 use crate::telemetry::Metrics;
 use crate::telemetry::metrics::CONTENT_TYPE;
 
-/// The maximum number of connections per port.
+/// The maximum number of open connections per port.
 const MAX_CONNECTIONS: usize = 32;
 
-/// The maximum number of concurrent responses of `/metrics`. Each response may be large.
+/// The maximum number of concurrent responses of `/metrics`, which may be large.
 const MAX_SCRAPES: usize = 4;
 
-/// The chunk size of a response, in bytes.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// The timeout for receiving request headers, which also closes idle connections.
+/// The timeout for receiving request headers. Also closes idle connections.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The time for which a connection accepts requests, and the additional time for its last response.
+/// The time for which a connection accepts requests, and the additional time for sending its last response.
 const LIFE: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(30));
 
 /// The endpoints that a port serves.
@@ -159,13 +159,13 @@ struct Connections {
 
 struct Connection {
     task: AbortHandle,
-    /// A weak pointer to the value that the connection and each of its pending responses own. The connection is idle if
-    /// the value has only one owner.
+    /// The connection and each pending response own the value of this pointer. The connection is idle if the value has
+    /// only one owner.
     answering: Weak<()>,
 }
 
 impl Connections {
-    /// Makes room for a new connection: if the maximum number is open, closes the oldest idle connection.
+    /// Closes the oldest idle connection if the maximum number of connections is open.
     fn make_room(&mut self) -> Arc<()> {
         self.open
             .retain(|connection| !connection.task.is_finished());
@@ -187,8 +187,8 @@ impl Connections {
     }
 }
 
-/// The body of a response, and the resources that it holds until it is sent. The body is split into chunks, because
-/// hyper treats a chunk as sent as soon as hyper has accepted it.
+/// The body of a response. The permits in the other fields are released when the body is sent. hyper counts a chunk as
+/// sent when it takes the chunk, so the body is split into chunks.
 #[derive(Debug, Default)]
 struct Answer {
     text: Bytes,
@@ -264,7 +264,6 @@ fn respond(
     })
 }
 
-/// Returns the response to a request.
 fn answer(
     method: &Method,
     path: &str,
@@ -302,8 +301,7 @@ fn answer(
     }
 }
 
-/// Returns the response with the result of all checks. Failed checks are always listed, passed checks only if `verbose`
-/// is true or a check failed.
+/// Returns the response with the results of `checks`. Passed checks are listed if `verbose` is true or a check failed.
 fn verdict(checks: &[Check], endpoint: &str, verbose: bool) -> Response<String> {
     if checks.iter().any(|check| check.problem.is_some()) {
         return text(StatusCode::SERVICE_UNAVAILABLE, render(checks, endpoint));
@@ -316,7 +314,7 @@ fn verdict(checks: &[Check], endpoint: &str, verbose: bool) -> Response<String> 
     text(StatusCode::OK, body)
 }
 
-/// Formats the list of checks like the components of Kubernetes.
+/// Formats the checks in the format of the health endpoints of Kubernetes.
 fn render(checks: &[Check], endpoint: &str) -> String {
     let lines = checks.iter().map(|check| match &check.problem {
         None => format!("[+]{} ok\n", check.name),

@@ -1,5 +1,3 @@
-//! Tests of the server's responses, some of them over real sockets.
-
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -154,7 +152,6 @@ async fn failed_readiness_is_reported_over_socket() {
     server.abort();
 }
 
-/// Starts a server on a free port and returns its address.
 async fn start(endpoints: Endpoints, health: Health) -> std::net::SocketAddr {
     let listener = bind("127.0.0.1:0".parse().unwrap(), "--listen")
         .await
@@ -164,7 +161,6 @@ async fn start(endpoints: Endpoints, health: Health) -> std::net::SocketAddr {
     address
 }
 
-/// Requests `path` and returns the status of the response.
 async fn get(address: std::net::SocketAddr, path: &str) -> u16 {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
@@ -200,7 +196,7 @@ async fn idle_connections_do_not_block_kubelet() {
             stream.write_all(b"GET /livez HT").await.unwrap();
             silent.push(stream);
         }
-        // The default timeout of the kubelet's probes is one second.
+        // One second is the default timeout of the kubelet's probes.
         let answer = tokio::time::timeout(Duration::from_secs(1), get(address, "/livez"));
         assert_eq!(answer.await, Ok(200), "round {round}");
     }
@@ -231,13 +227,12 @@ async fn stalled_scrapes_do_not_block_others() {
             .write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
             .await
             .unwrap();
-        // The first byte shows that the response has begun.
+        // After the first byte, the response has begun.
         stream.read_u8().await.unwrap();
         unread.push(stream);
     }
     assert_eq!(get(address, "/metrics").await, 503);
     assert_eq!(get(address, "/livez").await, 200);
-    // Closed connections make room for new responses.
     drop(unread);
     let deadline = tokio::time::Instant::now() + Duration::from_secs(10);
     while get(address, "/metrics").await != 200 {

@@ -18,17 +18,16 @@ pub enum LogFormat {
 
 /// The default log filter.
 ///
-/// It excludes logs of kube's client and watches, which log each failed attempt. The controller logs a failure once,
-/// with a hint.
+/// It excludes the logs of kube, which report each failed attempt. The controller logs a failure once, with a hint.
 pub const DEFAULT_FILTER: &str = "info,kube_client=off,tower=off";
 
-/// Starts logging.
+/// Starts logging to standard error.
 ///
 /// `filter` is a list of directives, such as `info,kube_client=debug`. After this call, panics are logged as errors
 /// with their source location.
 ///
 /// # Errors
-/// Returns an error message if a directive cannot be parsed, or if logging was started before.
+/// Returns an error message if a directive cannot be parsed, or if logging is already started.
 pub fn init(format: LogFormat, filter: &str) -> Result<(), String> {
     let filter = EnvFilter::try_new(filter)
         .map_err(|error| format!("invalid log filter `{filter}`: {error}"))?;
@@ -58,7 +57,7 @@ fn log_panic(info: &panic::PanicHookInfo<'_>) {
     tracing::error!(place, message, "panic: this is a bug; please report it");
 }
 
-/// Returns the message of a panic. Returns `no message` if the payload is not a string.
+/// Returns the message of a panic, or `no message` if the payload is not a string.
 #[must_use]
 pub fn panic_message(payload: &(dyn std::any::Any + Send)) -> &str {
     payload

@@ -1,6 +1,4 @@
 //! Telemetry of the process: metrics and logs.
-//!
-//! Metrics and logs do not depend on policies, clusters or servers.
 
 pub mod logging;
 pub mod metrics;

@@ -1,4 +1,4 @@
-//! Tests of the client with real TLS and proxy connections: replaced certificate files, and proxies.
+//! Tests the client with real TLS and proxy connections.
 
 use std::convert::Infallible;
 use std::fs;
@@ -21,7 +21,6 @@ use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 use super::*;
 use crate::cluster::error::Error;
 
-/// A certificate authority, which issues certificates for tests.
 struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
@@ -31,7 +30,7 @@ impl Authority {
         Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
     }
 
-    /// Issues a certificate for 127.0.0.1. Returns the certificate and its key as PEM.
+    /// Returns a certificate for 127.0.0.1 and its key, as PEM.
     fn issue(&self) -> (String, String) {
         let key = KeyPair::generate().unwrap();
         let params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
@@ -59,13 +58,12 @@ fn der(pem: &str) -> CertificateDer<'static> {
     CertificateDer::from_pem_slice(pem.as_bytes()).unwrap()
 }
 
-/// An HTTPS server on 127.0.0.1 that closes each connection after one request.
+/// An HTTPS server that closes each connection after one request.
 struct TlsServer {
     port: u16,
     acceptor: Arc<Mutex<TlsAcceptor>>,
-    /// The client certificate of each connection. `None` if the client presented none.
+    /// The client certificate of each connection.
     clients: Arc<Mutex<Vec<Option<CertificateDer<'static>>>>>,
-    /// The `Authorization` header of each request.
     authorizations: Arc<Mutex<Vec<Option<String>>>>,
 }
 
@@ -111,7 +109,6 @@ impl TlsServer {
     }
 }
 
-/// Responds to one request on a connection, and records its `Authorization` header.
 async fn serve_one<S>(stream: S, authorizations: Arc<Mutex<Vec<Option<String>>>>)
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
@@ -159,7 +156,7 @@ async fn replaced_authority_is_trusted_without_restart() {
     *server.acceptor.lock().unwrap() = new.acceptor();
     let error = request(&client).await.unwrap_err();
     assert!(error.is_certificate_error(), "{error}");
-    // An incomplete file does not change the trusted authority.
+    // A truncated certificate file does not change the trusted authority.
     replace(&path, "-----BEGIN CERTIFICATE-----\nMIIB");
     let error = request(&client).await.unwrap_err();
     assert!(error.is_certificate_error(), "{error}");
@@ -184,7 +181,7 @@ async fn replaced_client_certificate_is_presented() {
 
     let (second, second_key) = authority.issue();
     replace(&certificate, &second);
-    // The new certificate is not used while the key file still contains the old key.
+    // While the key file contains the old key, the client continues to use the first certificate.
     request(&client).await.unwrap();
     replace(&key, &second_key);
     request(&client).await.unwrap();
@@ -217,14 +214,13 @@ async fn credentials_in_server_url_are_sent_but_not_shown() {
     );
 }
 
-/// A proxy that forwards every connection to one port, and records the heads of the requests to the proxy.
+/// A proxy that forwards every connection to one port. Records the head of each request to the proxy.
 struct TestProxy {
     port: u16,
     heads: Arc<Mutex<Vec<String>>>,
 }
 
 impl TestProxy {
-    /// Starts an HTTP proxy that responds to `CONNECT` with `status`.
     async fn http(target: u16, status: &'static str) -> Self {
         Self::start(target, async move |stream, heads| {
             let mut head = String::new();
@@ -239,7 +235,7 @@ impl TestProxy {
         .await
     }
 
-    /// Starts a SOCKS 5 proxy that requires a password.
+    /// Starts a SOCKS5 proxy that requires a password.
     async fn socks(target: u16) -> Self {
         Self::start(target, async move |stream, heads| {
             let text = async |stream: &mut TcpStream| {
@@ -256,7 +252,7 @@ impl TestProxy {
             stream.write_all(&[1, 0]).await.unwrap();
             let mut head = [0; 4];
             stream.read_exact(&mut head).await.unwrap();
-            // The client sends the host name, and the proxy resolves it.
+            // Address type 3: the client sends the host name, and the proxy resolves it.
             assert_eq!(head, [5, 1, 0, 3]);
             let host = text(stream).await;
             let port = stream.read_u16().await.unwrap();
@@ -304,8 +300,7 @@ impl TestProxy {
     }
 }
 
-/// Starts a server with a certificate of a new authority. Returns the server, and a client configuration that
-/// trusts the authority.
+/// Starts a server with a new certificate authority. The returned configuration trusts the authority.
 async fn tls_server(directory: &TempDir) -> (TlsServer, Config) {
     let authority = Authority::new();
     let ca = file(directory, "ca.crt", &authority.0.pem());
@@ -314,7 +309,7 @@ async fn tls_server(directory: &TempDir) -> (TlsServer, Config) {
     (server, config)
 }
 
-/// Runs a test whose proxy is a task on the test's own thread.
+/// Runs a test that spawns tasks on its own thread.
 async fn locally(test: impl Future<Output = ()>) {
     tokio::task::LocalSet::new().run_until(test).await;
 }
@@ -327,7 +322,7 @@ async fn https_server_is_reached_through_http_proxy() {
         let proxy = TestProxy::http(server.port, "200 Connection established").await;
         let url = format!("http://ann:p%40ss@127.0.0.1:{}", proxy.port);
         config.proxy_url = Some(url.parse().unwrap());
-        // The host name does not exist, so only the proxy can connect to the server.
+        // The host name does not resolve, so only the proxy can connect to the server.
         config.cluster_url = "https://api.invalid:6443".parse().unwrap();
         config.tls_server_name = Some("127.0.0.1".to_owned());
         let client = command_client(config).unwrap();

@@ -1,10 +1,12 @@
 //! Builds the Kubernetes client for all requests to the API server.
 //!
-//! The HTTP stack is that of kube with these differences. It never retries a request, so the caller sees and measures
-//! every failure. It detects dead connections by TCP keep-alive and by a read timeout. It measures the time of each
-//! request until the response headers. For each new connection, it uses the current content of the certificate files in
-//! the configuration (module `reload`). It always sends the address of the API server to a proxy with an explicit port
-//! (module `proxy`).
+//! The HTTP stack equals the stack of kube, with these differences:
+//!
+//! - A request is never retried. The caller gets every failure.
+//! - TCP keep-alive and a read timeout detect dead connections.
+//! - The time from each request to its response headers is measured.
+//! - Each new connection uses the current content of the certificate files (module `reload`).
+//! - Requests to a proxy contain the API server's port even if it is the default port (module `proxy`).
 //!
 //! Source: kube-client `src/client/builder.rs`, `make_generic_builder`.
 
@@ -32,30 +34,26 @@ use self::reload::{FileStamps, ReloadingConnector};
 use super::address::take_credentials;
 use crate::telemetry::metrics::{Code, Verb};
 
-/// The timeout for establishing a connection, including TLS.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The timeout for establishing a connection, including TLS, for plugin commands. It equals the default of kube.
+/// The timeout of plugin commands for establishing a connection, including TLS. Equals the default of kube.
 const COMMAND_CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The maximum time without received data while a response is pending. A watch ends after two minutes, so a longer time
-/// means that the connection is dead. All other requests have their own, shorter timeout.
+/// The maximum time without received data while a response is pending. Only a watch can take this long, and a watch
+/// ends after two minutes. All other requests have their own, shorter timeout.
 const READ_TIMEOUT: Duration = Duration::from_secs(150);
 
 /// TCP keep-alive: idle time before the first probe, interval of probes, and number of probes. A dead connection is
-/// closed after a minute in total.
+/// closed after one minute.
 const KEEP_ALIVE: (Duration, Duration, u32) = (Duration::from_secs(30), Duration::from_secs(10), 3);
 
-/// The maximum time for which sent data may remain without a TCP acknowledgement.
+/// The maximum time until sent data is acknowledged (`TCP_USER_TIMEOUT`).
 const USER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A function that records the verb, the result and the duration in seconds of a request.
+/// A function that records the verb, the result and the duration (in seconds) of a request.
 pub(crate) type Measure = Arc<dyn Fn(Verb, Code, f64) + Send + Sync>;
 
-/// Creates the controller's client of the API server at `config.cluster_url`.
-///
-/// # Errors
-/// Returns an error if a certificate, a credential or the proxy in `config` cannot be used.
+/// Creates the client of the controller.
 pub(crate) fn client(
     config: Config,
     identity: &str,
@@ -65,10 +63,8 @@ pub(crate) fn client(
     build(config, user_agent(identity), limits, measure)
 }
 
-/// Creates the client of a plugin command. It has no read timeout, because each request has its own timeout.
-///
-/// # Errors
-/// Returns an error in the same cases as [`client`].
+/// Creates the client of a plugin command. Each request of a command has its own timeout, so the client has no read
+/// timeout.
 pub(crate) fn command_client(config: Config) -> Result<Client, kube::Error> {
     let agent = concat!("kubectl-vap/", env!("CARGO_PKG_VERSION"));
     let limits = (COMMAND_CONNECT_TIMEOUT, None);
@@ -104,7 +100,7 @@ fn build(
         Protocol::Http => over(&config, proxy.tunnel(tcp), limits, measure),
         Protocol::Https => {
             let mut of_proxy = config.clone();
-            // `tls_server_name` is a name in the certificate of the API server, not in that of the proxy.
+            // `tls_server_name` is the name in the API server's certificate. The proxy has another certificate.
             of_proxy.tls_server_name = None;
             let tls = of_proxy.rustls_https_connector_with_connector(tcp)?;
             over(&config, proxy.tunnel(tls), limits, measure)
@@ -113,7 +109,6 @@ fn build(
     }
 }
 
-/// Creates a client that uses `connector` to open connections to the API server or to a proxy.
 fn over<C>(
     config: &Config,
     connector: C,
@@ -139,8 +134,8 @@ where
     stack(config, http, measure)
 }
 
-/// Creates a client that sends requests through `http`, with layers that measure requests and add the server's address,
-/// the credentials and the extra headers. Tests pass a function as `http`.
+/// Creates a client that sends requests through `http`. Adds layers for measurement, the server's address, credentials
+/// and headers.
 pub(crate) fn stack<S, B>(config: &Config, http: S, measure: Measure) -> Result<Client, kube::Error>
 where
     S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
@@ -159,15 +154,13 @@ where
     Ok(Client::new(stack, config.default_namespace.clone()))
 }
 
-/// Returns the user agent, by which the API server's audit log identifies the version and the instance of the
-/// controller.
+/// Returns the user agent. It identifies the version and the instance of the controller in audit logs.
 fn user_agent(identity: &str) -> HeaderValue {
     let version = env!("CARGO_PKG_VERSION");
     HeaderValue::from_str(&format!("vap-status-controller/{version} ({identity})"))
         .unwrap_or(HeaderValue::from_static("vap-status-controller"))
 }
 
-/// A layer that measures each request.
 #[derive(Clone)]
 struct Measured(Measure);
 
@@ -219,7 +212,7 @@ where
     }
 }
 
-/// A pending request. It is measured when this guard is dropped, so that canceled requests are also measured.
+/// A pending request. The guard measures the request when dropped, so canceled requests are also measured.
 struct Running {
     verb: Verb,
     start: Instant,
@@ -239,7 +232,7 @@ impl Drop for Running {
     }
 }
 
-/// Returns the verb of a request, as used in RBAC rules and audit logs.
+/// Returns the verb of a request, as in RBAC rules and audit logs.
 ///
 /// Source: `k8s.io/apiserver` `pkg/endpoints/request/requestinfo.go`, `RequestInfoFactory.NewRequestInfo`.
 fn verb(request: &Request<Body>) -> Verb {

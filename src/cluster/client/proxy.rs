@@ -1,4 +1,4 @@
-//! Connects to the API server through a proxy: HTTP with `CONNECT`, HTTPS with `CONNECT`, or SOCKS 5.
+//! Connects to the API server through an HTTP, HTTPS or SOCKS5 proxy.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -13,10 +13,9 @@ use tower::{BoxError, Service, ServiceExt as _};
 
 use crate::cluster::error::innermost;
 
-/// The port of a SOCKS proxy whose URL has no port.
+/// The default port of a SOCKS proxy.
 const SOCKS_PORT: u16 = 1080;
 
-/// The protocol between the client and a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Protocol {
     Http,
@@ -24,19 +23,17 @@ pub(super) enum Protocol {
     Socks,
 }
 
-/// A proxy, with the credentials that it requires.
 pub(super) struct Proxy {
     pub(super) protocol: Protocol,
-    /// The address of the proxy, without credentials.
+    /// Without credentials.
     address: Uri,
     basic: Option<HeaderValue>,
     password: Option<(String, String)>,
 }
 
-/// An error of a proxy, or of the connection to it.
 #[derive(Debug)]
 pub(super) struct ProxyError {
-    /// The address of the proxy, without credentials.
+    /// Without credentials.
     address: String,
     reason: String,
 }
@@ -50,11 +47,8 @@ impl fmt::Display for ProxyError {
 impl StdError for ProxyError {}
 
 impl Proxy {
-    /// Creates the proxy at `url`. Adds the port to the address of the API server in `config`, because proxies require
-    /// an explicit port.
-    ///
-    /// # Errors
-    /// Returns an error if the URL is invalid or has an unsupported scheme.
+    /// Creates the proxy at `url`. Adds the default port to `config.cluster_url`, because proxies require an explicit
+    /// port.
     pub(super) fn new(url: &Uri, config: &mut Config) -> Result<Self, kube::Error> {
         let protocol = match url.scheme_str() {
             None | Some("http") => Protocol::Http,
@@ -87,8 +81,7 @@ impl Proxy {
         })
     }
 
-    /// Returns a connector that opens connections through an HTTP proxy. `connector` opens the connections to the
-    /// proxy.
+    /// Returns a connector for connections through an HTTP proxy. `connector` connects to the proxy itself.
     pub(super) fn tunnel<C>(
         &self,
         connector: C,
@@ -111,8 +104,7 @@ impl Proxy {
         tunnel.map_err(move |error| failure(&address, &error))
     }
 
-    /// Returns a connector that opens connections through a SOCKS proxy. `connector` opens the connections to the
-    /// proxy.
+    /// Returns a connector for connections through a SOCKS proxy. `connector` connects to the proxy itself.
     pub(super) fn socks<C>(
         &self,
         connector: C,
@@ -127,7 +119,7 @@ impl Proxy {
         C::Response: Read + Write + Unpin + Send + 'static,
         C::Error: StdError + Send + Sync + 'static,
     {
-        // The proxy resolves the host name of the API server, as with Go's HTTP client.
+        // As in Go's HTTP client, the proxy resolves the API server's host name.
         let mut socks = SocksV5::new(self.address.clone(), connector);
         if let Some((user, password)) = &self.password {
             socks = socks.with_auth(user.clone(), password.clone());
@@ -152,7 +144,6 @@ fn wrong(text: &str) -> kube::Error {
     kube::Error::Service(text.into())
 }
 
-/// Returns `uri` with the port `default` if it has no port.
 fn with_port(uri: &Uri, default: u16) -> Uri {
     let mut parts = uri.clone().into_parts();
     if let (None, Some(host)) = (uri.port(), uri.host())

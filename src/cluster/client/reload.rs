@@ -1,9 +1,10 @@
 //! Reloads TLS certificate files that change while the process runs.
 //!
 //! Before each new connection, the modification times, sizes and inodes of the files are compared with the previous
-//! ones. If they differ, the files are read again. Existing connections stay open. If the files cannot be used (for
-//! example because only one of two files has been replaced yet), the previous certificates are used until the files
-//! change again.
+//! values. If they differ, the files are read again. Existing connections stay open.
+//!
+//! If the files cannot be used, the previous certificates stay in use until the files change again. For example, the
+//! key file may have been replaced, but not yet the certificate file.
 
 use std::fs;
 use std::path::PathBuf;
@@ -16,7 +17,6 @@ use http::Uri;
 use kube::Config;
 use tower::{BoxError, Service, ServiceExt as _};
 
-/// The paths of the certificate files in a configuration.
 #[derive(Clone, Debug)]
 pub(super) struct FileStamps(Vec<PathBuf>);
 
@@ -24,7 +24,6 @@ pub(super) struct FileStamps(Vec<PathBuf>);
 type Stamps = Vec<Option<(Option<SystemTime>, u64, u64)>>;
 
 impl FileStamps {
-    /// Returns the paths of the certificate files in `config`.
     pub(super) fn from_config(config: &Config) -> Self {
         let user = &config.auth_info;
         let is_set = |data: Option<&str>| data.is_some_and(|data| !data.is_empty());
@@ -57,7 +56,6 @@ fn inode(metadata: &fs::Metadata) -> u64 {
     }
 }
 
-/// A connector that is rebuilt if a certificate file has changed.
 pub(super) struct ReloadingConnector<C> {
     files: FileStamps,
     build: Arc<dyn Fn() -> Result<C, kube::Error> + Send + Sync>,
@@ -75,10 +73,6 @@ impl<C> Clone for ReloadingConnector<C> {
 }
 
 impl<C: Clone> ReloadingConnector<C> {
-    /// Creates the connector by calling `build`.
-    ///
-    /// # Errors
-    /// Returns an error if the certificate files cannot be used.
     pub(super) fn new(
         files: FileStamps,
         build: impl Fn() -> Result<C, kube::Error> + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! Tests of the client with a real HTTP server: the sent requests, their number, and the recorded measurements.
+//! Tests the client with a real HTTP server.
 
 use std::convert::Infallible;
 use std::sync::Mutex;
@@ -13,8 +13,7 @@ use super::*;
 
 type Measures = Arc<Mutex<Vec<(Verb, Code)>>>;
 
-/// A server that responds to every request with one status, and records the requests. Also contains a client of
-/// the server, and the measurements of the client's requests.
+/// A server that responds to every request with the same status, and a client of the server.
 struct Server {
     client: Client,
     n_requests: Arc<AtomicUsize>,
@@ -98,11 +97,11 @@ async fn user_agent_has_identity() {
 
 #[tokio::test]
 async fn request_without_response_is_measured() {
-    // The listener is dropped, so connections to its address fail.
+    // Connections to the address of a dropped listener fail.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let refused = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
-    // The operating system establishes connections to this listener, but no task accepts them.
+    // The operating system accepts connections for this listener, but no task reads from them.
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let silent_url = format!("http://{}", silent.local_addr().unwrap());
     for url in [refused, silent_url] {

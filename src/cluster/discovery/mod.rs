@@ -1,9 +1,8 @@
-//! Discovers the resources that the API server serves: by aggregated discovery, or by one request for each group
-//! version.
+//! Discovers the resources that the API server serves.
 //!
-//! Aggregated discovery consists of two documents with entity tags, so that polling is cheap. An API server without
-//! aggregated discovery returns the list of groups instead. In this case, the resources of each group version are
-//! requested separately, and a failed request does not affect the other group versions.
+//! Aggregated discovery consists of two documents with entity tags, so polling is cheap. An API server without
+//! aggregated discovery returns only a list of groups. The resources of each group version are then requested
+//! separately, and a failed request does not affect the other group versions.
 //!
 //! Source: apiserver `pkg/endpoints/discovery/aggregated`; client-go `discovery/aggregated_discovery.go`.
 
@@ -26,44 +25,39 @@ use super::http;
 use crate::schema::rest_mapper::{ApiResource, RestMapper};
 use crate::schema::{GroupVersion, Gvk, Gvr};
 
-/// The paths of the two discovery documents (the roots): the first for the core group, the second for all other groups.
+/// The paths of the two discovery documents ("roots"): the core group, and all other groups.
 const ROOTS: [&str; 2] = ["/api", "/apis"];
 
-/// The time for which a group version must be unavailable before it counts as undiscovered. A shorter outage may be a
-/// restart of its API server.
+/// The time after which an unavailable group version counts as undiscovered. A shorter outage may be a restart of the
+/// aggregated API server.
 pub(crate) const MAX_PAUSE: Duration = Duration::from_secs(60);
 
-/// The number of concurrent requests if each group version is requested separately.
+/// The maximum number of concurrent requests for group versions.
 const CONCURRENCY: usize = 4;
 
-/// Polls the discovery documents, and stores their last responses.
 #[derive(Debug, Default)]
 pub(crate) struct Discovery {
-    /// The last response of each root.
     roots: [Root; 2],
-    /// True if the stored responses of both roots were returned to the caller. False before the first discovery, and
-    /// after a discovery that read one changed root but failed to read the other root.
+    /// True if `refresh` has returned the stored responses. False if the last `refresh` stored a changed root and then
+    /// failed to read the other root.
     are_reported: bool,
-    /// The group versions whose resources cannot be listed, each with the time of the first failure. The time is `None`
-    /// if every listing since the first discovery has failed.
+    /// The group versions whose resources cannot be listed, with the time of the first failure. The time is `None` if
+    /// no listing has succeeded since the process started.
     stale_since: BTreeMap<String, Option<Instant>>,
-    /// True once both roots have responded.
+    /// True after both roots have responded once.
     has_answered: bool,
-    /// The group versions of `stale_since` that were reported to the caller as undiscovered.
+    /// The group versions of `stale_since` that `refresh` has returned as undiscovered.
     undiscovered: Vec<String>,
 }
 
-/// The last response of one root.
 #[derive(Debug, Default)]
 struct Root {
     etag: Option<String>,
     served: Served,
-    /// The group versions that could not be listed, including those whose resources are known from an earlier
-    /// discovery.
+    /// The group versions that could not be listed. An earlier discovery may have returned their resources.
     stale: Vec<String>,
 }
 
-/// The served resources, and the group versions whose resources are unknown, with the reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Served {
     resources: Vec<ApiResource>,
@@ -71,16 +65,16 @@ struct Served {
 }
 
 impl Discovery {
-    /// Discovers the served resources. Returns `None` if nothing has changed since the last call.
+    /// Discovers the served resources. Returns `None` if they have not changed since the last call.
     ///
     /// # Errors
-    /// Returns an error if a root cannot be read. The response of the other root is stored.
+    /// Returns an error if a root cannot be read. A response of the other root is still stored.
     pub(crate) async fn refresh(&mut self, client: &Client) -> Result<Option<RestMapper>, Error> {
         for (path, root) in ROOTS.into_iter().zip(&mut self.roots) {
             let accept = ACCEPT_AGGREGATED_DISCOVERY_V2;
             let document = http::get(client, path, accept, root.etag.as_deref()).await?;
             let Some(document) = document else { continue };
-            // With many CRDs, the response may be several megabytes large, so it is parsed on a blocking thread.
+            // With many CRDs, the response may have several megabytes.
             let body = document.body;
             let answer = blocking::run(blocking::Kind::Schemas, move || parse(&body)).await;
             let broke_off = || {
@@ -106,14 +100,13 @@ impl Discovery {
         Ok((!std::mem::replace(&mut self.are_reported, true)).then(|| self.mapper()))
     }
 
-    /// Returns the number of group versions that could not be listed in the last discovery. Their resources are
-    /// unknown, or known from an earlier discovery.
+    /// Returns the number of group versions that could not be listed in the last discovery. An earlier discovery may
+    /// have returned their resources.
     pub(crate) fn n_stale(&self) -> usize {
         self.stale_since.len()
     }
 
-    /// Updates the group versions that cannot be listed, and those that have been unavailable for [`MAX_PAUSE`] at
-    /// `now`.
+    /// Updates `stale_since` and `undiscovered` after a discovery at `now`.
     fn note_stale(&mut self, now: Instant) {
         let stale = self.roots.iter().flat_map(|root| &root.stale);
         let since = self.has_answered.then_some(now);
@@ -131,13 +124,13 @@ impl Discovery {
         }
     }
 
-    /// Returns true if a discovery at `now` would report another group version as undiscovered.
+    /// Returns true if a discovery at `now` would return an additional undiscovered group version.
     pub(crate) fn is_due(&self, now: Instant) -> bool {
         let mut stale = self.stale_since.iter();
         stale.any(|(gv, since)| lasts(*since, now) && !self.undiscovered.contains(gv))
     }
 
-    /// Returns the served resources, including those that are known only from an earlier discovery.
+    /// Returns the served resources. Resources of unavailable group versions come from an earlier discovery.
     fn mapper(&self) -> RestMapper {
         let resources = self
             .roots
@@ -155,16 +148,16 @@ impl Discovery {
     }
 }
 
-/// Returns true if a failure that began at `since` has lasted for [`MAX_PAUSE`] at `now`.
+/// Returns true if a failure since `since` has lasted for [`MAX_PAUSE`] at `now`.
 fn lasts(since: Option<Instant>, now: Instant) -> bool {
     since.is_none_or(|since| now.saturating_duration_since(since) >= MAX_PAUSE)
 }
 
 impl Served {
-    /// Adds the resources in `before` of group versions that could be listed before but not now.
+    /// Copies resources from `before` for the group versions that cannot be listed now.
     ///
-    /// A group version with such resources does not count as incomplete, regardless of the age of its resources. An
-    /// outage of an aggregated API server therefore does not change the status of a policy.
+    /// Such a group version does not count as incomplete, regardless of the age of its resources. An outage of an
+    /// aggregated API server therefore does not change the status of a policy.
     fn carry_over(&mut self, before: &Self) {
         let of = |gv: &str| {
             let gv = GroupVersion::parse(gv);
@@ -183,15 +176,14 @@ impl Served {
     }
 }
 
-/// The response of a root.
 enum Answer {
-    /// The resources of all its group versions.
+    /// The resources of all group versions.
     Aggregated(Served),
-    /// The group versions without their resources, which must be requested separately.
+    /// The group versions only. Their resources must be requested separately.
     Groups(Vec<GroupVersion>),
 }
 
-/// The field of a response that identifies its format.
+/// The field of a response that distinguishes its format.
 #[derive(Deserialize)]
 struct Head {
     #[serde(default)]
@@ -225,7 +217,6 @@ fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
     serde_json::from_slice(body).map_err(|error| Error::Decode(error.to_string()))
 }
 
-/// Converts an aggregated discovery response.
 fn aggregated(list: APIGroupDiscoveryList) -> Served {
     let mut served = Served::default();
     for group in list.items {
@@ -247,13 +238,12 @@ fn aggregated(list: APIGroupDiscoveryList) -> Served {
     served
 }
 
-/// Adds a resource and its subresources.
 fn add(resources: &mut Vec<ApiResource>, gv: &GroupVersion, resource: APIResourceDiscovery) {
     let Some(plural) = resource.resource else {
         return;
     };
     let namespaced = resource.scope.as_deref() == Some("Namespaced");
-    // A resource that only has subresources has no kind.
+    // A resource that has only subresources has no kind.
     if let Some(gvk) = kind(gv, resource.response_kind) {
         resources.push(ApiResource {
             gvr: Gvr::new(&*gv.group, &*gv.version, &*plural),
@@ -277,8 +267,7 @@ fn add(resources: &mut Vec<ApiResource>, gv: &GroupVersion, resource: APIResourc
     }
 }
 
-/// Returns the kind in a discovery response. If `named` has no version, the kind is in the group version `gv`. Returns
-/// `None` if `named` has no kind.
+/// Returns the kind in a discovery response, if any. The default group version is `gv`.
 fn kind(gv: &GroupVersion, named: Option<GroupVersionKind>) -> Option<Gvk> {
     let named = named?;
     let kind = named.kind.filter(|kind| !kind.is_empty())?;
@@ -288,7 +277,6 @@ fn kind(gv: &GroupVersion, named: Option<GroupVersionKind>) -> Option<Gvk> {
     }
 }
 
-/// Requests the resources of each group version separately.
 async fn each(client: &Client, group_versions: Vec<GroupVersion>) -> Served {
     let answers: Vec<_> = futures::stream::iter(group_versions)
         .map(|gv| async move {
@@ -318,10 +306,9 @@ async fn each(client: &Client, group_versions: Vec<GroupVersion>) -> Served {
     served
 }
 
-/// Converts the resource list of one group version.
 fn legacy(gv: &GroupVersion, list: APIResourceList) -> impl Iterator<Item = ApiResource> {
     list.resources.into_iter().map(move |resource| {
-        // A resource without a version has the group and version of the list.
+        // The default group and version are those of the list.
         let gvk = match resource.version.filter(|version| !version.is_empty()) {
             Some(version) => Gvk::new(resource.group.unwrap_or_default(), version, resource.kind),
             None => Gvk::new(&*gv.group, &*gv.version, resource.kind),

@@ -1,5 +1,3 @@
-//! Tests of aggregated and unaggregated discovery, and of the resources that are retained if a group version fails.
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -27,7 +25,7 @@ fn core() -> Value {
     ]})
 }
 
-/// Returns the discovery entry of an aggregated API. If `is_stale` is true, the entry has no resources.
+/// Returns the discovery entry of an aggregated API. An unavailable (stale) API has no resources.
 fn metrics(is_stale: bool) -> Value {
     let resources = if is_stale {
         json!([])
@@ -69,7 +67,7 @@ async fn refresh_returns_none_for_unchanged_aggregated_discovery() {
     assert_eq!(eviction.gvk, Gvk::new("policy", "v1", "Eviction"));
     assert_eq!(mapper.resources[1].singular, "pod");
     assert_eq!(mapper.incomplete, []);
-    // Requests with the entity tags return no document.
+    // The entity tags still match.
     assert_eq!(discovery.refresh(&client).await.unwrap(), None);
     assert_eq!(paths(&log), ["/api", "/apis", "/api", "/apis"]);
     let tags: Vec<_> = log
@@ -105,21 +103,19 @@ async fn stale_group_is_incomplete_until_it_is_first_discovered() {
         mapper.incomplete,
         [("metrics.k8s.io/v1".to_owned(), reason)]
     );
-    // The API has been stale since the first discovery, so it counts as undiscovered immediately.
+    // The API has never been available, so it counts as undiscovered immediately.
     assert_eq!(mapper.undiscovered, ["metrics.k8s.io/v1"]);
     assert!(!names(&mapper).iter().any(|name| name.contains("metrics")));
-    // The API becomes available.
     round.store(1, Ordering::Relaxed);
     let mapper = discovery.refresh(&client).await.unwrap().unwrap();
     assert_eq!(mapper.incomplete, []);
     assert_eq!(mapper.undiscovered, Vec::<String>::new());
     assert!(names(&mapper).iter().any(|name| name.contains("metrics")));
-    // The API becomes stale. Its resources are still known, so nothing has changed.
+    // The API becomes stale. Its resources are still known, so `refresh` reports no change.
     round.store(2, Ordering::Relaxed);
     assert_eq!(discovery.refresh(&client).await.unwrap(), None);
     assert_eq!(discovery.n_stale(), 1);
     assert!(!discovery.is_due(Instant::now()));
-    // The API stays stale for more than a minute.
     tokio::time::advance(MAX_PAUSE).await;
     assert!(discovery.is_due(Instant::now()));
     let mapper = discovery.refresh(&client).await.unwrap().unwrap();
@@ -127,7 +123,6 @@ async fn stale_group_is_incomplete_until_it_is_first_discovered() {
     assert!(!discovery.is_due(Instant::now()));
     assert!(names(&mapper).iter().any(|name| name.contains("metrics")));
     assert_eq!(discovery.refresh(&client).await.unwrap(), None);
-    // The API is removed from discovery.
     round.store(3, Ordering::Relaxed);
     let mapper = discovery.refresh(&client).await.unwrap().unwrap();
     assert_eq!(mapper.undiscovered, Vec::<String>::new());

@@ -1,4 +1,4 @@
-//! Labels of metrics. Their values are variants of enums, so that no error message or name can become a label value.
+//! Labels of metrics. Label values are enum variants, so error messages and names cannot become label values.
 
 use std::fmt;
 
@@ -69,9 +69,9 @@ label_values! {
         KindLoading = "kind_loading",
         /// The check is continued later, on a thread for deferred or slow checks.
         CheckDeferred = "check_deferred",
-        /// The object was changed or deleted while it was being checked.
+        /// The object was changed or deleted during the check.
         ObjectChanged = "object_changed",
-        /// The subject is excluded, and has no status that this controller wrote.
+        /// The subject is excluded, and its status is not from this controller.
         Excluded = "excluded",
         /// The CustomResourceDefinition has no rules and no probes.
         NoRules = "no_rules",
@@ -159,7 +159,7 @@ label_values! {
         Get = "get",
         /// Lists objects.
         List = "list",
-        /// Watches objects. The duration of the request is measured until the response headers arrive.
+        /// Watches objects. The measured duration ends with the response headers.
         Watch = "watch",
         /// Creates an object or requests a review.
         Create = "create",

@@ -1,7 +1,7 @@
 //! Defines the metrics of the controller: names, help strings and registration.
 //!
 //! Label values are enum variants or names of policies and probes, never error messages. The series of a policy are
-//! removed with the policy.
+//! removed together with the policy.
 
 mod labels;
 mod policies;
@@ -31,18 +31,17 @@ use scrape::{Scraped, seconds_since_epoch};
 
 use crate::policy::subject::SubjectId;
 
-/// The content type of the string that [`Metrics::encode`] returns.
+/// The content type of the output of [`Metrics::encode`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 type Seconds = Gauge<f64, AtomicU64>;
 type Count = Gauge<i64, AtomicI64>;
 
-/// Upper bounds of duration buckets, in seconds. They cover durations from a cache lookup to a delayed write.
+/// Upper bounds of duration buckets, in seconds. The range covers a cache lookup and a delayed write.
 const DURATION_BUCKETS: [f64; 11] = [
     0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 2.5, 10.0,
 ];
 
-/// Upper bounds of request duration buckets, in seconds.
 const REQUEST_BUCKETS: [f64; 11] = [
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0,
 ];
@@ -83,7 +82,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Registers all metrics.
+    /// Creates and registers all metrics.
     #[must_use]
     #[expect(clippy::too_many_lines, reason = "a flat list of names and help texts")]
     pub fn new() -> Self {
@@ -232,7 +231,7 @@ impl Metrics {
              its conditions",
             metrics.followed.clone(),
         );
-        // The counters start at 0: alerts could not see an increase if a counter appeared with its first error.
+        // The counters start at 0. If a counter appeared with its first error, alerts would not see an increase.
         for reason in ErrorReason::ALL {
             drop(
                 metrics
@@ -282,34 +281,33 @@ impl Metrics {
         self.scraped.policies.set(policy, sample);
     }
 
-    /// Removes the series of a policy that neither exists nor is the target of a probe.
+    /// Removes the series of a deleted policy. No probe may refer to the policy.
     pub fn remove_policy(&self, policy: &SubjectId) {
         self.scraped.policies.remove(policy, Vec::new());
     }
 
-    /// Removes the series of a missing policy. `probes` are the names of the probes that refer to the policy.
+    /// Removes the series of a missing policy. `probes` are the names of probes that refer to the policy.
     pub fn set_missing_policy(&self, policy: &SubjectId, probes: Vec<String>) {
         self.scraped.policies.remove(policy, probes);
     }
 
-    /// Sets whether this instance is the leader. Before the first call, it counts as the leader. A standby exports no
-    /// series with a policy or probe label, but stores their values in case it becomes the leader.
+    /// Sets whether this instance is the leader. The initial value is true. A standby exports no series of policies and
+    /// probes. It stores the values in case it becomes the leader.
     pub fn set_leading(&self, is_leading: bool) {
         self.scraped.set_leading(is_leading);
     }
 
-    /// Sets whether all required sources are in sync with the cluster. If `is_in_sync` is true, also records the
-    /// current time.
+    /// Sets whether all required sources are in sync with the cluster. If true, also records the current time.
     pub fn set_in_sync(&self, is_in_sync: bool) {
         self.scraped.set_in_sync(is_in_sync);
     }
 
-    /// Sets the function that is called at each scrape for the length of the queue and the age of its oldest item.
+    /// Sets the function that measures the queue at each scrape.
     pub fn set_queue_gauge(&self, probe: QueueProbe) {
         self.scraped.set_queue_gauge(probe);
     }
 
-    /// Counts a reconciliation that took `seconds`.
+    /// Counts a reconciliation with its outcome and duration.
     pub fn reconciled(&self, outcome: ReconcileOutcome, seconds: f64) {
         self.reconcile_duration.observe(seconds);
         self.reconciles
@@ -317,7 +315,7 @@ impl Metrics {
             .inc();
     }
 
-    /// Counts a failed reconciliation by its reason.
+    /// Counts a failed reconciliation.
     pub fn reconcile_failed(&self, reason: ErrorReason) {
         self.reconcile_errors
             .get_or_create(&ErrorLabels { reason })
@@ -351,7 +349,7 @@ impl Metrics {
         self.deadlines_exceeded.inc();
     }
 
-    /// Sets the number of threads whose check did not end after it was canceled.
+    /// Sets the number of threads that still run abandoned checks.
     pub fn set_stuck_check_threads(&self, n: usize) {
         self.stuck_threads.set(i64::try_from(n).unwrap_or(i64::MAX));
     }
@@ -361,7 +359,7 @@ impl Metrics {
         self.compilations.inc();
     }
 
-    /// Counts an event that was not published.
+    /// Counts an event that was dropped before publication.
     pub fn event_dropped(&self) {
         self.events_dropped.inc();
     }
@@ -405,7 +403,7 @@ impl Metrics {
         self.unreadable.remove(&labels);
     }
 
-    /// Sets whether the controller watches an opt-in kind.
+    /// Sets whether the controller watches objects of `kind`, which is opt-in.
     pub fn set_followed(&self, kind: &'static str, is_followed: bool) {
         self.followed
             .get_or_create(&KindLabels { kind })
@@ -426,7 +424,7 @@ impl Metrics {
             .set(i64::try_from(n).unwrap_or(i64::MAX));
     }
 
-    /// Counts a request. `seconds` is the time from the request to the response headers or the failure.
+    /// Counts a request. `seconds` is the time until the response headers or the failure.
     pub fn requested(&self, verb: Verb, code: Code, seconds: f64) {
         self.requests
             .get_or_create(&RequestLabels { verb, code })
@@ -436,8 +434,8 @@ impl Metrics {
             .observe(seconds);
     }
 
-    /// Creates the panic counter of `task` with the value 0. Alerts could not see an increase if the counter appeared
-    /// with its first panic.
+    /// Creates the panic counter of `task` with the value 0. If the counter appeared with its first panic, alerts would
+    /// not see an increase.
     pub fn supervised(&self, task: &'static str) {
         drop(self.panics.get_or_create(&TaskLabels { task }));
     }

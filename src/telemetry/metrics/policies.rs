@@ -1,5 +1,5 @@
-//! Metrics of policies and probes. They are encoded at each scrape from stored samples, so that no series remains after
-//! its policy was deleted.
+//! Metrics of policies and probes. They are encoded from stored samples at each scrape, so no series outlives its
+//! policy.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -11,7 +11,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 
 use crate::policy::subject::{SubjectId, SubjectKind};
 
-/// The values that are exported for one policy.
+/// The exported values of one policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PolicySample {
     /// The current status and reason of each condition.
@@ -46,26 +46,25 @@ pub struct ProbeSample {
     pub outcomes: [(&'static str, usize); 3],
 }
 
-/// The possible statuses of a condition. Each has its own series.
+/// The statuses of a condition. Each status has its own series.
 const STATUSES: [&str; 3] = ["True", "False", "Unknown"];
 
-/// The samples of all policies, and the probes whose policy does not exist.
+/// The samples of all policies, and the probes of missing policies.
 ///
-/// A scrape clones the [`Arc`] of the map and releases the lock before it encodes. If a sample changes during a scrape,
-/// the map of pointers is copied once.
+/// A scrape clones the [`Arc`] of the map and releases the lock before encoding. If a sample changes meanwhile, only
+/// the map of pointers is copied.
 #[derive(Debug, Default)]
 pub(super) struct PolicySamples(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
     samples: Arc<Samples>,
-    /// All samples, each stored once even if several policies have equal samples.
+    /// All samples. Policies with equal samples share one entry.
     distinct: HashSet<Arc<PolicySample>>,
-    /// The number of distinct samples at which unused samples are removed.
+    /// Unused samples are removed when `distinct` reaches this number.
     clean_at: usize,
 }
 
-/// The minimum of [`State::clean_at`].
 const MIN_CLEAN_AT: usize = 256;
 
 impl State {
@@ -86,7 +85,7 @@ impl State {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Samples {
     policies: BTreeMap<SubjectId, Arc<PolicySample>>,
-    /// For each missing policy, the names of the probes that refer to it.
+    /// For each missing policy, the names of probes that refer to the policy.
     missing: BTreeMap<SubjectId, Arc<[String]>>,
 }
 
@@ -95,13 +94,11 @@ impl PolicySamples {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the number of distinct samples that are stored.
     #[cfg(test)]
     pub(super) fn n_distinct(&self) -> usize {
         self.lock().distinct.len()
     }
 
-    /// Returns the current samples.
     pub(super) fn snapshot(&self) -> Arc<Samples> {
         Arc::clone(&self.lock().samples)
     }
@@ -122,7 +119,7 @@ impl PolicySamples {
         }
     }
 
-    /// Removes the sample of a missing policy. `probes` are the names of the probes that refer to the policy.
+    /// Removes the sample of a missing policy. `probes` are the names of probes that refer to the policy.
     pub(super) fn remove(&self, policy: &SubjectId, probes: Vec<String>) {
         let mut state = self.lock();
         let samples = Arc::make_mut(&mut state.samples);
@@ -135,7 +132,7 @@ impl PolicySamples {
     }
 }
 
-/// Returns the label `kind`, or no label for a `ValidatingAdmissionPolicy`.
+/// Returns the label `kind`. A `ValidatingAdmissionPolicy` has no such label.
 fn kind_label(policy: &SubjectId) -> Vec<(&'static str, &'static str)> {
     match policy.kind {
         SubjectKind::ValidatingAdmissionPolicy => Vec::new(),
@@ -148,7 +145,6 @@ impl Samples {
         self.policies.len()
     }
 
-    /// Encodes all series with a policy label.
     pub(super) fn encode(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         self.encode_conditions(encoder)?;
         self.encode_infos(encoder)?;
@@ -262,13 +258,13 @@ impl Samples {
     }
 }
 
-/// Formats the value of the label `actions`: the distinct validationActions of all bindings in alphabetical order,
-/// separated by commas. The value is empty if there are no bindings.
+/// Returns the value of the label `actions`: the distinct validationActions of all bindings, sorted and
+/// comma-separated. Without bindings, the value is empty.
 #[must_use]
 pub fn actions<'a>(validation_actions: impl IntoIterator<Item = &'a str>) -> String {
     let distinct: std::collections::BTreeSet<&str> = validation_actions.into_iter().collect();
     distinct.into_iter().collect::<Vec<_>>().join(",")
 }
 
-/// The value of the label `actions` if the bindings are unknown.
+/// The value of the label `actions` if the bindings are not known.
 pub const ACTIONS_UNKNOWN: &str = "unknown";

@@ -1,5 +1,4 @@
-//! Metrics that are computed at each scrape. If a task set such a gauge, it would keep its last value when the task
-//! hangs.
+//! Metrics that are computed at each scrape. If a task set them instead, they would become stale when the task hangs.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,15 +12,14 @@ use prometheus_client::metrics::gauge::ConstGauge;
 
 use super::policies::PolicySamples;
 
-/// A function that returns the number of queued items and the age of the oldest item in seconds.
+/// Returns the number of queued items, and the age of the oldest item in seconds.
 pub type QueueProbe = Arc<dyn Fn() -> (usize, f64) + Send + Sync>;
 
-/// The state that is encoded at each scrape.
 pub(super) struct Scraped {
     pub(super) policies: PolicySamples,
     is_leading: AtomicBool,
     is_in_sync: AtomicBool,
-    /// The time of the last sync in seconds since the epoch, as the bits of an `f64`. 0 before the first sync.
+    /// The time of the last sync: seconds since the epoch, as the bits of an `f64`. 0 before the first sync.
     last_in_sync: AtomicU64,
     queue: Mutex<Option<QueueProbe>>,
 }
@@ -65,8 +63,7 @@ impl Scraped {
         *self.queue.lock().unwrap_or_else(PoisonError::into_inner) = Some(probe);
     }
 
-    /// Returns the length of the queue and the age of its oldest item in seconds. Returns `None` before the queue gauge
-    /// is set.
+    /// Returns the length of the queue and the age of its oldest item in seconds. `None` if no function is set.
     fn queue(&self) -> Option<(usize, f64)> {
         let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         let probe = queue.clone()?;
@@ -102,7 +99,7 @@ impl Collector for Scraped {
             i64::from(self.is_in_sync.load(Ordering::Relaxed)),
         )?;
         let last_in_sync = f64::from_bits(self.last_in_sync.load(Ordering::Relaxed));
-        // The series is omitted before the first sync: a value of 0 would mean that the last sync was in 1970.
+        // Before the first sync, the series is omitted. A value of 0 would mean a sync in 1970.
         if last_in_sync > 0.0 {
             seconds(
                 &mut encoder,
@@ -139,7 +136,6 @@ fn seconds(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: f
     ConstGauge::new(value).encode(encoder)
 }
 
-/// Returns the current time in seconds since the epoch.
 pub(super) fn seconds_since_epoch() -> f64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)

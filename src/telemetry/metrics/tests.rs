@@ -1,5 +1,3 @@
-//! Tests of the series that are exported.
-
 use super::*;
 use crate::policy::subject::SubjectKind;
 
@@ -258,8 +256,8 @@ fn request_metrics_have_count_and_duration() {
     }
 }
 
-/// A scrape encodes a snapshot without holding a lock. Concurrent changes therefore do not wait for the scrape, and the
-/// scrape does not export them.
+/// A scrape encodes a snapshot without holding a lock. Concurrent changes do not wait for the scrape, and the scrape
+/// does not export them.
 #[test]
 fn samples_snapshot_is_unaffected_by_later_changes() {
     let samples = policies::PolicySamples::default();
@@ -288,7 +286,7 @@ fn samples_with_equal_content_are_shared_and_unused_dropped() {
     assert_eq!(samples.snapshot().n_policies(), 2);
 }
 
-/// The runbook must list every source, because sources are a label of the alert.
+/// The runbook must list every source, because the alert has the source as a label.
 #[test]
 fn watch_silent_runbook_lists_each_source() {
     let runbook = include_str!("../../../docs/runbooks/VapStatusControllerWatchSilent.md");
