@@ -1,7 +1,7 @@
 //! Fields that an API server sets from cluster state: the addresses and ports of a Service, and the status of a Scale.
 //!
-//! The paths of these fields in a sample object are unknown values: a case whose policy reads such a field has no
-//! decision ([`super::unknown_defaults`]).
+//! The values of these fields are unknown unless the sample object sets them. A case whose policy reads such a field
+//! has no decision ([`super::unknown_defaults`]).
 //!
 //! Source: `k8s.io/kubernetes` `pkg/registry/core/service/storage/storage.go` (`beginCreate`, `normalizeClusterIPs`),
 //! `alloc.go` (`allocateCreate`, `initIPFamilyFields`, `allocHealthCheckNodePort`), which run before policies are
@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::policy::reads::fields::{AccessKind, FieldRead, Step};
 use crate::schema::Gvk;
 
-/// Returns the reason why the API server's values of some fields of the kind `gvk` are unknown.
+/// Returns the reason why these fields of a kind have unknown values.
 pub(super) fn why(gvk: &Gvk) -> &'static str {
     match &*gvk.kind {
         "Scale" => {
@@ -24,7 +24,6 @@ pub(super) fn why(gvk: &Gvk) -> &'static str {
     }
 }
 
-/// Returns the paths of the fields of `object` that an API server sets from cluster state.
 pub(super) fn open(gvk: &Gvk, object: &Value) -> Vec<Vec<Step>> {
     match (&*gvk.group, &*gvk.kind) {
         ("", "Service") => service_paths(object),
@@ -38,7 +37,7 @@ fn to_steps(names: &[&str]) -> Vec<Step> {
     steps.collect()
 }
 
-/// Returns the path `status.selector` if the Scale has no selector. An absent `status.replicas` is known to be 0.
+/// The path `status.selector` is unknown if the sample has no selector. An absent `status.replicas` is 0.
 fn scale_paths(object: &Value) -> Vec<Vec<Step>> {
     let has_selector = object.pointer("/status/selector").is_some();
     let open = (!has_selector).then(|| to_steps(&["status", "selector"]));
@@ -61,7 +60,7 @@ fn service_paths(object: &Value) -> Vec<Vec<Step>> {
     let is_single = text("ipFamilyPolicy") == "SingleStack";
     let mut names = Vec::new();
     for name in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
-        // With two IP families, the API server adds a second address and family to these lists.
+        // With two IP families, the API server adds a second item to these lists.
         let may_grow = name.ends_with('s') && !is_single && is_given("ipFamilyPolicy");
         if !is_given(name) || may_grow {
             names.push(name);
@@ -88,7 +87,6 @@ fn service_paths(object: &Value) -> Vec<Vec<Step>> {
     open
 }
 
-/// Returns true if the unknown value at `path` affects the result of `read`.
 pub(super) fn affects(path: &[Step], read: &FieldRead) -> bool {
     let may_equal = |(a, b): (&Step, &Step)| a == b || *a == Step::Each || *b == Step::Each;
     if !read.path.iter().zip(path).all(may_equal) {
@@ -144,12 +142,12 @@ mod tests {
                 ADDRESSES.into(),
             ),
             (with(json!({})), vec![]),
-            // A second family may be added.
+            // The API server may add a second family.
             (
                 with(json!({"ipFamilyPolicy": "PreferDualStack"})),
                 vec!["clusterIPs", "ipFamilies"],
             ),
-            // Without a policy, the given lists are complete.
+            // Without ipFamilyPolicy, the API server does not add items to the lists.
             (
                 with(json!({"ipFamilyPolicy": null})),
                 vec!["ipFamilyPolicy"],
@@ -235,9 +233,9 @@ mod tests {
             ("spec.clusterIP", Elements, "spec.clusterIP", true),
             ("spec.clusterIP", Whole, "spec.clusterIP", true),
             ("spec.clusterIP", Whole, "spec.clusterIPs", false),
-            // A value within the open value.
+            // The read value is inside the unknown value.
             ("spec.clusterIPs.*", Presence, "spec.clusterIPs", true),
-            // The parent of the open value: its keys depend on it, and its presence does not.
+            // The read value contains the unknown value. Its keys depend on the unknown value, but not its presence.
             ("spec", Whole, "spec.clusterIP", true),
             ("spec", Elements, "spec.clusterIP", true),
             ("spec", Presence, "spec.clusterIP", false),

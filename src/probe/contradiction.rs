@@ -1,8 +1,9 @@
-//! Detects requests that API servers reject because their fields contradict each other, for objects of any kind.
+//! Detects requests that API servers reject because their fields contradict each other.
 //!
-//! Source: `k8s.io/apiserver` `pkg/registry/rest/meta.go` (`EnsureObjectNamespaceMatchesRequestNamespace`). A
-//! `resourceVersion` in the object of a CREATE is not a contradiction: policies are evaluated before the storage
-//! rejects it (`pkg/registry/generic/registry/store.go`, `Create`).
+//! Source: `k8s.io/apiserver` `pkg/registry/rest/meta.go` (`EnsureObjectNamespaceMatchesRequestNamespace`).
+//!
+//! A `resourceVersion` in the object of a CREATE is not a contradiction. The storage rejects it after policies are
+//! evaluated (`pkg/registry/generic/registry/store.go`, `Create`).
 
 use serde_json::Value;
 
@@ -10,7 +11,6 @@ use super::api::Request;
 use super::validation::Violation;
 use crate::policy::admission::Object;
 
-/// Returns the contradictions in `request`.
 #[must_use]
 pub(super) fn contradictions(request: &Request) -> Vec<Violation> {
     let mut violations = Vec::new();

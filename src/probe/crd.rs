@@ -16,10 +16,10 @@ pub fn crd() -> CustomResourceDefinition {
     PolicyProbe::crd()
 }
 
-/// Returns the CRD as a YAML document, with a comment that the file is generated.
+/// Returns the CRD as YAML, with a comment that the file is generated.
 ///
 /// # Errors
-/// Returns an error if the CRD cannot be serialized. This does not depend on input.
+/// Returns an error if the CRD cannot be serialized. The function has no input, so this would be a bug.
 pub fn crd_yaml() -> Result<String, serde_norway::Error> {
     let crd = serde_norway::to_string(&crd())?;
     Ok(format!(
@@ -125,7 +125,7 @@ pub(super) fn error_rules() -> Value {
     )])
 }
 
-/// Returns the schema of a string that must be one of `values`. The generator adds the field's doc comment as the
+/// Returns the schema of a string that must be one of `values`. schemars adds the field's doc comment as the
 /// description.
 fn enumeration(values: &[&str]) -> Schema {
     json_schema!({"type": "string", "enum": values})
@@ -192,7 +192,7 @@ pub(crate) fn outcome_schema(_: &mut SchemaGenerator) -> Schema {
     enumeration(&["Passed", "Failed", "Pending"])
 }
 
-/// Returns the schema of an object of any kind. The API server prunes no fields of such an object.
+/// Returns the schema of an object of any kind, with arbitrary fields.
 pub(super) fn any_object_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
 }

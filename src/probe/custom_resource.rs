@@ -1,5 +1,5 @@
-//! Runs the cases of probes about a CustomResourceDefinition: validates custom resources against the definition, and
-//! compares the errors with the expected ones.
+//! Runs the cases of probes about a CustomResourceDefinition. A case validates a custom resource and compares the
+//! errors with the expected errors.
 //!
 //! Source: `k8s.io/apiextensions-apiserver` `pkg/registry/customresource/strategy.go`; `k8s.io/apimachinery`
 //! `pkg/api/errors/errors.go` (`NewInvalid`).
@@ -24,7 +24,7 @@ use crate::schema::intern::Interner;
 use crate::schema::resolver::SchemaSet;
 use regexp::{MemoryLimit, Program};
 
-/// The maximum number of evaluated rules that are recorded for a case.
+/// The maximum number of recorded rules per case.
 const MAX_RULES: usize = 4;
 
 /// A CustomResourceDefinition that probes test.
@@ -32,7 +32,7 @@ const MAX_RULES: usize = 4;
 pub struct Definition {
     /// The manifest, without defaults.
     pub value: Value,
-    /// The reason why the API server rejects the definition. All cases fail then. `None` if it accepts the definition.
+    /// The reason why the API server rejects the definition, if any. All cases then fail.
     pub rejection: Option<String>,
 }
 
@@ -44,7 +44,7 @@ pub fn run(probe: &PolicyProbeSpec, definition: &Definition) -> Vec<CaseResult> 
     cases.map(|case| runner.run(case)).collect()
 }
 
-/// A runner of cases about a definition.
+/// Runs cases about one definition.
 #[derive(Debug)]
 pub struct Runner<'a> {
     definition: &'a Definition,
@@ -53,7 +53,6 @@ pub struct Runner<'a> {
 }
 
 impl<'a> Runner<'a> {
-    /// Creates a runner of cases about `definition`.
     #[must_use]
     pub fn new(definition: &'a Definition) -> Self {
         let mut schemas = SchemaSet::default();
@@ -67,22 +66,21 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Runs a case.
+    /// Runs one case.
     pub fn run(&mut self, case: &Case) -> CaseResult {
         run_case(case, self.definition, &self.schemas, &mut self.versions)
     }
 }
 
-/// Returns the fields in the objects of `request` that the definition does not declare. The API server would silently
-/// prune them, so an unknown field in a sample is probably a mistake.
+/// Returns fields of the request's objects that the definition does not declare. The API server would prune them
+/// silently, so they are probably mistakes in the case.
 fn unknown_fields(request: &Request, schemas: &SchemaSet) -> Vec<Violation> {
     let unknown = objects(request)
         .map(|(object, gvk, path)| sample::unknown_fields(object, &gvk, schemas, path));
     unknown.flatten().collect()
 }
 
-/// The name of a version of the definition, and the validator of this version. The validator is created for the first
-/// case that uses the version.
+/// The name of a version, and its validator. The first case of a version creates the validator.
 type Version = (String, Result<Validator, Error>);
 
 fn run_case(
@@ -176,10 +174,9 @@ fn is_served(definition: &Value, version: &str) -> bool {
     })
 }
 
-/// Records the validation rules that are evaluated for an object.
 #[derive(Default)]
 struct RuleRecorder {
-    /// Records the subexpressions of the current rule.
+    /// Records the values of subexpressions of the current rule.
     recorder: Recorder,
     rules: RefCell<Rules>,
 }
@@ -192,8 +189,8 @@ struct Rules {
 }
 
 impl RuleRecorder {
-    /// Returns the recorded failing rules, or the recorded rules that were true if the object is valid. Also returns
-    /// the number of failing rules that were not recorded.
+    /// Returns the failing rules, and the number of failing rules that exceed `MAX_RULES`. For a valid object, returns
+    /// rules that were true instead.
     fn take(self, version: &str, verdict: &Verdict) -> (Vec<EvaluatedRule>, usize) {
         let rules = self.rules.into_inner();
         let mut shown = if rules.deciding.is_empty() && verdict.errors.is_empty() {
@@ -237,15 +234,14 @@ impl RuleObserver for RuleRecorder {
     }
 }
 
-/// A validation error of an object, with the variants of its message.
 struct ObjectError {
     field: String,
     reason: &'static str,
     detail: String,
     body: String,
     text: String,
-    /// True if this is an error in the object. False for the entry by which the API server reports that it did not
-    /// check the rules.
+    /// False for the message that the rules were not checked. The API server returns this message in the list of
+    /// errors.
     counts: bool,
 }
 
@@ -261,7 +257,6 @@ impl ObjectError {
         }
     }
 
-    /// Creates the error for an object that cannot be decoded.
     fn unreadable(why: String) -> Self {
         Self {
             field: String::new(),
@@ -273,8 +268,8 @@ impl ObjectError {
         }
     }
 
-    /// Returns true if `message` is the complete message of the error, or the message without the field, or without the
-    /// field and the type of the error.
+    /// Returns true if `message` equals the message of the error. The field, or the field and the error type, may be
+    /// omitted.
     fn has_message(&self, message: &str) -> bool {
         [&self.text, &self.body, &self.detail]
             .into_iter()
@@ -352,7 +347,7 @@ fn case_result(
     }
 }
 
-/// Returns the distinct reasons of the errors. (The reason in the API server's response is always `Invalid`.)
+/// Returns the distinct reasons of the errors. (The API server's response itself has the reason `Invalid`.)
 fn reasons(errors: &[ObjectError]) -> String {
     let mut reasons: Vec<&str> = Vec::new();
     for error in errors.iter().filter(|error| error.counts) {
@@ -363,7 +358,7 @@ fn reasons(errors: &[ObjectError]) -> String {
     reasons.join(", ")
 }
 
-/// Returns a description of how the errors differ from the expectation. Returns `None` if the errors are as expected.
+/// Describes how the errors differ from the expectation, if they differ.
 fn difference(expect: &Expect, errors: &[ObjectError]) -> Option<String> {
     let all = || list(errors);
     match (expect.decision, errors.is_empty()) {
@@ -449,7 +444,7 @@ fn difference(expect: &Expect, errors: &[ObjectError]) -> Option<String> {
     }
 }
 
-/// Formats the errors as a list with one line per error. A single error is formatted without a line break.
+/// Formats one error per line. A single error has no line break.
 fn list(errors: &[ObjectError]) -> String {
     if let [error] = errors {
         return format!(" {}", error.text);

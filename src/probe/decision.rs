@@ -1,4 +1,4 @@
-//! The outcome of a case before it is compared with the expectation, for all kinds of targets.
+//! The outcome of a case before the comparison with the expectation.
 
 use serde_json::Value;
 
@@ -7,22 +7,21 @@ use crate::policy::admission::{
     Admission, AdmissionRequest, Binding, NamespaceSource, ReviewOutcome,
 };
 
-/// The outcome of a case, before it is compared with the expectation.
 #[derive(Debug)]
 pub(super) struct CaseDecision {
     /// The admission decision, with its evaluations and errors.
     pub(super) outcome: ReviewOutcome,
-    /// The object before and after mutations. `None` unless the target is a mutating policy.
+    /// `None` unless the target is a mutating policy.
     pub(super) mutated: Option<Box<ObjectMutation>>,
-    /// The difference from the expected object, if the target is a mutating policy.
+    /// The difference from the expected object. `None` unless the target is a mutating policy.
     pub(super) difference: Option<String>,
-    /// The cost of the mutations, which is not part of the cost in `outcome`.
+    /// The cost of the mutations. `outcome` does not include it.
     pub(super) cost: u64,
 }
 
 impl CaseDecision {
-    /// Records in the outcome the match constraint of `policy` that does not match the request. If no binding
-    /// matches, also records the constraint that does not match for each of `bindings`.
+    /// Records why the request does not match: the failed match constraint of `policy`, and of each binding if none
+    /// matches.
     pub(super) fn note_unmatched(
         &mut self,
         (policy, bindings): (&Admission, &[Binding]),
@@ -45,7 +44,7 @@ impl CaseDecision {
         }
     }
 
-    /// Creates the outcome of a case without mutations.
+    /// Creates the decision for a case without mutations.
     pub(super) fn new(outcome: ReviewOutcome) -> Self {
         Self {
             outcome,
@@ -63,7 +62,7 @@ pub struct ObjectMutation {
     pub before: Value,
     /// The object after all mutations. `None` if the request is denied.
     pub after: Option<Value>,
-    /// The object that the case expects. `None` if it equals `after`, or if the case expects no object.
+    /// The expected object, if the case expects one and it differs from `after`.
     pub expected: Option<Value>,
     /// The evaluated mutations, in evaluation order.
     pub steps: Vec<Step>,

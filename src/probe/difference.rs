@@ -10,8 +10,8 @@ use crate::policy::admission::{
     Action, Binding, DeniedBy, Evaluation, EvaluationResult, ReviewOutcome,
 };
 
-/// Returns a description of how `outcome` differs from `expect`. `bindings` are the bindings to which the evaluations
-/// in `outcome` refer. Returns `None` if the outcome is as expected.
+/// Describes how `outcome` differs from `expect`, if it differs. `bindings` must contain the bindings of all
+/// evaluations in `outcome`.
 #[must_use]
 pub(super) fn difference(
     expect: &Expect,
@@ -35,8 +35,7 @@ pub(super) fn difference(
     (!differences.is_empty()).then(|| differences.join("; "))
 }
 
-/// Returns the difference in the decision or in the cause of the decision. The caller reports no other differences if
-/// this one exists.
+/// Describes the difference in the decision or its cause. If there is one, other differences are not reported.
 fn decision(expect: &Expect, outcome: &ReviewOutcome) -> Option<String> {
     let actual = if outcome.is_allowed() {
         Decision::Allow
@@ -69,7 +68,7 @@ fn decision(expect: &Expect, outcome: &ReviewOutcome) -> Option<String> {
     }
     match (expect.decision, by) {
         (Some(Decision::Deny), Some(DeniedBy::Validation)) => None,
-        // A case that expects a message also accepts a denial because of missing params.
+        // If the case expects a message, missing params are an accepted cause of the denial.
         (Some(Decision::Deny), Some(DeniedBy::NoParams)) if expects_message(expect) => None,
         (Some(Decision::Deny), Some(DeniedBy::NoParams)) => Some(format!(
             "denied because there are no params, not by a validation: {}; expect the message or \
@@ -88,7 +87,7 @@ fn decision(expect: &Expect, outcome: &ReviewOutcome) -> Option<String> {
     }
 }
 
-/// Describes how the outcome of a failed case differs from its expectation, without quoting expressions or messages.
+/// Describes how the outcome of a failed case differs from the expectation, without quoting expressions or messages.
 #[must_use]
 pub fn outline(expect: &Expect, outcome: &ReviewOutcome) -> String {
     let actual = if outcome.is_allowed() {
@@ -120,7 +119,7 @@ fn expects_message(expect: &Expect) -> bool {
     messages.into_iter().any(Option::is_some)
 }
 
-/// Returns true if the regular expression `pattern` matches a substring of one of the strings.
+/// Returns true if `pattern` matches a substring of one of `texts`.
 fn matches_pattern(pattern: &str, texts: &[&str]) -> Result<bool, String> {
     let program = regexp::Program::cached(pattern).map_err(|error| error.to_string())?;
     for text in texts {
@@ -141,8 +140,8 @@ fn quoted(texts: &[&str]) -> String {
     quoted.join(", ")
 }
 
-/// Returns a description of how the errors of `outcome` differ from the expected error. `explain` describes the
-/// outcome if it has no errors.
+/// Describes how the errors of `outcome` differ from the expected error. If there is no error, `explain` describes the
+/// outcome.
 pub(super) fn error(
     expect: &Expect,
     outcome: &ReviewOutcome,
@@ -189,7 +188,6 @@ pub(super) fn error(
     Some(format!("expected {}, got {actual}", missing.join(" and ")))
 }
 
-/// Returns the number of validations that evaluate to false.
 fn n_failing(outcome: &ReviewOutcome) -> usize {
     let evaluations = outcome.evaluations.iter();
     let failing = evaluations.flat_map(|evaluation| {
@@ -208,13 +206,12 @@ fn failing_validations(expect: &Expect, outcome: &ReviewOutcome) -> Option<Strin
         .then(|| format!("expected {expected} failing validations, got {actual}"))
 }
 
-/// Returns true if the policy applied: its validations were evaluated, or a binding denied the request because the
-/// binding has no params.
+/// Returns true if the policy applied: validations were evaluated, or a binding denied the request for lack of params.
 fn has_policy_applied(outcome: &ReviewOutcome) -> bool {
     outcome.denial.is_some() || outcome.evaluations.iter().any(has_applied)
 }
 
-/// Returns the reason of the decision, as a clause without a period.
+/// Returns the reason of the decision as a clause without a period.
 #[must_use]
 pub fn explain(outcome: &ReviewOutcome) -> String {
     if let Some(why) = &outcome.not_evaluated_reason {
@@ -278,8 +275,8 @@ pub fn explain(outcome: &ReviewOutcome) -> String {
     }
 }
 
-/// Returns `sentence`, followed by the match constraint that does not match. `sentence` states that the match
-/// constraints do not match the request.
+/// Appends the match constraint that does not match to `sentence`, which states that the match constraints do not
+/// match.
 pub(super) fn unmatched(sentence: &str, outcome: &ReviewOutcome) -> String {
     match outcome.definition.unmatched {
         Some(unmatched) => format!("{sentence}: {}", unmatched.words()),
@@ -287,10 +284,10 @@ pub(super) fn unmatched(sentence: &str, outcome: &ReviewOutcome) -> String {
     }
 }
 
-/// Returns the clause "no binding matches the request", with the constraint of each binding that does not match.
+/// Returns the clause "no binding matches the request" with the reason for each binding.
 #[must_use]
 pub fn unbound(outcome: &ReviewOutcome) -> String {
-    /// The maximum number of described bindings.
+    /// The maximum number of bindings with a reason.
     const MAX_BINDINGS: usize = 3;
     let sentence = "no binding matches the request";
     let bindings = outcome.bindings.iter();
@@ -313,7 +310,7 @@ pub fn unbound(outcome: &ReviewOutcome) -> String {
     format!("{sentence} ({})", reasons.join("; "))
 }
 
-/// Returns true if all match conditions were true, so that the validations were evaluated.
+/// Returns true if the match conditions were true, so that validations were evaluated.
 pub(super) fn has_applied(evaluation: &Evaluation) -> bool {
     evaluation
         .match_conditions
@@ -334,7 +331,6 @@ fn applies(expect: &Expect, outcome: &ReviewOutcome) -> Option<String> {
     }
 }
 
-/// Returns true if the binding of `evaluation` has the action Deny.
 fn denies(evaluation: &Evaluation, bindings: &[Binding]) -> bool {
     let actions = bindings
         .iter()
@@ -343,8 +339,8 @@ fn denies(evaluation: &Evaluation, bindings: &[Binding]) -> bool {
     actions.into_iter().any(|action| action == "Deny")
 }
 
-/// Returns the messages of all failed validations that deny the request. Messages of errors are included if
-/// `with_errors` is true.
+/// Returns the messages of failed validations that deny the request. Includes messages of errors if `with_errors` is
+/// true.
 fn messages<'a>(
     bindings: &[Binding],
     outcome: &'a ReviewOutcome,
@@ -424,8 +420,8 @@ fn reason(expect: &Expect, outcome: &ReviewOutcome) -> Option<String> {
     (actual != expected).then(|| format!("expected the reason {expected:?}, got {actual:?}"))
 }
 
-/// Returns the difference in warnings. An expected warning matches an actual warning that is equal to it, or that ends
-/// with `: ` and the expected warning.
+/// Describes the difference in warnings. The actual warning may have a prefix before the expected warning, which ends
+/// with `: `.
 fn warnings(expect: &Expect, outcome: &ReviewOutcome) -> Option<String> {
     let expected = expect.warnings.as_ref()?;
     let is_match = |actual: &str, expected: &str| {
@@ -455,7 +451,7 @@ fn warnings(expect: &Expect, outcome: &ReviewOutcome) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// Returns the audit annotations that differ from the expected ones, each as key, expected value and actual value.
+/// Returns the differing audit annotations: key, expected value and actual value.
 fn differing_annotations<'a>(
     expect: &'a Expect,
     policy: &str,
@@ -472,8 +468,8 @@ fn differing_annotations<'a>(
         })
 }
 
-/// Returns the keys of the audit annotations that differ from the expected ones. Returns no keys if the decision
-/// differs from the expected one.
+/// Returns the keys of audit annotations that differ from the expected ones. Returns none if already the decision
+/// differs.
 #[must_use]
 pub fn failing_annotations<'a>(
     expect: &'a Expect,

@@ -1,7 +1,7 @@
 //! Policy probes: sample requests with expected decisions of a policy.
 //!
-//! A `PolicyProbe` is an object in the cluster, which the controller evaluates continuously, or a document in a file,
-//! which `kubectl vap test` evaluates with the same semantics.
+//! A `PolicyProbe` is an object in the cluster or a document in a file. The controller evaluates probes in the cluster
+//! continuously. `kubectl vap test` evaluates probes in files, with the same semantics.
 
 mod allocated;
 pub mod api;

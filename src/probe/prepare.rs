@@ -1,7 +1,7 @@
-//! Prepares the objects of a case as the API server does before it evaluates policies: sets defaults and the fields
-//! that the server sets, and converts the objects if the policy matches another version of their kind.
+//! Prepares the objects of a case as the API server does before it evaluates policies. Preparation sets defaults and
+//! server-set fields. It also converts an object if the policy matches another version of the object's kind.
 //!
-//! A case whose prepared objects cannot be determined is `Pending` with the reason.
+//! If the prepared objects are unknown, the case is `Pending` with the reason.
 
 use std::borrow::Cow;
 
@@ -17,15 +17,13 @@ use crate::schema::resolver::SchemaResolver;
 use crate::schema::{Gvk, RestMapper};
 use kubernetes::object_meta::coerce_metadata;
 
-/// The request of a case with prepared objects.
 #[derive(Debug)]
 pub(crate) struct PreparedRequest<'a> {
-    /// The request, as written or with prepared objects.
+    /// The request of the case. Its objects are prepared if preparation is supported.
     pub(crate) request: Cow<'a, Request>,
-    /// The fields with unknown defaults. A policy that reads one of them is not evaluated. `None` if all defaults are
-    /// known.
+    /// The fields with unknown defaults, if any. A policy that reads one of them is not evaluated.
     pub(crate) unknown_defaults: Option<UnknownDefaults>,
-    /// The name that the API server generates for the object. `None` if the policies do not receive a generated name.
+    /// The name that the API server generates for the object, if the policies receive a generated name.
     generated: Option<String>,
 }
 
@@ -38,10 +36,7 @@ impl<'a> PreparedRequest<'a> {
         }
     }
 
-    /// Returns the admission request for which policies are evaluated.
-    ///
-    /// # Errors
-    /// Returns the reason why the request cannot be converted to an admission request.
+    /// Converts the request to an admission request. Returns an error if this is not possible.
     pub(crate) fn admission_request(
         &self,
         mapper: &RestMapper,
@@ -53,8 +48,7 @@ impl<'a> PreparedRequest<'a> {
         Ok(admission_request)
     }
 
-    /// Returns copies of the request with other names that the API server could generate. Returns an empty list if the
-    /// API server generates no name for the request.
+    /// Returns copies of the request with other possible generated names. Empty if no name is generated.
     pub(crate) fn renamed(&self) -> Vec<Self> {
         let Some(name) = &self.generated else {
             return Vec::new();
@@ -76,12 +70,12 @@ impl<'a> PreparedRequest<'a> {
     }
 }
 
-/// Suffixes of generated names: one with only letters, one with only digits.
+/// Suffixes of generated names. One has only letters, one has only digits.
 ///
 /// Source: `k8s.io/apimachinery` `pkg/util/rand/rand.go` (`alphanums`).
 const OTHER_SUFFIXES: [&str; 2] = ["bcdfg", "24569"];
 
-/// Replaces the generated name `from` by `to` in all strings of the value that are equal to `from`.
+/// Replaces all strings that are equal to `from` by `to`, recursively.
 fn rename(value: &mut Value, (from, to): (&str, &str)) {
     match value {
         Value::String(text) if text == from => to.clone_into(text),
@@ -93,14 +87,14 @@ fn rename(value: &mut Value, (from, to): (&str, &str)) {
     }
 }
 
-/// Prepares the objects of a request. A generated name is set only for policies that are evaluated after all mutations.
-/// The generated name of a Namespace is not also the namespace of its request.
+/// Prepares the objects of a request. A generated name is set only if all mutations have been applied. For a Namespace
+/// with a generated name, the namespace of the request stays empty.
 ///
 /// Source: `k8s.io/apiserver` `pkg/registry/rest/create.go` (`AdmissionToValidateObjectFunc`, "in case the generated
 /// name is populated"), `pkg/endpoints/handlers/create.go`.
 ///
 /// # Errors
-/// Returns the reason why the prepared objects are unknown.
+/// Returns an error if the prepared objects are unknown.
 pub(crate) fn objects<'a>(
     request: &'a Request,
     samples: Samples,
@@ -130,7 +124,8 @@ pub(crate) fn objects<'a>(
     let custom = schemas.custom(&raw.gvk);
     let is_unknown = custom.is_none() && !defaulting::has(&raw.gvk);
     if is_unknown && stage == Stage::Mutation && !is_kubernetes(&raw.gvk) {
-        // For other kinds, only the types are known, as in a cluster, so no defaults are set.
+        // Kinds of other API groups get no defaults at this stage. In a cluster, the API server knows only the types of
+        // these kinds.
         return Ok(PreparedRequest::as_written(request));
     }
     let lacks_defaults = is_unknown && stage == Stage::Validation && !is_status;
@@ -138,7 +133,7 @@ pub(crate) fn objects<'a>(
         schema: version.schema.as_deref(),
         has_status: version.has_status,
     });
-    // The API server also sets metadata in objects of kinds whose defaults are unknown here.
+    // Even if the defaults of a kind are unknown here, the metadata that the API server sets is known.
     let custom = custom.or(lacks_defaults.then_some(defaulting::Custom {
         schema: None,
         has_status: true,
@@ -194,7 +189,7 @@ pub(crate) fn objects<'a>(
     })
 }
 
-/// Prepares the objects of a request for a subresource. Objects of unknown kinds are not changed.
+/// Prepares the objects of a request for a subresource. Objects of unknown kinds stay unchanged.
 fn prepare_subresource<'a>(request: &'a Request, raw: &AdmissionRequest) -> Cow<'a, Request> {
     let prepared = defaulting::subresource(&defaulting::SubresourceRequest {
         gvk: &raw.gvk,
@@ -213,10 +208,10 @@ fn prepare_subresource<'a>(request: &'a Request, raw: &AdmissionRequest) -> Cow<
     Cow::Owned(result)
 }
 
-/// Adds the metadata that the API server sets when it stores an object, and removes empty metadata. Used for params,
-/// which an API server reads from the cluster.
+/// Adds the metadata of a stored object, and removes empty metadata. Used for params, because an API server reads
+/// params from the cluster.
 pub(crate) fn store(object: &mut Value) {
-    // Errors are ignored here: validation reports invalid metadata.
+    // Validation reports invalid metadata, so errors are ignored here.
     let _ = coerce_metadata(object, None);
     let Some(fields) = object.as_object_mut() else {
         return;
@@ -237,8 +232,8 @@ pub(crate) fn store(object: &mut Value) {
     }
 }
 
-/// Removes the field at the path `field` if its value is null. A required field that a partial sample omits has a value
-/// other than null in the cluster.
+/// Removes the field at the path `field` if it is null. A partial sample may omit a required field. In the cluster,
+/// this field has a value other than null.
 fn remove_null(object: &mut Value, field: &str) {
     let (parents, last) = field.rsplit_once('.').unwrap_or(("", field));
     let mut parent = object;
@@ -261,15 +256,12 @@ fn remove_null(object: &mut Value, field: &str) {
     }
 }
 
-/// Returns true if the group of the kind is a group of Kubernetes itself.
+/// Returns true if the API group belongs to Kubernetes itself.
 fn is_kubernetes(gvk: &Gvk) -> bool {
     !gvk.group.contains('.') || gvk.group.ends_with(".k8s.io")
 }
 
-/// Converts the objects of the request to the kind `to`, for a policy that matches the request as this kind.
-///
-/// # Errors
-/// Returns an error if the conversion is not supported.
+/// Converts the objects of a request to the kind `to`. Returns an error if this conversion is not supported.
 pub(crate) fn convert(
     case: &Request,
     mut request: AdmissionRequest,
@@ -290,7 +282,7 @@ pub(crate) fn convert(
                 to.api_version()
             ));
         }
-        // With the conversion strategy None, the API server changes only the apiVersion.
+        // With the conversion strategy None, only the apiVersion changes.
         let with_version = |object: Option<&Value>| {
             let mut object = object?.clone();
             if let Some(fields) = object.as_object_mut() {
@@ -334,7 +326,7 @@ mod tests {
     use crate::schema::Builtin;
     use crate::schema::resolver::SchemaSet;
 
-    /// Returns the object of a request, prepared for a stage.
+    /// Returns the object of `request` after preparation for `stage`.
     fn prepared_at(stage: Stage, request: &Value) -> Value {
         let request: Request = serde_json::from_value(request.clone()).unwrap();
         let builtin = Builtin::load().unwrap();

@@ -1,7 +1,6 @@
-//! Validates sample objects against their schemas, and reports the errors for which the API server rejects an object
-//! before it evaluates policies: unknown fields, missing fields and values of the wrong type.
-//!
-//! Validation rules that involve several fields are not checked.
+//! Validates sample objects against their schemas. The API server rejects invalid objects before it evaluates policies.
+//! Detected errors are unknown fields, missing fields and wrong types. Rules that involve several fields are not
+//! checked.
 //!
 //! Source: `k8s.io/apimachinery` `pkg/runtime/serializer/json` (strict decoding), `k8s.io/apiextensions-apiserver`
 //! `pkg/apiserver/validation`.
@@ -18,19 +17,19 @@ use crate::schema::decl_type::{DeclKind, DeclType};
 use crate::schema::escape::{escape, unescape};
 use crate::schema::resolver::{Resolution, SchemaResolver};
 
-/// The maximum number of reported violations of an object.
+/// The maximum number of reported violations per object.
 const MAX_VIOLATIONS: usize = 10;
 
 /// The message about a missing required field.
 pub const REQUIRED: &str = "is required";
 
-/// The prefix of the message about a field that the schema does not have.
+/// The prefix of the message about an unknown field.
 pub const UNKNOWN: &str = "unknown field";
 
-/// The maximum depth to which objects are validated.
+/// Deeper values are not validated.
 const MAX_DEPTH: usize = 128;
 
-/// API groups of Kubernetes itself that end with `.k8s.io`, without this suffix.
+/// API groups of Kubernetes itself, without the suffix `.k8s.io`.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/controlplane/instance.go`, and the groups of `k8s.io/api`, of
 /// apiextensions-apiserver and of kube-aggregator.
@@ -56,8 +55,8 @@ const OWN_GROUPS: [&str; 19] = [
     "imagepolicy",
 ];
 
-/// Fields that the schemas of built-in kinds require, although the API server accepts objects without them. The API
-/// server also accepts objects without required booleans, and treats them as false.
+/// Fields that the schemas of built-in kinds require, but the API server does not. Required booleans are also not
+/// listed here: if absent, they are false.
 const NOT_REQUIRED: [&str; 10] = [
     "rules",
     "podSelector",
@@ -71,11 +70,10 @@ const NOT_REQUIRED: [&str; 10] = [
     "revision",
 ];
 
-/// A metadata field that existed in earlier versions of Kubernetes.
+/// A metadata field of earlier Kubernetes versions.
 const CLUSTER_NAME: Field = ("clusterName", Type::Text("string"));
 
-/// Returns the violations of `object`, which is of the kind `gvk`. `path` is the path of `object`, for the reported
-/// fields. Returns no violations if the kind has no schema.
+/// Returns the violations of `object`. Returns none if its kind `gvk` has no schema. Reported fields begin with `path`.
 #[must_use]
 pub fn violations(
     object: &Json,
@@ -101,8 +99,8 @@ pub fn violations(
     walk.found
 }
 
-/// Returns the fields of `object`, which is of the kind `gvk`, that its schema does not have. The API server prunes
-/// such fields, or rejects the request if the client requires strict decoding, as kubectl does.
+/// Returns the unknown fields of `object`, which has the kind `gvk`. The API server prunes such fields. With strict
+/// decoding, which kubectl requires, it rejects the request.
 #[must_use]
 pub(super) fn unknown_fields(
     object: &Json,
@@ -115,7 +113,7 @@ pub(super) fn unknown_fields(
     unknown
 }
 
-/// Returns the paths of the required fields that `object` lacks, at most 1,000.
+/// Returns the paths of missing required fields, at most 1,000.
 #[must_use]
 pub fn missing(object: &Json, gvk: &Gvk, schemas: &dyn SchemaResolver) -> Vec<String> {
     let (Resolution::Found(type_), Json::Object(fields)) = (schemas.resolve(gvk), object) else {
@@ -133,8 +131,7 @@ pub fn missing(object: &Json, gvk: &Gvk, schemas: &dyn SchemaResolver) -> Vec<St
     missing.map(|violation| violation.field_ref).collect()
 }
 
-/// Returns true if Kubernetes itself defines the group. The schemas of the group then change only with the version of
-/// Kubernetes.
+/// Returns true if the group belongs to Kubernetes itself. Its schemas then change only with the version of Kubernetes.
 #[must_use]
 pub fn is_own_group(group: &str) -> bool {
     let own = |name: &str| OWN_GROUPS.contains(&name);
@@ -163,7 +160,7 @@ impl Walk {
         self.add(path, format!("must be of type {expected}, but is {actual}"));
     }
 
-    /// Validates an object that has `apiVersion`, `kind` and `metadata`.
+    /// Validates an object with `apiVersion`, `kind` and `metadata`.
     fn resource(&mut self, fields: &Map<String, Json>, type_: &DeclType, path: &str, depth: usize) {
         for name in ["apiVersion", "kind"] {
             if let Some(value) = fields.get(name)
@@ -224,7 +221,7 @@ impl Walk {
         }
     }
 
-    /// Validates the fields of an object. If `is_resource` is true, `apiVersion`, `kind` and `metadata` are skipped.
+    /// Validates the fields of an object. If `is_resource` is true, skips `apiVersion`, `kind` and `metadata`.
     fn fields(
         &mut self,
         fields: &Map<String, Json>,
@@ -243,7 +240,7 @@ impl Walk {
             let escaped = escape(name);
             match escaped.as_ref().and_then(|name| type_.declared_field(name)) {
                 Some(field) => {
-                    // Clients do not send the status of a resource, so a sample may contain an incomplete status.
+                    // Clients do not send the status, so it may be incomplete in a sample.
                     let is_whole = self.is_whole;
                     self.is_whole &= !(is_resource && name == "status");
                     self.value(value, &field.type_, &path, depth + 1);
@@ -273,7 +270,7 @@ impl Walk {
                 is_resource && ["apiVersion", "kind", "metadata", "status"].contains(&&*name);
             let is_zero = self.is_own
                 && (matches!(field.type_.kind, DeclKind::Bool) || NOT_REQUIRED.contains(&&*name));
-            // The defaults in schemas of built-in kinds are Go's zero values. The API server does not apply them.
+            // In schemas of built-in kinds, defaults are zero values of Go. The API server does not apply them.
             let has_default = !self.is_own && (field.has_default || field.type_.has_default);
             let is_optional = has_default || field.type_.nullable;
             if field.required && !is_present && !is_optional && !is_resource_field && !is_zero {

@@ -1,8 +1,7 @@
-//! Self-test of the evaluator: evaluates a policy for sample requests, and compares the decisions with recorded
-//! decisions of an API server.
+//! Self-test of the evaluator: compares decisions for sample requests with recorded decisions of an API server.
 //!
-//! The controller runs the self-test once when it starts. `/readyz` reports a failure, so a build with a broken
-//! evaluator never becomes ready.
+//! The controller runs the self-test once at startup. If it fails, `/readyz` reports the failure, and the process never
+//! becomes ready.
 
 use std::collections::BTreeMap;
 use std::panic::{self, AssertUnwindSafe};
@@ -19,19 +18,19 @@ use crate::schema::resolver::SchemaSet;
 use crate::schema::rest_mapper::ApiResource;
 use crate::schema::{Gvk, Gvr, RestMapper};
 
-/// The cost of each case, as cel-go counts it.
+/// The cost of each case in cel-go.
 const COSTS: [i64; 6] = [151, 6, 350_156, 350_156, 202, 151];
 
 /// Runs the self-test.
 ///
 /// # Errors
-/// Returns an error that describes the first failure.
+/// Returns a description of the first failure.
 pub fn run() -> Result<(), String> {
     panic::catch_unwind(|| check(&probe(), &COSTS))
         .unwrap_or_else(|_| Err("the evaluator panicked on its self-test".to_owned()))
 }
 
-/// Checks that the cases of `probe` pass and have the costs `costs`.
+/// Checks that all cases of `probe` pass with the expected costs.
 fn check(probe: &Value, costs: &[i64]) -> Result<(), String> {
     let results = results(probe)?;
     for result in &results {
@@ -75,7 +74,7 @@ fn results(probe: &Value) -> Result<Vec<CaseResult>, String> {
         namespaces: &namespaces,
         authorizer: Err("the self-test has no authorizer".to_owned()),
         mapper: &mapper,
-        // The sample objects are incomplete, so they are not validated against schemas.
+        // The sample objects are incomplete. Without schemas, they are not validated.
         schemas: &SchemaSet::default(),
         rejection: None,
         kind: SubjectKind::ValidatingAdmissionPolicy,
@@ -104,8 +103,7 @@ fn namespace() -> Value {
     })
 }
 
-/// Returns a policy that uses most features: match constraints, match conditions, params, variables, the namespace, the
-/// authorizer, macros, regular expressions, quantities, messages and audit annotations.
+/// Returns a policy that uses most features of policies and CEL.
 fn sample_policy() -> Value {
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1",
@@ -178,7 +176,7 @@ fn deployment(replicas: i64, image: &str, limits: &Value) -> Value {
     })
 }
 
-/// Returns requests that are allowed, requests that validations or errors deny, and requests that do not match.
+/// Returns cases that are allowed, denied, denied by an error, or not matched.
 fn probe() -> Value {
     const IMAGE: &str = "example.com/web:1.0";
     let user = json!({"username": "ann"});

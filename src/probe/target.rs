@@ -1,5 +1,4 @@
-//! Targets of probes other than ValidatingAdmissionPolicies: the allowed kinds, and the fields and expectations that
-//! are allowed for each kind.
+//! Targets of probes other than ValidatingAdmissionPolicies: the allowed kinds, fields and expectations.
 //!
 //! The kind of a target must be one of [`SubjectKind::opt_in`].
 
@@ -13,12 +12,12 @@ use super::validation::Violation;
 use crate::policy::nearest::nearest;
 use crate::policy::subject::{SubjectId, SubjectKind};
 
-/// The identity of the object that a probe tests: a subject, or one webhook of a configuration.
+/// Identifies the object that a probe tests: a subject, or one webhook of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TargetId {
     /// The policy, webhook configuration or CustomResourceDefinition.
     pub subject: SubjectId,
-    /// The name of the webhook. `None` if the subject is not a webhook configuration.
+    /// The name of the webhook, if the subject is a webhook configuration.
     pub webhook: Option<Arc<str>>,
 }
 
@@ -66,7 +65,7 @@ impl TargetId {
     }
 }
 
-/// Writes only the name for a ValidatingAdmissionPolicy, and otherwise `KIND/NAME` or `KIND/NAME/WEBHOOK`.
+/// Formats the name of a ValidatingAdmissionPolicy, or else `KIND/NAME` or `KIND/NAME/WEBHOOK`.
 impl fmt::Display for TargetId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.kind() != SubjectKind::ValidatingAdmissionPolicy {
@@ -80,7 +79,7 @@ impl fmt::Display for TargetId {
     }
 }
 
-/// Fields of a probe that are allowed only for policies.
+/// Fields of a probe that are allowed only if the subject is a policy.
 const POLICY_FIELDS: [&str; 6] = [
     "policyName",
     "policyNames",
@@ -90,21 +89,20 @@ const POLICY_FIELDS: [&str; 6] = [
     "inlineBindings",
 ];
 
-/// Returns the kinds that a target may have, in alphabetical order.
+/// Returns the allowed kinds of a target in alphabetical order.
 pub(super) fn kinds() -> Vec<&'static str> {
     let mut kinds: Vec<&str> = SubjectKind::opt_in().map(SubjectKind::as_str).collect();
     kinds.sort_unstable();
     kinds
 }
 
-/// Returns the kind of a target. Returns `None` if targets cannot have this kind.
+/// Returns the kind of a target. Returns `None` if the kind is not allowed.
 #[must_use]
 pub fn kind_of(target: &Target) -> Option<SubjectKind> {
     SubjectKind::opt_in().find(|kind| kind.as_str() == target.kind)
 }
 
-/// Returns the violations of a probe with this target. `has` must return true if the probe's spec contains the given
-/// field.
+/// Returns the violations of a probe with this target. `has` returns true if the probe has the given field.
 #[must_use]
 pub fn violations(target: &Target, has: impl Fn(&str) -> bool) -> Vec<Violation> {
     let violation = |field: &str, message: String| Violation {
@@ -148,14 +146,14 @@ pub fn violations(target: &Target, has: impl Fn(&str) -> bool) -> Vec<Violation>
         .collect()
 }
 
-/// Returns the source of bindings for webhooks, which have no bindings of their own. Returns `None` for other kinds,
-/// for which the probe specifies the source.
+/// Returns the source of bindings for webhooks, which have no bindings. For other kinds, the probe specifies the
+/// source.
 #[must_use]
 pub fn implied_bindings(kind: SubjectKind) -> Option<BindingSource> {
     kind.is_webhooks().then_some(BindingSource::Implied)
 }
 
-/// Returns the expectations of a probe that are not allowed for its target.
+/// Returns the expectations of a probe that its target does not allow.
 #[must_use]
 pub fn disallowed_expectations(spec: &PolicyProbeSpec, target: &Target) -> Vec<Violation> {
     let (allowed, message): (&[&str], &str) = match kind_of(target) {

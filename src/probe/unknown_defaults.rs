@@ -1,10 +1,14 @@
-//! Determines whether a policy can be evaluated for an object whose defaults are unknown. This is possible if the
-//! policy reads no field that the API server may set.
+//! Determines whether a policy can be evaluated for an object with unknown defaults. This is possible if the policy
+//! reads no field that the API server may set.
 //!
-//! `kubectl vap test`, `eval`, `audit`, `diff` and the controller use this rule. It assumes that the API server treats
-//! the kind like kinds with known defaults: it may set a field that is absent or has an empty value (`""`, `0`,
-//! `false`, an empty list or map), remove such a value, reformat numbers, times and bytes, and set `status` and
-//! `metadata.generation`. Other values do not change.
+//! The controller and the commands `test`, `eval`, `audit` and `diff` use this rule. For the kind of the object, the
+//! API server is assumed to do the following:
+//!
+//! - Set absent fields and empty values (`""`, `0`, `false`, an empty list or map), or remove empty values.
+//! - Reformat numbers, times and bytes.
+//! - Set `status` and `metadata.generation`.
+//!
+//! Other values do not change.
 
 use serde_json::Value;
 
@@ -14,21 +18,21 @@ use crate::policy::admission::Admission;
 use crate::policy::reads::fields::{AccessKind, FieldRead, Step};
 use crate::schema::Gvk;
 
-/// The fields of a request's objects whose values in the API server are unknown, because defaults are unknown.
+/// The fields of a request whose values in the API server are unknown.
 #[derive(Clone, Debug)]
 pub(crate) struct UnknownDefaults {
     why: String,
-    /// True if the object was read from a cluster, where the API server has already set its defaults.
+    /// True if the object comes from a cluster, so that the API server has already set its defaults.
     is_stored: bool,
-    /// True if the old object was read from a cluster. The API server does not set any of its fields again.
+    /// True if the old object comes from a cluster. The API server does not change it again.
     is_old_stored: bool,
-    /// The paths of the unknown fields of the object and of the old object. `None` if any field may be unknown.
+    /// The paths of the unknown fields in the object and in the old object. `None` if any field may be unknown.
     open: Option<[Vec<Vec<Step>>; 2]>,
 }
 
 impl UnknownDefaults {
-    /// Creates the unknown fields of a request whose kind has unknown defaults. `request` is the request as written,
-    /// `why` the reason why the defaults are unknown.
+    /// Creates the value for a kind with unknown defaults. `request` has no prepared objects. `why` is the reason why
+    /// the defaults are unknown.
     pub(super) fn new(request: &Request, why: String) -> Self {
         let is_stored = |object: &Option<Value>| {
             let object = object.as_ref();
@@ -43,8 +47,8 @@ impl UnknownDefaults {
         }
     }
 
-    /// Creates the unknown fields of a request whose defaults are known: the fields that the API server sets from
-    /// cluster state. `prepared` is the request with defaults. Returns `None` if there are no such fields.
+    /// Creates the value for a kind with known defaults. The unknown fields are those that the API server sets from
+    /// cluster state. Returns `None` if there are none.
     pub(super) fn allocated(written: &Request, prepared: &Request, gvk: &Gvk) -> Option<Self> {
         let whole = Self::new(written, allocated::why(gvk).to_owned());
         let open = |object: &Option<Value>, is_stored: bool| {
@@ -62,10 +66,8 @@ impl UnknownDefaults {
         })
     }
 
-    /// Checks that `policy`, which matches the request, reads no field that the API server may set.
-    ///
-    /// # Errors
-    /// Returns an error that names the first such field.
+    /// Returns an error with the first field that `policy` reads and the API server may set. The policy must match the
+    /// request.
     pub(crate) fn check_readable_fields(
         &self,
         policy: &Admission,
@@ -98,7 +100,7 @@ impl UnknownDefaults {
     }
 }
 
-/// Returns true if the API server sets the field regardless of the value that a client sends.
+/// Returns true if the API server overwrites the client's value of the field.
 fn is_always_set(read: &FieldRead) -> bool {
     let name = |step: Option<&Step>| match step {
         Some(Step::Field(name)) => Some(name.clone()),
@@ -114,7 +116,7 @@ fn is_always_set(read: &FieldRead) -> bool {
     }
 }
 
-/// Returns true if `read` has the same result for `object` as for the object in the API server.
+/// Returns true if `read` returns the same result before and after the API server sets fields.
 fn is_settled(object: &Value, read: &FieldRead) -> bool {
     let fields = read.path.iter().map(|step| match step {
         Step::Field(name) => Some(name.as_str()),
@@ -122,7 +124,7 @@ fn is_settled(object: &Value, read: &FieldRead) -> bool {
     });
     let fields: Vec<Option<&str>> = fields.collect();
     match fields.as_slice() {
-        // The operation alone determines whether the object is present. Its content is unknown.
+        // The operation determines whether an object is present. Its content is unknown.
         [] | [Some("metadata")] => read.access == AccessKind::Presence,
         [Some("apiVersion" | "kind")] => true,
         [Some("metadata"), Some("generation"), ..] | [Some("status"), ..] => false,
@@ -134,8 +136,8 @@ fn is_settled(object: &Value, read: &FieldRead) -> bool {
     }
 }
 
-/// Returns true if all values at `path` are present, and the API server does not change the parts of these values that
-/// `access` reads.
+/// Returns true if the sample has all values at `path`, and the API server does not change the parts that `access`
+/// reads.
 fn is_given(value: &Value, path: &[Step], access: AccessKind) -> bool {
     match path.split_first() {
         Some((Step::Field(name), rest)) => {
@@ -156,7 +158,7 @@ fn is_given(value: &Value, path: &[Step], access: AccessKind) -> bool {
     }
 }
 
-/// Returns true if the value is empty, so that the API server may treat it as absent.
+/// Returns true if the API server may treat the value as absent.
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -168,7 +170,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// Returns true if the API server changes neither the value nor any nested value.
+/// Returns true if the API server does not change the value or a nested value.
 fn is_unchanged(value: &Value) -> bool {
     match value {
         Value::Null | Value::Object(_) => false,
@@ -182,7 +184,7 @@ fn is_unchanged(value: &Value) -> bool {
     }
 }
 
-/// Returns true if a string may be a quantity, a duration, a time or base64. The API server rewrites such a string in
+/// Returns true if the string may be a quantity, duration, time or base64. The API server may rewrite such a string in
 /// canonical form.
 fn may_be_reformatted(text: &str) -> bool {
     let first = text.bytes().next().unwrap_or_default();

@@ -1,7 +1,5 @@
-//! Validates probes in files against the CRD of `PolicyProbe`, so that `kubectl vap test` rejects the probes that the
-//! API server rejects.
-//!
-//! The schema and its validation rules are taken from the CRD.
+//! Validates probes in files against the CRD of `PolicyProbe`. `kubectl vap test` thus rejects the same probes as the
+//! API server.
 //!
 //! Source: `k8s.io/apiextensions-apiserver` `pkg/apiserver/validation`, `pkg/apiserver/schema/objectmeta/
 //! validation.go` (`validateEmbeddedResource`), `pkg/apiserver/schema/defaulting/prune.go`.
@@ -30,13 +28,12 @@ use crate::version::KubernetesVersion;
 /// The apiVersion of probes.
 pub const API_VERSION: &str = "vap-status.dev/v1alpha1";
 
-/// The maximum number of reported violations of a probe.
 const MAX_VIOLATIONS: usize = 20;
 
 /// Top-level fields of a probe. `metadata` and `status` are set by the API server and the controller.
 const ROOT_FIELDS: [&str; 5] = ["apiVersion", "kind", "metadata", "spec", "status"];
 
-/// Fields that are allowed only in files. `kubectl vap test` replaces them before the validation. Here, they are only
+/// Fields that are allowed only in files. `kubectl vap test` replaces them before validation. They are listed here as
 /// suggestions for misspelled fields.
 const FILE_FIELDS: [&str; 8] = [
     "policyNames",
@@ -49,7 +46,7 @@ const FILE_FIELDS: [&str; 8] = [
     "rows",
 ];
 
-/// An error for which the API server rejects a probe.
+/// An error of a probe for which the API server rejects the probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     /// The path of the field, such as `spec.cases[0].request`.
@@ -58,7 +55,7 @@ pub struct Violation {
     pub message: String,
 }
 
-/// The schema and the compiled validation rules of the CRD.
+/// The schema of the CRD, and its compiled validation rules.
 pub struct Validator {
     schema: Json,
     rules: BTreeMap<String, Program>,
@@ -76,7 +73,7 @@ impl Validator {
     /// Compiles the validation rules of the CRD.
     ///
     /// # Errors
-    /// Returns an error if an expression of the CRD does not compile. Tests check that all of them compile.
+    /// Returns an error if a rule does not compile. Tests check that all rules compile.
     pub fn new() -> Result<Self, String> {
         let version = crd().spec.versions.into_iter().next();
         let schema = version.and_then(|version| version.schema?.open_api_v3_schema);
@@ -91,7 +88,7 @@ impl Validator {
     /// Validates a probe and parses its spec.
     ///
     /// # Errors
-    /// Returns the errors for which the API server would reject the probe, in the order of the schema.
+    /// Returns the violations in the order of the schema.
     pub fn read(&self, probe: &Json) -> Result<PolicyProbeSpec, Vec<Violation>> {
         let mut violations = Violations::default();
         let version = probe.get("apiVersion").and_then(Json::as_str);
@@ -128,7 +125,7 @@ impl Validator {
         })
     }
 
-    /// Validates `value` against its schema. The recursion is bounded, because the schema of the CRD is finite.
+    /// Validates `value` against its schema. The schema of the CRD is finite, which bounds the recursion.
     fn walk(&self, value: &Json, schema: &Json, path: &str, found: &mut Violations) {
         let n_before = found.0.len();
         if value.is_null() && flag(schema, "nullable") {
@@ -195,8 +192,7 @@ impl Validator {
         }
     }
 
-    /// Evaluates the validation rules of a schema. The value must be valid according to the other keywords of the
-    /// schema.
+    /// Evaluates the validation rules of a schema. The other keywords of the schema must already be validated.
     fn rules(&self, value: &Json, schema: &Json, path: &str, found: &mut Violations) {
         let self_ = SelfVariable {
             json: value,
@@ -220,7 +216,7 @@ impl Validator {
     }
 }
 
-/// Returns the message about the unknown field `name`. `names` are the allowed fields, for a suggestion.
+/// Returns the message about the unknown field `name`. The suggestion is one of `names`.
 #[must_use]
 pub fn unknown<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> String {
     match nearest(name, names) {
@@ -229,8 +225,8 @@ pub fn unknown<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> String {
     }
 }
 
-/// The variable `self`. Only the fields that a rule reads are converted to CEL values, since cases contain large
-/// objects and most rules only test whether a field is present.
+/// The variable `self`. Cases contain large objects, and most rules only test the presence of a field. Therefore only
+/// the fields that a rule reads are converted to CEL values.
 struct SelfVariable<'a> {
     json: &'a Json,
     whole: OnceLock<Value>,
@@ -255,14 +251,14 @@ impl Activation for SelfVariable<'_> {
         }
         match json {
             _ if is_test => Some(Part::Value(keys.len(), Cow::Owned(Value::Bool(true)))),
-            // Lists and maps are resolved from `whole`, which is converted to a CEL value only once.
+            // Lists and maps come from `whole`, which is converted only once.
             Json::Array(_) | Json::Object(_) => None,
             scalar => Some(Part::Value(keys.len(), Cow::Owned(Value::from(scalar)))),
         }
     }
 }
 
-/// A list of at most `MAX_VIOLATIONS` violations.
+/// Ignores violations beyond `MAX_VIOLATIONS`.
 #[derive(Default)]
 struct Violations(Vec<Violation>);
 
@@ -277,7 +273,7 @@ impl Violations {
     }
 }
 
-/// Compiles the validation rules of a schema and of all nested schemas.
+/// Compiles the validation rules of a schema, recursively.
 fn plan_rules(schema: &Json, rules: &mut BTreeMap<String, Program>) -> Result<(), String> {
     for rule in rules_of(schema) {
         let text = rule.get("rule").and_then(Json::as_str).unwrap_or_default();
@@ -355,7 +351,7 @@ fn prune_nulls(value: &mut Json, schema: &Json) {
     }
 }
 
-/// Returns the name of a value's type in OpenAPI.
+/// Returns the OpenAPI type of a value.
 pub(super) fn type_name(value: &Json) -> &'static str {
     match value {
         Json::Null => "null",
@@ -438,7 +434,7 @@ fn list(items: &[Json], schema: &Json, path: &str, found: &mut Violations) {
     }
 }
 
-/// Checks the fields that the API server requires in an embedded object: `apiVersion`, `kind` and `metadata`.
+/// Checks the required fields of an embedded object: `apiVersion`, `kind` and `metadata`.
 fn embedded(fields: &Map<String, Json>, path: &str, found: &mut Violations) {
     for name in ["apiVersion", "kind"] {
         let path = joined(path, name);
@@ -602,11 +598,11 @@ mod tests {
         );
     }
 
-    /// If the validator ignored a keyword of the CRD, `kubectl vap test` would accept probes that violate the
-    /// keyword.
+    /// `kubectl vap test` must not accept probes that the API server rejects. Therefore the validator must support
+    /// every keyword.
     #[test]
     fn validator_supports_every_keyword_of_crd() {
-        // The validator assumes that keywords outside of this list have their default values.
+        // For other keywords, the validator assumes the default.
         const SUPPORTED: [&str; 19] = [
             "default",
             "additionalProperties",

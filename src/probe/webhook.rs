@@ -1,7 +1,7 @@
-//! Compares whether a webhook is called for a request with the expectation of a case.
+//! Compares whether a webhook is called with the expectation of a case.
 //!
-//! Webhooks are not called, so their response is unknown. A case can expect a call, no call, or an error of a match
-//! condition or selector.
+//! The response of the webhook is unknown, because the webhook is not called. A case can expect a call, no call, or an
+//! error of a match condition or selector.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/webhook/generic/webhook.go`, `ShouldCallHook`.
 
@@ -9,8 +9,7 @@ use super::api::Expect;
 use super::difference::{self, has_applied, unmatched};
 use crate::policy::admission::ReviewOutcome;
 
-/// Returns a description of how `outcome`, of a webhook that was evaluated as a policy, differs from `expect`. Returns
-/// `None` if it does not differ.
+/// Describes how `outcome` differs from `expect`, if it differs. The webhook was evaluated as a policy.
 pub(super) fn difference(expect: &Expect, outcome: &ReviewOutcome) -> Option<String> {
     if expect.error.is_some() {
         return difference::error(expect, outcome, explain);
@@ -32,7 +31,7 @@ pub(super) fn difference(expect: &Expect, outcome: &ReviewOutcome) -> Option<Str
     }
 }
 
-/// Returns a clause that states whether the webhook is called, and why.
+/// Returns whether the webhook is called, and why, as a clause.
 pub(super) fn explain(outcome: &ReviewOutcome) -> String {
     if let Some(why) = &outcome.not_evaluated_reason {
         return why.clone();

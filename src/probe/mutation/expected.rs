@@ -9,17 +9,16 @@ use crate::json_patch::{self, Operation};
 use crate::policy::admission::ReviewOutcome;
 use crate::probe::api::Expect;
 
-/// The depth up to which two objects are compared field by field. Deeper values are compared as a whole.
+/// Values below this depth are compared as a whole.
 const MAX_DEPTH: usize = 256;
 
-/// The maximum number of described differences.
 const MAX_DESCRIBED: usize = 3;
 
-/// The maximum length of a formatted value, in characters.
+/// The maximum length of a value in a message, in characters.
 const MAX_TEXT: usize = 120;
 
-/// Returns a description of how the object after the mutations differs from the expected object. If the objects
-/// differ, also stores the expected object in `mutated`. Returns `None` if the object is as expected.
+/// Describes how the object after the mutations differs from the expected object, if it differs. In this case, also
+/// stores the expected object in `mutated`.
 ///
 /// `completed` applies defaults to an object, as the API server does after each mutation.
 pub(super) fn difference(
@@ -80,10 +79,7 @@ pub(super) fn difference(
     }
 }
 
-/// Parses the operations of a JSON patch.
-///
-/// # Errors
-/// Returns an error if an operation has no `op` or no `path`.
+/// Parses the operations of a JSON patch. Fails if an operation has no `op` or no `path`.
 pub(in crate::probe) fn operations(patch: &[Value]) -> Result<Vec<Operation>, String> {
     let operation = |(n, step): (usize, &Value)| {
         let text = |field: &str| step.get(field).and_then(Value::as_str);
@@ -102,8 +98,8 @@ pub(in crate::probe) fn operations(patch: &[Value]) -> Result<Vec<Operation>, St
     patch.iter().enumerate().map(operation).collect()
 }
 
-/// Returns `actual` with the fields of `expected` applied: a field that is null in `expected` is removed, and a list
-/// has exactly the items of `expected`, each with the fields of the actual item at the same index.
+/// Applies the fields of `expected` to `actual`. A field that is null in `expected` is removed. A list gets the length
+/// of the list in `expected`, and its items are merged by index.
 fn overlaid(actual: &Value, expected: &Value, depth: usize) -> Value {
     let deeper = depth.saturating_add(1);
     match (actual, expected) {
@@ -132,7 +128,7 @@ fn overlaid(actual: &Value, expected: &Value, depth: usize) -> Value {
     }
 }
 
-/// Describes the first fields that differ between two objects.
+/// Describes the first differing fields of two objects.
 fn describe(expected: &Value, actual: &Value) -> String {
     let mut differing = Vec::new();
     let mut n = 0;

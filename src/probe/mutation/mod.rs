@@ -1,8 +1,8 @@
-//! Evaluates mutating policies in cases, and compares the object after the mutations with the expected object.
+//! Evaluates mutating policies in cases, and compares the mutated object with the expected object.
 //!
-//! All mutations of a policy are applied, for each of its bindings, to an object that is prepared as the API server
-//! prepares it before mutations. If the result cannot be determined, the reason is returned instead. The steps that
-//! follow in the API server (other policies, webhooks, validation rules of a CustomResourceDefinition) are not run.
+//! The object is first prepared as the API server prepares objects before mutations. Then the mutations are applied for
+//! each binding of the policy. Other policies, webhooks and validation rules are not evaluated. If the result is
+//! unknown, the functions return the reason as an error.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/mutating`.
 
@@ -33,14 +33,14 @@ use crate::schema::resolver::SchemaResolver;
 
 pub use super::decision::ObjectMutation;
 
-/// A mutating policy with the kinds and schemas that its mutations need.
+/// A mutating policy, and the data for evaluating it.
 #[derive(Clone, Copy)]
 pub struct MutationInputs<'a> {
     /// The compiled policy.
     pub policy: &'a MutatingAdmission,
-    /// The types and defaults of kinds, for applying the mutations.
+    /// The types and defaults of kinds, which applying a mutation requires.
     pub kinds: &'a dyn Kinds,
-    /// The schemas of kinds, for validating the object after the mutations.
+    /// The schemas against which the mutated object is validated.
     pub schemas: &'a dyn SchemaResolver,
 }
 
@@ -55,7 +55,7 @@ impl fmt::Debug for MutationInputs<'_> {
 /// The outcome of a request for a mutating policy.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// The match results, evaluations and errors, and the denial if the request is denied.
+    /// The match results, evaluations, errors and denial.
     pub review: ReviewOutcome,
     /// The object before and after the mutations.
     pub mutated: ObjectMutation,
@@ -63,10 +63,8 @@ pub struct Outcome {
     pub cost: u64,
 }
 
-/// Mutates the object of a case's request, and compares it with the expectation of the case.
-///
-/// # Errors
-/// Returns the reason why the outcome is unknown.
+/// Mutates the object of a case, and compares the result with the expectation. Returns an error if the outcome is
+/// unknown.
 pub(super) fn decide(
     mutating: &MutationInputs<'_>,
     (case, samples): (&Case, Samples),
@@ -93,7 +91,7 @@ pub(super) fn decide(
     Ok(decided)
 }
 
-/// Mutates the object of a request. The object must be prepared for the mutation stage.
+/// Mutates the object of a request. The object must already be prepared for the mutation stage.
 ///
 /// # Errors
 /// Returns the reason why the outcome is unknown.
@@ -220,7 +218,8 @@ pub fn together(
         .iter()
         .map(|review| review.evaluations.len());
     if invocations.sum::<usize>() > 1 {
-        // The API server iterates over Go maps of policies, bindings and params, so their order is undefined.
+        // The API server iterates over Go maps of policies, bindings and params, so their order is undefined. Therefore
+        // the result must be the same in reverse order.
         mutation_context.is_reversed = true;
         mutation_context.recorder = None;
         let reversed = mutate(request, object, bound, &mutation_context);
@@ -243,7 +242,7 @@ pub fn together(
     Ok(outcome)
 }
 
-/// Removes null fields from an object of a built-in kind, because Go's types decode them as absent fields.
+/// Removes null fields from an object of a built-in kind. Go decodes them as absent fields.
 fn plain(kinds: &dyn Kinds, gvk: &Gvk, object: Value) -> Value {
     if kinds.is_custom(gvk) {
         object
@@ -252,7 +251,7 @@ fn plain(kinds: &dyn Kinds, gvk: &Gvk, object: Value) -> Value {
     }
 }
 
-/// A wrapper of `Kinds` that records each requested kind whose types are unknown.
+/// Records each kind whose types were requested but are unknown.
 struct RecordingKinds<'a> {
     kinds: &'a dyn Kinds,
     missing: Mutex<BTreeSet<Gvk>>,
@@ -288,8 +287,7 @@ impl Kinds for RecordingKinds<'_> {
     }
 }
 
-/// Returns the denial of a request if mutations moved its object to another namespace. Returns `None` if the object is
-/// in the namespace of the request.
+/// Returns the denial if mutations moved the object to another namespace.
 ///
 /// Source: `k8s.io/apiserver` `pkg/registry/rest/meta.go` (`EnsureObjectNamespaceMatchesRequestNamespace`, called by
 /// `BeforeCreate` and `BeforeUpdate` after all mutations).
@@ -316,8 +314,7 @@ fn misplaced(after: &Value, request: &AdmissionRequest) -> Option<Status> {
     })
 }
 
-/// Returns the denial of a request if mutations made its object invalid, for example because a required field is
-/// missing or a value has the wrong type. Returns `None` if the object is valid.
+/// Returns the denial if mutations made the object invalid. For example, a required field is missing.
 fn invalid(
     (before, after): (&Value, &Value),
     request: &AdmissionRequest,
@@ -347,8 +344,8 @@ fn invalid(
     })
 }
 
-/// Returns the validation errors of an object. A custom resource is validated against its definition, other objects are
-/// validated against their schema.
+/// Returns the validation errors of an object. A custom resource is validated against its definition, a built-in object
+/// against its schema.
 fn errors(
     object: &Value,
     request: &AdmissionRequest,
@@ -369,7 +366,7 @@ fn errors(
         };
     }
     let violations = sample::violations(object, gvk, schemas, samples, "").into_iter();
-    // The API server prunes unknown fields, so they are not errors.
+    // The API server prunes unknown fields without an error.
     let violations = violations.filter(|violation| !violation.message.starts_with(sample::UNKNOWN));
     let mut errors: Vec<String> = violations
         .map(|violation| {
@@ -384,7 +381,7 @@ fn errors(
     errors
 }
 
-/// Returns true if an object has `metadata.name` or `metadata.generateName`.
+/// Returns true if the object has a name or a name prefix (`metadata.generateName`).
 ///
 /// Source: apimachinery `pkg/api/validation/objectmeta.go` (`ValidateObjectMetaAccessor`).
 fn is_named(object: &Value) -> bool {
@@ -394,7 +391,6 @@ fn is_named(object: &Value) -> bool {
         .any(|pointer| text(pointer).is_some_and(|text| !text.is_empty()))
 }
 
-/// Returns `object` without null fields.
 fn without_nulls(object: &Value) -> Value {
     match object {
         Value::Object(fields) => {
@@ -407,8 +403,7 @@ fn without_nulls(object: &Value) -> Value {
     }
 }
 
-/// Returns a description of how the outcome of a mutating policy differs from `expect`, except for the object. Returns
-/// `None` if there is no such difference.
+/// Describes how the outcome of a mutating policy differs from `expect`, if it differs. Does not compare the object.
 pub(super) fn difference(expect: &Expect, outcome: &ReviewOutcome) -> Option<String> {
     if expect.error.is_some() {
         return difference::error(expect, outcome, explain);
@@ -438,12 +433,12 @@ pub(super) fn difference(expect: &Expect, outcome: &ReviewOutcome) -> Option<Str
     }
 }
 
-/// Returns true if the mutations were evaluated for at least one pair of a binding and a param.
+/// Returns true if the mutations were evaluated for at least one binding and param.
 pub(super) fn applies(outcome: &ReviewOutcome) -> bool {
     outcome.evaluations.iter().any(has_applied)
 }
 
-/// Returns the reason of the outcome, as a clause without a period.
+/// Returns the reason of the outcome as a clause without a period.
 pub(super) fn explain(outcome: &ReviewOutcome) -> String {
     if outcome.denial.is_none() && applies(outcome) {
         return "the mutations were evaluated".to_owned();

@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-/// The depth up to which two objects are compared field by field. Deeper values are replaced as a whole.
+/// Values below this depth are replaced as a whole.
 const MAX_DEPTH: usize = 256;
 
-/// Returns the operations of a JSON patch (RFC 6902) that changes `before` to `after`.
+/// Returns a JSON patch (RFC 6902) that changes `before` to `after`.
 #[must_use]
 pub fn between(before: &Value, after: &Value) -> Vec<Value> {
     let mut operations = Vec::new();
@@ -51,8 +51,8 @@ fn diff_fields(
     }
 }
 
-/// Adds the operations that change one list to another. Equal items at the beginning and the end stay unchanged. Items
-/// between them that have the same index in both lists are changed in place. The remaining items are added or removed.
+/// Adds the operations that change one list to another. Equal items at both ends are unchanged. In between, items with
+/// the same index are changed in place. The remaining items are added or removed.
 fn diff_items(before: &[Value], after: &[Value], path: &str, depth: usize, out: &mut Vec<Value>) {
     let pairs = || before.iter().zip(after);
     let begin = pairs().take_while(|(one, other)| one == other).count();
@@ -76,7 +76,7 @@ fn diff_items(before: &[Value], after: &[Value], path: &str, depth: usize, out: 
     }
 }
 
-/// Escapes a field name for a JSON pointer.
+/// Escapes a field name for a JSON pointer (RFC 6901).
 fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }

@@ -42,7 +42,7 @@ pub use target::explain;
 /// The name of the generated binding for `bindings: Implied`.
 const IMPLIED: &str = "implied";
 
-/// The policy under test and the cluster state that its cases use.
+/// The policy under test, and the cluster state for its cases.
 #[derive(Clone)]
 pub struct RunContext<'a> {
     /// The compiled policy.
@@ -53,17 +53,17 @@ pub struct RunContext<'a> {
     pub bindings: Result<&'a [Binding], String>,
     /// The objects of the paramKind, or the reason why they are unknown.
     pub params: Result<&'a dyn ParamSource, String>,
-    /// The existing namespaces, which are used if a case has no `namespaceObject`.
+    /// The existing namespaces, for cases without a `namespaceObject`.
     pub namespaces: &'a dyn NamespaceSource,
-    /// The authorizer for `authorizer: FromCluster`, or the reason why it cannot be used.
+    /// The authorizer for `authorizer: FromCluster`, or the reason why it is not available.
     pub authorizer: Result<Arc<dyn Authorizer>, String>,
-    /// The resources that are served, for the kinds and scopes of requests.
+    /// The served resources, which determine kinds and scopes.
     pub mapper: &'a RestMapper,
-    /// The schemas of kinds, for validating the sample objects.
+    /// The schemas against which sample objects are validated.
     pub schemas: &'a dyn SchemaResolver,
-    /// The reason why the API server rejects the policy. All cases fail then. `None` if it accepts the policy.
+    /// The reason why the API server rejects the policy, if any. All cases then fail.
     pub rejection: Option<&'a str>,
-    /// The kind of the subject that was compiled into `admission`.
+    /// The subject kind from which `admission` was compiled.
     pub kind: SubjectKind,
     /// The mutations. `None` unless `kind` is `MutatingAdmissionPolicy`.
     pub mutating: Option<mutation::MutationInputs<'a>>,
@@ -82,19 +82,18 @@ impl std::fmt::Debug for RunContext<'_> {
 /// The result of a case, with the details of its evaluation.
 #[derive(Clone, Debug)]
 pub struct CaseResult {
-    /// The entry for the case in the status of the probe.
+    /// The result in the status of the probe.
     pub status: CaseStatus,
-    /// The actual decision. `None` if the case could not be evaluated.
+    /// The actual decision, if the case was evaluated.
     pub outcome: Option<ReviewOutcome>,
     /// The object before and after the mutations. `None` unless the policy is a mutating policy.
     pub mutated: Option<Box<ObjectMutation>>,
-    /// The violations of the objects in the case and the probe. If there are any, the case was not evaluated. The path
-    /// of a field in the case, such as `request.object.spec`, is relative to the case. The path of a field in the
-    /// probe, such as `spec.inlineParams[0]`, is relative to the probe.
+    /// The violations in the objects of the case and the probe. A case with violations is not evaluated. Paths such as
+    /// `request.object.spec` are relative to the case. Paths such as `spec.inlineParams[0]` are relative to the probe.
     pub invalid: Vec<Violation>,
     /// The values of the evaluated subexpressions. Empty unless `RunContext::records` is true.
     pub recording: Recording,
-    /// The failing rules of a CustomResourceDefinition, or the first rules that were true if no rule failed.
+    /// The failing rules of a CustomResourceDefinition. If no rule failed, the first rules that were true.
     pub rules: Vec<EvaluatedRule>,
     /// The number of failing rules that are not in `rules`.
     pub n_more_rules: usize,
@@ -103,17 +102,17 @@ pub struct CaseResult {
 /// A rule of a CustomResourceDefinition that was evaluated for a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EvaluatedRule {
-    /// The name of the CustomResourceDefinition's version.
+    /// The version of the CustomResourceDefinition.
     pub version: String,
-    /// The path to the value for which the rule was evaluated.
+    /// The path of the validated value.
     pub path: Vec<PathStep>,
     /// The index of the rule among the rules of its schema.
     pub rule_index: usize,
     /// The source of the rule.
     pub expression: String,
-    /// The error of the rule, if it failed.
+    /// The error, if the rule failed.
     pub error: Option<String>,
-    /// The values of the evaluated subexpressions. They are recorded as if the rule were the expression with index 0.
+    /// The values of the evaluated subexpressions. The rule counts as the expression with index 0.
     pub recording: Recording,
 }
 
@@ -124,7 +123,7 @@ pub fn run(probe: &PolicyProbeSpec, run_context: &RunContext<'_>) -> Vec<CaseRes
     probe.cases.iter().map(|case| runner.run(case)).collect()
 }
 
-/// A probe whose cases are run one by one.
+/// Runs the cases of a probe one by one.
 #[derive(Debug)]
 pub struct Runner<'a> {
     run_context: &'a RunContext<'a>,
@@ -133,9 +132,8 @@ pub struct Runner<'a> {
 }
 
 impl<'a> Runner<'a> {
-    /// Creates a runner of the cases of `probe`.
-    ///
-    /// If `is_cancelled` becomes true while a case runs, the case ends early and its result must be ignored.
+    /// Creates a runner for `probe`. If `is_cancelled` becomes true while a case runs, the case ends early. Its result
+    /// must then be ignored.
     #[must_use]
     pub fn new(
         probe: &PolicyProbeSpec,
@@ -154,7 +152,7 @@ impl<'a> Runner<'a> {
         failed(case, &format!("the API server rejects the {noun}: {why}"))
     }
 
-    /// Runs one of the probe's cases.
+    /// Runs one case of the probe.
     #[must_use]
     pub fn run(&self, case: &Case) -> CaseResult {
         if let Some(why) = self.run_context.rejection {
@@ -169,7 +167,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Validates and prepares the request of a case. The result does not depend on the version of the policy.
+    /// Validates and prepares the request of a case. The result is valid for all versions of the policy.
     #[must_use]
     pub fn request(&self, case: &Case) -> CaseRequest {
         match &self.prepared {
@@ -178,15 +176,14 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Runs one of the probe's cases with a prepared request. A runner for another version of the policy may have
-    /// prepared the request.
+    /// Runs one case with a prepared request. The request may come from a runner for another version of the policy.
     #[must_use]
     pub fn run_with(&self, case: &Case, request: &CaseRequest) -> CaseResult {
         self.run_prepared(case, request, self.is_cancelled.as_ref())
     }
 
-    /// Runs a case like [`Self::run_with`]. If `is_cancelled` becomes true, the case ends early and its result must be
-    /// ignored.
+    /// Runs a case like [`Self::run_with`]. If `is_cancelled` becomes true, the case ends early. Its result must then
+    /// be ignored.
     #[must_use]
     pub fn run_until(
         &self,
@@ -213,11 +210,11 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// The prepared request of a case, or the result of a case that cannot be evaluated.
+/// The prepared request of a case, or the result if preparation failed.
 #[derive(Debug)]
 pub struct CaseRequest(Result<Box<ReviewRequest>, Box<CaseResult>>);
 
-/// Returns the result of a case that could not be evaluated because of `why`.
+/// Returns the result of a case that cannot be evaluated because of `why`.
 #[must_use]
 pub fn pending(case: &Case, why: &str) -> CaseResult {
     CaseResult {
@@ -231,7 +228,7 @@ pub fn pending(case: &Case, why: &str) -> CaseResult {
     }
 }
 
-/// Returns the status of a case that could not be evaluated because of `why`.
+/// Returns the status of a case that cannot be evaluated because of `why`.
 #[must_use]
 pub fn pending_status(name: String, why: &str) -> CaseStatus {
     CaseStatus {
@@ -249,7 +246,7 @@ pub(super) fn failed(case: &Case, why: &str) -> CaseResult {
     result
 }
 
-/// Returns the result of a case that fails because objects in the case or in the probe are invalid.
+/// Returns the result of a case with invalid objects. The case fails.
 pub(super) fn invalid(case: &Case, invalid: Vec<Violation>) -> CaseResult {
     let texts = invalid
         .iter()
@@ -263,8 +260,8 @@ pub(super) fn invalid(case: &Case, invalid: Vec<Violation>) -> CaseResult {
     }
 }
 
-/// Returns the message for a case with violations in `fields`: either its expectation cannot be met, or the API server
-/// rejects its object. The caller appends the violations.
+/// Returns the beginning of the message about violations in `fields`. Either the expectation cannot be met, or the API
+/// server rejects an object. The caller appends the violations.
 #[must_use]
 pub fn invalid_message<'a>(mut fields: impl Iterator<Item = &'a str>) -> &'static str {
     if fields.all(|field| field.contains("expect.")) {
@@ -274,14 +271,13 @@ pub fn invalid_message<'a>(mut fields: impl Iterator<Item = &'a str>) -> &'stati
     }
 }
 
-/// The state that all cases of a probe share: bindings, params and the authorizer.
+/// The state that all cases of a probe share.
 #[derive(Debug)]
 struct PreparedProbe<'a> {
     bindings: Vec<Binding>,
     params: Params<'a>,
     asks_cluster: Option<Arc<dyn Authorizer>>,
     samples: Samples,
-    /// The violations in the probe's inline params.
     invalid_params: Vec<Violation>,
 }
 
@@ -333,7 +329,6 @@ impl<'a> PreparedProbe<'a> {
         })
     }
 
-    /// Validates and prepares the request of a case.
     fn request(&self, case: &Case, run_context: &RunContext<'_>) -> CaseRequest {
         let mut violations = self.invalid_params.clone();
         violations.extend(contradictions(&case.request));
@@ -445,7 +440,6 @@ impl<'a> PreparedProbe<'a> {
         self.result(case, run_context, decided, recording.unwrap_or_default())
     }
 
-    /// Returns the result of a case that was evaluated.
     fn result(
         &self,
         case: &Case,
@@ -453,7 +447,7 @@ impl<'a> PreparedProbe<'a> {
         mut decided: CaseDecision,
         recording: Recording,
     ) -> CaseResult {
-        // The API server sends each warning once.
+        // The API server sends each warning only once.
         // Source: `k8s.io/apiserver` `pkg/endpoints/filters/warning.go`, `AddWarning`.
         let mut sent = BTreeSet::new();
         (decided.outcome.warnings).retain(|text| sent.insert(text.clone()));
@@ -469,7 +463,7 @@ impl<'a> PreparedProbe<'a> {
     }
 }
 
-/// Returns the object and the old object of a request, each with its kind and the path of its field.
+/// Returns the object and the old object of a request, with kind and field path.
 pub(super) fn objects(request: &Request) -> impl Iterator<Item = (&Value, Gvk, &'static str)> {
     let objects = [
         (&request.object, "request.object"),
@@ -481,7 +475,6 @@ pub(super) fn objects(request: &Request) -> impl Iterator<Item = (&Value, Gvk, &
     })
 }
 
-/// Returns the violations in the object, the old object and the namespace object of a request.
 fn invalid_samples(
     request: &Request,
     samples: Samples,
@@ -498,8 +491,8 @@ fn invalid_samples(
     object_violations.chain(namespace).flatten().collect()
 }
 
-/// Returns the fields of the expected object that its kind does not have. Whether such an expectation is met does not
-/// depend on the policy, so it is a mistake in the case.
+/// Returns fields of the expected object that its kind does not have. No policy can set such a field, so the case has a
+/// mistake.
 fn invalid_expected(case: &Case, run_context: &RunContext<'_>) -> Vec<Violation> {
     let (Some(expected), Some(object)) = (&case.expect.object, &case.request.object) else {
         return Vec::new();
@@ -508,7 +501,6 @@ fn invalid_expected(case: &Case, run_context: &RunContext<'_>) -> Vec<Violation>
     sample::unknown_fields(expected, &gvk, run_context.schemas, "expect.object")
 }
 
-/// Returns the violations in the inline params of a probe.
 fn invalid_params(probe: &PolicyProbeSpec, run_context: &RunContext<'_>) -> Vec<Violation> {
     let Some(kind) = run_context
         .param_kind
@@ -524,7 +516,7 @@ fn invalid_params(probe: &PolicyProbeSpec, run_context: &RunContext<'_>) -> Vec<
     params.flat_map(violations).collect()
 }
 
-/// Compares the decision of a case with the expected decision, and returns the status of the case.
+/// Compares the decision of a case with the expectation.
 fn case_status(
     case: &Case,
     run_context: &RunContext<'_>,
@@ -565,7 +557,8 @@ fn inline_binding(name: &str, spec: ValidatingAdmissionPolicyBindingSpec) -> Bin
     Binding::new(&binding)
 }
 
-/// Returns a binding of the policy that has the action Deny, matches all resources and uses all params.
+/// Returns the generated binding for `bindings: Implied`. It has the action Deny, matches all resources and uses all
+/// params.
 #[must_use]
 pub fn implied_binding(policy: &str, param_kind: Option<&Gvk>) -> Binding {
     let spec = ValidatingAdmissionPolicyBindingSpec {
@@ -581,7 +574,7 @@ pub fn implied_binding(policy: &str, param_kind: Option<&Gvk>) -> Binding {
     inline_binding(IMPLIED, spec)
 }
 
-/// Returns the inline params of a probe. Params without apiVersion and kind get those of the paramKind.
+/// Returns the inline params of a probe. The default apiVersion and kind are those of the paramKind.
 fn inline_params(params: &[Value], run_context: &RunContext<'_>) -> ParamList {
     let kind = run_context.param_kind;
     let object = |param: &Value| {

@@ -1,4 +1,4 @@
-//! Converts the requests of cases to admission requests: their resource and kind, user and options.
+//! Converts the requests of cases to admission requests.
 
 use std::collections::BTreeSet;
 
@@ -11,8 +11,8 @@ use crate::policy::admission::{
 use crate::schema::rest_mapper::RestMapper;
 use crate::schema::{GroupVersion, Gvk, Gvr};
 
-/// Returns the API groups of the resources and objects in the cases of a probe. Discovery of these groups is required
-/// to convert the cases to admission requests.
+/// Returns the API groups of the resources and objects in a probe. Converting the cases requires discovery of these
+/// groups.
 #[must_use]
 pub fn groups(probe: &PolicyProbeSpec) -> BTreeSet<String> {
     let requests = probe.cases.iter().map(|case| &case.request);
@@ -47,7 +47,7 @@ pub fn group_versions(probe: &PolicyProbeSpec) -> BTreeSet<GroupVersion> {
 /// Converts the request of a case to an admission request.
 ///
 /// # Errors
-/// Returns the reason why the request cannot be converted.
+/// Returns an error if the request cannot be converted.
 pub fn admission_request(
     request: &Request,
     mapper: &RestMapper,
@@ -90,8 +90,7 @@ pub fn admission_request(
     })
 }
 
-/// Converts the user of a case to the user info of the admission request. If `given` is `None`, the user is
-/// unauthenticated.
+/// Converts the user of a case. If `given` is `None`, the user is unauthenticated.
 #[must_use]
 pub fn user_info(given: Option<api::UserInfo>) -> UserInfo {
     let user = user(given.unwrap_or_default());
@@ -104,8 +103,7 @@ pub fn user_info(given: Option<api::UserInfo>) -> UserInfo {
     }
 }
 
-/// Returns the options of a request, with the fields that the API server sets in them: `apiVersion`, `kind` and
-/// `dryRun`.
+/// Returns the options of a request. Adds the fields that the API server sets: `apiVersion`, `kind` and `dryRun`.
 ///
 /// Source: `k8s.io/apiserver` `pkg/endpoints/handlers/{create,update,delete}.go`.
 fn options(request: &Request, operation: Operation) -> Option<Value> {
@@ -128,8 +126,8 @@ fn options(request: &Request, operation: Operation) -> Option<Value> {
     Some(options)
 }
 
-/// Completes the user as the API server does: an unauthenticated user has the name `system:anonymous`, and other users
-/// are in the groups that the API server adds.
+/// Completes the user as the API server does. The default name is `system:anonymous`. Other users get their implicit
+/// groups, such as `system:authenticated`.
 ///
 /// Source: `k8s.io/apiserver` `pkg/authentication/request/anonymous/anonymous.go`,
 /// `pkg/authentication/group/authenticated_group_adder.go` (`AuthenticateRequest`),
@@ -163,7 +161,7 @@ fn user(mut user: api::UserInfo) -> api::UserInfo {
     user
 }
 
-/// Returns the resource and the kind of a request, and true if the resource is namespaced.
+/// Returns the resource and the kind of a request. The boolean is true if the resource is namespaced.
 fn resource_of(
     request: &Request,
     subject: Option<&Object>,
@@ -224,8 +222,8 @@ fn resource_of(
     Ok((gvr, gvk, served.is_some_and(|served| served.namespaced)))
 }
 
-/// Returns the resources that serve the same objects as `gvr`: the same resource in other versions of its group and,
-/// for events, the resource in the other of the two groups that serve events.
+/// Returns the resources that serve the same objects as `gvr`. These are other versions of the same resource. Events
+/// also have a second API group.
 ///
 /// Source: `k8s.io/apiserver` `pkg/endpoints/installer.go` (registers each storage in the
 /// `EquivalentResourceRegistry`), `k8s.io/kubernetes` `pkg/controlplane/instance.go`.

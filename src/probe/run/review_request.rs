@@ -1,4 +1,4 @@
-//! The prepared request of a case, and the namespaces that it uses. Neither depends on the version of the policy.
+//! The prepared request of a case, and its namespaces. Neither depends on the version of the policy.
 
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
@@ -16,34 +16,27 @@ use crate::policy::admission::{
 use crate::schema::resolver::SchemaResolver;
 use crate::schema::{Gvk, RestMapper};
 
-/// The prepared request of a case. It can be evaluated for several versions of a policy.
+/// The prepared request of a case. It can be reused for several versions of a policy.
 #[derive(Debug)]
 pub(super) struct ReviewRequest {
-    /// The request of the case with prepared objects.
     prepared: Request,
-    /// The fields with unknown defaults. A policy that reads one of them is not evaluated. `None` if all defaults are
-    /// known.
+    /// The fields with unknown defaults, if any. A policy that reads one of them is not evaluated.
     unknown_defaults: Option<UnknownDefaults>,
-    /// The admission request.
     pub(super) request: AdmissionRequest,
-    /// The `namespaceObject` of the case.
+    /// The `namespaceObject` of the case, if any.
     given: Option<Namespace>,
-    /// The namespace of the request with only its name and name label. It is created at the first use.
+    /// The namespace of the request, with only its name and name label. Created at the first use.
     bare: Arc<OnceLock<Namespace>>,
-    /// The `authorizer` entries of the case.
     pub(super) authorizer: Arc<dyn Authorizer>,
-    /// The first conversion of the request to another kind: this kind, and the converted request. Later conversions to
-    /// other kinds are not cached.
+    /// The first conversion to another kind: the target kind and the result. Later conversions to other kinds are not
+    /// cached.
     converted: OnceLock<(Gvk, Result<AdmissionRequest, String>)>,
-    /// Copies of the request with other names that the API server could generate.
+    /// Copies of the request with other possible generated names.
     renamed: Vec<Self>,
 }
 
 impl ReviewRequest {
-    /// Creates the request, and its copies with other generated names.
-    ///
-    /// # Errors
-    /// Returns the reason why the request cannot be converted to an admission request.
+    /// Creates the request, and copies with other generated names. Returns an error if `prepared` cannot be converted.
     pub(super) fn new(prepared: PreparedRequest<'_>, mapper: &RestMapper) -> Result<Self, String> {
         let renamed = prepared.renamed().into_iter();
         let renamed = renamed.map(|prepared| Self::one(prepared, mapper));
@@ -70,10 +63,7 @@ impl ReviewRequest {
         })
     }
 
-    /// Checks that the outcome is equivalent to `outcome` if the API server generates another name.
-    ///
-    /// # Errors
-    /// Returns an error if the outcome depends on the generated name.
+    /// Checks that `outcome` does not depend on the generated name. Returns an error if it does.
     pub(super) fn check_generated_names(
         &self,
         run_context: &RunContext<'_>,
@@ -97,10 +87,7 @@ impl ReviewRequest {
         Ok(())
     }
 
-    /// Checks that `policy`, which matches the request, can be evaluated although defaults may be unknown.
-    ///
-    /// # Errors
-    /// Returns an error if the policy reads a field whose default is unknown.
+    /// Returns an error if `policy` reads a field whose default is unknown. The policy must match the request.
     pub(super) fn check_readable_fields(&self, policy: &Admission) -> Result<(), String> {
         match &self.unknown_defaults {
             Some(unknown_defaults) => {
@@ -110,7 +97,6 @@ impl ReviewRequest {
         }
     }
 
-    /// Returns the prepared object. Returns `None` if the request has no object.
     pub(super) fn object(&self) -> Option<&serde_json::Value> {
         self.prepared.object.as_ref()
     }
@@ -124,11 +110,7 @@ impl ReviewRequest {
         }
     }
 
-    /// Returns the request with its objects converted to the kind `to`, for a policy that matches the request as this
-    /// kind.
-    ///
-    /// # Errors
-    /// Returns an error if the conversion is not supported.
+    /// Converts the objects of the request to the kind `to`. Returns an error if this conversion is not supported.
     pub(super) fn as_kind(
         &self,
         to: Option<Gvk>,
@@ -149,18 +131,18 @@ impl ReviewRequest {
     }
 }
 
-/// The `namespaceObject` of a case and the existing namespaces. A lookup of the request's namespace always succeeds,
-/// because the API server rejects requests for a missing namespace before it evaluates policies.
+/// The `namespaceObject` of a case, and the existing namespaces. The namespace of the request always exists here.
+/// Without it, the API server would reject the request before it evaluates policies.
 pub(crate) struct Namespaces<'a> {
     given: Option<Namespace>,
     request_namespace: &'a str,
-    /// The namespace of the request with only its name and name label. It is used only if neither `given` nor `others`
-    /// has the namespace, and created at the first use.
+    /// The namespace of the request, with only its name and name label. Used if neither `given` nor `others` has the
+    /// namespace.
     bare: Arc<OnceLock<Namespace>>,
     others: &'a dyn NamespaceSource,
 }
 
-/// Returns the namespaces that expressions and selectors see for the request of a case.
+/// Returns the namespaces for expressions and selectors in a case.
 pub(crate) fn case_namespaces<'a>(
     case: &Request,
     request_namespace: &'a str,
@@ -192,7 +174,7 @@ fn bare_namespace(name: &str) -> Namespace {
     }))
 }
 
-/// Returns true if two outcomes differ at most in their messages.
+/// Returns true if two outcomes are equal except for messages.
 fn is_equivalent(a: &ReviewOutcome, b: &ReviewOutcome) -> bool {
     let results = |outcome: &ReviewOutcome| {
         let failed = outcome.evaluations.iter().map(|evaluation| {
@@ -211,7 +193,6 @@ fn is_equivalent(a: &ReviewOutcome, b: &ReviewOutcome) -> bool {
         && a.audit_annotations.keys().eq(b.audit_annotations.keys())
 }
 
-/// Returns an authorizer with the `authorizer` entries of a request.
 fn authorizer(request: &Request) -> AuthorizerList {
     let rule = |rule: &Rule| AuthorizerRule {
         user: None,

@@ -1,5 +1,4 @@
-//! Functions that depend on the kind of the probe's subject: the stage at which it is evaluated, its decision, and the
-//! difference from the expectation.
+//! Functions that depend on the kind of the probe's subject.
 
 use super::super::api::{Decision, Expect};
 use super::super::{difference, mutation, webhook};
@@ -9,7 +8,7 @@ use crate::policy::exempt;
 use crate::policy::subject::SubjectKind;
 use crate::schema::Gvr;
 
-/// Returns true if API servers never evaluate a subject of this kind for `resource`.
+/// Returns true if API servers never evaluate this kind of subject for `resource`.
 pub(super) fn is_exempt(kind: SubjectKind, resource: &Gvr) -> bool {
     match kind {
         SubjectKind::ValidatingAdmissionPolicy | SubjectKind::MutatingAdmissionPolicy => {
@@ -22,8 +21,7 @@ pub(super) fn is_exempt(kind: SubjectKind, resource: &Gvr) -> bool {
     }
 }
 
-/// Returns the stage of a request at which a subject of this kind is evaluated. All webhooks get the object of the
-/// validation stage.
+/// Returns the admission stage of a subject. For mutating webhooks too, the object of the validation stage is used.
 pub(super) const fn stage(kind: SubjectKind) -> Stage {
     match kind {
         SubjectKind::MutatingAdmissionPolicy => Stage::Mutation,
@@ -34,7 +32,7 @@ pub(super) const fn stage(kind: SubjectKind) -> Stage {
     }
 }
 
-/// Returns the reason of a decision, as a clause without a period.
+/// Returns the reason of a decision as a clause without a period.
 #[must_use]
 pub fn explain(kind: SubjectKind, outcome: &ReviewOutcome) -> String {
     match kind {
@@ -47,7 +45,7 @@ pub fn explain(kind: SubjectKind, outcome: &ReviewOutcome) -> String {
     }
 }
 
-/// Returns a description of how an outcome differs from the expected one. Returns `None` if it does not differ.
+/// Describes how an outcome differs from the expectation, if it differs.
 pub(super) fn difference(
     kind: SubjectKind,
     expect: &Expect,
@@ -63,13 +61,13 @@ pub(super) fn difference(
         SubjectKind::ValidatingWebhookConfiguration | SubjectKind::MutatingWebhookConfiguration => {
             webhook::difference(expect, outcome)
         }
-        // Module `custom_resource` runs the cases of definitions.
+        // Module `custom_resource` compares the outcomes of definitions.
         SubjectKind::CustomResourceDefinition => None,
     }
 }
 
-/// Returns the decision about the request. Returns `None` for webhooks, which are not called, and for mutating
-/// policies.
+/// Returns the decision about a request. `None` for an allowed request if the subject is a webhook, which is not
+/// called, or a mutating policy.
 pub(super) fn decision(kind: SubjectKind, outcome: &ReviewOutcome) -> Option<Decision> {
     match kind {
         _ if !outcome.is_allowed() => Some(Decision::Deny),
@@ -82,7 +80,7 @@ pub(super) fn decision(kind: SubjectKind, outcome: &ReviewOutcome) -> Option<Dec
     }
 }
 
-/// Returns the result of the validation of a custom resource, as a clause without a period.
+/// Describes the validation of a custom resource as a clause without a period.
 fn explain_definition(outcome: &ReviewOutcome) -> String {
     match &outcome.denial {
         None => "the object is valid".to_owned(),
