@@ -12,7 +12,7 @@ use super::verdict::{Effect, Evidence, Verdict};
 use crate::policy::admission::Selector;
 use crate::schema::rest_mapper::ApiResource;
 
-/// The bindings of a policy, as far as the controller could read them.
+/// The state of a policy's bindings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BindingsState {
     /// The bindings have not been read yet.
@@ -23,21 +23,21 @@ pub enum BindingsState {
     Known(Vec<BindingFacts>),
 }
 
-/// The facts about one binding that determine the condition `Bound`.
+/// The properties of a binding that determine the condition `Bound`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BindingFacts {
     /// The name of the binding.
     pub name: String,
     /// The `validationActions`: `Deny`, `Warn`, `Audit`.
     pub actions: Vec<String>,
-    /// The reason why the API server cannot use the binding. `None` if it can.
+    /// The reason why the API server cannot use the binding, if any.
     pub problem: Option<String>,
-    /// True if the policy has a paramKind and the binding has no paramRef, so that `params` is null.
+    /// True if the policy has a paramKind but the binding has no paramRef. The variable `params` is then null.
     pub gives_no_params: bool,
 }
 
 impl BindingsState {
-    /// Creates the state from all bindings of a policy. `params` is the resource of the policy's paramKind.
+    /// Creates the state from the bindings of a policy. `params` is the resource of the paramKind.
     #[must_use]
     pub fn from_bindings<'a>(
         bindings: impl Iterator<Item = &'a ValidatingAdmissionPolicyBinding>,
@@ -58,7 +58,7 @@ impl BindingsState {
     }
 }
 
-/// Returns the reason why the API server cannot use a paramRef. Returns `None` if it can.
+/// Returns the reason why the API server cannot use a paramRef, if any.
 fn problem(reference: &ParamRef, params: Option<&ApiResource>) -> Option<String> {
     let has_name = reference.name.as_ref().is_some_and(|name| !name.is_empty());
     let has_namespace = reference
@@ -80,7 +80,6 @@ fn problem(reference: &ParamRef, params: Option<&ApiResource>) -> Option<String>
         .then(|| "paramRef.namespace is set, but the paramKind is cluster-scoped".into())
 }
 
-/// Returns the message about the missing permission to read bindings.
 fn not_permitted(effect: Effect) -> String {
     let kind = if effect.is_mutating() {
         "mutating"
@@ -93,7 +92,6 @@ fn not_permitted(effect: Effect) -> String {
     )
 }
 
-/// Returns the message about a policy without bindings.
 const fn unbound(effect: Effect) -> &'static str {
     if effect.is_mutating() {
         "no MutatingAdmissionPolicyBinding refers to the policy; it changes no request"
@@ -102,7 +100,6 @@ const fn unbound(effect: Effect) -> &'static str {
     }
 }
 
-/// Computes the condition `Bound`.
 pub(super) fn verdict(state: &BindingsState, effect: Effect) -> Verdict {
     let verdict = |status, reason, message: String, evidence| {
         Verdict::new(status, reason, message).with_evidence(evidence)
@@ -163,7 +160,6 @@ pub(super) fn verdict(state: &BindingsState, effect: Effect) -> Verdict {
         .iter()
         .map(|binding| {
             if effect.is_mutating() {
-                // Bindings of mutating policies have no validationActions to show.
                 return binding.name.clone();
             }
             format!("{} ({})", binding.name, binding.actions.join(", "))

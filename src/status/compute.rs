@@ -2,9 +2,9 @@
 //!
 //! [`compute`] is a pure function. It follows three rules:
 //!
-//! - A condition whose inputs could not be read is Unknown, never True or False.
-//! - If inputs are *temporarily* unavailable, the stored condition for the same generation is retained. So a restart of
-//!   the controller or an outage of the API server does not change a condition back and forth.
+//! - A condition with unreadable inputs is Unknown.
+//! - If inputs are *temporarily* unavailable, the stored condition for the same generation is retained. A restart of
+//!   the controller or an outage of the API server therefore does not change conditions.
 //! - The message of a condition states the effect on requests.
 
 use std::collections::BTreeSet;
@@ -38,18 +38,18 @@ use crate::policy::{RequestPolicy, fails_closed};
 use crate::probe::sample;
 use crate::schema::Gvk;
 
-/// The observations about a policy that determine its status.
+/// The observations that determine the status of a policy.
 #[derive(Clone, Debug)]
 pub struct Observations<'a> {
-    /// The policy. For a MutatingAdmissionPolicy, contains the fields that it shares with a ValidatingAdmissionPolicy.
-    /// `None` for webhook configurations and CustomResourceDefinitions.
+    /// The policy. Contains only the shared fields if the policy is a MutatingAdmissionPolicy. `None` for webhook
+    /// configurations and CustomResourceDefinitions.
     pub policy: Option<&'a RequestPolicy>,
     /// The generation of the policy.
     pub generation: i64,
     /// The current status in the cluster.
     pub status: Option<&'a ValidatingAdmissionPolicyStatus>,
-    /// The kind of the policy. The condition `ProbesPassed` is omitted for kinds other than ValidatingAdmissionPolicy
-    /// if the subject has no probes.
+    /// The kind of the policy. Kinds other than ValidatingAdmissionPolicy have the condition `ProbesPassed` only if the
+    /// policy has probes.
     pub subject: SubjectKind,
     /// The outcome of compiling the expressions, without schemas.
     pub compiled: StepOutcome<'a, CompileSummary<'a>>,
@@ -65,12 +65,12 @@ pub struct Observations<'a> {
     pub probes: ProbesState,
     /// The conditions that must not be False for `Ready` to be True.
     pub ready_requires: &'a BTreeSet<ConditionType>,
-    /// Facts that determine whether conditions may be out of date.
+    /// Inputs of the notes on conditions that may be out of date.
     pub staleness: Staleness<'a>,
 }
 
 impl Observations<'_> {
-    /// Returns the properties of the policy that determine its effect on requests.
+    /// Returns the properties that determine the policy's effect on requests.
     pub(super) fn effect(&self) -> Effect {
         Effect {
             fails_closed: self.policy.is_none_or(fails_closed),
@@ -79,14 +79,14 @@ impl Observations<'_> {
     }
 }
 
-/// The outcome of a check, which may have panicked or timed out.
+/// The outcome of a check that may have panicked or timed out.
 #[derive(Clone, Debug)]
 pub enum StepOutcome<'a, T> {
     /// The check completed.
     Done(T),
-    /// The check panicked, because of a bug in vap-status-controller.
+    /// The check panicked because of a bug in vap-status-controller.
     Panicked,
-    /// The check was aborted because it exceeded its time limit.
+    /// The check exceeded its time limit.
     DeadlineExceeded(Deadline<'a>),
 }
 
@@ -95,17 +95,16 @@ pub enum StepOutcome<'a, T> {
 pub struct Deadline<'a> {
     /// The time limit.
     pub limit: Duration,
-    /// The step of the check that was aborted.
+    /// The aborted step.
     pub step: CheckStep,
-    /// The field that was being checked, such as `spec.validations[0].expression`. `None` if the step does not check
-    /// fields.
+    /// The field that was being checked, such as `spec.validations[0].expression`. `None` if the step has no field.
     pub field: Option<&'a str>,
 }
 
 /// A step of the check of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckStep {
-    /// Matching the rules with the resources that the cluster serves.
+    /// Matching the rules with the served resources.
     Matching,
     /// Compiling the expressions.
     Compiling,
@@ -114,7 +113,7 @@ pub enum CheckStep {
 }
 
 impl<T> StepOutcome<'_, T> {
-    /// Returns the result of a completed check. Returns an Unknown verdict if the check did not complete.
+    /// Returns the result of a completed check, or the Unknown verdict of an aborted one.
     pub(super) fn done(&self) -> Result<&T, Verdict> {
         match self {
             Self::Done(value) => Ok(value),
@@ -124,7 +123,7 @@ impl<T> StepOutcome<'_, T> {
     }
 }
 
-/// A summary of compiling the expressions of a policy.
+/// A summary of the compilation of a policy.
 #[derive(Clone, Copy, Debug)]
 pub struct CompileSummary<'a> {
     /// The findings about expressions.
@@ -133,39 +132,38 @@ pub struct CompileSummary<'a> {
     pub n_expressions: usize,
 }
 
-/// A summary of type-checking a policy, and the schemas that it could not use yet.
+/// A summary of type-checking a policy.
 #[derive(Clone, Copy, Debug)]
 pub struct TypeObservations<'a> {
     /// The warnings and the number of checked kinds.
     pub outcome: &'a TypeSummary,
-    /// Group versions whose published schemas are temporarily unavailable, with the reason.
+    /// Group versions with temporarily unavailable schemas, and the reasons.
     pub waiting: &'a [(String, String)],
 }
 
-/// A summary of the resources that rules match. It does not list all of them, because a wildcard matches hundreds of
-/// resources and a cluster may have hundreds of policies.
+/// A summary of the resources that rules match. It contains counts instead of lists, because a wildcard matches
+/// hundreds of resources and a cluster may have hundreds of policies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MatchSummary {
-    /// The number of served resources for which the policy is evaluated.
+    /// The number of served resources for which policies are evaluated.
     pub n_resources: usize,
-    /// The number of those resources that only a wildcard matches.
+    /// The number of resources in `n_resources` that only a wildcard matches.
     pub n_by_wildcard: usize,
-    /// The served resources that are exempt from admission policies.
+    /// The matched resources that are exempt from admission policies.
     pub exempt: Vec<String>,
-    /// The resources that rules list by name, but that are not served.
+    /// The resources that rules list by name but that are not served.
     pub unserved: Vec<UnservedResource>,
-    /// Group versions that a rule matches, but that could not be discovered, with the reason.
+    /// The matched group versions that could not be discovered, and the reasons.
     pub incomplete: Vec<(String, String)>,
-    /// Group versions that a rule matches and whose discovery has failed for more than a minute. Their resources may be
-    /// known from an earlier discovery.
+    /// The matched group versions whose discovery has failed for more than a minute. Their resources may come from an
+    /// earlier discovery.
     pub undiscovered: Vec<String>,
-    /// For a webhook configuration: the name and summary of each webhook. The fields above are then totals of all
-    /// webhooks.
+    /// The name and summary of each webhook of a configuration. The other fields are then totals.
     pub webhooks: Box<[(String, Self)]>,
 }
 
 impl MatchSummary {
-    /// Combines the summaries of the webhooks of a configuration, each with its name.
+    /// Combines the summaries of a configuration's webhooks.
     #[must_use]
     pub fn from_webhooks(webhooks: Vec<(String, Self)>) -> Self {
         let mut all = Self::default();
@@ -206,38 +204,36 @@ impl From<&Matches> for MatchSummary {
     }
 }
 
-/// A summary of type checking. It does not list the checked kinds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TypeSummary {
-    /// The warnings, one for each expression.
+    /// The warnings. Each expression has at most one.
     pub warnings: Box<[Warning]>,
     /// The number of checked kinds that rules match by name.
     pub n_checked: usize,
-    /// The unchecked kinds that rules match by name, each with the reason.
+    /// The unchecked kinds that rules match by name, and the reasons.
     pub unchecked: Vec<UncheckedKind>,
     /// The kinds that only wildcards match.
     pub by_wildcard: Box<WildcardTypeSummary>,
-    /// The paramKind, and true if its schema was found.
+    /// The paramKind. The boolean is true if its schema was found.
     pub params: Option<(Gvk, bool)>,
     /// True if a checked or unchecked kind is not built into Kubernetes.
     pub has_foreign_kinds: bool,
 }
 
-/// A summary of type checking for the kinds that rules match only by wildcards.
+/// A summary of type-checking the kinds that only wildcards match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WildcardTypeSummary {
     /// The number of checked kinds.
     pub n_checked: usize,
-    /// The unchecked kinds, without those beyond the limit of kinds per policy.
+    /// The unchecked kinds. Kinds beyond the limit per policy are omitted.
     pub unchecked: Vec<UncheckedKind>,
-    /// True if the rules match more kinds than are checked for one policy. The number of these kinds is not recorded,
-    /// because each new CRD would change it.
+    /// True if the rules match more kinds than the limit per policy. The exact number is omitted, because each new CRD
+    /// would change the status.
     pub has_more: bool,
 }
 
 impl TypeSummary {
-    /// Combines the outcomes for the webhooks of a configuration, in their order. A kind that several webhooks match is
-    /// counted once.
+    /// Combines the outcomes of a configuration's webhooks. A kind that several webhooks match counts once.
     #[must_use]
     pub fn from_webhooks(webhooks: Vec<TypeCheck>) -> Self {
         let kinds = webhooks.iter().flat_map(|webhook| &webhook.checked);
@@ -306,23 +302,23 @@ impl From<TypeCheck> for TypeSummary {
     }
 }
 
-/// The status that a policy should have.
+/// The computed status of a policy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DesiredStatus {
-    /// The generation of the policy that was checked.
+    /// The generation of the checked policy.
     pub observed_generation: i64,
-    /// The warnings, within the size limits.
+    /// The warnings, truncated to the size limits.
     pub expression_warnings: Vec<ExpressionWarning>,
-    /// The number of warnings about types. Warnings about expressions that do not compile are not counted.
+    /// The number of type warnings. Warnings about expressions that do not compile are not counted.
     pub n_type_warnings: usize,
     /// The conditions that this controller writes.
     pub conditions: Vec<Condition>,
-    /// True if a condition is retained because it cannot currently be recomputed.
+    /// True if a condition cannot currently be recomputed and is therefore retained.
     pub has_retained: bool,
 }
 
 impl DesiredStatus {
-    /// Returns true if `live` already equals this status. Conditions of other controllers are ignored.
+    /// Returns true if `live` equals this status, ignoring conditions of other controllers.
     #[must_use]
     pub fn is_satisfied_by(&self, live: Option<&ValidatingAdmissionPolicyStatus>) -> bool {
         let Some(live) = live else { return false };
@@ -343,8 +339,7 @@ impl DesiredStatus {
             && self.without_stale(live_conditions).is_none()
     }
 
-    /// Returns the conditions of `live` without a `Stalled` condition that this controller wrote and that no longer
-    /// holds. Returns `None` if there is no such condition.
+    /// Removes an obsolete `Stalled` condition of this controller from `live`. Returns `None` if `live` has none.
     #[must_use]
     pub fn without_stale(&self, live: &[Condition]) -> Option<Vec<Condition>> {
         let has_stalled = condition::find(&self.conditions, ConditionType::Stalled).is_some();
@@ -354,15 +349,15 @@ impl DesiredStatus {
     }
 }
 
-/// Returns true if `live` has a `Stalled` condition with a reason of this controller. A `Stalled` condition with
-/// another reason belongs to another controller and is not removed.
+/// Returns true if `live` has a `Stalled` condition of this controller. The reason distinguishes it from conditions of
+/// other controllers.
 fn is_stalled_by_us(live: &[Condition]) -> bool {
     let stalled = condition::find(live, ConditionType::Stalled);
     let reason = stalled.and_then(|stalled| Reason::from_name(&stalled.reason));
     reason.is_some_and(|reason| reason.remedy() != Remedy::Elsewhere)
 }
 
-/// Computes the verdict of one condition. Returns `None` for `Ready` and `Stalled`, which summarize other conditions.
+/// Computes the verdict of one condition. `Ready` and `Stalled` have none here, because they summarize the others.
 fn verdict_of(
     type_: ConditionType,
     observed: &Observations<'_>,
@@ -401,7 +396,7 @@ pub fn compute(observed: &Observations<'_>, now: Timestamp) -> DesiredStatus {
         let is_retained = retained.is_some();
         let mut verdict = retained.unwrap_or(verdict);
         let note = staleness::note(observed, type_, &verdict, is_retained);
-        // A retained condition also retains its note.
+        // A retained condition also keeps its note.
         verdict.note = note.or(verdict.note);
         (type_, verdict, is_retained)
     });
@@ -413,7 +408,7 @@ pub fn compute(observed: &Observations<'_>, now: Timestamp) -> DesiredStatus {
     let ready = (ConditionType::Ready, ready(&parts, observed.ready_requires));
 
     let stalled = if retains_warnings {
-        // The inputs of the warnings are unavailable, so `Stalled` cannot be recomputed.
+        // The warnings are retained, so `Stalled` cannot be recomputed from them.
         retained_stalled(live_conditions, generation, &parts).or_else(|| stalled(&parts, observed))
     } else {
         stalled(&parts, observed)
@@ -451,8 +446,7 @@ pub fn compute(observed: &Observations<'_>, now: Timestamp) -> DesiredStatus {
         has_retained,
         n_type_warnings: expression_warnings.iter().filter(is_of_types).count(),
         expression_warnings,
-        // Only the listed conditions remain: server-side apply removes conditions that it applied before and that are
-        // missing here.
+        // Server-side apply removes conditions of an earlier apply that are not in this list.
         conditions: ConditionType::WRITTEN
             .into_iter()
             .filter(|type_| types.iter().any(|written| written == type_.as_str()))
@@ -462,8 +456,8 @@ pub fn compute(observed: &Observations<'_>, now: Timestamp) -> DesiredStatus {
     }
 }
 
-/// Returns the stored verdict for the same generation if it must be retained: because the inputs of `verdict` are
-/// temporarily unavailable, or because `verdict` has the same status but less detail.
+/// Returns the stored verdict for the same generation if `verdict` must not replace it. This is the case if the inputs
+/// of `verdict` are temporarily unavailable, or if `verdict` has the same status but less detail.
 fn retained_verdict(
     verdict: &Verdict,
     type_: ConditionType,
@@ -491,7 +485,6 @@ fn retained_verdict(
     Some(Verdict::new(status, reason, message).with_note(note.map(str::to_owned)))
 }
 
-/// Returns the effect of a failing expression on a request.
 pub(super) fn when_evaluated(consequence: Consequence, effect: Effect) -> &'static str {
     match consequence {
         Consequence::Denied if effect.subject == SubjectKind::CustomResourceDefinition => {
@@ -517,12 +510,12 @@ pub(super) fn when_evaluated(consequence: Consequence, effect: Effect) -> &'stat
     }
 }
 
-/// Returns the finding with the worst consequence. If several have it, returns the first of them.
+/// Returns the finding with the worst consequence. If several findings have it, returns the first.
 pub(super) fn worst<'a, T>(
     findings: impl Iterator<Item = &'a T>,
     consequence: impl Fn(&T) -> Consequence,
 ) -> Option<&'a T> {
-    // `max_by_key` returns the last of several maximal elements, so the findings are reversed.
+    // `max_by_key` returns the last maximum. The first is needed, so the order is reversed.
     let findings: Vec<&T> = findings.collect();
     findings
         .into_iter()
@@ -530,7 +523,6 @@ pub(super) fn worst<'a, T>(
         .max_by_key(|finding| consequence(finding))
 }
 
-/// Computes the condition `Compiled`.
 fn compiled(observed: &Observations<'_>) -> Verdict {
     let CompileSummary {
         findings,
@@ -585,7 +577,7 @@ fn compiled(observed: &Observations<'_>) -> Verdict {
     Verdict::new(ConditionStatus::True, Reason::AllExpressionsCompile, text)
 }
 
-/// Returns the warnings of the current type check, within the size limits.
+/// Returns the warnings of the current type check, truncated to the size limits.
 fn found_warnings(observed: &Observations<'_>) -> Vec<ExpressionWarning> {
     match observed.types {
         StepOutcome::Done(TypeObservations { outcome, .. }) => warnings::expression_warnings(
@@ -596,7 +588,6 @@ fn found_warnings(observed: &Observations<'_>) -> Vec<ExpressionWarning> {
     }
 }
 
-/// Returns the warnings in the current status of the policy.
 fn live_warnings(live: Option<&ValidatingAdmissionPolicyStatus>) -> Vec<ExpressionWarning> {
     live.and_then(|status| status.type_checking.as_ref())
         .and_then(|type_checking| type_checking.expression_warnings.clone())

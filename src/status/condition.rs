@@ -1,8 +1,7 @@
-//! Defines the condition types, statuses and reasons that this controller writes, and how conditions are created and
-//! merged.
+//! Condition types, statuses and reasons of this controller, and functions that create and merge conditions.
 //!
-//! Condition types and reasons are an API, because alerts and scripts match on them. New types and reasons may be
-//! added, but existing ones must not be renamed.
+//! Condition types and reasons are part of the API: alerts and scripts match them. New types and reasons may be added.
+//! Existing ones must not be renamed.
 
 use std::fmt;
 
@@ -15,7 +14,7 @@ use crate::policy::subject::SubjectKind;
 /// A condition type that this controller writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ConditionType {
-    /// True unless a condition that `--ready-requires` lists is False or not known yet.
+    /// True unless a condition that `--ready-requires` lists is False or not yet known.
     Ready,
     /// Every expression compiles.
     Compiled,
@@ -23,20 +22,19 @@ pub enum ConditionType {
     ResourcesMatched,
     /// The paramKind is served.
     ParamsResolved,
-    /// The expressions have no type errors for the schemas of the matched kinds.
+    /// The expressions have no type errors for the schemas of matched kinds.
     TypeChecked,
     /// All probes of the policy pass.
     ProbesPassed,
     /// Bindings enforce the policy.
     Bound,
-    /// `Ready` is False, and only an edit of the policy can change that. The condition is absent otherwise. It is the
-    /// only condition whose healthy status is not True, because kstatus requires it (ADR 13).
+    /// `Ready` is False, and only an edit of the policy can change this. Otherwise the condition is absent. As kstatus
+    /// requires, its unhealthy status is True (ADR 13).
     Stalled,
 }
 
 impl ConditionType {
-    /// The types that each policy has: `Ready`, then the other types in the order in which `Ready` reports their
-    /// failures.
+    /// The types of all policies. After `Ready`, the order determines which failure `Ready` reports first.
     pub const ALL: [Self; 7] = [
         Self::Ready,
         Self::Compiled,
@@ -47,7 +45,7 @@ impl ConditionType {
         Self::Bound,
     ];
 
-    /// All types, in the order in which they are written to the status.
+    /// All types, in the order in which the status contains them.
     pub const WRITTEN: [Self; 8] = [
         Self::Ready,
         Self::Compiled,
@@ -59,8 +57,8 @@ impl ConditionType {
         Self::Stalled,
     ];
 
-    /// The types that `Ready` requires by default. `Bound` is not among them, because policies are often created before
-    /// they are bound.
+    /// The types that `Ready` requires by default. `Bound` is not required, because policies are often created before
+    /// their bindings.
     pub const COUNTING: [Self; 5] = [
         Self::Compiled,
         Self::ResourcesMatched,
@@ -84,7 +82,7 @@ impl ConditionType {
         }
     }
 
-    /// Returns true if subjects of the kind `kind` have conditions of this type.
+    /// Returns true if subjects of this kind can have the condition.
     #[must_use]
     pub const fn exists_for(self, kind: SubjectKind) -> bool {
         match self {
@@ -94,12 +92,12 @@ impl ConditionType {
             | Self::ProbesPassed
             | Self::Stalled => true,
             Self::ParamsResolved | Self::Bound => kind.row().bindings.is_some(),
-            // The rules of a CustomResourceDefinition validate its objects. They match no other resources.
+            // The rules of a CustomResourceDefinition do not match resources. They validate its own objects.
             Self::ResourcesMatched => !matches!(kind, SubjectKind::CustomResourceDefinition),
         }
     }
 
-    /// Returns the position of the type in tables and reports.
+    /// Returns the position of the type in tables and reports, from 0.
     #[must_use]
     pub const fn display_position(self) -> usize {
         match self {
@@ -114,7 +112,7 @@ impl ConditionType {
         }
     }
 
-    /// Returns true if conditions of this type can be computed from the files of a policy, without a cluster.
+    /// Returns true if the condition can be computed from files, without a cluster.
     #[must_use]
     pub const fn needs_only_files(self) -> bool {
         match self {
@@ -125,7 +123,7 @@ impl ConditionType {
         }
     }
 
-    /// Parses the name of a type. Returns `None` if only other controllers write conditions of this type.
+    /// Parses a type. Returns `None` for types of other controllers.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::WRITTEN
@@ -147,7 +145,7 @@ pub enum ConditionStatus {
     True,
     /// The condition does not hold.
     False,
-    /// The controller cannot determine whether the condition holds.
+    /// The controller cannot determine the status.
     Unknown,
 }
 
@@ -165,7 +163,7 @@ impl ConditionStatus {
         }
     }
 
-    /// Parses the status of an API condition. All values except `True` and `False` are `Unknown`.
+    /// Parses the status of an API condition. Other values are `Unknown`.
     #[must_use]
     pub fn from_condition(condition: &Condition) -> Self {
         match condition.status.as_str() {
@@ -182,7 +180,7 @@ impl fmt::Display for ConditionStatus {
     }
 }
 
-/// Defines the enum [`Reason`]. The names of its variants are the values of the field `reason` in the API.
+/// Defines the enum [`Reason`]. The variant names are the values of the field `reason` in the API.
 macro_rules! reasons {
     ($($(#[$doc:meta])* $name:ident,)*) => {
         /// The reason of a condition.
@@ -203,7 +201,7 @@ macro_rules! reasons {
                 }
             }
 
-            /// Parses the name of a reason. Returns `None` if only other controllers write this reason.
+            /// Parses a reason. Returns `None` for reasons of other controllers.
             #[must_use]
             pub fn from_name(name: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|reason| reason.as_str() == name)
@@ -217,31 +215,30 @@ reasons! {
     AllExpressionsCompile,
     /// `Compiled` False: the API server rejects an expression. `TypeChecked` Unknown: no expression compiles.
     CompilationFailed,
-    /// `Compiled` False: the API server accepts an expression that it cannot evaluate safely.
+    /// `Compiled` False: the API server accepts an expression but cannot evaluate it safely.
     UnsafeExpression,
-    /// `Compiled`, and `TypeChecked` of a CustomResourceDefinition, Unknown: valid CEL that this controller does not
-    /// support.
+    /// `Compiled` Unknown, and `TypeChecked` Unknown for a CustomResourceDefinition: this controller does not support
+    /// an expression that is valid CEL.
     UnsupportedExpression,
     /// `Compiled`, `TypeChecked`, `ResourcesMatched` Unknown: the check of this policy panicked.
     InternalError,
     /// `Compiled`, `TypeChecked`, `ResourcesMatched` Unknown: the check of this policy exceeded its time limit.
     DeadlineExceeded,
-    /// `TypeChecked` True: all kinds were checked.
+    /// `TypeChecked` True: all kinds were checked, without warnings.
     NoWarnings,
-    /// `TypeChecked` True: no warnings, but not everything could be checked.
+    /// `TypeChecked` True: there are no warnings, but some kinds or expressions could not be checked.
     PartiallyChecked,
-    /// `TypeChecked` False.
+    /// `TypeChecked` False: an expression has warnings.
     ExpressionWarnings,
     /// `TypeChecked` Unknown: the rules match no kind that can be checked.
     NoTypesToCheck,
     /// `TypeChecked` Unknown: no matched kind has a usable schema.
     SchemaUnavailable,
-    /// `ResourcesMatched` True.
+    /// `ResourcesMatched` True: a rule matches a served resource.
     ResourcesServed,
     /// `ResourcesMatched` False: no rule matches a served resource, so the policy is never evaluated.
     NoServedResources,
-    /// `ResourcesMatched` False: the rules match only resources for which API servers never evaluate admission
-    /// policies.
+    /// `ResourcesMatched` False: the rules match only resources that are exempt from admission policies.
     ExemptResources,
     /// `ResourcesMatched`, `ParamsResolved` Unknown: an API group could not be discovered.
     DiscoveryIncomplete,
@@ -251,31 +248,31 @@ reasons! {
     ParamKindServed,
     /// `ParamsResolved` False: the paramKind is not served, and no CRD defines it.
     ParamKindNotFound,
-    /// `ParamsResolved` False: a CRD defines the paramKind, but it is not served, or not in this version.
+    /// `ParamsResolved` False: a CRD defines the paramKind, but the kind or its version is not served.
     ParamKindNotServed,
-    /// `ParamsResolved` True: the params that bindings refer to exist.
+    /// `ParamsResolved` True: the params of all bindings exist.
     ParamsFound,
-    /// `ParamsResolved` False: params that a binding refers to do not exist.
+    /// `ParamsResolved` False: params of a binding do not exist.
     ParamsNotFound,
-    /// `ParamsResolved`, `Bound`, `ProbesPassed` Unknown: the controller is not permitted to read the required objects.
+    /// `ParamsResolved`, `Bound`, `ProbesPassed` Unknown: the controller is not allowed to read the required objects.
     NotPermitted,
-    /// `Bound` True.
+    /// `Bound` True: bindings enforce the policy.
     BindingsFound,
     /// `Bound` False: no binding refers to the policy.
     NoBindings,
     /// `Bound` False: the API server cannot use a binding.
     BindingsInvalid,
-    /// `ProbesPassed` True.
+    /// `ProbesPassed` True: all probes pass.
     ProbesPassed,
-    /// `ProbesPassed` False.
+    /// `ProbesPassed` False: a case of a probe failed.
     ProbesFailed,
     /// `ProbesPassed` Unknown: the policy has no probes.
     NoProbes,
     /// `ProbesPassed` Unknown: a probe cannot be evaluated yet.
     ProbesPending,
-    /// `Ready` of a probe, False: the policy does not exist.
+    /// `Ready` False of a probe: the policy does not exist.
     PolicyNotFound,
-    /// `Ready` True.
+    /// `Ready` True: no problem was found.
     Ready,
     /// `Ready`, `Bound` or `ParamsResolved` Unknown: the inputs of the condition are not available yet.
     Pending,
@@ -287,9 +284,8 @@ impl fmt::Display for Reason {
     }
 }
 
-/// Creates a condition with the transition time `now`, which is truncated to seconds, the precision of the API.
-///
-/// The message is truncated to `message::MAX_BYTES`.
+/// Creates a condition with the transition time `now`, truncated to seconds. The message is truncated to
+/// `message::MAX_BYTES`.
 #[must_use]
 pub fn condition(
     type_: ConditionType,
@@ -311,9 +307,8 @@ pub fn condition(
 
 /// Merges the conditions `new` into `old`.
 ///
-/// Conditions of `old` whose type is not in `new` remain unchanged, in their position. Other conditions of `old` are
-/// replaced by the condition of the same type in `new`, which keeps the old `lastTransitionTime` if `status` does not
-/// change.
+/// If `new` has a condition of the same type, it replaces the old condition. It keeps the old `lastTransitionTime` if
+/// `status` is unchanged. The other conditions of `old` stay unchanged and in their positions.
 ///
 /// Source: apimachinery `pkg/api/meta/conditions.go`, `SetStatusCondition`; gateway-api
 /// `apis/v1/shared_types.go` on conditions of others.
@@ -337,7 +332,7 @@ pub fn merge(old: &[Condition], new: Vec<Condition>) -> Vec<Condition> {
     merged
 }
 
-/// Returns the condition of the type `type_`. Returns `None` if there is none.
+/// Returns the condition with the given type, if any.
 #[must_use]
 pub fn find(conditions: &[Condition], type_: ConditionType) -> Option<&Condition> {
     conditions

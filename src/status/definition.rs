@@ -1,11 +1,11 @@
-//! Computes the facts for the conditions of CustomResourceDefinitions: the errors of the validation rules in their
-//! schemas.
+//! Computes the conditions of CustomResourceDefinitions from the errors of their validation rules.
 //!
-//! A schema declares the types of all values that a rule reads, and the API server checks them, so a rule with a type
-//! error does not compile (`Compiled`). `TypeChecked` reports the other errors for which the API server rejects a rule
-//! in a new definition: costs above the limits, `oldSelf` where it is not allowed, and paths without a field. A stored
-//! definition can have errors of both types if an older API server accepted it, or if an update did not change the
-//! rules.
+//! The API server checks rules against the types in the schema. A rule with a type error does not compile, which
+//! `Compiled` reports. `TypeChecked` reports the other errors for which the API server rejects a new rule: costs above
+//! the limits, `oldSelf` where it is not allowed, and paths without a field.
+//!
+//! A stored definition can have such errors. An older API server may have accepted them, or an update may have left the
+//! rules unchanged.
 
 use std::collections::BTreeSet;
 
@@ -20,16 +20,15 @@ use crate::policy::consequence::Consequence;
 use crate::policy::rule::Rule;
 use crate::validation_rules::{DefinitionError, DefinitionVerdict, ExpressionErrorKind};
 
-/// The maximum number of errors that are stored for one definition.
+/// The maximum number of stored errors per definition.
 const MAX_ERRORS: usize = 200;
 
-/// The maximum length of a stored error message, in bytes.
 const MAX_TEXT_BYTES: usize = 32 * 1024;
 
-/// The errors of a definition's rules, represented like findings about a policy's expressions.
+/// The errors of a definition's rules, in the form of findings about a policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RuleFindings {
-    /// The expressions that do not compile, or that cannot be checked.
+    /// The expressions that do not compile or cannot be checked.
     pub compiled: Vec<CompileFinding>,
     /// The number of expressions.
     pub n_expressions: usize,
@@ -38,8 +37,7 @@ pub struct RuleFindings {
 }
 
 impl RuleFindings {
-    /// Creates findings from the errors of the rules. `schema_errors` are the errors of the schemas that are not about
-    /// rules.
+    /// Creates findings from the errors of the rules. `schema_errors` are the other errors of the schemas.
     #[must_use]
     pub fn new(verdict: &DefinitionVerdict, schema_errors: &[DefinitionError]) -> Self {
         let mut findings = Self {
@@ -48,14 +46,14 @@ impl RuleFindings {
         };
         let mut warnings = Vec::new();
         for error in verdict.errors.iter().take(MAX_ERRORS) {
-            // `verdict.costs` lacks message expressions that do not compile, so they are added to the count here.
+            // `verdict.costs` does not include message expressions that do not compile.
             findings.n_expressions +=
                 usize::from(error.expression().is_some() && is_message(error));
             findings.compiled.extend(uncompiled(error));
             warnings.push(warning(error));
         }
         if verdict.is_partial {
-            // Other errors of the schemas are reported only if they prevent rules from being compiled.
+            // Other schema errors are reported only if they prevent the compilation of rules.
             let rest = MAX_ERRORS.saturating_sub(warnings.len());
             warnings.extend(schema_errors.iter().take(rest).map(warning));
             findings.compiled.push(not_compiled(&warnings));
@@ -64,7 +62,6 @@ impl RuleFindings {
         findings
     }
 
-    /// Creates the findings of a definition that cannot be parsed.
     #[must_use]
     pub fn unreadable(why: &str) -> Self {
         let field = "spec.versions".to_owned();
@@ -80,7 +77,7 @@ fn is_message(error: &DefinitionError) -> bool {
     error.error.field.ends_with(".messageExpression")
 }
 
-/// Returns the effect of an erroneous expression on the objects that it validates.
+/// Returns the effect of an erroneous expression on the validated objects.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/schema/cel/validation.go` (`validateExpressions`: a rule that does
 /// not compile is an error of each object; a messageExpression that does not compile is ignored).
@@ -125,7 +122,7 @@ fn warning(error: &DefinitionError) -> Warning {
     }
 }
 
-/// Returns the finding that rules were not compiled because their schema has other errors.
+/// Returns the finding for rules that were not compiled because the schema has other errors.
 fn not_compiled(errors: &[Warning]) -> CompileFinding {
     let field = errors.first().map(|error| error.field_ref.clone());
     unsupported(
@@ -146,7 +143,6 @@ fn unsupported(field_ref: String, message: String) -> CompileFinding {
     }
 }
 
-/// Computes the condition `TypeChecked` of a definition.
 pub(super) fn type_checked(observed: &Observations<'_>, uncompiled: &BTreeSet<&str>) -> Verdict {
     let (types, compiled) = match (observed.types.done(), observed.compiled.done()) {
         (Ok(types), Ok(compiled)) => (types, compiled),
@@ -195,5 +191,5 @@ pub(super) fn type_checked(observed: &Observations<'_>, uncompiled: &BTreeSet<&s
     Verdict::new(ConditionStatus::True, Reason::NoWarnings, text)
 }
 
-/// The message of conditions of a definition without rules. Such a definition has conditions only if it has probes.
+/// The message for a definition without rules. Such a definition has conditions only if it has probes.
 pub(super) const NO_RULES: &str = "the definition has no rules";

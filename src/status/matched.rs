@@ -1,5 +1,5 @@
-//! Computes the condition `ResourcesMatched`: True if the rules of a policy, or of each webhook of a configuration,
-//! match served resources that are not exempt from admission.
+//! Computes the condition `ResourcesMatched`. The condition is True if the rules of the policy match a served resource
+//! that is not exempt from admission. For a webhook configuration, the rules of each webhook must do so.
 
 use super::compute::{MatchSummary, Observations};
 use super::condition::{ConditionStatus, Reason};
@@ -7,7 +7,6 @@ use super::message;
 use super::verdict::{Evidence, Verdict};
 use crate::policy::subject::SubjectKind;
 
-/// Computes the condition `ResourcesMatched`.
 pub(super) fn verdict(observed: &Observations<'_>) -> Verdict {
     let matches = match observed.matches.done() {
         Ok(matches) => *matches,
@@ -50,7 +49,7 @@ pub(super) fn verdict(observed: &Observations<'_>) -> Verdict {
     }
 }
 
-/// Computes the verdict for the rules of one policy or of one webhook.
+/// Computes the verdict for one policy or one webhook.
 fn resources_verdict(matches: &MatchSummary, subject: SubjectKind) -> Verdict {
     let unserved: Vec<String> = matches
         .unserved
@@ -84,8 +83,8 @@ fn resources_verdict(matches: &MatchSummary, subject: SubjectKind) -> Verdict {
             return Verdict::new(ConditionStatus::Unknown, Reason::DiscoveryIncomplete, text)
                 .with_evidence(Evidence::Pending);
         }
-        // Unserved resources may be served later, but exempt resources stay exempt, so an unserved resource decides the
-        // reason.
+        // Exempt resources stay exempt, but unserved resources may be served later. Therefore unserved resources
+        // determine the reason.
         let not_served = || format!("not served: {}", message::list(&unserved));
         let (reason, cause) = match (unserved.is_empty(), matches.exempt.is_empty()) {
             (true, true) => (
@@ -102,8 +101,8 @@ fn resources_verdict(matches: &MatchSummary, subject: SubjectKind) -> Verdict {
         let text = format!("{cause}; {}", subject.row().never_runs);
         return Verdict::new(ConditionStatus::False, reason, text);
     }
-    // Resources that only wildcards match are not counted. Otherwise the message would change, and every policy with a
-    // wildcard would be written, whenever a CRD is added or removed.
+    // Resources that only wildcards match are not counted. Otherwise each new or removed CRD would change the message,
+    // and the controller would write the status of every policy with a wildcard.
     let n_named = matches.n_resources - matches.n_by_wildcard.min(matches.n_resources);
     let mut parts = vec![match (n_named, matches.n_by_wildcard) {
         (n_named, 0) => format!("the rules match {}", message::count(n_named, "resource")),

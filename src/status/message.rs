@@ -5,13 +5,13 @@ use crate::schema::Gvk;
 
 /// The maximum length of a condition's message, in bytes.
 ///
-/// The API allows 32,768 bytes, but tables, chat messages and Flux events show far fewer.
+/// The API allows 32,768 bytes, but tables, chat messages and Flux events show much less.
 pub(crate) const MAX_BYTES: usize = 1024;
 
-/// The maximum number of names that are shown of a list.
+/// The maximum number of names in a formatted list.
 const MAX_NAMES: usize = 4;
 
-/// Truncates the message to `max_bytes`, including an ellipsis at the end.
+/// Truncates the text to `max_bytes`, including the ellipsis that marks the truncation.
 pub(crate) fn cut(text: &str, max_bytes: usize) -> String {
     const ELLIPSIS: &str = "…";
     if text.len() <= max_bytes {
@@ -26,7 +26,7 @@ pub(crate) fn cut(text: &str, max_bytes: usize) -> String {
     truncated
 }
 
-/// Formats a number with its noun, such as `1 kind` or `2 kinds`.
+/// Formats a number with a noun: `1 kind`, `2 kinds`.
 pub(crate) fn count(n: usize, noun: &str) -> String {
     if n == 1 {
         format!("1 {noun}")
@@ -35,7 +35,7 @@ pub(crate) fn count(n: usize, noun: &str) -> String {
     }
 }
 
-/// Formats the first [`MAX_NAMES`] names, and the number of the others: `a, b, c, d and 3 more`.
+/// Formats the first [`MAX_NAMES`] names and the number of omitted names: `a, b, c, d and 3 more`.
 pub(crate) fn list<T: AsRef<str>>(names: &[T]) -> String {
     let shown: Vec<&str> = names.iter().take(MAX_NAMES).map(AsRef::as_ref).collect();
     match names.len().saturating_sub(shown.len()) {
@@ -44,8 +44,8 @@ pub(crate) fn list<T: AsRef<str>>(names: &[T]) -> String {
     }
 }
 
-/// Formats names grouped by their reason, such as `a, b and 7 more (no schema)` and `c (too large)`. The groups are in
-/// the order in which their reasons first occur.
+/// Groups names by reason: `a, b and 7 more (no schema)`, `c (too large)`. The groups are sorted by the first
+/// occurrence of their reason.
 fn by_reason(items: impl IntoIterator<Item = (String, String)>) -> Vec<String> {
     let mut groups: Vec<(String, Vec<String>)> = Vec::new();
     for (name, reason) in items {
@@ -60,12 +60,12 @@ fn by_reason(items: impl IntoIterator<Item = (String, String)>) -> Vec<String> {
         .collect()
 }
 
-/// Formats a kind, such as `rules.example.com/v1 ReplicaLimit`.
+/// Formats a kind as `rules.example.com/v1 ReplicaLimit`.
 pub(crate) fn kind(gvk: &Gvk) -> String {
     format!("{} {}", gvk.api_version(), gvk.kind)
 }
 
-/// Returns descriptions of kinds that were not type-checked, grouped by the reason as in [`by_reason`].
+/// Formats kinds that were not type-checked, grouped by reason.
 pub(crate) fn unchecked<'a>(kinds: impl IntoIterator<Item = &'a UncheckedKind>) -> Vec<String> {
     let kinds = kinds.into_iter();
     by_reason(kinds.map(|unchecked| (kind(&unchecked.gvk), unchecked.reason.clone())))
@@ -79,7 +79,7 @@ mod tests {
     fn cut_truncates_at_character_boundary() {
         assert_eq!(cut("abc", 3), "abc");
         assert_eq!(cut("abcdef", 5), "ab…");
-        // An `é` has two bytes and the ellipsis has three, so no `é` fits into four bytes.
+        // An `é` has two bytes and the ellipsis has three.
         assert_eq!(cut("ééé", 4), "…");
         assert_eq!(cut("ééé", 5), "é…");
     }

@@ -1,7 +1,7 @@
-//! Computes the status of a policy from findings: conditions and expression warnings.
+//! Computes the status of a policy: conditions and expression warnings.
 //!
-//! All functions are pure: they take facts and the current time, and return the desired status. The meaning of each
-//! condition is defined only in this module.
+//! All functions are pure. Their inputs are facts and the current time. Only this module defines the meaning of
+//! conditions.
 
 pub mod bindings;
 pub mod compute;

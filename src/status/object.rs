@@ -1,10 +1,10 @@
-//! Status objects, such as `MutatingAdmissionPolicyStatus` of `vap-status.dev/v1alpha1`. They hold the conditions of
+//! Status objects, such as `MutatingAdmissionPolicyStatus` of `vap-status.dev/v1alpha1`. They contain the conditions of
 //! objects whose own kind has no suitable status (ADR 31).
 //!
-//! A status object has the same name as the policy that it describes, is owned by that policy, and has only a status.
-//! This module converts between its status and the status of a ValidatingAdmissionPolicy.
+//! A status object has the name of the policy that it describes. The policy owns it. It has no spec. This module
+//! converts between its status and the status of a ValidatingAdmissionPolicy.
 //!
-//! Each kind of status objects is a [`StatusObjectKind`] in the table of subjects, and has a CRD in `crds`.
+//! The kinds of status objects are the [`StatusObjectKind`]s in the table of subjects. Their CRDs are in `crds`.
 
 use std::borrow::Cow;
 
@@ -22,13 +22,12 @@ use crate::policy::subject::StatusObjectKind;
 /// A status object, as read from the API server.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct StatusObject {
-    /// The metadata. The name is the name of the policy.
     #[serde(default)]
     metadata: Option<ObjectMeta>,
-    /// The status. `None` if it has not been written yet.
+    /// The status. `None` before the first write.
     #[serde(default)]
     pub status: Option<ObjectStatus>,
-    /// Empty metadata, which [`Resource::meta`] returns if `metadata` is absent.
+    /// [`Resource::meta`] returns this value if `metadata` is absent.
     #[serde(skip)]
     none: ObjectMeta,
 }
@@ -37,14 +36,14 @@ pub struct StatusObject {
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectStatus {
-    /// The generation of the status object itself, because tools that wait for a status compare it with
-    /// `metadata.generation`. It changes only if the status object is deleted and created again.
+    /// The generation of the status object itself. It changes only if the status object is recreated. Tools that wait
+    /// for a status compare this field with `metadata.generation`.
     #[serde(default)]
     pub observed_generation: Option<i64>,
-    /// The generation of the policy that was checked.
+    /// The generation of the checked policy.
     #[serde(default)]
     pub policy_generation: Option<i64>,
-    /// The warnings, in the format of ValidatingAdmissionPolicies.
+    /// The warnings, in the format of a ValidatingAdmissionPolicy.
     #[serde(default)]
     pub type_checking: Option<ObjectTypeChecking>,
     /// The conditions of the policy.
@@ -52,18 +51,18 @@ pub struct ObjectStatus {
     pub conditions: Option<Vec<Condition>>,
 }
 
-/// The field `typeChecking` of a status object. An empty list of warnings is also written.
+/// The field `typeChecking` of a status object. It is also written without warnings.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectTypeChecking {
-    /// The warnings, one for each expression.
+    /// The warnings, at most one per expression.
     #[serde(default)]
     pub expression_warnings: Option<Vec<ExpressionWarning>>,
 }
 
 impl StatusObject {
-    /// Returns the status of the policy in the format of a ValidatingAdmissionPolicy. All generations in the result are
-    /// generations of the policy. Returns `None` if no status has been written.
+    /// Converts the status to the status of a ValidatingAdmissionPolicy. Generations in the result are generations of
+    /// the policy. Returns `None` if there is no status.
     #[must_use]
     pub fn policy_status(&self) -> Option<ValidatingAdmissionPolicyStatus> {
         let status = self.status.as_ref()?;
@@ -87,8 +86,8 @@ impl StatusObject {
         })
     }
 
-    /// Returns true if the object with the UID `uid` owns the status object. A policy that was deleted and created
-    /// again has the same name but another UID.
+    /// Returns true if the object with this UID owns the status object. A recreated policy has the same name but
+    /// another UID.
     #[must_use]
     pub fn is_owned_by(&self, uid: Option<&str>) -> bool {
         let owners = self.meta().owner_references.iter().flatten();
@@ -97,8 +96,7 @@ impl StatusObject {
 }
 
 impl ObjectStatus {
-    /// Creates the status of a status object from the desired status of its policy. `own` is the generation of the
-    /// status object.
+    /// Converts the desired status of a policy. `own` is the generation of the status object.
     #[must_use]
     pub fn new(desired: &DesiredStatus, own: Option<i64>) -> Self {
         let conditions = desired.conditions.iter().map(|condition| Condition {
@@ -186,7 +184,7 @@ mod tests {
         let desired = desired();
         let written = ObjectStatus::new(&desired, Some(1));
         let json = serde_json::to_value(&written).unwrap();
-        // Tools that wait for a status compare these two fields with the generation of the status object.
+        // Tools that wait for a status compare these two fields with `metadata.generation`.
         assert_eq!(json["observedGeneration"], 1);
         assert_eq!(json["conditions"][0]["observedGeneration"], 1);
         assert_eq!(json["policyGeneration"], 7);
@@ -233,8 +231,8 @@ mod tests {
         }
     }
 
-    /// The CRDs of status objects are written by hand. Each CRD must have the names of its kind, and a schema for each
-    /// field that is written.
+    /// The CRDs of status objects are written by hand. Each CRD needs the names of its kind, and a schema for each
+    /// written field.
     #[test]
     fn status_crds_have_every_serialized_field() {
         let kinds = SubjectKind::ALL.iter();

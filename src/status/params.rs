@@ -1,7 +1,7 @@
 //! Computes the condition `ParamsResolved`: True if the paramKind is served and the params of bindings exist.
 //!
-//! The API server evaluates a policy once a binding refers to it. If the API server cannot find the paramKind, the
-//! policy fails for every request that the policy's own rules match, regardless of the rules of its bindings.
+//! The API server evaluates a policy if a binding refers to it. If the paramKind cannot be found, the policy fails for
+//! every request that its own rules match. The rules of the bindings have no effect then.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/generic/policy_source.go`,
 //! `ensureParamsForPolicyLocked`; `plugin/policy/validating/dispatcher.go`, `Dispatch`.
@@ -15,18 +15,18 @@ use crate::policy::admission::Selector;
 use crate::schema::Gvk;
 use crate::schema::rest_mapper::ApiResource;
 
-/// The result of looking up a policy's paramKind.
+/// The result of looking up the paramKind of a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ParamKindState {
     /// The policy has no paramKind.
     NotRequired,
-    /// The paramKind is served. The state of the params that bindings refer to is included.
+    /// The paramKind is served. Contains the state of the params.
     Served(Gvk, ParamsState),
     /// The paramKind is not served, and no CRD defines it.
     NotFound {
         /// The paramKind.
         gvk: Gvk,
-        /// Served kinds with similar names, formatted as `apiVersion Kind`.
+        /// Served kinds with similar names, as `apiVersion Kind`.
         similar: Vec<String>,
     },
     /// A CRD defines the paramKind, but it is not served.
@@ -45,24 +45,24 @@ pub enum ParamKindState {
     },
 }
 
-/// The state of the params of bindings.
+/// The state of the params to which bindings refer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ParamsState {
     /// No binding refers to params.
     NotReferred,
     /// The params have not been read yet.
     Unread,
-    /// The params are temporarily unreadable, for this reason.
+    /// The params are temporarily unreadable. Contains the reason.
     Failed(String),
-    /// The controller is not allowed to read the params. The string describes the missing permission.
+    /// The controller is not allowed to read the params. Contains a description of the missing permission.
     NotPermitted(String),
-    /// The controller is not allowed to read the bindings, so it does not know their params.
+    /// The controller is not allowed to read the bindings, so the params are unknown.
     BindingsNotPermitted,
     /// The controller checked whether the params exist.
     Examined {
-        /// The number of references, in all bindings, to params that exist.
+        /// The number of references to existing params, in all bindings.
         n_found: usize,
-        /// The references, in all bindings, to params that do not exist.
+        /// The references to missing params, in all bindings.
         missing: Vec<MissingParams>,
     },
 }
@@ -70,18 +70,18 @@ pub enum ParamsState {
 /// A query for the params of a binding.
 #[derive(Clone, Debug)]
 pub enum ParamLookup<'a> {
-    /// Params with this name, in this namespace. Params in any namespace match if the namespace is `None`.
+    /// A lookup of params by name. If the namespace is `None`, params in any namespace match.
     ByName(&'a str, Option<&'a str>),
-    /// Params that match this selector, in this namespace. Params in any namespace match if the namespace is `None`.
+    /// A lookup of params by selector. If the namespace is `None`, params in any namespace match.
     BySelector(Selector, Option<&'a str>),
 }
 
 impl ParamsState {
-    /// Checks for each binding, by calling `exists`, whether its params exist. `resource` is the resource of the
+    /// Checks whether the params of each binding exist, by calling `exists`. `resource` is the resource of the
     /// paramKind.
     ///
-    /// A paramRef without a namespace refers to the params in the namespace of each request. The params count as found
-    /// if they exist in any namespace.
+    /// A paramRef without a namespace refers to params in the namespace of each request. They count as existing if they
+    /// exist in any namespace.
     pub fn examine<'a>(
         bindings: impl Iterator<Item = &'a ValidatingAdmissionPolicyBinding>,
         resource: &ApiResource,
@@ -129,12 +129,12 @@ impl ParamsState {
     }
 }
 
-/// A paramRef of a binding for which no params exist.
+/// A paramRef to missing params.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingParams {
     /// The name of the binding.
     pub binding: String,
-    /// A description of the missing object, such as `limits in namespace default`.
+    /// A description of the missing params, such as `limits in namespace default`.
     pub what: String,
     /// True if the binding's parameterNotFoundAction is Deny.
     pub denies: bool,
@@ -154,19 +154,18 @@ pub enum NotServed {
     NotEstablished {
         /// The name of the CRD.
         crd: String,
-        /// The reason that the API server gives in the CRD's conditions.
+        /// The reason in the CRD's conditions, if any.
         reason: Option<String>,
     },
-    /// The CRD is established, but the API server does not list the resource in discovery.
+    /// The CRD is established, but discovery does not list the resource.
     NotListed {
         /// The name of the CRD.
         crd: String,
     },
 }
 
-/// Returns the effect on requests while the API server cannot find the paramKind.
-///
-/// The quoted message is the error of the API server, which rejected clients see.
+/// Returns the effect on requests if the API server cannot find the paramKind. The quoted error is the error that
+/// rejected clients get.
 fn consequence(gvk: &Gvk, effect: Effect) -> String {
     let text = format!("failed to find resource referenced by paramKind: '{gvk}'");
     if effect.fails_closed {
@@ -182,8 +181,8 @@ fn consequence(gvk: &Gvk, effect: Effect) -> String {
     }
 }
 
-/// Returns the reason why the paramKind is not served, and the effect on requests. Returns `None` if it is served, if
-/// the policy has no paramKind, or if discovery failed.
+/// Returns why the paramKind is not served, and the effect on requests. Returns `None` if it is served, absent or
+/// undiscovered.
 pub(crate) fn unserved(state: &ParamKindState, effect: Effect) -> Option<(String, String)> {
     let (gvk, cause) = match state {
         ParamKindState::NotFound { gvk, similar } => {
@@ -209,7 +208,6 @@ pub(crate) fn unserved(state: &ParamKindState, effect: Effect) -> Option<(String
     Some((cause, consequence(gvk, effect)))
 }
 
-/// Returns the effect on requests if the params of a binding do not exist.
 fn without_params(effect: Effect) -> &'static str {
     if effect.fails_closed {
         "if they do not, parameterNotFoundAction Deny denies every request that the binding matches"
@@ -220,7 +218,6 @@ fn without_params(effect: Effect) -> &'static str {
     }
 }
 
-/// Computes the condition `ParamsResolved`.
 pub(super) fn verdict(state: &ParamKindState, effect: Effect) -> Verdict {
     let unserved = || {
         let (cause, consequence) = unserved(state, effect).unwrap_or_default();
@@ -260,7 +257,7 @@ pub(super) fn verdict(state: &ParamKindState, effect: Effect) -> Verdict {
     Verdict::new(status, reason, text).with_evidence(evidence)
 }
 
-/// Computes the verdict for a paramKind that is served.
+/// Computes the verdict for a served paramKind.
 fn served(gvk: &Gvk, params: &ParamsState, effect: Effect) -> Verdict {
     let is_served = format!("paramKind {} is served", message::kind(gvk));
     let verdict = |status, reason, text: &str, evidence| {
@@ -318,7 +315,7 @@ fn served(gvk: &Gvk, params: &ParamsState, effect: Effect) -> Verdict {
     verdict(status, reason, &text, Evidence::Complete)
 }
 
-/// Returns the status, reason and message for params whose existence was checked.
+/// Computes the status, reason and message after the existence of params was checked.
 fn examined(
     n_found: usize,
     missing: &[MissingParams],

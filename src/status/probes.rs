@@ -8,22 +8,21 @@ use super::message;
 use super::verdict::{Evidence, Verdict};
 use crate::probe::api::{CaseOutcome, CaseStatus, PolicyProbeStatus, Target};
 
-/// The maximum length of a message in the status of a case, in bytes. A probe may have 256 cases.
+/// The maximum length of a message in the status of a case, in bytes. It is short because a probe may have 256 cases.
 const MAX_CASE_TEXT: usize = 512;
 
-/// The probes of a policy, as far as the controller could read them.
+/// The state of a policy's probes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProbesState {
     /// The probes have not been read yet.
     Unread,
-    /// The controller is not allowed to read probes. The string describes the missing permission.
+    /// The controller is not allowed to read probes. Contains a description of the missing permission.
     NotPermitted(String),
     /// The results of all probes of the policy, sorted by name.
     Known(Vec<ProbeFacts>),
 }
 
 impl ProbesState {
-    /// Returns true if the policy has no probes.
     pub(super) fn is_none(&self) -> bool {
         matches!(self, Self::Known(probes) if probes.is_empty())
     }
@@ -36,17 +35,16 @@ pub struct ProbeFacts {
     pub name: String,
     /// The number of cases.
     pub n_cases: usize,
-    /// The name of each failed case, with the difference from the expected decision.
+    /// The name of each failed case, and the difference from the expected decision.
     pub failed: Vec<(String, String)>,
-    /// The name of each case that could not be evaluated, with the reason.
+    /// The name of each pending case, and the reason.
     pub pending: Vec<(String, String)>,
-    /// The reason why the probe cannot be parsed. The results of its cases are then unknown.
+    /// The reason why the probe cannot be parsed, if any. The results of its cases are then unknown.
     pub problem: Option<String>,
     /// True if cases are pending because an input is temporarily unavailable.
     pub is_transient: bool,
 }
 
-/// Computes the condition `ProbesPassed`.
 pub(super) fn verdict(state: &ProbesState) -> Verdict {
     match state {
         ProbesState::Unread => Verdict::new(
@@ -62,7 +60,7 @@ pub(super) fn verdict(state: &ProbesState) -> Verdict {
     }
 }
 
-/// Computes the verdict from the results of all probes of a policy.
+/// Computes the verdict from the probes of a policy.
 fn results_verdict(probes: &[ProbeFacts]) -> Verdict {
     if probes.is_empty() {
         return Verdict::new(
@@ -168,7 +166,7 @@ impl ProbeFacts {
     }
 }
 
-/// The fields of a probe that determine its status.
+/// The properties of a probe that determine its status.
 #[derive(Clone, Copy, Debug)]
 pub struct ProbeSubject<'a> {
     /// The name of the probe.
@@ -177,7 +175,7 @@ pub struct ProbeSubject<'a> {
     pub generation: i64,
     /// The name of the policy.
     pub policy_name: &'a str,
-    /// The target of the probe. `None` for a ValidatingAdmissionPolicy.
+    /// The target, if the probe does not test a ValidatingAdmissionPolicy.
     pub target: Option<&'a Target>,
     /// The number of cases.
     pub n_cases: usize,
@@ -185,8 +183,8 @@ pub struct ProbeSubject<'a> {
     pub conditions: &'a [Condition],
 }
 
-/// Computes the status of a probe at `now` from the results of its cases. `problem` is the reason why the probe cannot
-/// be parsed, or `None` if it can. `policy_generation` is `None` if the policy does not exist.
+/// Computes the status of a probe. `problem` is the reason why the probe cannot be parsed, if any. `policy_generation`
+/// is `None` if the policy does not exist.
 #[must_use]
 pub fn probe_status(
     probe: &ProbeSubject<'_>,

@@ -11,12 +11,12 @@ use super::staleness;
 use super::stalled::Remedy;
 use super::verdict::{Evidence, Verdict};
 
-/// Computes the condition `Ready` from the conditions in `requires`.
+/// Computes the condition `Ready` from the conditions in `requires`:
 ///
-/// `Ready` is False if a required condition is False, and has the reason of the first such condition. It is Unknown
-/// while a required condition is not known *yet*. If a required condition is permanently Unknown (`NoTypesToCheck`,
-/// `UnsupportedExpression`), waiting does not help and no problem was found: `Ready` is True, and its message lists
-/// such conditions.
+/// - `Ready` is False if a required condition is False. The reason is that of the first such condition.
+/// - `Ready` is Unknown if a required condition is not known *yet*.
+/// - Otherwise, `Ready` is True. Its message lists required conditions that are permanently Unknown (such as
+///   `NoTypesToCheck`), because waiting does not change them.
 pub(super) fn ready(
     parts: &[(ConditionType, Verdict)],
     requires: &BTreeSet<ConditionType>,
@@ -45,7 +45,7 @@ pub(super) fn ready(
     }
     let unknown: Vec<String> = counting()
         .filter(|(_, verdict)| verdict.status == ConditionStatus::Unknown)
-        // `ProbesPassed` of a policy without probes is Unknown, but this is normal and not listed in the message.
+        // A policy without probes is normal, so the message does not mention `ProbesPassed`.
         .filter(|(_, verdict)| verdict.reason != Reason::NoProbes)
         .map(|(type_, verdict)| format!("{type_} ({})", verdict.reason))
         .collect();
@@ -59,10 +59,10 @@ pub(super) fn ready(
 }
 
 /// Computes the condition `Stalled` from the first required condition that is False and that only an edit of the policy
-/// can change. Returns `None` if there is no such condition.
+/// can change. Returns `None` if there is none.
 ///
-/// `Ready` may have the reason of another condition that can change without an edit. Even then, only an edit can make
-/// `Ready` True.
+/// `Ready` may report another False condition, which can change without an edit. Nevertheless, `Ready` becomes True
+/// only after an edit.
 pub(super) fn stalled(
     parts: &[(ConditionType, Verdict)],
     observed: &Observations<'_>,
@@ -92,8 +92,8 @@ pub(super) fn stalled(
     Some(verdict.with_note(lasting.note.clone()))
 }
 
-/// Returns the stored `Stalled` condition for the same generation, with the note of `TypeChecked`. Returns `None` if
-/// its reason is not `ExpressionWarnings`.
+/// Returns the stored `Stalled` condition for the same generation, with the note of `TypeChecked`. Only a condition
+/// with the reason `ExpressionWarnings` can be retained.
 pub(super) fn retained_stalled(
     live: &[Condition],
     generation: i64,

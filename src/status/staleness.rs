@@ -1,36 +1,34 @@
-//! Adds notes to conditions that may be out of date because their inputs have been unreadable for more than a minute.
+//! Adds notes to conditions that may be out of date.
 //!
-//! A condition that temporarily cannot be recomputed is retained (ADR 1). A condition that depends on the resources of
-//! an unavailable aggregated API is also retained. After a minute, a note with the cause is appended to the message of
-//! such a condition.
+//! A condition is retained if it temporarily cannot be recomputed (ADR 1). A condition that depends on an unavailable
+//! aggregated API is retained, too. If this lasts for more than a minute, a note with the cause is appended to the
+//! message.
 
 use super::compute::{Observations, StepOutcome};
 use super::condition::{ConditionStatus, ConditionType};
 use super::message;
 use super::verdict::Verdict;
 
-/// Facts that determine whether conditions may be out of date, in addition to the evidence in the verdicts.
+/// Inputs of the notes, in addition to the evidence in verdicts.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Staleness<'a> {
-    /// The group version of the policy's paramKind, if its discovery has failed for more than a minute. Empty
-    /// otherwise.
+    /// The group version of the paramKind, if its discovery has failed for more than a minute. Otherwise empty.
     pub undiscovered_params: &'a [String],
-    /// True if a condition has been retained for more than a minute because it cannot be recomputed.
+    /// True if a condition could not be recomputed for more than a minute.
     pub is_retained_long: bool,
 }
 
-/// The separator between a message and its note. It must not change, because stored conditions contain it.
+/// The separator between a message and its note. Stored conditions contain this separator, so it must not change.
 const MARK: &str = "; may be out of date: ";
 
-/// Returns the note for a condition. `is_retained` is true if `verdict` was taken from the stored condition. Returns
-/// `None` if the condition is not out of date.
+/// Returns the note for a condition, if it may be out of date. `is_retained` is true if `verdict` comes from the stored
+/// condition.
 pub(super) fn note(
     observed: &Observations<'_>,
     type_: ConditionType,
     verdict: &Verdict,
     is_retained: bool,
 ) -> Option<String> {
-    // An Unknown condition cannot be out of date.
     if verdict.status == ConditionStatus::Unknown {
         return None;
     }
@@ -53,7 +51,7 @@ pub(super) fn note(
     Some(cause.to_owned())
 }
 
-/// Returns the group versions that a condition depends on and whose discovery has failed for more than a minute.
+/// Returns the group versions on which a condition depends and whose discovery has failed for more than a minute.
 fn undiscovered<'a>(observed: &Observations<'a>, type_: ConditionType) -> &'a [String] {
     match type_ {
         ConditionType::ResourcesMatched | ConditionType::TypeChecked => match &observed.matches {
@@ -69,7 +67,7 @@ fn undiscovered<'a>(observed: &Observations<'a>, type_: ConditionType) -> &'a [S
     }
 }
 
-/// Splits a stored message into the message and its note.
+/// Splits a stored message into the message without note, and the note.
 pub(super) fn split(message: &str) -> (&str, Option<&str>) {
     match message.rsplit_once(MARK) {
         Some((message, note)) => (message, Some(note)),
@@ -77,7 +75,7 @@ pub(super) fn split(message: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Appends the note to the message. If the result is too long, the message is truncated and the note is not.
+/// Appends the note to the message. If necessary, truncates the message but not the note.
 pub(super) fn join(message: &str, note: Option<&str>) -> String {
     let Some(note) = note else {
         return message.to_owned();

@@ -1,27 +1,28 @@
-//! Defines which failures make a policy `Stalled`: failures that only an edit of the policy can correct.
+//! Determines which failures make a policy `Stalled`: failures that only an edit of the policy can correct.
 //!
-//! Tools that apply manifests and wait (Flux, `helm --wait`, all tools that use kstatus) fail immediately if `Stalled`
-//! is True, but only after their timeout if `Ready` is False. The next manifest that such a tool applies may be a CRD,
-//! params, a binding or a probe. Therefore a policy is `Stalled` only if no other object can correct the failure. An
-//! edit of the policy increments its generation, which makes the condition outdated.
+//! Some tools apply manifests and then wait (Flux, `helm --wait`, all tools with kstatus). If `Stalled` is True, they
+//! fail immediately. If only `Ready` is False, they wait until their timeout. The next manifest may be a CRD, params, a
+//! binding or a probe. Therefore a policy is not `Stalled` if another object can correct the failure.
+//!
+//! An edit of the policy increments its generation, which makes the condition obsolete.
 //!
 //! Source: `github.com/fluxcd/cli-utils` `pkg/kstatus/status/generic.go` (`checkGenericProperties`).
 
 use super::condition::Reason;
 
-/// The change that can correct a condition that is False.
+/// The change that can correct a False condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remedy {
-    /// Only an edit of the policy can correct the condition.
+    /// Only an edit of the policy can help.
     Edit,
-    /// An edit of the policy, or a change of a schema for which it was checked, can correct the condition.
+    /// An edit of the policy, or a change of a checked schema, can help.
     EditOrSchema,
-    /// A change of another object can correct the condition, so waiting may help.
+    /// A change of another object can help, so waiting is useful.
     Elsewhere,
 }
 
 impl Reason {
-    /// Returns the remedy for a condition that is False for this reason.
+    /// Returns the change that can correct a False condition with this reason.
     #[must_use]
     #[expect(
         clippy::match_same_arms,
@@ -29,31 +30,31 @@ impl Reason {
     )]
     pub const fn remedy(self) -> Remedy {
         match self {
-            // The expression has an error that does not depend on the cluster.
+            // The expression itself has an error.
             Self::CompilationFailed => Remedy::Edit,
-            // The API server cannot evaluate the expression safely for any request.
+            // No change of the cluster makes the expression safe.
             Self::UnsafeExpression => Remedy::Edit,
-            // The list of exempt resources is fixed in the API server.
+            // The exempt resources are constant in the API server.
             Self::ExemptResources => Remedy::Edit,
-            // The schemas of built-in kinds do not change, but the CRD of a custom kind may be applied later.
+            // Schemas of built-in kinds are constant, but the CRD of a custom kind may change.
             Self::ExpressionWarnings => Remedy::EditOrSchema,
             // A new CRD or APIService may serve the resources.
             Self::NoServedResources => Remedy::Elsewhere,
-            // The CRD of the paramKind may be applied later, even if its name looks misspelled.
+            // The CRD of the paramKind may be applied later.
             Self::ParamKindNotFound => Remedy::Elsewhere,
-            // The CRD exists, and may soon be established or serve the version.
+            // The CRD may be established or serve the version later.
             Self::ParamKindNotServed => Remedy::Elsewhere,
-            // Params are separate objects, and are usually applied after the policy.
+            // Params are usually applied after the policy.
             Self::ParamsNotFound => Remedy::Elsewhere,
-            // Bindings are separate objects; their edits do not change the policy's generation.
+            // Bindings may be applied later.
             Self::NoBindings => Remedy::Elsewhere,
-            // A binding is a separate object, and a later manifest may correct it.
+            // The binding may be corrected later.
             Self::BindingsInvalid => Remedy::Elsewhere,
-            // The error may be in the probe, a binding or params instead of the policy.
+            // The error may be in a probe, a binding or params.
             Self::ProbesFailed => Remedy::Elsewhere,
-            // The policy of a probe may be created later.
+            // The policy of the probe may be created later.
             Self::PolicyNotFound => Remedy::Elsewhere,
-            // No condition is False for these reasons: the status is True or Unknown.
+            // These reasons have no False condition.
             Self::AllExpressionsCompile
             | Self::UnsupportedExpression
             | Self::InternalError

@@ -1,5 +1,5 @@
-//! Computes the condition `TypeChecked` from the findings of the analysis. Its message lists the kinds and expressions
-//! that were not checked.
+//! Computes the condition `TypeChecked` from the findings of the analysis. The message lists unchecked kinds and
+//! expressions.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,6 @@ use crate::policy::analysis::BEYOND;
 use crate::policy::compile::{CompileFinding, CompileFindingKind};
 use crate::policy::subject::SubjectKind;
 
-/// Computes the condition `TypeChecked`.
 pub(super) fn type_checked(observed: &Observations<'_>, uncompiled: &BTreeSet<&str>) -> Verdict {
     if observed.subject == SubjectKind::CustomResourceDefinition {
         return definition::type_checked(observed, uncompiled);
@@ -40,8 +39,7 @@ pub(super) fn type_checked(observed: &Observations<'_>, uncompiled: &BTreeSet<&s
     } else {
         format!("; not checked: {}", message::list(&gaps))
     };
-    // Expressions that do not compile have no types, and `Compiled` reports them. The API server's warnings about them
-    // are in `types.warnings`, so they are skipped here.
+    // Warnings about expressions that do not compile are skipped, because `Compiled` reports these expressions.
     let of_types = || {
         let all = types.warnings.iter();
         all.filter(|warning| !uncompiled.contains(warning.field_ref.as_str()))
@@ -116,7 +114,7 @@ pub(super) fn type_checked(observed: &Observations<'_>, uncompiled: &BTreeSet<&s
     })
 }
 
-/// Returns the fields of the expressions that do not compile.
+/// Returns the fields of expressions that do not compile.
 pub(super) fn uncompiled<'a>(observed: &Observations<'a>) -> BTreeSet<&'a str> {
     let StepOutcome::Done(CompileSummary { findings, .. }) = observed.compiled else {
         return BTreeSet::new();
@@ -126,7 +124,6 @@ pub(super) fn uncompiled<'a>(observed: &Observations<'a>) -> BTreeSet<&'a str> {
     findings.map(|finding| finding.field_ref.as_str()).collect()
 }
 
-/// Returns true if the policy has expressions and none of them compiles.
 pub(super) fn is_all_uncompiled(observed: &Observations<'_>, uncompiled: &BTreeSet<&str>) -> bool {
     match observed.compiled {
         StepOutcome::Done(CompileSummary { n_expressions, .. }) => {
@@ -136,7 +133,7 @@ pub(super) fn is_all_uncompiled(observed: &Observations<'_>, uncompiled: &BTreeS
     }
 }
 
-/// Returns the expressions, kinds and groups that were not type-checked, each with the reason in parentheses.
+/// Returns the expressions, kinds and groups that were not type-checked, with the reasons.
 fn gaps(
     observed: &Observations<'_>,
     types: &TypeSummary,
@@ -167,8 +164,8 @@ fn gaps(
 
 /// Formats the number of checked kinds.
 ///
-/// Kinds that only wildcards match are counted only if one of them was not checked. Otherwise the message would change,
-/// and every policy with a wildcard would be written, whenever a CRD is added or removed.
+/// Kinds that only wildcards match are counted only if one of them was not checked. Otherwise each new or removed CRD
+/// would change the message, and the controller would write the status of every policy with a wildcard.
 fn coverage(types: &TypeSummary) -> String {
     let share = |n_checked: usize, n_unchecked: usize| match n_unchecked {
         0 => message::count(n_checked, "kind"),

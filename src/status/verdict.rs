@@ -1,36 +1,33 @@
-//! Verdicts: the status, reason and message of a condition, with the evidence for them.
+//! Verdicts: the content of a condition, and the completeness of its inputs.
 
 use super::compute::{CheckStep, Deadline};
 use super::condition::{ConditionStatus, Reason};
 use crate::policy::subject::SubjectKind;
 
-/// A condition without its type and transition time.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Verdict {
     pub(super) status: ConditionStatus,
     pub(super) reason: Reason,
     pub(super) message: String,
     pub(super) evidence: Evidence,
-    /// The reason why the condition may be out of date ([`super::staleness`]). `None` if it is up to date.
+    /// The reason why the condition may be out of date, if any ([`super::staleness`]).
     pub(super) note: Option<String>,
 }
 
-/// The properties of a policy that determine its effect on requests.
+/// The properties that determine a policy's effect on requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Effect {
-    /// True if a request is denied when the policy fails, that is, if failurePolicy is not `Ignore`.
+    /// True if a failure of the policy denies the request: failurePolicy is not `Ignore`.
     pub(crate) fails_closed: bool,
-    /// The kind of the policy.
     pub(crate) subject: SubjectKind,
 }
 
 impl Effect {
-    /// Returns true if the policy changes requests instead of checking them.
     pub(crate) const fn is_mutating(self) -> bool {
         matches!(self.subject, SubjectKind::MutatingAdmissionPolicy)
     }
 
-    /// Returns the participle for a policy's effect on requests: `changed` or `checked`.
+    /// Returns the participle for the policy's effect on requests: `changed` or `checked`.
     pub(crate) const fn done(self) -> &'static str {
         if self.is_mutating() {
             "changed"
@@ -40,16 +37,16 @@ impl Effect {
     }
 }
 
-/// The completeness of the inputs of a verdict. It determines whether a stored verdict is retained instead.
+/// The completeness of a verdict's inputs. It determines whether a stored verdict is retained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Evidence {
     /// All inputs are available.
     Complete,
-    /// Details are missing, but the status is correct. A stored verdict with the same status is retained.
+    /// The status is correct, but details are missing. A stored verdict with the same status is retained.
     Partial,
-    /// Inputs are temporarily unavailable, so the status is unknown. A stored verdict is retained.
+    /// Inputs are temporarily unavailable. A stored verdict is retained.
     Pending,
-    /// Inputs are permanently unavailable, so waiting does not help. A stored verdict is not retained.
+    /// Inputs are permanently unavailable. A stored verdict is not retained.
     Unavailable,
 }
 
@@ -74,7 +71,6 @@ impl Verdict {
         self
     }
 
-    /// Creates the verdict of a check that panicked.
     pub(super) fn internal_error() -> Self {
         Self::new(
             ConditionStatus::Unknown,
@@ -84,7 +80,6 @@ impl Verdict {
         .with_evidence(Evidence::Pending)
     }
 
-    /// Creates the verdict of a check that exceeded its time limit.
     pub(super) fn deadline_exceeded(deadline: Deadline<'_>) -> Self {
         let Deadline { limit, step, field } = deadline;
         let (work, unknown) = match step {

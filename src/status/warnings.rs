@@ -1,9 +1,9 @@
 //! Converts the findings of type checking to `expressionWarnings` in the API server's format, within a size limit.
 //!
-//! etcd limits an API object to 1.5 MiB, and every client that watches policies keeps their statuses in memory. A
-//! warning is byte-equal to that of the API server unless a limit is exceeded. If a warning is too long, whole kinds
-//! are omitted from it. If the list is too long, whole warnings are omitted. A line with the number of omitted kinds or
-//! warnings is added.
+//! A warning is byte-equal to the warning of the API server, unless a limit is exceeded. etcd limits an object to 1.5
+//! MiB, and clients that watch policies keep the statuses in memory. If a warning is too long, whole kinds are omitted
+//! from the warning. If the list is too long, whole warnings are omitted. An added line contains the number of
+//! omissions.
 
 use k8s_openapi::api::admissionregistration::v1::ExpressionWarning;
 
@@ -13,25 +13,24 @@ use crate::policy::RequestPolicy;
 use crate::policy::consequence::Consequence;
 use crate::policy::finding::{ExpressionFindings, KindFindings, Note};
 
-/// The findings about an expression, in the format of the API server's status.
+/// The findings about one expression, in the format of the API server's status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
     /// The field of the expression, such as `spec.validations[0].expression`.
     pub field_ref: String,
-    /// The messages about the kinds, in order. The notes about several kinds are at the end of the last message.
+    /// The messages, one for each kind. Notes about several kinds are at the end of the last message.
     pub parts: Box<[String]>,
-    /// The kind and the problem that a condition shows, such as `apps/v1 Deployment` and the first line of the error
+    /// The kind and the problem that a condition shows. Example: `apps/v1 Deployment`, and the first line of the error
     /// message.
     pub headline: Option<(String, String)>,
-    /// True if the expression fails for at least one kind. False if all findings are about expressions that are
-    /// evaluated without an error, but may not work as intended.
+    /// True if the expression fails for at least one kind. False if no evaluation fails, but the expression may not
+    /// work as intended.
     pub fails: bool,
-    /// The effect on a request for which the expression fails.
+    /// The effect of a failure on the request.
     pub consequence: Consequence,
 }
 
 impl Warning {
-    /// Returns the complete message of the warning.
     #[must_use]
     pub fn text(&self) -> String {
         self.parts.join("\n")
@@ -43,7 +42,7 @@ impl From<&ExpressionFindings> for Warning {
         let mut parts = Vec::with_capacity(found.kinds.len());
         let mut kinds = found.kinds.iter().peekable();
         while let Some(kind) = kinds.next() {
-            // Notes follow source excerpts, so that users do not read the notes as part of the message.
+            // Source excerpts separate the message from the notes.
             let with_source = kinds.peek().is_none() && !found.notes.is_empty();
             parts.push(part(kind, &found.text, with_source));
         }
@@ -68,13 +67,13 @@ impl From<&ExpressionFindings> for Warning {
     }
 }
 
-/// Converts findings to warnings, in the order of the policy's fields.
+/// Converts findings to warnings. The order of the policy's fields is preserved.
 #[must_use]
 pub fn warnings(found: &[ExpressionFindings]) -> Vec<Warning> {
     found.iter().map(Warning::from).collect()
 }
 
-/// Formats the findings for `kind`.
+/// Formats the findings for one kind.
 ///
 /// Source: `k8s.io/apiserver` `plugin/policy/validating/typechecking.go`, `TypeCheckingResult.String`; cel-go
 /// `common/errors.go`, `Errors.ToDisplayString`.
@@ -118,16 +117,15 @@ pub fn note(note: Note) -> String {
     }
 }
 
-/// The maximum length of one warning, in bytes.
 const MAX_WARNING_BYTES: usize = 64 * 1024;
 
-/// The maximum total length of the warnings of one policy, in bytes.
+/// The maximum total length of a policy's warnings, in bytes.
 pub const MAX_TOTAL_BYTES: usize = 256 * 1024;
 
-/// The total length that is available for warnings even if the policy is large, in bytes.
+/// The minimum of the total length for large policies, in bytes.
 const MIN_TOTAL_BYTES: usize = 4 * 1024;
 
-/// The maximum size of an object in etcd minus a margin for metadata and encoding, in bytes.
+/// The maximum size of an object in etcd, minus a margin for metadata and encoding, in bytes.
 ///
 /// Source: etcd `server/embed/config.go`, `DefaultMaxRequestBytes` (1.5 MiB).
 const MAX_OBJECT_BYTES: usize = 1280 * 1024;
@@ -135,10 +133,10 @@ const MAX_OBJECT_BYTES: usize = 1280 * 1024;
 /// The overhead of each warning in the encoded list, in bytes.
 const OVERHEAD_BYTES: usize = 64;
 
-/// Returns the maximum total length of the warnings of `policy`, in bytes.
+/// Returns the maximum total length of warnings for `policy`, in bytes.
 ///
-/// The limit is lower for a large policy. The expressions of the policy are counted twice, because `kubectl apply`
-/// stores a copy of them in an annotation.
+/// A large policy has a lower limit. Its expressions count twice, because `kubectl apply` stores a copy in an
+/// annotation.
 #[must_use]
 pub fn budget_bytes(policy: Option<&RequestPolicy>) -> usize {
     let n_bytes = policy.map_or(0, expression_bytes);
@@ -147,7 +145,6 @@ pub fn budget_bytes(policy: Option<&RequestPolicy>) -> usize {
         .clamp(MIN_TOTAL_BYTES, MAX_TOTAL_BYTES)
 }
 
-/// Returns the total length of the expressions and messages of a policy, in bytes.
 fn expression_bytes(policy: &RequestPolicy) -> usize {
     let validations = policy.validations.iter().map(|validation| {
         validation.expression.len()
@@ -176,7 +173,7 @@ fn expression_bytes(policy: &RequestPolicy) -> usize {
         .sum()
 }
 
-/// Converts warnings to the type of the API. The total length is at most `budget_bytes`.
+/// Converts warnings to the API type. The total length is at most `budget_bytes`.
 #[must_use]
 pub fn expression_warnings(warnings: &[Warning], budget_bytes: usize) -> Vec<ExpressionWarning> {
     let mut included = Vec::with_capacity(warnings.len());
@@ -204,13 +201,13 @@ pub fn expression_warnings(warnings: &[Warning], budget_bytes: usize) -> Vec<Exp
     included
 }
 
-/// Returns the message of a warning. If it exceeds `max_bytes`, whole kinds are omitted from its end.
+/// Formats a warning. If the text exceeds `max_bytes`, whole kinds are omitted at the end.
 fn cut_warning(warning: &Warning, max_bytes: usize) -> String {
     let text = warning.text();
     if text.len() <= max_bytes {
         return text;
     }
-    // The remaining bytes are for the line about the omitted kinds.
+    // Reserves space for the line about omitted kinds.
     let room = max_bytes.saturating_sub(OVERHEAD_BYTES);
     let mut shown = String::new();
     let mut n_shown = 0;

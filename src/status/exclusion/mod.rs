@@ -1,7 +1,7 @@
-//! Policies that are excluded from the controller by name or label, such as policies of the platform vendor.
+//! Policies that are excluded by name or label, such as policies of the platform vendor.
 //!
-//! The controller reads the exclusion from its command-line options and writes it to annotations of its Lease. The
-//! plugin reads these annotations to distinguish an excluded policy from a policy that has no status yet.
+//! The controller reads the exclusion from its command-line options, and copies it to annotations of its Lease. The
+//! plugin reads the annotations to distinguish an excluded policy from a policy that has no status yet.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,13 +13,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
 
 use crate::policy::admission::Selector;
 
-/// The Lease annotation with the name patterns, separated by commas.
+/// The Lease annotation with the comma-separated name patterns.
 pub const NAMES_ANNOTATION: &str = "vap-status.dev/exclude-names";
 
 /// The Lease annotation with the label selector.
 pub const SELECTOR_ANNOTATION: &str = "vap-status.dev/exclude-selector";
 
-/// The name patterns and the label selector of excluded policies. A policy that matches either is excluded.
+/// The patterns of excluded policies. A policy is excluded if its name or its labels match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Exclusion {
     names: Vec<NamePattern>,
@@ -30,7 +30,7 @@ pub struct Exclusion {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamePattern(String);
 
-/// A label selector in kubectl's syntax. An empty selector matches no policy.
+/// A label selector in the syntax of kubectl. An empty selector matches no policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabelPattern {
     text: String,
@@ -99,7 +99,7 @@ impl FromStr for LabelPattern {
     }
 }
 
-/// Splits a selector into its requirements, at commas outside of parentheses.
+/// Splits a selector at the commas outside of parentheses.
 fn requirements(text: &str) -> impl Iterator<Item = &str> {
     let mut is_inside = false;
     text.split(move |c: char| {
@@ -112,10 +112,9 @@ fn requirements(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Parses one requirement of a label selector.
+/// Parses one requirement of a label selector. A `LabelSelector` does not support the operators `<` and `>`.
 ///
-/// Source: apimachinery `pkg/labels/selector.go`, `Parse` (the grammar, without `<` and `>`, which a `LabelSelector`
-/// does not have).
+/// Source: apimachinery `pkg/labels/selector.go`, `Parse`.
 fn requirement(text: &str) -> Result<LabelSelectorRequirement, String> {
     let text = text.trim();
     let new = |key: &str, operator: &str, values: Option<Vec<&str>>| {
@@ -161,7 +160,7 @@ impl Exclusion {
     /// Creates the exclusion from options.
     #[must_use]
     pub fn new(names: &[NamePattern], selector: Option<&LabelPattern>) -> Self {
-        // An empty environment variable is parsed as a list with one empty pattern.
+        // An empty environment variable becomes one empty pattern.
         let names = names.iter().filter(|name| !name.0.is_empty());
         Self {
             names: names.cloned().collect(),
@@ -171,7 +170,7 @@ impl Exclusion {
         }
     }
 
-    /// Parses the annotations of a Lease. An annotation that cannot be parsed excludes no policy.
+    /// Parses the annotations of a Lease. Ignores annotations that cannot be parsed.
     #[must_use]
     pub fn from_annotations(annotations: &BTreeMap<String, String>) -> Self {
         let names = annotations.get(NAMES_ANNOTATION).into_iter();
@@ -182,7 +181,7 @@ impl Exclusion {
         Self::new(&names, selector.as_ref())
     }
 
-    /// Writes the exclusion to the annotations of a Lease, replacing an earlier exclusion.
+    /// Writes the exclusion to the annotations of a Lease. Replaces an earlier exclusion.
     pub fn annotate(&self, annotations: &mut BTreeMap<String, String>) {
         let names: Vec<&str> = self.names.iter().map(|name| name.0.as_str()).collect();
         let selector = self.selector.as_ref();
@@ -203,7 +202,7 @@ impl Exclusion {
         }
     }
 
-    /// Returns true if a policy with this metadata is excluded. The metadata must include the labels.
+    /// Returns true if the policy is excluded. `policy` must contain the labels.
     #[must_use]
     pub fn excludes(&self, policy: &ObjectMeta) -> bool {
         let name = policy.name.as_deref().unwrap_or_default();

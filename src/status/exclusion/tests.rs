@@ -1,5 +1,3 @@
-//! Tests of name patterns, label selectors and the annotations with the exclusion.
-
 use serde_json::{Value, json};
 
 use super::*;
@@ -26,7 +24,6 @@ fn name_pattern_with_wildcard_matches_names() {
         assert_eq!(pattern.matches(name), expect, "{pattern} {name}");
     }
     assert!("a b".parse::<NamePattern>().is_err());
-    // Empty environment variables exclude no policy.
     let none = Exclusion::new(&["".parse().unwrap()], Some(&"".parse().unwrap()));
     assert_eq!(none, Exclusion::default());
     assert!(!none.excludes(&policy("", &json!({}))));
@@ -88,10 +85,9 @@ fn exclusion_round_trips_through_annotations() {
     assert_eq!(annotations, BTreeMap::from(expect));
     assert_eq!(Exclusion::from_annotations(&annotations), exclusion);
 
-    // A leader without these options removes the annotations of the previous leader.
+    // A leader without an exclusion removes the annotations of the previous leader.
     Exclusion::default().annotate(&mut annotations);
     assert_eq!(annotations.len(), 1);
-    // Invalid annotations exclude no policy.
     let invalid = [(NAMES_ANNOTATION, "a b"), (SELECTOR_ANNOTATION, "a b")];
     let invalid = invalid.map(|(name, text)| (name.to_owned(), text.to_owned()));
     let invalid = Exclusion::from_annotations(&BTreeMap::from(invalid));

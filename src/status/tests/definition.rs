@@ -1,12 +1,10 @@
-//! Tests of the conditions of CustomResourceDefinitions, which are about validation rules.
-
 use serde_json::{Value, json};
 
 use super::*;
 use crate::status::definition::RuleFindings;
 use crate::validation_rules::{schema_errors, validate_rules};
 
-/// Computes the status of a definition that has one version for each of `schemas`.
+/// Computes the status of a definition with one version per schema.
 fn computed(schemas: &[Value]) -> DesiredStatus {
     let versions = schemas.iter().enumerate().map(|(n, spec)| {
         json!({"name": format!("v{n}"), "served": true, "storage": n == 0, "schema": {"openAPIV3Schema": {
@@ -21,7 +19,7 @@ fn computed(schemas: &[Value]) -> DesiredStatus {
 
 fn compute_from(rules: &RuleFindings) -> DesiredStatus {
     let matched = MatchSummary::default();
-    // `Ready` may require conditions that definitions do not have.
+    // `Ready` may require conditions that a definition does not have.
     let ready_requires: BTreeSet<ConditionType> = ConditionType::ALL.into();
     let observed = Observations {
         policy: None,
@@ -46,7 +44,6 @@ fn compute_from(rules: &RuleFindings) -> DesiredStatus {
     compute(&observed, at(1))
 }
 
-/// Returns `status/reason` and the message of a condition.
 fn summary(desired: &DesiredStatus, type_: ConditionType) -> (String, String) {
     let condition = condition::find(&desired.conditions, type_);
     condition.map_or_else(Default::default, |condition| {
@@ -107,7 +104,7 @@ fn compiled_invalid_rule_has_field_path_of_api_server() {
             field(1, "[1].rule")
         )
     );
-    // The expression that compiles has no type errors.
+    // The other expression compiles, so `TypeChecked` has no error to report.
     assert_eq!(
         summary(&desired, ConditionType::TypeChecked).0,
         "True/NoWarnings"
@@ -172,7 +169,7 @@ fn type_checked_reports_errors_that_are_not_compile_errors() {
         summary(&desired, ConditionType::Ready).0,
         "False/ExpressionWarnings"
     );
-    // The error can only be corrected by an edit of the definition.
+    // Only an edit of the definition can correct the error.
     assert_eq!(
         summary(&desired, ConditionType::Stalled).0,
         "True/ExpressionWarnings"

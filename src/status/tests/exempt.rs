@@ -1,9 +1,6 @@
-//! Tests of messages about resources that are exempt from admission policies.
-
 use super::*;
 use crate::policy::matching::ExemptResource;
 
-/// Creates an exempt resource that a rule matches.
 fn exempt(resource: &str, by_wildcard: bool) -> ExemptResource {
     ExemptResource {
         resource: resource.into(),
@@ -30,7 +27,7 @@ fn resources_matched_is_false_if_all_resources_are_exempt() {
     for type_ in [ConditionType::ResourcesMatched, ConditionType::Ready] {
         check(&facts(&|_| {}), type_, "False ExemptResources", text);
     }
-    // Waiting may help, since unserved resources may be served later.
+    // Unserved resources may be served later, so the policy is not stalled.
     let unserved = facts(&|matches| {
         matches.unserved = vec![UnservedResource {
             field_ref: "spec.matchConstraints.resourceRules[0]".into(),

@@ -1,5 +1,3 @@
-//! Tests of merging computed conditions into stored ones.
-
 use super::*;
 
 #[test]
@@ -22,7 +20,7 @@ fn merge_changes_transition_time_only_with_status() {
         10,
     );
     let table = [
-        // Only message and generation differ: the time stays the same.
+        // Only the message and the generation differ.
         (
             make(
                 ConditionStatus::True,
@@ -53,7 +51,6 @@ fn merge_changes_transition_time_only_with_status() {
             ),
             10,
         ),
-        // The status differs: the time changes.
         (
             make(
                 ConditionStatus::False,

@@ -1,5 +1,3 @@
-//! Tests of the status that `compute` returns for facts about a policy.
-
 use std::collections::BTreeSet;
 
 use k8s_openapi::api::admissionregistration::v1::{
@@ -46,8 +44,8 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
 }
 
-/// Facts about a policy. `Facts::sound` returns the facts about a policy without problems, and each test modifies some
-/// of them.
+/// The inputs of `compute` for one policy. `Facts::sound` returns a policy without problems. Each test modifies some
+/// fields.
 struct Facts {
     subject: SubjectKind,
     policy: RequestPolicy,
@@ -58,7 +56,7 @@ struct Facts {
     types: TypeCheck,
     waiting: Vec<(String, String)>,
     panicked: bool,
-    /// The step that exceeded its time limit.
+    /// The step that exceeded its time limit, if any.
     deadline: Option<CheckStep>,
     params: ParamKindState,
     bindings: BindingsState,
@@ -165,7 +163,7 @@ impl Facts {
         })
     }
 
-    /// Returns these facts with the status that `compute` returns for `before` as the current status of the policy.
+    /// Sets the current status of the policy to the status that `compute` returns for `before`.
     fn after(mut self, before: &Self, now: Timestamp) -> Self {
         let desired = before.compute(now);
         self.status = Some(status_of(&desired));
@@ -181,7 +179,7 @@ fn checked<'a, T>(panicked: bool, value: T) -> StepOutcome<'a, T> {
     }
 }
 
-/// Returns the status in the cluster after `desired` was applied.
+/// Returns the live status after `desired` was applied.
 fn status_of(desired: &DesiredStatus) -> ValidatingAdmissionPolicyStatus {
     ValidatingAdmissionPolicyStatus {
         conditions: Some(desired.conditions.clone()),
@@ -212,7 +210,7 @@ fn finding(kind: CompileFindingKind, message: &str) -> CompileFinding {
     }
 }
 
-/// Creates an error about the expression of a field at its fifth code point, for deployments.
+/// Returns an error at the fifth code point of an expression, for Deployment.
 fn warning(field_ref: &str, message: &str) -> ExpressionFindings {
     with_severity(Severity::Error, field_ref, message)
 }
@@ -255,7 +253,7 @@ fn get(desired: &DesiredStatus, type_: ConditionType) -> &Condition {
     condition::find(&desired.conditions, type_).unwrap()
 }
 
-/// Asserts the status, reason and message of one condition. `expect` is `status reason`.
+/// `expect` consists of the status and the reason.
 #[track_caller]
 fn check(facts: &Facts, type_: ConditionType, expect: &str, message: &str) {
     let desired = facts.compute(at(100));
@@ -264,7 +262,6 @@ fn check(facts: &Facts, type_: ConditionType, expect: &str, message: &str) {
     assert_eq!(condition.message, message);
 }
 
-/// Returns a condition of another controller.
 fn foreign_condition() -> Condition {
     Condition {
         type_: "example.com/Reviewed".into(),
@@ -387,7 +384,6 @@ fn panicked_check_is_unknown_and_ready_is_pending() {
     }
     assert_eq!(get(&desired, ConditionType::Ready).status, "Unknown");
     assert_eq!(get(&desired, ConditionType::Ready).reason, "Pending");
-    // An earlier verdict is not retained.
     let desired = facts.after(&Facts::sound(), at(1)).compute(at(2));
     assert_eq!(
         get(&desired, ConditionType::Compiled).reason,
@@ -420,7 +416,6 @@ fn deadline_exceeded_is_unknown_and_shows_expression() {
     let ready = get(&desired, ConditionType::Ready);
     assert_eq!((&*ready.status, &*ready.reason), ("Unknown", "Pending"));
     assert!(condition::find(&desired.conditions, ConditionType::Stalled).is_none());
-    // The stored verdict for the same generation is not retained.
     let desired = facts.after(&Facts::sound(), at(1)).compute(at(2));
     let types = get(&desired, ConditionType::TypeChecked);
     assert_eq!(types.reason, "DeadlineExceeded");
@@ -525,7 +520,6 @@ fn resources_matched_does_not_count_wildcard_matches() {
             text,
         );
     }
-    // One more resource that only a wildcard matches does not change the status.
     assert_eq!(facts(1, 68).compute(at(1)), facts(1, 67).compute(at(1)));
 }
 
@@ -549,7 +543,6 @@ fn resources_matched_lists_unserved_resources() {
     );
 }
 
-/// Makes the schema of Deployment temporarily unavailable.
 fn timed_out(facts: &mut Facts) {
     facts.waiting = vec![("apps/v1".into(), "timeout".into())];
     facts.types = TypeCheck {
@@ -562,7 +555,6 @@ fn timed_out(facts: &mut Facts) {
     };
 }
 
-/// Makes the discovery of the resources fail.
 fn undiscovered(facts: &mut Facts) {
     facts.matches = Matches {
         incomplete: vec![("metrics.k8s.io/v1".into(), "503".into())],
@@ -615,7 +607,7 @@ fn partial_discovery_retains_messages() {
     let before = Facts::sound().compute(at(5));
     let now = partly().after(&Facts::sound(), at(5)).compute(at(50));
     assert_eq!(now.conditions, before.conditions);
-    // A corrected problem is reported even though another group cannot be discovered.
+    // Discovery of another group fails, but the policy was corrected. The new verdict replaces the retained one.
     let unserved = Facts::sound().with(|facts| {
         facts.matches = Matches::default();
         facts.types = TypeCheck::default();
@@ -767,7 +759,7 @@ fn is_satisfied_by_compares_every_field() {
         change(&mut live);
         assert!(!desired.is_satisfied_by(Some(&live)), "{live:?}");
     }
-    // Absent warnings count as an empty list, and conditions of other controllers are ignored.
+    // A missing list of warnings equals an empty list. Conditions of other controllers are ignored.
     let mut live = status_of(&desired);
     live.type_checking.as_mut().unwrap().expression_warnings = None;
     live.conditions

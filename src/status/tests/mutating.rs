@@ -1,5 +1,3 @@
-//! Tests of messages about mutating policies, which change requests instead of checking them.
-
 use super::*;
 
 fn mutating() -> Facts {

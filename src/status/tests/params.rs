@@ -202,7 +202,7 @@ fn bound_condition_depends_on_actions_of_bindings() {
         "the API server cannot use b (paramRef has both name and selector); with failurePolicy Fail, \
          every request that such a binding matches is denied",
     );
-    // Policies are often created before they are bound, so `Ready` stays True.
+    // `Ready` does not require `Bound`.
     for facts in [bound(&[]), bound(&[broken])] {
         let desired = facts.compute(at(1));
         let ready = condition::find(&desired.conditions, ConditionType::Ready).unwrap();

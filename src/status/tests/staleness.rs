@@ -1,5 +1,3 @@
-//! Tests of notes on conditions that may be out of date.
-
 use super::*;
 
 const DOWN: &str = "; may be out of date: metrics.k8s.io/v1 cannot be discovered";
@@ -8,7 +6,7 @@ fn message(desired: &DesiredStatus, type_: ConditionType) -> String {
     get(desired, type_).message.clone()
 }
 
-/// Makes a rule match a group version whose discovery has failed for more than a minute.
+/// Adds a matched group version whose discovery has failed for more than a minute.
 fn match_undiscovered(facts: &mut Facts) {
     facts.matches.undiscovered = vec!["metrics.k8s.io/v1".into()];
 }
@@ -34,7 +32,7 @@ fn note_is_added_if_resources_are_from_earlier_discovery() {
             (&before.status, &before.reason, &before.last_transition_time)
         );
     }
-    // After the API responds again, the note is removed.
+    // The API responds again.
     let again = Facts::sound().after(&Facts::sound().with(match_undiscovered), at(5));
     assert_eq!(again.compute(at(5)).conditions, before.conditions);
 }
@@ -101,13 +99,12 @@ fn note_is_added_to_retained_condition_once() {
         message(&before, ConditionType::TypeChecked)
     );
     assert_eq!(message(&now, ConditionType::TypeChecked), expected);
-    // Computing the status again has the same result. This includes a restarted controller, for which the outage has
-    // just begun.
+    // The note is not appended again. After a restart of the controller, `is_retained_long` is false.
     for is_retained_long in [true, false] {
         let again = waiting(is_retained_long).after(&noted, at(9));
         assert_eq!(again.compute(at(20)).conditions, now.conditions);
     }
-    // The note is also added to a retained condition that is False.
+    // A retained False condition also gets the note.
     let warned = Facts::sound().with(|facts| {
         facts.types.findings = vec![warning("spec.validations[0].expression", "text\n")];
     });

@@ -1,5 +1,3 @@
-//! Tests of `Stalled`.
-
 use super::*;
 use crate::policy::matching::ExemptResource;
 use crate::status::stalled::Remedy;
@@ -14,7 +12,8 @@ fn warned() -> Facts {
     })
 }
 
-/// Asserts that `Stalled` has the reason `expect`, and the message of the failing condition with that reason.
+/// Asserts that `Stalled` has the reason `expect` and the message of the failing condition. `None` expects no
+/// condition.
 #[track_caller]
 fn check_stalled(facts: &Facts, expect: Option<&str>) {
     let desired = facts.compute(at(100));
@@ -58,7 +57,7 @@ fn stalled_is_true_if_only_an_edit_helps() {
     check_stalled(&warned(), Some("ExpressionWarnings"));
 }
 
-/// A description of a problem, and a function that adds the problem to the facts.
+/// A description, and a function that adds the problem to the facts.
 type Problem = (&'static str, fn(&mut Facts));
 
 #[test]
@@ -117,7 +116,7 @@ fn stalled_is_absent_if_another_object_can_help() {
             "{problem}"
         );
         assert_eq!(stalled(&desired), None, "{problem}");
-        // With a second failure that only an edit can correct, the policy is stalled.
+        // A second failure that only an edit can correct makes the policy stalled.
         let both = facts.with(|facts| {
             facts.findings = vec![finding(CompileFindingKind::Failed, "bad")];
         });
@@ -172,7 +171,6 @@ fn stalled_is_retained_during_outage() {
     assert_eq!(now.conditions, desired.conditions);
     assert_eq!(now.expression_warnings, desired.expression_warnings);
     assert!(stalled(&desired).is_some());
-    // The condition is not retained for another generation.
     let edited = waiting.with(|facts| facts.generation = GENERATION + 1);
     assert_eq!(stalled(&edited.compute(at(9))), None);
 }
@@ -183,13 +181,14 @@ fn stalled_is_removed_from_corrected_policy() {
     let desired = corrected.compute(at(9));
     assert_eq!(stalled(&desired), None);
     assert!(!desired.is_satisfied_by(corrected.status.as_ref()));
-    // A `Stalled` condition that no longer holds causes a write, even if everything else is equal.
+    // An obsolete `Stalled` condition of this controller causes a write.
     let mut live = status_of(&desired);
     assert!(desired.is_satisfied_by(Some(&live)));
     let left_behind = stalled(&warned().compute(at(5))).unwrap().clone();
     live.conditions.as_mut().unwrap().push(left_behind.clone());
     assert!(!desired.is_satisfied_by(Some(&live)));
-    // A `Stalled` condition of another controller is not removed. Otherwise both controllers would write forever.
+    // A `Stalled` condition of another controller must stay. Otherwise both controllers would overwrite each other
+    // forever.
     live.conditions.as_mut().unwrap().pop();
     live.conditions.as_mut().unwrap().push(Condition {
         reason: "Reviewing".into(),

@@ -1,5 +1,3 @@
-//! Tests of the condition `TypeChecked`: its status, and the kinds and expressions in its message.
-
 use super::*;
 
 #[test]
@@ -17,7 +15,7 @@ fn type_checked_unavailable_schema_is_unknown() {
     );
 }
 
-/// Creates facts in which `n` of four expressions do not compile. The type checker also reports these expressions.
+/// Returns facts with four expressions, `n` of which do not compile. The type checker also reports these expressions.
 fn uncompiled(n: usize) -> Facts {
     Facts::sound().with(|facts| {
         for i in 0..n {
@@ -45,7 +43,7 @@ fn type_checked_ignores_expressions_that_do_not_compile() {
         get(&desired, ConditionType::Ready).reason,
         "CompilationFailed"
     );
-    // The status has the warning that kube-controller-manager would write.
+    // kube-controller-manager writes the same warning.
     assert_eq!(desired.expression_warnings.len(), 1);
     assert_eq!(desired.n_type_warnings, 0);
 
@@ -56,7 +54,6 @@ fn type_checked_ignores_expressions_that_do_not_compile() {
         "no expression compiles, so there are no types to check",
     );
 
-    // Another expression has a type error.
     let other = uncompiled(1).with(|facts| {
         facts.types.findings.push(warning(
             "spec.validations[1].expression",
@@ -90,7 +87,6 @@ fn ready_is_true_if_schema_is_permanently_unavailable() {
 
 #[test]
 fn type_checked_partial_result_is_used_without_earlier_verdict() {
-    // There is no verdict for this generation yet, so the partial result is used.
     let partly = || {
         Facts::sound().with(|facts| {
             timed_out(facts);
@@ -107,7 +103,7 @@ fn type_checked_partial_result_is_used_without_earlier_verdict() {
         get(&partly().compute(at(1)), ConditionType::Ready).status,
         "True"
     );
-    // A partial verdict replaces a complete one only if it has a finding.
+    // A partial verdict without a finding does not replace a complete verdict.
     let desired = partly().after(&Facts::sound(), at(1)).compute(at(2));
     assert_eq!(
         get(&desired, ConditionType::TypeChecked).reason,
@@ -127,7 +123,7 @@ fn type_checked_partial_result_is_used_without_earlier_verdict() {
 #[test]
 fn type_checked_reports_coverage() {
     let table: [(usize, usize, usize, &str, &str); 6] = [
-        // Number of warnings, of checked kinds and of unchecked kinds, then the expected verdict and message.
+        // Numbers of warnings, checked kinds and unchecked kinds; expected verdict; expected message.
         (0, 1, 0, "True NoWarnings", "no warnings; 1 kind checked"),
         (0, 2, 0, "True NoWarnings", "no warnings; 2 kinds checked"),
         (
@@ -186,8 +182,8 @@ fn type_checked_reports_coverage() {
 #[test]
 fn type_checked_reports_kinds_matched_by_wildcards() {
     let table: [(usize, usize, usize, &str, &str); 4] = [
-        // Number of checked kinds matched by name, of checked and of unchecked kinds matched by wildcards, then the
-        // expected verdict and message.
+        // Numbers of checked kinds by name, checked kinds by wildcard and unchecked kinds by wildcard; expected
+        // verdict; expected message.
         (
             0,
             40,
@@ -242,7 +238,7 @@ fn type_checked_reports_kinds_matched_by_wildcards() {
 
 #[test]
 fn type_checked_does_not_count_kinds_beyond_limit() {
-    // If the number were shown, each new CRD would change the message.
+    // The message must not depend on the number, because each new CRD changes the number.
     for n_beyond in [1, 2, 2000] {
         let beyond = |n: usize| UncheckedKind {
             reason: crate::policy::analysis::BEYOND.to_owned(),

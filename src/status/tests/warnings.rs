@@ -1,10 +1,8 @@
-//! Tests of the list of warnings and its limits.
-
 use super::*;
 use crate::policy::finding::Note;
 use crate::status::warnings::{MAX_TOTAL_BYTES, Warning, budget_bytes, expression_warnings};
 
-/// Creates a warning whose message consists of one part.
+/// Returns a warning with one part.
 fn rendered(field_ref: &str, text: &str) -> Warning {
     Warning {
         field_ref: field_ref.into(),
@@ -32,7 +30,7 @@ fn warning_text_equals_upstream_format() {
     finding.kinds.push(pod);
     let written = Warning::from(&finding);
     assert_eq!(written.text(), format!("{deployment}\n{without}"));
-    // Notes about several kinds follow the message about the last kind, which then ends with source excerpts.
+    // With notes, the message about the last kind ends with source excerpts. The notes follow.
     finding.notes = vec![
         Note::MoreKinds(3),
         Note::NoWildcardKind {

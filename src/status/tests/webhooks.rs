@@ -1,6 +1,3 @@
-//! Tests of the conditions of webhook configurations. Each condition covers all webhooks, and there are no conditions
-//! about bindings or params.
-
 use super::*;
 
 fn matched(n_resources: usize, exempt: &[&str]) -> MatchSummary {
@@ -15,7 +12,7 @@ fn conditions(webhooks: Vec<(&str, MatchSummary)>) -> Vec<Condition> {
     with_observed(webhooks, |observed| compute(observed, at(1)).conditions)
 }
 
-/// Calls `use_of` with the facts about a configuration that has `webhooks`.
+/// Calls `use_of` with the facts of a configuration with `webhooks`.
 pub(super) fn with_observed<T>(
     webhooks: Vec<(&str, MatchSummary)>,
     use_of: impl FnOnce(&Observations<'_>) -> T,
@@ -27,7 +24,7 @@ pub(super) fn with_observed<T>(
             .collect(),
     );
     let outcome = TypeSummary::from_webhooks(Vec::new());
-    // `--ready-requires` may list a condition that webhook configurations do not have.
+    // Webhook configurations do not have all conditions of `--ready-requires`.
     let ready_requires: BTreeSet<ConditionType> =
         [ConditionType::ResourcesMatched, ConditionType::Bound].into();
     let observed = Observations {
