@@ -1,13 +1,13 @@
-//! Compares the failures that a controller reported in its log and metrics with those that a test allows.
+//! Compares the failures of a controller with the failures that a test allows.
 //!
-//! Takes the log as JSON lines and the metrics in the text format. Returns failures that were not allowed, and required
-//! failures that did not occur.
+//! The inputs are the controller's log (JSON lines) and metrics (text format). The result consists of failures that
+//! were not allowed, and required failures that did not occur.
 
 use std::fmt;
 
 use serde_json::{Map, Value};
 
-/// Counters and gauges that are zero unless there is a failure.
+/// Metrics that are zero unless there is a failure.
 const METRICS: [&str; 6] = [
     "vap_sync_errors_total",
     "vap_reconcile_errors_total",
@@ -17,7 +17,7 @@ const METRICS: [&str; 6] = [
     "vap_unreadable_objects",
 ];
 
-/// The error message of an API server for a kind whose storage is still being initialized.
+/// The error message for a kind whose storage the API server is still initializing.
 const STORAGE_IS_SET_UP: &str = "storage is (re)initializing";
 
 /// The severity of a log line.
@@ -29,7 +29,7 @@ pub enum Level {
     Error,
 }
 
-/// A failure that a test allows. It need not occur unless it is [`AllowedFailure::required`].
+/// A failure that a test allows. It may be absent unless it is [`AllowedFailure::required`].
 #[derive(Clone, Debug)]
 pub struct AllowedFailure {
     kind: Kind,
@@ -51,19 +51,19 @@ enum Kind {
 }
 
 impl AllowedFailure {
-    /// Allows a warning in the log whose message, or another field, contains `fragment`.
+    /// Allows a warning in the log. One of its fields, such as `message`, must contain `fragment`.
     #[must_use]
     pub fn warning(fragment: &str) -> Self {
         Self::line(Level::Warning, fragment)
     }
 
-    /// Allows an error in the log whose message, or another field, contains `fragment`.
+    /// Allows an error in the log. One of its fields, such as `message`, must contain `fragment`.
     #[must_use]
     pub fn error(fragment: &str) -> Self {
         Self::line(Level::Error, fragment)
     }
 
-    /// Allows a line outside the log format, such as the error message of a process that exits on a fatal error.
+    /// Allows a line that is not in the log format, such as the error message of a process before it exits.
     #[must_use]
     pub fn fatal_line(fragment: &str) -> Self {
         Self::new(Kind::FatalLine(fragment.to_owned()))
@@ -74,7 +74,7 @@ impl AllowedFailure {
         Self::new(Kind::Line { level, fragment })
     }
 
-    /// Allows a metric with at least these labels to be nonzero.
+    /// Allows a nonzero metric with at least these labels.
     #[must_use]
     pub fn metric(name: &str, labels: &[(&str, &str)]) -> Self {
         let labels = labels
@@ -94,26 +94,26 @@ impl AllowedFailure {
         )
     }
 
-    /// Allows a failed list or watch of any source with this `reason` label.
+    /// Allows a failed list or watch of any source.
     #[must_use]
     pub fn any_sync(reason: &str) -> Self {
         Self::metric("vap_sync_errors_total", &[("reason", reason)])
     }
 
-    /// Allows a failed reconciliation with this `reason` label.
+    /// Allows a failed reconciliation.
     #[must_use]
     pub fn reconcile(reason: &str) -> Self {
         Self::metric("vap_reconcile_errors_total", &[("reason", reason)])
     }
 
-    /// Makes the failure required: the test fails if it does not occur.
+    /// Makes the failure required. If it does not occur, the test fails.
     #[must_use]
     pub fn required(mut self) -> Self {
         self.is_required = true;
         self
     }
 
-    /// Limits the number of occurrences: the number of log lines, or the sum of the metric's samples.
+    /// Limits the number of log lines, or the sum of the metric's samples.
     #[must_use]
     pub fn at_most(mut self, n: u64) -> Self {
         self.at_most = Some(n);
@@ -152,8 +152,8 @@ impl fmt::Display for AllowedFailure {
     }
 }
 
-/// Returns the failures that an API server causes while it is down or starting: watches fail with any error, and a
-/// warning in the log reports the failed watches.
+/// Returns the failures while an API server is down or starting: watches fail with any error, and a warning reports
+/// them.
 #[must_use]
 pub fn outage() -> Vec<AllowedFailure> {
     let reasons = [
@@ -161,20 +161,20 @@ pub fn outage() -> Vec<AllowedFailure> {
         "timeout",
         "server",
         "throttled",
-        // While starting, an API server rejects all requests with this reason.
+        // A starting API server rejects all requests with this reason.
         "forbidden",
     ];
     let mut failures = vec![
         AllowedFailure::warning("retrying; similar failures are not logged"),
-        // While starting, an API server returns this message for each kind.
+        // A starting API server returns this message for each kind.
         AllowedFailure::warning(STORAGE_IS_SET_UP),
     ];
     failures.extend(reasons.map(AllowedFailure::any_sync));
     failures
 }
 
-/// Returns the failures that occur when a watch of the new kind `source` starts: an API server initializes the storage
-/// of a kind only on the first request, and responds with 429 until then.
+/// Returns the failures when a watch of the new kind `source` starts. An API server initializes the storage of a kind
+/// on the first request. Until the storage is ready, it responds with status 429.
 #[must_use]
 pub fn new_kind(source: &str) -> [AllowedFailure; 2] {
     [
@@ -186,14 +186,13 @@ pub fn new_kind(source: &str) -> [AllowedFailure; 2] {
 /// A line of the log.
 #[derive(Clone, Debug)]
 pub struct Event {
-    /// The severity; `None` if it is lower than a warning.
+    /// The severity. `None` if it is lower than a warning.
     pub level: Option<Level>,
     fields: Map<String, Value>,
 }
 
 impl Event {
-    /// Parses a line of the log. Returns `None` if the line is not a JSON object with a level: all log lines of the
-    /// controller are such objects.
+    /// Parses a line of the log. Returns `None` if the line is not a JSON object with a level.
     #[must_use]
     pub fn read(line: &str) -> Option<Self> {
         let fields: Map<String, Value> = serde_json::from_str(line).ok()?;
@@ -219,7 +218,7 @@ impl Event {
     }
 }
 
-/// A sample in the metrics output: one value of a metric with its labels.
+/// A sample in the metrics output.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
     /// The name of the metric, such as `vap_sync_errors_total`.
@@ -231,7 +230,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Returns the value of a label.
+    /// Returns the value of a label, if the sample has the label.
     #[must_use]
     pub fn label(&self, name: &str) -> Option<&str> {
         let pair = self.labels.iter().find(|(label, _)| label == name);
@@ -239,7 +238,7 @@ impl Sample {
     }
 }
 
-/// Parses metrics in the text format; comments and exemplars are skipped.
+/// Parses metrics in the text format. Comments and exemplars are skipped.
 ///
 /// Source: `OpenMetrics` 1.0, section "ABNF".
 #[must_use]
@@ -272,7 +271,7 @@ fn sample(line: &str) -> Option<Sample> {
 
 type Labels = Vec<(String, String)>;
 
-/// Parses the labels after `{`. Returns the labels and the rest after `}`.
+/// Parses the labels after `{`. Returns the labels, and the text after `}`.
 fn read_labels(mut text: &str) -> Option<(Labels, &str)> {
     let mut labels = Vec::new();
     loop {
@@ -304,7 +303,7 @@ enum Occurrence {
 }
 
 impl Occurrence {
-    /// Returns the number of occurrences: 1 for a log line, the sample's value for a metric.
+    /// Returns 1 for a log line, and the value of the sample for a metric.
     fn count(&self) -> f64 {
         match self {
             Self::Line { .. } | Self::Unreadable(_) => 1.0,
@@ -325,8 +324,7 @@ impl fmt::Display for Occurrence {
     }
 }
 
-/// Returns the failures in a log and metrics that were not allowed, the required failures that did
-/// not occur, and the failures that occurred too often.
+/// Returns failures that were not allowed, required failures that did not occur, and failures that occurred too often.
 #[must_use]
 pub fn unexpected_failures(log: &str, metrics: &str, allowed: &[AllowedFailure]) -> Vec<String> {
     let lines = log.lines().filter_map(|line| match Event::read(line) {

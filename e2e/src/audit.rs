@@ -1,4 +1,4 @@
-//! Audit records of the controller's requests, read from the API server's audit log.
+//! Audit records of the controller's requests, from the API server's audit log.
 
 use std::path::Path;
 
@@ -9,11 +9,10 @@ use tempfile::TempDir;
 use crate::control_plane::ControlPlane;
 use crate::controller::{SERVICE_ACCOUNT, grant_permissions, service_account};
 
-/// The name of the audit log in the directory that [`audited`] returns.
 const LOG: &str = "audit.log";
 
-/// Starts a control plane like [`crate::controller::control_plane`], with additional arguments for the API server and
-/// with the audit policy `policy`. Also returns the directory of the audit log.
+/// Starts a control plane like [`crate::controller::control_plane`], with an audit policy and additional arguments for
+/// the API server. Also returns the directory of the audit log.
 ///
 /// # Errors
 /// Returns an error if the control plane does not start or kubectl rejects the manifests.
@@ -35,7 +34,7 @@ pub async fn audited(policy: &str, args: &[&str]) -> Result<(ControlPlane, TempD
     Ok((control_plane, directory))
 }
 
-/// Returns the audit records of the controller's requests in the order of the log; empty if there is no log yet.
+/// Returns the audit records of the controller's requests, in the order of the log. Without a log, returns none.
 ///
 /// # Errors
 /// Returns an error if a record cannot be read.
@@ -54,8 +53,8 @@ pub fn controller_records(directory: &Path) -> Result<Vec<Value>> {
     Ok(events)
 }
 
-/// Returns the verbs and resources of the controller's requests, such as `patch
-/// mutatingadmissionpolicystatuses/status`. Requests about probes are excluded.
+/// Returns the verb and resource of each request of the controller. Requests about probes are excluded. Example: `patch
+/// mutatingadmissionpolicystatuses/status`.
 ///
 /// # Errors
 /// Returns an error like [`controller_records`].

@@ -1,4 +1,4 @@
-//! Waits for conditions of policies and probes.
+//! Waits until policies and probes have expected conditions.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,8 @@ use kube::Client;
 use kube::api::Api;
 use serde_json::Value;
 
-/// Returns the condition `type_` of a status, as `True/Ready: message`; empty if there is none.
+/// Formats the condition `type_` of a status as `True/Ready: message`. Returns an empty string if the condition is
+/// absent.
 #[must_use]
 pub fn condition(status: &Value, type_: &str) -> String {
     let conditions = status.get("conditions").and_then(Value::as_array);
@@ -27,12 +28,10 @@ pub fn condition(status: &Value, type_: &str) -> String {
     })
 }
 
-/// Waits until the condition `type_` in the status that `status` returns begins with `wanted`.
-/// Returns the condition.
+/// Waits until the condition `type_` begins with `wanted`. `status` returns the current status. Returns the condition.
 ///
 /// # Errors
-/// Returns an error if `status` cannot be read, or if the condition does not begin with
-/// `wanted` within `timeout`. The message of a timeout names `what` and contains its status.
+/// Returns an error if `status` fails, or if the timeout expires. The error then contains `what` and the status.
 pub async fn wait_for<F: Future<Output = Result<Value>>>(
     what: &str,
     type_: &str,
@@ -55,7 +54,7 @@ pub async fn wait_for<F: Future<Output = Result<Value>>>(
     }
 }
 
-/// Waits until the result of `versions` is unchanged for a second, and returns that result.
+/// Polls `versions` until the result is unchanged for one second. Returns the result.
 pub async fn settled<T: PartialEq, F: Future<Output = T>>(versions: impl Fn() -> F) -> T {
     let mut before = versions().await;
     loop {
@@ -68,7 +67,7 @@ pub async fn settled<T: PartialEq, F: Future<Output = T>>(versions: impl Fn() ->
     }
 }
 
-/// Waits for a condition of the policy `name`, as [`wait_for`].
+/// Waits for a condition of the policy `name`, like [`wait_for`].
 ///
 /// # Errors
 /// Returns an error like [`wait_for`].

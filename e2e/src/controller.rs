@@ -1,5 +1,5 @@
-//! Runs the controller as a process against a control plane, with the permissions of an installation, and checks the
-//! controller's log and metrics.
+//! Runs the controller as a process on a control plane. The controller has the permissions of an installation. Its log
+//! and metrics are checked for failures.
 
 use std::ffi::OsStr;
 use std::net::TcpListener;
@@ -18,16 +18,15 @@ use vap_status_controller::probe::crd::crd;
 use crate::allowed_failures::{AllowedFailure, Sample, samples, unexpected_failures};
 use crate::control_plane::{ControlPlane, Process, User};
 
-/// The user that the controller runs as in a cluster.
+/// The user name of the controller in a cluster.
 pub const SERVICE_ACCOUNT: &str = "system:serviceaccount:vap-status-system:vap-status-controller";
 
 /// The number of log lines that a failed test prints.
 const LOG_TAIL: usize = 20;
 
-/// The timeout until the controller is ready.
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Returns the controller's user with the groups of a service account, for the builder of the control plane.
+/// Returns the controller's user, which has the groups of a service account.
 #[must_use]
 pub fn service_account() -> User {
     User::new(
@@ -40,7 +39,7 @@ pub fn service_account() -> User {
     )
 }
 
-/// Starts a control plane with the controller's user, which has only the permissions of `config/rbac`.
+/// Starts a control plane. The controller's user has only the permissions of `config/rbac`.
 ///
 /// # Errors
 /// Returns an error if the control plane does not start or kubectl rejects the manifests.
@@ -66,8 +65,8 @@ pub fn grant_permissions(control_plane: &ControlPlane) -> Result<()> {
     )
 }
 
-/// Allows the controller's user to read config maps, which are the params of the tests' policies. In a cluster the role
-/// for params aggregates other roles; the control plane of the tests has no controller that aggregates roles.
+/// Allows the controller's user to read config maps, which are the params in tests. In a cluster, the role for params
+/// aggregates other roles. The control plane has no controller for this aggregation.
 ///
 /// # Errors
 /// Returns an error if kubectl fails.
@@ -84,8 +83,7 @@ pub fn grant_params(control_plane: &ControlPlane) -> Result<()> {
     Ok(())
 }
 
-/// Allows the controller's user to create access reviews: applies the role of the kustomize
-/// component for access reviews.
+/// Allows the controller's user to create access reviews, by the role of the kustomize component.
 ///
 /// # Errors
 /// Returns an error if kubectl rejects the manifests.
@@ -97,7 +95,7 @@ pub fn grant_access_reviews(control_plane: &ControlPlane) -> Result<()> {
     )
 }
 
-/// Installs the CRD of the status objects with the resource name `plural`.
+/// Installs the CRD of the status objects with the plural name `plural`.
 ///
 /// # Errors
 /// Returns an error if kubectl rejects the manifest.
@@ -109,7 +107,7 @@ pub fn install_statuses(control_plane: &ControlPlane, plural: &str) -> Result<()
     )
 }
 
-/// Waits until the API server serves a resource, given as `group/version/resource`.
+/// Waits until the API server serves a resource, written as `group/version/resource`.
 ///
 /// # Errors
 /// Returns an error if the resource is not served in time.
@@ -125,8 +123,7 @@ pub async fn await_served(client: &Client, resource: &str) -> Result<()> {
     }
 }
 
-/// Allows the controller's user to watch a resource: applies the role of the kustomize component
-/// that is named after the resource.
+/// Allows the controller's user to watch a resource, by the role of the kustomize component with the same name.
 ///
 /// # Errors
 /// Returns an error if kubectl rejects the manifests.
@@ -139,7 +136,7 @@ pub fn grant_watch(control_plane: &ControlPlane, resource: &str) -> Result<()> {
     )
 }
 
-/// Runs kubectl as the administrator. On failure, the error contains kubectl's standard error.
+/// Runs kubectl as the administrator. An error contains kubectl's standard error.
 fn run_kubectl<A: AsRef<OsStr>>(control_plane: &ControlPlane, arguments: &[A]) -> Result<()> {
     let outcome = control_plane.kubectl()?.args(arguments).output()?;
     ensure!(
@@ -150,7 +147,7 @@ fn run_kubectl<A: AsRef<OsStr>>(control_plane: &ControlPlane, arguments: &[A]) -
     Ok(())
 }
 
-/// The name of the role and the binding that [`grant_params`] creates.
+/// The name of the role and of the binding that [`grant_params`] creates.
 pub const PARAMS_ROLE: &str = "params-of-the-test";
 
 /// Installs the CRD of probes and waits until they are served.
@@ -178,7 +175,7 @@ pub fn repository() -> PathBuf {
         .unwrap_or_default()
 }
 
-/// Returns the path of a binary of the workspace, which is in the directory of the running binary.
+/// Returns the path of a binary of the workspace. The binary must be in the directory of the running binary.
 ///
 /// # Errors
 /// Returns an error if it has not been built.
@@ -193,28 +190,27 @@ pub fn binary(name: &str) -> Result<PathBuf> {
     })
 }
 
-/// Returns the processor time of a process so far, in seconds.
+/// Returns the processor time of a process, in seconds.
 ///
 /// # Errors
 /// Returns an error if the process has ended.
 pub fn processor_seconds(pid: u32) -> Result<f64> {
-    /// Clock ticks per second: `USER_HZ`, which is 100 on all relevant architectures.
+    /// Clock ticks per second (`USER_HZ`). The value is 100 on all relevant architectures.
     const TICKS: f64 = 100.0;
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    // In `/proc/PID/stat`, the name of the program is in parentheses and may contain spaces.
+    // In `/proc/PID/stat`, the program name is in parentheses and may contain spaces.
     let fields = stat.rsplit_once(") ").context("no fields")?.1;
     let ticks = fields.split(' ').skip(11).take(2).map(str::parse::<f64>);
     Ok(ticks.sum::<Result<f64, _>>()? / TICKS)
 }
 
-/// The time between SIGTERM and SIGKILL, as a kubelet grants it.
+/// The time between SIGTERM and SIGKILL. A kubelet uses the same default.
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A running controller. When it is stopped, its log and metrics are checked: failures that were not allowed are
-/// errors.
+/// A running controller. When it stops, its log and metrics are checked: failures that were not allowed are errors.
 ///
-/// It must be stopped with [`Controller::finish`] or [`Controller::kill`]. Dropping it without
-/// calling one of these methods panics, so that no test omits the check.
+/// A test must call [`Controller::finish`] or another method that consumes the controller. Otherwise, the drop panics,
+/// so that no test omits the check.
 #[derive(Debug)]
 pub struct Controller {
     process: Process,
@@ -224,7 +220,7 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// Starts the controller as its service account and waits until it is ready.
+    /// Starts the controller with its service account and waits until it is ready.
     ///
     /// # Errors
     /// Returns an error if it is not built or does not become ready within a minute.
@@ -233,7 +229,7 @@ impl Controller {
         Self::start_with_kubeconfig(control_plane, &kubeconfig, args).await
     }
 
-    /// Starts the controller like [`Controller::start`], but connects through `kubeconfig`.
+    /// Starts the controller like [`Controller::start`], but with another kubeconfig.
     ///
     /// # Errors
     /// Returns an error like [`Controller::start`].
@@ -250,7 +246,7 @@ impl Controller {
         readiness.map(|()| controller)
     }
 
-    /// Starts the controller as its service account without waiting until it is ready.
+    /// Starts the controller with its service account. Does not wait until it is ready.
     ///
     /// # Errors
     /// Returns an error if it is not built.
@@ -283,7 +279,7 @@ impl Controller {
     /// Waits until the controller is ready.
     ///
     /// # Errors
-    /// Returns an error, with the end of the log, if the controller is not ready within a minute or ends.
+    /// Returns an error with the end of the log if the controller ends, or is not ready within a minute.
     pub async fn await_ready(&mut self) -> Result<()> {
         let deadline = Instant::now() + READY_TIMEOUT;
         while !self
@@ -303,7 +299,7 @@ impl Controller {
         Ok(())
     }
 
-    /// Allows these failures, whether they have already occurred or occur later.
+    /// Allows these failures, including failures that have already occurred.
     pub fn allow(&self, failures: impl IntoIterator<Item = AllowedFailure>) {
         self.allowed().extend(failures);
     }
@@ -312,7 +308,7 @@ impl Controller {
         self.allowed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stops the controller as a kubelet does, and checks its log and metrics.
+    /// Stops the controller with SIGTERM, as a kubelet does. Checks its log and metrics.
     ///
     /// # Errors
     /// Returns an error if there were failures that were not allowed, or if the controller does not exit successfully.
@@ -327,7 +323,7 @@ impl Controller {
         ensure_no_failures(&failures)
     }
 
-    /// Kills the controller, like a crash of its node, and checks the log and metrics up to that moment.
+    /// Kills the controller with SIGKILL. Checks its log and its last metrics.
     ///
     /// # Errors
     /// Returns an error if there were failures that were not allowed.
@@ -338,8 +334,8 @@ impl Controller {
         ensure_no_failures(&self.failures(metrics)?)
     }
 
-    /// Waits for the controller to exit by itself, for at most `timeout`, and checks its log. The metrics cannot be
-    /// read after the exit and are not checked.
+    /// Waits until the controller exits by itself, for at most `timeout`. Checks its log. The metrics are not available
+    /// after the exit.
     ///
     /// # Errors
     /// Returns an error if the controller does not exit, or if there were failures that were not allowed.
@@ -360,7 +356,7 @@ impl Controller {
         }
     }
 
-    /// Drops the controller without the check, because the test has already failed, and prints the end of the log.
+    /// Drops the controller without the check, and prints the end of the log. For tests that have already failed.
     #[expect(clippy::print_stderr, reason = "a failing test prints the reason")]
     pub fn drop_unchecked(mut self) {
         self.is_checked = true;
@@ -374,8 +370,7 @@ impl Controller {
         }
     }
 
-    /// Returns the failures in the log and in `metrics` that are not allowed, and those that are
-    /// required but missing.
+    /// Returns failures that are not allowed, and required failures that did not occur.
     fn failures(&self, metrics: Result<(u16, String)>) -> Result<Vec<String>> {
         let log = self.process.log()?;
         let (metrics, rejection) = match metrics {
@@ -421,7 +416,7 @@ impl Controller {
         self.memory_kib("VmRSS:")
     }
 
-    /// Returns the peak resident memory so far, in KiB.
+    /// Returns the maximum resident memory since the start, in KiB.
     ///
     /// # Errors
     /// Returns an error if the process has ended.
@@ -438,7 +433,7 @@ impl Controller {
         Ok(line.trim().trim_end_matches(" kB").trim().parse()?)
     }
 
-    /// Returns the processor time so far, in seconds.
+    /// Returns the processor time since the start, in seconds.
     ///
     /// # Errors
     /// Returns an error if the process has ended.
@@ -446,7 +441,7 @@ impl Controller {
         processor_seconds(self.pid())
     }
 
-    /// Returns the samples of the metrics.
+    /// Scrapes the metrics.
     ///
     /// # Errors
     /// Returns an error if the controller does not respond with metrics.
@@ -456,7 +451,7 @@ impl Controller {
         Ok(samples(&text))
     }
 
-    /// Returns the sum of all series of the metric `name`.
+    /// Returns the sum of the samples of the metric `name`.
     ///
     /// # Errors
     /// Returns an error if the controller does not respond with metrics, or if no metric has this name.
@@ -473,7 +468,7 @@ impl Controller {
         Ok(total as u64)
     }
 
-    /// Returns the controller's log so far, as JSON lines.
+    /// Returns the controller's log (JSON lines).
     ///
     /// # Errors
     /// Returns an error if the log cannot be read.
@@ -504,7 +499,6 @@ impl Drop for Controller {
     }
 }
 
-/// Returns an error that lists the failures, if there are any.
 fn ensure_no_failures(failures: &[String]) -> Result<()> {
     ensure!(
         failures.is_empty(),

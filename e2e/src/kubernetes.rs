@@ -1,7 +1,6 @@
 //! Builds and runs Kubernetes' own end-to-end tests, and reads their reports.
 //!
-//! The tests are those of `k8s.io/kubernetes/test/e2e/apimachinery`, linked by the Go module in
-//! `e2e/kubernetes`.
+//! The Go module in `e2e/kubernetes` links the tests of `k8s.io/kubernetes/test/e2e/apimachinery`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,26 +12,26 @@ use serde::Deserialize;
 
 use crate::control_plane::ControlPlane;
 
-/// The built test program of Kubernetes.
+/// The compiled test program of Kubernetes.
 #[derive(Clone, Debug)]
 pub struct Tests {
     program: PathBuf,
 }
 
-/// The outcomes of tests by name, as states of ginkgo, such as `passed`.
+/// The outcome of each test by name. An outcome is a state of ginkgo, such as `passed`.
 pub type Outcomes = BTreeMap<String, String>;
 
 impl Tests {
     /// Builds the tests with Go into `folder`.
     ///
-    /// Takes about two minutes if the control plane's build is in Go's cache, and some seconds if the tests were built
-    /// before. Blocks the thread.
+    /// Blocks the thread. The first build takes about two minutes if Go's cache contains the build of the control
+    /// plane.
     ///
     /// # Errors
-    /// Returns an error, with the build's messages, if Go is missing or the build fails.
+    /// Returns an error with the output of Go if the build fails.
     pub fn build(folder: &Path) -> Result<Self> {
         let program = folder.join("kubernetes-e2e");
-        // The same flags as in the control plane's build, so that its cached packages are reused.
+        // The build of the control plane has the same flags, so its cached packages are reused.
         let output = Command::new("go")
             .args([
                 "test",
@@ -61,12 +60,12 @@ impl Tests {
         Ok(Self { program })
     }
 
-    /// Runs the tests whose names contain `focus`, as the administrator, for at most `timeout`.
+    /// Runs the tests whose names contain `focus`, with the administrator's credentials.
     ///
-    /// A failing test is an outcome, not an error. Blocks the thread.
+    /// Blocks the thread for at most `timeout`. A failed test is not an error.
     ///
     /// # Errors
-    /// Returns an error if the tests do not start or write no report.
+    /// Returns an error if the tests do not start or do not write a report.
     pub fn run(
         &self,
         control_plane: &ControlPlane,
@@ -85,7 +84,7 @@ impl Tests {
             .arg(format!("--ginkgo.focus={focus}"))
             .arg(format!("--ginkgo.timeout={}s", timeout.as_secs()))
             .arg(format!("--ginkgo.json-report={}", report.display()))
-            // There are no nodes with logs to collect.
+            // There are no nodes.
             .arg("--disable-log-dump")
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)

@@ -15,7 +15,7 @@ pub mod response;
 pub mod soak;
 pub mod statuses;
 
-// The fuzz targets include the module `hostile` too, and provide the module `random` at the same path.
+// The fuzz targets also include the module `hostile`. They provide `random` at the same path.
 use parity::random;
 
 pub use control_plane::{ControlPlane, User};

@@ -9,7 +9,7 @@ use vap_status_controller::schema::offline::Offline;
 use vap_status_controller::schema::resolver::SchemaSet;
 use vap_status_controller::schema::rest_mapper::RestMapper;
 
-/// Reads all OpenAPI v3 documents of the API server behind `client`.
+/// Reads all OpenAPI v3 documents of the API server.
 ///
 /// # Errors
 /// Returns an error if the API server does not respond or a document cannot be read.

@@ -1,4 +1,4 @@
-//! Responses of an API server: status, body and warnings. kube's own calls discard the warnings.
+//! Responses of an API server, including warnings. kube discards warnings.
 
 use anyhow::{Context as _, Result};
 use http::Request;
@@ -12,14 +12,14 @@ use serde_json::Value;
 pub struct Response {
     /// The HTTP status.
     pub status: u16,
-    /// The returned object, or the `Status` object of an error. A string if the body is not JSON.
+    /// The object in the response, or the `Status` of an error. A string if the body is not JSON.
     pub body: Value,
     /// The warnings, in the order of the `Warning` headers.
     pub warnings: Vec<String>,
 }
 
 impl Response {
-    /// Sends a request and returns the response, whatever its status.
+    /// Sends a request. Responses with an error status are not errors.
     ///
     /// # Errors
     /// Returns an error if the request cannot be sent or the response is malformed.
@@ -27,7 +27,7 @@ impl Response {
         let (head, body) = client.send(request).await?.into_parts();
         let bytes = body.collect().await?.to_bytes();
         let warnings = head.headers.get_all("warning").iter().map(|value| {
-            // The format of a header value is `299 - "text"` in UTF-8, with quotes and backslashes escaped.
+            // A header value has the form `299 - "text"`. Quotes and backslashes in the text are escaped.
             let text = std::str::from_utf8(value.as_bytes())?;
             let text = text.strip_prefix("299 - ").context("a warning's code")?;
             Ok(serde_json::from_str(text)?)
@@ -40,7 +40,7 @@ impl Response {
         })
     }
 
-    /// Returns the message of the `Status`; empty if the request succeeded.
+    /// Returns the message of the `Status`. Returns an empty string if the request succeeded.
     #[must_use]
     pub fn message(&self) -> &str {
         self.body
@@ -49,8 +49,7 @@ impl Response {
             .unwrap_or_default()
     }
 
-    /// Returns true if the response is an admission decision: the request was allowed, or a policy
-    /// denied it.
+    /// Returns true if the request was allowed, or denied by a policy.
     #[must_use]
     pub fn is_decided(&self) -> bool {
         self.status < 300 || self.message().contains("ValidatingAdmissionPolicy '")

@@ -1,4 +1,4 @@
-//! Status objects: objects that hold the conditions of a kind that has no status of its own.
+//! Status objects, which contain the conditions of kinds that have no suitable status.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,6 @@ use crate::controller::{await_served, grant_watch, install_statuses};
 const GROUP: &str = "vap-status.dev";
 const VERSION: &str = "v1alpha1";
 
-/// The timeout for a condition, or for the deletion of an object.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 #[expect(
@@ -32,7 +31,7 @@ fn object_kind(kind: SubjectKind) -> StatusObjectKind {
 pub struct Statuses(Api<DynamicObject>);
 
 impl Statuses {
-    /// Returns the status objects of `kind`, which must not have a status of its own.
+    /// Returns the API of the status objects for subjects of `kind`.
     #[must_use]
     pub fn new(client: &Client, kind: SubjectKind) -> Self {
         let StatusObjectKind { kind, plural } = object_kind(kind);
@@ -41,7 +40,7 @@ impl Statuses {
         Self(Api::all_with(client.clone(), &resource))
     }
 
-    /// Allows the controller to watch `kind`, and installs the CRD of its status objects.
+    /// Allows the controller to watch `kind`, and installs the CRD of the status objects.
     ///
     /// # Errors
     /// Returns an error if kubectl rejects the manifests or the kind is not served.
@@ -50,7 +49,7 @@ impl Statuses {
         Self::install_definition(control_plane, kind).await
     }
 
-    /// Installs only the CRD of the status objects of `kind`.
+    /// Installs only the CRD of the status objects.
     ///
     /// # Errors
     /// Returns an error if kubectl rejects the manifest or the kind is not served.
@@ -71,7 +70,7 @@ impl Statuses {
         &self.0
     }
 
-    /// Returns the status object with this name; null if it does not exist.
+    /// Returns the status object with this name. Returns null if it does not exist.
     ///
     /// # Errors
     /// Returns an error if the object cannot be read.
@@ -82,7 +81,7 @@ impl Statuses {
         }
     }
 
-    /// Waits for a condition of the status object with this name, like [`wait_for`].
+    /// Waits for a condition of a status object, like [`wait_for`].
     ///
     /// # Errors
     /// Returns an error like [`wait_for`].
@@ -94,7 +93,7 @@ impl Statuses {
         wait_for(name, type_, wanted, TIMEOUT, status).await
     }
 
-    /// Waits until the status object with this name is deleted.
+    /// Waits until the status object does not exist.
     ///
     /// # Errors
     /// Returns an error if it is not deleted in time.
@@ -107,7 +106,7 @@ impl Statuses {
         Ok(())
     }
 
-    /// Returns the names of all status objects with their resource versions.
+    /// Returns the name and resource version of each status object.
     ///
     /// # Errors
     /// Returns an error if they cannot be listed.

@@ -1,7 +1,6 @@
-//! Measures speed and memory of the evaluating commands: `audit` on many objects, and `test` on a large suite with and
-//! without its mutants. Policies, objects and cases are generated from a seed.
+//! Measures time and memory of `audit` on many objects, and of `test` on a large suite, with and without mutants.
 //!
-//! `./dev bench` prints the table; there are no thresholds.
+//! Policies, objects and cases are generated from a seed. `./dev bench` prints the table. There are no thresholds.
 
 #![allow(clippy::print_stdout, reason = "the table is the output")]
 
@@ -18,17 +17,14 @@ use e2e::controller::processor_seconds;
 use parity::random::Random;
 use serde_json::{Value, json};
 
-/// The sampling interval of the plugin's memory.
 const INTERVAL: Duration = Duration::from_millis(2);
 
-/// The number of alternating runs with and without mutants. Many are needed because the difference between the two
-/// durations is small compared with each duration.
+/// The number of alternating runs with and without mutants. The difference between the two durations is small compared
+/// with each duration, so the mean of many runs is needed.
 const TURNS: usize = 8;
 
-/// The number of cases per probe.
 const CASES: usize = 125;
 
-/// The command line.
 #[derive(Debug, Parser)]
 struct Args {
     /// Path of the plugin
@@ -45,7 +41,6 @@ struct Args {
     seed: u64,
 }
 
-/// The report of the plugin and the resources that it used.
 struct Run {
     report: Value,
     seconds: f64,
@@ -64,8 +59,7 @@ fn main() -> Result<()> {
     fs::write(path("objects.json"), serde_json::to_string(&list)?)?;
     let mut documents = String::new();
     for object in &objects {
-        // The first line must not be JSON: a document that starts with `{` would be parsed as JSON,
-        // not as YAML.
+        // A document that begins with `{` would be parsed as JSON, so the first line is not JSON.
         write!(documents, "---\nkind: Deployment\n")?;
         for (name, value) in object.as_object().into_iter().flatten() {
             if name != "kind" {
@@ -129,7 +123,7 @@ fn main() -> Result<()> {
     suite_and_mutants(&args.plugin, &suite)
 }
 
-/// Prints the duration of the suite without mutants and with mutants, each as the mean of several runs.
+/// Prints the mean duration of the suite without mutants and with mutants.
 fn suite_and_mutants(plugin: &Path, suite: &PathBuf) -> Result<()> {
     let mut plain = Vec::new();
     let mut mutants = Vec::new();
@@ -172,7 +166,7 @@ fn suite_and_mutants(plugin: &Path, suite: &PathBuf) -> Result<()> {
     Ok(())
 }
 
-/// Returns the mean duration of the runs, with the report of the last run and the largest peak of memory.
+/// Returns the mean duration, the last report, and the maximum of the memory peaks.
 fn mean(runs: Vec<Run>) -> Result<Run> {
     #[expect(clippy::cast_precision_loss, reason = "a handful")]
     let n = runs.len() as f64;
@@ -213,7 +207,6 @@ fn mib(bytes: u64) -> f64 {
     bytes as f64 / 1024.0 / 1024.0
 }
 
-/// Runs the plugin and measures its resources.
 fn run(plugin: &Path, flags: &[&str], paths: &[PathBuf]) -> Result<Run> {
     let output = tempfile::NamedTempFile::new()?;
     let start = Instant::now();
@@ -256,7 +249,6 @@ fn run(plugin: &Path, flags: &[&str], paths: &[PathBuf]) -> Result<Run> {
     })
 }
 
-/// The names and validations of the policies.
 const POLICIES: [(&str, &[&str]); 5] = [
     (
         "replicas",
@@ -318,7 +310,7 @@ fn policies() -> String {
     POLICIES.iter().map(policy).collect()
 }
 
-/// Returns a stored Deployment; one in fifty violates a policy.
+/// Returns a stored Deployment. One in fifty violates a policy.
 fn object(n: usize, random: &mut Random) -> Value {
     let registry = if random.permille(20) {
         "docker.io"
@@ -375,7 +367,7 @@ fn object(n: usize, random: &mut Random) -> Value {
     object
 }
 
-/// Sets the fields that the API server sets on stored objects, or removes them if `is_stored` is false.
+/// Sets the fields that the API server sets in stored objects. Removes them if `is_stored` is false.
 fn stored(object: &mut Value, is_stored: bool) {
     let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else {
         return;

@@ -1,4 +1,4 @@
-//! Starts a control plane for manual work, prints how to connect, and stops it on Ctrl-C.
+//! Starts a control plane for manual work, prints connection settings, and stops it on Ctrl-C.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -66,8 +66,7 @@ async fn build() -> Result<()> {
 }
 
 async fn run_until_signal(builder: Builder) -> Result<()> {
-    // The handlers are installed before the control plane starts, so that a signal never terminates
-    // the program without cleanup.
+    // The handlers must exist before the control plane starts, so that every signal leads to a cleanup.
     let mut interrupted = signal(SignalKind::interrupt()).context("SIGINT")?;
     let mut terminated = signal(SignalKind::terminate()).context("SIGTERM")?;
     tokio::select! {
@@ -77,7 +76,6 @@ async fn run_until_signal(builder: Builder) -> Result<()> {
     }
 }
 
-/// Runs the control plane until this future is dropped.
 async fn run(builder: Builder) -> Result<()> {
     let binaries = tokio::task::spawn_blocking(Binaries::find_or_build).await??;
     let begin = Instant::now();
@@ -88,8 +86,8 @@ async fn run(builder: Builder) -> Result<()> {
         control_plane.kubeconfig()?.display(),
         binaries.directory().display()
     );
-    // A reader may close the pipe after the first line. A single write avoids a partial output
-    // (`println!` writes each line separately), and an error does not cause a panic.
+    // The reader may close the pipe after the first line. A single write is never partial, unlike `println!`. A failed
+    // write does not panic.
     if let Err(error) = std::io::stdout().write_all(exports.as_bytes()) {
         eprintln!("warning: the commands were not printed: {error}\n{exports}");
     }

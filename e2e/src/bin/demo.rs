@@ -1,4 +1,4 @@
-//! Demonstrates the project on a real API server; `--once` runs it as a test.
+//! Runs the demo on a real API server. With `--once`, runs it as a test.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -50,7 +50,7 @@ async fn main() -> ExitCode {
     }
 }
 
-/// Runs the demo. A signal stops it and everything that it started.
+/// Runs the demo. A signal stops the demo and all processes that it started.
 async fn run_until_signal(once: bool) -> Result<ExitCode> {
     let mut interrupted = signal(SignalKind::interrupt()).context("SIGINT")?;
     let mut terminated = signal(SignalKind::terminate()).context("SIGTERM")?;

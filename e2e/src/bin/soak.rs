@@ -1,6 +1,6 @@
 //! The soak test, `./dev soak`: random changes under faults, compared with a model that predicts every condition.
 //!
-//! Stops with an error at the first difference, and prints how to reproduce it.
+//! Stops with an error at the first difference. The error contains the seed that reproduces the run.
 
 #![allow(clippy::print_stdout, reason = "the report is the output")]
 
@@ -51,7 +51,6 @@ struct Arguments {
     black_holes_stay: bool,
 }
 
-/// The faults of each round.
 #[derive(Clone, Debug)]
 struct Rounds(Vec<Vec<Fault>>);
 

@@ -1,16 +1,16 @@
-//! Measures how long the controller takes to write the status of many policies, compared with bare status patches.
+//! Measures the controller's time for writing the statuses of many policies, compared with bare status patches.
 //!
-//! On one control plane, a client of this process first sends a bare server-side apply to `/status` of each of N
-//! policies: 32 patches at a time, and then, by another field manager, one after the other. Next, with the controller
-//! running, N policies are created at once, and the time until all have a status is measured. Prints the durations of
-//! the client and of the controller, their ratios, and the controller's resident memory. Several ratios are printed
-//! because the creation of the policies takes longer than concurrent patches, and the controller already works
-//! meanwhile.
-
+//! First, a client in this process sends bare server-side applies to `/status` of N policies: concurrently, and then
+//! one after another as a second field manager. Next, the controller runs while N policies are created. The time until
+//! all policies have a status is measured.
+//!
+//! The output contains the durations of client and controller, several ratios, and the controller's memory. One ratio
+//! is not enough: the creation of policies takes longer than concurrent patches, and the controller already works in
+//! the meantime.
 //!
 //! `status-bench N --wildcards FOLDER` measures memory and time for expensive policies: it installs the CRDs in the
-//! folder and creates N policies that match every kind (`*/*`), with many expressions. Each is checked against hundreds
-//! of schemas.
+//! folder and creates N policies that match every kind (`*/*`), with many expressions. Each policy is checked against
+//! hundreds of schemas.
 
 #![allow(clippy::print_stdout, reason = "the figures are the output")]
 
@@ -25,10 +25,8 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 
-/// The number of concurrent requests, for bare patches and for creations.
 const CONCURRENCY: usize = 32;
 
-/// The timeout until all policies have their status.
 const TIMEOUT: Duration = Duration::from_secs(300);
 
 #[tokio::main]
@@ -127,8 +125,7 @@ async fn main() -> Result<()> {
     controller.finish().await
 }
 
-/// The sampling interval of the memory, and the duration without writes after which all statuses are considered
-/// written.
+/// The sampling interval of the memory. The time without writes after which all statuses count as written.
 const INTERVAL_AND_QUIET: (Duration, Duration) =
     (Duration::from_millis(100), Duration::from_secs(5));
 
@@ -140,7 +137,7 @@ async fn wildcards(
 ) -> Result<()> {
     let mut install = control_plane.kubectl()?;
     install.args(["apply", "--server-side", "--force-conflicts", "-R", "-f"]);
-    // A failure of kubectl is ignored: some CRDs in the folder are other versions of the same CRD.
+    // A failure of kubectl is ignored, because the folder may contain several versions of a CRD.
     let outcome = install.arg(crds).output()?;
     let log = String::from_utf8_lossy(&outcome.stdout).into_owned();
     let n_crds = log

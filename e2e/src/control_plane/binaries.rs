@@ -1,7 +1,7 @@
 //! Finds or builds the binaries of the control plane.
 //!
-//! `KUBEBUILDER_ASSETS` takes precedence. Otherwise the binaries are built once with Go from the modules under
-//! `e2e/controlplane/`, into a cache outside the checkout, keyed by version.
+//! `KUBEBUILDER_ASSETS` takes precedence. Otherwise, Go builds the binaries from the modules in `e2e/controlplane/`. A
+//! cache outside of the checkout stores the binaries for each version.
 
 use std::env;
 use std::fs::{self, File};
@@ -12,10 +12,10 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
 
-/// Environment variable for a directory with etcd, kube-apiserver and kubectl, as created by `setup-envtest`.
+/// The environment variable with a directory of etcd, kube-apiserver and kubectl, as `setup-envtest` creates it.
 pub const ASSETS_VARIABLE: &str = "KUBEBUILDER_ASSETS";
 
-/// Environment variable for the cache directory of built binaries, with one directory per version.
+/// The environment variable with the cache directory for built binaries.
 pub const CACHE_VARIABLE: &str = "VAP_CONTROL_PLANE_CACHE";
 
 const KUBERNETES_GO_MOD: &str = include_str!("../../controlplane/kubernetes/go.mod");
@@ -28,12 +28,12 @@ pub struct Binaries {
 }
 
 impl Binaries {
-    /// Finds the binaries or builds them with Go. The first build takes about ten minutes.
+    /// Finds the binaries, or builds them with Go. The first build takes about ten minutes.
     ///
-    /// Blocks the thread. If another process is already building the binaries, waits for it.
+    /// Blocks the thread, also while another process builds the binaries.
     ///
     /// # Errors
-    /// Returns an error, with one line of advice, if neither the assets nor Go are available, or if the build fails.
+    /// Returns an error with advice if neither the assets nor Go are available, or if the build fails.
     pub fn find_or_build() -> Result<Self> {
         if let Some(directory) = variable(ASSETS_VARIABLE) {
             return Self::from_assets(directory);
@@ -46,9 +46,8 @@ impl Binaries {
         Ok(Self { directory })
     }
 
-    /// Uses the binaries in a directory created by `setup-envtest`.
     fn from_assets(directory: PathBuf) -> Result<Self> {
-        // The servers run in another directory, where a relative path would be wrong.
+        // The servers run in another directory, where a relative path is invalid.
         let directory = std::path::absolute(directory).context("current directory")?;
         for name in ["etcd", "kube-apiserver", "kubectl"] {
             ensure!(
@@ -61,7 +60,7 @@ impl Binaries {
         Ok(Self { directory })
     }
 
-    /// Returns the directory that holds the binaries.
+    /// Returns the directory of the binaries.
     #[must_use]
     pub fn directory(&self) -> &Path {
         &self.directory
@@ -79,7 +78,7 @@ impl Binaries {
         self.directory.join("kubectl")
     }
 
-    /// Returns the controller manager, which `setup-envtest` does not provide.
+    /// Returns the path of kube-controller-manager, which `setup-envtest` does not install.
     pub(crate) fn kcm(&self) -> Result<PathBuf> {
         let path = self.directory.join("kube-controller-manager");
         ensure!(
@@ -91,7 +90,7 @@ impl Binaries {
     }
 }
 
-/// Returns the value of an environment variable. An empty value counts as unset.
+/// Returns the path in an environment variable. An empty value counts as unset.
 fn variable(name: &str) -> Option<PathBuf> {
     env::var_os(name)
         .filter(|value| !value.is_empty())
@@ -100,7 +99,7 @@ fn variable(name: &str) -> Option<PathBuf> {
 
 fn cache_directory() -> Result<PathBuf> {
     if let Some(directory) = variable(CACHE_VARIABLE) {
-        // Go runs in another directory, where a relative path would be wrong.
+        // Go runs in another directory, where a relative path is invalid.
         return std::path::absolute(directory).context("current directory");
     }
     let base = variable("XDG_CACHE_HOME")
@@ -110,7 +109,7 @@ fn cache_directory() -> Result<PathBuf> {
     Ok(base.join("vap-status-controller").join("controlplane"))
 }
 
-/// Returns the versions of Kubernetes and etcd, such as `v1.36.3-v3.6.8`.
+/// Returns a cache key with the versions of Kubernetes and etcd, such as `v1.36.3-v3.6.8`.
 fn cache_key() -> Result<String> {
     Ok(format!("{}-{}", kubernetes_version()?, etcd_version()?))
 }
@@ -123,7 +122,7 @@ fn etcd_version() -> Result<&'static str> {
     required_version(ETCD_GO_MOD, "go.etcd.io/etcd/server/v3")
 }
 
-/// Returns the version at which a `go.mod` requires a module.
+/// Returns the version of a module in a `go.mod` file.
 fn required_version<'a>(go_mod: &'a str, module: &str) -> Result<&'a str> {
     go_mod
         .lines()
@@ -138,10 +137,9 @@ fn required_version<'a>(go_mod: &'a str, module: &str) -> Result<&'a str> {
         .with_context(|| format!("go.mod does not require {module}"))
 }
 
-/// The inputs of one `go build`.
 struct Target {
     binary: &'static str,
-    /// The folder under `e2e/controlplane/`.
+    /// The folder in `e2e/controlplane/`.
     module: &'static str,
     package: &'static str,
 }
@@ -169,7 +167,7 @@ const TARGETS: [Target; 4] = [
     },
 ];
 
-/// Builds the binaries into `directory` unless another process does so first.
+/// Builds the binaries into `directory`. Does nothing if another process has built them.
 fn build_once(cache: &Path, directory: &Path) -> Result<()> {
     let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("controlplane");
     check_go(directory)?;
@@ -185,8 +183,7 @@ fn build_once(cache: &Path, directory: &Path) -> Result<()> {
         return Ok(());
     }
 
-    // Removes the remains of a killed build. No build is running, because this process holds the
-    // lock.
+    // This process holds the lock, so the directory is from a build that was killed.
     let partial = with_suffix(directory, "partial");
     if partial.exists() {
         fs::remove_dir_all(&partial).with_context(|| partial.display().to_string())?;
@@ -202,7 +199,7 @@ fn build_once(cache: &Path, directory: &Path) -> Result<()> {
     fs::rename(&partial, directory).with_context(|| directory.display().to_string())
 }
 
-/// Appends a dot and `suffix` to the whole name of `directory`: `with_extension` would replace a part of the version.
+/// Appends a dot and `suffix` to the name of `directory`. (`with_extension` would replace a part of the version.)
 fn with_suffix(directory: &Path, suffix: &str) -> PathBuf {
     let mut path = directory.as_os_str().to_owned();
     path.push(".");
@@ -243,8 +240,8 @@ fn build(target: &Target, modules: &Path, partial: &Path, lock: &File) -> Result
         .env("GOWORK", "off")
         .env_remove("GOOS")
         .env_remove("GOARCH")
-        // The lock is held as long as its file is open. If this process is killed, the Go command that it started still
-        // holds the lock, so other processes do not use Go's output directory.
+        // The Go command inherits the open lock file. It thus holds the lock even if this process is killed. Other
+        // processes do not use its output directory.
         .stdin(Stdio::from(lock.try_clone().context("lock file")?))
         .stdout(Stdio::null())
         .status()
@@ -263,7 +260,7 @@ fn build(target: &Target, modules: &Path, partial: &Path, lock: &File) -> Result
     Ok(())
 }
 
-/// Returns the linker flags for the version of the Kubernetes binaries, which is not in their sources.
+/// Returns linker flags with the version of Kubernetes, which its sources do not contain.
 fn linker_flags(target: &Target) -> Result<String> {
     let mut flags = String::from("-s -w");
     if target.module == "kubernetes" {
@@ -287,9 +284,9 @@ fn linker_flags(target: &Target) -> Result<String> {
     Ok(flags)
 }
 
-/// Prints a progress message to standard error. Tests do not set up a log, so the message is not logged.
+/// Prints a progress message to standard error, because tests have no log.
 fn print_progress(message: &str) {
-    // An error is ignored: standard error may be closed.
+    // Standard error may be closed.
     let _ = writeln!(io::stderr(), "e2e: {message}");
 }
 

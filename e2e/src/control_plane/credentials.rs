@@ -1,7 +1,7 @@
 //! Keys, certificates, tokens and kubeconfig files of one control plane.
 //!
-//! Each control plane has a certificate authority of its own, whose key is discarded immediately. So a client that
-//! trusts that authority cannot mistake another server for this one.
+//! Each control plane has its own certificate authority, whose key is discarded immediately. Therefore a client of one
+//! control plane cannot connect to another by mistake.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -15,7 +15,7 @@ use rcgen::{
 };
 use serde_json::json;
 
-/// The group whose members are allowed to do everything.
+/// The group with all permissions.
 const ADMIN_GROUP: &str = "system:masters";
 
 /// A user with a static token.
@@ -26,7 +26,7 @@ pub struct User {
 }
 
 impl User {
-    /// Returns a user with this name and these groups; the API server adds the group `system:authenticated`.
+    /// Returns a user with these groups. The API server adds the group `system:authenticated`.
     #[must_use]
     pub fn new(name: &str, groups: &[&str]) -> Self {
         Self {
@@ -35,7 +35,7 @@ impl User {
         }
     }
 
-    /// Returns a user with the name and the groups of a pod's service account.
+    /// Returns the user of a service account.
     ///
     /// Source: Kubernetes documentation, "Authenticating", section "Service account tokens".
     #[must_use]
@@ -49,8 +49,7 @@ impl User {
         )
     }
 
-    /// Returns the name of the user, in the form that role bindings and the methods for kubeconfig
-    /// files expect.
+    /// Returns the name of the user, for role bindings and for [`crate::ControlPlane::kubeconfig_for`].
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -61,7 +60,6 @@ impl User {
     }
 }
 
-/// Paths of the files that the servers read, and the tokens for the kubeconfig files.
 #[derive(Debug)]
 pub(crate) struct Credentials {
     directory: PathBuf,
@@ -69,7 +67,6 @@ pub(crate) struct Credentials {
 }
 
 impl Credentials {
-    /// Writes keys, certificates and the token file into `directory`.
     pub(crate) fn create(directory: &Path, users: &[User]) -> Result<Self> {
         let mut credentials = Self {
             directory: directory.join("credentials"),
@@ -105,9 +102,9 @@ impl Credentials {
         self.directory.join("tokens.csv")
     }
 
-    /// Returns the kubeconfig file of a user that was passed to the builder.
+    /// Returns the kubeconfig file of a user, who must have been passed to [`Self::create`].
     pub(crate) fn kubeconfig(&self, user: &str) -> Result<PathBuf> {
-        // The file name has a number because user names may contain characters that are invalid in file names.
+        // A user name may contain characters that are invalid in a file name, so the file name has a number instead.
         let number = self
             .tokens
             .keys()
@@ -122,10 +119,10 @@ impl Credentials {
         Ok(self.directory.join(format!("user-{number}.kubeconfig")))
     }
 
-    /// Writes one kubeconfig file per user, for the API server at `url`.
+    /// Writes one kubeconfig file per user for the API server at `url`.
     pub(crate) fn write_kubeconfigs(&self, url: &str) -> Result<()> {
         for (name, token) in &self.tokens {
-            // A kubeconfig file is YAML. JSON is a subset of YAML.
+            // Kubeconfig files are YAML, which includes JSON.
             let config = json!({
                 "apiVersion": "v1",
                 "kind": "Config",
@@ -178,7 +175,7 @@ impl Credentials {
         write(&self.service_account_public_key(), &key.public_key_pem())
     }
 
-    /// Writes the token file, as CSV: token, name, uid, groups.
+    /// Writes the token file: CSV with token, name, UID and groups.
     fn write_tokens(&mut self, users: &[User]) -> Result<()> {
         let mut lines = Vec::new();
         for user in [&User::admin()].into_iter().chain(users) {
@@ -206,7 +203,6 @@ fn write(path: &Path, text: &str) -> Result<()> {
     fs::write(path, text).with_context(|| path.display().to_string())
 }
 
-/// Returns 128 random bits as hexadecimal digits.
 fn random_token() -> Result<String> {
     let mut bytes = [0; 16];
     File::open("/dev/urandom")

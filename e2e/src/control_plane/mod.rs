@@ -1,13 +1,12 @@
-//! A real Kubernetes control plane on this machine: etcd, kube-apiserver and, on request,
-//! kube-controller-manager.
+//! A real Kubernetes control plane on this machine: etcd, kube-apiserver, and optionally kube-controller-manager.
 //!
-//! It only needs the binaries (found or built by [`Binaries`]) and provides clients, kubeconfig files and process ids.
-//! It is independent of the controller under test.
+//! The control plane requires only the binaries, which [`Binaries`] finds or builds. It provides clients, kubeconfig
+//! files and process IDs. It does not depend on the controller under test.
 //!
-//! - etcd listens on a Unix socket in a private directory, and the API server on a free loopback port with a
-//!   certificate of its own authority, so several control planes can run at once.
-//! - Everything is stopped and removed when the [`ControlPlane`] is dropped, and also when its owner panics, is
-//!   interrupted or is killed (see module `sandbox`).
+//! - Several control planes can run at once. etcd uses a Unix socket in a private directory. The API server uses a free
+//!   loopback port, and a certificate of its own authority.
+//! - If the [`ControlPlane`] is dropped, or if its process ends in any way, all servers are stopped and all files are
+//!   removed (module `sandbox`).
 //!
 //! # Example
 //!
@@ -46,10 +45,10 @@ pub use self::credentials::User;
 pub use self::process::Process;
 use self::sandbox::Sandbox;
 
-/// The controller in kube-controller-manager that writes the status of policies.
+/// The controller in kube-controller-manager that writes policy statuses.
 pub const STATUS_CONTROLLER: &str = "validatingadmissionpolicy-status-controller";
 
-/// Settings of a control plane; [`ControlPlane::builder`] creates one.
+/// Settings of a control plane. Created by [`ControlPlane::builder`].
 #[derive(Clone, Debug, Default)]
 pub struct Builder {
     users: Vec<User>,
@@ -73,27 +72,26 @@ impl Builder {
         self
     }
 
-    /// Starts kube-controller-manager with upstream's status controller for policies only.
+    /// Starts kube-controller-manager with only the policy status controller.
     #[must_use]
     pub fn status_controller(self) -> Self {
         self.kcm_controllers(&[STATUS_CONTROLLER])
     }
 
-    /// Starts kube-controller-manager with these controllers. If the list is empty,
-    /// kube-controller-manager is not started.
+    /// Starts kube-controller-manager with these controllers. An empty list means no kube-controller-manager.
     #[must_use]
     pub fn kcm_controllers(mut self, controllers: &[&str]) -> Self {
         self.kcm_controllers = controllers.iter().map(ToString::to_string).collect();
         self
     }
 
-    /// Starts the control plane and waits until it is ready, which takes about three seconds.
+    /// Starts the control plane and waits until it is ready. This takes about three seconds.
     ///
-    /// Building the binaries takes about ten more minutes, once per machine.
+    /// Once per machine, building the binaries takes about ten more minutes.
     ///
     /// # Errors
-    /// Returns an error if there are no binaries and no Go to build them, or if a server
-    /// does not start. In the last case the message contains the end of the server's log.
+    /// Returns an error if the binaries cannot be found or built, or if a server does not start. If a server does not
+    /// start, the error contains the end of its log.
     pub async fn start(self) -> Result<ControlPlane> {
         let binaries = tokio::task::spawn_blocking(Binaries::find_or_build).await??;
         let sandbox = Sandbox::new()?;
@@ -118,12 +116,12 @@ impl Builder {
     }
 }
 
-/// A running control plane, which ends when this value is dropped or the process that owns it ends.
+/// A running control plane. It stops when this value is dropped or when its process ends.
 ///
-/// Dropping it blocks the thread for some tens of milliseconds.
+/// Dropping it blocks the thread for tens of milliseconds.
 #[derive(Debug)]
 pub struct ControlPlane {
-    // Fields are dropped in this order: the clients of a server are stopped before the server.
+    // Fields are dropped in declaration order, so a server is stopped after its clients.
     kcm: Option<Process>,
     api_server: Option<Process>,
     etcd: Process,
@@ -151,7 +149,7 @@ impl ControlPlane {
 
     /// Returns a client with the administrator's credentials.
     ///
-    /// Each call creates a new client, since a client only works in the runtime that first used it.
+    /// A client works only in the runtime that first used it, so each call creates a new client.
     ///
     /// # Errors
     /// Returns an error if the kubeconfig cannot be read.
@@ -159,7 +157,7 @@ impl ControlPlane {
         self.client_for(User::admin().name()).await
     }
 
-    /// Returns a client with the credentials of a user that was passed to the [`Builder`].
+    /// Returns a client with the credentials of a user that was passed to [`Builder::user`].
     ///
     /// # Errors
     /// Returns an error if there is no such user.
@@ -167,7 +165,7 @@ impl ControlPlane {
         let kubeconfig = Kubeconfig::read_from(self.kubeconfig_for(user)?)?;
         let options = KubeConfigOptions::default();
         let mut config = Config::from_custom_kubeconfig(kubeconfig, &options).await?;
-        // A proxy that the environment sets cannot reach the loopback interface.
+        // A proxy from the environment cannot connect to the loopback interface.
         config.proxy_url = None;
         Ok(Client::try_from(config)?)
     }
@@ -175,12 +173,12 @@ impl ControlPlane {
     /// Returns the kubeconfig file of the administrator, for kubectl and for the controller.
     ///
     /// # Errors
-    /// Returns no error in practice: the administrator always exists.
+    /// Returns an error if the administrator does not exist, which would be a bug.
     pub fn kubeconfig(&self) -> Result<PathBuf> {
         self.kubeconfig_for(User::admin().name())
     }
 
-    /// Returns the kubeconfig file of a user that was passed to the [`Builder`].
+    /// Returns the kubeconfig file of a user that was passed to [`Builder::user`].
     ///
     /// # Errors
     /// Returns an error if there is no such user.
@@ -188,23 +186,22 @@ impl ControlPlane {
         self.credentials.kubeconfig(user)
     }
 
-    /// Returns a command that runs the real kubectl with the administrator's credentials;
-    /// `tokio::process::Command::from` accepts it.
+    /// Returns a kubectl command with the administrator's credentials.
     ///
     /// # Errors
-    /// Returns no error in practice: the administrator always exists.
+    /// Returns an error if the administrator does not exist, which would be a bug.
     pub fn kubectl(&self) -> Result<Command> {
         let mut command = Command::new(self.binaries.kubectl());
         command
             .env("KUBECONFIG", self.kubeconfig()?)
-            // By default kubectl would cache discovery and read preferences in the home directory.
+            // By default, kubectl uses a cache and preferences in the home directory.
             .env("KUBECACHEDIR", self.directory().join("kubectl-cache"))
             .env("KUBERC", "off");
         Ok(command)
     }
 
-    /// Starts a program, such as the controller, which is killed with this control plane at the latest. The program's
-    /// output goes to `<name>.log` in [`ControlPlane::directory`].
+    /// Starts a program, such as the controller. The program is killed together with the control plane. Its output is
+    /// in `<name>.log` in [`ControlPlane::directory`].
     ///
     /// # Errors
     /// Returns an error if the program cannot be started.
@@ -212,13 +209,13 @@ impl ControlPlane {
         Process::spawn(&self.sandbox, name, command)
     }
 
-    /// Returns the address of the API server.
+    /// Returns the URL of the API server.
     #[must_use]
     pub fn url(&self) -> String {
         format!("https://127.0.0.1:{}", self.port)
     }
 
-    /// Returns the private directory with data, credentials and logs, which is removed with the control plane.
+    /// Returns the private directory with data, credentials and logs. It is removed with the control plane.
     #[must_use]
     pub fn directory(&self) -> &Path {
         self.sandbox.directory()
@@ -230,25 +227,25 @@ impl ControlPlane {
         &self.etcd
     }
 
-    /// Returns the API server process; `None` after [`ControlPlane::kill_api_server`].
+    /// Returns the API server process. Returns `None` after [`ControlPlane::kill_api_server`].
     #[must_use]
     pub fn api_server(&self) -> Option<&Process> {
         self.api_server.as_ref()
     }
 
-    /// Returns the kube-controller-manager process; `None` if it is not running.
+    /// Returns the kube-controller-manager process, if it runs.
     #[must_use]
     pub fn kcm(&self) -> Option<&Process> {
         self.kcm.as_ref()
     }
 
-    /// Kills the API server with SIGKILL, so that its clients lose their connections immediately.
+    /// Kills the API server with SIGKILL. Its clients lose their connections immediately.
     pub fn kill_api_server(&mut self) {
         self.api_server = None;
     }
 
-    /// Restarts the API server after [`ControlPlane::kill_api_server`], with the same address, data, certificates and
-    /// tokens.
+    /// Restarts the API server after [`ControlPlane::kill_api_server`]. Address, data, certificates and tokens stay the
+    /// same.
     ///
     /// # Errors
     /// Returns an error if the API server still runs or does not start.
@@ -272,12 +269,12 @@ impl ControlPlane {
         Ok(())
     }
 
-    /// Kills kube-controller-manager, if it runs.
+    /// Kills kube-controller-manager if it runs.
     pub fn stop_kcm(&mut self) {
         self.kcm = None;
     }
 
-    /// Starts the API server. Tries other ports if another process takes the chosen port first.
+    /// Starts the API server. Tries another port if another process takes the port in the meantime.
     async fn start_api_server_on_a_free_port(&mut self) -> Result<()> {
         let mut attempts = 5;
         loop {

@@ -1,4 +1,4 @@
-//! A child process that writes to a log file, in the sandbox of a control plane.
+//! A child process in the sandbox of a control plane, with a log file.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom};
@@ -10,24 +10,24 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 use super::sandbox::{Sandbox, end};
 
-/// The number of log lines that an error message shows.
+/// The number of log lines in an error message.
 const TAIL_LINES: usize = 12;
 
-/// The number of bytes at the end of a log that are read for an error message.
+/// The number of bytes of a log that are read for an error message.
 const TAIL_BYTES: u64 = 16 * 1024;
 
-/// A process that is killed when dropped, and at the latest with its control plane.
+/// A process that is killed when dropped, or together with its control plane.
 #[derive(Debug)]
 pub struct Process {
     name: String,
     child: Child,
     log: PathBuf,
-    /// The offset in the log file at which this process began to write: an earlier process may have written before it.
+    /// The offset of this process's output in the log file. An earlier process may have written to the same file.
     log_start: u64,
 }
 
 impl Process {
-    /// Starts `command` and appends its output to `<name>.log` in the sandbox's directory.
+    /// Starts `command`. Appends its output to `<name>.log` in the sandbox.
     pub(crate) fn spawn(sandbox: &Sandbox, name: &str, mut command: Command) -> Result<Self> {
         let log = sandbox.directory().join(format!("{name}.log"));
         let mut file = OpenOptions::new()
@@ -51,7 +51,7 @@ impl Process {
         })
     }
 
-    /// Returns the process id, for instance to measure the process's memory.
+    /// Returns the process ID.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.id()
@@ -63,7 +63,7 @@ impl Process {
         &self.log
     }
 
-    /// Returns the output of the process so far.
+    /// Returns the log of this process.
     ///
     /// # Errors
     /// Returns an error if the log file cannot be read.
@@ -71,7 +71,7 @@ impl Process {
         self.log_from(self.log_start)
     }
 
-    /// Returns the exit status, or `None` while the process runs.
+    /// Returns the exit status, if the process has ended.
     ///
     /// # Errors
     /// Returns an error if the exit status cannot be determined.
@@ -81,12 +81,12 @@ impl Process {
             .with_context(|| format!("state of {}", self.name))
     }
 
-    /// Kills the process immediately with SIGKILL, like a crash or the out-of-memory killer.
+    /// Kills the process with SIGKILL, as a crash would end it.
     pub fn kill(&mut self) {
         end(&mut self.child);
     }
 
-    /// Stops the process with SIGTERM, as a kubelet does, and waits for it.
+    /// Stops the process with SIGTERM, as a kubelet does, and waits until it has ended.
     ///
     /// Blocks the thread for at most `patience`.
     ///
@@ -111,7 +111,7 @@ impl Process {
         }
     }
 
-    /// Returns an error, with the end of the log, if the process has ended.
+    /// Returns an error with the end of the log if the process has ended.
     pub(crate) fn check(&mut self) -> Result<()> {
         match self.exit_status()? {
             None => Ok(()),
@@ -119,7 +119,6 @@ impl Process {
         }
     }
 
-    /// Returns the last lines of the log, for an error message.
     pub(crate) fn log_tail(&self) -> String {
         let length = self.log.metadata().map_or(0, |metadata| metadata.len());
         let from = self.log_start.max(length.saturating_sub(TAIL_BYTES));

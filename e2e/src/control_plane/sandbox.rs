@@ -1,14 +1,14 @@
-//! A directory and a process group that are cleaned up however their owner ends.
+//! A directory and a process group that are cleaned up even if their owner is killed.
 //!
-//! A destructor does not run if its process is killed, so there are two helper processes:
+//! Destructors of a killed process do not run. Therefore there are two helper processes:
 //!
-//! - The *anchor*, a `cat`, leads the process group that every server joins before it starts.
-//! - The *janitor*, a shell, waits for the end of its standard input, whose other end only the owner holds. The kernel
-//!   closes that end when the owner ends: by `drop`, a panic, Ctrl-C or SIGKILL. The janitor then kills the group and
-//!   removes the directory.
+//! - The *anchor*, a `cat`, is the leader of the process group. Each server joins the group before it starts.
+//! - The *janitor*, a shell, waits for the end of its standard input, a pipe from the owner. The kernel closes the pipe
+//!   when the owner ends: by `drop`, a panic, Ctrl-C or SIGKILL. The janitor then kills the group and removes the
+//!   directory.
 //!
-//! Neither is in the owner's process group, so Ctrl-C in a terminal only reaches the owner, which may shut down
-//! cleanly; the janitor removes what remains.
+//! Both helpers are outside of the owner's process group, so they do not receive Ctrl-C of the terminal. The owner can
+//! then shut down cleanly, and the janitor removes what is left.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -18,7 +18,7 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context as _, Result};
 
-/// The janitor's script. It kills and removes repeatedly until the directory is gone, since a dying process may still
+/// The janitor's script. It kills and removes repeatedly until the directory does not exist. A dying process may still
 /// write to the directory.
 const JANITOR: &str = r#"
 trap '' HUP INT QUIT TERM
@@ -33,7 +33,7 @@ done
 kill -s KILL -- "-$1" 2>/dev/null
 "#;
 
-/// The directory and the process group of one control plane.
+/// The directory and process group of one control plane.
 #[derive(Debug)]
 pub(crate) struct Sandbox {
     directory: PathBuf,
@@ -43,7 +43,7 @@ pub(crate) struct Sandbox {
 }
 
 impl Sandbox {
-    /// Creates the directory, readable only by its owner, and starts the two helpers.
+    /// Creates the directory, which only its owner can read, and starts the helpers.
     pub(crate) fn new() -> Result<Self> {
         let directory = tempfile::Builder::new()
             .prefix("control-plane-")
@@ -76,7 +76,7 @@ impl Sandbox {
                 return Err(error);
             }
         };
-        // From this point on, the janitor removes the directory.
+        // From now on, the janitor removes the directory.
         Ok(Self {
             directory: directory.keep(),
             anchor,
@@ -89,7 +89,7 @@ impl Sandbox {
         &self.directory
     }
 
-    /// Ensures that the process of `command` is killed at the latest when the owner ends.
+    /// Adds the process of `command` to the group, so that it is killed when the owner ends.
     pub(crate) fn confine(&self, command: &mut Command) {
         command.process_group(self.group);
     }
@@ -97,19 +97,19 @@ impl Sandbox {
 
 impl Drop for Sandbox {
     fn drop(&mut self) {
-        // The anchor is reaped after the janitor has ended. Until then the kernel does not reuse the number of the
-        // process group that the janitor kills.
+        // The kernel reuses the number of the process group only after the anchor is reaped. Before that, the janitor
+        // must have killed the group.
         drop(self.janitor.stdin.take());
         let _ = self.janitor.wait();
         end(&mut self.anchor);
-        // The directory only remains if the janitor was killed.
+        // The directory still exists only if the janitor was killed.
         if self.directory.exists() {
             let _ = fs::remove_dir_all(&self.directory);
         }
     }
 }
 
-/// Kills a child process and reaps it. Errors are ignored: killing fails only if the process has already ended.
+/// Kills and reaps a child process. Killing fails only if the process has already ended.
 pub(crate) fn end(child: &mut Child) {
     let _ = child.kill();
     let _ = child.wait();

@@ -17,24 +17,24 @@ use super::binaries::Binaries;
 use super::process::Process;
 use super::sandbox::Sandbox;
 
-/// The timeout of a server's start, generous for a busy machine.
+/// The timeout for the start of a server. It is long because the machine may be busy.
 const START_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// The interval between readiness checks of a starting server.
+/// The interval between readiness checks.
 const POLL_INTERVAL: Duration = Duration::from_millis(25);
 
 /// The timeout of a readiness request to the API server.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// etcd's socket, relative to the sandbox so that a long path does not exceed the limit of 108 bytes. etcd requires a
-/// port in each address and uses it as a part of the file name.
+/// etcd's socket. A path is limited to 108 bytes, so this path is relative to the sandbox. etcd requires a port in each
+/// address, and uses the port as a part of the file name.
 const ETCD_SOCKET: &str = "unix://etcd.socket:1";
 
-/// The socket for peers, which is unused.
+/// The socket for peers. It is not used.
 const ETCD_PEER_SOCKET: &str = "unix://etcd-peer.socket:1";
 
-/// The ports for API servers. They are below the ephemeral ports of Linux and macOS, so that no client connecting while
-/// the API server is down can be assigned its port.
+/// The ports for API servers. They are below the ephemeral ports of Linux and macOS. Otherwise, a client could get the
+/// port of an API server that is down.
 const PORTS: Range<u16> = 20_000..32_000;
 
 pub(super) fn start_etcd(binaries: &Binaries, sandbox: &Sandbox) -> Result<Process> {
@@ -42,7 +42,7 @@ pub(super) fn start_etcd(binaries: &Binaries, sandbox: &Sandbox) -> Result<Proce
     command
         .current_dir(sandbox.directory())
         .args(["--name=default", "--data-dir=etcd"])
-        // A crash of the machine may lose the data: no test needs it afterwards.
+        // Tests do not need the data after a crash of the machine.
         .arg("--unsafe-no-fsync")
         .arg(format!("--listen-client-urls={ETCD_SOCKET}"))
         .arg(format!("--advertise-client-urls={ETCD_SOCKET}"))
@@ -64,8 +64,8 @@ pub(super) fn start_api_server(control_plane: &ControlPlane) -> Result<Process> 
         .arg(format!("--etcd-servers={ETCD_SOCKET}"))
         .args(["--bind-address=127.0.0.1", "--advertise-address=127.0.0.1"])
         .arg(format!("--secure-port={}", control_plane.port))
-        // Disables the registration of the API server's address as the endpoint of the Service
-        // `kubernetes`: endpoints must not have loopback addresses.
+        // By default, the API server registers its address as the endpoint of the Service `kubernetes`. An endpoint
+        // must not have a loopback address.
         .arg("--endpoint-reconciler-type=none")
         .arg("--service-cluster-ip-range=10.0.0.0/24")
         .arg("--cert-dir=certificates")
@@ -84,7 +84,7 @@ pub(super) fn start_api_server(control_plane: &ControlPlane) -> Result<Process> 
         ]))
         .arg("--service-account-issuer=https://kubernetes.default.svc")
         .arg("--authorization-mode=RBAC")
-        // This admission plugin requires service accounts for pods, and nothing creates them here.
+        // This admission plugin requires service accounts for pods. No controller creates them here.
         .arg("--disable-admission-plugins=ServiceAccount")
         .args(&control_plane.api_server_args);
     Process::spawn(sandbox, "kube-apiserver", command)
@@ -108,7 +108,7 @@ pub(super) fn start_kcm(control_plane: &ControlPlane, controllers: &[&str]) -> R
             ),
         ]))
         .arg(format!("--controllers={}", controllers.join(",")))
-        // Port 0 disables the HTTPS port: its health checks and metrics are not needed.
+        // Port 0 disables HTTPS, which is not needed.
         .args(["--leader-elect=false", "--secure-port=0"]);
     Process::spawn(sandbox, "kube-controller-manager", command)
 }
@@ -123,7 +123,7 @@ fn path_args(flags: &[(&str, PathBuf)]) -> Vec<OsString> {
     flags.iter().map(argument).collect()
 }
 
-/// Waits until the API server is ready and, a little later, has created the namespace `default`.
+/// Waits until the API server is ready and has created the namespace `default`.
 pub(super) async fn await_api_server(
     api_server: &mut Process,
     etcd: &mut Process,
@@ -162,7 +162,7 @@ async fn is_api_server_ready(client: &Client) -> Result<bool> {
         .is_some())
 }
 
-/// Waits until the log reports that the controllers' caches are synced.
+/// Waits until the controllers' caches are synced according to the log.
 pub(super) async fn await_kcm(kcm: &mut Process) -> Result<()> {
     let deadline = Instant::now() + START_TIMEOUT;
     while !kcm.log()?.contains("Caches are synced") {
@@ -177,10 +177,10 @@ pub(super) async fn await_kcm(kcm: &mut Process) -> Result<()> {
     Ok(())
 }
 
-/// Returns an unused loopback port. Another process may take it before the caller does.
+/// Returns a free loopback port. Another process may take the port before the caller does.
 pub(super) fn free_port() -> Result<u16> {
     let is_free = |port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok();
-    // The hasher has random keys, so control planes that start at the same time try different ports.
+    // The hasher has random keys, so that concurrent control planes try different ports.
     let hash = RandomState::new().hash_one(std::process::id());
     let skipped = usize::try_from(hash % u64::from(PORTS.end - PORTS.start))?;
     match PORTS.cycle().skip(skipped).take(PORTS.len()).find(is_free) {
@@ -189,7 +189,7 @@ pub(super) fn free_port() -> Result<u16> {
     }
 }
 
-/// Returns true if the API server ended because another process took the API server's port first.
+/// Returns true if the API server failed because another process uses its port.
 pub(super) fn is_port_taken(error: &Error) -> bool {
     format!("{error:#}").contains("address already in use")
 }

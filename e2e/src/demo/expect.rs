@@ -1,6 +1,4 @@
-//! Parses the expected conditions in annotations of sample policies, and compares the policies with them.
-//!
-//! The policies are read from the API server. Each difference is described by a sentence.
+//! Parses the expected conditions in the annotations of sample policies, and compares the actual conditions with them.
 
 use std::fmt;
 
@@ -8,12 +6,12 @@ use anyhow::{Context as _, Result, bail, ensure};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-/// The annotation with the expected conditions, as `<type>=<status>/<reason>`, separated by spaces.
+/// The annotation with the expected conditions: `<type>=<status>/<reason>`, separated by spaces.
 pub const EXPECT: &str = "samples.vap-status.dev/expect";
-/// The annotation with the expected conditions after the live change. Without it, the conditions must not change.
+/// The annotation with the expected conditions after the live change. If absent, the conditions must not change.
 pub const EXPECT_LATE: &str = "samples.vap-status.dev/expect-late";
 
-/// The time at which the demo checks a policy.
+/// The time of a check in the demo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
     /// After the samples are installed.
@@ -22,7 +20,7 @@ pub enum Moment {
     Late,
 }
 
-/// One condition that a sample must have.
+/// One expected condition of a sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expectation {
     type_: String,
@@ -31,7 +29,7 @@ pub struct Expectation {
 }
 
 impl Expectation {
-    /// Returns true if the expected condition is `Ready` with status True.
+    /// Returns true if `Ready` is expected to be True.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.type_ == "Ready" && self.status == "True"
@@ -82,7 +80,7 @@ pub fn parse(text: &str) -> Result<Vec<Expectation>> {
 /// Returns the expected conditions of a sample.
 ///
 /// # Errors
-/// Returns an error if the annotation is missing or malformed: every sample must be checked.
+/// Returns an error if the annotation is missing or malformed.
 pub fn expectations(
     policy: &ValidatingAdmissionPolicy,
     moment: Moment,
@@ -99,7 +97,8 @@ pub fn expectations(
     parse(text).with_context(|| format!("annotation {EXPECT} of {name}"))
 }
 
-/// Returns one line per expected condition that the policy lacks at its current generation.
+/// Describes each expected condition that the policy does not have. The conditions must be of the policy's current
+/// generation.
 ///
 /// # Errors
 /// Returns an error like [`expectations`].

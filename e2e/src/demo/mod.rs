@@ -1,7 +1,7 @@
-//! The demo: a real API server, sample policies, the controller, and the output that users see.
+//! The demo: sample policies on a real API server, the controller, and the output of the plugin and kubectl.
 //!
-//! Uses the samples and manifests of `config/`, and the programs from the same build as the demo. Writes to standard
-//! output. Fails unless each status is as its sample expects, before and after the live change.
+//! The samples and manifests are those in `config/`. The programs are from the same build as the demo. The demo fails
+//! if a status differs from the expectation of its sample, before or after the live change.
 #![expect(
     clippy::print_stdout,
     reason = "the output is for the user, and not a log"
@@ -27,28 +27,26 @@ use crate::allowed_failures::unexpected_failures;
 use crate::control_plane::Process;
 use crate::controller::{grant_permissions, repository, service_account};
 
-/// The timeout until all statuses are as expected.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The interval between polls of the statuses.
 const PAUSE: Duration = Duration::from_millis(50);
-/// The columns of the table that plain kubectl prints.
+/// The columns of the table from kubectl without the plugin.
 const COLUMNS: &str = concat!(
     r#"custom-columns=NAME:.metadata.name,"#,
     r#"READY:.status.conditions[?(@.type=="Ready")].status,"#,
     r#"REASON:.status.conditions[?(@.type=="Ready")].reason"#
 );
 
-/// Processes that keep running after the demo has printed everything, and end when this value is dropped.
+/// The processes that continue after the output of the demo. They end when this value is dropped.
 #[derive(Debug)]
 pub struct Demo {
-    // Dropped before the API server, so that the controller ends first.
+    // The fields are dropped in this order: the controller must end before the API server.
     controller: Process,
     control_plane: ControlPlane,
     programs: Programs,
 }
 
 impl Demo {
-    /// Runs the whole demo.
+    /// Runs the demo.
     ///
     /// # Errors
     /// Returns an error if a program is missing or does not start, or if a status is not as its sample expects.
@@ -132,7 +130,7 @@ impl Demo {
         Ok(demo)
     }
 
-    /// Prints instructions for continuing manually.
+    /// Prints instructions for manual use of the control plane.
     ///
     /// # Errors
     /// Returns an error if the control plane has no administrator.
@@ -152,10 +150,10 @@ impl Demo {
         Ok(())
     }
 
-    /// Waits until the controller exits, which is unexpected.
+    /// Waits until the controller exits, which is always an error.
     ///
     /// # Errors
-    /// Always returns an error, when the controller has exited.
+    /// Returns an error when the controller has exited.
     pub async fn watch(&mut self) -> Result<()> {
         loop {
             self.check_controller()?;
@@ -163,7 +161,7 @@ impl Demo {
         }
     }
 
-    /// Waits until every policy has the status that its sample expects. Returns the number of policies.
+    /// Waits until all policies have the expected statuses. Returns the number of policies.
     async fn await_all(
         &mut self,
         policies: &Api<ValidatingAdmissionPolicy>,
@@ -194,8 +192,8 @@ impl Demo {
         }
     }
 
-    /// Waits until the controller's Lease reports that its caches are in sync. Then the plugin's table has no warning
-    /// about stale statuses.
+    /// Waits until the controller's Lease shows that its caches are in sync. Before that, the plugin warns about stale
+    /// statuses.
     async fn await_in_sync(&mut self) -> Result<()> {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -216,7 +214,7 @@ impl Demo {
         }
     }
 
-    /// Returns the names of the policies that become Ready after the live change.
+    /// Returns the names of policies whose `Ready` is expected to become True after the live change.
     async fn becoming_ready(
         &self,
         policies: &Api<ValidatingAdmissionPolicy>,
@@ -238,7 +236,7 @@ impl Demo {
         Ok(names)
     }
 
-    /// Returns an error, with the end of its log, if the controller has ended.
+    /// Returns an error with the end of the log if the controller has ended.
     fn check_controller(&mut self) -> Result<()> {
         if let Some(status) = self.controller.exit_status()? {
             bail!(
@@ -249,7 +247,7 @@ impl Demo {
         Ok(())
     }
 
-    /// Shows all policies with the plugin and with plain kubectl.
+    /// Shows the policies with the plugin, and with kubectl alone.
     fn tables(&self) -> Result<()> {
         self.plugin(&["status"])?;
         heading("The same with plain kubectl");
@@ -259,7 +257,7 @@ impl Demo {
         )
     }
 
-    /// Runs the plugin. An exit status for findings is not an error: some samples are wrong on purpose.
+    /// Runs the plugin. Some samples have findings, so the exit status for findings is not an error.
     fn plugin(&self, arguments: &[&str]) -> Result<ExitStatus> {
         heading(&format!("kubectl vap {}", arguments.join(" ")));
         let mut command = self.programs.plugin(&self.control_plane)?;
@@ -276,7 +274,7 @@ impl Demo {
     }
 }
 
-/// Runs kubectl in the project's root directory, and shows the command and its output.
+/// Runs kubectl in the root directory of the project, and prints the command and its output.
 fn shown(control_plane: &ControlPlane, arguments: &[&str]) -> Result<()> {
     let quoted: Vec<_> = arguments.iter().map(|it| quoted(it)).collect();
     println!("$ kubectl {}", quoted.join(" "));
@@ -304,7 +302,7 @@ fn kubectl(control_plane: &ControlPlane, arguments: &[&str]) -> Result<Command> 
     Ok(command)
 }
 
-/// Returns an argument quoted for a shell.
+/// Quotes an argument for a shell.
 fn quoted(argument: &str) -> String {
     let is_plain = |it: char| it.is_ascii_alphanumeric() || "-_./=:,".contains(it);
     if argument.chars().all(is_plain) {
@@ -318,12 +316,10 @@ fn heading(text: &str) {
     println!("\n== {text}\n");
 }
 
-/// Formats the time since `start`.
 fn time(start: Instant) -> String {
     format!("{:.1} s", start.elapsed().as_secs_f64())
 }
 
-/// Returns the end of a program's log.
 fn last_lines(process: &Process) -> String {
     let log = process.log().unwrap_or_default();
     let lines: Vec<_> = log.lines().rev().take(20).collect();

@@ -1,4 +1,4 @@
-//! Finds the programs that the demo shows, the controller and the plugin, and builds their commands.
+//! Finds the controller and the plugin, and builds their commands.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,7 +8,6 @@ use anyhow::Result;
 use crate::ControlPlane;
 use crate::controller::{SERVICE_ACCOUNT, binary};
 
-/// The paths of the two programs.
 #[derive(Clone, Debug)]
 pub(super) struct Programs {
     controller: PathBuf,
@@ -16,10 +15,8 @@ pub(super) struct Programs {
 }
 
 impl Programs {
-    /// Finds the programs in the directory of the running program, where cargo puts all binaries of a workspace.
-    ///
-    /// # Errors
-    /// Returns an error, with the command to build it, if a program is missing.
+    /// Finds the programs in the directory of the running program. If one is missing, the error contains the build
+    /// command.
     pub(super) fn find() -> Result<Self> {
         Ok(Self {
             controller: binary("vap-status-controller")?,
@@ -27,17 +24,14 @@ impl Programs {
         })
     }
 
-    /// Returns the command `vap-status-controller run`, as the controller's service account and on a free port.
-    ///
-    /// # Errors
-    /// Returns an error if the control plane lacks the service account.
+    /// Returns the command `vap-status-controller run` with the controller's service account and a free port.
     pub(super) fn controller(&self, control_plane: &ControlPlane) -> Result<Command> {
         let kubeconfig = control_plane.kubeconfig_for(SERVICE_ACCOUNT)?;
         let mut command = Command::new(&self.controller);
         command
             .args(["run", "--log-format=json", "--listen", "127.0.0.1:0"])
-            // Leader election is on, as in the manifests: the Lease shows the plugin when the controller was last in
-            // sync.
+            // Leader election is on, as in the manifests. The plugin reads from the Lease when the controller was last
+            // in sync.
             .arg("--leader-elect")
             .env("KUBECONFIG", kubeconfig);
         local(&mut command);
@@ -45,9 +39,6 @@ impl Programs {
     }
 
     /// Returns the command `kubectl-vap` with the administrator's credentials.
-    ///
-    /// # Errors
-    /// Returns an error if the control plane has no administrator.
     pub(super) fn plugin(&self, control_plane: &ControlPlane) -> Result<Command> {
         let mut command = Command::new(&self.plugin);
         command.env("KUBECONFIG", control_plane.kubeconfig()?);
@@ -55,14 +46,14 @@ impl Programs {
         Ok(command)
     }
 
-    /// Returns the directory of the two programs. In `PATH`, it lets kubectl find its plugin.
+    /// Returns the directory of the programs. If it is in `PATH`, kubectl finds its plugin.
     #[must_use]
     pub(super) fn directory(&self) -> &Path {
         self.plugin.parent().unwrap_or(&self.plugin)
     }
 }
 
-/// Disables the proxies that the environment sets: they cannot reach the loopback interface.
+/// Disables proxies from the environment, because they cannot connect to the loopback interface.
 fn local(command: &mut Command) {
     for name in [
         "HTTP_PROXY",

@@ -1,4 +1,4 @@
-//! Handles a request through the proxy: forwards it to the API server, or injects a fault.
+//! Forwards a request to the API server, or injects a fault.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,24 +18,19 @@ use super::unreadable::{CorruptedObject, corrupt};
 use super::{Fault, Inner, watch};
 use parity::random::Random;
 
-/// The maximum delay of a request or response.
 pub(super) const LONGEST_DELAY: Duration = Duration::from_secs(2);
 
-/// Kinds of request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A read with a single response.
     Read,
-    /// A write.
     Write,
-    /// A read with a stream of events.
     Watch,
 }
 
-/// The response to the client; an error cuts the connection.
+/// The response to the client. An error in the body cuts the connection.
 type Answer = Response<UnsyncBoxBody<Bytes, anyhow::Error>>;
 
-/// Responds to a request, from the API server or with a fault. An error cuts the connection.
+/// Returns the response to a request. An error cuts the connection.
 pub(super) async fn answer(inner: Arc<Inner>, request: Request<Incoming>) -> Result<Answer> {
     let (mut parts, body) = request.into_parts();
     let body = body.collect().await.context("the request")?.to_bytes();
@@ -57,7 +52,7 @@ pub(super) async fn answer(inner: Arc<Inner>, request: Request<Incoming>) -> Res
         .iter()
         .any(|withheld| path.starts_with(withheld));
     if is_withheld {
-        // For paths that are not served, the API server responds with plain text, not with an object.
+        // For a path that is not served, the API server responds with plain text.
         let answer = Response::builder()
             .status(404)
             .header("content-type", "text/plain");
@@ -74,7 +69,7 @@ pub(super) async fn answer(inner: Arc<Inner>, request: Request<Incoming>) -> Res
         None => forwarded(&inner, forward, kind, &path).await,
     };
     if kind == Kind::Write {
-        // Releases delayed watch events after the client has had time to read the response.
+        // The delay gives the client time to read the response before the watch events.
         let answered = inner.answered_writes.clone();
         tokio::spawn(async move {
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -93,7 +88,7 @@ fn kind(method: &Method, query: &str) -> Kind {
     if is_watch { Kind::Watch } else { Kind::Read }
 }
 
-/// Applies `fault` to a request.
+/// Injects `fault` into a request.
 async fn disturbed(
     inner: &Arc<Inner>,
     request: Request<Body>,
@@ -111,7 +106,7 @@ async fn disturbed(
         }
         return Ok(answer.body(full_body(body.to_string()))?);
     }
-    // True if the API server receives the request before the fault is injected.
+    // True if the API server receives the request.
     let is_seen = random.permille(500);
     match fault {
         Fault::Delay => {
@@ -157,21 +152,21 @@ async fn disturbed(
     }
 }
 
-/// Returns a list response with one corrupted object; `None` if the response is not a list or the list is empty.
+/// Returns the list with one corrupted object. Returns `None` if the response is not a list, or if the list is empty.
 fn corrupted_list(inner: &Inner, path: &str, text: &[u8], random: &mut Random) -> Option<String> {
     let mut list: Value = serde_json::from_slice(text).ok()?;
     let items = list.get_mut("items")?.as_array_mut()?;
     let n = random.below(items.len().try_into().ok()?);
     let item = items.get_mut(usize::try_from(n).ok()?)?;
     item.pointer("/metadata/name")?;
-    // Items of the API discovery response have names too, but are not objects.
+    // Items of a discovery response have names but are not objects.
     let corrupted_object = CorruptedObject::new(path, item);
     corrupt(item, true, random);
     inner.state().corrupted.extend(corrupted_object);
     Some(list.to_string())
 }
 
-/// Returns the API server's response.
+/// Forwards the request and returns the API server's response.
 async fn forwarded(
     inner: &Arc<Inner>,
     request: Request<Body>,
@@ -202,7 +197,7 @@ async fn send(inner: &Inner, request: Request<Body>) -> Result<Response<Body>> {
     Ok(inner.upstream.0.send(request).await?)
 }
 
-/// Returns the response head without the content length, which may change or be unknown.
+/// Removes the content length, because the length may change.
 fn without_length(mut parts: http::response::Parts) -> http::response::Parts {
     for header in [CONTENT_LENGTH, TRANSFER_ENCODING, CONNECTION] {
         parts.headers.remove(header);

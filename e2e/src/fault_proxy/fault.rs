@@ -1,4 +1,4 @@
-//! The faults that the proxy injects into requests and into watch events.
+//! Faults that the proxy injects into requests and watch events.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::answer::Kind;
 
-/// Declares the faults with their names.
+/// Defines the enum `Fault` with the names of the faults.
 macro_rules! faults {
     ($($(#[$doc:meta])* $fault:ident = $name:literal,)*) => {
         /// A fault between a client and the API server.
@@ -61,13 +61,13 @@ faults! {
 }
 
 impl Fault {
-    /// Returns true if the fault applies to requests of this kind.
+    /// Returns true if the fault can be injected into such a request.
     pub(super) fn applies_to(self, kind: Kind) -> bool {
         match self {
             Self::Reorder => false,
             Self::Conflict => kind == Kind::Write,
             Self::Gone => kind == Kind::Watch,
-            // After the start of a watch, these faults apply to its events.
+            // For watches, these faults are injected into events.
             Self::HalfLine => kind != Kind::Watch,
             Self::Unreadable => kind == Kind::Read,
             Self::Delay
@@ -81,7 +81,7 @@ impl Fault {
         }
     }
 
-    /// Returns true if the fault applies to events of a watch.
+    /// Returns true if the fault can be injected into watch events.
     pub(super) fn applies_to_event(self, is_bookmark: bool) -> bool {
         match self {
             Self::Delay
@@ -93,12 +93,12 @@ impl Fault {
             | Self::InternalError
             | Self::HalfLine => true,
             Self::Unreadable => !is_bookmark,
-            // These faults only apply to the start of a watch.
+            // These faults can be injected only at the start of a watch.
             Self::Unauthorized | Self::Forbidden | Self::Conflict | Self::Unavailable => false,
         }
     }
 
-    /// Returns the HTTP status and the reason of the fault's response; `None` for a fault without a response.
+    /// Returns the HTTP status and the reason, if the fault is an error response.
     ///
     /// Source: apimachinery `pkg/apis/meta/v1/types.go`, `StatusReason`.
     pub(super) fn status(self) -> Option<(u16, &'static str)> {
@@ -119,7 +119,7 @@ impl Fault {
         })
     }
 
-    /// Returns the response body of the fault.
+    /// Returns the response body, if the fault is an error response.
     pub(super) fn body(self) -> Option<Value> {
         let (code, reason) = self.status()?;
         let mut body = json!({
@@ -144,7 +144,7 @@ impl fmt::Display for Fault {
 /// Parses a list of faults: `all`, `none`, or comma-separated names.
 ///
 /// # Errors
-/// Returns an error that lists the known names if a name is unknown.
+/// Returns an error with the known names if a name is unknown.
 pub fn parse_faults(text: &str) -> Result<Vec<Fault>> {
     match text {
         "all" => Ok(Fault::ALL.to_vec()),

@@ -1,12 +1,14 @@
 //! A proxy between a controller and an API server that injects faults of networks and API servers.
 //!
-//! The proxy speaks HTTP/1.1 without TLS to the controller, and TLS to the API server as the controller's user. It
-//! parses lines of watch responses and treats other responses as bytes. The fault of a request or event depends on the
-//! seed, the requested path, and the number of earlier occurrences of that path, so the same requests get the same
-//! faults in each run.
+//! The controller connects over HTTP/1.1 without TLS. The proxy connects to the API server over TLS, as the
+//! controller's user. It parses the lines of watch responses. Other responses are forwarded as bytes, unless a fault
+//! changes them.
 //!
-//! - [`Fault`] lists the faults; [`Schedule`] defines their frequency; [`FaultProxy::quiet`] stops them.
-//! - [`FaultProxy::injected`] counts the injected faults, so that a test can check that faults occurred at all.
+//! The fault of a request or event depends on three values: the seed, the requested path, and the number of earlier
+//! occurrences of this path. Therefore each run injects the same faults into the same requests.
+//!
+//! - [`Fault`] lists the faults, and [`Schedule`] their frequencies. [`FaultProxy::quiet`] stops them.
+//! - [`FaultProxy::injected`] returns the number of injections. A test can thus check that faults occurred.
 
 mod answer;
 mod fault;
@@ -37,15 +39,15 @@ use crate::ControlPlane;
 use crate::controller::SERVICE_ACCOUNT;
 use parity::random::Random;
 
-/// The wait after half a line is sent, so that this half arrives before the connection is cut.
+/// The pause after half a line. The half must arrive before the connection is cut.
 const HALF_LINE_DELAY: Duration = Duration::from_millis(50);
 
-/// A running proxy. Dropping it ends the proxy and cuts all connections.
+/// A running proxy. Dropping it cuts all connections.
 #[derive(Debug)]
 pub struct FaultProxy {
     inner: Arc<Inner>,
     kubeconfig: PathBuf,
-    // Dropping the set aborts the server's task, and with it all of its connections.
+    // Dropping the set aborts the task of the server, including all connections.
     _server: JoinSet<()>,
 }
 
@@ -53,13 +55,13 @@ pub struct FaultProxy {
 struct Inner {
     upstream: Upstream,
     state: Mutex<State>,
-    /// The current schedule; `None` while the proxy is quiet.
+    /// The current schedule. `None` while the proxy is quiet.
     schedule: signal::Sender<Option<Schedule>>,
-    /// The number of writes that have received a response.
+    /// The number of writes with a response.
     answered_writes: signal::Sender<u64>,
 }
 
-/// The client of the API server. Its `Debug` output omits the client.
+/// The client of the API server. The `Debug` output omits the client.
 struct Upstream(Client);
 
 impl std::fmt::Debug for Upstream {
@@ -70,7 +72,7 @@ impl std::fmt::Debug for Upstream {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The number of earlier requests or events per key; the key and this number determine the fault.
+    /// The number of earlier requests or events for each key. The key and the number determine the fault.
     occurrences: BTreeMap<String, u64>,
     injected: BTreeMap<Fault, u64>,
     corrupted: Vec<CorruptedObject>,
@@ -78,7 +80,7 @@ struct State {
 }
 
 impl FaultProxy {
-    /// Starts a proxy for the API server, which is quiet until [`FaultProxy::disturb`].
+    /// Starts a proxy for the API server. It is quiet until [`FaultProxy::disturb`] is called.
     ///
     /// # Errors
     /// Returns an error if the control plane lacks the controller's user or there is no free port.
@@ -86,7 +88,7 @@ impl FaultProxy {
         let credentials = Kubeconfig::read_from(control_plane.kubeconfig_for(SERVICE_ACCOUNT)?)?;
         let options = KubeConfigOptions::default();
         let mut config = Config::from_custom_kubeconfig(credentials, &options).await?;
-        // A proxy that the environment sets cannot reach the loopback interface, and retries of the client would hide
+        // A proxy from the environment cannot connect to the loopback interface. Retries of the client would hide
         // faults.
         config.proxy_url = None;
         config.default_retry = false;
@@ -114,23 +116,23 @@ impl FaultProxy {
         })
     }
 
-    /// Returns the kubeconfig file for connections through this proxy.
+    /// Returns a kubeconfig file for connections through this proxy.
     #[must_use]
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
     }
 
-    /// Injects faults from now on according to `schedule`.
+    /// Starts injecting faults.
     pub fn disturb(&self, schedule: Schedule) {
         self.inner.schedule.send_replace(Some(schedule));
     }
 
-    /// Stops injecting faults, and ends those in progress, such as delays.
+    /// Stops injecting faults. Ends current faults, such as delays.
     pub fn quiet(&self) {
         self.inner.schedule.send_replace(None);
     }
 
-    /// Responds with 404 to all requests below `path`, even while the proxy is quiet.
+    /// Responds with 404 to all requests for paths that begin with `path`, even while the proxy is quiet.
     pub fn withhold(&self, path: &str) {
         self.inner.state().withheld.push(path.to_owned());
     }
@@ -141,23 +143,21 @@ impl FaultProxy {
         self.inner.state().injected.clone()
     }
 
-    /// Returns the objects that were made unreadable since the last call. A client cannot detect that they are readable
-    /// again until they change.
+    /// Returns the objects that were corrupted since the last call. A client reads the correct object only after the
+    /// object changes.
     #[must_use]
     pub fn take_unreadable(&self) -> Vec<CorruptedObject> {
         std::mem::take(&mut self.inner.state().corrupted)
     }
 }
 
-/// Serves connections until its task is aborted.
 async fn serve(listener: TcpListener, inner: Arc<Inner>) {
     let mut connections = JoinSet::new();
     loop {
         let stream = tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => stream,
-                // The process has too many open files. Waits until other connections may have been
-                // closed.
+                // The process has too many open files. Other connections may be closed in the meantime.
                 Err(_) => {
                     tokio::time::sleep(Duration::from_millis(10)).await;
                     continue;
@@ -168,7 +168,7 @@ async fn serve(listener: TcpListener, inner: Arc<Inner>) {
         let inner = Arc::clone(&inner);
         connections.spawn(async move {
             let service = service_fn(|request| answer::answer(Arc::clone(&inner), request));
-            // An error means that the proxy or the client cut the connection.
+            // An error means that the client or a fault cut the connection.
             let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
             drop(connection.await);
         });
@@ -180,8 +180,8 @@ impl Inner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Chooses the fault for the next occurrence of `key` among the faults that `applies` accepts, and counts the
-    /// occurrence. The random numbers depend only on the seed, the key and the number of the occurrence.
+    /// Chooses the fault for the next occurrence of `key`, if any, and counts the occurrence. `applies` returns true
+    /// for possible faults. The seed, the key and the number of the occurrence determine the random numbers.
     fn decide(
         &self,
         key: &str,
@@ -204,14 +204,14 @@ impl Inner {
         Some((fault, random))
     }
 
-    /// Waits until the connection in a black hole is to be cut; forever if black holes stay open.
+    /// Waits until a connection in a black hole must be cut. If black holes stay open, waits forever.
     async fn black_hole(&self) {
         let holes = match self.schedule.borrow().as_ref() {
             Some(schedule) => schedule.black_holes,
             None => return,
         };
         let mut schedule = self.schedule.subscribe();
-        // The sender lives as long as `self`.
+        // The sender exists as long as `self`.
         drop(schedule.wait_for(Option::is_none).await);
         match holes {
             BlackHoles::EndAfter(time) => tokio::time::sleep(time).await,
@@ -221,8 +221,7 @@ impl Inner {
 }
 
 fn write_kubeconfig(path: &Path, port: u16) -> Result<()> {
-    // A kubeconfig file is YAML, and JSON is a subset of YAML. The file has no credentials: the
-    // proxy adds them.
+    // Kubeconfig files are YAML, which includes JSON. The file has no credentials, because the proxy adds them.
     let config = json!({
         "apiVersion": "v1",
         "kind": "Config",

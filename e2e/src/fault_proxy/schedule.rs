@@ -1,35 +1,35 @@
-//! The schedule of faults: which faults are injected, and how often.
+//! Selects the faults and their frequencies.
 
 use std::time::Duration;
 
 use super::Fault;
 
-/// The faults to inject and their frequency.
+/// The faults to inject, and their frequencies.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     /// The seed of the faults.
     pub seed: u64,
-    /// The faults. Each applicable one is equally probable.
+    /// The faults. All applicable faults have the same probability.
     pub faults: Vec<Fault>,
-    /// Permille of requests with a fault.
+    /// The number of faults per 1,000 requests.
     pub requests_permille: u64,
-    /// Permille of watch events with a fault.
+    /// The number of faults per 1,000 watch events.
     pub events_permille: u64,
-    /// Handling of connections in black holes.
+    /// The end of connections in black holes.
     pub black_holes: BlackHoles,
 }
 
-/// Handling of a connection in a black hole once the proxy is quiet.
+/// The end of connections in black holes after the proxy becomes quiet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlackHoles {
-    /// The connection is cut after this duration, as by a recovered network that has lost the connection's state.
+    /// The connection is cut after this time. This simulates a network that lost the connection's state in an outage.
     EndAfter(Duration),
-    /// The connection stays open, so only the client can detect that it is dead.
+    /// The connection stays open. Only the client can detect that it is dead.
     Stay,
 }
 
 impl Schedule {
-    /// Creates a schedule that injects one of `faults` into one in ten requests and events. A black hole ends five
+    /// Creates a schedule with a fault in one of ten requests and events. A connection in a black hole is cut five
     /// seconds after the proxy becomes quiet.
     #[must_use]
     pub fn new(seed: u64, faults: &[Fault]) -> Self {
@@ -42,7 +42,7 @@ impl Schedule {
         }
     }
 
-    /// Returns the schedule with other frequencies, in permille of requests and of events.
+    /// Sets the numbers of faults per 1,000 requests and per 1,000 watch events.
     #[must_use]
     pub fn permille(mut self, requests: u64, events: u64) -> Self {
         self.requests_permille = requests;
@@ -50,7 +50,7 @@ impl Schedule {
         self
     }
 
-    /// Returns the schedule with another handling of black holes.
+    /// Sets the end of connections in black holes.
     #[must_use]
     pub fn black_holes(mut self, black_holes: BlackHoles) -> Self {
         self.black_holes = black_holes;

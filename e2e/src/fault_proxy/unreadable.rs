@@ -1,22 +1,22 @@
 //! Corrupts objects so that they cannot be decoded.
 //!
-//! In deletion events, the name and resource version stay intact: without a name, a deletion cannot be attributed to an
-//! object.
+//! In a deletion event, name and resource version stay intact. Without the name, a client cannot know which object was
+//! deleted.
 
 use serde_json::{Map, Value, json};
 
 use parity::random::Random;
 
-/// Location of an object that the proxy has corrupted.
+/// An object that the proxy has corrupted.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CorruptedObject {
-    /// The path of the object itself.
+    /// The URL path of the object.
     pub path: String,
 }
 
 impl CorruptedObject {
-    /// Creates the value for an object in a list or watch of `collection`, the path of all objects of its kind. Returns
-    /// `None` for items without a path, such as a group in the response of `/apis`.
+    /// Identifies an object in a list or watch of `collection`, the URL path of all objects of its kind. Returns `None`
+    /// for an item that is not an object, such as a group in the response of `/apis`.
     pub(super) fn new(collection: &str, object: &Value) -> Option<Self> {
         let metadata = object.get("metadata")?;
         let name = metadata.get("name")?.as_str()?;
@@ -34,7 +34,7 @@ impl CorruptedObject {
     }
 }
 
-/// Corrupts `object` so that it cannot be decoded, or so that only a client that tolerates such errors can decode it.
+/// Corrupts `object` so that it cannot be decoded, or only by a tolerant client.
 pub(super) fn corrupt(object: &mut Value, keeps_name: bool, random: &mut Random) {
     let n_ways = if keeps_name { 4 } else { 5 };
     let Some(fields) = object.as_object_mut() else {
@@ -42,7 +42,7 @@ pub(super) fn corrupt(object: &mut Value, keeps_name: bool, random: &mut Random)
     };
     match random.below(n_ways) {
         0 => {
-            // The API server itself writes null instead of a list in the status of a CRD.
+            // In the status of a CRD, the API server itself writes null for an empty list.
             for part in ["spec", "status"] {
                 if let Some(part) = fields.get_mut(part) {
                     null_lists(part);
@@ -60,7 +60,7 @@ pub(super) fn corrupt(object: &mut Value, keeps_name: bool, random: &mut Random)
     }
 }
 
-/// Replaces a field, or a field of the metadata if the object has no top-level field of that name.
+/// Replaces a field of the object. If it does not exist, replaces the metadata field with the same name.
 fn replace(fields: &mut Map<String, Value>, name: &str, value: Value) {
     if fields.contains_key(name) {
         fields.insert(name.to_owned(), value);
@@ -69,7 +69,7 @@ fn replace(fields: &mut Map<String, Value>, name: &str, value: Value) {
     }
 }
 
-/// Replaces every list below `value` with null.
+/// Replaces all lists in `value` by null.
 fn null_lists(value: &mut Value) {
     match value {
         Value::Array(_) => *value = Value::Null,

@@ -1,4 +1,4 @@
-//! Copies the events of a watch through the proxy line by line, and injects faults.
+//! Copies watch events line by line, and injects faults.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,13 +14,13 @@ use super::answer::LONGEST_DELAY;
 use super::unreadable::{CorruptedObject, corrupt};
 use super::{Fault, Inner};
 
-/// The maximum time that a reordered event waits for the response to a write.
+/// The maximum delay of a reordered event.
 const HELD_AT_MOST: Duration = Duration::from_secs(1);
 
-/// The channel to the client for lines of the watch response; an error cuts the connection.
+/// A channel for lines of the response to the client. An error cuts the connection.
 type Lines = Sender<Result<Frame<Bytes>>>;
 
-/// Copies the events of a watch of `path` until the client or the API server ends the watch.
+/// Copies watch events until the client or the API server ends the watch.
 pub(super) async fn copy(inner: Arc<Inner>, path: String, mut body: Body, lines: Lines) {
     let mut buffer = Vec::new();
     loop {
@@ -32,7 +32,7 @@ pub(super) async fn copy(inner: Arc<Inner>, path: String, mut body: Body, lines:
             None => return,
             Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
             Some(Err(error)) => {
-                // The API server's own failures are passed on unchanged.
+                // A failure of the API server is forwarded unchanged.
                 drop(lines.send(Err(error.into())).await);
                 return;
             }
@@ -48,7 +48,7 @@ pub(super) async fn copy(inner: Arc<Inner>, path: String, mut body: Body, lines:
     }
 }
 
-/// Forwards a line, or injects a fault into it. Returns true if the watch continues.
+/// Forwards a line or injects a fault. Returns true if the watch continues.
 async fn forward(inner: &Inner, path: &str, line: Vec<u8>, lines: &Lines) -> bool {
     let event: Option<Value> = serde_json::from_slice(&line).ok();
     let kind = |event: &Value| event.get("type").and_then(Value::as_str).map(str::to_owned);
@@ -65,7 +65,7 @@ async fn forward(inner: &Inner, path: &str, line: Vec<u8>, lines: &Lines) -> boo
         Fault::Delay => tokio::time::sleep(random.duration(LONGEST_DELAY)).await,
         Fault::Reorder => {
             let mut answered = inner.answered_writes.subscribe();
-            // If there are no writes, the event waits for the whole timeout.
+            // Without a write, the event waits until the timeout.
             drop(tokio::time::timeout(HELD_AT_MOST, answered.changed()).await);
         }
         Fault::Cut => return cut(lines).await,
@@ -76,7 +76,7 @@ async fn forward(inner: &Inner, path: &str, line: Vec<u8>, lines: &Lines) -> boo
         Fault::HalfLine => {
             let half = line.get(..line.len() / 2).unwrap_or_default().to_vec();
             let is_passed = pass(lines, half).await;
-            // A connection that is cut immediately would not send the half line at all.
+            // Without a pause, the half line would not be sent before the cut.
             tokio::time::sleep(super::HALF_LINE_DELAY).await;
             return is_passed && cut(lines).await;
         }
@@ -87,7 +87,7 @@ async fn forward(inner: &Inner, path: &str, line: Vec<u8>, lines: &Lines) -> boo
             if let Some(object) = event.get_mut("object") {
                 let corrupted = CorruptedObject::new(path, object);
                 corrupt(object, kind == "DELETED", &mut random);
-                // Deleted objects need not be made readable again.
+                // A deleted object does not become readable again.
                 inner
                     .state()
                     .corrupted
@@ -96,7 +96,7 @@ async fn forward(inner: &Inner, path: &str, line: Vec<u8>, lines: &Lines) -> boo
             return pass(lines, format!("{event}\n").into_bytes()).await;
         }
         _ => {
-            // The API server ends a watch after an error.
+            // After an error event, the API server ends the watch.
             let error = json!({"type": "ERROR", "object": fault.body()});
             pass(lines, format!("{error}\n").into_bytes()).await;
             return false;
@@ -109,7 +109,7 @@ async fn pass(lines: &Lines, line: Vec<u8>) -> bool {
     lines.send(Ok(Frame::data(line.into()))).await.is_ok()
 }
 
-/// Ends the response so that the client sees a cut connection.
+/// Ends the response as if the connection were cut.
 async fn cut(lines: &Lines) -> bool {
     drop(
         lines

@@ -1,11 +1,10 @@
-//! Expressions whose values grow: chains of operations that each multiply the size of their input.
+//! Expressions with growing values. Each operation in a chain multiplies the size of its input.
 //!
-//! For a value of type `dyn`, the cost of an operation is one unit whatever the size of the value, so the cost limit
-//! does not bound the size of the result.
+//! An operation on a `dyn` value costs one unit, regardless of the size of the value. Therefore the cost limit does not
+//! limit the size of the result.
 
 use crate::random::Random;
 
-/// Type of the value that a chain grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shape {
     Text,
@@ -23,7 +22,7 @@ const SHAPES: [Shape; 6] = [
     Shape::Map,
 ];
 
-/// Small initial values with their types.
+/// Small initial values and their types.
 const SEEDS: [(Shape, &str); 12] = [
     (Shape::Text, "object.metadata.name"),
     (Shape::Text, "'aaaa'"),
@@ -39,7 +38,7 @@ const SEEDS: [(Shape, &str); 12] = [
     (Shape::Map, "object.metadata.labels"),
 ];
 
-/// Operations on `x` with the type of `x`; each returns a larger value of the same type.
+/// Operations on `x`. The result has the type of `x` and is larger.
 const STEPS: [(Shape, &str); 36] = [
     (Shape::Text, "x + x"),
     (Shape::Text, "x + x + x + x"),
@@ -82,7 +81,7 @@ const STEPS: [(Shape, &str); 36] = [
     ),
 ];
 
-/// Boolean expressions that read `x` completely.
+/// Boolean expressions that read the complete value of `x`.
 const USES: [&str; 8] = [
     "size(x) >= 0",
     "x == x",
@@ -94,14 +93,14 @@ const USES: [&str; 8] = [
     "size(dyn([x, x])) == 2",
 ];
 
-/// Returns a boolean expression with a chain of growing steps.
+/// Returns a boolean expression with a chain of growing operations.
 #[must_use]
 pub fn expression(random: &mut Random) -> String {
     let use_ = random.choose(&USES).copied().unwrap_or_default();
     format!("{}.all(x, {use_})", chain(random, None))
 }
 
-/// Returns a string expression with a chain of growing steps, for messages and audit annotations.
+/// Returns a string expression with a chain of growing operations, for messages and audit annotations.
 #[must_use]
 pub fn text(random: &mut Random) -> String {
     format!(
@@ -110,7 +109,7 @@ pub fn text(random: &mut Random) -> String {
     )
 }
 
-/// Returns the expressions of `n` variables `v0`, `v1` and so on, each of which grows the value of the previous one.
+/// Returns expressions for the variables `v0`, `v1` and so on. Each variable grows the value of the previous variable.
 #[must_use]
 pub fn variables(random: &mut Random, n: usize) -> Vec<String> {
     let shape = shape(random);
@@ -122,7 +121,7 @@ pub fn variables(random: &mut Random, n: usize) -> Vec<String> {
     std::iter::once(first).chain(growing).collect()
 }
 
-/// Returns a chain of growing operations as a list with one value.
+/// Returns an expression with a chain of growing operations. Its value is a list with one item.
 fn chain(random: &mut Random, shape_of: Option<Shape>) -> String {
     let shape = shape_of.unwrap_or_else(|| shape(random));
     let mut text = format!("[dyn({})]", seed(random, shape));

@@ -1,7 +1,7 @@
-//! Generates hostile objects from a seed: policies, bindings, probes, params and namespaces that are designed to
-//! exhaust a checker.
+//! Generates hostile objects from a seed: policies, bindings, probes, params and namespaces that exhaust a naive
+//! checker.
 //!
-//! An API server accepts most of them. Each [`Hostile`] is a group of objects that belong together.
+//! An API server accepts most of these objects. A [`Hostile`] is a group of related objects.
 
 pub mod growth;
 pub mod objects;
@@ -13,18 +13,18 @@ use serde_json::{Map, Value, json};
 
 use crate::random::Random;
 
-/// Label of every generated object. Tests use it as a selector to delete all generated objects.
+/// The label of generated objects. Tests delete the objects with a label selector.
 pub const LABEL: &str = "hostile.example.com/corpus";
 
-/// Number of groups in which each [`Family`] occurs at least once.
+/// The number of consecutive groups that include every [`Family`].
 pub const ROUND: usize = 16;
 
-/// The kind of content with which a group of objects tries to exhaust a checker.
+/// The means by which a group of objects tries to exhaust a checker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Family {
     /// Expressions whose values grow.
     Growth,
-    /// Regular expressions that are expensive to compile, keep or match.
+    /// Regular expressions that are expensive to compile, store or match.
     Patterns,
     /// Slow or long expressions.
     Slow,
@@ -44,7 +44,7 @@ pub enum Family {
     Namespaces,
 }
 
-/// The families of the groups in a round. Families with more variants occur more often.
+/// The families of the groups in a round. A family with many variants occurs several times.
 const ORDER: [Family; ROUND] = [
     Family::Growth,
     Family::Patterns,
@@ -64,18 +64,18 @@ const ORDER: [Family; ROUND] = [
     Family::Namespaces,
 ];
 
-/// A group of hostile objects that belong together.
+/// A group of related hostile objects.
 #[derive(Clone, Debug)]
 pub struct Hostile {
-    /// The name of the group, and the prefix of its objects' names.
+    /// The name of the group, which is the prefix of the objects' names.
     pub name: String,
-    /// The kind of content with which this group tries to exhaust a checker.
+    /// The means by which the group tries to exhaust a checker.
     pub family: Family,
     /// The objects, in the order of their creation.
     pub objects: Vec<Value>,
 }
 
-/// Returns the `n`th group of the corpus of `seed`. It does not depend on the other groups.
+/// Returns the `n`th group for `seed`. The group does not depend on other groups.
 #[must_use]
 pub fn hostile(seed: u64, n: usize) -> Hostile {
     let order = ORDER.iter().cycle().nth(n % ROUND).copied();
@@ -111,7 +111,7 @@ fn members(random: &mut Random, family: Family, name: &str) -> Vec<Value> {
         Family::Growth => with_probe(&policies::growing(random)),
         Family::Patterns => {
             let mut members = with_probe(&policies::matching(random));
-            // Half of these groups have no probe: then only compiling the policy is expensive.
+            // Half of these groups have no probe. Only compiling their policies is expensive.
             members.truncate(usize::try_from(random.below(2) + 1).unwrap_or(1));
             members
         }
@@ -123,7 +123,7 @@ fn members(random: &mut Random, family: Family, name: &str) -> Vec<Value> {
             let object = objects::custom_resource("d", &content);
             let spec = json!({"validations": [{"expression": "true"}]});
             if random.permille(500) {
-                // The policy that this probe names does not exist.
+                // The policy of this probe does not exist.
                 vec![policies::probe(name, &format!("{name}-missing"), &[object])]
             } else {
                 vec![
@@ -141,7 +141,7 @@ fn members(random: &mut Random, family: Family, name: &str) -> Vec<Value> {
 
 fn large(random: &mut Random) -> Value {
     let form = usize::try_from(random.below(objects::FORMS.len() as u64)).unwrap_or_default();
-    // Small maps need the most memory, so they occur most often.
+    // Small maps need the most memory, so they are more frequent.
     let form = if random.permille(400) { 0 } else { form };
     objects::content(random, form, objects::LARGE)
 }
@@ -241,7 +241,7 @@ fn namespaces(random: &mut Random, name: &str) -> Vec<Value> {
     ]
 }
 
-/// Returns the path of the collection of an object's kind; `None` for other kinds.
+/// Returns the URL path of all objects of the same kind. Returns `None` for kinds that are not generated.
 #[must_use]
 pub fn collection(object: &Value) -> Option<&'static str> {
     Some(match object.get("kind")?.as_str()? {
@@ -288,7 +288,7 @@ mod tests {
 
     #[test]
     fn hostile_objects_fit_into_a_request() {
-        /// The maximum size of a request that an API server and etcd accept, in bytes.
+        /// The maximum size of a request to an API server, in bytes.
         const MAX_BYTES: usize = 1_500_000;
         for n in 0..ROUND {
             for object in hostile(3, n).objects {

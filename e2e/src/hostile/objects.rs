@@ -1,13 +1,13 @@
-//! Objects that are large, or that need far more memory than their JSON has bytes.
+//! Objects that are large as JSON, or that need much more memory than their JSON.
 
 use serde_json::{Map, Value, json};
 
 use crate::random::Random;
 
-/// The size of a large object in bytes of JSON. An API server stores up to 1.5 MB, including managed fields.
+/// The size of a large object, in bytes of JSON. An API server stores up to 1.5 MB, including managed fields.
 pub const LARGE: usize = 1_200_000;
 
-/// Names of the variants of [`content`], in the order of their numbers.
+/// The names of the variants of [`content`], by index.
 pub const FORMS: [&str; 7] = [
     "small maps",
     "many keys",
@@ -18,7 +18,7 @@ pub const FORMS: [&str; 7] = [
     "nested maps",
 ];
 
-/// Returns a value of about `n_bytes` bytes, of the variant with the index `form` in [`FORMS`].
+/// Returns a value of about `n_bytes` bytes. `form` is an index of [`FORMS`].
 #[must_use]
 pub fn content(random: &mut Random, form: usize, n_bytes: usize) -> Value {
     match form {
@@ -39,13 +39,13 @@ pub fn content(random: &mut Random, form: usize, n_bytes: usize) -> Value {
     }
 }
 
-/// Returns a value with the maximum nesting that an API server, or a common JSON parser, accepts.
+/// Returns a nested value. The depth is near a limit of API servers or of JSON parsers.
 fn nested(random: &mut Random, wrap: impl Fn(Value) -> Value) -> Value {
     let depth = random.choose(&[90, 120, 500, 1_500]).copied().unwrap_or(90);
     (0..depth).fold(json!(1), |inner, _| wrap(inner))
 }
 
-/// Returns a Deployment with `extra` labels, for the request of a probe.
+/// Returns a Deployment with `extra` labels.
 #[must_use]
 pub fn deployment(name: &str, extra: usize) -> Value {
     let labels: Map<String, Value> = (0..extra)
@@ -64,7 +64,7 @@ pub fn deployment(name: &str, extra: usize) -> Value {
     })
 }
 
-/// Returns a custom resource of the kind that [`crd`] defines, with `content`.
+/// Returns a custom resource of the kind in [`crd`].
 #[must_use]
 pub fn custom_resource(name: &str, content: &Value) -> Value {
     json!({
@@ -74,7 +74,7 @@ pub fn custom_resource(name: &str, content: &Value) -> Value {
     })
 }
 
-/// Returns the CustomResourceDefinition of the params, which are namespaced and accept any content.
+/// Returns the CustomResourceDefinition of the params. It is namespaced and allows any content.
 #[must_use]
 pub fn crd() -> Value {
     json!({

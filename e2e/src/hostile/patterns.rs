@@ -1,8 +1,8 @@
-//! Regular expressions that are expensive to compile, to keep or to match, within the limits of Go's parser.
+//! Regular expressions that are expensive to compile, store or match. Go's parser accepts them.
 
 use crate::random::Random;
 
-/// Character classes, whose compiled size a counted repetition multiplies.
+/// Character classes. A counted repetition multiplies their compiled size.
 const CLASSES: [&str; 9] = [
     "(?s).",
     r"\pL",
@@ -15,7 +15,7 @@ const CLASSES: [&str; 9] = [
     r"\w",
 ];
 
-/// Patterns that take quadratic time to search in a long string.
+/// Patterns with quadratic search time in a long string.
 const SEARCHES: [&str; 6] = [
     "(x|xx|xxx)*y|x",
     "(?s)(.*)(.*)(.*)[^a]$",
@@ -25,7 +25,7 @@ const SEARCHES: [&str; 6] = [
     "(a|aa)+$",
 ];
 
-/// Returns a pattern; `n` makes it differ from other patterns of the same kind.
+/// Returns a pattern. Patterns with different `n` are different.
 #[must_use]
 pub fn pattern(random: &mut Random, n: u64) -> String {
     let count = 900 + random.below(101);
@@ -56,8 +56,7 @@ pub fn pattern(random: &mut Random, n: u64) -> String {
     }
 }
 
-/// Returns a boolean expression of about `n_bytes` bytes whose terms each match a different
-/// pattern.
+/// Returns a boolean expression of about `n_bytes` bytes. Each of its terms matches a different pattern.
 #[must_use]
 pub fn expression(random: &mut Random, n_bytes: usize) -> String {
     let is_same_form = random.permille(400);
@@ -73,7 +72,7 @@ pub fn expression(random: &mut Random, n_bytes: usize) -> String {
         };
         let term = match random.below(5) {
             0 => format!("object.metadata.name.matches(r'{pattern}')"),
-            // The pattern is known only at evaluation, not at compilation.
+            // The pattern is not constant, so it is compiled during evaluation.
             1 => format!("'a'.matches(r'{pattern}' + object.metadata.name)"),
             2 => format!("object.metadata.name.findAll(r'{pattern}').size() >= 0"),
             3 => format!("'{}'.find(r'{pattern}') != 'a'", "a".repeat(50)),
@@ -86,7 +85,7 @@ pub fn expression(random: &mut Random, n_bytes: usize) -> String {
     text
 }
 
-/// Returns an expression that searches a long string for a pattern, which takes quadratic time.
+/// Returns an expression that searches a long string in quadratic time.
 #[must_use]
 pub fn search(random: &mut Random) -> String {
     let pattern = random.choose(&SEARCHES).copied().unwrap_or_default();

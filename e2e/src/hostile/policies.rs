@@ -10,7 +10,7 @@ use crate::random::Random;
 /// The apiVersion of policies and bindings.
 pub const ADMISSION: &str = "admissionregistration.k8s.io/v1";
 
-/// Returns a policy for Deployments with these additional fields in its spec.
+/// Returns a policy for Deployments. `fields` are added to its spec.
 #[must_use]
 pub fn policy(name: &str, fields: &Value) -> Value {
     let mut spec = json!({
@@ -29,7 +29,7 @@ fn merge(spec: &mut Value, fields: &Value) {
     }
 }
 
-/// Returns a probe that evaluates `policy` as if it were bound to everything, with one case for each object.
+/// Returns a probe with one case per object. The policy is evaluated as if it were bound to all resources.
 #[must_use]
 pub fn probe(name: &str, policy: &str, objects: &[Value]) -> Value {
     let cases: Vec<Value> = (0..)
@@ -44,7 +44,7 @@ pub fn probe(name: &str, policy: &str, objects: &[Value]) -> Value {
     })
 }
 
-/// Returns a binding of `policy` with the action Warn and these additional fields in its spec.
+/// Returns a binding with the action Audit. `fields` are added to its spec.
 #[must_use]
 pub fn binding(name: &str, policy: &str, fields: &Value) -> Value {
     let mut spec = json!({"policyName": policy, "validationActions": ["Audit"]});
@@ -52,7 +52,7 @@ pub fn binding(name: &str, policy: &str, fields: &Value) -> Value {
     json!({"apiVersion": ADMISSION, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": name}, "spec": spec})
 }
 
-/// Returns a spec in which values grow: in validations, messages, audit annotations, conditions or variables.
+/// Returns a spec with growing values in validations, messages, audit annotations, conditions or variables.
 #[must_use]
 pub fn growing(random: &mut Random) -> Value {
     let expression = growth::expression(random);
@@ -90,7 +90,7 @@ pub fn growing(random: &mut Random) -> Value {
     }
 }
 
-/// Returns a spec with expensive patterns: many in one expression, or one that searches a long string.
+/// Returns a spec with expensive patterns: many patterns in one expression, or a search in a long string.
 #[must_use]
 pub fn matching(random: &mut Random) -> Value {
     if random.permille(250) {
@@ -140,7 +140,7 @@ pub fn many_parts(random: &mut Random) -> Value {
     }
 }
 
-/// Returns a spec that matches every kind, so that its expressions are checked against many schemas.
+/// Returns a spec that matches every kind. Its expressions are then checked against many schemas.
 #[must_use]
 pub fn wildcards(random: &mut Random) -> Value {
     let mut text = String::from("true");
@@ -157,7 +157,7 @@ pub fn wildcards(random: &mut Random) -> Value {
     })
 }
 
-/// Returns a probe with the maximum of 256 cases, with growing or with large objects.
+/// Returns a probe with 256 cases, the maximum. The cases have growing or large objects.
 #[must_use]
 pub fn probe_of_many_cases(random: &mut Random, name: &str, policy: &str) -> Value {
     let labels = usize::try_from(random.below(100)).unwrap_or_default();

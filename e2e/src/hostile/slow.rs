@@ -1,15 +1,15 @@
-//! Expressions that are slow to parse, check, plan or evaluate because of their size or cost.
+//! Expressions that are slow to parse, check, plan or evaluate.
 
 use std::fmt::Write as _;
 
 use crate::random::Random;
 
-/// The longest expression that cel-go parses, in code points.
+/// The maximum length of an expression in cel-go, in code points.
 ///
 /// Source: cel-go `parser/options.go`, `ExpressionSizeCodePointLimit`.
 pub const MAX_CODE_POINTS: usize = 100_000;
 
-/// Names of the variants of [`expression`], in the order of their numbers.
+/// The names of the variants of [`expression`], by index.
 pub const FORMS: [&str; 12] = [
     "nested comprehensions",
     "in over dyn lists",
@@ -25,7 +25,7 @@ pub const FORMS: [&str; 12] = [
     "sort and distinct",
 ];
 
-/// Returns a boolean expression of the variant with the index `form` in [`FORMS`].
+/// Returns a boolean expression. `form` is an index of [`FORMS`].
 #[must_use]
 pub fn expression(random: &mut Random, form: usize) -> String {
     let n = random.below(200);

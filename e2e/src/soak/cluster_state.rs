@@ -1,8 +1,8 @@
-//! The objects in the cluster of a soak and their changes. The set of objects is small and closed, so that all results
-//! can be predicted.
+//! The objects of a soak test and their changes. The set of possible objects is small, so that all results can be
+//! predicted.
 //!
-//! Each policy has a slot, which fixes the matched resources, the params and the failurePolicy. The existence and the
-//! expression of the policy change; so do its binding, its probe, and its CRDs and params.
+//! Each policy has a slot. The slot determines the matched resources, the params and the failurePolicy. These can
+//! change: the existence and the expression of a policy, its binding, its probe, its CRDs and its params.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -12,26 +12,26 @@ use parity::random::Random;
 /// The resources that a policy matches, and its params.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Shape {
-    /// Deployments, which are always served.
+    /// The policy matches Deployments, which are always served.
     Deployments,
-    /// Widgets, which a CRD defines.
+    /// The policy matches widgets, which a CRD defines.
     Widgets,
-    /// All resources of the API group of widgets.
+    /// The policy matches all resources in the API group of widgets.
     Wildcard,
-    /// Deployments, with config maps as params.
+    /// The policy matches Deployments. Its params are config maps.
     ConfigMaps,
-    /// Deployments, with custom resources of the kind Limit as params, which a CRD defines.
+    /// The policy matches Deployments. Its params are limits, which a CRD defines.
     Limits,
 }
 
-/// The fixed properties of a policy.
+/// The constant properties of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Slot {
     /// The number of the slot.
     pub n: usize,
-    /// The resources that the policy matches, and its params.
+    /// The matched resources and the params.
     pub shape: Shape,
-    /// True if its failurePolicy is Fail.
+    /// True if the failurePolicy is Fail.
     pub fails_closed: bool,
     /// True if the policy is a MutatingAdmissionPolicy.
     pub is_mutating: bool,
@@ -65,7 +65,7 @@ impl Slot {
             slot(7, Shape::ConfigMaps),
             slot(8, Shape::Limits),
             slot(9, Shape::Limits),
-            // Policies of the two kinds may have the same name.
+            // A mutating and a validating policy may have the same name.
             mutating(0, Shape::Deployments),
             mutating(2, Shape::Widgets),
             mutating(5, Shape::Wildcard),
@@ -74,15 +74,14 @@ impl Slot {
         ]
     };
 
-    /// Returns the slots of a cluster. Slots of mutating policies are included only if `watches_mutating` is
-    /// true.
+    /// Returns the slots of a cluster. Mutating policies are included if `watches_mutating` is true.
     pub fn all(watches_mutating: bool) -> impl Iterator<Item = Self> {
         Self::ALL
             .into_iter()
             .filter(move |slot| watches_mutating || !slot.is_mutating)
     }
 
-    /// Returns the name of the policy, of its binding and of its probe.
+    /// Returns the name of the policy, which is also the name of its binding and its probe.
     #[must_use]
     pub fn name(self) -> String {
         format!("soak-{}", self.n)
@@ -105,27 +104,27 @@ impl fmt::Display for Slot {
 /// The variable content of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Edition {
-    /// True if a field's name is misspelled.
+    /// True if the expression has a misspelled field name.
     pub is_misspelled: bool,
-    /// A number in the policy's expression. Changing it increments the generation.
+    /// A number in the expression. A change of the number increments the generation.
     pub number: u64,
 }
 
-/// Schemas of a CRD, by the type of the field that expressions compare.
+/// The schema of a CRD. Variants differ in the type of the field that expressions compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variant {
-    /// An integer, which the expressions expect.
+    /// The type is `integer`, as the expressions expect.
     Integer,
-    /// A string.
+    /// The type is `string`.
     String,
 }
 
-/// The reference of a binding to params.
+/// The paramRef of a binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reference {
     /// No reference.
     None,
-    /// By name, to the param with this number.
+    /// By name: the param with this number.
     Named(usize, NotFound),
     /// By a selector that matches all params.
     Selected(NotFound),
@@ -140,7 +139,7 @@ pub enum NotFound {
     Deny,
 }
 
-/// The expectation of a probe about a deployment with too many replicas.
+/// The expected decision of a probe. The probe's Deployment has too many replicas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expectation {
     /// The deployment is allowed.
@@ -149,10 +148,10 @@ pub enum Expectation {
     Deny,
 }
 
-/// The maximum number of params of each kind, and of namespaces.
+/// The maximum number of params per kind, and of namespaces.
 pub const N_PARAMS: usize = 2;
 
-/// Objects that exist.
+/// The objects in the cluster.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClusterState {
     /// The policies, by slot.
@@ -165,11 +164,11 @@ pub struct ClusterState {
     pub widgets: Option<Variant>,
     /// The CRD of limits.
     pub limits: Option<Variant>,
-    /// The config maps that are params, by number.
+    /// The numbers of the existing config map params.
     pub config_map_params: BTreeSet<usize>,
-    /// The limits that are params, by number.
+    /// The numbers of the existing limit params.
     pub limit_params: BTreeSet<usize>,
-    /// Namespaces without dependants, by number, with a label.
+    /// The namespaces by number. The value is in a label. No object refers to these namespaces.
     pub namespaces: BTreeMap<usize, u64>,
 }
 
@@ -186,16 +185,16 @@ pub enum Change {
     Widgets(Option<Variant>),
     /// The CRD of limits.
     Limits(Option<Variant>),
-    /// A config map that is a param, with its content.
+    /// A config map param and its content.
     ConfigMapParam(usize, Option<u64>),
-    /// A limit that is a param.
+    /// A limit param and its content.
     LimitParam(usize, Option<u64>),
-    /// A namespace, with its label. Namespaces are never deleted: no controller here would finalize them.
+    /// A namespace and its label. Namespaces are never deleted, because no controller finalizes them here.
     Namespace(usize, u64),
 }
 
 impl ClusterState {
-    /// Returns a random change that is possible in this state.
+    /// Returns a random change. The change is possible in this state.
     pub fn change(&self, has_probes: bool, watches_mutating: bool, random: &mut Random) -> Change {
         let slots: Vec<Slot> = Slot::all(watches_mutating).collect();
         let slot = *random.choose(&slots).unwrap_or(&Slot::ALL[0]);
@@ -256,8 +255,7 @@ impl ClusterState {
         }
     }
 
-    /// Returns a second change of the object that `change` affects. It is made immediately after
-    /// `change`, to provoke a race.
+    /// Returns a second change of the same object, if any. It follows `change` immediately, to provoke a race.
     pub fn second(&self, change: Change, random: &mut Random) -> Option<Change> {
         match change {
             Change::Policy(slot, Some(_)) if random.permille(500) => {
@@ -288,7 +286,7 @@ impl ClusterState {
             Change::Limits(variant) => {
                 self.limits = variant;
                 if variant.is_none() {
-                    // The objects are deleted with their kind.
+                    // Custom resources are deleted with their CRD.
                     self.limit_params.clear();
                 }
             }
@@ -300,7 +298,7 @@ impl ClusterState {
         }
     }
 
-    /// Returns the maximum number of statuses that a change affects, including those of probes.
+    /// Returns the maximum number of affected statuses, including probe statuses.
     #[must_use]
     pub fn n_affected(&self, change: Change) -> u64 {
         let of_slot = |slot: &Slot| {
@@ -313,7 +311,7 @@ impl ClusterState {
         };
         match change {
             Change::Policy(slot, _) | Change::Binding(slot, _) => of_slot(&slot),
-            // A new probe is not in the state yet.
+            // The probe may be new.
             Change::Probe(slot, _) => of_slot(&slot).max(2),
             Change::Widgets(_) => of_shapes(&[Shape::Widgets, Shape::Wildcard]),
             Change::Limits(_) | Change::LimitParam(..) => of_shapes(&[Shape::Limits]),

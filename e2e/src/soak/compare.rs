@@ -1,4 +1,4 @@
-//! Compares the model's predictions with the conditions in the cluster and with the metrics.
+//! Compares the cluster and the metrics with the prediction of the model.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -15,17 +15,16 @@ use super::model::{Conditions, expected_conditions};
 use crate::allowed_failures::Sample;
 use crate::controller::Controller;
 
-/// The interval between polls of the cluster.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// How long the cluster must match the prediction before the match is considered final.
+/// The cluster must match the prediction for this time.
 const STEADY: Duration = Duration::from_secs(1);
 
-/// Waits until every condition of every policy matches the prediction for [`STEADY`]. Mutating
-/// policies are included if they are watched.
+/// Waits until the conditions of all policies match the prediction for [`STEADY`]. `watches_mutating` includes mutating
+/// policies.
 ///
 /// # Errors
-/// Returns an error, with the differences, if that does not happen within `patience`.
+/// Returns an error with the differences after `patience`.
 pub(super) async fn await_agreement(
     client: &Client,
     controller: &Controller,
@@ -55,14 +54,14 @@ pub(super) async fn await_agreement(
     }
 }
 
-/// The conditions of a policy in the cluster, and the generations of the policy and of its status.
+/// The conditions and generations of a policy in the cluster.
 struct ActualStatus {
     generation: Option<i64>,
     observed_generation: Option<i64>,
     conditions: Vec<Condition>,
 }
 
-/// The status of each policy in the cluster. The key is the policy's name, with true for a mutating policy.
+/// The status of each policy in the cluster, by name. The boolean is true for mutating policies.
 type StatusByPolicy = BTreeMap<(bool, String), ActualStatus>;
 
 async fn add_validating(client: &Client, actual: &mut StatusByPolicy) -> Result<()> {
@@ -80,7 +79,7 @@ async fn add_validating(client: &Client, actual: &mut StatusByPolicy) -> Result<
     Ok(())
 }
 
-/// Adds the conditions of mutating policies. Returns a message for each status object whose policy does not exist.
+/// Adds the conditions of mutating policies. Returns a message for each status object without a policy.
 async fn add_mutating(client: &Client, actual: &mut StatusByPolicy) -> Result<Vec<String>> {
     let api = |group: &str, version: &str, kind: &str| {
         let gvk = GroupVersionKind::gvk(group, version, kind);
@@ -123,7 +122,7 @@ async fn add_mutating(client: &Client, actual: &mut StatusByPolicy) -> Result<Ve
         let own = object.metadata.generation;
         let status = object.data.get("status").cloned().unwrap_or_default();
         let policy_generation = status.get("policyGeneration").and_then(Value::as_i64);
-        // Tools that wait for a status compare `observedGeneration` with the generation of the status object itself.
+        // Tools that wait for a status compare `observedGeneration` with the generation of the status object.
         let of_the_policy = |observed: Option<i64>| {
             policy_generation.filter(|_| observed.is_some() && observed == own)
         };
@@ -139,7 +138,6 @@ async fn add_mutating(client: &Client, actual: &mut StatusByPolicy) -> Result<Ve
     Ok(left_over)
 }
 
-/// Returns the differences between the cluster and the prediction.
 async fn differences(
     client: &Client,
     controller: &Controller,
@@ -169,7 +167,7 @@ async fn differences(
     Ok(differences)
 }
 
-/// Returns the differences between the conditions of the policy of `slot` and the prediction.
+/// Returns the differences for the policy of one slot.
 fn slot_differences(slot: Slot, expected: &Conditions, actual: &ActualStatus) -> Vec<String> {
     let mut differences = Vec::new();
     let generation = actual.generation;
@@ -189,7 +187,8 @@ fn slot_differences(slot: Slot, expected: &Conditions, actual: &ActualStatus) ->
             slot.shape, condition.type_, condition.status, condition.reason, condition.message
         )
     }));
-    // Without faults, everything can be read except a group version whose API server never responds.
+    // Without faults, only one condition may be out of date: a group version whose API server never responds cannot be
+    // discovered.
     let is_doubtful = |condition: &&Condition| {
         condition.message.contains("may be out of date")
             && !condition.message.ends_with("cannot be discovered")
@@ -223,14 +222,14 @@ fn slot_differences(slot: Slot, expected: &Conditions, actual: &ActualStatus) ->
     differences
 }
 
-/// Returns messages about metrics of policies that do not exist, and about policies without metrics.
+/// Returns messages about metrics of missing policies, and about policies without metrics.
 async fn series(
     controller: &Controller,
     state: &ClusterState,
     existing: &BTreeSet<(bool, String)>,
 ) -> Result<Vec<String>> {
     let samples = controller.samples().await?;
-    // Series of validating policies have no label for the kind.
+    // Series of validating policies have no label `kind`.
     let policy_of = |sample: &Sample| {
         let is_mutating = sample.label("kind") == Some("MutatingAdmissionPolicy");
         Some((is_mutating, sample.label("policy")?.to_owned()))

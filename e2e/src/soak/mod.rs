@@ -1,9 +1,8 @@
-//! Runs a controller for a long time in a cluster with random changes and a faulty network, and compares it with a
-//! model that predicts its conditions.
+//! The soak test: runs a controller with random changes and a faulty network, and compares its conditions with a model.
 //!
-//! In each round, an administrator makes random changes directly at the API server, while the controller connects
-//! through a [`FaultProxy`]. Then the faults stop, and every condition of every policy must become what the model
-//! predicts from the existing objects ([`model`]). A seed reproduces changes and faults.
+//! In each round, an administrator makes random changes directly at the API server. The controller connects through a
+//! [`FaultProxy`]. After the faults stop, the conditions of all policies must match the prediction of the [`model`].
+//! The seed determines changes and faults.
 
 pub mod cluster_state;
 mod compare;
@@ -28,29 +27,30 @@ use crate::fault_proxy::{BlackHoles, Fault, FaultProxy, Schedule};
 use crate::statuses::Statuses;
 use parity::random::Random;
 
-/// The maximum time from the last fault until all conditions match the model.
+/// The maximum time from the last fault until the conditions match the model.
 const RECOVERED_AFTER: Duration = Duration::from_secs(30);
 
-/// The maximum time if only the client itself can detect that a connection is dead.
+/// The same maximum if the controller itself must detect dead connections.
 const NOTICED_AFTER: Duration = Duration::from_secs(150);
 
-/// The maximum pause between two changes, and before a second change of the same object.
+/// The maximum pause between two changes. The short pause precedes a second change of the same object.
 const PAUSE: Duration = Duration::from_millis(150);
 const SHORT_PAUSE: Duration = Duration::from_millis(30);
 
-/// How long faults continue after the last change of a round.
+/// The time for which faults continue after the last change of a round.
 const AFTERMATH: Duration = Duration::from_secs(1);
 
-/// How long a connection in a black hole stays open once the proxy is quiet.
+/// The time for which a connection in a black hole stays open after the proxy becomes quiet.
 const BLACK_HOLE: Duration = Duration::from_secs(5);
 
-/// The maximum number of status writes per status affected by a change.
+/// The maximum number of status writes per affected status.
 const WRITES_A_CHANGE: u64 = 2;
 
-/// The maximum growth of the resident memory, in KiB and in percent, from the second quarter of the rounds to the last.
+/// The maximum growth of resident memory, in KiB and in percent. It is measured from the second to the last quarter of
+/// the rounds.
 const GROWTH: (u64, u64) = (8 * 1024, 25);
 
-/// The minimum number of rounds to evaluate growth.
+/// The minimum number of rounds for measuring growth.
 const ROUNDS_OF_GROWTH: usize = 16;
 
 /// Settings of a soak.
@@ -58,9 +58,9 @@ const ROUNDS_OF_GROWTH: usize = 16;
 pub struct Settings {
     /// The seed of the changes and faults.
     pub seed: u64,
-    /// The faults of each round, repeated cyclically.
+    /// The faults of each round. The list is repeated.
     pub rounds: Vec<Vec<Fault>>,
-    /// How long to continue after each entry of `rounds` was used once.
+    /// The minimum duration of the soak. Each entry of `rounds` is used at least once.
     pub time: Duration,
     /// The number of changes per round.
     pub n_changes: usize,
@@ -68,28 +68,26 @@ pub struct Settings {
     pub has_probes: bool,
     /// True if MutatingAdmissionPolicies exist, change and are watched.
     pub watches_mutating: bool,
-    /// The aggregated APIs.
+    /// The aggregated APIs of the cluster.
     pub aggregation: Aggregation,
-    /// True if connections in black holes stay open, so that only the controller itself can detect
-    /// that they are dead.
+    /// True if connections in black holes stay open. Only the controller itself can then detect that they are dead.
     pub black_holes_stay: bool,
 }
 
-/// Aggregated APIs that the cluster has.
+/// The aggregated APIs of the cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Aggregation {
-    /// There is no aggregated API.
+    /// There are no aggregated APIs.
     #[default]
     Unused,
-    /// There is one aggregated API, whose server does not exist.
+    /// There is one aggregated API. Its server does not exist.
     Dead,
     /// The API server does not support aggregation.
     Missing,
 }
 
 impl Settings {
-    /// Creates settings with these faults in each round, for a cluster with probes, policies of the two kinds, and no
-    /// aggregated APIs.
+    /// Creates settings with these rounds. The cluster has probes and mutating policies, and no aggregated APIs.
     #[must_use]
     pub fn new(seed: u64, rounds: Vec<Vec<Fault>>) -> Self {
         Self {
@@ -105,7 +103,7 @@ impl Settings {
     }
 }
 
-/// Returns a round without faults, and one round per fault.
+/// Returns one round without faults, and one round for each fault.
 #[must_use]
 pub fn one_by_one(faults: &[Fault]) -> Vec<Vec<Fault>> {
     let calm = std::iter::once(Vec::new());
@@ -113,7 +111,7 @@ pub fn one_by_one(faults: &[Fault]) -> Vec<Vec<Fault>> {
         .collect()
 }
 
-/// Returns a round for every pair of faults.
+/// Returns one round for each pair of faults.
 #[must_use]
 pub fn in_pairs(faults: &[Fault]) -> Vec<Vec<Fault>> {
     let pairs = faults.iter().enumerate().flat_map(|(n, one)| {
@@ -123,22 +121,22 @@ pub fn in_pairs(faults: &[Fault]) -> Vec<Vec<Fault>> {
     pairs.collect()
 }
 
-/// Figures of a soak that ended without an error.
+/// The results of a successful soak.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// The number of rounds.
     pub n_rounds: usize,
     /// The number of changes.
     pub n_changes: usize,
-    /// The number of statuses that the changes affected, summed over the changes.
+    /// The sum of the affected statuses of all changes.
     pub n_affected: u64,
     /// The number of status writes.
     pub n_writes: u64,
-    /// The number of injections per fault.
+    /// The number of injections of each fault.
     pub injected: BTreeMap<Fault, u64>,
     /// The resident memory after each round, in KiB.
     pub resident_kib: Vec<u64>,
-    /// The longest time from the last fault until all conditions matched.
+    /// The maximum time from the last fault until the conditions matched.
     pub longest: Duration,
 }
 
@@ -172,8 +170,8 @@ impl fmt::Display for Report {
 /// Runs a soak.
 ///
 /// # Errors
-/// Returns an error, with the history and the end of the log, if the controller deviates from the model, writes too
-/// often, grows, or has failures that no fault explains.
+/// Returns an error if the controller deviates from the model, writes too often, grows, or has unexplained failures.
+/// The error contains the history and the end of the log.
 pub async fn run(settings: &Settings) -> Result<Report> {
     let mut soak = Soak::start(settings).await?;
     let started = Instant::now();
@@ -185,7 +183,7 @@ pub async fn run(settings: &Settings) -> Result<Report> {
             let log = soak.controller.log().unwrap_or_default();
             let tail: Vec<&str> = log.lines().rev().take(20).collect();
             let tail: Vec<&str> = tail.into_iter().rev().collect();
-            // The error below contains the end of the log, so the check of the log is skipped.
+            // The error below contains the end of the log.
             soak.controller.drop_unchecked();
             bail!(
                 "seed {}, round {n} with the faults {faults:?}: {error:#}\nthe end of the log:\n{}",
@@ -199,7 +197,7 @@ pub async fn run(settings: &Settings) -> Result<Report> {
 
 struct Soak<'a> {
     settings: &'a Settings,
-    // Dropped in this order: the controller before the servers it uses.
+    // The fields are dropped in this order: the controller must end before the servers.
     controller: Controller,
     proxy: FaultProxy,
     client: Client,
@@ -226,7 +224,7 @@ impl<'a> Soak<'a> {
             Aggregation::Dead => objects::register_a_dead_api(&client).await?,
             Aggregation::Missing => proxy.withhold("/apis/apiregistration.k8s.io"),
         }
-        // Frequent polling, so that these requests get faults too.
+        // With frequent polls, faults also affect these requests.
         let args = [
             "--refresh-interval=1s",
             "--follow=mutatingadmissionpolicies",
@@ -235,12 +233,12 @@ impl<'a> Soak<'a> {
         let args = args.unwrap_or_default();
         let controller =
             Controller::start_with_kubeconfig(&control_plane, proxy.kubeconfig(), args).await?;
-        // Many changes of a policy within a minute look to the controller like changes by a competing writer.
+        // The controller sees many changes of a policy within a minute, as if a second controller wrote its status.
         controller.allow([AllowedFailure::warning(
             "does a second vap-status-controller write it",
         )]);
-        // Kinds are added and removed while the controller watches them. Then a kind is not found, its storage is being
-        // initialized, or the index still lists its schemas.
+        // Kinds are added and removed while the controller watches them. A kind may be missing, its storage may be
+        // initializing, or the index may still list its schemas.
         controller
             .allow(["not_found", "throttled"].map(|reason| AllowedFailure::sync("params", reason)));
         controller.allow([AllowedFailure::warning("cannot get schemas")]);
@@ -256,7 +254,7 @@ impl<'a> Soak<'a> {
         })
     }
 
-    /// Makes changes under faults, and then waits without faults until all conditions match.
+    /// Makes changes under faults. Then waits without faults until all conditions match.
     async fn round(&mut self, faults: &[Fault]) -> Result<()> {
         let n = u64::try_from(self.report.n_rounds)?;
         self.report.n_rounds += 1;
@@ -324,8 +322,8 @@ impl<'a> Soak<'a> {
         let n_writes = self.controller.total("vap_status_writes_total").await? - n_written;
         self.report.n_affected += n_affected;
         self.report.n_writes += n_writes;
-        // Without faults, all writes are due to changes. With faults, the controller may also write conditions and
-        // revert them.
+        // Without faults, only changes cause writes. With faults, the controller may also write conditions and revert
+        // them.
         if faults.is_empty() {
             ensure!(
                 n_writes <= WRITES_A_CHANGE * n_affected,
@@ -344,7 +342,7 @@ impl<'a> Soak<'a> {
         self.controller.finish().await?;
         let report = self.report;
         for faults in &self.settings.rounds {
-            // A round with many faults does not necessarily inject each of them.
+            // With many faults, not all of them must occur in one round.
             let was_injected = |fault: &Fault| report.injected.contains_key(fault);
             let is_tested = match faults.len() {
                 0..=2 => faults.iter().all(was_injected),
@@ -367,13 +365,12 @@ impl<'a> Soak<'a> {
     }
 }
 
-/// Formats changes, one per line.
 fn listed(changes: &[Change]) -> String {
     let lines = changes.iter().map(|change| format!("\n  {change:?}"));
     format!("the changes were{}\n", lines.collect::<String>())
 }
 
-/// Returns the means of the second and of the last quarter of the samples; `None` if there are too few samples.
+/// Returns the means of the second and the last quarter. Returns `None` if there are too few samples.
 fn growth(samples: &[u64]) -> Option<(u64, u64)> {
     if samples.len() < ROUNDS_OF_GROWTH {
         return None;
@@ -388,8 +385,8 @@ fn growth(samples: &[u64]) -> Option<(u64, u64)> {
     mean(second).zip(mean(last))
 }
 
-/// Returns the failures that faults explain: failed watches, lists and writes, and the log messages about them. Faults
-/// do not explain panics, or objects that stay unreadable after they have been repaired.
+/// Returns failures that faults explain: failed watches, lists and writes, and their log messages. Faults do not
+/// explain panics, or objects that stay unreadable after they are repaired.
 fn explained_failures(faults: &[Fault]) -> Vec<AllowedFailure> {
     let mut failures = vec![
         AllowedFailure::metric("vap_sync_errors_total", &[]),
@@ -403,7 +400,6 @@ fn explained_failures(faults: &[Fault]) -> Vec<AllowedFailure> {
     failures
 }
 
-/// Allows the controller's user to read all kinds of params.
 fn grant_all_params(control_plane: &ControlPlane) -> Result<()> {
     let rules = [("", "configmaps"), ("params.soak.example.com", "limits")].map(
         |(group, resource)| {
@@ -447,7 +443,7 @@ mod tests {
     fn growth_returns_means_of_quarters() {
         assert_eq!(growth(&[1; 15]), None);
         let samples: Vec<u64> = (0..16).collect();
-        // The means of 4, 5, 6, 7 and of 12, 13, 14, 15, rounded down.
+        // The means of 4 to 7 and of 12 to 15, rounded down.
         assert_eq!(growth(&samples), Some((5, 13)));
     }
 

@@ -1,6 +1,4 @@
-//! Predicts the conditions of each policy from the objects that exist.
-//!
-//! The prediction does not depend on how the controller reads the objects.
+//! Predicts the conditions of each policy from the existing objects.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +6,14 @@ use super::cluster_state::{
     ClusterState, Edition, Expectation, NotFound, Reference, Shape, Slot, Variant,
 };
 
-/// The conditions of a policy, as `True/Ready`, by type.
+/// The conditions of a policy by type. A value has the form `True/Ready`.
 pub type Conditions = BTreeMap<&'static str, &'static str>;
 
-/// Returns the conditions of the policy of `slot`; `None` if the policy does not exist.
+/// Returns the conditions of a policy. Returns `None` if the policy does not exist.
 #[must_use]
 pub fn expected_conditions(state: &ClusterState, slot: Slot) -> Option<Conditions> {
     let edition = *state.policies.get(&slot)?;
-    // `Ready` has the reason of the first False condition in this order.
+    // `Ready` has the reason of the first False condition in this list.
     let required = [
         ("Compiled", "True/AllExpressionsCompile"),
         ("ResourcesMatched", resources_matched(state, slot)),
@@ -31,7 +29,7 @@ pub fn expected_conditions(state: &ClusterState, slot: Slot) -> Option<Condition
         .map(|(_, verdict)| verdict)
         .find(|verdict| verdict.starts_with("False/"));
     conditions.insert("Ready", failing.unwrap_or("True/Ready"));
-    // CRDs and params do not affect warnings about built-in kinds.
+    // Warnings about built-in kinds do not depend on CRDs and params.
     let has_builtin_kinds_only = matches!(slot.shape, Shape::Deployments | Shape::ConfigMaps);
     if has_builtin_kinds_only && conditions.get("TypeChecked") == Some(&"False/ExpressionWarnings")
     {
@@ -77,7 +75,7 @@ fn params_resolved(state: &ClusterState, slot: Slot) -> &'static str {
 }
 
 fn type_checked(state: &ClusterState, slot: Slot, edition: Edition) -> &'static str {
-    // The schema of the kind that the expression reads.
+    // The schema that the expression reads.
     let schema = match slot.shape {
         Shape::Deployments | Shape::ConfigMaps => Some(Variant::Integer),
         Shape::Widgets | Shape::Wildcard => match state.widgets {
@@ -99,12 +97,12 @@ fn probes_passed(state: &ClusterState, slot: Slot, edition: Edition) -> &'static
         return "Unknown/NoProbes";
     };
     let passes = match slot.shape {
-        // The probe's object is a deployment, which the rules of these policies do not match, so it is allowed.
+        // These policies do not match the probe's object, a Deployment. It is therefore allowed.
         Shape::Widgets | Shape::Wildcard => *expectation == Expectation::Allow,
-        // The param in the probe is invalid under this schema.
+        // Under this schema, the param in the probe is invalid.
         Shape::Limits if state.limits == Some(Variant::String) => false,
-        // A missing field is an error, which no probe expects. The params are in the probe itself, so their kind need
-        // not be served.
+        // A misspelled field is an error, and no probe expects an error. The probe contains its params, so their kind
+        // need not be served.
         Shape::Deployments | Shape::ConfigMaps | Shape::Limits => {
             !edition.is_misspelled && *expectation == Expectation::Deny
         }

@@ -1,4 +1,4 @@
-//! Creates and changes the objects of a soak at the API server, as an administrator.
+//! Creates, changes and deletes the objects of a soak, as an administrator.
 
 use std::time::{Duration, Instant};
 
@@ -11,19 +11,19 @@ use super::cluster_state::{
     Change, Edition, Expectation, NotFound, Reference, Shape, Slot, Variant,
 };
 
-/// The timeout until the API server serves a kind, or until a CRD is deleted.
+/// The timeout until the API server serves a new kind or has deleted a CRD.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The group of widgets.
+/// The API group of widgets.
 const WIDGETS: &str = "soak.example.com";
 
-/// The group of limits.
+/// The API group of limits.
 const LIMITS: &str = "params.soak.example.com";
 
-/// The namespace of the config maps that are params.
+/// The namespace of the config map params.
 const NAMESPACE: &str = "default";
 
-/// Makes a change and waits until the API server has applied it.
+/// Makes a change. Waits until the API server has applied it.
 ///
 /// # Errors
 /// Returns an error if the API server rejects the change.
@@ -40,7 +40,7 @@ pub(super) async fn make(client: &Client, change: Change) -> Result<()> {
         match outcome {
             Ok(()) if is_gone().await => return Ok(()),
             Ok(()) => {}
-            // A new kind is not served immediately, so the request is repeated.
+            // The API server does not serve a new kind immediately.
             Err(kube::Error::Api(status)) if status.code == 404 => {}
             Err(error) => bail!("{path}: {error}"),
         }
@@ -51,8 +51,7 @@ pub(super) async fn make(client: &Client, change: Change) -> Result<()> {
     }
 }
 
-/// Changes an annotation of an object, so that all watchers receive the object again. Ignores objects that no longer
-/// exist.
+/// Changes an annotation, so that all watches receive the object again. Ignores a missing object.
 ///
 /// # Errors
 /// Returns an error if the API server rejects the change.
@@ -68,10 +67,10 @@ pub(super) async fn touch(client: &Client, path: &str, n: u64) -> Result<()> {
     }
 }
 
-/// Registers an aggregated API without a server, and waits until the API server reports it as unavailable.
+/// Registers an aggregated API without a server. Waits until the API server reports the API as unavailable.
 ///
 /// # Errors
-/// Returns an error if the API server rejects it or does not report it as unavailable.
+/// Returns an error if the registration is rejected, or if the API is not reported as unavailable in time.
 pub(super) async fn register_a_dead_api(client: &Client) -> Result<()> {
     let path = "/apis/apiregistration.k8s.io/v1/apiservices/v1.dead.soak.example.com";
     let object = json!({
@@ -106,7 +105,6 @@ pub(super) async fn register_a_dead_api(client: &Client) -> Result<()> {
     }
 }
 
-/// Sends a server-side apply.
 async fn apply(client: &Client, path: &str, object: &Value) -> kube::Result<()> {
     let request = Request::patch(format!("{path}?fieldManager=soak&force=true"))
         .header("content-type", "application/apply-patch+yaml")
@@ -136,7 +134,7 @@ async fn exists(client: &Client, path: &str) -> bool {
     }
 }
 
-/// Returns the path and the manifest of the object that a change affects; no manifest if the change deletes the object.
+/// Returns the URL path and the manifest of the changed object. Without a manifest, the object is deleted.
 fn object(change: Change) -> (String, Option<Value>) {
     const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1";
     match change {
@@ -175,7 +173,7 @@ fn object(change: Change) -> (String, Option<Value>) {
         Change::LimitParam(n, number) => (
             format!("/apis/{LIMITS}/v1/limits/{}", param(n)),
             number.map(|number| {
-                // The manifest omits the field whose type differs between the schemas.
+                // Without `spec.replicas`, the object is valid for both types of this field.
                 json!({
                     "apiVersion": format!("{LIMITS}/v1"), "kind": "Limit",
                     "metadata": {"name": param(n),
@@ -197,7 +195,7 @@ fn param(n: usize) -> String {
     format!("soak-{n}")
 }
 
-/// Returns the prefix of the kind names of a policy and of its binding.
+/// Returns the prefix of the kinds of a policy and its binding.
 const fn verb(slot: Slot) -> &'static str {
     if slot.is_mutating {
         "Mutating"
@@ -264,7 +262,7 @@ fn policy(slot: Slot, edition: Edition) -> Value {
 
 fn binding(slot: Slot, reference: Reference) -> Value {
     let mut spec = json!({"policyName": slot.name(),
-        // The policy must not deny or change the soak's own requests, so it matches no existing namespace.
+        // The namespace selector matches no namespace. Otherwise, the policy would affect the soak's own requests.
         "matchResources": {"namespaceSelector": {"matchLabels": {"soak": "nowhere"}}}});
     if let (false, Some(spec)) = (slot.is_mutating, spec.as_object_mut()) {
         spec.insert("validationActions".to_owned(), json!(["Deny"]));
@@ -329,7 +327,7 @@ fn probe(slot: Slot, expectation: Expectation) -> Value {
     })
 }
 
-/// Returns the path and the manifest of a CRD whose objects have a field `spec.replicas`.
+/// Returns the URL path and the manifest of a CRD with the field `spec.replicas`.
 fn crd(group: &str, kind: &str, variant: Option<Variant>) -> (String, Option<Value>) {
     let singular = kind.to_lowercase();
     let plural = format!("{singular}s");

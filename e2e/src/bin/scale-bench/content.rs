@@ -1,4 +1,4 @@
-//! Contents of the cluster: CRDs, params, policies and bindings.
+//! Creates the contents of the cluster: CRDs, params, policies and bindings.
 
 use std::time::{Duration, Instant};
 
@@ -16,20 +16,17 @@ use serde_json::{Value, json};
 
 use crate::wait::await_documents;
 
-/// The number of concurrent requests, equal to the number of statuses that the controller writes concurrently.
+/// The maximum number of concurrent requests. The controller has the same limit for status writes.
 pub(crate) const CONCURRENCY: usize = 32;
 
-/// The number of CRDs created concurrently. It is small because the API server updates all published documents for each
-/// new CRD.
+/// The maximum number of CRDs that are created concurrently. For each new CRD, the API server updates all published
+/// documents.
 const CRDS_AT_ONCE: usize = 8;
 
-/// The number of kinds per group of CRDs.
 const KINDS_PER_GROUP: usize = 10;
 
-/// The number of policies that depend on the changed CRD.
 const N_DEPENDANTS: usize = 100;
 
-/// The number of objects of each kind in the cluster.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Size {
     pub(crate) policies: usize,
@@ -42,7 +39,7 @@ pub(crate) fn parsed<T: DeserializeOwned>(value: Value) -> Result<T> {
     Ok(serde_json::from_value(value)?)
 }
 
-/// Creates the objects that `make` returns for the numbers below `n`, up to [`CONCURRENCY`] of them concurrently.
+/// Creates `n` objects. `make` returns the object with a given number. At most `at_once` requests are concurrent.
 pub(crate) async fn create_all<K>(
     api: &Api<K>,
     n: usize,
@@ -66,7 +63,6 @@ where
     Ok(started.elapsed())
 }
 
-/// Creates CRDs and params.
 pub(crate) async fn fill(client: &Client, size: Size) -> Result<()> {
     let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
     let took = create_all(&crds, size.crds + 1, CRDS_AT_ONCE, |n| crd(n, "integer")).await?;
@@ -83,7 +79,6 @@ pub(crate) async fn fill(client: &Client, size: Size) -> Result<()> {
     Ok(())
 }
 
-/// Creates the policies.
 pub(crate) async fn create_policies(client: &Client, size: Size) -> Result<()> {
     let policies: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
     let took = create_all(&policies, size.policies, CONCURRENCY, |n| policy(n, size)).await?;
@@ -91,7 +86,6 @@ pub(crate) async fn create_policies(client: &Client, size: Size) -> Result<()> {
     Ok(())
 }
 
-/// Deletes all policies.
 pub(crate) async fn delete_policies(client: &Client, size: Size) -> Result<()> {
     let policies: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
     let policies = &policies;
@@ -120,7 +114,7 @@ pub(crate) fn group(n: usize) -> String {
     format!("g{}.bench.example.com", n / KINDS_PER_GROUP)
 }
 
-/// Returns the `n`th CRD. `type_` is the type of the field that the dependants of the first CRD read.
+/// Returns the `n`th CRD. `type_` is the type of the field that dependent policies read.
 pub(crate) fn crd(n: usize, type_: &str) -> Value {
     let (group, plural, kind) = (group(n), format!("thing{n}s"), format!("Thing{n}"));
     let text = json!({"type": "string", "description": "A text of this very CRD."});
@@ -140,11 +134,10 @@ pub(crate) fn crd(n: usize, type_: &str) -> Value {
     })
 }
 
-/// Role of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     Wildcard,
-    /// Reads a field of the CRD that the benchmark changes.
+    /// The policy reads a field of the CRD that the benchmark changes.
     Dependant,
     WithParams,
     Plain,
@@ -214,7 +207,6 @@ pub(crate) fn policy(n: usize, size: Size) -> Value {
     })
 }
 
-/// Binds all policies. Returns the duration.
 pub(crate) async fn bind_all(client: &Client, size: Size) -> Result<Duration> {
     let api: Api<ValidatingAdmissionPolicyBinding> = Api::all(client.clone());
     create_all(&api, size.policies, CONCURRENCY, |n| {
@@ -223,7 +215,7 @@ pub(crate) async fn bind_all(client: &Client, size: Size) -> Result<Duration> {
                                "parameterNotFoundAction": "Deny"});
         json!({
             "metadata": {"name": name(n)},
-            // Bindings only audit, so that no request is denied.
+            // With the action Audit, no request is denied.
             "spec": {"policyName": name(n), "validationActions": ["Audit"],
                      "matchResources": {"namespaceSelector": {"matchLabels": {"no-such": "label"}}},
                      "paramRef": with_params.then_some(reference)},

@@ -1,13 +1,15 @@
 //! Measures the controller with thousands of policies on a real API server.
 //!
-//! For each number of policies, the benchmark fills a control plane and prints one column of a table. First a client in
-//! this process sends bare server-side applies to `/status` of the policies, with statuses as large as the
-//! controller's. Then the policies are created again, and the controller's time for the same number of statuses is
-//! compared with the client's time, in the same run on the same machine. Processor time is reported too: on a busy
-//! machine only processor time is comparable.
+//! For each number of policies, the benchmark fills a control plane and prints one column of a table:
 //!
-//! `scale-bench` without arguments uses 100, 1,000 and 10,000 policies, the larger two with 2,000 CRDs, 10,000 params
-//! and 200 wildcard policies. `scale-bench --policies 1000 --crds 100 --params 1000 --wildcards 20` is quick.
+//! - A client in this process sends bare server-side applies to `/status` of the policies. The statuses are as large as
+//!   those of the controller.
+//! - The policies are recreated. The controller's time for the same number of statuses is compared with the client's
+//!   time.
+//! - Processor times are also printed, because on a busy machine only processor times are comparable.
+//!
+//! The default is 100, 1,000 and 10,000 policies. The larger two numbers have 2,000 CRDs, 10,000 params and 200
+//! wildcard policies. A quick run: `scale-bench --policies 1000 --crds 100 --params 1000 --wildcards 20`.
 
 #![allow(
     clippy::print_stdout,
@@ -44,7 +46,7 @@ use self::wait::{
     ensure_met, index,
 };
 
-/// The number of params that change one after the other.
+/// The number of params that change one after another.
 const N_PARAM_EVENTS: usize = 20;
 
 /// Measure the controller with thousands of policies.
@@ -67,7 +69,7 @@ struct Arguments {
     rest: u64,
 }
 
-/// Measured values, in the order of the table.
+/// The measured values, in the order of the table.
 #[derive(Debug, Default)]
 struct Row(Vec<(&'static str, String)>);
 
@@ -127,8 +129,8 @@ async fn measure(size: Size, rest: Duration) -> Result<Row> {
     fill(&client, size).await?;
 
     let policies: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
-    // The client patches policies that are deleted afterwards. With the managed fields of a second
-    // writer, a policy would be larger and each write of the controller slower.
+    // These policies are deleted afterwards. Managed fields of a second writer would make policies larger and the
+    // controller's writes slower.
     create_policies(&client, size).await?;
     let usage = Usage::measure(&control_plane, None)?;
     let bare = bare_patches(&policies, size).await?;
@@ -155,8 +157,7 @@ async fn measure(size: Size, rest: Duration) -> Result<Row> {
         format!("{:.2}", processor / bare_processor),
     );
     row.add("  requests, writes", requests(&controller).await?);
-    // This check is not part of the measured time: listing all policies takes the API server a
-    // second.
+    // This check is not part of the measured time, because listing all policies takes a second.
     ensure_met(&policies, unbound).await?;
 
     let created = bind_all(&client, size).await?;
@@ -185,12 +186,12 @@ async fn measure(size: Size, rest: Duration) -> Result<Row> {
     Ok(row)
 }
 
-/// Allows the warning about dropped events: thousands of conditions change at once, and events are rate-limited.
+/// Allows the warning about dropped events. Thousands of conditions change at once, and events are rate-limited.
 fn events_dropped() -> AllowedFailure {
     AllowedFailure::warning("conditions change faster than events are sent")
 }
 
-/// Stops the controller, and prints its warnings and errors instead of failing, so that the figures are still shown.
+/// Stops the controller. Prints its warnings and errors without failing, so that the results are still printed.
 async fn end(controller: Controller) {
     if let Err(error) = controller.kill().await {
         println!("{error:#}");
@@ -210,7 +211,7 @@ fn memory(controller: &Controller) -> Result<String> {
     ))
 }
 
-/// Writes statuses of the same size as the controller's. Returns the duration.
+/// Writes statuses as large as those of the controller.
 async fn bare_patches(api: &Api<ValidatingAdmissionPolicy>, size: Size) -> Result<Duration> {
     let started = Instant::now();
     stream::iter(0..size.policies)
@@ -237,7 +238,7 @@ async fn bare_patches(api: &Api<ValidatingAdmissionPolicy>, size: Size) -> Resul
     Ok(started.elapsed())
 }
 
-/// Returns the sum of a metric's samples whose labels contain `label`.
+/// Returns the sum of the samples of metric `name` whose labels contain `label`.
 async fn metric(controller: &Controller, name: &str, label: &str) -> Result<f64> {
     let (_, text) = controller.get("/metrics").await?;
     let samples = text.lines().filter(|line| {
@@ -248,8 +249,7 @@ async fn metric(controller: &Controller, name: &str, label: &str) -> Result<f64>
     Ok(values.sum())
 }
 
-/// Returns the number of requests by verb, of reconciliations by outcome, and of status writes, all
-/// since the start.
+/// Formats the numbers of requests by verb, reconciliations by outcome, and status writes, since the start.
 async fn requests(controller: &Controller) -> Result<String> {
     let samples = controller.samples().await?;
     let total = |name: &str, label: &str, value: &str| {
@@ -274,7 +274,7 @@ async fn requests(controller: &Controller) -> Result<String> {
     Ok(parts.join(", "))
 }
 
-/// Returns the number of requests since the start except events, which are rate-limited separately.
+/// Returns the number of requests since the start. Excludes events, because they are rate-limited separately.
 async fn requests_but_events(controller: &Controller) -> Result<f64> {
     let all = metric(controller, "vap_requests_total", "").await?;
     Ok(all - metric(controller, "vap_requests_total", "create").await?)
@@ -282,8 +282,7 @@ async fn requests_but_events(controller: &Controller) -> Result<f64> {
 
 async fn at_rest(controller: &Controller, time: Duration, row: &mut Row) -> Result<()> {
     let requests = requests_but_events(controller).await?;
-    // The pause excludes the scrape above from the measurement: scraping the metrics uses more
-    // processor time than all other work of an idle controller.
+    // The pause excludes the previous scrape. A scrape uses more processor time than an idle controller.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let processor = controller.processor_seconds()?;
     tokio::time::sleep(time).await;
@@ -301,11 +300,10 @@ async fn at_rest(controller: &Controller, time: Duration, row: &mut Row) -> Resu
     Ok(())
 }
 
-/// The interval between polls of the API server's OpenAPI index. The index is large: each poll takes the API server
-/// milliseconds.
+/// The interval between polls of the API server's OpenAPI index. A poll takes milliseconds, because the index is large.
 const INDEX_PAUSE: Duration = Duration::from_millis(50);
 
-/// Changes the type of a CRD's field, so that all policies that depend on the CRD get a warning.
+/// Changes the type of a CRD's field. All policies that depend on the CRD then get a warning.
 async fn change_crd(
     client: &Client,
     policies: &Api<ValidatingAdmissionPolicy>,
@@ -364,7 +362,7 @@ async fn change_crd(
     Ok(())
 }
 
-/// Changes params one after the other; one policy refers to each.
+/// Changes params one after another. One policy refers to each param.
 async fn change_params(
     client: &Client,
     controller: &Controller,
@@ -401,7 +399,7 @@ async fn change_params(
     Ok(())
 }
 
-/// Restarts the controller while all statuses are up to date.
+/// Restarts the controller. All statuses are already up to date.
 async fn restart(control_plane: &ControlPlane, row: &mut Row) -> Result<()> {
     let started = Instant::now();
     let controller = Controller::start(control_plane, &[]).await?;

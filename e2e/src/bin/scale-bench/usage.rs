@@ -1,12 +1,10 @@
-//! Processor time of the servers, the controller and the benchmark itself.
-
 use anyhow::{Context as _, Result};
 use e2e::control_plane::ControlPlane;
 use e2e::controller::{Controller, processor_seconds};
 
 use crate::Row;
 
-/// The processor time used so far by each process, in seconds.
+/// The processor times of the processes, in seconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Usage {
     api_server: f64,
@@ -16,7 +14,7 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    /// Measures the usage so far. The controller's usage is zero if no controller runs.
+    /// Measures the current processor times. Without a controller, its time is zero.
     pub(crate) fn measure(
         control_plane: &ControlPlane,
         controller: Option<&Controller>,
@@ -30,7 +28,7 @@ impl Usage {
         })
     }
 
-    /// Adds the usage since this measurement, and the sum of all processes, to the table.
+    /// Adds the increases since this measurement, and their sum, to the table.
     pub(crate) fn add_to(
         self,
         row: &mut Row,

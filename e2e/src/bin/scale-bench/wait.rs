@@ -1,7 +1,7 @@
-//! Waits for states of the cluster and the controller.
+//! Waits until the cluster and the controller reach a state.
 //!
-//! The API server shares the machine with the measured process, so polling thousands of policies would distort the
-//! measurement. Only a few samples are polled until they have the expected state.
+//! The API server and the measured process share the machine, so polling thousands of policies would distort the
+//! measurement. Therefore only a few samples are polled.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -17,24 +17,22 @@ use tokio::task::JoinHandle;
 
 use crate::metric;
 
-/// The timeout of any wait.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(900);
 
-/// The duration without writes after which the controller is considered idle.
+/// The controller counts as idle after this time without writes.
 const QUIET: Duration = Duration::from_secs(4);
 
-/// The number of sample policies that are polled one after the other before all policies are read.
+/// The number of sample policies that are polled one after another before all policies are read.
 pub(crate) const N_SAMPLES: usize = 8;
 
-/// The maximum number of policies that are read one by one. Larger numbers are read with a list
-/// request.
+/// The maximum number of policies that are read one by one. More policies are read with a list request.
 const FEW: usize = 200;
 
-/// The interval between polls of a policy or of the controller's metrics: short compared with the measured durations,
-/// long compared with a poll. A scrape with thousands of policies takes the controller a tenth of a second.
+/// The interval between polls. It is short compared with the measured durations, and long compared with a poll. A
+/// scrape with thousands of policies takes a tenth of a second.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// A condition and its reason.
+/// A condition with its status, and its reason.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Expected(pub(crate) &'static str, pub(crate) &'static str);
 
@@ -47,7 +45,7 @@ impl Expected {
     }
 }
 
-/// Waits until all policies with these names, which `labels` select, have the condition with the reason.
+/// Waits until all policies in `names` have the expected condition. `labels` must select these policies.
 pub(crate) async fn await_condition(
     api: &Api<ValidatingAdmissionPolicy>,
     labels: &str,
@@ -76,8 +74,8 @@ pub(crate) async fn await_condition(
     Ok(())
 }
 
-/// Waits for the last policies of a list. Statuses are written in list order, so all other statuses
-/// have been written by then.
+/// Waits until the last policies in `names` have the expected condition. Statuses are written in the order of the list,
+/// so all other policies then have it, too.
 pub(crate) async fn await_samples(
     api: &Api<ValidatingAdmissionPolicy>,
     names: &[String],
@@ -98,7 +96,7 @@ pub(crate) async fn await_samples(
     Ok(())
 }
 
-/// Waits until the controller has counted this many status writes.
+/// Waits until the controller has written this number of statuses.
 pub(crate) async fn await_writes(controller: &Controller, n_policies: usize) -> Result<()> {
     let started = Instant::now();
     #[expect(clippy::cast_precision_loss, reason = "a few thousand")]
@@ -113,7 +111,7 @@ pub(crate) async fn await_writes(controller: &Controller, n_policies: usize) -> 
     Ok(())
 }
 
-/// Returns an error if one of the policies lacks the condition with the reason.
+/// Returns an error if a policy does not have the expected condition.
 pub(crate) async fn ensure_met(
     api: &Api<ValidatingAdmissionPolicy>,
     expected: Expected,
@@ -124,8 +122,8 @@ pub(crate) async fn ensure_met(
     Ok(())
 }
 
-/// Watches the policies that `labels` select. Returns the time when the last of `n_policies` got the condition with the
-/// reason. One watch is cheaper for the API server than reading each policy.
+/// Watches the policies that `labels` select. Returns the time at which the last of `n_policies` got the expected
+/// condition. For the API server, one watch is cheaper than reading each policy.
 pub(crate) async fn watch_condition(
     api: &Api<ValidatingAdmissionPolicy>,
     labels: &str,
@@ -154,13 +152,12 @@ pub(crate) async fn watch_condition(
     Ok(tokio::spawn(last))
 }
 
-/// Returns the API server's index of its OpenAPI documents.
 pub(crate) async fn index(client: &Client) -> Result<Value> {
     let request = http::Request::get("/openapi/v3").body(Vec::new())?;
     Ok(client.request(request).await?)
 }
 
-/// Waits until the API server publishes the documents of this many groups.
+/// Waits until the API server publishes the OpenAPI documents of `n_groups` groups.
 pub(crate) async fn await_documents(client: &Client, n_groups: usize) -> Result<()> {
     let started = Instant::now();
     loop {
@@ -177,7 +174,7 @@ pub(crate) async fn await_documents(client: &Client, n_groups: usize) -> Result<
     }
 }
 
-/// Waits until the controller has written nothing and its queue has been empty for [`QUIET`].
+/// Waits until the controller has been idle for [`QUIET`]: no writes and an empty queue.
 pub(crate) async fn await_rest(controller: &Controller) -> Result<()> {
     let started = Instant::now();
     let mut last = (-1.0, Instant::now());
