@@ -1,4 +1,4 @@
-//! Compares the evaluator with a real API server: each probe must have the same result as a dry run of its request.
+//! Compares the evaluator with a real API server. Each probe must have the same result as a dry run of its request.
 
 #![allow(
     clippy::indexing_slicing,
@@ -28,7 +28,7 @@ use vap_status_controller::probe::api::{CaseOutcome, Decision, PolicyProbe};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The minimum numbers of requests and of policies, so that the test fails if some are silently dropped.
+/// The minimum numbers of requests and policies. Without them, the test would pass even if requests were dropped.
 const LEAST: (usize, usize) = (60, 20);
 
 #[derive(Debug, Deserialize)]
@@ -105,7 +105,7 @@ impl Group {
     }
 }
 
-/// Returns true if the tested policy denied the request.
+/// Returns true if the policy under test denied the request.
 fn is_denied(response: &Response) -> bool {
     let message = response.message();
     message.contains("denied request: ") || message.contains("failed to configure")
@@ -130,7 +130,7 @@ async fn dry_run(client: &Client, group: &Group, sample: &Sample) -> Response {
     Response::send(client, request).await.unwrap()
 }
 
-/// Markers of errors in the API server's messages: errors of the API server itself, and of expressions.
+/// Parts of the API server's messages that indicate an error of the API server or of an expression.
 const ERRORS: [&str; 7] = [
     "resulted in error: ",
     "failed to configure ",
@@ -141,7 +141,6 @@ const ERRORS: [&str; 7] = [
     "failed messageExpression",
 ];
 
-/// Converts the API server's response to the expectation of a probe.
 fn expectation(response: &Response) -> Value {
     if !is_denied(response) {
         assert!(response.status < 300, "{response:?}");
@@ -151,8 +150,7 @@ fn expectation(response: &Response) -> Value {
     let cause = message
         .split_once("denied request: ")
         .map_or(message, |(_, cause)| cause);
-    // Only the rest of the message is compared. If a binding is unusable, our message and the API
-    // server's differ in the part before the rest.
+    // Only the end of the message is compared. For an unusable binding, the beginning of our message is different.
     let cause = cause
         .rsplit_once("failed to configure binding: ")
         .map_or(cause, |_| cause);
@@ -212,7 +210,7 @@ async fn probe(
     .unwrap()
 }
 
-/// Returns the user that the API server authenticates.
+/// Returns the user info of the client.
 async fn user(client: &Client) -> Value {
     let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
     let request = Request::post("/apis/authentication.k8s.io/v1/selfsubjectreviews")
@@ -246,7 +244,7 @@ async fn install(client: &Client, group: &Group) {
     }
 }
 
-/// Waits until the API server enforces the policy: until a request is denied or has a warning.
+/// Waits until the API server enforces the policy: a request is denied or has a warning.
 async fn enforced(client: &Client, group: &Group) {
     let deadline = Instant::now() + TIMEOUT;
     loop {
@@ -266,8 +264,8 @@ async fn enforced(client: &Client, group: &Group) {
     }
 }
 
-/// Returns the responses to all requests, once they have been unchanged for longer than a second, which is the API
-/// server's polling interval for bindings and params.
+/// Returns the responses to all requests after they are unchanged for more than a second. The API server polls bindings
+/// and params once per second.
 async fn settled(client: &Client, group: &Group) -> Vec<(usize, Response)> {
     let deadline = Instant::now() + TIMEOUT;
     let mut before = None;
@@ -276,7 +274,7 @@ async fn settled(client: &Client, group: &Group) -> Vec<(usize, Response)> {
         for (n, sample) in group.requests.iter().enumerate() {
             responses.push((n, dry_run(client, group, sample).await));
         }
-        // The uid is ignored: accepted objects get a different one in each dry run.
+        // The UID is not compared, because it differs in each dry run.
         let decided = responses.iter().map(|(_, response)| {
             (
                 response.status,
@@ -355,7 +353,7 @@ async fn probes_decide_as_the_api_server() {
         };
         assert_eq!(status.cases.len(), group.requests.len());
         for case in status.cases {
-            // The response does not show that the policy did not apply, or that failurePolicy ignored an error.
+            // The response does not show whether the policy applied, or whether failurePolicy ignored an error.
             let difference = case.difference.as_deref().unwrap_or_default();
             let is_untold = case.decision == Some(Decision::Allow)
                 && (difference.starts_with("the policy does not apply")

@@ -1,5 +1,5 @@
-//! Tests `kubectl vap eval` and `audit` on a real API server: their decisions equal those of server-side dry runs,
-//! lists are paginated, and resources that a user is not allowed to list are reported.
+//! Tests `kubectl vap eval` and `audit` on a real API server. Their decisions equal those of server-side dry runs.
+//! Lists are paginated. Resources that the user is not allowed to list are reported.
 
 #![allow(
     clippy::indexing_slicing,
@@ -20,7 +20,7 @@ use serde_json::Value;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The number of objects: more than two pages of ten.
+/// The number of objects. They fill more than two pages of ten.
 const OBJECTS: usize = 25;
 
 const POLICIES: &str = "\
@@ -104,7 +104,7 @@ impl Bench {
         command.args(arguments).output().unwrap()
     }
 
-    /// Returns the report of a command that exits with `status`.
+    /// Runs a command that must exit with `status`. Returns its JSON report.
     #[track_caller]
     fn report(&self, user: &str, arguments: &[&str], status: i32) -> Value {
         let output = self.vap_by(user, &[arguments, &["-o", "json"]].concat());
@@ -116,7 +116,7 @@ impl Bench {
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
-    /// Returns the API server's error on a dry run that creates a manifest; empty if the creation is allowed.
+    /// Returns the error of a dry run that creates the object. Returns an empty string if the creation is allowed.
     fn dry_run(&self, manifest: &str) -> String {
         let path = self.file("dry-run.yaml", manifest);
         let output = self.kubectl(&["create", "--dry-run=server", "-f", path.to_str().unwrap()]);
@@ -155,7 +155,6 @@ async fn start() -> Bench {
     write!(secrets, "---\n{}", secret("large", "other", 99)).unwrap();
     bench.apply(&secrets);
     bench.apply(POLICIES);
-    // The API server takes a moment to enforce a new policy.
     let deadline = Instant::now() + TIMEOUT;
     let denied = |manifest: &str| bench.dry_run(manifest).contains("denied request");
     while !(denied(&secret("marker", "team", 11)) && denied(&secret("refused", "other", 0))) {
@@ -220,7 +219,8 @@ async fn audit_lists_pages_and_reports_forbidden_lists() {
     for report in [&by_page, &at_once] {
         assert_eq!(report["resources"][0]["resource"], "secrets");
         assert_eq!(report["policies"][0]["matched"], OBJECTS);
-        // Secrets 11 to 24 are above the limit in the params; the binding does not select the namespace `other`.
+        // The params limit the size of a Secret. Secrets 11 to 24 exceed the limit. The binding does not match the
+        // namespace `other`.
         assert_eq!(count(report, "violating"), 14);
         assert_eq!(count(report, "unread"), 0);
     }
@@ -248,7 +248,7 @@ async fn audit_lists_pages_and_reports_forbidden_lists() {
     assert_eq!(unbound["isBindingImplied"], true);
     assert_eq!(unbound["violating"], OBJECTS);
 
-    // The user is allowed to read policies and params, but not secrets.
+    // This user is allowed to read policies and params, but not Secrets.
     bench.apply(
         "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: reads}\nrules:\n\
          - {apiGroups: [admissionregistration.k8s.io], resources: ['*'], verbs: [get, list]}\n\

@@ -1,6 +1,5 @@
-//! Tests what the controller writes and removes on a real API server: the condition `Stalled`, the
-//! statuses of excluded policies, and `clear`. Also tests that the API server never calls policies
-//! for exempt resources.
+//! Tests what the controller writes and removes on a real API server: the condition `Stalled`, the statuses of excluded
+//! policies, and the effect of `clear`. Also tests that API servers never evaluate policies for exempt resources.
 
 #![allow(
     clippy::indexing_slicing,
@@ -32,7 +31,7 @@ fn policies(client: &Client) -> Api<ValidatingAdmissionPolicy> {
     Api::all(client.clone())
 }
 
-/// Creates a policy for the creation of a resource.
+/// Creates a policy that evaluates `expression` on CREATE of a resource.
 async fn create(client: &Client, name: &str, resource: (&str, &str), expression: &str) {
     let (group, resource) = resource;
     let policy = serde_json::from_value(json!({
@@ -54,7 +53,7 @@ async fn create(client: &Client, name: &str, resource: (&str, &str), expression:
 
 const DEPLOYMENTS: (&str, &str) = ("apps", "deployments");
 
-/// Returns the conditions of a policy, as `Ready=True/Ready`.
+/// Formats the conditions of a policy as `Ready=True/Ready`.
 fn conditions(policy: &ValidatingAdmissionPolicy) -> Vec<String> {
     let status = policy.status.iter();
     let conditions = status.flat_map(|status| status.conditions.iter().flatten());
@@ -63,7 +62,7 @@ fn conditions(policy: &ValidatingAdmissionPolicy) -> Vec<String> {
         .collect()
 }
 
-/// Waits until a policy has the condition `has` and lacks the condition `lacks`. Returns all of its conditions.
+/// Waits until a policy has the condition `has` and does not have the condition `lacks`. Returns all conditions.
 async fn wait_for(client: &Client, name: &str, has: &str, lacks: &str) -> Vec<String> {
     let deadline = Instant::now() + TIMEOUT;
     loop {
@@ -77,7 +76,7 @@ async fn wait_for(client: &Client, name: &str, has: &str, lacks: &str) -> Vec<St
     }
 }
 
-/// Runs `clear` as a user. Returns its output, and its standard output as a string.
+/// Runs `clear` as a user. Returns its output, and its standard output as text.
 fn clear(control_plane: &ControlPlane, user: &str, options: &[&str]) -> (Output, String) {
     let output = Command::new(binary("vap-status-controller").unwrap())
         .arg("clear")
@@ -89,7 +88,7 @@ fn clear(control_plane: &ControlPlane, user: &str, options: &[&str]) -> (Output,
     (output, text)
 }
 
-/// Applies a status as another field manager.
+/// Applies a status as the field manager `manager`.
 async fn apply_as(client: &Client, name: &str, manager: &str, status: Value) {
     let applied = json!({
         "apiVersion": "admissionregistration.k8s.io/v1",
@@ -136,7 +135,7 @@ async fn clear_removes_only_own_conditions() {
     wait_for(&client, "sound", "ProbesPassed=True", "Stalled").await;
     let observed = wait_for(&client, "warned", "Stalled=True/ExpressionWarnings", "-").await;
     assert!(observed.contains(&"Ready=False/ExpressionWarnings".to_owned()));
-    // Once the policy is fixed, the condition is removed, not set to False.
+    // After the policy is fixed, the condition is removed instead of set to False.
     let fixed = json!({"spec": {"validations": [{"expression": "object.spec.replicas <= 5"}]}});
     let params = PatchParams::default();
     policies(&client)
@@ -146,7 +145,7 @@ async fn clear_removes_only_own_conditions() {
     wait_for(&client, "warned", "Ready=True", "Stalled").await;
     controller.finish().await.unwrap();
 
-    // Another field manager sets a condition of its own, and also a condition that the controller sets.
+    // Another field manager sets its own condition, and also a condition of the controller.
     let reviewed = json!({"conditions": [{
         "type": "example.com/Reviewed", "status": "True", "reason": "Reviewed", "message": "",
         "lastTransitionTime": "2026-01-01T00:00:00Z"}]});
@@ -186,9 +185,9 @@ async fn clear_removes_only_own_conditions() {
     assert_eq!(text, "0 cleared, 3 had no fields of the controller\n");
 }
 
-/// A user who clears managed fields or applies a copy of a status becomes a co-owner of the
-/// controller's conditions. When the controller stops applying such a condition, server-side apply
-/// keeps the condition, which must then not become outdated or permanent.
+/// Another user can become a co-owner of the controller's conditions, by clearing the managed fields or applying a copy
+/// of the status. If the controller stops applying such a condition, server-side apply keeps the condition.
+/// Nevertheless, the condition must not become outdated or permanent.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn conditions_with_other_owners_stay_correct_and_are_cleared() {
     let control_plane = control_plane().await.unwrap();
@@ -215,7 +214,7 @@ async fn conditions_with_other_owners_stay_correct_and_are_cleared() {
     let copied = policies(&client).get("copied").await.unwrap();
     let copy = json!({"conditions": copied.status.unwrap().conditions});
     apply_as(&client, "copied", "gitops", copy).await;
-    // The controller becomes an owner again, although the content of the condition was already right.
+    // The controller becomes an owner again, although the content of the condition was correct.
     let deadline = Instant::now() + TIMEOUT;
     loop {
         let sound = policies(&client).get("sound").await.unwrap();
@@ -253,7 +252,7 @@ async fn conditions_with_other_owners_stay_correct_and_are_cleared() {
     }
 }
 
-/// The leader would restore a status that `clear` removes while the leader runs.
+/// A running leader would restore a removed status.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clear_with_running_leader_does_nothing() {
     let control_plane = control_plane().await.unwrap();
@@ -276,7 +275,7 @@ async fn clear_with_running_leader_does_nothing() {
     let sound = policies(&client).get("sound").await.unwrap();
     assert_eq!(conditions(&sound), before);
 
-    // A controller that stops gracefully releases the Lease, so `clear` need not wait until the Lease expires.
+    // The controller releases the Lease when it stops gracefully, so `clear` does not wait until the Lease expires.
     controller.finish().await.unwrap();
     let (output, text) = clear(&control_plane, SERVICE_ACCOUNT, &[]);
     assert!(output.status.success(), "{output:?}");
@@ -359,7 +358,7 @@ async fn excluded_policies_with_kcm_are_not_written() {
     let log = controller.log().unwrap();
     let start = log.lines().find(|line| line.contains("caches synced"));
     assert!(start.unwrap().contains("\"excluded\":1"), "{start:?}");
-    // Without the label the policy is checked again.
+    // Without the label, the policy is not excluded.
     let label = json!({"metadata": {"labels": {"vendor": null}}});
     policies(&client)
         .patch("labelled", &PatchParams::default(), &Patch::Merge(&label))
@@ -369,8 +368,8 @@ async fn excluded_policies_with_kcm_are_not_written() {
     controller.finish().await.unwrap();
 }
 
-/// API servers never call policies for exempt resources, so a policy that would deny every binding
-/// and every review denies no request.
+/// API servers never evaluate policies for exempt resources. A policy that would deny every binding and every review
+/// therefore denies no request.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn policies_are_not_called_for_exempt_resources() {
     let control_plane = control_plane().await.unwrap();
@@ -395,7 +394,7 @@ async fn policies_are_not_called_for_exempt_resources() {
     for n in 0.. {
         let map = json!({"metadata": {"name": format!("m{n}")}});
         let map = serde_json::from_value(map).unwrap();
-        // The API server loads the two policies together: once this policy is enforced, the other one is enforced too.
+        // The API server loads both policies together. If this policy is enforced, the other policy is also enforced.
         match maps.create(&PostParams::default(), &map).await {
             Err(kube::Error::Api(status)) if status.code == 422 => break,
             Err(error) => panic!("{error}"),

@@ -1,5 +1,5 @@
-//! Tests of the control plane: it starts, serves requests, survives a crash of its API server, and leaves no processes
-//! or files when its owner ends in any way.
+//! Tests of the control plane. It starts, serves requests, and survives a crash of its API server. It leaves no
+//! processes and files, however its owner ends.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -23,7 +23,7 @@ use kube::Api;
 use kube::api::{ListParams, PostParams};
 use serde_json::json;
 
-/// A timeout longer than any operation takes on a busy machine.
+/// A timeout that is longer than any operation on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[tokio::test]
@@ -80,8 +80,7 @@ async fn client_lists_namespaces(control_plane: &ControlPlane) {
     );
 }
 
-/// The addresses have the same host and differ only in their ports, so the client recognizes a control plane only by
-/// its certificate authority.
+/// The two addresses differ only in the port. Only the certificate authority distinguishes the control planes.
 async fn certificate_of_another_control_plane_is_rejected(one: &ControlPlane, two: &ControlPlane) {
     let mut mixed: serde_json::Value =
         serde_json::from_slice(&fs::read(one.kubeconfig().unwrap()).unwrap()).unwrap();
@@ -182,7 +181,7 @@ async fn kcm_writes_the_status_of_a_policy(control_plane: &ControlPlane) {
     let begin = Instant::now();
     let status = loop {
         let policy = policies.get("wrong-type.example.com").await.unwrap();
-        // The API server stores an empty status for every policy, and a controller fills it.
+        // The API server stores an empty status in each new policy.
         if let Some(status) = policy.status.filter(|it| it.observed_generation.is_some()) {
             break status;
         }
@@ -313,7 +312,7 @@ fn control_plane_after_kill_leaves_nothing() {
     }
 }
 
-/// The program `control-plane`, as the owner of a control plane.
+/// The program `control-plane`, which owns a control plane.
 struct Owner {
     program: Child,
     directory: PathBuf,
@@ -346,7 +345,7 @@ impl Owner {
         Self { program, directory }
     }
 
-    /// Returns the program's standard error.
+    /// Returns the standard error of the program.
     fn message(&mut self) -> String {
         let mut message = String::new();
         let mut stderr = self.program.stderr.take().unwrap();
@@ -393,12 +392,12 @@ fn assert_gone_now(directory: &Path) {
     assert_eq!(processes_in(directory), Vec::<String>::new());
 }
 
-/// Returns the command lines of the processes that run in `directory` or have it in their arguments.
+/// Returns the command lines of processes whose working directory or arguments contain `directory`.
 fn processes_in(directory: &Path) -> Vec<String> {
     let of_process = |entry: fs::DirEntry| {
         let path = entry.path();
         entry.file_name().to_str()?.parse::<u32>().ok()?;
-        // `/proc` entries of an ended process cannot be read; a zombie has neither a directory nor arguments.
+        // An ended process has no readable entries in `/proc`. A zombie has no working directory and no arguments.
         let arguments = fs::read(path.join("cmdline")).ok()?;
         let command_line = String::from_utf8_lossy(&arguments).replace('\0', " ");
         let is_inside = fs::read_link(path.join("cwd")).is_ok_and(|cwd| cwd.starts_with(directory));

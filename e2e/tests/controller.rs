@@ -1,5 +1,5 @@
-//! The controller on a real API server: conditions appear, change when the objects they depend on change, and then
-//! stay.
+//! Tests the controller on a real API server. Conditions appear, and change when the objects on which they depend
+//! change. Otherwise, they stay unchanged.
 
 #![allow(
     clippy::indexing_slicing,
@@ -70,7 +70,7 @@ fn crd(replicas_type: &str) -> CustomResourceDefinition {
     .unwrap()
 }
 
-/// Returns the status and reason of the condition `type_`, as `True/Ready`.
+/// Formats the condition `type_` as `True/Ready`.
 fn condition(policy: &ValidatingAdmissionPolicy, type_: &str) -> String {
     let conditions = policy
         .status
@@ -84,7 +84,7 @@ fn condition(policy: &ValidatingAdmissionPolicy, type_: &str) -> String {
         .unwrap_or_default()
 }
 
-/// Waits until `done` accepts the policy. Fails, with the policy's status, after a timeout.
+/// Waits until `done` returns true for the policy. After a timeout, the failure contains the policy's status.
 async fn wait_until(
     api: &Api<ValidatingAdmissionPolicy>,
     name: &str,
@@ -119,7 +119,7 @@ async fn wait_for_condition(
     .await
 }
 
-/// Fails if the policy is written within `duration`.
+/// Asserts that the policy is not written for `duration`.
 async fn assert_not_written(api: &Api<ValidatingAdmissionPolicy>, name: &str, duration: Duration) {
     let before = api.get(name).await.unwrap().metadata.resource_version;
     tokio::time::sleep(duration).await;
@@ -130,7 +130,7 @@ async fn assert_not_written(api: &Api<ValidatingAdmissionPolicy>, name: &str, du
     );
 }
 
-/// Waits until a policy is not written for a second.
+/// Waits until a policy is not written for one second. Returns its resource version.
 async fn settle(api: &Api<ValidatingAdmissionPolicy>, name: &str) -> Option<String> {
     let mut before = api.get(name).await.unwrap().metadata.resource_version;
     loop {
@@ -341,7 +341,6 @@ async fn restart_writes_nothing() {
         1,
         "after the API server's restart"
     );
-    // The controller still works: a new policy gets a status.
     api.create(
         &PostParams::default(),
         &on_deployments("three", "object.spec.replicsa <= 5"),
@@ -361,8 +360,8 @@ async fn controller_and_kcm_stop_writing_after_conflict() {
         .unwrap();
     let controller = Controller::start(&control_plane, &[]).await.unwrap();
     let api = policies(&control_plane.client().await.unwrap());
-    // Upstream warns about the Quantity and this controller does not, so each controller overwrites the other's status
-    // once.
+    // kube-controller-manager warns about the Quantity, and this controller does not. Each controller overwrites the
+    // status of the other once.
     let quantity = "has(object.spec.template.spec.containers[0].resources.limits.cpu)";
     for generation in 1..=3 {
         let writes_before = n_writes(&controller).await;
@@ -398,12 +397,11 @@ async fn controller_and_kcm_stop_writing_after_conflict() {
     controller.finish().await.unwrap();
 }
 
-/// Returns the metric `vap_in_sync`, which an alert uses, once the controller is idle.
+/// Returns the metric `vap_in_sync`, which an alert uses.
 async fn in_sync(controller: &Controller) -> u64 {
     controller.total("vap_in_sync").await.unwrap()
 }
 
-/// Returns the number of status writes that the controller has counted.
 async fn n_writes(controller: &Controller) -> u64 {
     controller.total("vap_status_writes_total").await.unwrap()
 }

@@ -1,5 +1,5 @@
-//! Compares the `upstream` profile with kube-controller-manager on the corpus of real policies: `./dev corpus`, with
-//! `VAP_CORPUS_DIR` set. Plain `cargo test` excludes it; it fails without a corpus.
+//! Compares the `upstream` profile with kube-controller-manager on a corpus of real policies. `./dev corpus` runs the
+//! test with the variable `VAP_CORPUS_DIR`. Plain `cargo test` excludes the test.
 
 #![allow(
     clippy::indexing_slicing,

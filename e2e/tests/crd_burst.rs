@@ -1,5 +1,5 @@
-//! Many CRDs are created at once, with policies that need them: all watches keep working, and each policy's status
-//! changes as soon as the API server has published the policy's resources. Polling is disabled, so only watches trigger
+//! Creates many CRDs at once, with policies that require them. All watches keep working. The status of a policy changes
+//! as soon as the API server publishes the policy's resources. Polling is disabled, so only watches trigger the
 //! changes.
 
 #![allow(
@@ -24,22 +24,21 @@ use serde_json::{Value, json};
 const N_CRDS: usize = 100;
 const N_POLICIES: usize = 50;
 
-/// The number of CRDs per API group, which is typical of an operator's installation.
+/// The number of CRDs per API group. A typical operator installs this number.
 const CRDS_OF_A_GROUP: usize = 5;
 
-/// The controller's own delays between the publication of a resource and the new status of the policy that needs it.
+/// The controller's own delays between the publication of a resource and the status of its policy.
 const OWN_PAUSES: Duration = Duration::from_secs(1);
 
-/// The number of sequential requests of the controller between publication and status: discovery, the index, the
-/// document, and the status. Each request may take as long as the slowest request of this test.
+/// The number of sequential requests between publication and status: discovery, index, document and status. Each
+/// request may be as slow as the slowest request of this test.
 const ROUNDS: u32 = 4;
 
-/// The interval between the test's polls of the API server.
 const PAUSE: Duration = Duration::from_millis(50);
 
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// The flag for an interval that is longer than this test.
+/// Sets an interval that is longer than this test.
 const NO_POLLING: &str = "--refresh-interval=1440m";
 
 fn group(n: usize) -> String {
@@ -71,7 +70,7 @@ fn policy(n: usize) -> ValidatingAdmissionPolicy {
     policies::policy(&name, (&group, &plural), "object.spec.replicas <= 5")
 }
 
-/// The resources and schemas that the API server publishes, found by polling.
+/// The published resources and schemas, according to polls of this test.
 struct Published {
     client: Client,
     hashes: BTreeMap<String, String>,
@@ -87,7 +86,7 @@ impl Published {
         }
     }
 
-    /// Returns the names of the resources in the discovery response.
+    /// Returns the plural names of the served resources.
     async fn served(&self) -> BTreeSet<String> {
         let request = Request::get("/apis")
             .header(
@@ -107,7 +106,7 @@ impl Published {
             .collect()
     }
 
-    /// Polls discovery and the index, and fetches the documents that changed.
+    /// Polls the index, and reads the changed documents.
     async fn poll(&mut self) {
         let request = Request::get("/openapi/v3").body(Vec::new()).unwrap();
         let index: Value = self.client.request(request).await.unwrap();
@@ -120,7 +119,7 @@ impl Published {
             }
             let request = Request::get(url).body(Vec::new()).unwrap();
             let Ok(document) = self.client.request::<Value>(request).await else {
-                // The document was replaced after the index was read, so its old path no longer exists.
+                // The document was replaced after the index was read.
                 continue;
             };
             self.hashes.insert(path.clone(), url.to_owned());
@@ -128,7 +127,7 @@ impl Published {
         }
     }
 
-    /// Returns the type of the field `replicas` of the `n`th kind, if its schema is published.
+    /// Returns the type of the field `replicas` in the `n`th CRD, if its schema is published.
     fn replicas_type(&self, n: usize) -> Option<&str> {
         let document = self.documents.get(&format!("apis/{}/v1", group(n)))?;
         let schemas = document["components"]["schemas"].as_object()?;
@@ -138,7 +137,7 @@ impl Published {
     }
 }
 
-/// Returns the conditions `TypeChecked` and `Ready` of each policy, as `True/NoWarnings`.
+/// Returns the conditions `TypeChecked` and `Ready` of each policy as `True/NoWarnings`.
 async fn conditions(api: &Api<ValidatingAdmissionPolicy>) -> BTreeMap<String, [String; 2]> {
     let list = api.list(&ListParams::default()).await.unwrap();
     list.into_iter()
@@ -157,14 +156,14 @@ async fn conditions(api: &Api<ValidatingAdmissionPolicy>) -> BTreeMap<String, [S
         .collect()
 }
 
-/// For each policy, the time when the test first saw the expected state, and the duration of the slowest poll.
+/// The time at which each policy had the expected state, and the duration of the slowest poll.
 #[derive(Default)]
 struct Times {
     at: BTreeMap<usize, Duration>,
     slowest: Duration,
 }
 
-/// Waits until the API server has published everything that the policies need.
+/// Waits until the API server has published all resources and schemas of the policies.
 async fn publication(client: &Client, started: Instant) -> (Published, Times) {
     let mut published = Published::new(client.clone());
     let Times {
@@ -188,7 +187,6 @@ async fn publication(client: &Client, started: Instant) -> (Published, Times) {
     (published, Times { at, slowest })
 }
 
-/// Waits until all policies are Ready.
 async fn await_ready(api: &Api<ValidatingAdmissionPolicy>, started: Instant) -> Times {
     let Times {
         mut at,
@@ -263,7 +261,7 @@ async fn policies_become_ready_after_a_burst_of_crds() {
     );
     let too_late: Vec<_> = late.iter().filter(|(_, late)| **late > allowed).collect();
 
-    // After the burst, a single CRD changes.
+    // After the burst, one CRD changes.
     let patch = Patch::Apply(json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "spec": serde_json::to_value(crd(7, "string").spec).unwrap(),

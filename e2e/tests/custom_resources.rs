@@ -1,9 +1,9 @@
-//! Compares the validation of CustomResourceDefinitions and custom resources with a real API server: the errors about
-//! rules when a definition is created, and the causes of rejections of custom resources.
+//! Compares the validation of CustomResourceDefinitions and custom resources with a real API server. For definitions,
+//! the errors about rules on creation are compared. For custom resources, the causes of rejections are compared.
 //!
-//! `VAP_CUSTOM_RESOURCES_SEED` sets the seed, `VAP_CUSTOM_RESOURCES` the number of requests and `VAP_DEFINITIONS` the
-//! number of mutated definitions. If `VAP_CORPUS_DIR` is set, the definitions of that corpus are sent too, and mutants
-//! are derived from them only.
+//! `VAP_CUSTOM_RESOURCES_SEED` sets the seed, `VAP_CUSTOM_RESOURCES` the number of requests, and `VAP_DEFINITIONS` the
+//! number of mutants. If `VAP_CORPUS_DIR` is set, the definitions of that corpus are also sent. The mutants are then
+//! derived only from the corpus.
 
 #![allow(
     clippy::indexing_slicing,
@@ -35,7 +35,7 @@ mod dry_run;
 
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// Returns the definitions of the corpus; none if `VAP_CORPUS_DIR` is not set.
+/// Returns the definitions of the corpus. Returns none if `VAP_CORPUS_DIR` is not set.
 fn corpus_definitions() -> Vec<Value> {
     if std::env::var_os("VAP_CORPUS_DIR").is_none() {
         return Vec::new();
@@ -49,7 +49,7 @@ fn corpus_definitions() -> Vec<Value> {
         .collect()
 }
 
-/// Returns the causes in the API server's rejection.
+/// Returns the causes of the API server's rejection.
 fn causes(response: &Response) -> Vec<Cause> {
     let causes = response
         .body
@@ -67,7 +67,7 @@ fn causes(response: &Response) -> Vec<Cause> {
     causes
 }
 
-/// Returns a message without the digits at the end of a type name, which are a timestamp.
+/// Removes the timestamp at the end of each type name.
 fn without_time(message: &str) -> String {
     const NAME: &str = "selfType";
     let mut parts = message.split(NAME);
@@ -77,8 +77,8 @@ fn without_time(message: &str) -> String {
     })
 }
 
-/// Returns true if the cause is about rules. An invalid default is reported instead of the errors about rules: defaults
-/// must satisfy the rules, so rules are not compiled if a default is invalid.
+/// Returns true if the cause is about rules. An error about a default counts too: the API server does not compile the
+/// rules if a default is invalid.
 fn is_about_rules(cause: &Cause) -> bool {
     cause.field.contains(".default")
         || cause.field.contains("x-kubernetes-validations[")
@@ -88,12 +88,13 @@ fn is_about_rules(cause: &Cause) -> bool {
             .contains("x-kubernetes-validations estimated rule cost total")
 }
 
-/// Returns true if the cause is deterministic. The API server reports random expressions if several have the same cost.
+/// Returns true if the cause is deterministic. If several expressions have the same cost, the API server reports random
+/// expressions.
 fn is_deterministic(cause: &Cause) -> bool {
     !cause.message.starts_with("Forbidden: contributed")
 }
 
-/// On creation, the API server reports the same errors about mutated rules of definitions as this project.
+/// This project reports the same errors about mutated rules as the API server does on creation.
 #[tokio::test(flavor = "multi_thread")]
 async fn mutated_rules_get_the_errors_of_the_api_server() {
     let seed = from_environment("VAP_CUSTOM_RESOURCES_SEED", 1).unwrap();
@@ -118,7 +119,7 @@ async fn mutated_rules_get_the_errors_of_the_api_server() {
     for definition in &definitions {
         let response = post(&client, &format!("{CRDS}?dryRun=All"), definition).await;
         if ![201, 422].contains(&response.status) {
-            // A malformed definition is rejected before its rules are validated.
+            // The API server rejects a malformed definition before it validates the rules.
             n_unread += 1;
             continue;
         }
@@ -163,7 +164,7 @@ async fn mutated_rules_get_the_errors_of_the_api_server() {
     assert!(n_compared >= 40 && n_refused > 0);
 }
 
-/// Returns a definition whose schema has a property with this schema.
+/// Returns a definition whose schema contains this property.
 fn with_property(property: &Value) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -181,8 +182,7 @@ fn with_property(property: &Value) -> Value {
     })
 }
 
-/// An API server rejects schemas with common mistakes for the reasons that this project reports, and accepts schemas
-/// without mistakes.
+/// Some schemas have common mistakes, and some have none. This project and the API server report the same errors.
 #[tokio::test(flavor = "multi_thread")]
 async fn schemas_get_the_errors_of_the_api_server() {
     let string = json!({"type": "string"});
@@ -265,8 +265,7 @@ async fn schemas_get_the_errors_of_the_api_server() {
     assert!(n_refused >= 20);
 }
 
-/// Changes the metadata of an object so that it passes the checks that precede validation. Returns false if that is
-/// impossible.
+/// Changes the metadata so that the object passes the checks before validation. Returns false if this is impossible.
 fn sendable(object: &mut Value, name: &str, stored: Option<&Value>) -> bool {
     let Some(metadata) = object["metadata"].as_object_mut() else {
         return false;
@@ -384,7 +383,7 @@ async fn ask(
     }
 }
 
-/// An API server accepts the same custom resources as this project, and rejects the others for the same causes.
+/// This project and the API server accept the same custom resources. They reject the others for the same causes.
 #[tokio::test(flavor = "multi_thread")]
 async fn custom_resources_get_the_errors_of_the_api_server() {
     let seed = from_environment("VAP_CUSTOM_RESOURCES_SEED", 1).unwrap();
@@ -397,7 +396,7 @@ async fn custom_resources_get_the_errors_of_the_api_server() {
     let mut n_of_corpus = 0;
     let mut created = Vec::new();
     for (n, mut definition) in definitions.into_iter().enumerate() {
-        // The test has no conversion webhook, so versions are converted without one.
+        // There is no conversion webhook in this test.
         definition["spec"]
             .as_object_mut()
             .unwrap()

@@ -1,4 +1,4 @@
-//! Tests the controller with an API server that cannot list all served resources, temporarily or permanently.
+//! Tests the controller with an API server that cannot list all resources, temporarily or permanently.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -42,7 +42,7 @@ async fn create_policy(control_plane: &ControlPlane, name: &str, group: &str) {
     create::<ValidatingAdmissionPolicy>(control_plane, manifest).await;
 }
 
-/// Returns the conditions in order, as `Ready=True/Ready`.
+/// Formats the conditions as `Ready=True/Ready`, in order.
 fn conditions(policy: &ValidatingAdmissionPolicy) -> Vec<String> {
     let status = policy.status.clone().unwrap_or_default();
     let conditions = status.conditions.unwrap_or_default().into_iter();
@@ -57,7 +57,7 @@ fn conditions(policy: &ValidatingAdmissionPolicy) -> Vec<String> {
         .collect()
 }
 
-/// Waits until the policy has these conditions, and returns the policy.
+/// Waits until the policy has these conditions. Returns the policy.
 async fn wait_for(
     control_plane: &ControlPlane,
     name: &str,
@@ -75,10 +75,9 @@ async fn wait_for(
     }
 }
 
-/// Waits until the messages of exactly the conditions in `expect` end in `note`.
+/// Waits until the messages of the conditions in `expect`, and of no others, end with `note`.
 async fn wait_for_notes(control_plane: &ControlPlane, name: &str, note: &str, expect: &[&str]) {
     let api: Api<ValidatingAdmissionPolicy> = Api::all(control_plane.client().await.unwrap());
-    // The controller's backoff may take a minute.
     let deadline = Instant::now() + 2 * TIMEOUT;
     loop {
         let policy = api.get(name).await.unwrap();
@@ -116,11 +115,11 @@ async fn aggregated_api_down_keeps_conditions() {
     ];
     wait_for(&control_plane, "on-down", &unserved).await;
     create::<APIService>(&control_plane, api_service).await;
-    // The group version has never been discovered since the start, so the existing conditions of this generation
-    // remain.
+    // The group version was never discovered since the start of the controller. The conditions of this generation are
+    // retained.
     tokio::time::sleep(Duration::from_secs(3)).await;
     wait_for(&control_plane, "on-down", &unserved).await;
-    // A policy that has no status yet gets none.
+    // A policy without a status has no conditions to retain.
     create_policy(&control_plane, "new-on-down", group).await;
     let unknown = [
         "Ready=Unknown/Pending",
@@ -135,13 +134,13 @@ async fn aggregated_api_down_keeps_conditions() {
         metrics.contains("vap_discovery_stale_groups 1\n"),
         "{metrics}"
     );
-    // After a while, the remaining conditions are marked as possibly stale.
+    // After one minute, the retained conditions have a note.
     let note = "; may be out of date: down.example.com/v1 cannot be discovered";
     let noted = ["Ready", "ResourcesMatched", "ParamsResolved"];
     wait_for_notes(&control_plane, "on-down", note, &noted).await;
     wait_for(&control_plane, "on-down", &unserved).await;
     wait_for_notes(&control_plane, "new-on-down", note, &[]).await;
-    // A restarted controller keeps the marked conditions unchanged.
+    // A restarted controller does not change the conditions.
     let api: Api<ValidatingAdmissionPolicy> = Api::all(control_plane.client().await.unwrap());
     let before = api.get("on-down").await.unwrap().metadata.resource_version;
     controller.finish().await.unwrap();
@@ -149,7 +148,7 @@ async fn aggregated_api_down_keeps_conditions() {
     tokio::time::sleep(Duration::from_secs(3)).await;
     let after = api.get("on-down").await.unwrap().metadata.resource_version;
     assert_eq!(after, before);
-    // When the API service is deleted, the notes disappear.
+    // The notes are removed after the APIService is deleted.
     let api_services: Api<APIService> = Api::all(control_plane.client().await.unwrap());
     let name = format!("v1.{group}");
     api_services
@@ -196,9 +195,8 @@ async fn policy_of_crd_during_api_server_restart_is_not_written() {
         after.metadata.resource_version,
         before.metadata.resource_version
     );
-    // The controller is ready once it has refreshed discovery, so it has then connected to the new
-    // API server. No earlier sign exists: a starting API server rejects requests for a moment, and
-    // a watch without events shows only later that it works again.
+    // The controller becomes ready after it has refreshed discovery. Only then is it connected to the new API server. A
+    // starting API server rejects requests for a moment, and a watch without events shows later that it works again.
     let deadline = Instant::now() + TIMEOUT;
     loop {
         let (status, text) = controller.get("/readyz?verbose").await.unwrap();

@@ -1,8 +1,8 @@
-//! Compares `kubectl vap test` with a real API server: probes have the same results as server-side dry runs of their
-//! requests, for many kinds.
+//! Compares `kubectl vap test` with a real API server. For many kinds, probes have the same results as server-side dry
+//! runs of their requests.
 //!
-//! Policies are generated from a seed. Their conditions compare the fields of an object that the
-//! API server has completed with the actual values or with other values.
+//! Policies are generated from a seed. Their validations compare fields of an object with values. The API server sets
+//! defaults in the object before. Most values are correct, and some are wrong.
 
 #![allow(
     clippy::indexing_slicing,
@@ -29,23 +29,20 @@ use dry_run::{BINDINGS, POLICIES, TIMEOUT, Target, dry_run, expectation, facts, 
 #[path = "support/dry_run.rs"]
 mod dry_run;
 
-/// The number of requests per policy.
 const REQUESTS: usize = 6;
 
-/// The number of policies per test object.
 const PER_OBJECT: usize = 2;
 
-/// The number of conditions per policy.
 const CONDITIONS: u64 = 6;
 
-/// The minimum numbers of comparisons, so that the test fails if some are silently dropped.
+/// The minimum numbers of comparisons. Without them, the test would pass even if comparisons were dropped.
 const LEAST: (usize, usize, usize) = (300, 60, 40);
 
 fn objects() -> Vec<Value> {
     dry_run::documents(&repository().join("e2e/admission/kinds.yaml"))
 }
 
-/// A policy with the requests for it.
+/// A policy and the requests for it.
 struct Trial {
     name: String,
     target: Target,
@@ -67,7 +64,7 @@ fn trial(n: usize, target: &Target, object: &Value, made: &Value, random: &mut R
         vec![json!({"expression": "!object.metadata.name.endsWith('-sync')", "message": "sync"})];
     for _ in 0..CONDITIONS {
         let fact = random.choose(&true_conditions).unwrap();
-        // One condition in eight compares with a wrong value, so it is false.
+        // One condition in eight is false.
         let expression = if random.permille(125) {
             format!("!({fact})")
         } else {
@@ -113,7 +110,6 @@ fn trial(n: usize, target: &Target, object: &Value, made: &Value, random: &mut R
     }
 }
 
-/// Waits until the API server enforces the policy of a trial.
 async fn enforced(client: &Client, trial: &Trial) {
     let deadline = Instant::now() + TIMEOUT;
     let mut object = trial.requests[0].clone();

@@ -1,5 +1,5 @@
-//! Compares `kubectl vap test` with a real API server for requests other than the creation of built-in kinds: UPDATE
-//! and DELETE, custom kinds with two versions, and the objects of subresources.
+//! Compares `kubectl vap test` with a real API server for requests other than the creation of built-in kinds: UPDATE,
+//! DELETE, custom kinds with two versions, and subresources.
 
 #![allow(
     clippy::indexing_slicing,
@@ -29,13 +29,13 @@ use dry_run::{
 #[path = "support/dry_run.rs"]
 mod dry_run;
 
-/// The number of conditions per policy.
 const CONDITIONS: u64 = 7;
 
-/// The minimum numbers of compared requests, policies and kinds, so that the test fails if some are silently dropped.
+/// The minimum numbers of requests, policies and kinds. Without them, the test would pass even if requests were
+/// dropped.
 const LEAST: (usize, usize, usize) = (300, 60, 40);
 
-/// A request of a probe, and the HTTP request that is equivalent to it.
+/// A request of a probe, and the equivalent HTTP request.
 struct Trial {
     policy: String,
     verb: &'static str,
@@ -43,22 +43,21 @@ struct Trial {
     body: Value,
     case: Value,
     kind: String,
-    /// True if the request has no dry run and may fail for another reason: a response that is not a decision of a policy
-    /// then means that no policy denied the request.
+    /// True if the request cannot be a dry run and may fail for other reasons. A response that is not a decision of a
+    /// policy then means that no policy denied the request.
     may_fail_later: bool,
 }
 
-/// All trials of the test.
 #[derive(Default)]
 struct Trials {
     policies: Vec<Value>,
     sent: Vec<Trial>,
-    /// Trials that could not be sent, with the reason.
+    /// The trials that could not be sent, and the reasons.
     skipped: Vec<String>,
 }
 
 impl Trials {
-    /// Adds a policy that applies to objects with the name `of`. Returns the name of the policy.
+    /// Adds a policy for objects with the name `of`. Returns the name of the policy.
     fn policy(&mut self, of: &str, rule: &Value, conditions: &[String], action: &str) -> String {
         let name = format!("q{}", self.policies.len() / 2);
         let validations = conditions.iter().map(|it| json!({"expression": it}));
@@ -90,7 +89,7 @@ fn rule(gvk: &Gvk, resource: &str, operation: &str) -> Value {
 fn chosen(known: &[String], random: &mut Random) -> Vec<String> {
     let one = |random: &mut Random| {
         let fact = random.choose(known).unwrap().clone();
-        // One condition in eight compares with a wrong value, so it is false.
+        // One condition in eight is false.
         if random.permille(125) {
             format!("!({fact})")
         } else {
@@ -104,7 +103,7 @@ fn action(random: &mut Random) -> &'static str {
     if random.permille(500) { "Warn" } else { "Deny" }
 }
 
-/// Adds trials that update and delete an existing object.
+/// Adds trials that update or delete an existing object.
 async fn changes(
     client: &Client,
     target: &Target,
@@ -117,12 +116,12 @@ async fn changes(
     written["metadata"] = json!({"name": name, "labels": {"n": "0"}});
     create(client, &target.path, &written).await;
     let path = format!("{}/{name}", target.path);
-    // The stored object as a client reads it, in the version in which the update writes it.
+    // The stored object, in the version of the update.
     let stored = send(client, "GET", &path, &Value::Null).await.body;
     let kind = format!("{:?}", target.gvk);
 
-    // The new objects of updates: `new` is the object that its author wrote, with a new label;
-    // `whole` is the stored object, with a new label and annotation.
+    // `new` is the object as its author wrote it, with a new label. `whole` is the stored object, with a new label and
+    // a new annotation.
     let mut new = written.clone();
     new["metadata"]["labels"]["n"] = json!("1");
     let mut whole = stored.clone();
@@ -205,7 +204,7 @@ async fn changes(
     }
 }
 
-/// Adds trials with custom kinds: defaulting on creation, and conversion to the version that a rule matches.
+/// Adds trials with custom kinds: defaults on creation, and conversion to the version in a rule.
 async fn custom(client: &Client, random: &mut Random, out: &mut Trials) {
     let specs = [
         json!({}),
@@ -264,8 +263,8 @@ async fn custom(client: &Client, random: &mut Random, out: &mut Trials) {
     changes(client, &target, &gadget, random, out).await;
 }
 
-/// Returns conditions on the object of a subresource, some true and some false. There are few, since an API server
-/// truncates warnings.
+/// Returns conditions on the object of a subresource, true and false ones. The API server truncates long warnings, so
+/// there are few conditions.
 fn conditions_on_fields(fields: &[&str]) -> Vec<String> {
     let of_object = fields.iter().map(|field| format!("object.{field}"));
     let mut all: Vec<String> = of_object.collect();
@@ -281,8 +280,7 @@ fn conditions_on_fields(fields: &[&str]) -> Vec<String> {
     all
 }
 
-/// Adds trials with the objects of subresources. Each condition warns, so that the results of all conditions are
-/// compared.
+/// Adds trials with subresources. Each condition causes a warning, so that the results of all conditions are compared.
 async fn subresources(client: &Client, out: &mut Trials) {
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "changed-pod"},
         "spec": {"containers": [{"name": "c", "image": "i"}]}});
@@ -541,7 +539,7 @@ async fn probes_decide_as_dry_runs_of_changes() {
 
     let mut all = Trials::default();
     for (n, object) in documents(&admission.join("kinds.yaml")).iter().enumerate() {
-        // The API server itself changes the status of FlowSchemas at any time.
+        // The API server may change the status of a FlowSchema at any time.
         if object["kind"] == "FlowSchema" {
             continue;
         }

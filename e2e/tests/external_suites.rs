@@ -1,10 +1,12 @@
-//! Replays external suites and recorded decisions, which are not part of the repository: `./dev suites`. Plain `cargo
-//! test` excludes these tests; each fails if its variable is not set.
+//! Replays external suites and recorded decisions, which are not in the repository. `./dev suites` runs these tests,
+//! and plain `cargo test` excludes them. A test fails if its variable is not set.
 //!
-//! `VAP_SUITES_DIR` is a directory with copies of the repositories of kaptest, kat, Kyverno and gatekeeper-library, or
-//! of some of them. Each case of a suite is sent to an API server, as a dry run if possible. The converted probe must
-//! have the same result as the API server, even if the suite expects another. A deviation of the suite's expectation
-//! must have one of a few known reasons. `VAP_DECISIONS` is a file of decisions of an API server, one per line.
+//! `VAP_SUITES_DIR` is a directory with copies of repositories: kaptest, kat, Kyverno and gatekeeper-library, or some
+//! of them. Each case of a suite is sent to an API server, as a dry run if possible. The converted probe must have the
+//! same result as the API server, even if the suite expects another result. Each deviation from the suite must have a
+//! known reason.
+//!
+//! `VAP_DECISIONS` is a file with decisions of an API server, one per line.
 
 #![allow(
     clippy::indexing_slicing,
@@ -47,7 +49,7 @@ fn tested(text: &str) -> TestReport {
     test::run(&options, &mut text.as_bytes()).unwrap()
 }
 
-/// Collects the suites below a directory, in alphabetical order.
+/// Collects the suites in a directory recursively, in alphabetical order.
 fn below(folder: &Path, found: &mut Vec<PathBuf>) {
     let mut paths: Vec<PathBuf> = std::fs::read_dir(folder)
         .unwrap()
@@ -73,21 +75,21 @@ fn below(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The result of comparing a suite's expectation with the API server's response.
+/// The result of comparing the expectation of a suite with the API server's response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Verdict {
-    /// The API server and the probe agree with the suite's expectation.
+    /// The API server and the probe have the result that the suite expects.
     AsStated,
     /// The API server rejects the policy, a binding or a param.
     PolicyRefused,
-    /// The API server rejects the object for a reason other than a policy.
+    /// The API server rejects the object, but not because of a policy.
     ObjectRefused,
-    /// The API server makes another decision than the suite expects.
+    /// The decision of the API server differs from the expectation.
     DecidedOtherwise,
-    /// The API server's response is as the suite expects, but the API server does not evaluate the
-    /// policy. The probe reports that the policy does not apply.
+    /// The API server's response is as expected, but the API server does not evaluate the policy. The probe reports
+    /// that the policy does not apply.
     DoesNotApply,
-    /// The request cannot be sent: its kind is not served here, or it is a CONNECT request.
+    /// The request cannot be sent, because its kind is not served or its operation is CONNECT.
     NotAsked,
 }
 
@@ -133,7 +135,7 @@ fn converted(path: &Path, root: &Path) -> Option<Suite> {
     })
 }
 
-/// Renames a policy and the references to it, so that the name is unique among the suites.
+/// Renames the policy of a suite, and the references to the policy. The new name is unique among all suites.
 fn renamed(suite: &Suite, number: usize) -> (Vec<Value>, Vec<Value>) {
     let name = |given: &str| format!("s{number}-{given}");
     let (mut objects, mut probes) = (Vec::new(), Vec::new());
@@ -162,7 +164,7 @@ fn renamed(suite: &Suite, number: usize) -> (Vec<Value>, Vec<Value>) {
     (objects, probes)
 }
 
-/// Returns the HTTP method, the path and the body that send a request of a probe.
+/// Returns the HTTP method, the path and the body for a request of a probe.
 fn sent(builtin: &Builtin, request: &Value) -> Option<(&'static str, String, Value)> {
     let operation = request["operation"].as_str().unwrap_or("CREATE");
     if operation == "CONNECT" {
@@ -198,10 +200,10 @@ fn sent(builtin: &Builtin, request: &Value) -> Option<(&'static str, String, Val
     }
 }
 
-/// The apiVersion of Gatekeeper's constraints.
+/// The apiVersion of Gatekeeper constraints.
 const CONSTRAINTS: &str = "constraints.gatekeeper.sh/v1beta1";
 
-/// Installs the CRD of a kind of constraints, as Gatekeeper would. Returns the API path of the constraints.
+/// Installs the CRD of a constraint kind, as Gatekeeper does. Returns the URL path of the constraints.
 async fn served(client: &Client, kind: &str) -> String {
     let plural = kind.to_lowercase();
     let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
@@ -229,7 +231,7 @@ async fn served(client: &Client, kind: &str) -> String {
     path
 }
 
-/// Creates the objects that a request needs: its namespace with labels, and the old object.
+/// Creates the objects that a request requires: its namespace with labels, and the old object.
 async fn prepare(client: &Client, builtin: &Builtin, request: &Value) {
     let namespace = &request["namespaceObject"];
     let object = request.get("object").or(request.get("oldObject")).unwrap();
@@ -253,7 +255,7 @@ async fn prepare(client: &Client, builtin: &Builtin, request: &Value) {
         if let Some((_, path, body)) = sent(builtin, &create) {
             let path = path.trim_end_matches("?dryRun=All");
             if post(client, path, &body).await.status == 409 {
-                // The object already exists from an earlier case, with other fields.
+                // An earlier case created the object with other fields.
                 let name = old["metadata"]["name"].as_str().unwrap();
                 let named = format!("{path}/{name}");
                 if old["kind"] == "Namespace" {
@@ -267,22 +269,21 @@ async fn prepare(client: &Client, builtin: &Builtin, request: &Value) {
     }
 }
 
-/// Returns the headers that impersonate the user of a request.
+/// Returns headers that impersonate the user of a request.
 fn user(request: &Value) -> Vec<(String, String)> {
     let user = &request["userInfo"];
     let Some(name) = user["username"].as_str() else {
         return Vec::new();
     };
     let mut headers = vec![("Impersonate-User".to_owned(), name.to_owned())];
-    // The impersonated user has all permissions, so that authorization does not reject the request before policies are
-    // evaluated.
+    // With all permissions, authorization never rejects the request before policies are evaluated.
     let groups = user["groups"].as_array().into_iter().flatten();
     let groups = groups.filter_map(Value::as_str).chain(["system:masters"]);
     headers.extend(groups.map(|group| ("Impersonate-Group".to_owned(), group.to_owned())));
     headers
 }
 
-/// Returns true if `response` is the response that a case expects.
+/// Returns true if the case expects `response`.
 fn is_met(expect: &Value, response: &Response, policy: &str) -> bool {
     let is_ours = response.message().contains(&format!("'{policy}'"));
     let is_error = is_ours
@@ -299,7 +300,7 @@ fn is_met(expect: &Value, response: &Response, policy: &str) -> bool {
     }
 }
 
-/// For every case of every suite, the probe has the same result as an API server.
+/// For each case of each suite, the probe has the same result as the API server.
 #[tokio::test(flavor = "multi_thread")]
 async fn suites_decide_as_the_api_server() {
     let root = variable("VAP_SUITES_DIR");
@@ -357,7 +358,7 @@ async fn suites_decide_as_the_api_server() {
             let constraints = param_kind
                 .filter(|it| it["apiVersion"] == CONSTRAINTS)
                 .cloned();
-            // Other custom params have no CRD, so the API server cannot serve them.
+            // Other custom params have no CRD, so they cannot be served.
             let is_custom =
                 constraints.is_none() && param_kind.is_some_and(|it| it["kind"] != "ConfigMap");
             for param in probe["spec"]["inlineParams"]
@@ -414,7 +415,7 @@ async fn suites_decide_as_the_api_server() {
                     let deadline = Instant::now() + TIMEOUT;
                     let response = loop {
                         let response = send_as(&client, verb, &path, &body, &user(request)).await;
-                        // The API server discovers a new kind of params with a delay.
+                        // The API server discovers a new paramKind with a delay.
                         let message = response.message();
                         let is_early =
                             message.contains("paramKind") || message.contains("not yet synced");
@@ -439,14 +440,13 @@ async fn suites_decide_as_the_api_server() {
                 } else {
                     Verdict::NotAsked
                 };
-                // The probe must have the same result as the API server.
                 let is_right = match verdict {
                     Verdict::AsStated => passed,
                     Verdict::PolicyRefused | Verdict::DecidedOtherwise | Verdict::DoesNotApply => {
                         !passed
                     }
-                    // The API server decides nothing here, so no decisions can be compared: the
-                    // probe decides even about incomplete objects.
+                    // The API server made no decision. The probe decides even about incomplete objects, so there is
+                    // nothing to compare.
                     Verdict::ObjectRefused | Verdict::NotAsked => true,
                 };
                 let line = format!(
@@ -475,8 +475,8 @@ async fn suites_decide_as_the_api_server() {
     assert!(verdicts.values().sum::<usize>() >= 50);
 }
 
-/// Reproduces the decisions in the file. Its lines are `{name, operation, policy, binding, object, oldObject, status,
-/// message}`, recorded from dry runs of the user `ann`.
+/// Reproduces the decisions in a file. A line has the form `{name, operation, policy, binding, object, oldObject,
+/// status, message}`. The decisions are from dry runs of the user `ann`.
 #[test]
 fn recorded_decisions_are_reproduced() {
     let text = std::fs::read_to_string(variable("VAP_DECISIONS")).unwrap();
@@ -488,8 +488,7 @@ fn recorded_decisions_are_reproduced() {
     let mut wrong = Vec::new();
     for decision in &decisions {
         let line = decision.to_string();
-        // When the decisions were recorded, all policies were enforced: the decision is that of the policy in the
-        // message.
+        // All policies were enforced during the recording. The message contains the policy that made the decision.
         let message = decision["message"].as_str().unwrap_or_default();
         let is_asked = |it: &&Value| {
             let name = it["policy"]["metadata"]["name"].as_str().unwrap();
@@ -524,8 +523,8 @@ fn recorded_decisions_are_reproduced() {
             "inlineBindings": [binding], "cases": [{"name": "as it was", "request": request, "expect": expect}]}});
         let report = tested(&format!("{policy}\n---\n{probe}"));
         let cases: Vec<&CaseReport> = report.probes.iter().flat_map(|it| &it.cases).collect();
-        // Without a cause, the API server allowed the request. A probe whose policy does not match its request fails,
-        // so the decision is compared instead of the outcome.
+        // Without a cause, the API server allowed the request. If the policy does not match the request, the probe
+        // fails. Therefore the decision is compared instead of the outcome.
         let is_met = |case: &&CaseReport| match cause {
             Some(_) => case.outcome == CaseOutcome::Passed,
             None => case.decision == Some("Allow") && case.errors.is_empty(),

@@ -1,5 +1,5 @@
-//! Tests of the fault proxy: it changes nothing while quiet, injects each fault as specified, and injects the same
-//! faults for the same seed.
+//! Tests of the fault proxy. While quiet, it changes nothing. It injects each fault as specified. The same seed
+//! produces the same faults.
 
 #![allow(
     clippy::indexing_slicing,
@@ -24,13 +24,13 @@ use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use kube::{Client, Error};
 use serde_json::{Value, json};
 
-/// A timeout longer than any operation takes on a busy machine.
+/// A timeout that is longer than any operation on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 const PATH: &str = "/api/v1/namespaces/default/configmaps";
 
 struct Setup {
-    // Fields are dropped in this order: the proxy before the control plane.
+    // The fields are dropped in this order: the proxy before the control plane.
     proxy: FaultProxy,
     through: Client,
     direct: Client,
@@ -66,7 +66,7 @@ async fn setup() -> Setup {
 }
 
 impl Setup {
-    /// Injects this fault into every request, and no other fault.
+    /// Injects `fault` into every request.
     fn always(&self, fault: Fault) {
         let holes = BlackHoles::EndAfter(Duration::from_millis(100));
         let schedule = Schedule::new(1, &[fault])
@@ -75,7 +75,7 @@ impl Setup {
         self.proxy.disturb(schedule);
     }
 
-    /// Injects this fault into every watch event, and no fault at the start of a watch.
+    /// Injects `fault` into every watch event, but not into the start of a watch.
     fn always_at_events(&self, fault: Fault) {
         let holes = BlackHoles::EndAfter(Duration::from_millis(100));
         let schedule = Schedule::new(1, &[fault])
@@ -97,8 +97,8 @@ impl Setup {
             .unwrap_or_default()
     }
 
-    /// Returns the lines of a watch of the config maps, until the watch ends or is silent for `silence`. The second
-    /// value is true if the connection was cut.
+    /// Returns the lines of a watch of config maps, until the watch ends or is silent for `silence`. The boolean is
+    /// true if the connection was cut.
     async fn watch(&self, client: &Client, silence: Duration) -> (Vec<String>, bool) {
         let request = Request::get(format!("{PATH}?watch=1&timeoutSeconds=20"))
             .body(Body::empty())
@@ -119,7 +119,7 @@ impl Setup {
         (text.lines().map(str::to_owned).collect(), is_cut)
     }
 
-    /// Returns the first bytes of the response to a watch of the config maps.
+    /// Returns the first bytes of a watch of config maps.
     async fn first_line(&self, client: &Client) -> Vec<u8> {
         let request = Request::get(format!("{PATH}?watch=1"))
             .body(Body::empty())
@@ -135,7 +135,7 @@ impl Setup {
             .to_vec()
     }
 
-    /// Writes the config map once with `client`.
+    /// Writes the config map.
     async fn write(&self, client: &Client, value: &str) -> Result<ConfigMap, Error> {
         let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
         let patch = Patch::Merge(json!({"data": {"key": value}}));
@@ -167,7 +167,7 @@ async fn proxy_quiet_changes_nothing() {
         policies.list(&ListParams::default()).await.unwrap().items,
         []
     );
-    // The proxy adds no permissions: only those of the controller apply.
+    // The proxy uses the permissions of the controller.
     let refused = setup.write(&setup.through, "other").await.unwrap_err();
     assert_eq!(code(&refused), 403);
     assert_eq!(setup.proxy.injected(), BTreeMap::new());
@@ -285,7 +285,7 @@ async fn proxy_unreadable_objects_are_reported() {
 #[tokio::test(flavor = "multi_thread")]
 async fn proxy_reorder_delays_event_until_write() {
     let setup = setup().await;
-    // Without writes, the event arrives after the timeout.
+    // Without a write, the event arrives after the timeout.
     setup.always_at_events(Fault::Reorder);
     let started = Instant::now();
     assert!(!setup.first_line(&setup.through).await.is_empty());
@@ -299,7 +299,7 @@ async fn proxy_reorder_delays_event_until_write() {
     };
     let writing = async {
         tokio::time::sleep(Duration::from_millis(300)).await;
-        // A rejection of a write is a response too, so it releases the event.
+        // A rejection is also a response to a write, so it releases the event.
         let refused = setup.write(&setup.through, "b").await.unwrap_err();
         assert_eq!(code(&refused), 403);
         started.elapsed()
@@ -314,7 +314,7 @@ async fn proxy_same_seed_gives_same_faults() {
     let setup = setup().await;
     let mut runs = Vec::new();
     for seed in [1, 1, 2] {
-        // The faults depend on the earlier requests, so each run uses a new proxy.
+        // Faults depend on earlier requests, so each run needs a new proxy.
         let proxy = FaultProxy::start(&setup.control_plane).await.unwrap();
         let kubeconfig = Kubeconfig::read_from(proxy.kubeconfig()).unwrap();
         let options = KubeConfigOptions::default();

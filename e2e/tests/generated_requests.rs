@@ -1,9 +1,9 @@
-//! Sends the requests that `kubectl vap test init` generates to a real API server: each request reaches its policy and
-//! gets the decision that its case expects.
+//! Sends the requests that `kubectl vap test init` generates to a real API server. Each request reaches its policy and
+//! gets the expected decision.
 //!
-//! All policies are installed together. Each applies only to requests of a user whose extra contains the name of the
-//! policy. `./dev corpus` replays the requests for the policies of the corpus; some depend on facts that requests do
-//! not contain, so the decisions on a few may differ.
+//! All policies are installed together. Each policy applies only to users with the name of the policy in their `extra`.
+//! `./dev corpus` also replays the requests for the policies of the corpus. A few of these decisions may differ,
+//! because some policies depend on facts that requests do not contain.
 
 #![allow(
     clippy::indexing_slicing,
@@ -31,31 +31,30 @@ use dry_run::{BINDINGS, POLICIES, all_enforced, create, gvk, post, send, send_as
 #[path = "support/dry_run.rs"]
 mod dry_run;
 
-/// The key in the user's extra for the name of the policy.
+/// The key in the user's `extra`. The value is the name of the policy.
 const EXTRA: &str = "vap-replay";
 
-/// The maximum percentage of requests for the corpus that are rejected before a policy is evaluated, or that get
-/// another decision than their case expects.
+/// The maximum percentage of requests for the corpus with an unexpected result. Either the request is rejected before
+/// policies are evaluated, or the decision differs.
 const MAX_DIFFERENT_PERCENT: usize = 3;
 
-/// The numbers of requests, by result.
+/// The numbers of requests by result.
 #[derive(Debug, Default)]
 struct Counts {
     agreed: usize,
-    /// Requests that a client cannot send unchanged: for subresources, for kinds that are not
-    /// served, in terminating namespaces, and with an object that already exists.
+    /// Requests that a client cannot send unchanged. Examples are subresources, kinds that are not served, terminating
+    /// namespaces, and objects that already exist.
     not_sendable: usize,
     rejected: Vec<String>,
     different: Vec<String>,
 }
 
-/// A probe and its policy, with a unique name.
+/// A probe and its policy. The name is unique.
 struct Replay {
     name: String,
     probe: Value,
 }
 
-/// Starts a control plane that allows privileged pods, with a `PriorityClass` and a `RuntimeClass`.
 async fn control_plane() -> ControlPlane {
     let builder = ControlPlane::builder().api_server_arg("--allow-privileged=true");
     let control_plane = builder.start().await.unwrap();
@@ -74,7 +73,7 @@ async fn control_plane() -> ControlPlane {
     control_plane
 }
 
-/// Returns the object without fields that the API server sets.
+/// Removes fields that the API server sets.
 fn sent(object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(metadata) = object["metadata"].as_object_mut() {
@@ -85,7 +84,7 @@ fn sent(object: &Value) -> Value {
     object
 }
 
-/// Returns the policies with unique names and without params, by name.
+/// Returns the policies without params, by unique name.
 fn policies(paths: &[PathBuf]) -> BTreeMap<String, Value> {
     let mut by_name: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     for path in paths {
@@ -105,7 +104,7 @@ fn policies(paths: &[PathBuf]) -> BTreeMap<String, Value> {
         .collect()
 }
 
-/// Installs the policies of the probes, except those that the API server rejects.
+/// Installs the policies of the probes. Policies that the API server rejects are omitted.
 async fn install(
     client: &Client,
     probes: &[Value],
@@ -149,7 +148,7 @@ async fn install(
     replays
 }
 
-/// Sets the labels and annotations of a request's namespace to those in its case.
+/// Sets the labels and annotations of a namespace to those in the case.
 async fn namespace(client: &Client, name: &str, given: &Value) {
     let path = format!("/api/v1/namespaces/{name}");
     let mut current = send(client, "GET", &path, &Value::Null).await.body;
@@ -164,11 +163,12 @@ async fn namespace(client: &Client, name: &str, given: &Value) {
     }
     current["metadata"]["labels"]["kubernetes.io/metadata.name"] = json!(name);
     send(client, "PUT", &path, &current).await;
-    // Admission reads namespaces from a watch cache, which is updated with a delay.
+    // The API server reads namespaces from a watch cache with a delay.
     tokio::time::sleep(Duration::from_millis(500)).await;
 }
 
-/// Returns the impersonation headers of a user whose extra names the policy, so that only this policy applies.
+/// Returns headers that impersonate the user of a request. The `extra` contains the policy, so that only this policy
+/// applies.
 fn user(replay: &Replay, request: &Value) -> Vec<(String, String)> {
     let info = &request["userInfo"];
     let name = info["username"].as_str().unwrap_or("example");
@@ -197,7 +197,7 @@ async fn ask(
     let operation = request["operation"].as_str().unwrap_or("CREATE");
     let (object, old) = (&request["object"], &request["oldObject"]);
     let main = if object.is_null() { old } else { object };
-    // A namespace is active unless it is being deleted, and no namespace here is.
+    // All namespaces in this test are active.
     let phase = request["namespaceObject"]["status"]["phase"].as_str();
     if phase.is_some_and(|phase| phase != "Active") {
         return None;
@@ -210,7 +210,7 @@ async fn ask(
     let served = resources.find(|it| it.gvk == gvk && !it.gvr.is_subresource())?;
     let target = target_of(gvk, &served.gvr.resource, served.namespaced);
     let mut path = target.path.clone();
-    // If the request creates a Namespace, that namespace must not exist.
+    // If the request creates a Namespace, the Namespace must not exist yet.
     if served.namespaced {
         let name = main["metadata"]["namespace"].as_str().unwrap_or("default");
         namespace(client, name, &request["namespaceObject"]).await;

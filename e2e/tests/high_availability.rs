@@ -1,8 +1,11 @@
-//! Two replicas run, and one of them is repeatedly killed at random moments while policies change. The two replicas
-//! never write the status of the same generation, no replica writes after the other has acquired the Lease, and in the
-//! end every status equals that of an undisturbed run. The API server's audit log shows which replica wrote.
+//! Runs two replicas, and repeatedly kills one of them at random moments while policies change.
 //!
-//! `VAP_HA_SEED` sets the seed, and `VAP_HA_KILLS` the number of kills.
+//! - Only one replica writes the status of a generation.
+//! - A replica never writes after the other replica has acquired the Lease.
+//! - At the end, all statuses equal those of an undisturbed run.
+//!
+//! The API server's audit log shows which replica wrote. `VAP_HA_SEED` sets the seed, and `VAP_HA_KILLS` the number of
+//! kills.
 
 #![allow(
     clippy::indexing_slicing,
@@ -32,17 +35,17 @@ use serde_json::{Value, json};
 
 const N_POLICIES: u64 = 40;
 
-/// The interval between changes. Each policy changes every four seconds, which is 15 times a
-/// minute. This is below the controller's limit of 100 status writes per policy and minute.
+/// The interval between changes. Each policy changes 15 times per minute, because there are 40 policies. The
+/// controller's limit is 100 status writes per policy and minute.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The maximum time in which a replica must shut down.
+/// The timeout for the shutdown of a replica.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The maximum time from stopping the leader until the standby takes over.
+/// The maximum time from the stop of the leader until the standby takes over.
 const MAX_GAP: SignedDuration = SignedDuration::from_secs(2);
 
-/// Audit policy: records the writes of statuses and of the Lease.
+/// This audit policy records writes of statuses and of the Lease.
 const AUDIT_POLICY: &str = r"
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -60,7 +63,7 @@ rules:
 - level: None
 ";
 
-/// Flags for short Lease durations, since the test waits until Leases expire.
+/// Flags for a short Lease duration. The test waits until Leases expire.
 const SHORT: [&str; 4] = [
     "--leader-elect",
     "--lease-duration=6s",
@@ -68,9 +71,8 @@ const SHORT: [&str; 4] = [
     "--retry-period=500ms",
 ];
 
-/// A replica of the controller.
 struct Replica {
-    /// The name of the replica's pod, which is the prefix of its identity.
+    /// The pod name, which is the prefix of the replica's identity.
     pod: String,
     process: Process,
     address: String,
@@ -99,7 +101,7 @@ impl Replica {
         }
     }
 
-    /// Returns the body of a GET of `path` if it succeeds.
+    /// Sends a GET of `path`. Returns the body if the status is successful.
     async fn get(&self, path: &str) -> Option<String> {
         use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
         let mut stream = tokio::net::TcpStream::connect(&self.address).await.ok()?;
@@ -129,14 +131,14 @@ impl Replica {
         }
     }
 
-    /// Stops the replica as a kubelet does.
+    /// Stops the replica with SIGTERM, as a kubelet does.
     fn stop(&mut self) {
         let status = tokio::task::block_in_place(|| self.process.terminate(PATIENCE)).unwrap();
         assert!(status.success(), "{status}");
     }
 
-    /// Checks that the replica's only failures were those that an overloaded machine causes: writes and Lease renewals
-    /// that take too long.
+    /// Checks the failures of the replica. Only slow writes and slow Lease renewals are allowed, because the machine
+    /// may be overloaded.
     fn check(&self) {
         let slow = [
             AllowedFailure::warning("no response within "),
@@ -148,7 +150,6 @@ impl Replica {
     }
 }
 
-/// The two running replicas, and the logs of those that ended.
 struct Replicas<'a> {
     control_plane: &'a ControlPlane,
     args: &'a [&'a str],
@@ -166,14 +167,14 @@ impl<'a> Replicas<'a> {
         }
     }
 
-    /// Starts a replacement for a replica that ended.
+    /// Replaces a replica that has ended.
     fn replace(&mut self, i: usize) {
         self.running[i].check();
         self.running[i] = Replica::start(self.control_plane, self.n_started, self.args);
         self.n_started += 1;
     }
 
-    /// Waits until a replica leads. Returns its index.
+    /// Waits until a replica is the leader. Returns its index.
     async fn leader(&mut self) -> usize {
         let deadline = Instant::now() + Duration::from_secs(60);
         loop {
@@ -181,7 +182,7 @@ impl<'a> Replicas<'a> {
                 if self.running[i].leads().await {
                     return i;
                 }
-                // A replica that could not renew its Lease in time has exited.
+                // A replica exits if it cannot renew its Lease in time.
                 if self.running[i].process.exit_status().unwrap().is_some() {
                     self.replace(i);
                 }
@@ -196,7 +197,7 @@ fn name(n: u64) -> String {
     format!("ha-{n}")
 }
 
-/// Returns the `n`th spec, which is unique. Every second spec causes a warning.
+/// Returns the `n`th spec. All specs differ. Every second spec has a warning.
 fn spec(n: u64) -> Value {
     let field = if n.is_multiple_of(2) {
         "replicas"
@@ -224,7 +225,7 @@ async fn create_policies(client: &kube::Client) {
     }
 }
 
-/// Changes one policy after the other until `stop`. Returns the number of changes.
+/// Changes policies one after another until `stop` is true. Returns the number of changes.
 fn change(client: &kube::Client, stop: &Arc<AtomicBool>) -> tokio::task::JoinHandle<u64> {
     let (client, stop) = (client.clone(), Arc::clone(stop));
     tokio::spawn(async move {
@@ -244,7 +245,7 @@ fn change(client: &kube::Client, stop: &Arc<AtomicBool>) -> tokio::task::JoinHan
     })
 }
 
-/// Returns the statuses, by name.
+/// Returns the statuses by policy name.
 async fn statuses(client: &kube::Client) -> BTreeMap<String, Value> {
     let list = policies(client).list(&ListParams::default()).await.unwrap();
     let status = |policy: ValidatingAdmissionPolicy| {
@@ -256,7 +257,7 @@ async fn statuses(client: &kube::Client) -> BTreeMap<String, Value> {
     list.items.into_iter().map(status).collect()
 }
 
-/// Waits until every status is for the latest generation.
+/// Waits until all statuses are of the latest generation.
 async fn settle(client: &kube::Client) -> BTreeMap<String, Value> {
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
@@ -269,10 +270,9 @@ async fn settle(client: &kube::Client) -> BTreeMap<String, Value> {
     }
 }
 
-/// A successful write.
 #[derive(Debug)]
 struct Write {
-    /// The instance that wrote, taken from its user agent.
+    /// The writing instance, from its user agent.
     by: String,
     received: Timestamp,
     answered: Timestamp,
@@ -281,13 +281,13 @@ struct Write {
 
 #[derive(Debug)]
 enum WriteTarget {
-    /// A write of the status of a policy, given as its name and generation.
+    /// A write of a policy's status: the name and generation of the policy.
     Status(String, i64),
-    /// A write of the Lease, with the new holder; empty if the Lease is released.
+    /// A write of the Lease: the new holder. Empty if the Lease was released.
     Lease(String),
 }
 
-/// Returns the successful writes in the audit log, ordered by the times of their responses.
+/// Returns the successful writes in the audit log, sorted by the times of their responses.
 fn writes(directory: &Path) -> Vec<Write> {
     let mut writes: Vec<Write> = controller_records(directory)
         .unwrap()
@@ -324,8 +324,8 @@ fn writes(directory: &Path) -> Vec<Write> {
     writes
 }
 
-/// Checks that each generation has at most one writer, and that each instance writes only while it holds the Lease.
-/// Returns the number of status writes and of instances that wrote.
+/// Checks that each generation has one writer, and that instances write only while they hold the Lease. Returns the
+/// numbers of status writes and of writing instances.
 fn check_writers(writes: &[Write]) -> (usize, usize) {
     let mut writers: BTreeMap<(&str, i64), BTreeSet<&str>> = BTreeMap::new();
     let mut tenures: Vec<(&str, Timestamp)> = Vec::new();
@@ -358,17 +358,17 @@ fn check_writers(writes: &[Write]) -> (usize, usize) {
     (n_statuses, instances.len())
 }
 
-/// The times from the SIGTERM of a leader to the first writes of its successor.
+/// The times between the SIGTERM of a leader and the first writes of its successor.
 #[derive(Debug)]
 struct HandOver {
     successor: String,
     to_lease: SignedDuration,
-    /// The time to the first status; `None` if the successor was stopped before it wrote a status.
+    /// The time of the first status write. `None` if the successor was stopped before.
     to_status: Option<SignedDuration>,
 }
 
 impl HandOver {
-    /// Returns the hand-over that began when the leader `by` was stopped. `ended` has the times when replicas were
+    /// Returns the hand-over after the leader `by` was stopped. `ended` contains the times at which replicas were
     /// killed or stopped.
     fn after_stop(
         writes: &[Write],
@@ -388,8 +388,8 @@ impl HandOver {
         let pod = successor.split_once('_').unwrap().0;
         let to_status = match (status, ended.get(pod)) {
             (Some(status), _) => Some(since(status.answered)),
-            // The successor was stopped without writing a status, but not before its time for the
-            // first status was over. Its lifetime is therefore a lower bound.
+            // The successor lived longer than `MAX_GAP` without writing a status. The lifetime is a lower bound of the
+            // time.
             (None, Some(end)) if since(*end) >= MAX_GAP => Some(since(*end)),
             (None, Some(_)) => None,
             (None, None) => panic!("{successor} acquired the Lease and wrote nothing"),
@@ -402,7 +402,7 @@ impl HandOver {
     }
 }
 
-/// Checks that every hand-over was quick, and prints the times.
+/// Checks that all hand-overs were quick. Prints the times.
 fn check_hand_overs(
     writes: &[Write],
     hand_overs: &[(String, Timestamp)],
@@ -434,7 +434,7 @@ fn check_hand_overs(
     );
 }
 
-/// Returns the current leader according to the audit log.
+/// Returns the current holder of the Lease according to the audit log.
 fn holder(directory: &Path) -> String {
     let of_lease = |write: Write| match write.target {
         WriteTarget::Lease(holder) => Some(holder),
@@ -467,7 +467,7 @@ async fn replicas_killed_at_random_have_consistent_writes() {
             replicas.running[1 - leading].await_ready().await;
         }
         tokio::time::sleep(random.duration(Duration::from_secs(2))).await;
-        // The killed replica is usually the leader.
+        // In most cases, the leader is killed.
         let i = if random.permille(800) {
             leading
         } else {
@@ -505,13 +505,13 @@ async fn replicas_killed_at_random_have_consistent_writes() {
     check_hand_overs(&writes, &hand_overs, &ended);
     assert!(n_writers > 3, "the Lease hardly ever changed its holder");
 
-    // The replica of the undisturbed run: nothing changes while it runs.
+    // The replica of the undisturbed run. No policy changes during this run.
     let calm = Replica::start(&control_plane, replicas.n_started, &[]);
     calm.await_ready().await;
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
         let metrics = calm.get("/metrics").await.unwrap();
-        // Waits until every policy is reconciled and the queue is empty.
+        // All policies are reconciled and the queue is empty.
         let expected = format!("\nvap_policies {N_POLICIES}\n");
         if metrics.contains(&expected) && metrics.contains("\nvap_queue_length 0\n") {
             assert!(
@@ -545,7 +545,7 @@ async fn hand_over_with_default_lease_is_quick() {
         replicas.running[leading].stop();
         replicas.replace(leading);
         replicas.leader().await;
-        // Waits until the leader has written something.
+        // The leader must write something before it is stopped.
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     stop.store(true, Ordering::Relaxed);

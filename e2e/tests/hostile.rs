@@ -1,8 +1,8 @@
-//! A leader and a standby run under the memory limit of the manifests, while hostile objects and sound policies are
+//! Runs a leader and a standby with the memory limit of the manifests, while hostile objects and valid policies are
 //! created.
 //!
-//! Neither replica restarts, fails `/livez` or exceeds the limit, and each sound policy soon has its conditions.
-//! `VAP_HOSTILE` sets the number of groups of hostile objects, and `VAP_HOSTILE_SEED` their seed.
+//! No replica restarts, fails `/livez` or exceeds the limit. Each valid policy gets its conditions soon. `VAP_HOSTILE`
+//! sets the number of groups of hostile objects, and `VAP_HOSTILE_SEED` their seed.
 
 #![allow(
     clippy::cast_precision_loss,
@@ -38,26 +38,25 @@ use parity::random::from_environment;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-/// Number of groups of hostile objects: two rounds with about 150 objects, so that each family occurs in several
-/// variants.
+/// The number of groups of hostile objects. Two rounds have about 150 objects, and several variants of each family.
 const N_GROUPS: u64 = 32;
 
-/// Number of sound policies that are created together with hostile objects, and number of those created afterwards.
+/// The numbers of valid policies: those created together with hostile objects, and those created afterwards.
 const N_SOUND: [usize; 2] = [12, 12];
 
-/// Time in which a sound policy must have its conditions.
+/// The time limit for the conditions of a valid policy.
 const SOON: Duration = Duration::from_secs(5);
 
-/// Time after which the test stops waiting for the conditions of a sound policy.
+/// The timeout of the test for the conditions of a valid policy.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Timeout of a request for `/livez`, the same as in the manifests.
+/// The timeout of a request for `/livez`. The manifests have the same value.
 const LIVEZ_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Minimum share of hostile objects that an API server must accept, in percent.
+/// The minimum percentage of hostile objects that the API server accepts.
 const MIN_ACCEPTED: usize = 60;
 
-/// A replica of the controller, with its observed peak of memory and its problems.
+/// A replica of the controller, its maximum memory and its problems.
 struct Replica {
     name: &'static str,
     controller: Controller,
@@ -65,11 +64,11 @@ struct Replica {
     problems: Mutex<Vec<String>>,
 }
 
-/// State that the observing tasks share with the test.
+/// State that the test shares with the observing tasks.
 struct Shared {
     replicas: Vec<Replica>,
     limit_kib: u64,
-    /// Name of the latest group of hostile objects.
+    /// The latest group of hostile objects.
     latest: Mutex<String>,
     is_over: AtomicBool,
 }
@@ -89,7 +88,7 @@ impl Shared {
         replica.problems.lock().unwrap().push(problem);
     }
 
-    /// Watches the memory of a replica, and kills it above the limit, as the kernel would.
+    /// Observes the memory of a replica. Kills the replica above the limit, as the kernel does.
     fn watch_memory(&self, replica: &Replica) {
         let pid = replica.controller.pid();
         while !self.is_over.load(Ordering::Relaxed) {
@@ -115,7 +114,7 @@ impl Shared {
         }
     }
 
-    /// Requests `/livez` as a kubelet does, but more often.
+    /// Requests `/livez` more often than a kubelet does.
     async fn watch_livez(&self, replica: &Replica) {
         let mut n_timeouts = 0;
         while !self.is_over.load(Ordering::Relaxed) && replica.problems.lock().unwrap().is_empty() {
@@ -154,7 +153,7 @@ fn observe(shared: &Arc<Shared>) -> Vec<JoinHandle<()>> {
     tasks
 }
 
-/// Starts a control plane that serves probes and the params of the corpus, which the controller may read.
+/// Starts a control plane with the CRDs of probes and of the corpus. The controller may read the params of the corpus.
 async fn cluster() -> (ControlPlane, Client) {
     let control_plane = control_plane().await.unwrap();
     grant_params(&control_plane).unwrap();
@@ -186,7 +185,7 @@ async fn create(client: &Client, collection: &str, object: &Value) -> Result<(),
     client.request_text(request).await.map(|_| ())
 }
 
-/// Numbers of accepted and rejected objects of a family, and the message of the first rejection.
+/// The numbers of accepted and rejected objects of a family, and the first rejection message.
 #[derive(Default)]
 struct Acceptance {
     accepted: usize,
@@ -214,8 +213,7 @@ async fn create_group(client: &Client, group: &Hostile, counts: &mut Accepted) {
     }
 }
 
-/// Deletes all hostile objects without pauses. Params are deleted before the policies that use
-/// them.
+/// Deletes all hostile objects without pauses. Params are deleted before their policies.
 async fn delete_all(client: &Client) {
     let collections = [
         "/apis/hostile.example.com/v1/namespaces/default/hoards",
@@ -231,8 +229,7 @@ async fn delete_all(client: &Client) {
     }
 }
 
-/// Creates a sound policy. Returns the time until the policy has its conditions; `None` if it does
-/// not get them in time.
+/// Creates a valid policy. Returns the time until it has its conditions. Returns `None` after a timeout.
 fn create_sound(client: &Client, n: usize) -> JoinHandle<(usize, Option<Duration>)> {
     let api: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
     tokio::spawn(async move {
@@ -259,7 +256,7 @@ fn create_sound(client: &Client, n: usize) -> JoinHandle<(usize, Option<Duration
     })
 }
 
-/// Prints the times until sound policies had their conditions, and returns those that took too long.
+/// Prints the times until valid policies had their conditions. Returns the policies that took too long.
 fn late(times: &[(usize, Option<Duration>)]) -> Vec<String> {
     let mut durations: Vec<Duration> = times.iter().filter_map(|(_, time)| *time).collect();
     durations.sort();
@@ -295,10 +292,10 @@ fn print_acceptance(counts: &Accepted) -> (usize, usize) {
     (accepted, all)
 }
 
-/// Returns the failures that hostile objects may cause in the log. Other failures fail the test.
+/// Returns log messages that hostile objects may cause.
 ///
-/// When the status of a probe with 150,000 small maps is applied, the API server merges its fields for some seconds.
-/// The API server compiles hostile policies too, and delays other writes meanwhile.
+/// The status of a probe with 150,000 small maps takes some seconds to apply, because the API server merges the fields
+/// of the probe. The API server also compiles hostile policies, which delays other writes.
 fn expected() -> Vec<AllowedFailure> {
     vec![
         AllowedFailure::warning("cannot write the status of a probe"),

@@ -1,5 +1,5 @@
-//! Runs the commands of the plugin on hostile files: each process exits by itself, within memory and time limits, with
-//! a documented exit status and a message.
+//! Runs the commands of the plugin on hostile files. Each process exits by itself within memory and time limits, with a
+//! documented exit status and a message.
 //!
 //! `VAP_HOSTILE_FILES` sets the number of groups of hostile objects, and `VAP_HOSTILE_SEED` their seed.
 
@@ -29,20 +29,20 @@ use limit::{memory_kib, mib};
 use parity::random::from_environment;
 use serde_json::Value;
 
-/// Number of groups, so that each family occurs at least once.
+/// The number of groups. One round contains every family.
 const N_GROUPS: u64 = ROUND as u64;
 
-/// Time in which a command must end, generous because debug builds on a busy machine are slow.
+/// The time limit of a command. Debug builds on a busy machine are slow.
 const SOON: Duration = Duration::from_secs(60);
 
-/// Maximum memory of a command, in KiB. The plugin stores the position of each value of a file, so
-/// 150,000 small maps need almost all of this memory.
+/// The memory limit of a command, in KiB. The plugin stores the position of each value in a file. With 150,000 small
+/// maps, it needs almost this amount.
 const LIMIT_KIB: u64 = 640 << 10;
 
-/// Number of processes at the same time.
+/// The number of concurrent processes.
 const N_WORKERS: usize = 2;
 
-/// Commands with their arguments, which name files that [`write`] creates.
+/// The commands and their arguments. [`write`] creates the files.
 const COMMANDS: [(&str, &[&str]); 5] = [
     ("check", &["new.yaml"]),
     ("test", &["new.yaml"]),
@@ -51,8 +51,8 @@ const COMMANDS: [(&str, &[&str]); 5] = [
     ("diff", &["old.yaml", "new.yaml", "-f", "object.yaml"]),
 ];
 
-/// Markers of internal errors of the plugin. `internal error: interface conversion` is not one: it is an error message
-/// of cel-go.
+/// Messages of internal errors of the plugin. (`internal error: interface conversion` is a normal error message of
+/// cel-go.)
 const INTERNAL: [&str; 4] = [
     "panicked at",
     "an internal error",
@@ -60,7 +60,6 @@ const INTERNAL: [&str; 4] = [
     "memory allocation of",
 ];
 
-/// Result of a process.
 struct Outcome {
     exit: Option<i32>,
     peak_kib: u64,
@@ -68,7 +67,7 @@ struct Outcome {
     problem: Option<String>,
 }
 
-/// Runs a command, and kills it if it exceeds the memory limit or the time limit.
+/// Runs a command. Kills the process if it exceeds the memory limit or the time limit.
 fn run(directory: &Path, command: &str, arguments: &[&str], limit_kib: u64) -> Outcome {
     let [out, err] = ["stdout", "stderr"].map(|name| directory.join(name));
     let started = Instant::now();
@@ -113,7 +112,7 @@ fn run(directory: &Path, command: &str, arguments: &[&str], limit_kib: u64) -> O
     }
 }
 
-/// Returns the problem with the result of a process, if there is one.
+/// Returns the problem of a process, if any.
 fn ending(exit: Option<i32>, out: &str, err: &str) -> Option<String> {
     let is_internal = INTERNAL
         .iter()
@@ -130,10 +129,10 @@ fn ending(exit: Option<i32>, out: &str, err: &str) -> Option<String> {
     }
 }
 
-/// Writes the files of a group: its objects, the objects of another seed, and the object of a request.
+/// Writes the files for a group: its objects, objects of another seed, and the object of a request.
 fn write(directory: &Path, new: &Hostile, old: &Hostile) {
     for (name, group) in [("new.yaml", new), ("old.yaml", old)] {
-        // JSON is a subset of YAML.
+        // YAML includes JSON.
         let texts: Vec<String> = group.objects.iter().map(Value::to_string).collect();
         fs::write(directory.join(name), texts.join("\n---\n")).unwrap();
     }
@@ -143,10 +142,10 @@ fn write(directory: &Path, new: &Hostile, old: &Hostile) {
     fs::write(directory.join("object.yaml"), object.to_string()).unwrap();
 }
 
-/// Results of a command on all objects of a family.
+/// The results of a command for all objects of a family.
 #[derive(Default)]
 struct Row {
-    /// Numbers of runs that exited with 0, 1 and 2.
+    /// The numbers of runs with exit status 0, 1 and 2.
     exits: [usize; 3],
     n_problems: usize,
     peak_kib: u64,
@@ -183,7 +182,7 @@ fn print(table: &Table) {
     }
 }
 
-/// Results of all groups so far.
+/// The results of all groups.
 #[derive(Default)]
 struct Found {
     table: Table,
@@ -192,7 +191,6 @@ struct Found {
     n_processes: usize,
 }
 
-/// Runs all commands on the `n`th group.
 fn run_group(seed: u64, n: usize, limit_kib: u64, problems: &Mutex<Found>) {
     let directory = tempfile::tempdir().unwrap();
     let group = hostile(seed, n);

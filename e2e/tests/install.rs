@@ -1,5 +1,5 @@
-//! Sends the output of kustomize and Helm to a real API server, as server-side apply with dry run.
-//! Also runs the commands of alerts and runbooks unchanged, except for placeholders.
+//! Sends the output of kustomize and Helm to a real API server: a server-side apply as a dry run. Also runs the
+//! commands of alerts and runbooks, after replacing placeholders.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use e2e::ControlPlane;
 use e2e::controller::repository;
 
-/// Returns the output of a command. Panics with its standard error if it fails.
+/// Returns the output of a command. If the command fails, panics with its standard error.
 #[track_caller]
 fn output(command: &mut Command) -> String {
     let outcome = command.output().unwrap();
@@ -27,7 +27,7 @@ fn kustomize(control_plane: &ControlPlane, folder: &Path) -> String {
     output(kubectl.arg("kustomize").arg(folder))
 }
 
-/// Renders the chart with the real Helm, from the Go module in `e2e/helm`, including hooks and CRDs.
+/// Renders the chart, including hooks and CRDs. Helm is a tool of the Go module in `e2e/helm`.
 fn helm(settings: &[&str]) -> String {
     let mut helm = Command::new("go");
     helm.current_dir(repository().join("e2e/helm"))
@@ -40,8 +40,7 @@ fn helm(settings: &[&str]) -> String {
     output(&mut helm)
 }
 
-/// Applies `manifests` as a dry run with strict field validation, and returns the API server's
-/// message for each object.
+/// Applies `manifests` as a dry run with strict field validation. Returns the API server's message for each object.
 #[track_caller]
 fn apply(control_plane: &ControlPlane, manifests: &str) -> Vec<String> {
     let mut kubectl = control_plane
@@ -73,8 +72,8 @@ fn apply(control_plane: &ControlPlane, manifests: &str) -> Vec<String> {
 #[tokio::test]
 async fn manifests_are_accepted_by_the_api_server() {
     let control_plane = ControlPlane::builder().start().await.unwrap();
-    // A dry run stores nothing, so objects that other objects refer to are created first. The namespace is the real
-    // one, so that admission applies its pod security standard.
+    // A dry run stores nothing, so objects to which others refer are created first. The pod security standard of the
+    // real namespace must apply.
     let config = repository().join("config");
     let namespace = config.join("controller/namespace.yaml");
     output(
@@ -95,7 +94,7 @@ async fn manifests_are_accepted_by_the_api_server() {
         by_kustomize.join("\n")
     );
     let by_helm = apply(&control_plane, &helm(&["clear.enabled=false"]));
-    // The chart also has a pod for `helm test`, and lacks the namespace, which Helm creates.
+    // The chart also has a pod for `helm test`. It has no namespace, because Helm creates the namespace.
     let without = |list: &[String], name: &str| -> Vec<String> {
         let kept = list.iter().filter(|line| !line.contains(name));
         kept.cloned().collect()
@@ -134,7 +133,7 @@ async fn components_are_accepted_by_the_api_server() {
     }
 }
 
-/// Objects that the commands use: NAME, BINDING and PROBE of the runbooks, and the Lease of a leader.
+/// Objects for the commands: NAME, BINDING and PROBE of the runbooks, and the Lease of a leader.
 const SUBJECTS: &str = r"
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -199,7 +198,7 @@ metadata:
 spec: {holderIdentity: vap-status-controller-0-abcde}
 ";
 
-/// Kinds that can be watched in addition to ValidatingAdmissionPolicies; the first one is a policy.
+/// The opt-in kinds. Only the first is a policy.
 const FOLLOWED: [&str; 4] = [
     "mutatingadmissionpolicy",
     "mutatingwebhookconfiguration",
@@ -207,7 +206,7 @@ const FOLLOWED: [&str; 4] = [
     "customresourcedefinition",
 ];
 
-/// Returns the commands in the `sh` blocks of a page, one per line.
+/// Returns the commands in the `sh` blocks of a page.
 fn commands(page: &str) -> Vec<String> {
     let mut commands = Vec::new();
     let mut is_in_block = false;
@@ -221,7 +220,7 @@ fn commands(page: &str) -> Vec<String> {
     commands
 }
 
-/// Returns the commands between backticks in the annotations of the alerts.
+/// Returns the commands in backticks in the annotations of alerts.
 fn commands_of_alerts(rules: &str) -> Vec<String> {
     let words: Vec<_> = rules.split_whitespace().collect();
     let text = words.join(" ").replace("{{ $labels.policy }}", "NAME");
@@ -232,9 +231,8 @@ fn commands_of_alerts(rules: &str) -> Vec<String> {
         .collect()
 }
 
-/// Expands a command of an alert into one command for each kind of policy that the alert covers. Kinds other than
-/// ValidatingAdmissionPolicies have status objects, and only MutatingAdmissionPolicies have the fields that a patch
-/// changes.
+/// Expands a command of an alert to one command per kind. Opt-in kinds have status objects. A patch of policy fields is
+/// possible only for MutatingAdmissionPolicies.
 fn commands_by_kind(command: &str) -> Vec<String> {
     const KIND: &str = "{{ $labels.kind | toLower }}";
     let parts = (|| {
@@ -254,8 +252,7 @@ fn commands_by_kind(command: &str) -> Vec<String> {
                 .collect(),
         )
     })();
-    // A command without alternatives for the kind is about kinds other than
-    // ValidatingAdmissionPolicies, or about no kind.
+    // A command without alternatives is for the opt-in kinds other than policies, or it does not depend on a kind.
     let others = FOLLOWED[1..].iter();
     let of_others = || {
         if command.contains(KIND) {
@@ -298,8 +295,8 @@ async fn commands_of_alerts_and_runbooks_succeed() {
     for (page, commands) in pages {
         apply(SUBJECTS);
         for command in commands {
-            // Commands that need a pod are skipped, because no pod exists here. A `grep` or `tail`
-            // may find nothing, so only the command before it is run.
+            // There are no pods, so commands for pods are skipped. `grep` and `tail` may find nothing, so only the
+            // command before the pipe is run.
             if command.contains("POD") || command.contains("rollout status") {
                 continue;
             }
@@ -331,7 +328,7 @@ async fn commands_of_alerts_and_runbooks_succeed() {
     assert!(n_run > 50, "only {n_run} commands were run");
 }
 
-/// Returns a shell in the directory of the control plane, with the control plane's kubectl.
+/// Returns a shell in the directory of the control plane, with its kubectl in `PATH`.
 fn shell(control_plane: &ControlPlane, command: &str) -> Command {
     let kubectl = control_plane.kubectl().unwrap();
     let program = Path::new(kubectl.get_program()).parent().unwrap();

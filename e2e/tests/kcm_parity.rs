@@ -1,5 +1,4 @@
-//! Compares the `upstream` profile with the status that kube-controller-manager writes, on policies generated from a
-//! seed.
+//! Compares the `upstream` profile with statuses of kube-controller-manager, on generated policies.
 
 #![allow(
     clippy::indexing_slicing,

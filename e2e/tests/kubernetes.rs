@@ -1,5 +1,5 @@
-//! Runs Kubernetes' own tests of the type checking of policies with this controller instead of
-//! kube-controller-manager's.
+//! Runs Kubernetes' own tests of policy type checking with this controller instead of the status controller in
+//! kube-controller-manager.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -9,19 +9,19 @@ use e2e::control_plane::ControlPlane;
 use e2e::controller::{Controller, grant_permissions, service_account};
 use e2e::kubernetes::{Outcomes, Tests};
 
-/// Pattern of the names of the tests to run.
+/// The pattern of the tests to run.
 const FOCUS: &str = "ValidatingAdmissionPolicy.*should type check";
 
-/// The names of all tests that match the pattern.
+/// All tests that match the pattern.
 const NAMES: [&str; 2] = [
     "should type check a CRD",
     "should type check validation expressions",
 ];
 
-/// The timeout of the tests on a busy machine.
+/// The timeout of the tests. The machine may be busy.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// How long to wait for a status that is not written.
+/// The timeout of the tests if no status is written.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 fn all(state: &str) -> Outcomes {
@@ -32,7 +32,7 @@ fn all(state: &str) -> Outcomes {
 async fn kubernetes_own_tests_of_type_checking_pass() {
     let control_plane = ControlPlane::builder()
         .user(service_account())
-        // All other controllers run, so that kube-controller-manager lacks only the one that this controller replaces.
+        // All controllers of kube-controller-manager run, except for the status controller.
         .kcm_controllers(&["*", "-validatingadmissionpolicy-status-controller"])
         .start()
         .await
@@ -43,7 +43,7 @@ async fn kubernetes_own_tests_of_type_checking_pass() {
         tokio::task::block_in_place(|| tests.run(&control_plane, FOCUS, timeout)).unwrap()
     };
 
-    // Without this controller no status is written, so the tests must fail.
+    // Without this controller, no status is written, so the tests must fail.
     let mut unanswered = run(PATIENCE);
     assert!(
         unanswered.values().all(|state| state != "passed"),

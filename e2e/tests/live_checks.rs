@@ -1,4 +1,4 @@
-//! Tests `kubectl vap check --live` on mutating policies, bindings and webhooks of a cluster.
+//! Tests `kubectl vap check --live` on mutating policies, bindings and webhooks.
 
 #![allow(
     clippy::indexing_slicing,
@@ -14,8 +14,8 @@ use serde_json::Value;
 mod plugin;
 use plugin::{Bench, TIMEOUT, rules};
 
-/// A mutating policy that misspells a field in a condition and in an object, its binding, another binding whose policy
-/// does not exist, and a webhook whose condition misspells a field.
+/// Objects with mistakes. The mutating policy misspells a field in a condition and in an object. One binding refers to
+/// a missing policy. The condition of a webhook misspells a field.
 const ADMISSION: &str = "\
 apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingAdmissionPolicy
@@ -77,20 +77,20 @@ async fn check_live_covers_mutating_policies_and_webhooks() {
     );
     let stray = "warning unknown-policy mutatingadmissionpolicybinding/stray";
     assert!(reported.iter().any(|reported| reported == stray), "{all}");
-    // There are no other findings: fields that the API server sets are not reported as mistakes, and the policy is
-    // bound.
+    // There are no other findings. The policy is bound, and fields that the API server sets are not reported as
+    // mistakes.
     assert_eq!(reported.len(), 4, "{all}");
     assert_eq!(all["summary"]["webhooks"], 1, "{all}");
     let labelled = bench.check(&["check", "-l", "team=mutating", "-o", "json"], 1);
     let labelled: Value = serde_json::from_str(&labelled).unwrap();
     assert_eq!(rules(&labelled).len(), 2, "{labelled}");
 
-    // A webhook in a file is checked against the schemas of the cluster.
+    // A webhook in a file is checked with the schemas of the cluster.
     let webhook = ADMISSION.rsplit("---\n").next().unwrap();
     let webhook = bench.file("webhook.yaml", &webhook.replace("webhooks}", "others}"));
     bench.check(&["check", webhook.to_str().unwrap(), "--live"], 1);
 
-    // Resources that the user is not allowed to read are reported, and all others are checked.
+    // Resources that the user is not allowed to read are reported. Other resources are checked.
     for command in [
         "create clusterrole policies --verb=get,list --resource=validatingadmissionpolicies,\
          validatingadmissionpolicybindings,validatingwebhookconfigurations",

@@ -1,5 +1,5 @@
-//! Verifies findings of `kubectl vap check` about common mistakes with a real API server: the witness of each finding
-//! is sent as a request, and must get the predicted response.
+//! Tests findings of `kubectl vap check` about common mistakes with a real API server. The witness of each finding is
+//! sent as a request, and must get the predicted response.
 
 #![allow(
     clippy::indexing_slicing,
@@ -23,10 +23,9 @@ use vap_status_controller::cli::check::{self, Options};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The minimum number of decisions, so that the test fails if some are silently dropped.
+/// The minimum number of decisions. Without it, the test would pass even if decisions were dropped.
 const LEAST: usize = 60;
 
-/// A policy with a mistake.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Case {
@@ -36,7 +35,7 @@ struct Case {
     spec: Value,
     #[serde(default)]
     bindings: Vec<Value>,
-    /// True if the bindings apply to all namespaces: then no other case may have requests for the same resources.
+    /// True if the bindings apply to all namespaces. Other cases must then not have requests for the same resources.
     #[serde(default)]
     is_everywhere: bool,
     #[serde(default)]
@@ -46,7 +45,6 @@ struct Case {
     requests: Vec<Sample>,
 }
 
-/// The expected finding.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Expected {
@@ -56,13 +54,12 @@ struct Expected {
     consequence: Option<String>,
 }
 
-/// A hand-written request.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Sample {
     #[serde(default = "create")]
     operation: String,
-    /// The resource, such as `apps/v1/deployments`, if it differs from the resource in the rules.
+    /// The resource, such as `apps/v1/deployments`. The default is the resource in the rules.
     resource: Option<String>,
     object: Value,
     decision: String,
@@ -86,7 +83,7 @@ fn cases() -> Vec<Case> {
         .collect()
 }
 
-/// The URL path of a resource.
+/// The resource and namespace of a URL path.
 #[derive(Clone, Debug)]
 struct Resource {
     api_version: String,
@@ -128,7 +125,7 @@ impl Resource {
         format!("/{root}/{}{within}/{}", self.api_version, self.name)
     }
 
-    /// Returns `object` for a request: without the fields that the API server sets, and in the namespace of its case.
+    /// Returns the object for a request: in the namespace of the case, and without fields that the API server sets.
     fn sent(&self, object: &Value) -> Value {
         let mut object = object.clone();
         let kinds = [
@@ -164,31 +161,29 @@ impl Resource {
     }
 }
 
-/// A request and the expected response.
 #[derive(Debug)]
 struct Sent {
     case: String,
     operation: String,
     resource: Resource,
     object: Value,
-    /// The extra of the user who sends the request.
+    /// The `extra` of the user who sends the request.
     extra: Value,
     is_denied: bool,
     says: String,
 }
 
-/// A case with its manifests and requests.
 #[derive(Debug, Default)]
 struct Prepared {
     policy: Value,
     bindings: Vec<Value>,
-    /// Objects that must exist before the requests are sent.
+    /// Objects that must exist before the requests.
     before: Vec<(Resource, Value)>,
     requests: Vec<Sent>,
 }
 
 impl Case {
-    /// Returns a policy about `ConfigMap` objects for which no findings are expected.
+    /// Returns a case with a policy for `ConfigMap` objects.
     fn new(name: &str, spec: Value) -> Self {
         Self {
             name: name.to_owned(),
@@ -241,7 +236,7 @@ impl Case {
         specs.into_iter().enumerate().map(binding).collect()
     }
 
-    /// Writes the manifests to a file. Returns the file's content, and the findings about them.
+    /// Writes the manifests to a file. Returns the content of the file and the findings.
     fn findings(&self, folder: &Path) -> (String, Vec<Value>) {
         let objects = std::iter::once(self.policy()).chain(self.bindings());
         let texts: Vec<_> = objects
@@ -259,7 +254,7 @@ impl Case {
         (text, report["findings"].as_array().unwrap().clone())
     }
 
-    /// Returns the expected finding. If it is missing, the error lists the actual findings.
+    /// Returns the expected finding. The error contains the actual findings.
     fn finding(&self, folder: &Path) -> Result<Value, String> {
         let (text, findings) = self.findings(folder);
         let is_expected = |finding: &&Value| {
@@ -298,7 +293,7 @@ impl Case {
         })
     }
 
-    /// Returns the named resource, or else the resource in the rules.
+    /// Returns the resource with this name. The default is the resource in the rules.
     fn resource(&self, name: Option<&str>) -> Resource {
         if let Some(name) = name {
             let parts: Vec<&str> = name.split('/').collect();
@@ -311,7 +306,7 @@ impl Case {
         let rule = &self.rules[0];
         let text = |field: &str| rule[field][0].as_str().unwrap();
         let name = match text("resources") {
-            // One case misspells the resource in its rules.
+            // In one case, the rules misspell the resource.
             "configmap" => "configmaps",
             name => name,
         };
@@ -362,7 +357,7 @@ impl Case {
         Ok(prepared)
     }
 
-    /// Adds the witness of a finding, together with the response that the finding predicts.
+    /// Adds a request for the witness of a finding, and the predicted response.
     fn add_witness(&self, finding: &Value, witness: &Value, prepared: &mut Prepared) {
         let request = &witness["request"];
         let of_resource = |field: &str| request["resource"][field].as_str().unwrap_or_default();
@@ -391,7 +386,7 @@ impl Case {
         };
         let error = witness["error"].as_str().unwrap();
         let (is_denied, says) = match finding["consequence"]["id"].as_str() {
-            // For a binding, the prediction is in the help of the finding.
+            // For a binding, the finding has no consequence. Its help contains the prediction.
             Some("denied") | None => (true, error.to_owned()),
             Some("other-message") => {
                 let validation = &self.spec["validations"][0];
@@ -413,7 +408,7 @@ impl Case {
     }
 }
 
-/// Sends a request as an administrator with this user extra.
+/// Sends a request as an administrator with the given user `extra`.
 async fn send(
     client: &Client,
     (method, path): (&str, &str),
@@ -433,7 +428,7 @@ async fn send(
             let name = format!("Impersonate-Extra-{}", key.replace('/', "%2f"));
             let values = values.as_array().unwrap().iter().filter_map(Value::as_str);
             let values: Vec<_> = values.collect();
-            // Impersonation headers cannot express a key without values, so the key gets an empty value.
+            // An impersonation header always has a value. A key without values gets an empty value.
             let values = if values.is_empty() { vec![""] } else { values };
             for value in values {
                 request = request.header(&name, value);
@@ -466,8 +461,8 @@ impl Sent {
         };
         let path = format!("{path}?dryRun=All");
         let (status, answer) = send(client, (method, &path), body, &self.extra).await;
-        // If several policies deny the request, the response has the message of the first denial,
-        // and the other messages are among the causes.
+        // If several policies deny the request, the response contains the first message. The other messages are in the
+        // causes.
         let causes = answer["details"]["causes"].as_array();
         let causes = causes.into_iter().flatten().map(|cause| &cause["message"]);
         let texts = std::iter::once(&answer["message"]).chain(causes);
@@ -475,7 +470,7 @@ impl Sent {
         (status, texts.join("; "))
     }
 
-    /// Returns true if the response is as the finding predicts.
+    /// Returns true if the finding predicts this response.
     fn is_met(&self, (status, message): &(u16, String)) -> bool {
         if self.is_denied {
             *status >= 400
@@ -486,8 +481,8 @@ impl Sent {
         }
     }
 
-    /// Returns the difference between the response and the prediction; `None` if there is none. Retries, because the
-    /// API server takes a second to observe a policy and its params.
+    /// Describes the difference from the prediction, if any. Retries, because the API server observes policies and
+    /// params with a delay of a second.
     async fn difference(&self, client: &Client) -> Option<String> {
         let deadline = Instant::now() + Duration::from_secs(10);
         loop {
@@ -503,8 +498,8 @@ impl Sent {
     }
 }
 
-/// Waits until the API server enforces the policy that was created last. It loads all policies at once, so the others
-/// are enforced too.
+/// Waits until the API server enforces the policies. It loads all policies at once, so waiting for the last policy is
+/// enough.
 async fn enforced(client: &Client) {
     let resource = Resource::new("", "v1", "configmaps", "of-last");
     let sent = Sent {
@@ -599,8 +594,8 @@ async fn findings_predict_the_api_server() {
     ends_the_api_server(&control_plane, &client, folder.path()).await;
 }
 
-/// The API server accepts a variable that refers to itself through `dyn`. Its evaluation overflows the stack, which
-/// ends the process of the API server. The check reports the variable as unsafe.
+/// The API server accepts a variable that refers to itself through `dyn`. The evaluation overflows the stack, and the
+/// process of the API server ends. The check must report the variable as unsafe.
 async fn ends_the_api_server(control_plane: &ControlPlane, client: &Client, folder: &Path) {
     let case = Case::new(
         "endless",
@@ -643,7 +638,7 @@ async fn ends_the_api_server(control_plane: &ControlPlane, client: &Client, fold
             .header("content-type", "application/json")
             .body(kube::client::Body::from(object.clone().into_bytes()))
             .unwrap();
-        // The request fails: the API server's process ends without a response.
+        // The API server's process ends without a response.
         let _ = client.send(request).await;
         tokio::time::sleep(Duration::from_millis(200)).await;
     }

@@ -1,4 +1,4 @@
-//! Compares mutating policies with a real API server: the mutated object or the rejection of a dry run must equal the
+//! Compares mutating policies with a real API server. The mutated object or the rejection of a dry run must equal the
 //! result of `policy::admission::mutation`.
 
 #![allow(
@@ -36,11 +36,10 @@ const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionp
 const BINDINGS: &str = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings";
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// Divisors of the number of requests: at least one in three must be compared by its object, and policies must reject
-/// at least one in twenty.
+/// The minimum shares of the requests: one third is compared by object, and policies reject one twentieth.
 const LEAST: (u64, u64) = (3, 20);
 
-/// Creates the policies and bindings, and waits until the API server calls the policies.
+/// Creates policies and bindings. Waits until the API server evaluates them.
 async fn install(client: &Client, trials: &mut [Trial]) {
     for trial in &mut *trials {
         create(client, POLICIES, &trial.policy).await;
@@ -48,7 +47,7 @@ async fn install(client: &Client, trials: &mut [Trial]) {
         trial.binding = binding(name, &trial.binding);
         create(client, BINDINGS, &trial.binding).await;
     }
-    // The API server calls all policies once it calls the last policy of each kind of params.
+    // The API server evaluates all policies if it evaluates the last policy of each paramKind.
     for (name, kind) in [
         ("last", Value::Null),
         (
@@ -93,7 +92,7 @@ async fn install(client: &Client, trials: &mut [Trial]) {
     }
 }
 
-/// Returns the binding of a policy with additional fields.
+/// Returns a binding of `policy`. `of` contains the other fields of its spec.
 fn binding(policy: &str, of: &Value) -> Value {
     let mut spec = of.clone();
     spec["policyName"] = json!(policy);
@@ -105,7 +104,7 @@ fn binding(policy: &str, of: &Value) -> Value {
     })
 }
 
-/// Creates the params and the existing objects. Returns the objects as stored.
+/// Creates the params and the old objects. Returns the stored objects.
 async fn prepare(client: &Client, trials: &mut [Trial]) -> Vec<Value> {
     let others = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "others"}});
     create(client, "/api/v1/namespaces", &others).await;
@@ -121,7 +120,7 @@ async fn prepare(client: &Client, trials: &mut [Trial]) -> Vec<Value> {
         let target = trial.target();
         if let Some(old) = &mut trial.old {
             *old = create(client, &target.path, old).await;
-            // The update of a custom resource requires its resource version.
+            // An update of a custom resource requires the resource version.
             if trial.gvr.group != "apps" {
                 let version = old["metadata"]["resourceVersion"].clone();
                 trial.object["metadata"]["resourceVersion"] = version;
@@ -131,9 +130,9 @@ async fn prepare(client: &Client, trials: &mut [Trial]) -> Vec<Value> {
     stored
 }
 
-/// Returns the result of this project's evaluator.
+/// Returns the result of our evaluator.
 fn own(trial: &Trial, kinds: &KnownKinds, namespace: &Value, params: &[Value]) -> MutationOutcome {
-    // An API server sets defaults before it calls policies.
+    // An API server sets defaults before it evaluates policies.
     let gvk = Object::new(&trial.object).gvk().clone();
     let object = kinds.completed(&gvk, trial.object.clone()).unwrap();
     let mut request = AdmissionRequest::create(trial.gvr.clone(), Object::new(&object));
@@ -167,13 +166,13 @@ fn parts(object: &Value) -> Value {
     json!({"spec": object["spec"], "labels": part("labels"), "annotations": part("annotations")})
 }
 
-/// Returns a message without the object at its end, which contains generated fields.
+/// Removes the object from the end of a message, because it contains generated fields.
 fn without_object(message: &str) -> &str {
     const BEFORE: &str = "Object 'Kind' is missing in '";
     message.split_inclusive(BEFORE).next().unwrap_or(message)
 }
 
-/// Returns the response to a dry run; `None` if the API server panics, which closes the connection.
+/// Returns the response to a dry run. Returns `None` if the API server panics and closes the connection.
 async fn response(client: &Client, trial: &Trial) -> Option<Response> {
     let path = trial.target().path;
     let request = match &trial.old {
@@ -197,7 +196,7 @@ async fn response(client: &Client, trial: &Trial) -> Option<Response> {
     }
 }
 
-/// Returns the kind of result if the API server's response and our result agree, or else an error with the difference.
+/// Compares the API server's response with our result. Returns the kind of the result, or an error with the difference.
 fn difference(
     response: Option<&Response>,
     outcome: &MutationOutcome,
@@ -222,7 +221,7 @@ fn difference(
         };
     }
     if response.status >= 300 {
-        // The API server validates the mutated object after the policies, which our result does not cover.
+        // After the policies, the API server validates the mutated object. Our result does not include this step.
         return if response.message().contains("denied request") {
             Err(format!("rejected only there: {}", response.message()))
         } else {
@@ -238,8 +237,8 @@ fn difference(
     }
 }
 
-/// Our mutated objects and rejections equal those of an API server. `VAP_MUTATIONS_SEED` sets the seed, and
-/// `VAP_MUTATIONS` the number of requests of each kind.
+/// Our mutated objects and rejections equal those of the API server. `VAP_MUTATIONS_SEED` sets the seed, and
+/// `VAP_MUTATIONS` the number of requests per kind.
 #[tokio::test(flavor = "multi_thread")]
 async fn mutations_equal_those_of_the_api_server() {
     let seed = from_environment("VAP_MUTATIONS_SEED", 1).unwrap();

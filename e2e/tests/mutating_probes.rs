@@ -1,5 +1,5 @@
-//! Compares probes of mutating policies with a real API server: `kubectl vap test` reports the same mutated object as a
-//! dry run, and a probe passes if it expects the API server's object or rejection.
+//! Compares probes of mutating policies with a real API server. `kubectl vap test` must report the mutated object of a
+//! dry run. A probe must pass if it expects the object or the rejection of the dry run.
 
 #![allow(
     clippy::indexing_slicing,
@@ -32,10 +32,10 @@ mod dry_run;
 const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies";
 const BINDINGS: &str = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings";
 
-/// Fields of an object that the API server sets after the mutations.
+/// Fields that the API server sets after the mutations.
 const SET_AFTER: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
 
-/// Returns the policy of a case with its binding, which apply only to the namespace of the case.
+/// Returns the policy and the binding of a case. Both apply only in the namespace of the case.
 fn manifests(case: &Value) -> [Value; 2] {
     let name = case["name"].as_str().unwrap();
     let rule = |group: &str, resource: &str| json!({"apiGroups": [group], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": [resource]});
@@ -67,13 +67,13 @@ fn namespaced(object: &Value, namespace: &str) -> Value {
     object
 }
 
-/// Returns the param of a case with params.
+/// Returns the param for cases with params.
 fn param(namespace: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "params", "namespace": namespace},
         "data": {"replicas": "4"}})
 }
 
-/// Returns the parts of the API server's object that mutations may have changed.
+/// Returns the parts of an object that mutations may change.
 fn parts(object: &Value) -> Value {
     let mut parts = json!({"metadata": {
         "labels": object["metadata"]["labels"], "annotations": object["metadata"]["annotations"]}});
@@ -85,13 +85,13 @@ fn parts(object: &Value) -> Value {
     parts
 }
 
-/// Returns an expectation that follows from the server's response, and another one that must fail.
+/// Returns an expectation that equals the response, and one that must fail.
 fn expectations(response: &Response) -> (Value, Value) {
     if response.status < 300 {
         let expected = parts(&response.body);
         let mut other = expected.clone();
         other["metadata"]["labels"]["no-such-label"] = json!("x");
-        // The response does not show errors that failurePolicy ignores, so the case itself specifies the result.
+        // The response does not show an error that failurePolicy ignores. The case then specifies the result.
         return (json!({"object": expected}), json!({"object": other}));
     }
     let message = response.message();
@@ -145,8 +145,8 @@ async fn installed(client: &Client, cases: &[Value]) {
     }
 }
 
-/// Sends the requests of a case, and writes its policy to a file, with a probe that expects the responses. Returns the
-/// numbers of requests and of rejections.
+/// Sends the requests of a case. Adds its policy, and a probe that expects the responses, to `files`. Returns the
+/// numbers of requests and rejections.
 async fn written(
     client: &Client,
     case: &Value,
@@ -210,7 +210,7 @@ async fn written(
     (n, n_denied)
 }
 
-/// Returns the cases whose result differs from the result that their name states.
+/// Returns the cases whose result differs from the result in their name.
 fn other_than_expected(report: &TestReport) -> Vec<String> {
     let mut wrong = Vec::new();
     for probe in &report.probes {
@@ -235,7 +235,7 @@ fn other_than_expected(report: &TestReport) -> Vec<String> {
     wrong
 }
 
-/// Runs the plugin on a policy that only exists in the cluster.
+/// Runs the plugin on a policy that exists only in the cluster.
 fn found_in_the_cluster(control_plane: &ControlPlane, case: &Value) {
     let kubeconfig = control_plane.kubeconfig().unwrap();
     let live = |arguments: &[&str]| -> Value {

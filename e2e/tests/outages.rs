@@ -1,4 +1,4 @@
-//! The controller's log and status during restarts of the API server and while permissions are missing.
+//! Tests the controller's log and statuses during restarts of the API server and without permissions.
 
 #![allow(
     clippy::indexing_slicing,
@@ -24,8 +24,8 @@ use serde_json::json;
 
 const TIMEOUT: Duration = Duration::from_secs(90);
 
-/// The maximum time after the restart of the API server in which all watches recover. A watch backs off for up to 10 s,
-/// and for as long again if the API server responds before it serves the kinds of CRDs.
+/// The maximum time from a restart of the API server until all watches recover. The backoff of a watch is up to 10 s.
+/// It occurs twice if the API server responds before it serves the kinds of CRDs.
 const RECOVERED_AFTER: Duration = Duration::from_secs(25);
 
 async fn cluster() -> ControlPlane {
@@ -36,7 +36,7 @@ async fn cluster() -> ControlPlane {
     control_plane
 }
 
-/// Returns the sources whose watches were last in sync before `since`.
+/// Returns the sources whose last sync is before `since`.
 async fn behind(controller: &Controller, since: f64) -> Vec<String> {
     let (_, text) = controller.get("/metrics").await.unwrap();
     let samples = text
@@ -74,7 +74,7 @@ async fn controller_recovers_from_api_server_restart() {
         assert_eq!(controller.get("/readyz").await.unwrap().0, 200);
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    // A watch may restart before the API server is ready, and then receive nothing for a while.
+    // A watch may restart before the API server is ready, and then receive no events for a while.
     let back = now();
     control_plane.start_api_server_again().await.unwrap();
     let started = Instant::now();
@@ -113,7 +113,7 @@ async fn controller_recovers_from_api_server_restart() {
     controller.finish().await.unwrap();
 }
 
-/// Creates a policy whose params are config maps, and a binding that selects all of them.
+/// Creates a policy with config maps as params, and a binding that selects all of them.
 async fn create_limited(client: &Client) {
     let api: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
     let create = PostParams::default();
@@ -185,7 +185,7 @@ async fn status_reports_revoked_permissions() {
         AllowedFailure::sync("bindings", "forbidden").required(),
         AllowedFailure::sync("params", "forbidden").required(),
     ]);
-    // The API server does not authorize an established watch again; a restart ends the watch immediately.
+    // The API server authorizes a watch only at its start. A restart ends the watch.
     control_plane.kill_api_server();
     control_plane.start_api_server_again().await.unwrap();
 
@@ -198,7 +198,7 @@ async fn status_reports_revoked_permissions() {
     let (status, body) = controller.get("/readyz").await.unwrap();
     assert_eq!(status, 503, "{body}");
     assert!(body.contains("[-]bindings failed"), "{body}");
-    // The status may be written before this line is logged, since another task logs it.
+    // Another task logs this line, possibly after the status is written.
     let n_lines = || {
         let log = controller.log().unwrap();
         let of_bindings = log

@@ -1,5 +1,5 @@
-//! Tests the plugin with a real API server: policies of the cluster and of files are checked against the schemas that
-//! it serves, and statuses are shown, evaluated and watched.
+//! Tests the plugin with a real API server. Policies in the cluster and in files are checked with the schemas of the
+//! API server. Statuses are shown, evaluated and watched.
 
 #![allow(
     clippy::indexing_slicing,
@@ -32,7 +32,7 @@ async fn check_live_uses_schemas_of_the_cluster() {
     let file = file.to_str().unwrap();
     let kubeconfig = bench.control_plane.kubeconfig().unwrap();
 
-    // Offline the kind is unknown, whether or not KUBECONFIG is set.
+    // Without `--live`, the kind is unknown, even if `KUBECONFIG` is set.
     let offline: Value =
         serde_json::from_str(&bench.check(&["check", file, "-o", "json"], 0)).unwrap();
     assert!(
@@ -58,8 +58,8 @@ async fn check_live_uses_schemas_of_the_cluster() {
         );
     }
 
-    // The API server sets defaults before policies are evaluated. A field with a default therefore
-    // always exists. A field without a default may be missing.
+    // The API server sets defaults before policies are evaluated, so a field with a default exists. Other fields may be
+    // absent.
     let default = bench.file(
         "default.yaml",
         &policy(
@@ -89,7 +89,7 @@ async fn check_live_reads_policies_of_the_cluster() {
     bench.install_crd();
     bench.apply(&policy("sound", "object.spec.size <= 5"));
     bench.apply(&policy("misspelt", "object.spec.sise <= 5"));
-    // Checks all policies, then some by name or by label, and a policy that does not exist.
+    // All policies are checked, then policies by name and by label, and a missing policy.
     let all: Value =
         serde_json::from_str(&bench.check(&["check", "--live", "-o", "json"], 1)).unwrap();
     assert_eq!(all["summary"]["policies"], 2, "{all}");
@@ -124,7 +124,7 @@ async fn check_live_reads_policies_of_the_cluster() {
     let none = bench.vap(&["check", "vap/nowhere"]);
     assert_eq!(none.status.code(), Some(2), "{none:?}");
 
-    // Locations in findings refer to the manifest as kubectl prints it.
+    // Locations in findings refer to the output of `kubectl get -o yaml`.
     let shown = bench.control_plane.kubectl().unwrap();
     let shown = { shown }
         .args(["get", "validatingadmissionpolicy/misspelt", "-o", "yaml"])
@@ -145,7 +145,7 @@ async fn check_live_reads_policies_of_the_cluster() {
         "{line}: {shown}"
     );
 
-    // A file has the binding of a policy that only exists in the cluster.
+    // The file contains a binding. Its policy exists only in the cluster.
     let binding = bench.file(
         "binding.yaml",
         "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\n\
@@ -161,12 +161,10 @@ async fn check_live_reports_forbidden_and_unavailable_reads() {
     let bench = Bench::start().await;
     bench.apply(&policy("sound", "object.spec.size <= 5"));
 
-    // User ann has no permissions.
     let refused = bench.vap_by("ann", &["check", "--live"]);
     assert_eq!(refused.status.code(), Some(2), "{refused:?}");
     let text = String::from_utf8(refused.stderr).unwrap();
     assert!(text.contains("permissions `get` and `list`"), "{text}");
-    // The administrator is allowed to impersonate ann.
     let refused = bench.vap(&["check", "--as", "ann"]);
     assert_eq!(refused.status.code(), Some(2), "{refused:?}");
 
@@ -188,7 +186,6 @@ async fn check_live_reports_forbidden_and_unavailable_reads() {
         "{report}"
     );
 
-    // The server of this aggregated API does not exist.
     bench.apply(
         "apiVersion: apiregistration.k8s.io/v1\nkind: APIService\nmetadata: {name: v1.live.example.com}\n\
          spec: {group: live.example.com, version: v1, groupPriorityMinimum: 100, versionPriority: 100,\n\
@@ -205,7 +202,7 @@ async fn check_live_reports_forbidden_and_unavailable_reads() {
         assert!(Instant::now() < deadline, "{text}");
         std::thread::sleep(Duration::from_millis(100));
     }
-    // A policy that does not depend on the aggregated API is checked nevertheless.
+    // A policy that does not depend on the aggregated API is still checked.
     let other = policy("other", "object.spec.replicas <= 5").replace("live.example.com", "apps");
     let other = bench.file("other.yaml", &other.replace("widgets", "deployments"));
     bench.check(&["check", other.to_str().unwrap(), "--live"], 0);
@@ -272,7 +269,6 @@ async fn status_without_controller_evaluates() {
         .unwrap();
     assert_eq!(bound["reason"], "NoBindings");
 
-    // A user without permission to read bindings gets an error message.
     bench.let_ann_read_policies();
     let output = bench.output_for_ann(&["status"]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
@@ -365,7 +361,7 @@ async fn kubectl_runs_and_completes_the_plugin() {
         (&["vap", "status", ""][..], "sound\n:4"),
         (&["vap", "check", "vap/so"], "vap/sound\n:0"),
         (&["vap", "explain", "undefined-fi"], "undefined-field\t"),
-        // An API server that cannot be reached provides no names for completion.
+        // An unreachable API server provides no names for completion.
         (
             &["vap", "status", "--server", "https://127.0.0.1:1", ""],
             ":4",
@@ -386,7 +382,7 @@ async fn kubectl_runs_and_completes_the_plugin() {
     );
 }
 
-/// Each flag that selects a server or a user takes effect: the selected API server responds, or rejects the user.
+/// Each flag for a server or a user has an effect: the selected API server responds, or rejects the user.
 #[tokio::test(flavor = "multi_thread")]
 async fn kubectl_flags_select_server_and_user() {
     let bench = Bench::start().await;
@@ -482,7 +478,6 @@ async fn kubectl_flags_select_server_and_user() {
         "--insecure-skip-tls-verify",
     ]);
     assert!(text.contains("rejects the credentials"), "{text}");
-    // Each flag overrides only one setting of the kubeconfig.
     let admin = kubeconfig.display().to_string();
     let (_, text) = given(&["--kubeconfig", &admin]);
     assert!(text.contains("sound "), "{text}");
@@ -492,7 +487,7 @@ async fn kubectl_flags_select_server_and_user() {
     assert!(text.contains("no user `nobody`"), "{text}");
 }
 
-/// Returns a channel that receives the output lines of a program as they are printed.
+/// Returns a channel for the output lines of a program.
 fn lines(child: &mut Child) -> Receiver<String> {
     let (send, lines) = channel();
     let output = BufReader::new(child.stdout.take().unwrap());
@@ -540,7 +535,6 @@ async fn status_watch_follows_changes_until_stopped() {
     bench.apply(&policy("other", "object.spec.size <= 5"));
     assert!(await_line(&seen, "other ").contains("True"));
 
-    // The API server stops and restarts.
     bench.control_plane.kill_api_server();
     bench.control_plane.start_api_server_again().await.unwrap();
     bench.kubectl(&["delete", "validatingadmissionpolicies", "other"]);
@@ -553,7 +547,7 @@ async fn status_watch_follows_changes_until_stopped() {
     assert!(interrupt.success());
     assert_eq!(child.wait().unwrap().code(), Some(0));
 
-    // If the reader of its output closes the pipe, the command exits when it prints the next line.
+    // If the reader of the output has closed the pipe, the command exits at the next line.
     let mut command = bench.command(&kubeconfig, &["status", "-w", "--no-headers"]);
     let mut child = command
         .stdout(Stdio::piped())

@@ -1,4 +1,4 @@
-//! Compares probes in the cluster with probes in files: a probe must have the same results in the two environments.
+//! Tests that probes have the same results in the cluster and in files.
 
 #![allow(
     clippy::indexing_slicing,
@@ -31,24 +31,24 @@ use vap_status_controller::probe::api::{CaseOutcome, PolicyProbe, PolicyProbeSta
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Policies that every API server rejects. Their probes can therefore only be evaluated in files, where they fail.
+/// Policies that the API server rejects. Their probes exist only in files, and fail.
 const REFUSED: [&str; 2] = ["syntax-error", "wrong-reason"];
 
-/// Files with policies, and with probes that include bindings and params.
+/// Files with policies and probes. The probes contain bindings and params.
 const FILES: [&str; 3] = [
     "../tests/cli_test/traps.yaml",
     "../config/samples",
     "targets/defaulted.yaml",
 ];
 
-/// Files with targets of other kinds and with probes of these targets, as objects of the CRD.
+/// Files with targets of other kinds, and with their probes.
 const TARGETS: [&str; 3] = [
     "targets/mutating.yaml",
     "targets/webhooks.yaml",
     "targets/definitions.yaml",
 ];
 
-/// The kinds of targets with the values of `--follow`, and the resources of their status objects.
+/// The values of `--follow`, and the plural names of the status objects.
 const FOLLOWED: [(&str, &str); 4] = [
     (
         "mutatingadmissionpolicies",
@@ -68,7 +68,7 @@ const FOLLOWED: [(&str, &str); 4] = [
     ),
 ];
 
-/// The results of cases by probe and case, each with the difference from the expectation.
+/// The outcome and the difference of each case, by probe and case.
 type Outcomes = BTreeMap<(String, String), (CaseOutcome, Option<String>)>;
 
 fn in_files(paths: &[PathBuf]) -> Outcomes {
@@ -99,8 +99,7 @@ fn paths(files: &[&str]) -> Vec<PathBuf> {
     files.iter().map(|file| root.join(file)).collect()
 }
 
-/// Waits until the probes with these names have the results in `expected` in the cluster too. Returns the number of
-/// cases.
+/// Waits until these probes in the cluster have the results in `expected`. Returns the number of cases.
 async fn equal(probes: &Api<PolicyProbe>, names: &[String], expected: &Outcomes) -> usize {
     let deadline = Instant::now() + TIMEOUT;
     loop {
@@ -130,14 +129,14 @@ async fn equal(probes: &Api<PolicyProbe>, names: &[String], expected: &Outcomes)
     }
 }
 
-/// Creates the objects of the input as they are written. Returns their names.
+/// Creates the objects without changes. Returns their names.
 async fn create_all<T>(api: &Api<DynamicObject>, objects: &[Object<T>]) -> Vec<String> {
     let mut names = Vec::new();
     for object in objects {
         let object: DynamicObject = serde_json::from_value(object.document.node.to_json()).unwrap();
         names.push(object.metadata.name.clone().unwrap());
         let deadline = Instant::now() + TIMEOUT;
-        // A CRD that was just established may not be served yet.
+        // The CRD may be new.
         while let Err(error) = api.create(&PostParams::default(), &object).await {
             assert!(Instant::now() < deadline, "{error}");
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -184,16 +183,14 @@ async fn probes_have_the_same_results_in_files() {
     controller.finish().await.unwrap();
 }
 
-/// Returns the API of a kind in admissionregistration.k8s.io or another group.
 fn api(client: &Client, group: &str, kind: &str) -> Api<DynamicObject> {
     let gvk = GroupVersionKind::gvk(group, "v1", kind);
     Api::all_with(client.clone(), &ApiResource::from_gvk(&gvk))
 }
 
-/// The group of some kinds that probes can have as targets.
 const ADMISSION: &str = "admissionregistration.k8s.io";
 
-/// Returns the API of the status objects with the resource name `plural`.
+/// Returns the API of the status objects with this plural name.
 fn statuses(client: &Client, plural: &str) -> Api<DynamicObject> {
     let gvk = GroupVersionKind::gvk(
         "vap-status.dev",
@@ -206,7 +203,7 @@ fn statuses(client: &Client, plural: &str) -> Api<DynamicObject> {
     )
 }
 
-/// Installs everything that watching targets requires, and creates the targets of `input`.
+/// Installs the permissions and CRDs for watching targets. Creates the targets of `input`.
 async fn create_targets(control_plane: &ControlPlane, client: &Client, input: &Input) {
     for (resource, plural) in FOLLOWED {
         grant_watch(control_plane, resource).unwrap();
@@ -231,8 +228,8 @@ async fn create_targets(control_plane: &ControlPlane, client: &Client, input: &I
     }
 }
 
-/// Probes of targets have the same results in the cluster as in files, and are evaluated again when their targets
-/// change.
+/// Probes of targets have the same results in the cluster and in files. If a target changes, its probes are evaluated
+/// again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn probes_of_targets_have_the_same_results_in_files() {
     let control_plane = control_plane().await.unwrap();
@@ -260,7 +257,7 @@ async fn probes_of_targets_have_the_same_results_in_files() {
     let n_cases = equal(&probes, &names, &expected).await;
     assert!(n_cases > 26);
 
-    // The status of the policy has the condition about its probes.
+    // The policy has the condition `ProbesPassed`.
     let status = async || {
         let object = statuses.get_opt("lids").await.unwrap();
         Ok(object.map_or(Value::Null, |object| object.data["status"].clone()))
@@ -275,7 +272,7 @@ async fn probes_of_targets_have_the_same_results_in_files() {
     .await
     .unwrap();
 
-    // A change of the policy or of the target causes another evaluation of the probe.
+    // If the policy or the target changes, the probe is evaluated again.
     let patch = json!({"spec": {"mutations": [{"patchType": "JSONPatch", "jsonPatch": {
         "expression": "[JSONPatch{op: 'add', path: '/spec/lid', value: {'color': 'blue'}}]"}}]}});
     policies
@@ -320,7 +317,7 @@ async fn probes_of_targets_have_the_same_results_in_files() {
     outcome("labels", [CaseOutcome::Passed, CaseOutcome::Passed]).await;
     controller.finish().await.unwrap();
 
-    // Without the flag the probes are pending, and their messages say what to do.
+    // Without the flag, the probes are pending, and their messages contain the required action.
     let controller = Controller::start(&control_plane, &[]).await.unwrap();
     outcome("lids", [CaseOutcome::Pending, CaseOutcome::Pending]).await;
     let ready = probes.get("lids").await.unwrap().status.unwrap().conditions[0].clone();

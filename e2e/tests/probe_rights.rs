@@ -1,5 +1,6 @@
-//! A user who may create probes but is not allowed to read a param and a namespace learns nothing about them, neither
-//! from messages nor from results. Two clusters that differ only in the secret token look the same to the user.
+//! Tests that probes do not reveal secrets. A user may create probes, but is not allowed to read a certain param and a
+//! certain namespace. Neither messages nor results of probes may depend on them. Two clusters that differ only in a
+//! secret token must look the same to the user.
 
 #![allow(
     clippy::indexing_slicing,
@@ -30,7 +31,7 @@ use vap_status_controller::probe::api::PolicyProbe;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Values of the secret: a token that `int()` accepts, and one that it rejects.
+/// The values of the token. `int()` accepts only the first value.
 const TOKENS: [&str; 2] = ["70461230917", "sesame-opens"];
 
 fn object<K: DeserializeOwned>(value: Value) -> K {
@@ -51,8 +52,8 @@ where
         .unwrap();
 }
 
-/// Starts a cluster whose param `private` and a namespace label contain the token. One client is the administrator's;
-/// the other one belongs to the tenant, a user who may create probes and read policies, bindings and Events.
+/// Starts a cluster with the token in the param `private` and in a namespace label. Returns clients of the
+/// administrator and of the tenant. The tenant may create probes and read policies, bindings and Events.
 async fn cluster(token: &str) -> (ControlPlane, Client, Client) {
     let control_plane = ControlPlane::builder()
         .user(service_account())
@@ -127,7 +128,7 @@ async fn cluster(token: &str) -> (ControlPlane, Client, Client) {
     (control_plane, admin, tenant)
 }
 
-/// Returns cases with which a tenant tries to find out the secret token. Each combines a guess with an expected result.
+/// Returns cases by which the tenant tries to find out the token. A case combines a guess with an expected result.
 fn guesses(namespace: &str) -> Vec<Value> {
     let mut expected = vec![
         json!({"decision": "Allow"}),
@@ -152,7 +153,7 @@ fn guesses(namespace: &str) -> Vec<Value> {
     each.enumerate().map(case).collect()
 }
 
-/// Returns the probes with which the tenant attacks, each with the expected reason why it is pending.
+/// Returns the tenant's probes, and the expected reasons why they are pending.
 fn attacks() -> Vec<(Value, &'static str)> {
     let probe = |name: &str, policy: &str, namespace: &str, fields: Value| {
         let mut spec = json!({"policyName": policy, "cases": guesses(namespace)});
@@ -249,7 +250,7 @@ async fn wait_for_probe(client: &Client, name: &str, wanted: &str) -> String {
         .unwrap()
 }
 
-/// Returns the conditions and cases of a status as a string, without times.
+/// Formats the conditions and cases of a status, without times.
 fn shown(kind: &str, name: &str, status: &Value) -> String {
     let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
     let conditions: Vec<Value> = conditions
@@ -267,7 +268,7 @@ fn shown(kind: &str, name: &str, status: &Value) -> String {
     )
 }
 
-/// Returns everything that the tenant sees: statuses, conditions, Events and metrics, without times.
+/// Returns all statuses, conditions, Events and metrics that the tenant can read, without times.
 async fn seen(tenant: &Client, controller: &Controller) -> BTreeSet<String> {
     let all = ListParams::default();
     let mut seen = BTreeSet::new();
@@ -298,7 +299,7 @@ async fn seen(tenant: &Client, controller: &Controller) -> BTreeSet<String> {
     seen
 }
 
-/// Waits until everything that the tenant sees is unchanged for a while.
+/// Waits until the data that the tenant can read is unchanged.
 async fn settled(tenant: &Client, controller: &Controller) -> BTreeSet<String> {
     let mut before = seen(tenant, controller).await;
     for _ in 0..30 {
@@ -312,8 +313,7 @@ async fn settled(tenant: &Client, controller: &Controller) -> BTreeSet<String> {
     panic!("what the tenant sees does not settle: {before:#?}");
 }
 
-/// Asserts that the token is not in the log, in the metrics or in anything that the tenant sees. Names and guesses in
-/// the tenant's own specs are ignored.
+/// Asserts that the token is not in the log, in the metrics or in `seen`. The tenant's own specs are not included.
 async fn assert_hidden(token: &str, seen: &BTreeSet<String>, controller: &Controller) {
     for text in seen {
         assert!(!text.contains(token), "{text}");
@@ -324,7 +324,7 @@ async fn assert_hidden(token: &str, seen: &BTreeSet<String>, controller: &Contro
     assert!(!metrics.contains(token), "{metrics}");
 }
 
-/// Runs all attacks in a cluster with this token, and returns the tenant's view of them.
+/// Runs all attacks in a cluster with this token. Returns the data that the tenant can read.
 async fn attacked(token: &str) -> BTreeSet<String> {
     let (control_plane, admin, tenant) = cluster(token).await;
     let maps: Api<ConfigMap> = Api::namespaced(tenant.clone(), "kube-system");
@@ -358,7 +358,7 @@ async fn attacked(token: &str) -> BTreeSet<String> {
     let seen = settled(&tenant, &controller).await;
     assert_hidden(token, &seen, &controller).await;
 
-    // If the owner of the binding allows probes to use its params, results are shown, but messages are not.
+    // The owner of the binding allows probes to use the params of the binding. Results are then shown, but no messages.
     let allowed =
         json!({"metadata": {"annotations": {"vap-status.dev/probe-inputs": "FromCluster"}}});
     let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(admin.clone());
@@ -373,7 +373,7 @@ async fn attacked(token: &str) -> BTreeSet<String> {
         let failed = wait_for_probe(&tenant, name, "False/ProbesFailed").await;
         assert!(failed.contains("details are not shown"), "{failed}");
     }
-    // References to params or namespaces in the probe itself still have no effect.
+    // A reference in the probe itself still has no effect.
     for name in ["implied", "by-name", "namespace-implied"] {
         wait_for_probe(&tenant, name, "Unknown/ProbesPending").await;
     }

@@ -1,5 +1,5 @@
-//! Tests probes at the limits of an API server, and probes whose policies, bindings or params are missing: their
-//! statuses stay correct, and nothing remains after their deletion.
+//! Tests large probes, and probes whose policies, bindings or params are missing. Statuses stay correct, and no metrics
+//! remain after a deletion.
 
 #![allow(
     clippy::indexing_slicing,
@@ -65,7 +65,7 @@ fn binding(policy: &str, param_ref: Option<Value>) -> ValidatingAdmissionPolicyB
     }))
 }
 
-/// Returns a case with a deployment of six replicas that must be denied.
+/// Returns a case with a Deployment of six replicas, which must be denied.
 fn case(name: &str) -> Value {
     json!({
         "name": name,
@@ -82,7 +82,7 @@ fn probe(name: &str, policy: &str, bindings: &str, cases: Vec<Value>) -> Value {
     })
 }
 
-/// Returns the API of probes as dynamic objects: their values may nest arbitrarily, which typed objects do not support.
+/// Returns the API of probes as dynamic objects, because typed objects do not support deep nesting.
 fn probes(client: &Client) -> Api<DynamicObject> {
     let resource = kube::core::ApiResource::erase::<PolicyProbe>(&());
     Api::all_with(client.clone(), &resource)
@@ -99,7 +99,7 @@ async fn wait_for_condition(client: &Client, name: &str, type_: &str, wanted: &s
         .unwrap()
 }
 
-/// An object of which only the status is decoded: its other content may nest too deeply.
+/// The status of an object. The rest may be nested too deeply for decoding.
 #[derive(serde::Deserialize)]
 struct Outline {
     #[serde(default)]
@@ -168,7 +168,7 @@ async fn probe_statuses_change_with_dependencies() {
     wait_for_condition(&client, "limited", "Ready", "True/").await;
     let before = compilations(&controller).await;
 
-    // When a param changes, the controller evaluates the policy again without compiling it.
+    // A changed param does not require another compilation of the policy.
     let patch = |max: &str| Patch::Merge(json!({"data": {"max": max}}));
     maps.patch("limit-0", &PatchParams::default(), &patch("7"))
         .await
@@ -180,7 +180,7 @@ async fn probe_statuses_change_with_dependencies() {
         .unwrap();
     wait_for_condition(&client, "limited", "ProbesPassed", "True/").await;
 
-    // There are more params than the controller reads, so the earlier success is no longer reported.
+    // There are more params than the controller reads, so the probe is no longer reported as passed.
     stream::iter(1..=500)
         .map(|n| {
             let (maps, map) = (maps.clone(), map(n, "5"));
@@ -199,7 +199,7 @@ async fn probe_statuses_change_with_dependencies() {
     wait_for_condition(&client, "limited", "Ready", "Unknown/Pending").await;
     wait_for_probe(&client, "limited", "Unknown/ProbesPending").await;
 
-    // There are no params: the binding denies, but no validation evaluated to false.
+    // Without params, the binding denies the request, but no validation is false.
     let selected = ListParams::default().labels("limit=yes");
     maps.delete_collection(&DeleteParams::default(), &selected)
         .await
@@ -216,7 +216,7 @@ async fn probe_statuses_change_with_dependencies() {
         .unwrap();
     wait_for_probe(&client, "limited", "True/ProbesPassed").await;
 
-    // There is no binding, so nothing is denied.
+    // Without a binding, no request is denied.
     bindings
         .delete("limited", &DeleteParams::default())
         .await
@@ -225,7 +225,6 @@ async fn probe_statuses_change_with_dependencies() {
     assert!(failed.contains("no binding"), "{failed}");
     assert_eq!(compilations(&controller).await, before);
 
-    // There is no policy.
     assert_eq!(series(&controller, "limited").await, 3);
     policies
         .delete("limited", &DeleteParams::default())
@@ -267,7 +266,7 @@ async fn probes_of_deleted_param_kind_are_pending() {
     create_probe(&client, inline).await.unwrap();
     wait_for_probe(&client, "inline", "True/ProbesPassed").await;
 
-    // The controller is not allowed to read these params, and reports the permission to grant.
+    // The controller is not allowed to read these params. The status contains the missing permission.
     let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(client.clone());
     let bound = binding(
         "limited",
@@ -312,7 +311,7 @@ async fn many_and_large_probes_are_evaluated_despite_deep_probes() {
     let few = policy("few", None, "object.spec.replicas <= 5");
     policies.create(&create, &few).await.unwrap();
 
-    // One probe has the maximum number of cases that the schema allows, and another has one case more.
+    // The schema allows 256 cases.
     let cases = |n: usize| (0..n).map(|n| case(&format!("case {n}"))).collect();
     let refused = create_probe(&client, probe("more", "few", "Implied", cases(257)))
         .await
@@ -324,7 +323,7 @@ async fn many_and_large_probes_are_evaluated_despite_deep_probes() {
     let passed = wait_for_probe(&client, "most", "True/ProbesPassed").await;
     assert!(passed.contains("256 cases"), "{passed}");
 
-    // This probe contains an object of nearly the maximum request size.
+    // This probe has almost the maximum size of a request.
     let mut large = case("large");
     large["request"]["object"]["metadata"]["annotations"] = json!({"a": "x".repeat(200_000)});
     large["request"]["object"]["spec"]["template"] =
@@ -334,7 +333,7 @@ async fn many_and_large_probes_are_evaluated_despite_deep_probes() {
         .unwrap();
     wait_for_probe(&client, "large", "True/ProbesPassed").await;
 
-    // This probe nests deeper than the controller parses. The API server accepts it, and only this probe is affected.
+    // The controller cannot parse this probe, because the nesting is too deep. Other probes are not affected.
     let depth = 1000;
     let mut deep = probe("deep", "few", "Implied", vec![case("deep")]);
     deep["spec"]["cases"][0]["request"]["object"]["spec"]["deep"] = json!("HERE");
@@ -355,7 +354,7 @@ async fn many_and_large_probes_are_evaluated_despite_deep_probes() {
         "{unread}"
     );
 
-    // One policy has many probes in addition to the deep one. A controller that starts now must evaluate them too.
+    // A controller that starts now must evaluate the other probes.
     stream::iter(0..100)
         .map(|n| {
             let probe = probe(&format!("p{n}"), "few", "Implied", vec![case("six")]);
@@ -417,7 +416,7 @@ async fn probes_without_access_review_permission_are_pending() {
         .output()
         .unwrap();
     assert!(outcome.status.success());
-    // The result of the access review about the other user is cached for a minute.
+    // The access review for the other user is cached for a minute.
     from_cluster["spec"]["cases"][0]["name"] = json!("somebody");
     from_cluster["spec"]["cases"][0]["request"]["userInfo"] = json!({"username": "somebody"});
     let apply = PatchParams::apply("e2e").force();

@@ -1,7 +1,7 @@
-//! Changes policies immediately after their creation: the controller misses no change, and nothing remains of deleted
-//! policies.
+//! Changes policies immediately after their creation. The controller misses no change, and no metrics of deleted
+//! policies remain.
 //!
-//! `VAP_RACES_SEED` and `VAP_RACES_MAX_DELAY_MS` set other delays.
+//! `VAP_RACES_SEED` and `VAP_RACES_MAX_DELAY_MS` set the delays.
 
 #![allow(
     clippy::print_stdout,
@@ -27,13 +27,13 @@ const N_DELETED: usize = 1_000;
 /// writes.
 const CONCURRENCY: usize = 8;
 
-/// The timeout after the last change until all statuses are as expected.
+/// The timeout from the last change until all statuses are as expected.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The duration without writes after which the controller is considered idle.
+/// The controller counts as idle after this time without writes.
 const QUIET: Duration = Duration::from_secs(3);
 
-/// Returns the delay before the second change of each policy.
+/// Returns the delay before the second change for each policy.
 fn delays(n: usize) -> Vec<Duration> {
     let seed = from_environment("VAP_RACES_SEED", 1).unwrap();
     let most = from_environment("VAP_RACES_MAX_DELAY_MS", 60).unwrap();
@@ -52,7 +52,7 @@ fn policy(n: usize) -> ValidatingAdmissionPolicy {
     policies::policy(&name(n), deployments, "object.spec.replicas <= 5")
 }
 
-/// Creates one policy per delay, waits for the delay, and applies `change` to the policy.
+/// Creates one policy per delay, and applies `change` to it after the delay.
 async fn race<F: Future<Output = ()>>(
     api: &Api<ValidatingAdmissionPolicy>,
     delays: Vec<Duration>,
@@ -70,7 +70,6 @@ async fn race<F: Future<Output = ()>>(
         .await;
 }
 
-/// Waits until the controller has written nothing for a while.
 async fn await_idle(controller: &Controller) {
     let started = Instant::now();
     let mut last = (
@@ -131,7 +130,7 @@ async fn patched(with_kcm: bool) {
     assert!(stale.is_empty(), "{} are stale: {stale:?}", stale.len());
     let n_writes = controller.total("vap_status_writes_total").await.unwrap();
     println!("{n_writes} writes");
-    // Each policy has two changes, and each change causes at most two writes.
+    // Each policy changes twice, and a change causes at most two writes.
     assert!(
         n_writes <= 4 * u64::try_from(N_PATCHED).unwrap(),
         "{n_writes} writes"
@@ -172,7 +171,7 @@ async fn deleted(with_kcm: bool) {
     println!("{N_DELETED} policies deleted, {} of them left", left.len());
     assert!(left.is_empty(), "{} are left: {left:?}", left.len());
     assert_eq!(controller.total("vap_policies").await.unwrap(), 0);
-    // Checks that metrics of a policy are found at all: otherwise the assertion above would prove nothing.
+    // Metrics of policies must exist at all. Otherwise, the assertion above would be useless.
     let written = controller.total("vap_status_writes_total").await.unwrap();
     assert!(written > 0, "no policy lived long enough");
     controller.finish().await.unwrap();

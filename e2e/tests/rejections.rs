@@ -1,4 +1,4 @@
-//! Compares the objects that `kubectl vap check` reports as rejected with those that a real API server rejects.
+//! Tests that `kubectl vap check` rejects the same objects as a real API server.
 
 #![allow(
     clippy::indexing_slicing,
@@ -20,22 +20,18 @@ use parity::random::from_environment;
 use parity::rejections::{self, Mutant, MutantKind, Rejection};
 use serde::Deserialize;
 
-/// The path of the API.
+/// The URL path of the API group.
 const API: &str = "/apis/admissionregistration.k8s.io/v1";
 
-/// The media type of a patch that merges.
 const MERGE_PATCH: &str = "application/merge-patch+json";
 
-/// An error of the API server when an object is created.
 struct CreateError {
-    /// The HTTP status, which is `422` for an object that can be decoded, and the message.
+    /// The HTTP status and the message. The status is 422 if the object can be decoded.
     text: String,
-    /// The fields in the error.
     fields: Vec<String>,
 }
 
-/// Creates an object from its source with strict field validation, and deletes it again. Returns the API server's
-/// error.
+/// Creates an object with strict field validation, and deletes it.
 async fn create(client: &Client, kind: MutantKind, text: &str) -> Result<(), CreateError> {
     let path = format!("{API}/{}", kind.resource());
     let uri = format!("{path}?fieldValidation=Strict&fieldManager=refusals");
@@ -57,7 +53,7 @@ async fn create(client: &Client, kind: MutantKind, text: &str) -> Result<(), Cre
             assert_eq!(deleted.status, 200, "DELETE: {}: {text}", deleted.message());
             Ok(())
         }
-        // The body or an expression may also cause an internal error, for example if etcd rejects the object.
+        // Status 500 is possible, for example if etcd rejects the object.
         400..=500 => {
             let causes = response.body["details"]["causes"].as_array();
             let fields = causes.into_iter().flatten().map(|cause| &cause["field"]);
@@ -72,7 +68,6 @@ async fn create(client: &Client, kind: MutantKind, text: &str) -> Result<(), Cre
     }
 }
 
-/// The file of cases.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Cases {
@@ -80,7 +75,7 @@ struct Cases {
     cases: Vec<Case>,
 }
 
-/// A base object with changes.
+/// A base object, and the changes to it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Case {
@@ -96,7 +91,6 @@ enum Change {
     Add { add: String },
 }
 
-/// Returns the mutants of `parity/rejections/cases.yaml`.
 fn cases() -> Vec<Mutant> {
     let path = repository().join("parity/rejections/cases.yaml");
     let text = std::fs::read_to_string(path).unwrap();
@@ -119,7 +113,7 @@ fn cases() -> Vec<Mutant> {
     mutants.collect()
 }
 
-/// Returns a field path without indices: the API server omits some of them.
+/// Removes indices from a field path, because the API server omits some of them.
 fn plain(field: &str) -> String {
     let mut plain = String::new();
     let mut is_index = false;
@@ -133,8 +127,8 @@ fn plain(field: &str) -> String {
     plain
 }
 
-/// Returns true if a field in the API server's error is predicted: it equals, contains or is contained in a field of
-/// ours, or the error follows from another error of ours. One cause is reported only once.
+/// Returns true if one of our errors is about this field, about its parent or about a nested field. Some errors of the
+/// API server follow from other errors, which are listed here.
 fn is_predicted(field: &str, ours: &[Rejection]) -> bool {
     let has = |wanted: &str| ours.iter().any(|ours| plain(&ours.field) == wanted);
     let are_related = |ours: &Rejection| {
@@ -142,15 +136,14 @@ fn is_predicted(field: &str, ours: &[Rejection]) -> bool {
         theirs.starts_with(&ours) || ours.starts_with(&theirs)
     };
     match plain(field).as_str() {
-        // The API server reports this error in addition to the missing validations.
+        // This error follows from the missing validations.
         "spec.auditAnnotations" if has("spec.validations") => true,
-        // The API server reports this error in addition to the name, which excludes a selector.
+        // This error follows from the name, which excludes a selector.
         "spec.paramRef.selector" if has("spec.paramRef.name") => true,
-        // The API server validates keys with the name of the policy as their prefix.
+        // The API server validates a key together with the name of the policy.
         "spec.auditAnnotations.key" if has("metadata.name") || has("metadata.generateName") => true,
-        // The API server derives the name from `generateName`.
         "metadata.name" if has("metadata.generateName") => true,
-        // These expressions refer to a variable that has no expression.
+        // These expressions refer to a variable without an expression.
         path if path.to_lowercase().ends_with("expression") && has("spec.variables.expression") => {
             true
         }
@@ -160,9 +153,9 @@ fn is_predicted(field: &str, ours: &[Rejection]) -> bool {
 
 /// Checks and the API server reject the same objects, with errors about the same fields.
 ///
-/// `VAP_REJECTIONS` sets the number of mutants and `VAP_REJECTIONS_SEED` their seed; `VAP_REJECTIONS_DIR` adds objects
-/// from files. If `VAP_CORPUS_DIR` is set, the webhook configurations of that corpus and `VAP_WEBHOOK_REJECTIONS`
-/// mutants of them are added.
+/// `VAP_REJECTIONS` sets the number of mutants, and `VAP_REJECTIONS_SEED` their seed. `VAP_REJECTIONS_DIR` adds objects
+/// from files. `VAP_CORPUS_DIR` adds the webhook configurations of a corpus, and `VAP_WEBHOOK_REJECTIONS` mutants of
+/// them.
 #[tokio::test(flavor = "multi_thread")]
 async fn check_rejects_what_the_api_server_rejects() {
     let n = from_environment("VAP_REJECTIONS", 600).unwrap();
@@ -197,7 +190,6 @@ async fn check_rejects_what_the_api_server_rejects() {
             Ok(()) => ours.is_empty(),
             Err(error) => {
                 n_rejected += 1;
-                // Each field in the error must be predicted.
                 let mut fields = error.fields.iter();
                 !ours.is_empty() && fields.all(|field| is_predicted(field, ours))
             }

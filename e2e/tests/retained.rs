@@ -1,6 +1,6 @@
-//! Measures the memory that checks of hostile policies use and retain, in one process and without a cluster.
+//! Measures the memory that checks of hostile policies use and retain, without a cluster.
 //!
-//! The bounds are the same as in `fuzz/src/retained.rs`. `VAP_HOSTILE_SEED` sets the seed of the hostile objects, and
+//! The limits equal those in `fuzz/src/retained.rs`. `VAP_HOSTILE_SEED` sets the seed of the hostile objects, and
 //! `VAP_HOSTILE_FILES` the number of their groups.
 
 #![allow(
@@ -20,10 +20,10 @@ use vap_status_controller::schema::rest_mapper::RestMapper;
 
 const MIB: i64 = 1 << 20;
 
-/// The maximum heap that one check may use, in bytes: half of the memory limit of the controller.
+/// The maximum heap usage of one check, in bytes. It is half of the controller's memory limit.
 const MAX_PEAK: u64 = 128 << 20;
 
-/// The maximum heap that all checks together may retain, in bytes, including caches.
+/// The maximum heap usage after all checks, including caches, in bytes.
 const MAX_RETAINED: i64 = 48 * MIB;
 
 #[test]

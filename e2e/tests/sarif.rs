@@ -1,5 +1,5 @@
-//! Validates `kubectl vap check -o sarif` against the official JSON Schema of SARIF 2.1.0, which Go's module cache
-//! provides.
+//! Validates `kubectl vap check -o sarif` against the official JSON Schema of SARIF 2.1.0. A Go module contains the
+//! schema.
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
@@ -17,12 +17,11 @@ use std::process::Command;
 use serde_json::{Value, json};
 use vap_status_controller::cli::check::{self, Options, annotations};
 
-/// The Go module that contains the schema, and the schema's file in it.
+/// The Go module with the schema, and the file of the schema.
 const MODULE: &str = "github.com/securego/gosec/v2";
 const FILE: &str = "report/sarif/testdata/sarif-schema-2.1.0.json";
 
-/// Returns the schema, in the version that `e2e/sarif/go.mod` requires. Go downloads the module if its cache does not
-/// have it.
+/// Returns the schema. `e2e/sarif/go.mod` sets its version. If necessary, Go downloads the module.
 fn schema() -> Value {
     let output = Command::new("go")
         .args(["mod", "download", "-json", MODULE])
@@ -41,7 +40,7 @@ fn schema() -> Value {
     schema
 }
 
-/// Decodes percent-encoded references in the schema.
+/// Decodes percent escapes in the references of the schema.
 fn decoded(schema: &mut Value) {
     match schema {
         Value::Object(fields) => fields.values_mut().for_each(decoded),
@@ -88,7 +87,7 @@ fn sarif_report_is_valid_by_the_official_schema() {
     assert!(n_results > 100, "{n_results}");
 }
 
-/// An invalid report must be detected, so that the test of valid reports proves something.
+/// The test of valid reports is useful only if an invalid report is detected.
 #[test]
 fn sarif_invalid_report_violates_schema() {
     let schema = schema();

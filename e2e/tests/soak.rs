@@ -1,4 +1,4 @@
-//! Runs the soak test for about two minutes, with every fault one after the other. `./dev soak` runs longer soaks.
+//! Runs the soak test for about two minutes. Every fault occurs in a round of its own. `./dev soak` runs longer soaks.
 
 #![allow(
     clippy::print_stdout,
@@ -9,15 +9,15 @@
 use e2e::fault_proxy::Fault;
 use e2e::soak::{Aggregation, Settings, one_by_one, run};
 
-/// Returns the settings; `VAP_SOAK_SEED` overrides the seed.
+/// `VAP_SOAK_SEED` sets the seed.
 fn settings(rounds: Vec<Vec<Fault>>) -> Settings {
     let seed = parity::random::from_environment("VAP_SOAK_SEED", 1).unwrap();
     println!("VAP_SOAK_SEED={seed}");
     Settings::new(seed, rounds)
 }
 
-/// Held by each test, so that one soak runs at a time. Four control planes overload a machine with two cores, and
-/// conditions that come too late would then not be the controller's error.
+/// A lock, so that only one soak runs at a time. Concurrent soaks would overload a machine with two cores, and
+/// conditions would be late.
 static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 #[tokio::test(flavor = "multi_thread")]

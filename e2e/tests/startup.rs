@@ -1,4 +1,4 @@
-//! Tests the messages of a controller that cannot work: one clear line in the log that names the required action.
+//! Tests the messages of a controller that cannot work. One line in the log must contain the required action.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -10,7 +10,7 @@ use e2e::controller::{Controller, service_account};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Waits for an error in the log that `wanted` accepts.
+/// Waits for an error in the log for which `wanted` returns true.
 async fn wait_for_error(controller: &Controller, wanted: impl Fn(&Event) -> bool) {
     let deadline = Instant::now() + TIMEOUT;
     loop {
@@ -51,8 +51,7 @@ async fn startup_missing_api_is_reported() {
     let control_plane = ControlPlane::builder()
         .user(service_account())
         .api_server_arg("--runtime-config=admissionregistration.k8s.io/v1=false")
-        // These admission plugins are disabled, because they would wait for the missing API and
-        // block the start of the API server.
+        // These admission plugins would wait for the missing API. The API server would not start.
         .api_server_arg(
             "--disable-admission-plugins=ValidatingAdmissionPolicy,MutatingAdmissionPolicy,\
              ValidatingAdmissionWebhook,MutatingAdmissionWebhook",
@@ -62,7 +61,7 @@ async fn startup_missing_api_is_reported() {
         .unwrap();
     e2e::controller::grant_permissions(&control_plane).unwrap();
     let controller = Controller::spawn(&control_plane, &[]).unwrap();
-    // The final message of an exiting process is not in the format of the log.
+    // The last message of an exiting process is not in the log format.
     controller.allow([
         AllowedFailure::fatal_line("does not serve validatingadmissionpolicies").required(),
     ]);

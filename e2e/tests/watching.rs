@@ -1,6 +1,6 @@
-//! The controller watches MutatingAdmissionPolicies on a real API server: their status objects appear, change when the
-//! objects they depend on change, then stay, and are deleted with the policies. Without the flag the controller sends
-//! no requests about these policies; without permissions only these policies are affected.
+//! Tests the controller with MutatingAdmissionPolicies on a real API server. Their status objects appear, change
+//! together with the objects on which they depend, and are deleted with the policies. Without the flag, the controller
+//! sends no requests about these policies. Missing permissions affect only these policies.
 
 #![allow(
     clippy::indexing_slicing,
@@ -29,7 +29,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 
 const FOLLOW: &str = "--follow=mutatingadmissionpolicies";
 
-/// Audit policy: records every request about mutating policies.
+/// This audit policy records every request about mutating policies.
 const AUDIT_POLICY: &str = r"
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -60,7 +60,7 @@ impl Cluster {
         }
     }
 
-    /// Creates a cluster with the permissions and the CRD that watching mutating policies needs.
+    /// Starts a cluster with the permissions and the CRD for watching mutating policies.
     async fn ready() -> Self {
         let cluster = Self::start(&[]).await;
         cluster.install().await;
@@ -115,7 +115,7 @@ impl Cluster {
         create(api, name, spec).await;
     }
 
-    /// Creates a mutating policy for Deployments or widgets with one mutation.
+    /// Creates a mutating policy with one mutation.
     async fn policy(&self, name: &str, group: &str, resource: &str, expression: &str) {
         let spec = policy_spec(group, resource, expression);
         self.create(&self.policies(), name, spec).await;
@@ -138,12 +138,11 @@ impl Cluster {
         self.statuses().wait_until_deleted(name).await.unwrap();
     }
 
-    /// Returns the resource versions of all status objects.
     async fn versions(&self) -> Vec<(String, String)> {
         self.statuses().versions().await.unwrap()
     }
 
-    /// Waits until nothing is written for a second.
+    /// Waits until no status object is written for one second.
     async fn settle(&self) -> Vec<(String, String)> {
         settled(|| self.versions()).await
     }
@@ -161,7 +160,7 @@ async fn create(api: &Api<DynamicObject>, name: &str, spec: Value) {
     let resource = json!({"metadata": {"name": name}, "spec": spec});
     let object: DynamicObject = serde_json::from_value(resource).unwrap();
     let deadline = Instant::now() + TIMEOUT;
-    // A CRD that was just established may not be served yet.
+    // The CRD may be new.
     while let Err(error) = api.create(&PostParams::default(), &object).await {
         assert!(Instant::now() < deadline, "{name}: {error}");
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -243,7 +242,6 @@ async fn mutating_conditions_appear_and_change() {
         policy.metadata.generation.unwrap()
     );
 
-    // A change of the policy itself.
     let patch = json!({"spec": policy_spec("apps", "deployments", REPLICAS)});
     let mended = cluster
         .policies()
@@ -256,7 +254,7 @@ async fn mutating_conditions_appear_and_change() {
         mended.metadata.generation.unwrap()
     );
 
-    // A change of the matched kind, and of its schema.
+    // The matched kind and its schema change.
     cluster
         .policy("widgets", "e2e.example.com", "widgets", REPLICAS)
         .await;
@@ -277,7 +275,7 @@ async fn mutating_conditions_appear_and_change() {
         .wait("widgets", "TypeChecked", "False/ExpressionWarnings")
         .await;
 
-    // A change of the policy's paramKind.
+    // The paramKind changes.
     let mut spec = policy_spec("apps", "deployments", REPLICAS);
     spec["paramKind"] = json!({"apiVersion": "e2e.example.com/v1", "kind": "Limit"});
     cluster.create(&cluster.policies(), "params", spec).await;
@@ -335,12 +333,11 @@ async fn mutating_conditions_settle_and_are_deleted() {
     cluster.wait("sound", "Bound", "True/BindingsFound").await;
     cluster.wait("goes", "Ready", "True/Ready").await;
 
-    // Deletes a binding.
     let delete = DeleteParams::default();
     cluster.bindings().delete("sound", &delete).await.unwrap();
     cluster.wait("sound", "Bound", "False/NoBindings").await;
 
-    // A user first deletes the status object, and then the policy.
+    // A user deletes the status object and then the policy.
     cluster
         .statuses()
         .api()
@@ -351,7 +348,7 @@ async fn mutating_conditions_settle_and_are_deleted() {
     cluster.policies().delete("goes", &delete).await.unwrap();
     cluster.wait_until_deleted("goes").await;
 
-    // A change causes one write; a new policy causes two.
+    // A change causes one write, and a new policy causes two.
     cluster.settle().await;
     let before = cluster.n_writes();
     cluster
@@ -400,7 +397,7 @@ async fn mutating_conditions_settle_and_are_deleted() {
     );
     again.finish().await.unwrap();
 
-    // A policy is deleted, and another one created, while the controller does not run.
+    // While the controller does not run, one policy is deleted and another is created.
     cluster.policies().delete("params", &delete).await.unwrap();
     cluster.policies().delete("sound", &delete).await.unwrap();
     cluster
@@ -423,12 +420,11 @@ async fn mutating_conditions_settle_and_are_deleted() {
     cluster.wait("sound", "Ready", "True/Ready").await;
     third.finish().await.unwrap();
 
-    // `clear` removes everything before the uninstallation.
+    // `clear` removes all status objects before an uninstallation.
     assert!(clear(&cluster, 0).contains("cleared"));
     assert_eq!(cluster.versions().await, []);
 }
 
-/// Runs `kubectl vap status`. Returns its exit status and output.
 fn status(cluster: &Cluster, args: &[&str]) -> (i32, String) {
     let output = Command::new(binary("kubectl-vap").unwrap())
         .arg("status")
@@ -442,7 +438,6 @@ fn status(cluster: &Cluster, args: &[&str]) -> (i32, String) {
     (output.status.code().unwrap(), lines.join("\n"))
 }
 
-/// Runs `clear`, which must exit with `expected`. Returns its output.
 fn clear(cluster: &Cluster, expected: i32) -> String {
     let kubeconfig: PathBuf = cluster
         .control_plane
@@ -459,7 +454,7 @@ fn clear(cluster: &Cluster, expected: i32) -> String {
     text
 }
 
-/// Policies of the two kinds have separate conditions even if they have the same name.
+/// Two policies of different kinds may have the same name. Their conditions are separate.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn policies_of_both_kinds_with_one_name_are_separate() {
     let cluster = Cluster::ready().await;
@@ -492,7 +487,7 @@ async fn policies_of_both_kinds_with_one_name_are_separate() {
     controller.finish().await.unwrap();
 }
 
-/// Without the flag the controller sends no requests about mutating policies, although it evaluates other policies.
+/// Without the flag, the controller sends no requests about mutating policies.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn mutating_policies_without_flag_are_not_requested() {
     let cluster = Cluster::ready().await;
@@ -502,8 +497,7 @@ async fn mutating_policies_without_flag_are_not_requested() {
     let mut controller = Controller::start(&cluster.control_plane, &[])
         .await
         .unwrap();
-    // Once this new policy has its status, all watches are running. If mutating policies were watched, their watch
-    // would be running too.
+    // When this new policy has its status, all watches run. A watch of mutating policies would also run.
     let validating = cluster.admission("ValidatingAdmissionPolicy", "validatingadmissionpolicies");
     for name in ["first", "second"] {
         let spec = json!({
@@ -524,8 +518,8 @@ async fn mutating_policies_without_flag_are_not_requested() {
     controller.finish().await.unwrap();
 }
 
-/// Without the permissions only mutating policies are affected, and the log and the readiness response name the role to
-/// grant. Once the permissions are granted, the controller watches mutating policies.
+/// Missing permissions affect only mutating policies. The log and the readiness response contain the role to grant.
+/// Then the controller watches mutating policies.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn missing_permission_affects_only_mutating_policies() {
     let cluster = Cluster::start(&[]).await;
@@ -568,8 +562,7 @@ async fn missing_permission_affects_only_mutating_policies() {
     controller.finish().await.unwrap();
 }
 
-/// Checks that the readiness response names the missing permission of a source, and that the caches are reported as not
-/// in sync.
+/// Asserts that `/readyz` shows the missing permission of `source`, and that the caches are not in sync.
 async fn not_ready(controller: &Controller, source: &str) {
     let (status, text) = controller.get("/readyz").await.unwrap();
     assert_eq!(status, 503, "{text}");
@@ -580,7 +573,7 @@ async fn not_ready(controller: &Controller, source: &str) {
     assert!(metrics.contains("\nvap_in_sync 0\n"), "{metrics}");
 }
 
-/// Bindings that were read before the permission was removed may be outdated.
+/// After the permission is revoked, the known bindings may be outdated.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn revoked_permission_on_bindings_sets_condition() {
     let cluster = Cluster::ready().await;
@@ -588,7 +581,7 @@ async fn revoked_permission_on_bindings_sets_condition() {
         .policy("sound", "apps", "deployments", REPLICAS)
         .await;
     cluster.bind("sound").await;
-    // The API server does not authorize an established watch again, so watches must end quickly.
+    // The API server authorizes a watch only at its start, so watches must end quickly.
     let args = [FOLLOW, "--watch-timeout=5s"];
     let mut controller = Controller::start(&cluster.control_plane, &args)
         .await
@@ -621,16 +614,15 @@ async fn revoked_permission_on_bindings_sets_condition() {
     controller.finish().await.unwrap();
 }
 
-/// The controller watches whatever discovery lists: here, first only a beta version of the policies, and a CRD of
-/// status objects that is installed later.
+/// The API server first serves only a beta version of mutating policies, and the CRD of status objects is installed
+/// later. The controller watches the kinds that discovery lists.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn mutating_policies_served_later_are_watched() {
     let cluster = Cluster::start(&[
         "--runtime-config=admissionregistration.k8s.io/v1beta1=true,\
          admissionregistration.k8s.io/v1/mutatingadmissionpolicies=false,\
          admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings=false",
-        // These admission plugins are disabled, because they would wait for the missing API and
-        // block the start of the API server.
+        // This admission plugin would wait for the missing API. The API server would not start.
         "--disable-admission-plugins=MutatingAdmissionPolicy",
     ])
     .await;
@@ -669,11 +661,11 @@ async fn mutating_policies_served_later_are_watched() {
     cluster.wait("beta", "Ready", "True/Ready").await;
     let owner = &cluster.status("beta").await["metadata"]["ownerReferences"][0];
     assert_eq!(owner["apiVersion"], "admissionregistration.k8s.io/v1beta1");
-    // The CRD of status objects is deleted together with its objects; other kinds keep working.
+    // The CRD of status objects is deleted with all objects. Other kinds are not affected.
     controller.allow([
         AllowedFailure::any_sync("not_found"),
         AllowedFailure::warning("cannot watch mutatingadmissionpolicystatuses"),
-        // The controller may try to write an object again that was deleted before its CRD.
+        // The controller may write an object again that was deleted before its CRD.
         AllowedFailure::error("while custom resource definition is terminating"),
         AllowedFailure::warning("the API server returned 404"),
         AllowedFailure::reconcile("forbidden"),
@@ -688,7 +680,7 @@ async fn mutating_policies_served_later_are_watched() {
     controller.finish().await.unwrap();
 }
 
-/// The cluster serves neither mutating policies nor their bindings.
+/// The API server serves no mutating policies and no bindings of them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn mutating_policies_not_served_are_not_requested() {
     let cluster = Cluster::start(&[
@@ -712,7 +704,7 @@ async fn mutating_policies_not_served_are_not_requested() {
     controller.finish().await.unwrap();
 }
 
-/// Only one of two replicas writes; when that replica ends, the other one continues.
+/// Only one of two replicas writes. When it ends, the other replica continues.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_replicas_one_writes_mutating_policies() {
     let cluster = Cluster::ready().await;

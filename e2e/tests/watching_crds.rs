@@ -1,9 +1,9 @@
-//! The controller watches CustomResourceDefinitions on a real API server: status objects for their rules appear, change
-//! when the definitions change, then stay, and are deleted with the definitions. A definition without rules has no
-//! status object. Without the flag the controller sends no requests about status objects.
+//! Tests the controller with CustomResourceDefinitions on a real API server. Status objects about rules appear, change
+//! together with the definitions, and are deleted with them. A definition without rules has no status object. Without
+//! the flag, the controller sends no requests about status objects.
 //!
-//! An API server rejects definitions with invalid rules. Definitions that an older version accepted are written
-//! directly to etcd.
+//! The API server rejects a definition with invalid rules. The test writes such definitions directly to etcd, as if an
+//! older version had accepted them.
 
 #![allow(
     clippy::indexing_slicing,
@@ -39,7 +39,7 @@ const FOLLOW: &str = "--follow=customresourcedefinitions";
 
 const STATUSES: &str = "customresourcedefinitionstatuses";
 
-/// Audit policy: records every request about definitions and their status objects.
+/// This audit policy records every request about definitions and their status objects.
 const AUDIT_POLICY: &str = r"
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -115,12 +115,11 @@ impl Cluster {
         self.statuses.wait_until_deleted(name).await.unwrap();
     }
 
-    /// Returns the resource versions of all status objects.
     async fn versions(&self) -> Vec<(String, String)> {
         self.statuses.versions().await.unwrap()
     }
 
-    /// Waits until nothing is written for a second.
+    /// Waits until no status object is written for one second.
     async fn settle(&self) -> Vec<(String, String)> {
         settled(|| self.versions()).await
     }
@@ -140,7 +139,7 @@ impl Cluster {
         change(&mut value);
         let generation = value["metadata"]["generation"].as_i64().unwrap();
         value["metadata"]["generation"] = json!(generation + 1);
-        // etcd stores the object without its resource version.
+        // The resource version is not stored in etcd.
         value["metadata"]
             .as_object_mut()
             .unwrap()
@@ -154,7 +153,7 @@ impl Cluster {
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     }
 
-    /// Returns the response of etcd's HTTP gateway to a request.
+    /// Sends a request to the HTTP gateway of etcd.
     async fn etcd_response(&self, path: &str, body: &str) -> String {
         let socket = self.control_plane.directory().join("etcd.socket:1");
         let mut stream = tokio::net::UnixStream::connect(socket).await.unwrap();
@@ -169,8 +168,7 @@ impl Cluster {
     }
 }
 
-/// Returns the definition of `plural` in the group example.com with two versions. The `n`th item of `rules` has the
-/// rules for the spec of the `n`th version.
+/// Returns the definition of `plural` with two versions. `rules` contains the rules of each version.
 fn definition(plural: &str, kind: &str, rules: [&[&str]; 2]) -> Value {
     let version = |n: usize, rules: &[&str]| {
         let rules = rules.iter().map(|rule| json!({"rule": rule}));
@@ -198,7 +196,6 @@ fn definition(plural: &str, kind: &str, rules: [&[&str]; 2]) -> Value {
 
 const SOUND: &str = "self.replicas <= 5";
 
-/// Runs `kubectl vap status`. Returns its exit status and output.
 fn status(cluster: &Cluster) -> (i32, String) {
     let output = Command::new(binary("kubectl-vap").unwrap())
         .arg("status")
@@ -211,14 +208,13 @@ fn status(cluster: &Cluster) -> (i32, String) {
     (output.status.code().unwrap(), lines.join("\n"))
 }
 
-/// Returns the field path of the rule of a version, as the API server's messages show it.
+/// Returns the field path of a version's rule, as in messages of the API server.
 fn rule_of(version: usize) -> String {
     format!(
         "spec.versions[{version}].schema.openAPIV3Schema.properties[spec].x-kubernetes-validations[0].rule"
     )
 }
 
-/// Replaces the rule of a version of the definition.
 fn set_rule(definition: &mut Value, version: usize, rule: &str) {
     let place = format!(
         "/spec/versions/{version}/schema/openAPIV3Schema/properties/spec/x-kubernetes-validations/0/rule"
@@ -226,8 +222,7 @@ fn set_rule(definition: &mut Value, version: usize, rule: &str) {
     *definition.pointer_mut(&place).unwrap() = json!(rule);
 }
 
-/// Tests findings about rules that an older API server accepted: one rule does not compile, and another may exceed the
-/// cost limit.
+/// An older API server accepted these rules. One does not compile, and one may exceed the cost limit.
 async fn check_stored_rules(cluster: &Cluster, controller: &Controller) {
     let stale = "stale.example.com";
     cluster
@@ -245,7 +240,7 @@ async fn check_stored_rules(cluster: &Cluster, controller: &Controller) {
     cluster
         .wait(stale, "Stalled", "True/CompilationFailed")
         .await;
-    // The API server rejects objects for the reason that the condition reports.
+    // The API server rejects an object for the reason in the condition.
     let gvk = GroupVersionKind::gvk("example.com", "v2", "Stale");
     let resource = ApiResource::from_gvk_with_plural(&gvk, "stale");
     let objects: Api<DynamicObject> =
@@ -325,8 +320,8 @@ async fn events_are_about_the_definition(cluster: &Cluster, name: &str) {
     }
 }
 
-/// A new definition causes two writes, and a change of a definition causes one. New definitions without rules, and
-/// changes of a definition's status, cause no writes.
+/// A new definition causes two writes, and a change of its spec causes one. New definitions without rules, and changes
+/// of a definition's status, cause no writes.
 async fn writes_are_counted(cluster: &Cluster, controller: &Controller) {
     cluster.settle().await;
     let before = cluster.n_writes();
@@ -369,7 +364,6 @@ async fn writes_are_counted(cluster: &Cluster, controller: &Controller) {
     let after = controller.total("vap_check_duration_seconds_count").await;
     assert_eq!(after.unwrap(), n_checks);
 
-    // The change adds a rule to the other version.
     let changed = definition("counted", "Counted", [&[SOUND], &[SOUND]]);
     cluster
         .patch(
@@ -392,7 +386,6 @@ async fn writes_are_counted(cluster: &Cluster, controller: &Controller) {
     );
 }
 
-/// Returns a probe of a definition without rules.
 fn probe_of_plain() -> DynamicObject {
     let case = |name: &str, replicas: u32, decision: &str| {
         json!({"name": name, "expect": {"decision": decision}, "request": {"object": {
@@ -405,8 +398,8 @@ fn probe_of_plain() -> DynamicObject {
     serde_json::from_value(probe).unwrap()
 }
 
-/// A definition without rules has a status object as long as a probe refers to it. A definition that loses its rules
-/// loses its status object.
+/// A definition without rules has a status object only while a probe refers to it. If the rules of a definition are
+/// removed, its status object is deleted.
 async fn rules_and_probes_come_and_go(cluster: &Cluster) {
     let plain = "plain.example.com";
     assert!(cluster.object(plain).await.is_null());
@@ -420,7 +413,7 @@ async fn rules_and_probes_come_and_go(cluster: &Cluster) {
         .wait(plain, "Compiled", "True/AllExpressionsCompile")
         .await;
     assert!(text.ends_with(": the definition has no rules"), "{text}");
-    // A change of the definition causes another evaluation of the probe.
+    // If the definition changes, the probe is evaluated again.
     let path =
         "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/replicas/maximum";
     let mut changed = definition("plain", "Plain", [&[], &[]]);
@@ -491,7 +484,7 @@ async fn definition_conditions_follow_their_definitions() {
     assert_eq!(of_example.copied().collect::<Vec<_>>(), of_ours);
     controller.finish().await.unwrap();
 
-    // A restarted controller writes nothing, and deletes the status objects of deleted definitions.
+    // A restarted controller writes nothing. It deletes status objects of deleted definitions.
     let n_writes = cluster.n_writes();
     let again = Controller::start(&cluster.control_plane, &[FOLLOW])
         .await
@@ -519,8 +512,8 @@ async fn definition_conditions_follow_their_definitions() {
     again.finish().await.unwrap();
 }
 
-/// While the CRD of status objects is missing, probes are pending and report the missing CRD. Once
-/// the CRD is installed, the probes are evaluated.
+/// Without the CRD of status objects, probes are pending and report the missing CRD. After the CRD is installed, the
+/// probes are evaluated.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn probes_of_definitions_without_status_crd_are_pending() {
     let cluster = Cluster::start().await;
@@ -574,8 +567,8 @@ async fn probes_of_definitions_without_status_crd_are_pending() {
     controller.finish().await.unwrap();
 }
 
-/// The controller has one watch of definitions, with and without the flag. Without the flag, the
-/// controller requests no status objects.
+/// The controller has one watch of definitions, with and without the flag. Without the flag, it requests no status
+/// objects.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn definitions_are_watched_once() {
     let cluster = Cluster::start().await;
@@ -587,7 +580,7 @@ async fn definitions_are_watched_once() {
         asked.retain(|asked| asked == "watch customresourcedefinitions");
         asked.len()
     };
-    // The audit log records a watch when the watch ends. With this timeout, it ends only when the controller stops.
+    // The audit log records a watch at its end. With this timeout, the watch ends when the controller stops.
     let args = ["--watch-timeout=3600s"];
     let controller = Controller::start(&cluster.control_plane, &args)
         .await
@@ -615,7 +608,6 @@ async fn definitions_are_watched_once() {
     assert_eq!(of_definitions(&asked), without * 2, "{asked:?}");
 }
 
-/// Only one of two replicas writes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_replicas_one_writes_definitions() {
     let cluster = Cluster::start().await;
@@ -627,7 +619,7 @@ async fn two_replicas_one_writes_definitions() {
         .await
         .unwrap();
     let names: Vec<String> = (0..5).map(|n| format!("kind{n}")).collect();
-    // The CRD of probes has rules too, so the leader writes its status, which shows that a replica leads.
+    // The CRD of probes has rules. Its status shows that one replica is the leader.
     let of_probes = "policyprobes.vap-status.dev";
     cluster.wait(of_probes, "Ready", "True/Ready").await;
     cluster.settle().await;

@@ -1,6 +1,6 @@
-//! The controller watches webhook configurations on a real API server: their status objects appear, change when the
-//! configurations change, then stay, and are deleted with the configurations. A probe of a webhook has the same result
-//! as in files. Without the flag the controller sends no requests about configurations.
+//! Tests the controller with webhook configurations on a real API server. Their status objects appear, change together
+//! with the configurations, and are deleted with them. A probe of a webhook has the same result as in files. Without
+//! the flag, the controller sends no requests about configurations.
 
 #![allow(
     clippy::indexing_slicing,
@@ -31,7 +31,7 @@ const PREFIXES: [&str; 2] = ["Validating", "Mutating"];
 
 const FOLLOW: &str = "--follow=validatingwebhookconfigurations,mutatingwebhookconfigurations";
 
-/// Audit policy: records every request about webhook configurations.
+/// This audit policy records every request about webhook configurations.
 const AUDIT_POLICY: &str = r"
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -103,7 +103,6 @@ impl Cluster {
         statuses.wait(name, type_, wanted).await.unwrap()
     }
 
-    /// Returns the resource versions of all status objects.
     async fn versions(&self) -> Vec<(String, String)> {
         let mut versions = Vec::new();
         for prefix in PREFIXES {
@@ -112,7 +111,7 @@ impl Cluster {
         versions
     }
 
-    /// Waits until nothing is written for a second.
+    /// Waits until no status object is written for one second.
     async fn settle(&self) -> Vec<(String, String)> {
         settled(|| self.versions()).await
     }
@@ -126,7 +125,6 @@ impl Cluster {
     }
 }
 
-/// Returns the kind of configurations with this prefix.
 fn kind_of(prefix: &str) -> SubjectKind {
     if prefix == "Validating" {
         SubjectKind::ValidatingWebhookConfiguration
@@ -140,13 +138,12 @@ fn webhook(name: &str, group: &str, resource: &str, condition: &str) -> Value {
         "name": name, "admissionReviewVersions": ["v1"], "sideEffects": "None",
         "clientConfig": {"url": "https://127.0.0.1:1/webhook"}, "failurePolicy": "Ignore",
         "rules": [{"apiGroups": [group], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": [resource]}],
-        // API servers must not call this webhook in the tests: it has no server.
+        // The webhook has no server, so API servers must not call it.
         "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "none"}},
         "matchConditions": [{"name": "condition", "expression": condition}],
     })
 }
 
-/// Runs `kubectl vap status`. Returns its exit status and output.
 fn status(cluster: &Cluster) -> (i32, String) {
     let output = Command::new(binary("kubectl-vap").unwrap())
         .arg("status")
@@ -159,12 +156,10 @@ fn status(cluster: &Cluster) -> (i32, String) {
     (output.status.code().unwrap(), lines.join("\n"))
 }
 
-/// Returns a valid webhook for Deployments.
 fn sound(name: &str) -> Value {
     webhook(name, "apps", "deployments", "object.spec.replicas <= 5")
 }
 
-/// Creates valid and invalid configurations of both kinds.
 async fn create_configurations(cluster: &Cluster) {
     let misspelt = webhook(
         "two.example.com",
@@ -195,7 +190,7 @@ async fn create_configurations(cluster: &Cluster) {
     cluster.create(validating, "empty", json!([])).await;
 }
 
-/// Checks the conditions, the table rows and the metrics of the configurations that [`create_configurations`] creates.
+/// Checks the conditions, table rows and metrics for [`create_configurations`].
 async fn check_reported_conditions(cluster: &Cluster, controller: &Controller) {
     let validating = PREFIXES[0];
     for prefix in PREFIXES {
@@ -269,7 +264,7 @@ async fn webhook_conditions_follow_their_configurations() {
     check_reported_conditions(&cluster, &controller).await;
 
     let mutating = PREFIXES[1];
-    // A change causes one write; a new configuration causes two.
+    // A change causes one write, and a new configuration causes two.
     cluster.settle().await;
     let before = cluster.n_writes();
     let webhooks = json!([sound("one.example.com")]);
@@ -302,7 +297,7 @@ async fn webhook_conditions_follow_their_configurations() {
     );
     controller.finish().await.unwrap();
 
-    // A restarted controller writes nothing, and deletes the status objects of deleted configurations.
+    // A restarted controller writes nothing. It deletes status objects of deleted configurations.
     let n_writes = cluster.n_writes();
     let again = Controller::start(&cluster.control_plane, &[FOLLOW])
         .await
@@ -338,7 +333,6 @@ async fn webhook_conditions_follow_their_configurations() {
     again.finish().await.unwrap();
 }
 
-/// Without the flag the controller sends no requests about webhook configurations.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn webhooks_without_flag_are_not_requested() {
     let cluster = Cluster::start().await;
@@ -353,7 +347,6 @@ async fn webhooks_without_flag_are_not_requested() {
     controller.finish().await.unwrap();
 }
 
-/// Only one of two replicas writes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_replicas_one_writes_webhooks() {
     let cluster = Cluster::start().await;

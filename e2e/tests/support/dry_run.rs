@@ -1,4 +1,4 @@
-//! Sends requests to an API server, most of them as dry runs, and builds probes that expect the responses.
+//! Sends requests to an API server, mostly dry runs, and builds probes that expect the responses.
 
 #![allow(dead_code, reason = "each test uses only a part of this module")]
 
@@ -11,18 +11,15 @@ use serde::Deserialize as _;
 use serde_json::{Value, json};
 use vap_status_controller::schema::{Builtin, Gvk};
 
-/// The timeout for the API server.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(90);
 
-/// The path of policies.
 pub(crate) const POLICIES: &str =
     "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
 
-/// The path of bindings.
 pub(crate) const BINDINGS: &str =
     "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings";
 
-/// Fields that an API server generates or sets from its configuration.
+/// Fields that an API server generates, or sets from its configuration.
 const SET_BY_SERVER: [&str; 16] = [
     "uid",
     "creationTimestamp",
@@ -42,7 +39,6 @@ const SET_BY_SERVER: [&str; 16] = [
     "batch.kubernetes.io/job-name",
 ];
 
-/// Returns the documents of a YAML file.
 pub(crate) fn documents(path: &std::path::Path) -> Vec<Value> {
     let text = std::fs::read_to_string(path).unwrap();
     serde_norway::Deserializer::from_str(&text)
@@ -50,7 +46,7 @@ pub(crate) fn documents(path: &std::path::Path) -> Vec<Value> {
         .collect()
 }
 
-/// A kind with the path of its objects.
+/// A kind, and the URL path of its objects.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) gvk: Gvk,
@@ -58,7 +54,7 @@ pub(crate) struct Target {
     pub(crate) path: String,
 }
 
-/// Returns the target of an object of a built-in kind.
+/// Returns the kind and path for an object of a built-in kind.
 pub(crate) fn target(builtin: &Builtin, object: &Value) -> Target {
     let gvk = gvk(object);
     let served = builtin
@@ -69,14 +65,13 @@ pub(crate) fn target(builtin: &Builtin, object: &Value) -> Target {
     target_of(gvk, &served.gvr.resource, served.namespaced)
 }
 
-/// Returns the group, version and kind of an object.
 pub(crate) fn gvk(object: &Value) -> Gvk {
     let api_version = object["apiVersion"].as_str().unwrap();
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     Gvk::new(group, version, object["kind"].as_str().unwrap())
 }
 
-/// Returns the target of a resource.
+/// Returns the kind and path for a resource.
 pub(crate) fn target_of(gvk: Gvk, resource: &str, namespaced: bool) -> Target {
     let root = if gvk.group.is_empty() { "api" } else { "apis" };
     let namespace = if namespaced {
@@ -91,12 +86,10 @@ pub(crate) fn target_of(gvk: Gvk, resource: &str, namespaced: bool) -> Target {
     }
 }
 
-/// Sends a request.
 pub(crate) async fn send(client: &Client, verb: &str, path: &str, body: &Value) -> Response {
     send_as(client, verb, path, body, &[]).await
 }
 
-/// Sends a request with additional headers.
 pub(crate) async fn send_as(
     client: &Client,
     verb: &str,
@@ -120,7 +113,6 @@ pub(crate) async fn send_as(
     Response::send(client, request).await.unwrap()
 }
 
-/// Waits until the API server responds successfully to a GET of `path`.
 pub(crate) async fn served(client: &Client, path: &str) {
     let deadline = Instant::now() + TIMEOUT;
     while send(client, "GET", path, &Value::Null).await.status != 200 {
@@ -129,24 +121,22 @@ pub(crate) async fn served(client: &Client, path: &str) {
     }
 }
 
-/// Creates an object.
 pub(crate) async fn post(client: &Client, path: &str, object: &Value) -> Response {
     send(client, "POST", path, object).await
 }
 
-/// Creates an object that the API server must accept. Returns the stored object.
+/// Creates an object, which must succeed. Returns the stored object.
 pub(crate) async fn create(client: &Client, path: &str, object: &Value) -> Value {
     let response = post(client, path, object).await;
     assert_eq!(response.status, 201, "{} of {object}", response.message());
     response.body
 }
 
-/// Sends a dry run of a creation.
 pub(crate) async fn dry_run(client: &Client, target: &Target, object: &Value) -> Response {
     post(client, &format!("{}?dryRun=All", target.path), object).await
 }
 
-/// Collects the fields of an object as equations in CEL, such as `object.spec.replicas == 3`.
+/// Converts the fields of an object to CEL equations, such as `object.spec.replicas == 3`.
 pub(crate) fn facts(value: &Value, expression: &str, out: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {
@@ -173,10 +163,10 @@ pub(crate) fn facts(value: &Value, expression: &str, out: &mut Vec<String>) {
     }
 }
 
-/// Returns the expectation with which a probe of `policy` passes, given the API server's response.
+/// Returns an expectation that passes for a probe of `policy` if the decision equals `response`.
 pub(crate) fn expectation(response: &Response, policy: &str) -> Value {
     let ours = format!("ValidatingAdmissionPolicy '{policy}'");
-    // Warnings that do not come from a policy are ignored.
+    // Warnings of other origins are ignored.
     let warnings: Vec<&String> = response
         .warnings
         .iter()
@@ -204,10 +194,10 @@ pub(crate) fn expectation(response: &Response, policy: &str) -> Value {
     expect
 }
 
-/// Waits until the API server enforces every policy and binding that was created before this call.
+/// Waits until the API server enforces all existing policies and bindings.
 ///
-/// Creates a policy with this name and waits until it is enforced. It is enforced last: the API server receives
-/// policies and bindings in the order of their creation, and always enforces all that it has received.
+/// The API server receives policies in the order of their creation. Therefore the function creates another policy,
+/// `name`, and waits until it is enforced.
 pub(crate) async fn all_enforced(client: &Client, name: &str) {
     let policy = json!({
         "apiVersion": "admissionregistration.k8s.io/v1",

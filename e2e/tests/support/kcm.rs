@@ -1,4 +1,4 @@
-//! Compares the warnings of the `upstream` profile with the status that kube-controller-manager writes.
+//! Compares the warnings of the `upstream` profile with statuses of kube-controller-manager.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,14 +13,13 @@ use vap_status_controller::policy::analysis::{Profile, type_check};
 use vap_status_controller::policy::compile::CompiledPolicy;
 use vap_status_controller::status::warnings::warnings;
 
-/// The maximum number of policies that are sent to kube-controller-manager.
+/// The maximum number of policies to create.
 const N_POLICIES: usize = 60;
 
-/// The minimum number of policies that must be compared.
+/// The minimum number of policies to compare.
 const N_WANTED: usize = 25;
 
-/// Creates policies from `folder`, and compares the warnings of kube-controller-manager with those of the profile
-/// `upstream`.
+/// Creates policies from `folder`, and compares the warnings of kube-controller-manager and of the `upstream` profile.
 pub(crate) async fn upstream_profile_equals_kcm(folder: &Path) {
     let control_plane = ControlPlane::builder()
         .status_controller()
@@ -31,7 +30,7 @@ pub(crate) async fn upstream_profile_equals_kcm(folder: &Path) {
     let (schemas, mapper) = live::schemas(&client).await.unwrap();
     let api: Api<ValidatingAdmissionPolicy> = Api::all(client);
 
-    // Policies with warnings come first: the comparison of their warnings proves the most.
+    // Policies with warnings come first, because their comparison is most useful.
     let mut candidates: Vec<_> = corpus::policies(folder)
         .unwrap()
         .into_iter()
@@ -51,7 +50,7 @@ pub(crate) async fn upstream_profile_equals_kcm(folder: &Path) {
         policy.metadata = kube::api::ObjectMeta::default();
         policy.metadata.name = Some(format!("policy-{n}.example.com"));
         policy.status = None;
-        // The API server rejects some policies; these have no status to compare.
+        // A policy that the API server rejects has no status.
         if api.create(&PostParams::default(), &policy).await.is_ok() {
             created.insert(format!("policy-{n}.example.com"), expected);
         }
@@ -105,7 +104,7 @@ async fn wait_for_status(api: &Api<ValidatingAdmissionPolicy>, name: &str) -> St
     }
 }
 
-/// Replaces the nanoseconds in type names by `#`, as `parity/oracle` does.
+/// Replaces timestamps in type names by `#`, as `parity/oracle` does.
 fn normalize(
     warning: &str,
     expected: &vap_status_controller::policy::analysis::TypeCheck,

@@ -1,4 +1,4 @@
-//! The memory limit of the controller's manifest, and the memory that a process uses.
+//! Memory: the limit in the controller's manifest, and the usage of a process.
 
 #![allow(dead_code, reason = "each test uses only a part of this module")]
 
@@ -8,7 +8,7 @@ use e2e::controller::repository;
 use serde::Deserialize as _;
 use serde_json::Value;
 
-/// Returns the memory limit of the controller's container in `config/controller/deployment.yaml`, in KiB.
+/// Returns the container's memory limit in `config/controller/deployment.yaml`, in KiB.
 pub(crate) fn memory_limit_kib() -> u64 {
     let path = repository().join("config/controller/deployment.yaml");
     let text = fs::read_to_string(path).unwrap();
@@ -25,14 +25,13 @@ pub(crate) fn memory_limit_kib() -> u64 {
     limits[0]
 }
 
-/// Returns a field of `/proc/PID/status`, such as `VmHWM`, in KiB; `None` if the process has ended.
+/// Returns a field of `/proc/PID/status` in KiB, such as `VmHWM`. Returns `None` if the process has ended.
 pub(crate) fn memory_kib(pid: u32, field: &str) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let value = status.lines().find_map(|line| line.strip_prefix(field))?;
     value.trim().trim_end_matches(" kB").parse().ok()
 }
 
-/// Formats a size in MiB, for a table.
 pub(crate) fn mib(kib: u64) -> String {
     format!("{:.1} MiB", kib as f64 / 1024.0)
 }

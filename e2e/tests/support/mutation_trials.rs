@@ -1,5 +1,5 @@
-//! Generates requests for custom resources and Deployments, each with a mutating policy that applies only to that
-//! request: creations and updates, with and without params.
+//! Generates requests for custom resources and Deployments: creations and updates, with and without params. Each
+//! request has its own mutating policy.
 
 #![allow(
     clippy::indexing_slicing,
@@ -14,7 +14,7 @@ use vap_status_controller::schema::{Gvk, Gvr};
 
 use crate::dry_run::{Target, target_of};
 
-/// Expressions of apply configurations for Deployments.
+/// Apply configurations for Deployments.
 const APPLIED: [&str; 16] = [
     "Object{spec: Object.spec{replicas: object.spec.replicas + 1}}",
     "Object{metadata: Object.metadata{labels: {\"team\": object.metadata.name}}}",
@@ -29,10 +29,10 @@ const APPLIED: [&str; 16] = [
      imagePullPolicy: \"Always\"})}}}}",
     "Object{spec: Object.spec{template: Object.spec.template{spec: Object.spec.template.spec{initContainers: \
      [Object.spec.template.spec.initContainers{name: \"init\", image: \"init:1\", restartPolicy: \"Always\"}]}}}}",
-    // An apply configuration is not allowed to set items of an atomic list.
+    // Not allowed: setting items of an atomic list.
     "Object{spec: Object.spec{template: Object.spec.template{spec: Object.spec.template.spec{tolerations: \
      [Object.spec.template.spec.tolerations{key: \"k\", operator: \"Exists\"}]}}}}",
-    // An apply configuration is not allowed to set fields of an atomic struct.
+    // Not allowed: setting fields of an atomic struct.
     "Object{spec: Object.spec{selector: Object.spec.selector{matchLabels: {\"a\": \"b\"}}}}",
     "Object{spec: Object.spec{template: Object.spec.template{spec: Object.spec.template.spec{nodeSelector: {\"a\": \"b\"}}}}}",
     "Object{spec: Object.spec{template: Object.spec.template{spec: Object.spec.template.spec{volumes: \
@@ -44,7 +44,7 @@ const APPLIED: [&str; 16] = [
     "Object{spec: Object.spec{replicas: object.spec.nothing}}",
 ];
 
-/// Expressions of JSON patches for Deployments.
+/// JSON patches for Deployments.
 const PATCHED: [&str; 12] = [
     "[JSONPatch{op: \"replace\", path: \"/spec/replicas\", value: 5}]",
     "[JSONPatch{op: \"add\", path: \"/metadata/labels\", value: {\"team\": \"a\"}}]",
@@ -65,20 +65,19 @@ const PATCHED: [&str; 12] = [
     "[JSONPatch{op: \"add\", path: \"/spec/template/spec/unknown\", value: 1}]",
 ];
 
-/// A request and the policy that applies only to it.
+/// A request, and a policy that applies only to this request.
 pub(crate) struct Trial {
     pub(crate) policy: Value,
-    /// The binding of the policy. Its spec may have a `paramRef`.
+    /// The spec of the binding may have a `paramRef`.
     pub(crate) binding: Value,
     pub(crate) object: Value,
-    /// The existing object, if the request is an update.
+    /// The old object, if the request is an update.
     pub(crate) old: Option<Value>,
     pub(crate) gvr: Gvr,
     pub(crate) params: Params,
 }
 
 impl Trial {
-    /// Returns the target of the request's object.
     pub(crate) fn target(&self) -> Target {
         let kind = if self.gvr.group == "apps" {
             "Deployment"
@@ -89,7 +88,7 @@ impl Trial {
         target_of(gvk, &self.gvr.resource, true)
     }
 
-    /// Returns the kind of request.
+    /// Returns a name for the kind of this request.
     pub(crate) fn sort(&self) -> &'static str {
         match (&self.old, self.params, &*self.gvr.resource) {
             (None, Params::None, "boxes") => "Boxes",
@@ -100,20 +99,20 @@ impl Trial {
     }
 }
 
-/// The kind of the params: the policy's `paramKind`.
+/// The kind of the policy's params.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Params {
-    /// The policy has no `paramKind`.
+    /// The policy has no paramKind.
     None,
-    /// Config maps, which are namespaced.
+    /// Config maps are namespaced.
     ConfigMaps,
-    /// Limits, custom resources that are cluster-scoped.
+    /// Limits are custom resources without a namespace.
     Limits,
-    /// A kind that is not served.
+    /// The kind is not served.
     Unserved,
 }
 
-/// Apply configurations for Deployments and Boxes that use params.
+/// Apply configurations with params, for Deployments and Boxes.
 const APPLIED_OF_PARAMS: [&str; 9] = [
     "Object{metadata: Object.metadata{labels: {\"of\": params.metadata.name}}}",
     "Object{metadata: Object.metadata{annotations: {\"of\": params.metadata.?namespace.orValue(\"none\") + \"/\" + \
@@ -127,7 +126,7 @@ const APPLIED_OF_PARAMS: [&str; 9] = [
     "Object{metadata: Object.metadata{annotations: {\"size\": string(size(params.metadata.labels))}}}",
 ];
 
-/// JSON patches that use params.
+/// JSON patches with params.
 const PATCHED_OF_PARAMS: [&str; 6] = [
     "[JSONPatch{op: \"add\", path: \"/metadata/labels\", value: params.metadata.labels}]",
     "[JSONPatch{op: \"add\", path: \"/metadata/labels\", value: {\"of\": params.metadata.name}}]",
@@ -138,7 +137,7 @@ const PATCHED_OF_PARAMS: [&str; 6] = [
     "[JSONPatch{op: \"add\", path: \"/metadata/labels\", value: {\"max\": string(params.spec.max)}}]",
 ];
 
-/// Match conditions that use params.
+/// Match conditions with params.
 const CONDITIONS_OF_PARAMS: [&str; 5] = [
     "params != null",
     "params == null || params.metadata.name != \"odd\"",
@@ -147,7 +146,7 @@ const CONDITIONS_OF_PARAMS: [&str; 5] = [
     "params.spec.max > 3",
 ];
 
-/// Returns values for the `paramRef` of a binding.
+/// Returns values of the field `paramRef`.
 fn param_refs() -> Vec<Value> {
     let all = json!({"matchLabels": {"set": "all"}});
     let mut refs = Vec::new();
@@ -171,7 +170,7 @@ fn param_refs() -> Vec<Value> {
     refs
 }
 
-/// Returns the param objects, in the order of their creation.
+/// Returns the params in the order of their creation.
 pub(crate) fn params() -> Vec<Value> {
     let config = |name: &str, namespace: &str, labels: &Value, data: &Value| {
         json!({"apiVersion": "v1", "kind": "ConfigMap", "data": data,
@@ -202,7 +201,6 @@ pub(crate) fn params() -> Vec<Value> {
     ]
 }
 
-/// Returns the CustomResourceDefinition of Limits.
 pub(crate) fn limits() -> Value {
     json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "limits.example.com"}, "spec": {
@@ -251,7 +249,7 @@ const APPLIED_IN_UPDATES_OF_BOXES: [&str; 4] = [
     "Object{spec: Object.spec{colour: oldObject.spec.colour == object.spec.colour ? \"same\" : \"other\"}}",
 ];
 
-/// Returns a trial with the `n`th custom resource and policy that `parity mutations` generates.
+/// Returns a trial from the `n`th request that `parity mutations` generates.
 pub(crate) fn custom(seed: u64, n: u64) -> Trial {
     let case = mutate_requests::case(seed, n);
     let name = format!("m{n}");
@@ -259,8 +257,7 @@ pub(crate) fn custom(seed: u64, n: u64) -> Trial {
     restrict_to_name(&mut policy, &name);
     Trial {
         policy,
-        // There is only one binding: if there were several, an error of the API server would name a
-        // random one.
+        // With several bindings, an error of the API server would contain a random one.
         binding: json!({}),
         object: box_of(seed, n, &name),
         old: None,
@@ -269,14 +266,13 @@ pub(crate) fn custom(seed: u64, n: u64) -> Trial {
     }
 }
 
-/// Returns the Box in the `n`th request that `parity mutations` generates, with another name.
+/// Returns the Box from the `n`th request that `parity mutations` generates, with the name `name`.
 fn box_of(seed: u64, n: u64, name: &str) -> Value {
     let mut object = mutate_requests::case(seed, n)["object"].clone();
     object["metadata"]["name"] = json!(name);
     object
 }
 
-/// Returns a trial that creates a Deployment.
 pub(crate) fn deployment(seed: u64, n: u64) -> Trial {
     let mut random = Random::for_event(seed, "mutated Deployment", n);
     let name = format!("m{n}");
@@ -367,7 +363,7 @@ fn policy_of(
     policy
 }
 
-/// Returns a trial whose policy has params. Every third one is an update.
+/// Returns a trial with params. Every third trial is an update.
 pub(crate) fn with_params(seed: u64, n: u64) -> Trial {
     let mut trial = if n.is_multiple_of(3) {
         updating(seed, n)
@@ -420,8 +416,8 @@ pub(crate) fn with_params(seed: u64, n: u64) -> Trial {
     if !random.permille(80) {
         let reference = random.choose(&param_refs()).unwrap().clone();
         if reference["selector"]["matchLabels"] == json!({"set": "all"}) {
-            // The order in which an API server reads several params is random, so their mutations must not depend on
-            // it.
+            // The API server reads several params in random order. The result of these mutations must not depend on the
+            // order.
             let each =
                 "Object{metadata: Object.metadata{labels: {params.metadata.name: \"used\"}}}";
             trial.policy["spec"]["mutations"] = json!([{"patchType": "ApplyConfiguration",
@@ -432,7 +428,6 @@ pub(crate) fn with_params(seed: u64, n: u64) -> Trial {
     trial
 }
 
-/// Returns a trial that updates an object.
 pub(crate) fn updating(seed: u64, n: u64) -> Trial {
     let mut random = Random::for_event(seed, "mutated update", n);
     let name = format!("m{n}");
@@ -477,7 +472,7 @@ pub(crate) fn updating(seed: u64, n: u64) -> Trial {
     }
 }
 
-/// Renames a policy and restricts it to the object with that name: the policies of other trials are on the same server.
+/// Renames a policy and restricts it to the object `name`, because the API server has policies of other trials.
 fn restrict_to_name(policy: &mut Value, name: &str) {
     policy["apiVersion"] = json!("admissionregistration.k8s.io/v1");
     policy["kind"] = json!("MutatingAdmissionPolicy");
@@ -485,7 +480,8 @@ fn restrict_to_name(policy: &mut Value, name: &str) {
     let mut conditions =
         vec![json!({"name": "mine", "expression": format!("request.name == '{name}'")})];
     if let Some(more) = policy["spec"]["matchConditions"].as_array() {
-        // If a condition is false, errors of other conditions do not matter. So each condition tests the name first.
+        // If one condition is false, errors of other conditions have no effect. Therefore each condition tests the name
+        // first.
         conditions.extend(more.iter().map(|condition| {
             let expression = condition["expression"].as_str().unwrap();
             let expression = format!("request.name == '{name}' && ({expression})");
@@ -493,8 +489,8 @@ fn restrict_to_name(policy: &mut Value, name: &str) {
         }));
     }
     policy["spec"]["matchConditions"] = json!(conditions);
-    // The API server resolves params before it evaluates conditions, so errors of params need a rule that excludes
-    // other objects.
+    // The API server resolves params before it evaluates conditions. An error of params therefore affects all requests
+    // that the rules match.
     let rules = policy.pointer_mut("/spec/matchConstraints/resourceRules");
     for rule in rules.and_then(Value::as_array_mut).into_iter().flatten() {
         rule["resourceNames"] = json!([name]);

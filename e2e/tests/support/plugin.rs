@@ -1,4 +1,4 @@
-//! Runs the plugin against a control plane, as an administrator and as a user without permissions.
+//! Runs the plugin with a control plane, as an administrator and as a user without permissions.
 
 #![allow(dead_code, reason = "each test uses only a part of this module")]
 
@@ -37,7 +37,7 @@ spec:
               color: {type: string}
 ";
 
-/// Returns a policy for widgets with one validation.
+/// Returns a policy with one validation for widgets.
 pub(crate) fn policy(name: &str, expression: &str) -> String {
     format!(
         "apiVersion: admissionregistration.k8s.io/v1
@@ -58,7 +58,7 @@ spec:
     )
 }
 
-/// Creates a directory for PATH with the plugin and its completion program. Returns its path.
+/// Creates a directory for `PATH` with the plugin and its completion program.
 pub(crate) fn plugins(directory: &Path) -> PathBuf {
     let folder = directory.join("plugins");
     fs::create_dir_all(&folder).unwrap();
@@ -110,7 +110,6 @@ impl Bench {
         self.kubectl(&["apply", "-f", path.to_str().unwrap()]);
     }
 
-    /// Installs the CRD and waits until its schema is published.
     pub(crate) fn install_crd(&self) {
         self.apply(CRD);
         let deadline = Instant::now() + TIMEOUT;
@@ -143,7 +142,7 @@ impl Bench {
         self.vap_by("admin", arguments)
     }
 
-    /// Allows the user ann to read policies, and nothing else.
+    /// Allows the user ann to read policies only.
     pub(crate) fn let_ann_read_policies(&self) {
         for command in [
             "create clusterrole policies --verb=get,list,watch --resource=validatingadmissionpolicies",
@@ -153,7 +152,7 @@ impl Bench {
         }
     }
 
-    /// Runs a command as ann and returns its output, once the API server has applied her new permissions.
+    /// Runs a command as ann. Retries until the API server has applied her permissions.
     pub(crate) fn output_for_ann(&self, arguments: &[&str]) -> Output {
         let deadline = Instant::now() + TIMEOUT;
         loop {
