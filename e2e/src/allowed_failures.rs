@@ -174,7 +174,7 @@ pub fn outage() -> Vec<AllowedFailure> {
 }
 
 /// Returns the failures when a watch of the new kind `source` starts. An API server initializes the storage of a kind
-/// on the first request. Until the storage is ready, it responds with status 429.
+/// on the first request. Until the storage is ready, the response has status 429.
 #[must_use]
 pub fn new_kind(source: &str) -> [AllowedFailure; 2] {
     [

@@ -150,10 +150,10 @@ fn run_kubectl<A: AsRef<OsStr>>(control_plane: &ControlPlane, arguments: &[A]) -
 /// The name of the role and of the binding that [`grant_params`] creates.
 pub const PARAMS_ROLE: &str = "params-of-the-test";
 
-/// Installs the CRD of probes and waits until they are served.
+/// Installs the CRD of probes. Waits until the API server serves probes.
 ///
 /// # Errors
-/// Returns an error if the API server rejects it or does not serve probes within a minute.
+/// Returns an error if the API server rejects the CRD, or does not serve probes within a minute.
 pub async fn install_probes(client: &Client) -> Result<()> {
     let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
     crds.create(&PostParams::default(), &crd()).await?;
@@ -178,7 +178,7 @@ pub fn repository() -> PathBuf {
 /// Returns the path of a binary of the workspace. The binary must be in the directory of the running binary.
 ///
 /// # Errors
-/// Returns an error if it has not been built.
+/// Returns an error if the binary has not been built.
 pub fn binary(name: &str) -> Result<PathBuf> {
     let own = std::env::current_exe()?;
     let folders = own.ancestors().skip(1).take(2);
@@ -223,7 +223,7 @@ impl Controller {
     /// Starts the controller with its service account and waits until it is ready.
     ///
     /// # Errors
-    /// Returns an error if it is not built or does not become ready within a minute.
+    /// Returns an error if the controller is not built, or is not ready within a minute.
     pub async fn start(control_plane: &ControlPlane, args: &[&str]) -> Result<Self> {
         let kubeconfig = control_plane.kubeconfig_for(SERVICE_ACCOUNT)?;
         Self::start_with_kubeconfig(control_plane, &kubeconfig, args).await
@@ -249,7 +249,7 @@ impl Controller {
     /// Starts the controller with its service account. Does not wait until it is ready.
     ///
     /// # Errors
-    /// Returns an error if it is not built.
+    /// Returns an error if the controller is not built.
     pub fn spawn(control_plane: &ControlPlane, args: &[&str]) -> Result<Self> {
         let kubeconfig = control_plane.kubeconfig_for(SERVICE_ACCOUNT)?;
         Self::spawn_with_kubeconfig(control_plane, &kubeconfig, args)

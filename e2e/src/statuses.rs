@@ -96,7 +96,7 @@ impl Statuses {
     /// Waits until the status object does not exist.
     ///
     /// # Errors
-    /// Returns an error if it is not deleted in time.
+    /// Returns an error if the object still exists after a minute.
     pub async fn wait_until_deleted(&self, name: &str) -> Result<()> {
         let deadline = Instant::now() + TIMEOUT;
         while !self.object(name).await?.is_null() {
@@ -109,7 +109,7 @@ impl Statuses {
     /// Returns the name and resource version of each status object.
     ///
     /// # Errors
-    /// Returns an error if they cannot be listed.
+    /// Returns an error if the objects cannot be listed.
     pub async fn versions(&self) -> Result<Vec<(String, String)>> {
         let objects = self.0.list(&ListParams::default()).await?.items;
         let version = |object: DynamicObject| {

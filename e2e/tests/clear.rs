@@ -371,7 +371,7 @@ async fn excluded_policies_with_kcm_are_not_written() {
 /// API servers never evaluate policies for exempt resources. A policy that would deny every binding and every review
 /// therefore denies no request.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn policies_are_not_called_for_exempt_resources() {
+async fn policies_are_not_evaluated_for_exempt_resources() {
     let control_plane = control_plane().await.unwrap();
     let client = control_plane.client().await.unwrap();
     let group = "admissionregistration.k8s.io";

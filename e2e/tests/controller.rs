@@ -144,7 +144,7 @@ async fn settle(api: &Api<ValidatingAdmissionPolicy>, name: &str) -> Option<Stri
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn conditions_of_wrong_policies_report_problems() {
+async fn conditions_of_invalid_policies_report_problems() {
     let control_plane = control_plane().await.unwrap();
     let controller = Controller::start(&control_plane, &[]).await.unwrap();
     let api = policies(&control_plane.client().await.unwrap());

@@ -187,7 +187,7 @@ impl<'a> Replicas<'a> {
                     self.replace(i);
                 }
             }
-            assert!(Instant::now() < deadline, "nobody leads");
+            assert!(Instant::now() < deadline, "no replica is the leader");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
@@ -503,7 +503,7 @@ async fn replicas_killed_at_random_have_consistent_writes() {
     let (n_statuses, n_writers) = check_writers(&writes);
     println!("{n_changes} changes, {n_statuses} statuses written by {n_writers} instances");
     check_hand_overs(&writes, &hand_overs, &ended);
-    assert!(n_writers > 3, "the Lease hardly ever changed its holder");
+    assert!(n_writers > 3, "the holder of the Lease changed too rarely");
 
     // The replica of the undisturbed run. No policy changes during this run.
     let calm = Replica::start(&control_plane, replicas.n_started, &[]);

@@ -68,7 +68,7 @@ struct Replica {
 struct Shared {
     replicas: Vec<Replica>,
     limit_kib: u64,
-    /// The latest group of hostile objects.
+    /// The name of the latest group of hostile objects.
     latest: Mutex<String>,
     is_over: AtomicBool,
 }
@@ -320,7 +320,7 @@ async fn start(control_plane: &ControlPlane, name: &'static str) -> Replica {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sound_policies_are_checked_despite_hostile_objects() {
+async fn valid_policies_are_checked_despite_hostile_objects() {
     let seed = from_environment("VAP_HOSTILE_SEED", 1).unwrap();
     let n_groups = usize::try_from(from_environment("VAP_HOSTILE", N_GROUPS).unwrap()).unwrap();
     println!("VAP_HOSTILE={n_groups} VAP_HOSTILE_SEED={seed}");

@@ -498,7 +498,7 @@ impl Sent {
     }
 }
 
-/// Waits until the API server enforces the policies. It loads all policies at once, so waiting for the last policy is
+/// Waits until the API server enforces the policies. The API server loads all policies at once, so waiting for the last policy is
 /// enough.
 async fn enforced(client: &Client) {
     let resource = Resource::new("", "v1", "configmaps", "of-last");

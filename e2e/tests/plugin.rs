@@ -516,7 +516,7 @@ fn await_line(lines: &Receiver<String>, begin: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn status_watch_follows_changes_until_stopped() {
+async fn status_watch_prints_changes_until_stopped() {
     let mut bench = Bench::start().await;
     bench.install_crd();
     bench.apply(&policy("sound", "object.spec.size <= 5"));

@@ -310,7 +310,7 @@ async fn settled(tenant: &Client, controller: &Controller) -> BTreeSet<String> {
         }
         before = now;
     }
-    panic!("what the tenant sees does not settle: {before:#?}");
+    panic!("the data that the tenant can read does not settle: {before:#?}");
 }
 
 /// Asserts that the token is not in the log, in the metrics or in `seen`. The tenant's own specs are not included.

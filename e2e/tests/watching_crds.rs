@@ -263,7 +263,7 @@ async fn check_stored_rules(cluster: &Cluster, controller: &Controller) {
         if rejection.is_some_and(|rejection| rejection.contains("rule compile error")) {
             break;
         }
-        assert!(Instant::now() < deadline, "the API server takes the object");
+        assert!(Instant::now() < deadline, "the API server still accepts the object");
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
 
@@ -442,7 +442,7 @@ async fn rules_and_probes_come_and_go(cluster: &Cluster) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn definition_conditions_follow_their_definitions() {
+async fn conditions_change_with_their_definitions() {
     let cluster = Cluster::start().await;
     for (plural, kind, rules) in [
         ("sound", "Sound", [&[SOUND][..], &[SOUND]]),

@@ -255,7 +255,7 @@ async fn check_reported_conditions(cluster: &Cluster, controller: &Controller) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn webhook_conditions_follow_their_configurations() {
+async fn conditions_change_with_their_webhook_configurations() {
     let cluster = Cluster::start().await;
     create_configurations(&cluster).await;
     let controller = Controller::start(&cluster.control_plane, &[FOLLOW])

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn service_fields_that_are_not_given_are_open() {
+    fn absent_service_fields_are_unknown() {
         const ADDRESSES: [&str; 4] = ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"];
         let given = json!({"clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"], "ipFamilies": ["IPv4"],
                            "ipFamilyPolicy": "SingleStack"});
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn scale_selector_is_open_if_it_is_absent() {
+    fn absent_scale_selector_is_unknown() {
         for (object, expected) in [
             (json!({}), vec!["object.status.selector"]),
             (
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn open_path_touches_reads_of_it_and_of_whole_parents() {
+    fn unknown_value_affects_reads_of_it_and_of_whole_parents() {
         use AccessKind::{Elements, Presence, Whole};
         let path = |text: &str| -> Vec<Step> {
             let names = text.split('.').filter(|name| !name.is_empty());

@@ -124,8 +124,7 @@ pub(crate) fn objects<'a>(
     let custom = schemas.custom(&raw.gvk);
     let is_unknown = custom.is_none() && !defaulting::has(&raw.gvk);
     if is_unknown && stage == Stage::Mutation && !is_kubernetes(&raw.gvk) {
-        // Kinds of other API groups get no defaults at this stage. In a cluster, the API server knows only the types of
-        // these kinds.
+        // For kinds of other API groups, only the types are known. Therefore no defaults are set.
         return Ok(PreparedRequest::as_written(request));
     }
     let lacks_defaults = is_unknown && stage == Stage::Validation && !is_status;

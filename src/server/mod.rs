@@ -165,7 +165,7 @@ struct Connection {
 }
 
 impl Connections {
-    /// Closes the oldest idle connection if the maximum number of connections is open.
+    /// Closes a connection if the maximum number is open: the oldest idle connection, or else the oldest of all.
     fn make_room(&mut self) -> Arc<()> {
         self.open
             .retain(|connection| !connection.task.is_finished());

@@ -1,7 +1,7 @@
 //! Status objects, such as `MutatingAdmissionPolicyStatus` of `vap-status.dev/v1alpha1`. They contain the conditions of
 //! objects whose own kind has no suitable status (ADR 31).
 //!
-//! A status object has the name of the policy that it describes. The policy owns it. It has no spec. This module
+//! A status object has the name of the policy that it describes. The policy owns the status object, which has no spec. This module
 //! converts between its status and the status of a ValidatingAdmissionPolicy.
 //!
 //! The kinds of status objects are the [`StatusObjectKind`]s in the table of subjects. Their CRDs are in `crds`.
@@ -51,7 +51,7 @@ pub struct ObjectStatus {
     pub conditions: Option<Vec<Condition>>,
 }
 
-/// The field `typeChecking` of a status object. It is also written without warnings.
+/// The field `typeChecking` of a status object. The field is written even if there are no warnings.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectTypeChecking {

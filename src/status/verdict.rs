@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn deadline_message_names_step_place_and_action() {
+    fn deadline_message_has_step_field_and_action() {
         let rest = "and requests are not affected";
         for (step, field, expected) in [
             (

@@ -49,7 +49,7 @@ impl Demo {
     /// Runs the demo.
     ///
     /// # Errors
-    /// Returns an error if a program is missing or does not start, or if a status is not as its sample expects.
+    /// Returns an error if a program is missing or does not start, or if a status is unexpected.
     pub async fn run() -> Result<Self> {
         let programs = Programs::find()?;
 

@@ -60,7 +60,7 @@ pub(super) fn corrupt(object: &mut Value, keeps_name: bool, random: &mut Random)
     }
 }
 
-/// Replaces a field of the object. If it does not exist, replaces the metadata field with the same name.
+/// Replaces the field `name` of an object. If there is no such field, replaces the annotations.
 fn replace(fields: &mut Map<String, Value>, name: &str, value: Value) {
     if fields.contains_key(name) {
         fields.insert(name.to_owned(), value);

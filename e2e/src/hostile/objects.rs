@@ -74,7 +74,7 @@ pub fn custom_resource(name: &str, content: &Value) -> Value {
     })
 }
 
-/// Returns the CustomResourceDefinition of the params. It is namespaced and allows any content.
+/// Returns the CustomResourceDefinition of the params. The kind is namespaced and allows any content.
 #[must_use]
 pub fn crd() -> Value {
     json!({

@@ -255,7 +255,7 @@ impl ClusterState {
         }
     }
 
-    /// Returns a second change of the same object, if any. It follows `change` immediately, to provoke a race.
+    /// Returns a second change of the same object, if any. This change follows immediately, to provoke a race.
     pub fn second(&self, change: Change, random: &mut Random) -> Option<Change> {
         match change {
             Change::Policy(slot, Some(_)) if random.permille(500) => {

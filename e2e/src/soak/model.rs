@@ -97,7 +97,7 @@ fn probes_passed(state: &ClusterState, slot: Slot, edition: Edition) -> &'static
         return "Unknown/NoProbes";
     };
     let passes = match slot.shape {
-        // These policies do not match the probe's object, a Deployment. It is therefore allowed.
+        // These policies do not match the probe's object, a Deployment. The Deployment is therefore allowed.
         Shape::Widgets | Shape::Wildcard => *expectation == Expectation::Allow,
         // Under this schema, the param in the probe is invalid.
         Shape::Limits if state.limits == Some(Variant::String) => false,

@@ -378,7 +378,7 @@ async fn server_is_reached_through_socks_proxy() {
 }
 
 #[tokio::test]
-async fn proxy_errors_name_the_proxy_without_credentials() {
+async fn proxy_errors_have_proxy_address_without_credentials() {
     locally(async {
         let directory = tempfile::tempdir().unwrap();
         let (server, config) = tls_server(&directory).await;

@@ -42,7 +42,7 @@ pub(crate) struct Discovery {
     /// failed to read the other root.
     are_reported: bool,
     /// The group versions whose resources cannot be listed, with the time of the first failure. The time is `None` if
-    /// no listing has succeeded since the process started.
+    /// no listing has succeeded since the first discovery.
     stale_since: BTreeMap<String, Option<Instant>>,
     /// True after both roots have responded once.
     has_answered: bool,
