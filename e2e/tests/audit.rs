@@ -219,8 +219,7 @@ async fn audit_lists_pages_and_reports_forbidden_lists() {
     for report in [&by_page, &at_once] {
         assert_eq!(report["resources"][0]["resource"], "secrets");
         assert_eq!(report["policies"][0]["matched"], OBJECTS);
-        // The params limit the size of a Secret. Secrets 11 to 24 exceed the limit. The binding does not match the
-        // namespace `other`.
+        // Secrets 11 to 24 exceed the limit in the params. The policy `sizes` does not match the namespace `other`.
         assert_eq!(count(report, "violating"), 14);
         assert_eq!(count(report, "unread"), 0);
     }

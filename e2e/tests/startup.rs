@@ -51,7 +51,7 @@ async fn startup_missing_api_is_reported() {
     let control_plane = ControlPlane::builder()
         .user(service_account())
         .api_server_arg("--runtime-config=admissionregistration.k8s.io/v1=false")
-        // These admission plugins would wait for the missing API. The API server would not start.
+        // These admission plugins would wait for the missing API, so the API server would not start.
         .api_server_arg(
             "--disable-admission-plugins=ValidatingAdmissionPolicy,MutatingAdmissionPolicy,\
              ValidatingAdmissionWebhook,MutatingAdmissionWebhook",

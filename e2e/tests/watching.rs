@@ -622,7 +622,7 @@ async fn mutating_policies_served_later_are_watched() {
         "--runtime-config=admissionregistration.k8s.io/v1beta1=true,\
          admissionregistration.k8s.io/v1/mutatingadmissionpolicies=false,\
          admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings=false",
-        // This admission plugin would wait for the missing API. The API server would not start.
+        // This admission plugin would wait for the missing API, so the API server would not start.
         "--disable-admission-plugins=MutatingAdmissionPolicy",
     ])
     .await;

@@ -125,7 +125,7 @@ async fn main() -> Result<()> {
     controller.finish().await
 }
 
-/// The sampling interval of the memory. The time without writes after which all statuses count as written.
+/// The sampling interval of the memory, and the time without writes after which all statuses count as written.
 const INTERVAL_AND_QUIET: (Duration, Duration) =
     (Duration::from_millis(100), Duration::from_secs(5));
 
