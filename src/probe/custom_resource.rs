@@ -53,6 +53,7 @@ pub struct Runner<'a> {
 }
 
 impl<'a> Runner<'a> {
+    /// Creates a runner of cases about `definition`.
     #[must_use]
     pub fn new(definition: &'a Definition) -> Self {
         let mut schemas = SchemaSet::default();

@@ -204,6 +204,7 @@ impl From<&Matches> for MatchSummary {
     }
 }
 
+/// A summary of the type checking of a policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TypeSummary {
     /// The warnings. Each expression has at most one.

@@ -62,6 +62,7 @@ impl RuleFindings {
         findings
     }
 
+    /// Creates the findings of a definition that cannot be parsed.
     #[must_use]
     pub fn unreadable(why: &str) -> Self {
         let field = "spec.versions".to_owned();

@@ -31,6 +31,7 @@ pub struct Warning {
 }
 
 impl Warning {
+    /// Returns the complete message of the warning.
     #[must_use]
     pub fn text(&self) -> String {
         self.parts.join("\n")
