@@ -263,7 +263,10 @@ async fn check_stored_rules(cluster: &Cluster, controller: &Controller) {
         if rejection.is_some_and(|rejection| rejection.contains("rule compile error")) {
             break;
         }
-        assert!(Instant::now() < deadline, "the API server accepts the object");
+        assert!(
+            Instant::now() < deadline,
+            "the API server still accepts the object"
+        );
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
 
