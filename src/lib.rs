@@ -1,4 +1,5 @@
-//! vap-status-controller: a true, complete and alertable status for every ValidatingAdmissionPolicy.
+//! A controller that reports in the status of each ValidatingAdmissionPolicy whether the policy works, and a kubectl
+//! plugin.
 //!
 //! The engine consists of separate packages:
 //!

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Parser as _;
 use vap_status_controller::cli::{self, args::Args, terminal::Terminal};
 
-/// mimalloc is used because a check spent a quarter of its time in the allocator of the C library (ADR 36).
+/// With the allocator of the C library, a check spent a quarter of its time in allocations (ADR 36).
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -30,7 +30,6 @@ Exit status:
   1  a policy is not Ready: Ready is False, Unknown or missing
   2  usage error, policy not found, or cluster read failed";
 
-/// Examples and exit statuses of `check`.
 const CHECK_HELP: &str = "\
 Examples:
   kubectl vap check policies/
@@ -51,7 +50,6 @@ Exit status:
   1  errors or warnings
   2  usage error, or part of the input or of the cluster could not be read";
 
-/// Examples and exit statuses of `test`.
 const TEST_HELP: &str = "\
 Examples:
   kubectl vap test policies/ probes/
@@ -94,7 +92,6 @@ Exit status:
   2  usage error: part of the input could not be read, a probe is invalid, its policy is
      not in the input, or there is no probe";
 
-/// Examples and exit statuses of `explain`.
 const EXPLAIN_HELP: &str = "\
 Examples:
   kubectl vap explain
@@ -105,7 +102,6 @@ Exit status:
   0  the rule was explained, or all rules were listed
   2  usage error, or no such rule";
 
-/// Examples of `completion`.
 const COMPLETION_HELP: &str = "\
 Examples:
   kubectl vap completion kubectl > ~/.local/bin/kubectl_complete-vap

@@ -1,7 +1,7 @@
-//! Determines from the controller's Lease whether the statuses in the cluster are current: the Lease contains the time
-//! when the controller was last in sync. A status itself does not show that it is outdated.
+//! Determines whether the statuses in the cluster are current.
 //!
-//! The functions take the Lease and the current time, and send no requests.
+//! A status does not show that it is outdated. The controller's Lease contains the time when the controller was last in
+//! sync. The functions take the Lease and the current time, and send no requests.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -9,7 +9,8 @@ use serde::Serialize;
 use super::age;
 use crate::status::exclusion::Exclusion;
 
-/// The age in seconds beyond which the last sync counts as outdated. The controller reports a sync every few seconds.
+/// The maximum age of the last sync, in seconds. Older statuses count as outdated. The controller reports a sync every
+/// few seconds.
 const MAX_AGE: i64 = 60;
 
 /// The state of the Lease.
@@ -50,7 +51,7 @@ impl LeaseState {
 }
 
 impl LeaseFacts {
-    /// Returns the reason why no controller leads, or `None` if one does.
+    /// Returns the reason why no controller leads, or `None` if a controller leads.
     fn no_leader(&self, now: Timestamp) -> Option<String> {
         let ago = |then: Timestamp| age::since(then, now);
         match self.renewed_at {
@@ -110,7 +111,7 @@ pub struct ControllerReport {
     pub current: Option<bool>,
     /// A message, if the statuses are or may be outdated.
     pub note: Option<String>,
-    /// True unless the Lease does not exist.
+    /// False if the Lease does not exist.
     #[serde(skip)]
     pub is_lease_there: bool,
 }

@@ -1,7 +1,7 @@
 //! `kubectl vap explain`: describes a rule of `check`, with an example and a remedy.
 //!
-//! The content is the table of rules ([`crate::policy::rule`]), which is rendered for the terminal, as JSON, and as the
-//! page `docs/rules.md`.
+//! [`crate::policy::rule`] defines the rules. This module renders them for the terminal, as JSON, and as the page
+//! `docs/rules.md`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -161,7 +161,7 @@ pub fn text(rule: Rule, terminal: Terminal) -> String {
     out
 }
 
-/// Renders the explanation of each rule that has findings in the report, once per rule.
+/// Renders the explanations of all rules that have findings in `report`.
 #[must_use]
 pub(super) fn for_report(report: &CheckReport, terminal: Terminal) -> String {
     let rules: BTreeSet<Rule> = report.findings.iter().map(|found| found.rule).collect();
@@ -215,7 +215,7 @@ pub fn section(rule: Rule) -> String {
     out
 }
 
-/// An example that is ready to be written to the terminal or to a Markdown page.
+/// An example with its heading, for the terminal and for Markdown.
 enum RenderedExample {
     Words(&'static str),
     Code {

@@ -1,6 +1,6 @@
 //! The kubectl plugin `kubectl vap`: runs one command, writes its output, and returns the exit status.
 //!
-//! Manifests are read by [`input`]. Clusters are read over a [`connection`], mostly by `live`.
+//! [`input`] reads manifests. Other modules, mainly `live`, read a cluster over a [`connection`].
 
 pub mod age;
 pub mod args;
@@ -81,7 +81,6 @@ pub fn run(args: &Args, terminal: Terminal, out: &mut dyn Write, err: &mut dyn W
     }
 }
 
-/// Runs `kubectl vap check`.
 fn run_check(
     args: &CheckArgs,
     terminal: Terminal,
@@ -140,7 +139,6 @@ fn run_check(
     })
 }
 
-/// Runs `kubectl vap test`.
 fn run_test(
     args: &TestArgs,
     terminal: Terminal,
@@ -195,7 +193,6 @@ fn run_test(
     })
 }
 
-/// Runs `kubectl vap test init`.
 fn run_init(args: &InitArgs, out: &mut dyn Write, err: &mut dyn Write) -> Result<Exit, CliError> {
     let options = test::Options {
         paths: args.paths.clone(),
@@ -216,7 +213,6 @@ fn run_init(args: &InitArgs, out: &mut dyn Write, err: &mut dyn Write) -> Result
     Ok(report.exit())
 }
 
-/// Runs `kubectl vap eval`.
 fn run_eval(args: &EvalArgs, terminal: Terminal, out: &mut dyn Write) -> Result<Exit, CliError> {
     let report = eval::run(args, &mut io::stdin())?;
     let text = match args.output {
@@ -227,7 +223,6 @@ fn run_eval(args: &EvalArgs, terminal: Terminal, out: &mut dyn Write) -> Result<
     Ok(report.exit())
 }
 
-/// Runs `kubectl vap audit`.
 fn run_audit(
     args: &AuditArgs,
     terminal: Terminal,
@@ -244,7 +239,6 @@ fn run_audit(
     Ok(report.exit(args.exit_zero))
 }
 
-/// Runs `kubectl vap diff`.
 fn run_diff(args: &DiffArgs, terminal: Terminal, out: &mut dyn Write) -> Result<Exit, CliError> {
     let report = diff::run(args, &mut io::stdin())?;
     let text = match args.output {
@@ -255,7 +249,6 @@ fn run_diff(args: &DiffArgs, terminal: Terminal, out: &mut dyn Write) -> Result<
     Ok(report.exit())
 }
 
-/// Runs `kubectl vap test convert`.
 fn run_convert(
     args: &ConvertArgs,
     out: &mut dyn Write,
@@ -277,7 +270,6 @@ fn run_convert(
     Ok(converted.exit())
 }
 
-/// Runs `kubectl vap explain`.
 fn run_explain(
     args: &ExplainArgs,
     terminal: Terminal,

@@ -4,8 +4,8 @@
 
 use crate::policy::subject::SubjectKind;
 
-/// Returns true if the name denotes the resource of validating policies, such as `vap`, `ValidatingAdmissionPolicy` or
-/// `validatingadmissionpolicies.v1.admissionregistration.k8s.io`.
+/// Returns true if `text` is a name of the resource of ValidatingAdmissionPolicies, such as `vap`,
+/// `ValidatingAdmissionPolicy` or `validatingadmissionpolicies.v1.admissionregistration.k8s.io`.
 #[must_use]
 pub fn is_resource(text: &str) -> bool {
     let row = SubjectKind::ValidatingAdmissionPolicy.row();
@@ -23,15 +23,19 @@ pub fn is_resource(text: &str) -> bool {
     row.is_named(resource) && suffix.is_none_or(is_group)
 }
 
-/// Returns the name in `vap/NAME`. Other names of the resource in place of `vap` are also accepted.
+/// Returns `NAME` for `vap/NAME`. Other names of the resource are also accepted, such as
+/// `validatingadmissionpolicy/NAME`.
 #[must_use]
 pub fn policy_name(text: &str) -> Option<&str> {
     let (resource, name) = text.split_once('/')?;
     is_resource(resource).then_some(name)
 }
 
-/// Removes the names of objects of `kind` from `arguments`, and returns them. Returns `None` if neither an object nor
-/// the type is named, and an empty list if only the type is named.
+/// Removes the names of objects of `kind` from `arguments`, and returns them. For example, `map/a b` becomes `b`, and
+/// the result is `a`.
+///
+/// Returns an empty list if only the type is given, as in `map`. Returns `None` if neither the type nor an object is
+/// given.
 ///
 /// # Errors
 /// Returns an error if a name is empty or malformed.

@@ -35,18 +35,16 @@ pub(super) enum ObjectFilter<'a> {
     Named(&'a [String]),
 }
 
-/// The objects of a kind.
 #[derive(Debug, Default)]
 pub(super) struct KindStatuses {
     /// The selected objects, sorted by name, as validating policies with their status.
     pub(super) policies: Vec<ValidatingAdmissionPolicy>,
     /// The names that do not exist in the cluster.
     pub(super) missing: Vec<String>,
-    /// True if the cluster serves the kind of the objects that contain the statuses.
+    /// True if the cluster serves the status objects, which contain the conditions.
     pub(super) has_statuses: bool,
 }
 
-/// An error while reading the objects.
 #[derive(Debug)]
 pub(super) enum ListError {
     /// The command ends with this error.
@@ -174,7 +172,7 @@ pub(super) async fn policies(
     })
 }
 
-/// Returns the name of the resource, with its group, that contains the statuses of a kind.
+/// Returns the resource of the objects that contain the statuses of a kind, as `<plural>.<group>`.
 pub(super) fn statuses(kind: SubjectKind) -> String {
     let object = kind.row().status_object.as_ref();
     object.map_or_else(String::new, |object| {

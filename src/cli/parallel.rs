@@ -9,7 +9,7 @@ use std::thread;
 /// The maximum number of threads.
 const MAX_THREADS: usize = 8;
 
-/// The stack size of a thread: the usual size for the main thread.
+/// The stack size of a thread, in bytes. The main thread usually has this size.
 const STACK_BYTES: usize = 8 * 1024 * 1024;
 
 /// Maps `items` with `f` on several threads. The results have the order of `items`.
@@ -27,7 +27,7 @@ pub(super) fn map<T: Sync, R: Send + Sync>(items: &[T], f: impl Fn(&T) -> R + Sy
             let (Some(item), Some(result)) = (items.get(n), results.get(n)) else {
                 return;
             };
-            // This cannot fail, because each index is used once.
+            // Each index is used once, so `set` cannot fail.
             let _ = result.set(f(item));
         }
     };

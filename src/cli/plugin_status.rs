@@ -12,8 +12,9 @@ use super::live::objects::Kind;
 use super::live::{self, Gap, ListScope};
 use crate::status::compute::DesiredStatus;
 
-/// Returns the statuses that the controller would write, by the name of the policy, and the data that could not be
-/// read. A policy whose check panics is not in the result.
+/// Returns the status that the controller would write for each policy, by name, and the data that could not be read.
+///
+/// The result omits policies whose check panics.
 ///
 /// # Errors
 /// Returns an error if the cluster cannot be reached.

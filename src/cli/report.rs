@@ -20,13 +20,12 @@ use crate::status::compute::DesiredStatus;
 use crate::status::condition::ConditionType;
 use crate::status::exclusion::Exclusion;
 
-/// The kind of validating policies.
 const VALIDATING: &str = "ValidatingAdmissionPolicy";
 
-/// The condition that summarizes the others. Only vap-status-controller writes it.
+/// The type of the condition that summarizes the others. Only vap-status-controller writes it.
 const READY: &str = "Ready";
 
-/// The condition for policies that cannot become Ready without a change. It exists only while it is True.
+/// The type of a condition that exists only while it is True. Such a policy cannot become Ready without a change.
 const STALLED: &str = "Stalled";
 
 /// Output of `kubectl vap status -o json`.
@@ -46,7 +45,7 @@ pub struct StatusReport {
     pub summary: Summary,
     /// The policies, sorted by name, or in the order of the names in the arguments.
     pub policies: Vec<PolicyReport>,
-    /// The data of the cluster that is needed for an evaluation and could not be read.
+    /// The cluster data that an evaluation needs but that could not be read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gaps: Vec<String>,
     /// The policies that were deleted, with `--watch`.
@@ -137,7 +136,6 @@ pub enum State {
 }
 
 impl State {
-    /// Returns the state for the condition `Ready`.
     fn from_ready(ready: &ConditionReport) -> Self {
         match ready.status.as_str() {
             "True" => Self::Ready,
@@ -177,7 +175,7 @@ pub struct WarningReport {
 }
 
 impl StatusReport {
-    /// Creates the report on policies, none of which the controller excludes.
+    /// Creates the report on policies. No policy counts as excluded.
     #[must_use]
     pub fn from_policies(policies: &[ValidatingAdmissionPolicy]) -> Self {
         Self::with_exclusion(policies, &Exclusion::default())
@@ -206,7 +204,7 @@ impl StatusReport {
         }
     }
 
-    /// Creates the report on policies, some of which the controller may exclude.
+    /// Creates the report on policies. A policy without a status is [`State::Excluded`] if `exclusion` selects it.
     #[must_use]
     pub fn with_exclusion(policies: &[ValidatingAdmissionPolicy], exclusion: &Exclusion) -> Self {
         let report = |policy| {
@@ -220,8 +218,7 @@ impl StatusReport {
         Self::new(policies.iter().map(report).collect())
     }
 
-    /// Returns the names of the validating policies that have no status for their current generation, and are not
-    /// excluded.
+    /// Returns the names of the validating policies whose status is missing or stale. Excluded policies are omitted.
     pub fn without_current_status(&self) -> impl Iterator<Item = &str> {
         let policies = self.policies.iter();
         let selected =
@@ -230,7 +227,8 @@ impl StatusReport {
         selected.map(|policy| policy.name.as_str())
     }
 
-    /// Replaces the statuses of validating policies with those that the plugin has computed, by name.
+    /// Replaces the status of each validating policy in `statuses`, which maps names to statuses that the plugin has
+    /// computed.
     #[must_use]
     pub fn with_plugin_statuses(mut self, statuses: &BTreeMap<String, DesiredStatus>) -> Self {
         for policy in &mut self.policies {
@@ -249,7 +247,6 @@ impl StatusReport {
         }
     }
 
-    /// Creates a report from the reports on single policies.
     pub(super) fn new(policies: Vec<PolicyReport>) -> Self {
         let mut summary = Summary {
             total: policies.len(),
@@ -290,12 +287,10 @@ impl StatusReport {
         }
     }
 
-    /// Returns the report as JSON with a newline at the end.
     pub(crate) fn to_json(&self) -> Result<String, CliError> {
         super::json(self)
     }
 
-    /// Returns the report as YAML with the same fields as the JSON.
     pub(crate) fn to_yaml(&self) -> Result<String, CliError> {
         yaml_text::to_string(self).map_err(|error| CliError::Format {
             format: "yaml",
@@ -366,7 +361,8 @@ impl PolicyReport {
         }
     }
 
-    /// Returns the displayed name, which includes the kind unless it is a validating policy.
+    /// Returns the displayed name: `NAME` for a validating policy, and for example `mutatingadmissionpolicy/NAME` for
+    /// another kind.
     #[must_use]
     pub fn shown_name(&self) -> String {
         if self.kind == VALIDATING {
@@ -417,7 +413,6 @@ impl PolicyReport {
 }
 
 impl ConditionReport {
-    /// Creates the report on a condition.
     fn new(condition: &Condition) -> Self {
         Self {
             type_: condition.type_.clone(),
@@ -441,7 +436,6 @@ impl ConditionReport {
         self.type_ == STALLED
     }
 
-    /// Returns the sort key for the display order.
     fn sort_key(&self) -> (usize, &str) {
         condition_order(&self.type_)
     }

@@ -50,5 +50,5 @@ fn strip(schema: &mut Value) {
     }
 }
 
-/// The version of the reports.
+/// The `apiVersion` of the reports.
 const API_VERSION: &str = "cli.vap-status.dev/v1alpha1";

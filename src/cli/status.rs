@@ -108,8 +108,8 @@ pub(super) fn run(
 #[derive(Debug)]
 struct Scope {
     has_validating: bool,
-    /// For each opt-in kind, the requested names. `None` if the kind is not requested, an empty list for all its
-    /// objects.
+    /// For each opt-in kind, the requested names: `None` if the kind is not requested, an empty list if all its objects
+    /// are requested.
     asked: Vec<Option<Vec<String>>>,
     /// True to also show the objects of all opt-in kinds that the controller watches.
     includes_opt_in: bool,
@@ -216,8 +216,8 @@ async fn read_report(
     Ok((report, exclusion, policies))
 }
 
-/// Returns the report on `policies`. The plugin evaluates those without a current status, unless the arguments disable
-/// it.
+/// Returns the report on `policies`. The plugin evaluates policies without a current status, unless `--no-check` is
+/// set.
 async fn report_on(
     connected: &Connected,
     args: &StatusArgs,
@@ -261,7 +261,7 @@ fn gap_line(gap: &Gap) -> String {
     format!("{}; {}", gap.message, gap.help)
 }
 
-/// Prints an error for each gap: data that could not be read.
+/// Prints each gap as an error. A gap is data that could not be read.
 fn print_gaps(gaps: &[String], err: &mut dyn Write) {
     for gap in gaps {
         // If standard error is not writable, only the exit status reports the error.
@@ -269,7 +269,7 @@ fn print_gaps(gaps: &[String], err: &mut dyn Write) {
     }
 }
 
-/// Returns the changed policies, and the names of deleted ones.
+/// Returns the updated policies, and the names of deleted policies.
 fn split(changes: Vec<Change>) -> (Vec<Value>, Vec<String>) {
     let (mut updated, mut deleted) = (Vec::new(), Vec::new());
     for change in changes {
@@ -281,7 +281,6 @@ fn split(changes: Vec<Change>) -> (Vec<Value>, Vec<String>) {
     (updated, deleted)
 }
 
-/// Writes the reports in the requested output format.
 struct ReportWriter<'a> {
     args: &'a StatusArgs,
     terminal: Terminal,
@@ -321,8 +320,8 @@ impl ReportWriter<'_> {
         super::write_open(out, &text)
     }
 
-    /// Writes the changed policies. The width of the columns fits all `known` policies. Returns false if the pipe is
-    /// closed.
+    /// Writes the changed policies of `report`. The columns are wide enough for all `known` policies. Returns false if
+    /// the pipe is closed.
     fn change(
         &self,
         report: &StatusReport,
@@ -359,7 +358,6 @@ pub fn now() -> Timestamp {
     Timestamp::now()
 }
 
-/// Decodes a policy.
 fn decoded(policy: Value) -> Result<ValidatingAdmissionPolicy, CliError> {
     let name = objects::name(&policy).to_owned();
     serde_json::from_value(policy).map_err(|error| CliError::Undecodable {

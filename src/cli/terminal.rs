@@ -45,15 +45,13 @@ pub fn is_stderr_terminal() -> bool {
     io::stderr().is_terminal() && env::var("TERM").ok().as_deref() != Some("dumb")
 }
 
-/// Returns the number of columns of the terminal, or `None` if it is unknown. A terminal that reports no rows is
-/// supported.
+/// Returns the number of columns of the terminal, or `None` if it is unknown. Supports terminals that report 0 rows.
 #[cfg(unix)]
 fn columns() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
     Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
-/// Returns the number of columns of the terminal.
 #[cfg(not(unix))]
 fn columns() -> Option<usize> {
     let (width, _) = terminal_size::terminal_size_of(io::stdout())?;
@@ -69,7 +67,6 @@ fn width(columns: Option<&str>, size: impl FnOnce() -> Option<usize>) -> Option<
         .map(|width: usize| width.max(MIN_WIDTH))
 }
 
-/// Returns true if colors are used.
 fn color(is_terminal: bool, no_color: bool, term: Option<&str>) -> bool {
     is_terminal && !no_color && term != Some("dumb")
 }

@@ -7,10 +7,9 @@ use std::fmt::Write as _;
 use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
 
-/// Replaces omitted content.
+/// The mark for omitted content.
 const ELLIPSIS: &str = "…";
 
-/// Returns the width of the string in columns.
 pub(crate) fn width(text: &str) -> usize {
     text.width()
 }
@@ -23,7 +22,7 @@ pub(crate) fn clean(text: &str) -> String {
     text.chars().map(replacement).collect()
 }
 
-/// Returns the replacement of a character. It is a single character, so that columns do not move.
+/// Returns the replacement of a character. This is always one character, so that columns stay aligned.
 fn replacement(character: char) -> char {
     match character {
         '\t' | '\n' | '\r' | '\u{2028}' | '\u{2029}' => ' ',
@@ -39,7 +38,7 @@ fn replacement(character: char) -> char {
 /// Returns true for characters above U+007E that a terminal or an editor interprets instead of showing them: DEL, the
 /// C1 controls, and marks that change the direction of writing or are invisible.
 ///
-/// All are below U+10000.
+/// All are below U+10000, so JSON can denote each as one `\uXXXX`.
 pub(crate) fn is_unsafe(character: char) -> bool {
     matches!(
         character,
@@ -105,7 +104,7 @@ fn head(text: &str, max: usize) -> &str {
 pub(crate) fn wrap(text: &str, max: usize, max_lines: usize, indent: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut line = String::new();
-    // The width of `line`, and true if it contains only the indentation.
+    // The width of `line`, and true if `line` contains only the indentation.
     let (mut used, mut is_empty) = (0, true);
     let mut left = text;
     loop {
@@ -126,7 +125,8 @@ pub(crate) fn wrap(text: &str, max: usize, max_lines: usize, indent: &str) -> Ve
             if part.len() < rest.len() && !is_empty {
                 part = "";
             } else if part.is_empty() {
-                // If the line is too narrow for one grapheme, it gets one nevertheless, so that the loop ends.
+                // A line that is too narrow for a grapheme contains one nevertheless. Otherwise, the loop would not
+                // end.
                 part = rest.graphemes(true).next().unwrap_or(rest);
             }
             if !part.is_empty() {
@@ -152,7 +152,7 @@ pub(crate) fn wrap(text: &str, max: usize, max_lines: usize, indent: &str) -> Ve
     lines
 }
 
-/// Appends an ellipsis to `line`, and truncates `line` if the result would be wider than `max` columns.
+/// Appends an ellipsis to `line`. Truncates `line` if the result would be wider than `max` columns.
 fn end(line: &str, max: usize) -> String {
     let spaced = format!("{line} {ELLIPSIS}");
     if width(&spaced) <= max {
@@ -167,8 +167,8 @@ fn end(line: &str, max: usize) -> String {
 
 /// Returns a source line, and a line with a caret below its code point `column`, which starts at 0.
 ///
-/// A source longer than `max` columns is truncated around that column. The caret is computed here because a terminal
-/// needs columns, whereas upstream counts code points.
+/// A source longer than `max` columns is truncated on both sides of the caret. Upstream counts code points, whereas a
+/// terminal needs columns.
 pub(crate) fn point(source: &str, column: usize, max: usize) -> (String, String) {
     let source = clean(source);
     let mut graphemes = Vec::new();

@@ -42,8 +42,8 @@ impl Default for TimeLimit {
 }
 
 impl TimeLimit {
-    /// Calls `evaluate` with a flag that is set when the time limit is reached. Returns an error if the time limit was
-    /// reached.
+    /// Calls `evaluate` with a flag that is set at the time limit to cancel the evaluation. Returns an error if the
+    /// flag was set.
     pub(super) fn run<T>(self, evaluate: impl FnOnce(&Arc<AtomicBool>) -> T) -> Result<T, String> {
         let evaluation = LimitedEvaluation::new(Instant::now() + self.0);
         let result = evaluate(&evaluation.is_cancelled);
@@ -57,7 +57,6 @@ impl TimeLimit {
     }
 }
 
-/// Formats a duration.
 fn text(duration: Duration) -> String {
     if duration.subsec_millis() == 0 {
         format!("{} s", duration.as_secs())
@@ -71,7 +70,7 @@ struct LimitedEvaluation {
     is_cancelled: Arc<AtomicBool>,
 }
 
-/// The deadlines of the running evaluations. The signal wakes the thread when the first evaluation starts.
+/// The deadlines of the running evaluations. `is_not_empty` wakes the thread when the first evaluation starts.
 #[derive(Default)]
 struct Watchdog {
     deadlines: Mutex<Vec<(Instant, Arc<AtomicBool>)>>,
@@ -82,7 +81,7 @@ static WATCHDOG: LazyLock<Arc<Watchdog>> = LazyLock::new(|| {
     let watchdog = Arc::new(Watchdog::default());
     let running = Arc::clone(&watchdog);
     let thread = thread::Builder::new().name("time-limit".to_owned());
-    // Without the thread, evaluations have no limit.
+    // If the thread cannot be started, evaluations have no time limit.
     let _ = thread.spawn(move || running.run());
     watchdog
 });
@@ -124,7 +123,7 @@ impl Watchdog {
             let pending = deadlines.iter().map(|(deadline, _)| *deadline);
             let next = pending.filter(|deadline| *deadline > now).min();
             deadlines = match next {
-                // All evaluations of a process have the same time limit, so one that starts later never has an earlier
+                // All evaluations of a process have the same time limit, so a later evaluation never has an earlier
                 // deadline.
                 Some(next) => {
                     let waited = self.is_not_empty.wait_timeout(deadlines, next - now);

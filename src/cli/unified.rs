@@ -11,13 +11,12 @@ use super::yaml_text;
 /// The number of unchanged lines before and after a change.
 const CONTEXT: usize = 3;
 
-/// Returns the unified diff of two objects as YAML, without `managedFields`. It is empty if they are equal.
+/// Returns the unified diff of two objects as YAML, without `managedFields`. The diff of equal objects is empty.
 #[must_use]
 pub(in crate::cli) fn from_objects(names: (&str, &str), old: &Value, new: &Value) -> String {
     from_texts(names, &yaml(old), &yaml(new))
 }
 
-/// Returns an object as YAML, without `managedFields`.
 fn yaml(object: &Value) -> String {
     let mut object = object.clone();
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -29,7 +28,7 @@ fn yaml(object: &Value) -> String {
     yaml_text::to_string(&object).unwrap_or_else(|_| object.to_string())
 }
 
-/// Returns the unified diff of two strings. It is empty if they are equal.
+/// Returns the unified diff of two strings. The diff of equal strings is empty.
 #[must_use]
 pub(in crate::cli) fn from_texts(names: (&str, &str), old: &str, new: &str) -> String {
     if old == new {

@@ -1,7 +1,8 @@
 //! Watches policies of a cluster, and returns changes in batches.
 //!
-//! A watch that ends continues at the last resource version. After a failure, the policies are listed again, and their
-//! differences from the known policies are returned as changes, so that no change is lost or repeated.
+//! If the API server ends a watch, the next watch continues at the last resource version. After a failure, the policies
+//! are listed again. Their differences from the known policies are returned as changes, so that no change is lost or
+//! repeated.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -24,10 +25,8 @@ const WATCH_SECONDS: u32 = 240;
 /// The delay after the first failure, and the maximum delay.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
 
-/// A change of a policy.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Change {
-    /// The policy was created or modified.
     Updated(Value),
     /// The policy with this name was deleted.
     Deleted(String),
@@ -35,11 +34,10 @@ pub(super) enum Change {
 
 type Events = Pin<Box<dyn Stream<Item = Result<WatchEvent<DynamicObject>, kube::Error>> + Send>>;
 
-/// A watch of policies.
 pub(super) struct Watch<'a> {
     connected: &'a Connected,
     selection: &'a Selection,
-    /// The resource version for the next watch; `None` if a list is needed first.
+    /// The resource version for the next watch, or `None` if a list is needed first.
     version: Option<String>,
     events: Option<Events>,
     /// The resource version of each reported policy.

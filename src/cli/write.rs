@@ -1,8 +1,10 @@
-//! Replaces files so that no content is lost.
+//! Replaces files. If a write fails, no content is lost.
 //!
 //! The new content is written to a temporary file in the same directory, which is then renamed to the target. The mode,
-//! owner and extended attributes are kept. If one of these cannot be kept, or if the file has several hard links, the
-//! file is overwritten in place, with a backup of the old content until the write has succeeded.
+//! owner and extended attributes are kept.
+//!
+//! If one of these cannot be kept, or if the file has several hard links, the file is overwritten in place. A backup
+//! contains the old content until the write has succeeded.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
@@ -33,7 +35,6 @@ pub(super) fn atomically(path: &Path, text: &str) -> Result<(), String> {
     }
 }
 
-/// Replaces the content of an existing file.
 fn rewrite(target: &Path, metadata: &Metadata, text: &str) -> Result<(), String> {
     if !metadata.is_file() {
         return Err("it is not a regular file".to_owned());
@@ -99,8 +100,8 @@ fn fill(file: &mut File, content: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Creates a file with a random, unused name in the directory of `target`; with `is_private`, only its owner has
-/// access to it.
+/// Creates a file with a random, unused name in the directory of `target`. With `is_private`, only the owner has access
+/// to the file.
 fn temporary(target: &Path, is_private: bool) -> io::Result<(File, PathBuf)> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
@@ -114,8 +115,8 @@ fn temporary(target: &Path, is_private: bool) -> io::Result<(File, PathBuf)> {
     let mut n_tries = 0;
     loop {
         let random = RandomState::new().build_hasher().finish();
-        // The length of the name is constant, because the name of `target` may already be as long as the file system
-        // allows.
+        // The length of the name is constant. A longer name than that of `target` may exceed the limit of the file
+        // system.
         let path = target.with_file_name(format!(".kubectl-vap-{random:016x}.tmp"));
         n_tries += 1;
         match options.open(&path) {
@@ -258,7 +259,6 @@ mod tests {
         (directory, path)
     }
 
-    /// The names in the directory.
     fn names(directory: &TempDir) -> Vec<String> {
         let entries = fs::read_dir(directory.path()).unwrap();
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());

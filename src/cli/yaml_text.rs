@@ -9,20 +9,20 @@ use serde_norway::{Error, Value};
 
 use super::text::{is_unsafe, with_escapes};
 
-/// Unicode's private-use characters, two of which serve as placeholders until the document is serialized. The
-/// serializer does not quote them.
+/// Private-use characters of Unicode. The serializer does not quote them, so two of them serve as placeholders until
+/// the document is serialized.
 const MARKS: std::ops::RangeInclusive<char> = '\u{e000}'..='\u{f8ff}';
 
 /// The placeholders for a document, which must not occur in the document itself.
 #[derive(Clone, Copy)]
 struct Marks {
-    /// Denotes a single quote.
+    /// Replaced with a single quote after serialization.
     quote: char,
-    /// Begins a string that must be written with escapes.
+    /// The prefix of a string that must be written with escapes.
     escapes: char,
 }
 
-/// A control character. The serializer writes a string that contains it in double quotes.
+/// A control character. The serializer writes strings with this character in double quotes.
 const FORCES_DOUBLE_QUOTES: char = '\u{7}';
 
 /// Serializes `value` as YAML. Characters that a terminal would interpret are escaped.
@@ -48,8 +48,8 @@ pub(in crate::cli) fn to_string(value: &impl Serialize) -> Result<String, Error>
     Ok(with_escapes(marked.replace(&format!("\\a{escapes}"), "")))
 }
 
-/// Adds placeholders to the strings in `value` that need quotes in YAML 1.1, and to those with unsafe characters.
-/// Returns true if there are such strings.
+/// Adds placeholders to strings that need quotes in YAML 1.1, and to strings with unsafe characters. Returns true if
+/// `value` contains such strings.
 fn mark(value: &mut Value, marks: Marks) -> bool {
     match value {
         Value::String(text) if text.contains(is_unsafe) => {

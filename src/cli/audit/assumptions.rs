@@ -1,5 +1,6 @@
-//! Lists the assumptions of an audit for each policy. Stored objects lack some of the request data on which policies
-//! depend. An audit assumes values for these data.
+//! Lists the assumptions of an audit for each policy.
+//!
+//! Policies depend on request data, such as the user. Stored objects lack these data, so an audit assumes values.
 
 use k8s_openapi::api::admissionregistration::v1::NamedRuleWithOperations;
 use serde::Serialize;
@@ -29,7 +30,6 @@ pub(in crate::cli) struct AuditContext<'a> {
     pub(in crate::cli) has_namespaces: bool,
 }
 
-/// Returns the assumptions for `policy`.
 pub(in crate::cli) fn for_policy(
     policy: &PreparedPolicy<'_>,
     policy_set: &PolicySet<'_>,

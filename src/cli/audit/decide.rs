@@ -73,7 +73,7 @@ pub struct PolicyResult {
     pub operation: &'static str,
     /// True if the API server would deny the request because of a validation or an error.
     pub denied: bool,
-    /// The name of the match condition that excludes the object, if there is one.
+    /// The match condition that excludes the object.
     #[serde(skip)]
     pub excluded_by: Option<String>,
     /// The validations that are not true. A validation has one entry for each binding and param.
@@ -154,13 +154,15 @@ pub(in crate::cli) struct Auditor<'a> {
     operation: Option<Operation>,
     user: UserInfo,
     kinds: RwLock<HashMap<Gvk, Option<Arc<Served>>>>,
-    /// True if the objects are from a cluster, and thus complete.
+    /// True if the objects are from a cluster. They then have all defaults.
     is_stored: bool,
 }
 
 impl<'a> Auditor<'a> {
-    /// Creates an auditor for the policies of `policy_set`. Defaults are set in objects from files, unless an object
-    /// was read from a cluster before (it has a `metadata.uid`).
+    /// Creates an auditor for the policies of `policy_set`.
+    ///
+    /// The auditor sets the defaults of objects from files. Objects with a `metadata.uid` come from a cluster, and
+    /// remain unchanged.
     pub(in crate::cli) fn new(
         policy_set: &'a PolicySet<'a>,
         operation: Option<Operation>,
@@ -439,7 +441,6 @@ impl<'a> Auditor<'a> {
         Ok((outcome.review, Some(outcome.mutated)))
     }
 
-    /// Returns the served resource of a kind.
     fn served(&self, gvk: &Gvk) -> Option<Arc<Served>> {
         let kinds = self.kinds.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = kinds.get(gvk) {
@@ -461,7 +462,7 @@ impl<'a> Auditor<'a> {
         resource
     }
 
-    /// Returns the results for a kind that is not served. They are empty, because no policy matches such a kind.
+    /// Returns the results for a kind that is not served. The results are empty, because no policy matches such a kind.
     ///
     /// # Errors
     /// Returns an error if a policy has a rule for the group of the kind, unless the kind is built in.
@@ -534,7 +535,6 @@ fn case(request: &AdmissionRequest, value: &Value) -> Request {
     }
 }
 
-/// Converts the outcome of a review to the result of a policy.
 pub(in crate::cli) fn policy_result(
     index: usize,
     policy: &PreparedPolicy<'_>,

@@ -1,7 +1,7 @@
 //! Reads the objects of files one by one. At most one object and the content of one file are in memory at the same
 //! time.
 //!
-//! JSON lists, as written by `kubectl get -o json`, are read item by item, YAML files document by document.
+//! JSON lists, as written by `kubectl get -o json`, are read item by item. YAML files are read document by document.
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -28,8 +28,9 @@ struct Head<'a> {
     items: Option<&'a RawValue>,
 }
 
-/// Calls `each` for all objects in `paths`, and for files and documents that cannot be read. Skips documents in
-/// directories that are not Kubernetes objects, and returns their number.
+/// Calls `each` for all objects in `paths`, and for files and documents that cannot be read.
+///
+/// In directories, skips documents that are not Kubernetes objects. Returns the number of skipped documents.
 pub(in crate::cli) fn read(
     paths: &[PathBuf],
     stdin: &mut dyn Read,
@@ -79,7 +80,7 @@ struct Documents<'a> {
 }
 
 impl Documents<'_> {
-    /// Emits the objects of a JSON file. Returns false if the content is not JSON.
+    /// Passes the objects of a JSON file to `each`. Returns false if the content is not JSON.
     fn json(&mut self, text: &str) -> bool {
         if !text.trim_start().starts_with('{') {
             return false;
@@ -94,7 +95,7 @@ impl Documents<'_> {
         true
     }
 
-    /// Emits an object, or the items of a list. Items without apiVersion and kind get them from the list.
+    /// Passes an object or the items of a list to `each`. Items without apiVersion and kind get those of `list_type`.
     fn json_value(
         &mut self,
         text: &str,
@@ -144,8 +145,8 @@ impl Documents<'_> {
         self.emit(value, line);
     }
 
-    /// Returns the line of `part`, which is a slice of the content. Must be called for the parts in the order of the
-    /// file, so that each byte is read once.
+    /// Returns the line number of `part`, which is a slice of `text`. Calls must be in the order of the file, so that
+    /// each byte is read only once.
     fn line_of(&mut self, text: &str, part: &str) -> usize {
         let offset = part.as_ptr().addr().checked_sub(text.as_ptr().addr());
         let offset = offset.unwrap_or_default();

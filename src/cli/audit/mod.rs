@@ -33,7 +33,7 @@ use args::{AuditArgs, AuditOutput};
 use assumptions::AuditContext;
 use report::{AuditReport, ObjectReport, PolicyAudit, Summary};
 
-/// The number of objects that are evaluated in parallel.
+/// The number of objects per batch. A batch is evaluated on several threads.
 const BATCH: usize = 512;
 
 /// Audits the objects that the arguments select, and writes their results with `-o json` and `-o jsonl`.
@@ -279,7 +279,7 @@ impl<'a> Sink<'a> {
         self.write(&text)?;
         if self.shows_progress && !results.is_empty() {
             let n = self.report.summary.objects;
-            // Errors in the output of the progress are ignored.
+            // Errors while writing the progress are ignored.
             let _ = write!(self.err, "\r{n} objects read").and_then(|()| self.err.flush());
         }
         Ok(())

@@ -116,7 +116,7 @@ impl Walk<'_> {
     }
 }
 
-/// Returns the name of the resource as kubectl writes it.
+/// Returns the name of the resource as in kubectl, such as `deployments.apps`.
 fn name(gvr: &Gvr) -> String {
     match gvr.group.as_str() {
         "" => gvr.resource.clone(),
@@ -147,8 +147,10 @@ fn list_error(gvr: &Gvr, n: u64, error: &Error) -> Gap {
     }
 }
 
-/// Returns the resources to list. For each resource, repeatedly selects the version that the most remaining policies
-/// match. Each policy gets only one version, so that it receives no object twice.
+/// Returns the resources to list, each in one or more versions.
+///
+/// For each resource, repeatedly selects the version that most of the remaining policies match. A policy gets only one
+/// version, so that it receives no object twice.
 fn plan(mapper: &RestMapper, policies: &[(usize, &RequestPolicy)]) -> Vec<ListedResource> {
     /// The policies by version of a resource.
     type Versions<'a> = BTreeMap<&'a ApiResource, BTreeSet<usize>>;

@@ -222,7 +222,6 @@ impl Summary {
 }
 
 impl AuditReport {
-    /// Adds an object that could not be read or evaluated.
     fn add_unread(&mut self, id: &ObjectId, reason: String) {
         self.summary.unread += 1;
         if self.unread.len() < MAX_UNREAD {
@@ -231,7 +230,6 @@ impl AuditReport {
         }
     }
 
-    /// Adds the results for an object.
     pub(in crate::cli) fn add(&mut self, object: &ObjectResult) {
         let summary = &mut self.summary;
         summary.objects += 1;
@@ -332,7 +330,8 @@ impl AuditReport {
         }
     }
 
-    /// Returns the exit status, which is 2 for an incomplete audit, even if there are violations.
+    /// Returns the exit status: 2 for an incomplete audit, even if there are violations. With `is_zero`, violations do
+    /// not count.
     #[must_use]
     pub fn exit(&self, is_zero: bool) -> Exit {
         let is_rejected = self.policies.iter().any(|policy| policy.rejected.is_some());

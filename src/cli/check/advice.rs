@@ -45,7 +45,8 @@ pub(super) fn advice(
     }
 }
 
-/// Suggests a CEL operator instead of another language's operator at the location of a syntax error.
+/// Suggests the CEL operator for an operator of another language, such as `&&` for `and`, at the location of a syntax
+/// error.
 fn operator_word_advice(text: &str, location: Location) -> Option<String> {
     let byte = SourceMap::new(text).byte(location)?;
     let (before, after) = (text.get(..byte)?, text.get(byte..)?);
@@ -68,9 +69,8 @@ fn operator_word_advice(text: &str, location: Location) -> Option<String> {
     Some(operator_text.to_owned())
 }
 
-/// Suggests index syntax for a key with a dash after a dot, which CEL parses as a subtraction.
-///
-/// `name` is the operand at `location`, the part of the key after its first dash.
+/// Suggests `['b-c']` for the key in `a.b-c`, which CEL parses as a subtraction. `name` is the operand at `location`,
+/// here `c`.
 pub(super) fn dashed_key_advice(text: &str, location: Location, name: &str) -> Option<String> {
     let byte = SourceMap::new(text).byte(location)?;
     let first = text.get(..byte)?.strip_suffix('-')?;
@@ -86,7 +86,8 @@ pub(super) fn dashed_key_advice(text: &str, location: Location, name: &str) -> O
         .then(|| format!("write `['{first}-{name}{more}']` for a key with a dash"))
 }
 
-/// Suggests a replacement for a call of `has()` whose argument is not a field selection.
+/// Suggests a replacement for a call of `has()` whose argument is not a field selection, such as `'b' in a` for
+/// `has(a['b'])`.
 fn has_advice(text: &str, location: Location) -> Option<String> {
     let byte = SourceMap::new(text).byte(location)?;
     let argument = argument_of_has(text, byte)?;
@@ -144,7 +145,7 @@ fn has_advice(text: &str, location: Location) -> Option<String> {
 fn argument_of_has(text: &str, at: usize) -> Option<&str> {
     const CALL: &str = "has(";
     let mut before = text.get(..at)?;
-    // The nearest call to the left of `at` may end before `at`, and then does not contain it.
+    // The nearest call before `at` may end before `at`. In that case, the argument does not contain `at`.
     for _ in 0..MAX_CALLS {
         let open = before.rfind(CALL)? + CALL.len();
         if at - open > MAX_SHOWN {
@@ -188,7 +189,7 @@ fn byte_of(text: &str, offset: u32) -> Option<usize> {
     text.char_indices().nth(n).map(|(byte, _)| byte)
 }
 
-/// Suggests functions in place of operators on quantities, versions and optionals.
+/// Suggests functions in place of operators on quantities, versions and optionals, such as `compareTo()` for `<`.
 fn call_advice(policy: &CompiledPolicy, ast: &Ast, expr: &Expr) -> Option<String> {
     let Expr::Call {
         function,
@@ -281,8 +282,8 @@ fn comparison(function: &str) -> Option<&'static str> {
     })
 }
 
-/// Returns the function that constructs the value of `id`, `quantity` or `semver`, whose values are compared with
-/// functions instead of operators. `None` for other values.
+/// Returns `quantity` or `semver` if this function constructs the value of `id`. Such values are compared with
+/// functions instead of operators. Returns `None` for other values.
 fn comparable(policy: &CompiledPolicy, ast: &Ast, id: ExprId) -> Option<&'static str> {
     match ast.expr(id) {
         Expr::Call {
@@ -314,7 +315,7 @@ fn is_optional(ast: &Ast, id: ExprId) -> bool {
     matches!(ast.expr(id), Expr::Call { function, .. } if matches!(&**function, "_?._" | "_[?_]"))
 }
 
-/// Suggests a comparison for a condition whose type is not bool at compile time.
+/// Suggests a comparison, such as `a == true`, for a condition whose type is not bool at compile time.
 fn result_type_advice(expression: &PolicyExpression, ast: &Ast) -> Option<String> {
     if !matches!(expression.role, Role::Validation | Role::MatchCondition) {
         return None;

@@ -27,8 +27,8 @@ const MAX_RESULTS: usize = 5_000;
 
 /// Formats findings as workflow commands, one per line, which GitHub shows as annotations of a pull request.
 ///
-/// GitHub shows a limited number of annotations of each level. If there are more findings, the last annotation counts
-/// the rest, which are printed to the log.
+/// GitHub shows a limited number of annotations of each level. If there are more findings, the last annotation shows
+/// the number of the others. These are printed to the log.
 ///
 /// Source: GitHub documentation, "Workflow commands for GitHub Actions", "Setting an error message".
 #[must_use]
@@ -179,7 +179,6 @@ pub fn sarif(report: &CheckReport) -> Value {
     })
 }
 
-/// Formats a rule for SARIF, with its description and its remedy.
 fn sarif_rule(rule: Rule) -> Value {
     let terminal = Terminal {
         width: None,
@@ -195,8 +194,8 @@ fn sarif_rule(rule: Rule) -> Value {
     })
 }
 
-/// Returns the URL of a rule's documentation: this project's if `VAP_DOCS_URL` was set at build time, else the page of
-/// the Kubernetes documentation about the rule's subject.
+/// Returns the URL of a rule's documentation. Without `VAP_DOCS_URL` at build time, this is a page of the Kubernetes
+/// documentation.
 fn help_uri(rule: Rule) -> String {
     if let Some(docs) = option_env!("VAP_DOCS_URL") {
         return format!("{}/rules.md#{}", docs.trim_end_matches('/'), rule.id());
@@ -223,7 +222,6 @@ fn most_severe(findings: &[Finding], max: usize) -> (Vec<&Finding>, usize) {
     )
 }
 
-/// Formats a suppressed finding as a SARIF result with its suppression.
 fn sarif_suppressed(suppressed: &Suppressed) -> Value {
     let kind = match suppressed.by {
         SuppressedBy::Comment => "inSource",

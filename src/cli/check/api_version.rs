@@ -2,7 +2,7 @@
 //!
 //! Source: `k8s.io/kubernetes` `pkg/controlplane/instance.go` (`DefaultAPIResourceConfigSource`: versions that are not
 //! stable are disabled by default), `pkg/registry/admissionregistration/rest/storage_apiserver.go`;
-//! `k8s.io/apiextensions-apiserver` `pkg/apiserver/apiserver.go`, which serves `v1` alone.
+//! `k8s.io/apiextensions-apiserver` `pkg/apiserver/apiserver.go`, which serves only `v1`.
 
 use super::finding::{Finding, Owner, Severity};
 use super::known::Known;

@@ -17,10 +17,8 @@ use crate::cli::input::files::STDIN;
 use crate::cli::write;
 use crate::policy::rule::Rule;
 
-/// The `apiVersion` of the file.
 const API_VERSION: &str = "cli.vap-status.dev/v1alpha1";
 
-/// The `kind` of the file.
 const KIND: &str = "CheckBaseline";
 
 /// Maximum size of a baseline, in bytes.
@@ -34,7 +32,6 @@ pub struct Baseline {
     entries: BTreeSet<Entry>,
 }
 
-/// The contents of a baseline file.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Contents {
@@ -50,7 +47,7 @@ struct Entry {
     file: String,
     rule: String,
     fingerprint: String,
-    /// The message, for human readers. It is not part of the identity.
+    /// The message, for human readers. It is not part of the [`Key`].
     message: String,
 }
 
@@ -64,10 +61,6 @@ impl Entry {
 }
 
 impl Baseline {
-    /// Reads a baseline.
-    ///
-    /// # Errors
-    /// Returns an error if the file cannot be read or is not a baseline.
     pub(super) fn read(path: &Path) -> Result<Self, CliError> {
         let name = path.display();
         let failure = |reason: String| {
@@ -91,13 +84,15 @@ impl Baseline {
         })
     }
 
-    /// Suppresses the findings that the baseline records. Adds a finding for each entry that matches no current
-    /// finding, if the file of the entry is one of `files` or does not exist.
+    /// Suppresses the findings that the baseline records.
+    ///
+    /// Adds a finding for each entry that matches no current finding, if the file of the entry was checked or does not
+    /// exist. `files` are the checked files.
     pub(super) fn apply(&self, report: &mut CheckReport, files: &[String]) {
         let mut names = Names::new(&self.path);
         let recorded: BTreeSet<Key<'_>> = self.entries.iter().map(Entry::key).collect();
         let mut seen: BTreeSet<(String, &str, String)> = BTreeSet::new();
-        // Findings that a comment suppresses still match their entries.
+        // Findings that a comment suppresses still match their entries, so these entries are not stale.
         for finding in report.suppressed.iter().map(|of| &of.finding) {
             let file = names.relative(&finding.location.file);
             seen.insert((file, finding.rule.id(), finding.fingerprint.clone()));
@@ -146,8 +141,9 @@ impl Baseline {
     }
 }
 
-/// Writes the findings of a report to a baseline and suppresses them in the report, except for findings that cannot be
-/// suppressed. Returns the number of entries.
+/// Writes the findings of a report to a baseline, and suppresses them in the report. Returns the number of entries.
+///
+/// Findings that cannot be suppressed remain in the report.
 ///
 /// # Errors
 /// Returns an error if the file cannot be written.

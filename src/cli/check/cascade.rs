@@ -19,7 +19,6 @@ fn is_misspelling(unknown: &str, meant: &str) -> bool {
     unknown.0 == meant.0 && nearest(&unknown.1, std::iter::once(meant.1.as_str())).is_some()
 }
 
-/// Removes findings that are only consequences of another finding about the same object.
 pub(super) fn remove_consequences(findings: &mut Vec<Finding>) {
     // A malformed or missing field causes other findings about the same field.
     let is_cause = |finding: &Finding| {

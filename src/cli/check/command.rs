@@ -22,15 +22,15 @@ use crate::policy::analysis::Profile;
 pub(in crate::cli) struct Plan {
     pub(in crate::cli) options: Options,
     pub(in crate::cli) settings: Settings,
-    /// True if notes about something that could not be checked affect the exit status.
+    /// True if notes about parts that could not be checked affect the exit status.
     pub(in crate::cli) is_strict: bool,
 }
 
 /// Returns the plan for a check of `paths`. The configuration file provides defaults for the flags.
 ///
 /// # Errors
-/// Returns an error if the configuration or the baseline cannot be read, or if a flag sets the level of an unknown rule
-/// or two flags set different levels for one rule.
+/// Returns an error if the configuration or the baseline cannot be read. Also returns an error if the flags set the
+/// level of an unknown rule, or different levels for one rule.
 pub(in crate::cli) fn plan(args: &CheckArgs, paths: &[PathBuf]) -> Result<Plan, CliError> {
     let flags = &args.findings;
     let config = match &flags.config {
@@ -80,12 +80,14 @@ pub(in crate::cli) fn plan(args: &CheckArgs, paths: &[PathBuf]) -> Result<Plan, 
     })
 }
 
-/// Runs the check of a plan. `ask` reads the data of a cluster, or returns `None` if no cluster is used. Applies fixes
-/// and writes a baseline if flags request it. Returns the report, and messages about the fixes and the baseline.
+/// Runs the check of a plan. Returns the report, and messages about the fixes and the baseline.
+///
+/// `ask` reads the data of a cluster, or returns `None` if no cluster is used. Applies fixes and writes a baseline if
+/// flags request this.
 ///
 /// # Errors
-/// Returns an error if fixes are requested for standard input or in combination with a cluster, or if the cluster
-/// cannot be read, the baseline cannot be written, or the built-in schemas cannot be read.
+/// Returns an error if fixes are requested for standard input or together with a cluster. Also returns an error if the
+/// cluster or the built-in schemas cannot be read, or the baseline cannot be written.
 pub(in crate::cli) fn run(
     args: &CheckArgs,
     plan: &Plan,

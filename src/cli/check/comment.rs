@@ -34,7 +34,7 @@ enum Directive {
     Allow(Rule, String),
     /// Invalid, with a message and a hint.
     Invalid(String, String),
-    /// Neither a directive nor a misspelled one.
+    /// Any other comment, such as `# vap: validates names`.
     Other,
 }
 

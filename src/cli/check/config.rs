@@ -49,7 +49,7 @@ pub struct Config {
     pub kubernetes_version: Option<KubernetesVersion>,
     /// The checking semantics: this project's, or those of kube-controller-manager.
     pub profile: Option<Profile>,
-    /// True if notes about something that could not be checked affect the exit status.
+    /// True if notes about parts that could not be checked affect the exit status.
     pub strict: bool,
     /// The file of the baseline, whose findings are not reported.
     pub baseline: Option<PathBuf>,
@@ -157,10 +157,6 @@ pub(super) fn display_path(path: &Path) -> String {
     below.display().to_string()
 }
 
-/// Reads a configuration file.
-///
-/// # Errors
-/// Returns an error if the file cannot be read or is invalid.
 pub(super) fn read(path: &Path) -> Result<Config, CliError> {
     let name = display_path(path);
     let unreadable = |reason: String| CliError::Config(format!("cannot read {name}: {reason}"));
@@ -179,7 +175,6 @@ pub(super) fn read(path: &Path) -> Result<Config, CliError> {
     })
 }
 
-/// An error in the configuration file.
 #[derive(Debug)]
 struct ParseError {
     place: Place,

@@ -1,6 +1,6 @@
 //! The JSON Schema of the configuration file, for editors.
 //!
-//! It is generated from the tables of the parser, and stored as `docs/vap.schema.json`.
+//! The schema is generated from the tables of the parser, and stored as `docs/vap.schema.json`.
 
 use serde_json::{Map, Value, json};
 

@@ -1,5 +1,7 @@
-//! Costs of a policy's expressions: the cost section of the report, and notes on expressions whose cost for an object
-//! of typical size is near a limit.
+//! Reports costs of a policy's expressions.
+//!
+//! `report` creates the cost section of the report. `notes` creates notes on expressions whose cost for an object of
+//! typical size is near a limit.
 
 use schemars::JsonSchema;
 use serde::Serialize;

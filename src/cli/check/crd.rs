@@ -28,7 +28,6 @@ use crate::validation_rules::{
 /// Maximum number of findings per definition.
 const MAX_FINDINGS: usize = 200;
 
-/// Returns the findings about `crds`.
 #[must_use]
 pub(in crate::cli) fn check(crds: &[Object<Crd>]) -> Vec<Finding> {
     let crds: Vec<_> = crds.iter().collect();
@@ -45,7 +44,8 @@ pub(in crate::cli) fn check(crds: &[Object<Crd>]) -> Vec<Finding> {
 
 /// Returns the findings about definitions that are stored in a cluster.
 ///
-/// The cluster accepted them, perhaps in an earlier version of Kubernetes, so their errors are reported as warnings.
+/// The cluster has accepted the definitions, perhaps in an earlier version of Kubernetes. Therefore, errors are
+/// reported as warnings.
 #[must_use]
 pub(in crate::cli) fn check_stored(crds: &[Object<Crd>]) -> Vec<Finding> {
     let mut findings = check(crds);
@@ -73,8 +73,8 @@ fn check_one(crd: &Object<Crd>) -> Vec<Finding> {
         .any(|finding| finding.rule == Rule::InvalidObject);
     let of_schemas = schema_errors(definition);
     let of_schemas = of_schemas.iter().map(|error| schema_finding(crd, error));
-    // At a location with a decoding error and a schema error, only one of them is reported: the decoding error of an
-    // undecodable value, or the schema error of an unknown keyword.
+    // If a location has a decoding error and a schema error, only one is reported. For an undecodable value, this is
+    // the decoding error. For an unknown keyword, this is the schema error.
     let is_reported = |finding: &Finding| {
         let of_shape = shape.iter().filter(|it| it.rule == Rule::InvalidObject);
         let mut places = of_shape.map(|it| it.location.place);
@@ -159,7 +159,7 @@ fn schema_finding(crd: &Object<Crd>, error: &DefinitionError) -> Finding {
 
 /// Returns true if the API server drops an unknown field at `place` of a definition instead of rejecting it.
 ///
-/// Fields whose value is either a schema or a value of another type have their own decoders, which are not strict.
+/// Some fields accept a schema or a value of another type. The decoders of these fields are not strict.
 ///
 /// Source: k8s.io/apiextensions-apiserver `pkg/apis/apiextensions/v1/marshal.go` (`JSONSchemaPropsOrBool`,
 /// `JSONSchemaPropsOrArray`); verified on an API server.
@@ -208,8 +208,8 @@ fn definition_finding(crd: &Object<Crd>, error: &DefinitionError) -> Finding {
     finding
 }
 
-/// Returns the findings for an error in a validation rule or a default: one for each diagnostic if an expression does
-/// not compile, else one.
+/// Returns the findings for an error in a validation rule or a default. An expression that does not compile has one
+/// finding per diagnostic. Any other error has one finding.
 fn rule_findings(crd: &Object<Crd>, error: &DefinitionError) -> Vec<Finding> {
     let node = nearest(&crd.document.node, &error.place);
     let whole = |severity, rule, message: &str| {
@@ -276,14 +276,14 @@ fn rule_findings(crd: &Object<Crd>, error: &DefinitionError) -> Vec<Finding> {
     issues.iter().map(issue).collect()
 }
 
-/// Returns the known name or field that resembles an undeclared one.
+/// Returns the known name or field that resembles the undeclared name or field of `issue`.
 fn meant(issue: &Diagnostic) -> Option<String> {
     let (name, meant) = match &issue.kind {
         DiagnosticKind::UndeclaredReference { name } => {
             let meant = nearest_name(name, ["self", "oldSelf"].into_iter());
             (name, meant.map(str::to_owned))
         }
-        // A validation rule has no variables, so an empty policy is enough.
+        // Validation rules of a CRD have no variables, so an empty policy is enough.
         DiagnosticKind::UndefinedField(undefined) => {
             let policy = RequestPolicy::default();
             let meant = Suggestions::default().field(&policy, undefined);

@@ -147,7 +147,7 @@ fn reads(expression: &PolicyExpression, variables: &HashSet<&str>) -> bool {
     !variables.is_empty() && (read.may_read_all || names.any(|name| variables.contains(name)))
 }
 
-/// Returns a hint about a value that YAML parses as a tag, since it begins with `!`.
+/// Returns a hint if the value begins with `!`, which YAML parses as a tag.
 fn tagged(places: &FieldPlaces<'_>) -> Option<String> {
     let is_tag = places.text_at_start().starts_with('!');
     is_tag.then(|| "`!` begins a tag in YAML: quote the expression".to_owned())
@@ -166,7 +166,7 @@ pub(super) fn warnings(
         errors_of.entry(field_ref).or_default().extend(locations);
     }
     let no_errors = HashSet::new();
-    // The expressions with an undeclared name.
+    // The fields of expressions with an undeclared name.
     let undeclared = findings
         .iter()
         .filter(|finding| finding.rule == Rule::UndeclaredReference && finding.rejected);
@@ -245,7 +245,7 @@ pub(super) fn warnings(
     }
 }
 
-/// A finding that is the same for several kinds.
+/// A finding, with all kinds for which it is the same.
 struct Group<'a> {
     severity: diagnostic::Severity,
     diagnostic: &'a diagnostic::Diagnostic,
@@ -253,8 +253,8 @@ struct Group<'a> {
     kinds: Vec<String>,
 }
 
-/// Groups the findings of all kinds by location and message. Skips the locations in `errors`, where errors are reported
-/// that do not depend on the kind.
+/// Groups the findings of all kinds by location and message. Skips the locations in `errors`: these errors do not
+/// depend on the kind, and are reported separately.
 fn grouped<'a>(typed: &'a ExpressionFindings, errors: &HashSet<Location>) -> Vec<Group<'a>> {
     let mut groups: Vec<Group<'a>> = Vec::new();
     let mut by_place: HashMap<(Location, String), usize> = HashMap::new();
@@ -339,8 +339,8 @@ impl<'a> Text<'a> {
         rest.is_some_and(|rest| rest.starts_with('('))
     }
 
-    /// Returns the range of the field name before the colon at byte `at`. The location of a field in an object literal
-    /// is that of its colon.
+    /// Returns the range of the field name before the colon at byte `at`. In an object literal, the location of a field
+    /// is its colon.
     fn field_before(&self, at: usize) -> Option<std::ops::Range<usize>> {
         let (before, rest) = (self.compiled.get(..at)?, self.compiled.get(at..)?);
         let before = before.trim_end();

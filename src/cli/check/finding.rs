@@ -129,7 +129,7 @@ impl Finding {
 /// The name of the object that has a finding.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Owner {
-    /// No object in particular, or one without a name.
+    /// No object, or an object without a name.
     #[default]
     None,
     /// A policy.
@@ -148,7 +148,7 @@ pub enum Owner {
 }
 
 impl Owner {
-    /// Returns the names of the owner, the most specific first, each with the noun that messages use, such as `policy`.
+    /// Returns the names of the owner, the most specific first. Each name has the noun for messages, such as `policy`.
     pub(super) fn names(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let names = match self {
             Self::None => [None, None],
@@ -179,7 +179,7 @@ impl Owner {
         };
     }
 
-    /// Returns the owner for a `CustomResourceDefinition` with this name, or no owner without a name.
+    /// Returns the owner for a CustomResourceDefinition with this name. Without a name, returns [`Owner::None`].
     pub(super) fn crd(name: Option<&str>) -> Self {
         name.map_or(Self::None, |name| Self::Crd(name.to_owned()))
     }

@@ -7,7 +7,7 @@ use super::finding::{Finding, Owner};
 /// Sets the fingerprint of each finding. `findings` must be sorted by file and location.
 ///
 /// A fingerprint is a hash of the rule, the object, the field, the message and the marked source, without lines and
-/// indices. If these are equal for several findings of a file, the findings are numbered, and the number is hashed too.
+/// indices. If several findings of a file have the same hash, the hashes of all except the first also include a number.
 pub(super) fn number(findings: &mut [Finding]) {
     let mut n_equal: HashMap<(String, u64), u64> = HashMap::new();
     for finding in findings {
@@ -43,8 +43,8 @@ pub(super) fn number_others(findings: &mut [Finding]) {
 fn base(finding: &Finding) -> u64 {
     let mut hash = Hash::default();
     hash.add(finding.rule.id());
-    // Baselines store fingerprints, so the hash must not change: it includes the names of a policy and a binding even
-    // if they are empty.
+    // Baselines store fingerprints, so the hash must not change. For this reason, it includes the names of a policy and
+    // a binding even if they are empty.
     let (policy, binding) = match &finding.owner {
         Owner::Policy(name) => (name.as_str(), ""),
         Owner::Binding(name) => ("", name.as_str()),
@@ -70,7 +70,7 @@ fn base(finding: &Finding) -> u64 {
     hash.0
 }
 
-/// Replaces each number with `0`, since lines, indices and counts change with the rest of the file.
+/// Replaces each number with `0`, because lines, indices and counts depend on the rest of the file.
 pub(super) fn without_numbers(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
@@ -113,7 +113,7 @@ mod tests {
     use crate::cli::input::{Place, SourceText};
     use crate::policy::rule::Rule;
 
-    /// Returns the fingerprints of findings, each given by the source before the word that it marks and by its message.
+    /// Returns the fingerprints of findings. Each item is the source before the marked word, and the message.
     fn fingerprints(findings: &[(&str, &str)]) -> Vec<String> {
         let mut all: Vec<Finding> = findings
             .iter()

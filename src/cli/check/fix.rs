@@ -26,7 +26,7 @@ use crate::schema::SchemaError;
 /// Maximum number of fixes per file and run.
 const MAX_EDITS: usize = 200;
 
-/// Maximum number of fixes that are tried individually after all fixes of their file failed together.
+/// Maximum number of fixes that are tried one by one, after the fixes of their file failed together.
 const MAX_TRIES: usize = 40;
 
 /// The fixes of a file: those that were applied or, with `--diff`, that would be applied.
@@ -189,7 +189,6 @@ fn key(finding: &Finding) -> Key {
     )
 }
 
-/// Returns true if two edits are the same.
 fn is_same(a: &Edit, b: &Edit) -> bool {
     a.bytes == b.bytes && a.text == b.text && a.source.name == b.source.name
 }
@@ -203,7 +202,8 @@ struct Fixer<'a> {
     tries_left: usize,
 }
 
-/// A finding that remains, or that is new, after fixes: its file, and the reason not to apply the fixes.
+/// A reason not to apply the fixes: after them, a fixed finding remains, or a new finding appears. `file` is the file
+/// of this finding.
 #[derive(Debug)]
 struct Objection {
     file: String,
@@ -214,8 +214,9 @@ struct Objection {
 type Attempt = Result<CheckReport, Vec<Objection>>;
 
 impl Fixer<'_> {
-    /// Removes the fixes that fail. Returns the files with the remaining fixes, and the report after them, or `None` if
-    /// no fixes remain because those of several files conflict.
+    /// Removes the fixes that fail. Returns the files with the remaining fixes, and the report on the fixed files.
+    ///
+    /// The report is `None` if the fixes of several files conflict, so that no fixes remain.
     fn all(
         &mut self,
         mut files: Vec<Candidate>,
@@ -247,7 +248,7 @@ impl Fixer<'_> {
                 return Ok((files, None));
             }
         };
-        // Tries the fixes that were set aside one by one.
+        // Tries, one by one, the fixes that were set aside.
         for (n, edits) in set_aside {
             if edits.len() < 2 {
                 continue;

@@ -12,7 +12,6 @@ use crate::policy::RequestPolicy;
 use crate::policy::lint::Lint;
 use crate::policy::rule::Rule;
 
-/// The values of `request.operation`.
 const OPERATIONS: [&str; 4] = ["CREATE", "UPDATE", "DELETE", "CONNECT"];
 
 /// Returns the edit that replaces `name` with `meant`. `marked` is the start and the length, in code points, of the
@@ -27,7 +26,7 @@ pub(super) fn replace_name<T>(
     let (offset, length) = marked;
     let token: String = text.chars().skip(offset).take(length).collect();
     let n = name.chars().count();
-    // The token of a backquoted name ends with the backquote, and gets no fix.
+    // A backquoted name gets no fix. Its token ends with the backquote.
     (n > 0 && token.ends_with(name)).then_some(())?;
     let end = offset + token.chars().count();
     object.edit_text(field_ref, end - n..end, meant)
@@ -129,7 +128,7 @@ fn value(
     let (offset, literal, meant) = correction?;
     let byte = source.byte(source.location(offset))?;
     let token = text.get(syntax::span_at(text, byte))?;
-    // The source of a literal with escape sequences does not contain its value.
+    // A literal with escape sequences gets no fix, because its source does not contain its value.
     let (before, after) = token.split_once(&literal)?;
     (!after.contains(&literal)).then_some(())?;
     let start = text.get(..byte)?.chars().count() + before.chars().count();
@@ -161,8 +160,9 @@ fn literals(ast: &Ast, args: &[ExprId]) -> Vec<ExprId> {
     literals
 }
 
-/// Returns the name that equals `text` except for case and, unless `is_exact`, a plural `s`. `None` unless there is
-/// exactly one such name.
+/// Returns the only name that equals `text` if case is ignored. Unless `is_exact`, a plural `s` is also ignored.
+///
+/// Returns `None` if there is no such name, or more than one.
 fn meant<'a>(names: &[&'a str], text: &str, is_exact: bool) -> Option<&'a str> {
     let plain = |name: &str| {
         let lower = name.to_lowercase();

@@ -40,7 +40,7 @@ impl Glob {
         Ok(Self { names })
     }
 
-    /// Returns true if the pattern matches the path of these components, or a directory above it.
+    /// Returns true if the pattern matches the path with these components, or one of its parent directories.
     pub(super) fn matches(&self, path: &[&str]) -> bool {
         // For each component of the pattern, true if it may match the next component of the path. The last entry is
         // for the end of the pattern.
@@ -76,8 +76,8 @@ impl Glob {
         false
     }
 
-    /// Adds the component after each `**` in `open` to `open`, because `**` may match no directory. A final `**` is not
-    /// skipped: it matches at least one component.
+    /// Marks the component after each open `**` as open, because `**` may match no directory. A final `**` is not
+    /// skipped, because it must match at least one component.
     fn skip_any(&self, open: &mut [bool]) {
         for (n, pattern) in self.names.iter().enumerate() {
             let is_open = open.get(n).copied().unwrap_or(false);

@@ -1,6 +1,6 @@
 //! Provides the served APIs and their schemas: those of Kubernetes or of a cluster, and the CRDs of the input.
 //!
-//! Other modules read the data of the cluster; this module makes no requests.
+//! This module makes no requests. Other modules read the data of a cluster.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
@@ -68,8 +68,7 @@ impl LazyCrd {
 }
 
 impl Known {
-    /// Combines the built-in APIs and `crds`, and records the group versions that `policies` refer to but that are in
-    /// neither.
+    /// Combines the built-in APIs and `crds`. Records the group versions that `policies` refer to but that are unknown.
     ///
     /// # Errors
     /// Returns an error if the built-in schemas cannot be read.
@@ -135,8 +134,8 @@ impl Known {
                 schemas: OnceLock::new(),
             });
         }
-        // The first of several resources with the same name takes precedence: CRDs of the input replace those of the
-        // cluster.
+        // If several resources have the same name, the first takes precedence. CRDs of the input therefore replace
+        // those of the cluster.
         let served = cluster.as_ref().map(|cluster| &cluster.mapper.resources);
         resources.extend(served.into_iter().flatten().cloned());
         let version = cluster.as_ref().and_then(|cluster| cluster.version);

@@ -129,7 +129,8 @@ pub(super) fn is_unsuppressible(finding: &Finding) -> bool {
         )
 }
 
-/// Sets the severity of a finding to the level of its rule in the first of `sources` that sets a level for the rule.
+/// Sets the severity of a finding to the level of its rule. The first of `sources` with a level for the rule takes
+/// precedence.
 ///
 /// Returns false if the finding must not be reported.
 pub(super) fn apply(sources: &[Levels], finding: &mut Finding) -> bool {

@@ -158,8 +158,8 @@ pub(super) fn run_with_cluster<E: From<SchemaError>>(
     let policies: Vec<_> = input.policies.iter().enumerate().collect();
     let outcomes = parallel::map(&policies, |(n, policy)| {
         let mut outcome = policy::check(policy, &input.bindings, &apis, options.profile);
-        // Only policies from files are validated: the API server has accepted those of a cluster, and has set fields in
-        // them that are invalid in a new policy.
+        // Only policies from files are validated. The API server has accepted the policies of a cluster, and has set
+        // fields that are invalid in a new policy.
         if *n < cluster.file_counts.policies {
             outcome.findings.extend(shape::check(policy));
             outcome.findings.extend(validation::policy(policy));

@@ -13,7 +13,7 @@ use crate::schema::Crd;
 /// Maximum number of kinds that a note lists.
 const MAX_KINDS: usize = 8;
 
-/// Returns findings about objects with the same kind and name, of which a cluster can have only one.
+/// Returns findings about several objects with the same kind and name. A cluster can have only one of them.
 pub(super) fn duplicates(input: &Input, crds: &[&Object<Crd>]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let policies: Vec<_> = input.policies.iter().collect();

@@ -76,12 +76,10 @@ pub(super) struct PolicyAnalysis {
 }
 
 impl PolicyAnalysis {
-    /// Returns the policy with its compiled expressions.
     pub(super) fn compiled(&self) -> &CompiledPolicy {
         &self.compiled
     }
 
-    /// Returns the resources that the rules match.
     pub(super) fn matched(&self) -> &[MatchedResource] {
         &self.matches.resources
     }
@@ -102,7 +100,6 @@ impl PolicyAnalysis {
         of_field.any(|of| of.iter().any(|(_, _, issue)| issue.location == location))
     }
 
-    /// Returns the expression in the field `field_ref`.
     pub(super) fn expression(&self, field_ref: &str) -> Option<&PolicyExpression> {
         let n = self.by_field.get(field_ref)?;
         self.compiled.expressions().get(*n)
@@ -437,8 +434,8 @@ fn resources(
     }
 }
 
-/// Adds findings about resources for which API servers never call policies: those that rules list and, if the rules
-/// match nothing else, those that wildcards match.
+/// Adds findings about resources for which API servers never call policies. Resources that only a wildcard matches are
+/// reported if the rules match nothing else.
 fn exempt_resources(
     policy: &Object<RequestPolicy>,
     analysis: &PolicyAnalysis,
@@ -538,7 +535,7 @@ fn params(
     });
 }
 
-/// Returns findings about params that bindings of a cluster refer to and that do not exist.
+/// Returns findings about missing params that bindings of a cluster refer to.
 fn missing_params(policy: &Object<RequestPolicy>, missing: &[MissingParams]) -> Vec<Finding> {
     let fails_closed = crate::policy::fails_closed(&policy.value);
     let findings = missing.iter().map(|missing| {
@@ -584,7 +581,7 @@ fn coverage(
         .chain(&typed.by_wildcard.checked)
         .chain(seen.map(|unchecked| &unchecked.gvk))
         .collect();
-    // A resource that has no requests with the operations of the rules does not count as unchecked.
+    // A resource does not count as unchecked if it has no requests with the operations of the rules.
     let kinds = matching::kinds(&policy.value, &known.mapper);
     let n_by_wildcard = analysis
         .matches
@@ -617,7 +614,6 @@ fn coverage(
     findings.push(finding);
 }
 
-/// Returns the bindings of `policy`.
 pub(super) fn bindings_of<'a>(
     policy: &'a Object<RequestPolicy>,
     bindings: &'a [Object<ValidatingAdmissionPolicyBinding>],

@@ -17,7 +17,7 @@ const MAX_NOTES: usize = 5;
 /// Maximum width of a source line, in columns.
 const MAX_EXCERPT: usize = 240;
 
-/// Maximum number of kinds that are listed in a line; the others are counted.
+/// Maximum number of kinds that are listed in a line. The line shows the number of the others.
 const MAX_KINDS: usize = 6;
 
 pub(in crate::cli) const RED: &str = "1;31";
@@ -255,7 +255,6 @@ pub(in crate::cli) fn count(n: impl Display, noun: &str) -> String {
     format!("{n} {noun}{ending}")
 }
 
-/// Formats a count of policies.
 pub(in crate::cli) fn policies(n: usize) -> String {
     match n {
         1 => "1 policy".to_owned(),

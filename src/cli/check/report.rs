@@ -335,7 +335,8 @@ impl CheckReport {
                 };
                 let message = format!("the policy `{name}` is {place}");
                 let place = binding.place_of_field("spec.policyName");
-                // If the input has policies, the name is probably misspelled; else the policy may be in a cluster.
+                // If the input has policies, the name is probably misspelled. Otherwise, the policy may be in a
+                // cluster.
                 let severity = if policies.is_empty() && !is_live {
                     Severity::Note
                 } else {
@@ -382,7 +383,6 @@ impl CheckReport {
         self.count();
     }
 
-    /// Counts the findings.
     pub(super) fn count(&mut self) {
         let count = |severity| {
             let all = self.findings.iter();
@@ -412,7 +412,7 @@ impl CheckReport {
         });
     }
 
-    /// Returns the exit status. With `is_strict`, notes about something that was not checked count as findings.
+    /// Returns the exit status. With `is_strict`, notes about parts that were not checked count as findings.
     #[must_use]
     pub fn exit(&self, is_strict: bool) -> Exit {
         let counts = |finding: &Finding| {
@@ -429,7 +429,7 @@ impl CheckReport {
     }
 }
 
-/// Facts that decide whether a binding or a policy, validating or mutating, lacks its counterpart.
+/// The facts that determine which policies have no binding, and which bindings have no policy.
 #[derive(Clone)]
 struct BindingFacts<'a> {
     /// True if a cluster was read.
@@ -442,7 +442,7 @@ struct BindingFacts<'a> {
     has_bindings: bool,
 }
 
-/// The rules whose notes report that something was not checked.
+/// The rules with notes about parts that were not checked.
 pub const NOT_CHECKED: [Rule; 5] = [
     Rule::NotChecked,
     Rule::UnknownParamKind,
@@ -459,7 +459,7 @@ fn is_fatal(kind: ProblemKind) -> bool {
     )
 }
 
-/// Returns a note if the paths of `--crds` contain no CustomResourceDefinition, which is probably a mistake.
+/// Returns a note if the paths of `--crds` contain no CustomResourceDefinition. The paths are then probably wrong.
 pub(in crate::cli) fn no_crds(paths: &[PathBuf], crds: &Input) -> Option<Finding> {
     let first = paths.first()?;
     let has_some = !(crds.crds.is_empty() && crds.invalid.is_empty() && crds.problems.is_empty());

@@ -89,7 +89,7 @@ pub(super) fn check(
     runtime_errors::type_error_witnesses(analysis.compiled(), &context)
 }
 
-/// Adds findings about mutations that fail, or whose result the API server rejects, for some request.
+/// Adds findings about mutations that fail for some request, or whose result the API server rejects.
 fn mutations(
     policy: &Object<RequestPolicy>,
     known: &Known,
@@ -111,10 +111,10 @@ fn mutations(
     }
 }
 
-/// Adds notes about expressions that fail for some of the kinds that a wildcard matches, if a request confirms the
-/// failure and type checking has no other finding about the expression.
+/// Adds notes about expressions that fail for some of the kinds that a wildcard matches. A request must confirm the
+/// failure. Expressions with other findings of type checking are skipped.
 ///
-/// The findings are only notes, because selectors, or bindings that are not in the input, may exclude these kinds.
+/// The findings are only notes, because selectors may exclude these kinds, as may bindings that are not in the input.
 fn partial(
     policy: &Object<RequestPolicy>,
     analysis: &PolicyAnalysis,

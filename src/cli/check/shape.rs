@@ -66,7 +66,7 @@ pub fn invalid(object: &Object<String>) -> Vec<Finding> {
     };
     let (severity, rule) = (Severity::Error, Rule::InvalidObject);
     let mut finding = object_finding(object, severity, rule, &message, object.place());
-    // An incomplete definition is usually a patch of a complete one.
+    // An incomplete definition is usually a patch of a complete definition.
     if object.kind() == CRD && message.ends_with("is missing") {
         let help =
             "if this file is a kustomize patch, check the output of `kubectl kustomize` instead";
@@ -81,7 +81,7 @@ pub fn invalid(object: &Object<String>) -> Vec<Finding> {
 struct Walk<'a, T> {
     object: &'a Object<T>,
     findings: Vec<Finding>,
-    /// The number of enclosing values with their own decoder, which drops unknown fields.
+    /// The number of enclosing values whose decoders drop unknown fields.
     n_lax: usize,
 }
 
@@ -183,8 +183,10 @@ impl<T> Walk<'_, T> {
 
     /// Adds findings about duplicates of a key, including those from a merge key.
     ///
-    /// kubectl and other clients that send JSON silently keep the last duplicate (`sigs.k8s.io/yaml`, `YAMLToJSON`;
-    /// `k8s.io/cli-runtime` `pkg/resource/visitor.go`, `StreamVisitor`); the API server rejects YAML with duplicates.
+    /// The API server rejects YAML with duplicates. kubectl and other clients that send JSON silently keep the last
+    /// duplicate.
+    ///
+    /// Source: `sigs.k8s.io/yaml`, `YAMLToJSON`; `k8s.io/cli-runtime` `pkg/resource/visitor.go`, `StreamVisitor`.
     fn repeats(&mut self, entry: &Entry, name: &str, path: &str) {
         for repeat in &entry.repeats {
             let message = format!("duplicate key `{name}`");
@@ -333,8 +335,7 @@ impl<T> Walk<'_, T> {
     }
 }
 
-/// Returns a list of the valid values of the enumeration at `path`, for a hint. Quoting is no remedy for an invalid
-/// value. `None` if the field is not an enumeration.
+/// Returns the valid values of the enumeration at `path`, as part of a hint. `None` if the field is not an enumeration.
 fn choices(path: &str) -> Option<&'static str> {
     let field = path.rsplit('.').next().unwrap_or(path);
     Some(match field.split('[').next().unwrap_or(field) {

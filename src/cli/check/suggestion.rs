@@ -15,8 +15,7 @@ use crate::version::KubernetesVersion;
 /// Maximum number of undeclared fields of a policy for which similar names are suggested.
 const MAX_FIELDS: u32 = 200;
 
-/// Searches for names that are similar to undeclared fields. Contains the number of fields for which a search is still
-/// allowed.
+/// Searches for names that are similar to undeclared fields. The number is that of the searches that are still allowed.
 #[derive(Debug)]
 pub(super) struct Suggestions(u32);
 
@@ -114,7 +113,8 @@ const NAMES: [&str; 7] = [
     "authorizer",
 ];
 
-/// Returns the predefined variable that is similar to an undeclared name. `None` if there are several or none.
+/// Returns the predefined variable that is similar to an undeclared name. `None` if no variable is similar, or several
+/// are.
 pub(super) fn only_reference(name: &str) -> Option<&'static str> {
     if NAMES.contains(&name) {
         return None;

@@ -1,4 +1,4 @@
-//! The time limit of one check, so that an expensive policy does not prevent the check of others.
+//! Limits the time of one check, so that an expensive policy does not prevent the check of others.
 
 use std::panic::{self, AssertUnwindSafe};
 use std::time::{Duration, Instant};

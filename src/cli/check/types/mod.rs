@@ -12,7 +12,6 @@ mod definition;
 pub(super) enum Type {
     /// A string.
     Text,
-    /// True or false.
     Bool,
     /// A 64-bit integer.
     Int,
@@ -24,15 +23,12 @@ pub(super) enum Type {
     Byte,
     /// An RFC 3339 time.
     Time,
-    /// Any value.
     Any,
     /// A map of strings.
     Texts,
-    /// A list.
     List(&'static Type),
     /// An object with these fields.
     Object(&'static [Field]),
-    /// A number.
     Number,
     /// A map of values of this type.
     Map(&'static Type),

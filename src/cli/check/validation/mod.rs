@@ -66,7 +66,6 @@ fn check<T>(object: &Object<T>, rows: &[table::Row]) -> Vec<Finding> {
         .collect()
 }
 
-/// A violated constraint of a field.
 #[derive(Clone, Debug)]
 struct Violation {
     /// The severity: an error, or a note if the violation only matters when the object is created.
@@ -123,7 +122,6 @@ impl Violations {
     }
 }
 
-/// Returns the finding for a violation.
 fn violation_finding<T>(object: &Object<T>, violation: Violation) -> Finding {
     let node = object.document.node.nearest(&violation.field_ref);
     let (place, length) = match &violation.key {
