@@ -63,7 +63,8 @@ pub enum Names {
     Users,
 }
 
-/// Returns names, read with the connection flags of the command line; empty if they cannot be read.
+/// A function that reads names with the connection flags of the command line. The result is empty if the names cannot
+/// be read.
 pub type Lookup<'a> = &'a dyn Fn(Names, &Connection) -> Vec<String>;
 
 /// Returns the completions of the last of `words`. The last word may be empty.
@@ -176,7 +177,6 @@ fn connection(words: &[String]) -> Connection {
     parsed.unwrap_or_default()
 }
 
-/// Completions with their descriptions.
 #[derive(Default)]
 struct Completions {
     found: Vec<(String, String)>,

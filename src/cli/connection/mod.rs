@@ -128,8 +128,8 @@ impl Connection {
         self.request_timeout.unwrap_or(DEFAULT_TIMEOUT)
     }
 
-    /// Returns the configuration from the kubeconfig that the flags or the environment select or, if there is none,
-    /// from the pod in which the program runs.
+    /// Returns the configuration from the kubeconfig that the flags or the environment select. Without a kubeconfig,
+    /// returns the configuration of the pod in which the program runs.
     async fn config(&self) -> Result<Config, CliError> {
         match self.kubeconfig_config().await {
             Ok(config) => Ok(config),
@@ -194,7 +194,7 @@ impl Connection {
     }
 }
 
-/// The content that a request is for.
+/// The subject of a request, for error messages.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Requested<'a> {
     /// A list of ValidatingAdmissionPolicies.
@@ -223,7 +223,6 @@ impl<'a> Requested<'a> {
 /// A client with its address and timeout.
 #[derive(Clone)]
 pub(super) struct Connected {
-    /// The client.
     pub(super) client: Client,
     /// The API server's address, without the trailing slash.
     pub(super) server: String,

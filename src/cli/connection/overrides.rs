@@ -12,11 +12,11 @@ use super::{Connection, reason};
 /// The name of the context, cluster and user in the result of [`resolved`].
 const NAME: &str = "kubectl-vap";
 
-/// Returns a kubeconfig with a single context: the context that `flags` select or else the current one, with the
-/// overrides of `flags`.
+/// Returns a kubeconfig with a single context: the context that `flags` select, or else the current context. The
+/// overrides of `flags` are applied to the context.
 ///
 /// # Errors
-/// Returns an error if the kubeconfig does not have the context, cluster or user of the flags or the context.
+/// Returns an error if the kubeconfig lacks the selected context, cluster or user.
 pub(super) fn resolved(kubeconfig: Kubeconfig, flags: &Connection) -> Result<Kubeconfig, String> {
     let describe = |error: KubeconfigError| reason(&error);
     let current = kubeconfig.current_context.filter(|name| !name.is_empty());

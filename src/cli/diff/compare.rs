@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::cli::audit::PolicyResult;
 use crate::policy::RequestPolicy;
 
-/// The maximum length of the description of a mutation's change, in characters.
+/// The maximum length of the summary of a mutation, in characters.
 const MAX_CHANGE: usize = 300;
 
 /// The cause of a difference.
@@ -72,7 +72,7 @@ pub enum Effect {
 /// Maps each validation of the old version to its counterpart in the new version.
 #[derive(Debug, Default)]
 pub(super) struct ValidationPairs {
-    /// For each old validation, the index of the new one. `None` if the validation was removed.
+    /// For each old validation, the index of its counterpart. `None` if the validation was removed.
     new_of: Vec<Option<usize>>,
     n_new: usize,
 }
@@ -116,7 +116,6 @@ fn validations(policy: Option<&RequestPolicy>) -> &[Validation] {
     policy.map_or(&[], |policy| &policy.validations)
 }
 
-/// The result of a validation, with its messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ValidationResult {
     result: &'static str,

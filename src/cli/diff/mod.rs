@@ -29,7 +29,7 @@ use args::DiffArgs;
 use compare::{Side, ValidationPairs, compare};
 use report::{DiffReport, Groups, OneSided, Summary};
 
-/// The number of objects that are evaluated in parallel.
+/// The number of objects per batch. A batch is evaluated on several threads.
 const BATCH: usize = 512;
 
 /// The two versions of a policy.
@@ -43,7 +43,6 @@ struct PolicyPair {
 }
 
 impl PolicyPair {
-    /// Returns the decisions of both versions.
     fn decisions<'a>(&'a self, results: [Option<&'a PolicyResult>; 2]) -> [Side<'a>; 2] {
         let [old_result, new_result] = results;
         let [old, new] = self.sides;
@@ -106,7 +105,7 @@ pub(super) fn run(args: &DiffArgs, stdin: &mut dyn Read) -> Result<DiffReport, C
     if args.files.is_empty() {
         let mut seen = BTreeSet::new();
         written.retain(|probe| {
-            // Probes with other targets do not evaluate policies.
+            // Probes with other targets do not test policies.
             let target = probe.value.pointer("/spec/target/kind");
             target.is_none_or(|kind| kind == "MutatingAdmissionPolicy")
                 && seen.insert((probe.source.name.clone(), probe.document.index))
@@ -223,8 +222,8 @@ fn policies_of_both<'a>(
     policies
 }
 
-/// Returns true if the object belongs to the API groups of policies, probes or CRDs. Such objects are inputs, for which
-/// policies are not evaluated.
+/// Returns true if the object belongs to the API groups of policies, probes or CRDs. Policies are not evaluated for
+/// such objects.
 fn is_policy_input(item: &Item) -> bool {
     let group = item
         .value
@@ -339,7 +338,6 @@ fn side<'a>(
     }
 }
 
-/// Compares the decisions of both versions for objects.
 struct Differ<'a> {
     auditors: [Auditor<'a>; 2],
     pairs: &'a [PolicyPair],

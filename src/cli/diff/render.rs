@@ -11,7 +11,7 @@ use crate::cli::terminal::Terminal;
 use crate::cli::test::render::GREEN;
 use crate::cli::text::clean;
 
-/// The maximum number of subjects that are listed per group.
+/// The maximum number of subjects (objects or cases) that are listed per group.
 const MAX_SUBJECTS: usize = 5;
 
 /// Renders the problems, the differences by policy and cause, and the counts.
@@ -89,7 +89,6 @@ fn render_group(out: &mut String, group: &Group, terminal: Terminal) {
     more(out, n.saturating_sub(shown), "    ", terminal);
 }
 
-/// Returns the description of a cause.
 fn cause(cause: &Cause) -> String {
     let short = |field: &Option<String>| {
         let field = field.as_deref().unwrap_or_default();

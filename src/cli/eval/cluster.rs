@@ -140,10 +140,7 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// Returns all objects of a resource.
-///
-/// # Errors
-/// Returns an error if a page or an object cannot be read.
+/// Returns all objects of a resource. An object that cannot be decoded is an error.
 async fn all(connected: &Connected, resource: &ApiResource) -> Result<Vec<Value>, Error> {
     let mut pages = Pages::new(connected, resource, None, PAGE_SIZE);
     let mut objects = Vec::new();
@@ -158,8 +155,8 @@ async fn all(connected: &Connected, resource: &ApiResource) -> Result<Vec<Value>
 /// The API versions of mutating policies, in order of preference.
 const VERSIONS: [&str; 3] = ["v1", "v1beta1", "v1alpha1"];
 
-/// Reads the mutating policies of the cluster if all policies are selected, and the bindings of the input's mutating
-/// policies. Does nothing if the API server does not serve these kinds.
+/// Reads the bindings of the mutating policies in `input`. If all policies are selected, first reads the mutating
+/// policies of the cluster. Does nothing if the API server does not serve these kinds.
 async fn mutating(
     connected: &Connected,
     selection: Option<&Selection>,

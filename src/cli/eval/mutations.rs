@@ -13,8 +13,8 @@ use crate::probe::mutation::{patch, together};
 use crate::probe::prepare;
 use crate::probe::run::{self, case_namespaces};
 
-/// Returns the object after all mutating `policies`, or `None` if the object does not change. `evals` has the result
-/// of each policy without the mutations of the others.
+/// Returns the object after all mutating `policies`, or `None` if the object does not change. `evals` contains the
+/// result of each policy for the original object.
 ///
 /// # Errors
 /// Returns the reason why the object after the mutations is unknown.

@@ -45,7 +45,7 @@ pub(in crate::cli) struct ClusterInputs {
 pub(in crate::cli) struct PolicySet<'a> {
     /// The served APIs and their schemas.
     pub(in crate::cli) known: &'a Known,
-    /// The validating policies in the order of the input, and after them the mutating ones.
+    /// The validating policies in the order of the input, followed by the mutating policies.
     pub(in crate::cli) policies: Vec<PreparedPolicy<'a>>,
     /// The schemas and defaults of kinds, which mutations need.
     pub(in crate::cli) kinds: KindsOf<'a, Known>,
@@ -65,7 +65,7 @@ pub(in crate::cli) struct PreparedPolicy<'a> {
     /// The evaluator of the policy.
     pub(in crate::cli) admission: Admission,
     pub(in crate::cli) param_kind: Option<Gvk>,
-    /// The bindings. A policy without any has an implied binding.
+    /// The bindings. A policy without bindings gets an implied binding.
     pub(in crate::cli) bindings: Vec<Binding>,
     /// True if the binding is implied.
     pub(in crate::cli) is_unbound: bool,
@@ -73,7 +73,7 @@ pub(in crate::cli) struct PreparedPolicy<'a> {
     pub(in crate::cli) params: Result<ParamList, String>,
     /// The number of param objects of the paramKind.
     pub(in crate::cli) n_params: usize,
-    /// The reason why the API server rejects the policy, if it does.
+    /// The reason why the API server rejects the policy, or `None` if the policy is accepted.
     pub(in crate::cli) rejection: Option<String>,
     /// The request data that the expressions of the policy read.
     pub(in crate::cli) reads: BTreeSet<RequestFact>,
@@ -205,12 +205,10 @@ impl<'a> PreparedPolicy<'a> {
         }
     }
 
-    /// Returns the identity of the policy.
     pub(in crate::cli) fn id(&self) -> TargetId {
         TargetId::new(self.kind(), self.name)
     }
 
-    /// Returns the kind of the policy.
     pub(in crate::cli) const fn kind(&self) -> SubjectKind {
         match self.mutating {
             None => SubjectKind::ValidatingAdmissionPolicy,
@@ -230,14 +228,12 @@ impl<'a> PreparedPolicy<'a> {
         })
     }
 
-    /// Returns the validationActions of a binding.
     pub(in crate::cli) fn actions(&self, binding: Option<&str>) -> &[String] {
         let named = self.bindings.iter().find(|it| Some(it.name()) == binding);
         named.map(Binding::validation_actions).unwrap_or_default()
     }
 }
 
-/// Returns the fields of the validations.
 fn validations(compiled: &CompiledPolicy) -> Vec<String> {
     let all = compiled.expressions().iter();
     let all = all.filter(|expression| expression.role == Role::Validation);

@@ -444,7 +444,7 @@ fn verdict(outcome: &ReviewOutcome) -> (Verdict, String) {
     }
 }
 
-/// Returns true if a validation is not true.
+/// Returns true if a validation denies the request.
 fn failed(outcome: &ReviewOutcome) -> bool {
     let decisions = outcome.evaluations.iter().flat_map(|it| &it.decisions);
     decisions

@@ -77,7 +77,7 @@ pub(super) fn read(args: &EvalArgs, stdin: &mut dyn Read) -> Result<Request, Cli
 /// versions are served.
 ///
 /// # Errors
-/// Returns an error if no served resource has the name, or if resources of several groups have it.
+/// Returns an error if no served resource has the name, or if several groups serve a resource with this name.
 pub(super) fn resource(name: &str, served: &[ApiResource]) -> Result<Resource, CliError> {
     let (plural, rest) = name.split_once('.').unwrap_or((name, ""));
     let is_match = |gvr: &Gvr| {

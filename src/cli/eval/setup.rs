@@ -26,9 +26,8 @@ pub(in crate::cli) struct Sources<'a> {
     pub(in crate::cli) crds: &'a [PathBuf],
     /// A label selector for policies of a cluster.
     pub(in crate::cli) selector: Option<&'a String>,
-    /// True if the cluster is read even if no other option refers to it.
+    /// The value of `--live`. If true, the cluster is read even if no other option refers to it.
     pub(in crate::cli) live: bool,
-    /// The connection to the cluster.
     pub(in crate::cli) connection: &'a Connection,
 }
 
@@ -47,8 +46,8 @@ pub(in crate::cli) struct Setup {
 }
 
 impl Setup {
-    /// Reads the sources. `kinds` are the kinds of the request's objects, if they are known: their
-    /// CustomResourceDefinitions are read from the cluster.
+    /// Reads the sources. `kinds` are the known kinds of the request's objects. Their CustomResourceDefinitions are
+    /// read from the cluster.
     ///
     /// # Errors
     /// Returns an error if the sources conflict, or if the cluster cannot be reached.

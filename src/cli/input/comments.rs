@@ -37,8 +37,7 @@ pub fn comments(source: &Arc<SourceText>) -> Vec<Comment> {
     if !source.text().contains(MARK) {
         return directives;
     }
-    // The index of the first comment after the last document. Comments after a document, but before the `---` that
-    // begins the next one, already have their lines.
+    // The index of the first comment that follows all documents so far. Such comments apply to the whole next document.
     let mut open = 0;
     for bytes in yaml_documents(source) {
         let text = source.text().get(bytes.clone()).unwrap_or_default();

@@ -137,8 +137,8 @@ pub fn applied(text: &str, edits: &[Edit]) -> Option<String> {
     Some(out)
 }
 
-/// Adds the differences between two values to `changes`. `None` stands for a difference other than a new string value
-/// or a renamed key.
+/// Adds the differences between two values to `changes`. `None` is a difference other than a new string value or a
+/// renamed key.
 fn differences(old: &Value, new: &Value, changes: &mut Vec<Option<IntendedChange>>) {
     match (old, new) {
         (Value::Array(old), Value::Array(new)) if old.len() == new.len() => {

@@ -55,7 +55,7 @@ pub enum KindFilter {
     Policies,
     /// Only CRDs.
     Crds,
-    /// All objects, for tests: any object may be a param.
+    /// All objects, because any object may be a param.
     All,
 }
 
@@ -210,7 +210,6 @@ impl Input {
         self.n_files = n_files;
     }
 
-    /// Adds the objects of a file.
     fn add_file(&mut self, file: ReadFile, filter: KindFilter) {
         let text = match file.text {
             Ok(text) => text,

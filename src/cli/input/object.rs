@@ -250,8 +250,8 @@ impl Object<Value> {
     }
 }
 
-/// Calls `each` for the objects and problems of a file in order, one by one to limit memory use: parsed documents are
-/// much larger than their source.
+/// Calls `each` for the objects and problems of a file in order. Passes them one by one to limit memory use, because
+/// parsed documents are much larger than their source.
 pub(in crate::cli) fn documents(
     source: &Arc<SourceText>,
     copies: &mut Copies,
@@ -284,9 +284,9 @@ pub(in crate::cli) fn yaml_documents(source: &SourceText) -> Vec<Range<usize>> {
         .collect()
 }
 
-/// Returns the values of the documents of a file as kubectl reads them, or the problems of invalid ones.
+/// Returns the value of each document of a file as kubectl reads it, or the problem of an invalid document.
 ///
-/// Unlike kubectl, it continues after an invalid document.
+/// Unlike kubectl, continues after an invalid document.
 #[must_use]
 pub fn values(text: &str) -> Vec<Result<Value, Problem>> {
     let source = Arc::new(SourceText::new(String::new(), text.to_owned()));
@@ -313,7 +313,7 @@ pub fn values(text: &str) -> Vec<Result<Value, Problem>> {
 }
 
 /// Parses a piece. Returns its document, and the byte offset in the file to which the spans of the document are
-/// relative. The document is `None` if it is empty or null: kubectl skips it.
+/// relative. Returns `None` for an empty or null document, which kubectl skips.
 fn read(
     source: &Arc<SourceText>,
     piece: Result<Piece, usize>,

@@ -28,8 +28,8 @@ pub struct SourceText {
     /// True if the content is ASCII, so that each code point is one byte.
     is_ascii: bool,
     line_starts: Vec<usize>,
-    /// The number of code points before each block of bytes. It makes thousands of conversions fast in a file with one
-    /// long line.
+    /// The number of code points before each block of bytes. This index makes conversions fast in a file with one long
+    /// line.
     before_block: Vec<usize>,
 }
 

@@ -192,10 +192,10 @@ pub(super) async fn read(
     Ok((cluster, served))
 }
 
-/// Reads the selected policies.
+/// Reads the selected policies. A missing policy becomes a gap.
 ///
 /// # Errors
-/// Returns an error if none of them can be read.
+/// Returns an error if all named policies are missing, or if another error occurs.
 pub(super) async fn policies(
     connected: &Connected,
     selection: &Selection,
@@ -366,7 +366,6 @@ fn undiscovered<'a>(
     }
 }
 
-/// Formats an error on one line.
 pub(super) fn one_line(error: &Error) -> String {
     super::connection::one_line(&error.to_string())
 }

@@ -1,7 +1,7 @@
 //! The table of the API server's constraints on policies, bindings and webhooks. Each row has a field, a constraint on
 //! it, and the upstream function that enforces the constraint.
 //!
-//! The table has no constraints on expressions: the compiler reports invalid and empty ones.
+//! The table has no constraints on expressions, because the compiler reports invalid and empty expressions.
 //!
 //! Source: `k8s.io/kubernetes` `pkg/apis/admissionregistration/validation/validation.go`; `k8s.io/apimachinery`
 //! `pkg/api/validation/objectmeta.go`, `pkg/apis/meta/v1/validation/validation.go`.
@@ -50,7 +50,7 @@ pub(super) enum Constraint {
     Distinct,
     /// The items must have distinct values of this field.
     DistinctBy(&'static str),
-    /// If the list contains this item, it must not contain others.
+    /// If the list contains this item, it must not contain other items.
     Alone(&'static str),
     /// If the value is present, its fields must satisfy these constraints.
     Rows(&'static [Row]),
@@ -71,7 +71,6 @@ use Constraint::{
     Required, Rows, Special,
 };
 
-/// The constraints on a policy.
 pub(super) const POLICY: &[Row] = &[
     row("metadata", Rows(METADATA), "ValidateObjectMeta"),
     row(
@@ -81,7 +80,6 @@ pub(super) const POLICY: &[Row] = &[
     ),
 ];
 
-/// The constraints on a binding.
 pub(super) const BINDING: &[Row] = &[
     row("metadata", Rows(METADATA), "ValidateObjectMeta"),
     row(
@@ -91,7 +89,6 @@ pub(super) const BINDING: &[Row] = &[
     ),
 ];
 
-/// The constraints on a mutating policy.
 pub(super) const MUTATING_POLICY: &[Row] = &[
     row("metadata", Rows(METADATA), "ValidateObjectMeta"),
     row(
@@ -101,7 +98,6 @@ pub(super) const MUTATING_POLICY: &[Row] = &[
     ),
 ];
 
-/// The constraints on a binding of a mutating policy.
 pub(super) const MUTATING_BINDING: &[Row] = &[
     row("metadata", Rows(METADATA), "ValidateObjectMeta"),
     row(
@@ -222,7 +218,7 @@ const POLICY_SPEC: &[Row] = &[
     ),
 ];
 
-/// The constraints on validating and mutating policies.
+/// The constraints that validating and mutating policies share.
 const SHARED_SPEC: &[Row] = &[
     row(
         "failurePolicy",
@@ -426,7 +422,7 @@ const PARAM_KIND: &[Row] = &[
     ),
 ];
 
-/// The constraints on validating and mutating bindings.
+/// The constraints that validating and mutating bindings share.
 const SHARED_BINDING_SPEC: &[Row] = &[
     row(
         "policyName",

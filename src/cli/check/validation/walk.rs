@@ -29,12 +29,10 @@ pub(super) struct Spot<'a> {
 }
 
 impl<'a> Spot<'a> {
-    /// Returns the value of a nested field.
     pub(super) fn get(&self, name: &str) -> Option<&'a Node> {
         present(self.node?.get(name))
     }
 
-    /// Returns the items of a list.
     pub(super) fn items(&self) -> &'a [Node] {
         self.node.map_or(&[], Node::items)
     }
@@ -203,7 +201,7 @@ fn is_empty(node: Option<&Node>) -> bool {
     }
 }
 
-/// Adds a violation unless the string is one of `allowed`. A null item is the empty string, which is not allowed.
+/// Adds a violation unless the string is one of `allowed`. A null item counts as an empty string, which is not allowed.
 fn one_of(spot: &Spot<'_>, allowed: &[&str], violations: &mut Violations) {
     let is_item = spot.field_ref.ends_with(']');
     let text = match spot.node {

@@ -93,7 +93,7 @@ pub(super) fn mutating_binding_cases() -> Vec<Case> {
     )]
 }
 
-/// Returns the cases of validating policies and bindings that also apply to mutating ones.
+/// Returns the cases of validating policies and bindings that also apply to mutating policies and bindings.
 pub(super) fn shared(cases: Vec<Case>) -> Vec<Case> {
     const OWN: [&str; 3] = ["validations", "auditAnnotations", "validationActions"];
     let is_own = |(field, value, violations): &Case| {
