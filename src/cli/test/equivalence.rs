@@ -62,7 +62,7 @@ impl<'a> EquivalenceChecker<'a> {
     }
 }
 
-/// Returns the name of a variable.
+/// Returns the name of a variable, or `None` for another expression.
 fn variable_name(expression: &PolicyExpression) -> Option<&str> {
     let name = expression.name.as_deref()?;
     (expression.role == Role::Variable).then_some(name)
@@ -110,8 +110,9 @@ fn live_variables(compiled: &CompiledPolicy) -> BTreeSet<String> {
     }
 }
 
-/// Folds constants, and returns the resulting tree as a string, which is equal for equal trees. Returns `None` if the
-/// expression is too large.
+/// Folds constants, and returns the resulting tree as a string. Equal trees have equal strings.
+///
+/// Returns `None` if the expression is too large.
 fn fold_constants(ast: &Ast) -> Option<String> {
     if ast.iter().count() > MAX_NODES {
         return None;

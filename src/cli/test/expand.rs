@@ -1,7 +1,9 @@
-//! Converts probes in files to the form of the CRD: expands the fields that only probes in files have, such as objects
-//! of other files, `AdmissionReview`s, patches, tables and several policies, and sets the old object of an UPDATE.
+//! Converts probes in files to the form of the CRD.
 //!
-//! The result also has the origin of each case in the file. Violations of the CRD's schema are not reported here.
+//! Expands the fields that only probes in files have: objects of other files, `AdmissionReview`s, patches, tables and
+//! several policies. Also sets the old object of an UPDATE.
+//!
+//! The result contains the origin of each case in the file. This module does not report violations of the CRD's schema.
 
 use std::path::{Path, PathBuf};
 
@@ -53,7 +55,7 @@ impl Origin {
     }
 }
 
-/// Expands a probe. `file` is the path of its file, from which the probe refers to other files.
+/// Expands a probe. File names in the probe are relative to the directory of `file`.
 ///
 /// # Errors
 /// Returns a violation for each field that cannot be expanded.
@@ -128,7 +130,8 @@ impl Expander {
         names.into_iter().map(for_policy).collect()
     }
 
-    /// Expands a case. Returns one case, or one case for each row of its table, with the index of the row.
+    /// Expands a case with a table to one case per row, each with the index of the row. A case without a table remains
+    /// one case.
     fn case(&mut self, case: &Json, path: &str) -> Vec<(Json, Option<usize>)> {
         let mut case = case.clone();
         let Some(fields) = case.as_object_mut() else {
@@ -345,7 +348,7 @@ fn merge(value: &mut Json, patch: &Json, depth: usize) {
     }
 }
 
-/// Merges `patch` into the merge patch `value`. Unlike [`merge`], it keeps nulls, which remove fields of the object
+/// Merges `patch` into the merge patch `value`. Keeps nulls, unlike [`merge`], because they remove fields of the object
 /// later.
 fn merge_patches(value: &mut Json, patch: &Json, depth: usize) {
     match (value, patch) {

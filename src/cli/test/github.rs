@@ -14,7 +14,7 @@ use crate::probe::api::CaseOutcome;
 /// Renders an annotation for each error of the input and each case that did not pass, and the counts.
 ///
 /// GitHub shows a limited number of annotations per step. If there are more, the last annotation contains the number of
-/// the remaining ones, and these are written to the log.
+/// the others, which are written to the log.
 #[must_use]
 pub fn annotations(report: &TestReport) -> String {
     let mut all = Vec::new();
@@ -112,7 +112,6 @@ fn case_annotation<'a>(probe: &'a ProbeReport, case: &CaseReport) -> Annotation<
 }
 
 impl Annotation<'_> {
-    /// Writes the workflow command.
     fn command(&self, out: &mut String) {
         let place = self
             .place

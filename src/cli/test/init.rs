@@ -1,6 +1,6 @@
 //! `kubectl vap test init`: writes probes for policies, with an allowed and a denied request for each validation.
 //!
-//! The search for examples generates the requests. Each one is run as a case of a probe before it is written.
+//! The search for examples generates the requests. Each request is run as a case of a probe before it is written.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
@@ -367,8 +367,8 @@ impl CaseRunner<'_> {
     }
 }
 
-/// Removes from a Job the selector and labels that the API server generates, because it rejects them in requests of
-/// clients.
+/// Removes the selector and the labels that the API server generates for a Job. The API server rejects them in requests
+/// of clients.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/registry/batch/job/strategy.go` (`generateSelector`).
 fn without_controller(object: &mut Json) {

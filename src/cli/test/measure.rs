@@ -23,7 +23,7 @@ pub(super) struct ProbeRun<'a> {
     pub(super) run: &'a Run,
 }
 
-/// Returns the probes by policy, without those of targets other than validating policies, which are not measured.
+/// Returns the probes of validating policies, by policy. Probes of other targets are not measured.
 fn by_policy<'a>(probe_runs: &[ProbeRun<'a>]) -> BTreeMap<&'a TargetId, Vec<ProbeRun<'a>>> {
     let mut groups: BTreeMap<&TargetId, Vec<ProbeRun<'_>>> = BTreeMap::new();
     let is_measured =
@@ -91,8 +91,8 @@ pub(super) fn coverage(
     coverages
 }
 
-/// Runs mutation tests for the policies that have probes. A policy with a case that does not pass is skipped: a case
-/// that already fails cannot show that it detects a mutant.
+/// Runs mutation tests for the policies that have probes. A policy with a case that does not pass is skipped, because
+/// such a case cannot detect a mutant.
 pub(super) fn mutants(cluster: &FileCluster<'_>, probe_runs: &[ProbeRun<'_>]) -> MutantReport {
     let mut report = MutantReport::default();
     for (id, probe_runs) in by_policy(probe_runs) {
@@ -147,7 +147,8 @@ pub(super) fn mutants(cluster: &FileCluster<'_>, probe_runs: &[ProbeRun<'_>]) ->
     report
 }
 
-/// Evaluates the cases for a mutant until one fails. Returns true if one fails, and the number of evaluated cases.
+/// Evaluates the cases for a mutant until a case fails. Returns true if a case fails, and the number of evaluated
+/// cases.
 fn evaluate_mutant(
     cluster: &FileCluster<'_>,
     probe_runs: &[ProbeRun<'_>],

@@ -159,7 +159,6 @@ impl<'a> MutantCompiler<'a> {
         }
     }
 
-    /// Compiles the changed policy.
     pub(super) fn compile(&self, change: &Change) -> MutantOutcome<Admission> {
         let policy = self.compiled.policy();
         let Some(changed) = change.apply(policy) else {

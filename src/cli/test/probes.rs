@@ -31,12 +31,10 @@ pub(in crate::cli) struct Probe {
 }
 
 impl Probe {
-    /// Returns the name.
     pub(in crate::cli) fn name(&self) -> &str {
         self.object.name().unwrap_or_default()
     }
 
-    /// Returns the kind of the subject.
     pub(in crate::cli) const fn kind(&self) -> SubjectKind {
         self.id.kind()
     }
@@ -47,7 +45,7 @@ impl Probe {
         self.object.place_of_field(&format!("{field}.name"))
     }
 
-    /// Returns the field of a violation in the case at `n`, and its location.
+    /// Returns the field of a violation in the case at `n`, and the location of the field.
     pub(in crate::cli) fn place_of_violation(&self, n: usize, field: &str) -> (String, Place) {
         if field.starts_with("spec.") {
             return (field.to_owned(), self.object.place_of_field(field));
@@ -62,9 +60,10 @@ fn case_origin(origins: &[Origin], n: usize) -> Origin {
     origins.get(n).copied().unwrap_or(itself)
 }
 
-/// Returns the path and the location of the entry in the file from which a case gets `field`. If the case was expanded
-/// from a row of a table, an entry in the row has precedence over one in the case. If neither has the entry, returns
-/// the path in the case and the location of the row.
+/// Returns the path and the location in the file for `field` of an expanded case.
+///
+/// If the case comes from a row of a table, an entry in the row takes precedence over an entry in the case. If neither
+/// exists, returns the path in the case and the location of the row.
 fn written_field(object: &Object<Value>, origin: Origin, field: &str) -> (String, Place) {
     let case_field = format!("{}.{field}", origin.case_field());
     if origin.row.is_none() {
@@ -95,8 +94,8 @@ fn has_field(value: &Value, field: &str) -> bool {
     finding.is_some()
 }
 
-/// Returns the valid probes of `targets`, the identities of the objects in the input. Errors in the other probes are
-/// added to `findings`.
+/// Returns the valid probes that test one of `targets`, which are the objects in the input. Errors in the other probes
+/// are added to `findings`.
 ///
 /// # Errors
 /// Returns an error if the CRD built into this program cannot be used.
@@ -185,7 +184,6 @@ pub(in crate::cli) fn read(
     Ok(probes)
 }
 
-/// Returns the finding for a violation.
 fn violation_finding(object: &Object<Value>, origins: &[Origin], violation: Violation) -> Finding {
     let Violation { field_ref, message } = violation;
     let origin = || {
@@ -253,7 +251,7 @@ fn unknown_target(
     finding
 }
 
-/// Adds findings for probed policies of a kind with duplicate names.
+/// Adds findings for policies of `kind` with duplicate names, if probes test them.
 pub(in crate::cli) fn duplicate_policies<'a>(
     probes: &[Probe],
     kind: SubjectKind,

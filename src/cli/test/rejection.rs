@@ -21,8 +21,8 @@ use super::target::{TargetId, Webhook};
 /// The reasons why the API server rejects policies and webhook configurations.
 pub(in crate::cli) type Rejections = BTreeMap<TargetId, String>;
 
-/// Returns the probed policies that the API server rejects, or whose bindings it rejects, with the reason. The errors
-/// are added to `findings`.
+/// Returns the reasons why the API server rejects probed policies or their bindings. The errors are added to
+/// `findings`.
 pub(in crate::cli) fn check_policies(
     input: &Input,
     known: &Known,
@@ -64,8 +64,7 @@ pub(in crate::cli) fn check_policies(
     rejections
 }
 
-/// Checks probed mutating policies and their bindings like [`check_policies`], and adds the rejected ones to
-/// `rejections`.
+/// Checks probed mutating policies and their bindings like [`check_policies`]. Adds rejected policies to `rejections`.
 pub(in crate::cli) fn check_mutating_policies(
     input: &Input,
     known: &Known,

@@ -167,13 +167,13 @@ pub struct CaseReport {
 /// The subject of a probe.
 #[derive(Clone, Copy)]
 pub(super) struct ProbeSubject<'a> {
-    /// The policy, or the one that represents a webhook.
+    /// The policy, or the policy that represents a webhook.
     pub(super) policy: Option<(&'a Object<RequestPolicy>, &'a CompiledPolicy)>,
     /// The index of the webhook in its configuration.
     pub(super) webhook: Option<usize>,
     /// The CustomResourceDefinition.
     pub(super) definition: Option<&'a Object<Crd>>,
-    /// The reason why the API server rejects the subject, if it does.
+    /// The reason why the API server rejects the subject, or `None` if the subject is accepted.
     pub(super) rejection: Option<&'a str>,
 }
 
@@ -332,7 +332,7 @@ impl TestReport {
     }
 
     /// Returns the exit status of the report. A run without cases is a failure, so that it is not mistaken for a
-    /// successful one.
+    /// successful run.
     #[must_use]
     pub fn exit(&self) -> Exit {
         if self.summary.errors > 0 || self.summary.cases == 0 {

@@ -1,7 +1,8 @@
 //! Handles probes that test something other than a validating policy. Such a probe has a `target` instead of
 //! `policyName`.
 //!
-//! Parses the target of a probe, and finds fields of the probe that are incompatible with it (see `probe::target`).
+//! Parses the target of a probe, and finds fields of the probe that are incompatible with the target (see
+//! `probe::target`).
 
 use std::collections::HashMap;
 
@@ -18,7 +19,8 @@ use crate::schema::Crd;
 
 pub(super) use crate::probe::target::{TargetId, disallowed_expectations};
 
-/// Returns the target of a probe, and the probe with the implied bindings; `None` for a probe of a validating policy.
+/// Returns the target of a probe, and the probe with the implied bindings. Returns `None` for a probe of a validating
+/// policy.
 ///
 /// # Errors
 /// Returns the fields of the probe that are incompatible with its target.

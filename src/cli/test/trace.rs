@@ -26,7 +26,7 @@ use crate::validation_rules::PathStep;
 /// The maximum number of expressions that are listed for a case.
 const MAX_EXPRESSIONS: usize = 4;
 
-/// The path of the object itself.
+/// The path of the object itself in messages of the API server.
 const ROOT: &str = "<nil>";
 
 /// The maximum number of further expressions of a case whose fields are listed.
@@ -114,8 +114,8 @@ pub struct TracePart {
     pub element: Option<String>,
 }
 
-/// Returns the expressions that determined the decision of a case. If there are none, returns the audit annotations
-/// that differ from the expected ones, or else the validations, which were true.
+/// Returns the expressions that determined the decision of a case, and the audit annotations with the keys
+/// `annotations`, which differ from the expected ones. If there are none, returns all validations and mutations.
 pub(in crate::cli) fn case_traces(
     result: &CaseResult,
     annotations: &[&str],
@@ -378,8 +378,8 @@ struct ShownParts {
     n_more: usize,
 }
 
-/// Returns the subexpressions of the expression at `index`, and the changes that would flip its result; `None` if it
-/// was not evaluated.
+/// Returns the subexpressions of the expression at `index`, and the changes that would flip its result. Returns `None`
+/// if the expression was not evaluated.
 fn ast_trace(
     ast: &Ast,
     index: usize,
@@ -428,7 +428,7 @@ fn ast_trace(
 }
 
 impl Trace {
-    /// Returns a line with the number of subexpressions that are not listed, or `None` if all are.
+    /// Returns a line with the number of subexpressions that are not listed, or `None` if all are listed.
     pub(in crate::cli) fn more(&self) -> Option<String> {
         match self.more_subexpressions {
             0 => None,

@@ -1,5 +1,7 @@
-//! Converts suites of gator whose templates have the engine `K8sNativeValidation`. The template becomes the policy that
-//! Gatekeeper generates from it, the constraint becomes the binding and its params.
+//! Converts suites of gator whose templates have the engine `K8sNativeValidation`.
+//!
+//! The template becomes the policy that Gatekeeper generates from it. The constraint becomes the binding and its
+//! params.
 //!
 //! Source: gatekeeper `pkg/gator/verify/suite.go`, `pkg/gator/verify/assertion.go`,
 //! `pkg/drivers/k8scel/transform/make_vap_objects.go` (`TemplateToPolicyDefinition`, `ConstraintToBinding`),
@@ -45,7 +47,6 @@ const MATCHERS: [(&str, &str); 4] = [
     ),
 ];
 
-/// Reads a suite.
 pub(super) fn read(source: &Source, suite: &mut Suite) -> Result<(), String> {
     if source.json.get("skip") == Some(&json!(true)) {
         suite.missing(source.place("skip"), "the suite is skipped");

@@ -20,7 +20,6 @@ pub(super) fn is_suite(document: &Json) -> bool {
     SUITES.iter().any(has) || has(&"mapTestSuites")
 }
 
-/// Reads a suite.
 pub(super) fn read(source: &Source, suite: &mut Suite) -> Result<(), String> {
     let document = &source.json;
     let mut files = texts(document, "validatingAdmissionPolicies");

@@ -26,7 +26,6 @@ struct Setup {
     namespaces: Vec<(String, Json)>,
 }
 
-/// Reads a test.
 pub(super) fn read(source: &Source, suite: &mut Suite) -> Result<(), String> {
     let document = &source.json;
     let paths = |name: &str| -> Vec<PathBuf> {
@@ -107,7 +106,7 @@ fn setup(
     let params = params.into_iter().map(|param| {
         let mut value = param.value;
         if let Some(metadata) = value.get_mut("metadata").and_then(Json::as_object_mut) {
-            // A param without a namespace gets the one that `kubectl apply` uses.
+            // A param without a namespace gets the namespace that `kubectl apply` uses.
             metadata
                 .entry("namespace")
                 .or_insert_with(|| json!("default"));

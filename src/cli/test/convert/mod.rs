@@ -301,7 +301,7 @@ fn read(path: &Path) -> Result<Suite, String> {
         Some("Suite") if api_version.starts_with("test.gatekeeper.sh/") => {
             gator::read(&source, &mut suite)?;
         }
-        // The Kyverno CLI ignores the group, and its own suites use both.
+        // The Kyverno CLI ignores the API group. Its own suites use both groups.
         Some("Test")
             if matches!(
                 api_version.split_once('/'),
@@ -324,7 +324,7 @@ fn read(path: &Path) -> Result<Suite, String> {
     Ok(suite)
 }
 
-/// Sets the resource in requests for objects of an unknown kind. The resource is guessed from the kind, like upstream
+/// Sets the resource in requests for objects of an unknown kind. The resource is guessed from the kind, as upstream
 /// does.
 fn guess_resources(suite: &mut Suite, crds: &[PathBuf]) -> Result<(), Broken> {
     let mut input = Input::load(&suite.files, KindFilter::Policies, &mut std::io::empty());

@@ -20,7 +20,6 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Reads a file.
     pub(super) fn read(path: &Path) -> Result<Self, String> {
         let name = path.display().to_string();
         let source = SourceText::new(name.clone(), text(path)?);
@@ -48,7 +47,6 @@ impl Source {
     }
 }
 
-/// Returns the content of a file.
 pub(super) fn text(path: &Path) -> Result<String, String> {
     let mut suite_objects = Err(format!("cannot read {}: it is a directory", path.display()));
     if path.is_dir() {
@@ -73,7 +71,6 @@ pub(super) fn text(path: &Path) -> Result<String, String> {
 /// An object of a file that is referenced in a suite.
 #[derive(Clone, Debug)]
 pub(super) struct SuiteObject {
-    /// The object.
     pub(super) value: Json,
 }
 
