@@ -45,7 +45,6 @@ impl Kind {
         }
     }
 
-    /// Returns the apiVersion.
     fn api_version(self) -> &'static str {
         match self {
             Self::Policy | Self::Binding => POLICY_VERSION,
@@ -74,7 +73,6 @@ impl Kind {
     }
 }
 
-/// Converts an object to JSON, with its `apiVersion` and `kind`.
 fn json((api_version, kind): (&str, &str), object: DynamicObject) -> Result<Value, Error> {
     let value = serde_json::to_value(object);
     let mut value = value.map_err(|error| Error::Decode(error.to_string()))?;
@@ -177,7 +175,6 @@ pub(in crate::cli) async fn get(
     kind.json(object)
 }
 
-/// Returns the name of an object.
 pub(in crate::cli) fn name(object: &Value) -> &str {
     let name = object.pointer("/metadata/name");
     name.and_then(Value::as_str).unwrap_or_default()

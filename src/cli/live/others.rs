@@ -39,7 +39,7 @@ const RULES: &str = "x-kubernetes-validations";
 pub(super) struct Others {
     /// The names of the mutating policies of the cluster.
     pub(super) other_policies: BTreeSet<String>,
-    /// True if all mutating policies of the cluster, and all bindings of those in the input, were read.
+    /// True if all mutating policies of the cluster were read, and all bindings of the mutating policies in the input.
     pub(super) is_complete: bool,
 }
 
@@ -89,7 +89,6 @@ pub(super) async fn read(
     others
 }
 
-/// Returns the kinds and names of objects.
 fn names<'a>(
     objects: impl Iterator<Item = (&'a str, Option<&'a str>)>,
 ) -> BTreeSet<(String, String)> {
@@ -187,7 +186,6 @@ impl Reader<'_> {
     }
 }
 
-/// Returns the names of the mutating policies of the input.
 fn policies(input: &Input) -> BTreeSet<String> {
     let policies = input.mutating_policies.iter();
     let names = policies.filter_map(|policy| policy.shared.name().map(str::to_owned));

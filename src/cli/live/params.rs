@@ -66,8 +66,8 @@ pub(super) async fn bound(
     all
 }
 
-/// Returns the paramKinds of the input's policies that a CustomResourceDefinition defines, but that the API server
-/// does not serve. Each paramKind has the reason.
+/// Returns the paramKinds of the input's policies that a CustomResourceDefinition defines, but that the API server does
+/// not serve. Returns each paramKind with the reason.
 pub(super) async fn unserved(
     connected: &Connected,
     input: &Input,

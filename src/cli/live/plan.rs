@@ -8,7 +8,7 @@ use crate::cli::connection::Connection;
 use crate::cli::error::CliError;
 use crate::cli::names;
 
-/// The files and policies of a cluster that a command reads.
+/// The input of a command: files, and policies of a cluster.
 #[derive(Clone, Debug, Default)]
 pub(in crate::cli) struct Plan {
     /// Files and directories.
@@ -29,8 +29,7 @@ impl Plan {
         Self::new(&given, args.selector.as_ref(), args.live, &args.connection)
     }
 
-    /// Returns the input that the paths and names in `given`, a label selector, and the flags for the connection
-    /// select.
+    /// Returns the input that the arguments select. `given` contains paths and names of policies.
     ///
     /// If the first of `given` is the name of a resource, such as `vap`, the others are names of policies.
     ///

@@ -141,7 +141,7 @@ pub(super) async fn read<'a>(
     Ok(served)
 }
 
-/// Returns the resources of the cluster, in which those of `crds` take precedence.
+/// Returns the resources of `crds` and of the cluster. The resources of `crds` take precedence.
 pub(in crate::cli) fn with_crds<'a>(
     mapper: &RestMapper,
     crds: impl Iterator<Item = &'a Crd>,

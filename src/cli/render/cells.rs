@@ -11,7 +11,7 @@ use crate::cli::text::{clean, cut, width};
 
 /// Width of the gap between two cells.
 pub(super) const GAP: usize = 2;
-/// Maximum width of a reason or of another controller's condition type, in columns.
+/// Maximum width of a reason or of a condition type of another controller, in columns.
 const MAX_WORD: usize = 40;
 
 /// A column of a table, except for the column with the names.
@@ -100,7 +100,8 @@ pub(super) fn line(
     out.push('\n');
 }
 
-/// Returns the cell of the column READY, with the status of the condition `Ready`, `Stale` or `-`.
+/// Returns the cell of the column READY: the status of the condition `Ready`, or `Stale` or `-` if there is no current
+/// status.
 pub(super) fn state_cell(policy: &PolicyReport) -> Cell {
     match (policy.state, policy.ready()) {
         (State::Stale, _) => Cell {

@@ -123,7 +123,8 @@ fn conditions(out: &mut String, policy: &PolicyReport, now: Timestamp, terminal:
     }
 }
 
-/// Writes one warning: the field, then upstream's message, with source and caret lines kept together.
+/// Writes one warning: the field, then the message of upstream. A source line and its caret line are truncated
+/// together.
 fn expression_warning(out: &mut String, warning: &WarningReport, max: usize) {
     let _ = writeln!(out, "  {}", clean(&warning.field_ref));
     let max = max.saturating_sub(4);

@@ -107,7 +107,7 @@ pub fn parts(
 pub enum Parts<'a> {
     /// Headings, rows, notes, and the summary.
     All,
-    /// Only the rows of these policies, with their notes: changes that are printed below a table, in the same columns.
+    /// Only the rows of these policies, with their notes. The rows are printed below a table, in the same columns.
     Changes(&'a BTreeSet<String>),
     /// Only rows, for scripts.
     Rows,

@@ -59,7 +59,6 @@ pub(super) fn state_note(policy: &PolicyReport) -> Option<String> {
     }
 }
 
-/// Formats a count with a noun.
 pub(super) fn count(n_things: usize, one: &str, many: &str) -> String {
     format!("{n_things} {}", if n_things == 1 { one } else { many })
 }

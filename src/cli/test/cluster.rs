@@ -62,7 +62,7 @@ struct Policy<'a> {
     param_kind: Option<Gvk>,
     bindings: Result<Vec<Binding>, String>,
     params: Result<ParamList, String>,
-    /// The reason why the API server rejects the policy, if it does.
+    /// The reason why the API server rejects the policy, or `None` if the policy is accepted.
     rejection: Option<String>,
     id: TargetId,
     /// The mutating policy, if `object` is a part of one.
@@ -190,7 +190,7 @@ impl<'a> FileCluster<'a> {
         Some(&self.definitions.get(id)?.object)
     }
 
-    /// Returns the reason why the API server rejects a target, if it does.
+    /// Returns the reason why the API server rejects a target, or `None` if the target is accepted.
     pub(super) fn rejection(&self, id: &TargetId) -> Option<&str> {
         match self.definitions.get(id) {
             Some(definition) => definition.definition.rejection.as_deref(),
@@ -201,8 +201,8 @@ impl<'a> FileCluster<'a> {
         }
     }
 
-    /// Returns the number of cases that pass with `admission` in place of the policy, before the first one that does
-    /// not pass.
+    /// Runs the cases of a probe with `admission` in place of the policy. Returns the number of cases that pass before
+    /// the first case that does not pass.
     pub(super) fn n_passed_before_failure(
         &self,
         id: &TargetId,
@@ -223,7 +223,7 @@ impl<'a> FileCluster<'a> {
         cases.take_while(passes).count()
     }
 
-    /// Runs a case. It is pending if it exceeds the time limit.
+    /// Runs a case. The result is pending if the case exceeds the time limit.
     fn run_in_time(
         &self,
         runner: &run::Runner<'_>,
