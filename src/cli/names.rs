@@ -34,8 +34,8 @@ pub fn policy_name(text: &str) -> Option<&str> {
 /// Removes the names of objects of `kind` from `arguments`, and returns them. For example, `map/a b` becomes `b`, and
 /// the result is `a`.
 ///
-/// Returns an empty list if only the type is given, as in `map`. Returns `None` if neither the type nor an object is
-/// given.
+/// Returns an empty list if only the type is given, as in `map`. Returns `None` if `arguments` contain no name and no
+/// type for `kind`.
 ///
 /// # Errors
 /// Returns an error if a name is empty or malformed.

@@ -25,7 +25,7 @@ const VALIDATING: &str = "ValidatingAdmissionPolicy";
 /// The type of the condition that summarizes the others. Only vap-status-controller writes it.
 const READY: &str = "Ready";
 
-/// The type of a condition that exists only while it is True. Such a policy cannot become Ready without a change.
+/// The type of the condition for policies that cannot become Ready without a change. It exists only while it is True.
 const STALLED: &str = "Stalled";
 
 /// Output of `kubectl vap status -o json`.
@@ -372,8 +372,8 @@ impl PolicyReport {
         }
     }
 
-    /// Replaces the conditions of vap-status-controller with those of the plugin's evaluation. Conditions of other
-    /// controllers remain.
+    /// Replaces the conditions of vap-status-controller with the conditions of the plugin's evaluation. Conditions of
+    /// other controllers remain.
     fn apply_plugin_status(&mut self, status: &DesiredStatus) {
         let is_other =
             |condition: &ConditionReport| ConditionType::from_name(&condition.type_).is_none();

@@ -164,8 +164,8 @@ impl Scope {
     }
 }
 
-/// Reads the requested policies. Returns the report on them, the policies that the controller excludes, and the list
-/// from which a watch continues.
+/// Reads the requested policies. Returns the report on these policies, the policies that the controller excludes, and
+/// the list from which a watch continues.
 async fn read_report(
     connected: &Connected,
     args: &StatusArgs,

@@ -98,9 +98,9 @@ fn head(text: &str, max: usize) -> &str {
 
 /// Wraps the string to lines of at most `max` columns, between words if possible.
 ///
-/// Content beyond `max_lines` lines is replaced with `…`. All lines except the first one are indented by `indent`.
-/// White space within a line is kept as spaces, and removed at line breaks and around the string. The time is linear in
-/// the length of the string, which may be long.
+/// Content beyond `max_lines` lines is replaced with `…`. All lines except the first line are indented by `indent`.
+/// White space within a line is kept as spaces. White space at line breaks and around the string is removed. The time
+/// is linear in the length of the string.
 pub(crate) fn wrap(text: &str, max: usize, max_lines: usize, indent: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut line = String::new();
@@ -125,8 +125,8 @@ pub(crate) fn wrap(text: &str, max: usize, max_lines: usize, indent: &str) -> Ve
             if part.len() < rest.len() && !is_empty {
                 part = "";
             } else if part.is_empty() {
-                // A line that is too narrow for a grapheme contains one nevertheless. Otherwise, the loop would not
-                // end.
+                // If the line is too narrow for a grapheme, the grapheme is written nevertheless. Otherwise, the loop
+                // would not end.
                 part = rest.graphemes(true).next().unwrap_or(rest);
             }
             if !part.is_empty() {

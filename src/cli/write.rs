@@ -115,8 +115,7 @@ fn temporary(target: &Path, is_private: bool) -> io::Result<(File, PathBuf)> {
     let mut n_tries = 0;
     loop {
         let random = RandomState::new().build_hasher().finish();
-        // The length of the name is constant. A longer name than that of `target` may exceed the limit of the file
-        // system.
+        // The name does not contain the name of `target`, which may already have the maximum length of the file system.
         let path = target.with_file_name(format!(".kubectl-vap-{random:016x}.tmp"));
         n_tries += 1;
         match options.open(&path) {

@@ -353,7 +353,7 @@ impl<'a> Auditor<'a> {
         if let Some(undefaulted) = complete.undefaulted.as_ref().filter(|_| to.is_some()) {
             let case = self::case(request, value);
             let result = undefaulted.check_readable_fields(admission, &case);
-            // A mutating policy always needs the defaults; `mutated` returns an error if they are unknown.
+            // A mutating policy always needs the defaults. `mutated` returns an error if they are unknown.
             if let Err(why) = result
                 && !is_mutating
             {

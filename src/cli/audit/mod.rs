@@ -36,7 +36,7 @@ use report::{AuditReport, ObjectReport, PolicyAudit, Summary};
 /// The number of objects per batch. A batch is evaluated on several threads.
 const BATCH: usize = 512;
 
-/// Audits the objects that the arguments select, and writes their results with `-o json` and `-o jsonl`.
+/// Audits the objects that the arguments select, and writes the results with `-o json` and `-o jsonl`.
 ///
 /// # Errors
 /// Returns an error if the arguments conflict, the cluster cannot be reached, or the output cannot be written.
@@ -153,8 +153,8 @@ fn policy_audits(policy_set: &PolicySet<'_>, context: AuditContext<'_>) -> Vec<P
     policy_set.policies.iter().map(policy_audit).collect()
 }
 
-/// Audits the objects of files. With `shares_files`, the policies are in the same files, and errors that affect a whole
-/// file have already been reported.
+/// Audits the objects of files. With `shares_files`, the same files contain the policies, and errors about whole files
+/// have already been reported.
 fn audit_files(
     paths: &[PathBuf],
     stdin: &mut dyn Read,
@@ -292,8 +292,8 @@ impl<'a> Sink<'a> {
         Ok(())
     }
 
-    /// Completes the output and returns the report. With `-o json`, the counts follow the objects; with `-o jsonl`,
-    /// they are the last line.
+    /// Completes the output and returns the report, which contains the counts. With `-o json`, the report follows the
+    /// objects. With `-o jsonl`, the report is the last line.
     fn finish(mut self) -> Result<AuditReport, CliError> {
         if self.shows_progress {
             let _ = write!(self.err, "\r\u{1b}[K").and_then(|()| self.err.flush());

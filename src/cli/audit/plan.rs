@@ -38,8 +38,8 @@ pub(in crate::cli) struct Walk<'a> {
 type Each<'a> = &'a mut dyn FnMut(Vec<Item>, &[usize]) -> Result<(), CliError>;
 
 impl Walk<'_> {
-    /// Passes all objects that a policy matches to `each`, page by page. Returns the listed resources, and findings for
-    /// those that cannot be listed.
+    /// Passes all objects that a policy matches to `each`, page by page. Returns the listed resources, and a finding
+    /// for each resource that cannot be listed.
     ///
     /// # Errors
     /// Returns an error if the cluster cannot be reached, or if `each` fails.

@@ -113,7 +113,7 @@ fn render_policy(policy: &PolicyAudit, say: &mut dyn FnMut(&str, &str)) {
     }
 }
 
-/// Renders the objects that a mutating policy would change, with a diff of the first one.
+/// Renders the objects that a mutating policy would change, with a diff of the first object.
 fn render_changes(out: &mut String, policy: &PolicyAudit, terminal: Terminal) {
     for (n, change) in policy.changes.iter().enumerate() {
         write_wrapped(

@@ -187,12 +187,12 @@ pub(in crate::cli) struct ObjectReport<'a> {
     /// The reason why the object could not be read or evaluated.
     #[serde(skip_serializing_if = "Option::is_none")]
     unread: Option<&'a str>,
-    /// The results of all policies except those that allow the object without a message.
+    /// The results with violations, errors, changes, or an unknown decision.
     results: Vec<&'a PolicyResult>,
 }
 
 impl<'a> ObjectReport<'a> {
-    /// Creates the report of an object, or returns `None` if all policies allow it without a message.
+    /// Creates the report of an object, or returns `None` if there is nothing to report.
     pub(in crate::cli) fn new(object: &'a ObjectResult) -> Option<Self> {
         let (unread, results) = match &object.results {
             Err(why) => (Some(why.as_str()), Vec::new()),

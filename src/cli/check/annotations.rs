@@ -20,7 +20,7 @@ use crate::policy::rule::Rule;
 /// "Limitations".
 pub(in crate::cli) const MAX_ANNOTATIONS: usize = 10;
 
-/// Maximum number of results that GitHub stores per file; it rejects a file with more than five times as many.
+/// Maximum number of results that GitHub stores per file. GitHub rejects a file with more than five times as many.
 ///
 /// Source: GitHub documentation, "SARIF results exceed one or more limits".
 const MAX_RESULTS: usize = 5_000;
@@ -126,7 +126,7 @@ fn full_message(finding: &Finding) -> String {
 }
 
 fn data(text: &str) -> String {
-    // GitHub's log viewer interprets control sequences, as a terminal does, so they are replaced.
+    // GitHub's log viewer interprets control sequences as a terminal does. Therefore, they are replaced.
     let text: String = text.lines().map(clean).collect::<Vec<_>>().join("\n");
     text.replace('%', "%25")
         .replace('\r', "%0D")

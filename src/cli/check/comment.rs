@@ -15,7 +15,7 @@ const FORM: &str = "write `# vap: allow RULE, reason`";
 /// The word after `vap:` that suppresses the findings of a rule.
 const ALLOW: &str = "allow";
 
-/// Keywords with the meaning of `allow` in other linters. A comment with one of them is reported as invalid.
+/// Keywords with the meaning of `allow` in other linters. A comment with such a keyword is reported as invalid.
 const LIKE_ALLOW: [&str; 9] = [
     "disable", "expect", "exclude", "ignore", "noqa", "off", "skip", "suppress", "nolint",
 ];

@@ -135,8 +135,8 @@ pub(super) fn find(paths: &[PathBuf]) -> Result<Option<Config>, CliError> {
     }
 }
 
-/// Returns the configuration file in a directory or, if there is none, in its nearest parent within the same
-/// repository.
+/// Returns the configuration file in a directory. If there is none, returns the file of the nearest parent directory
+/// within the same repository.
 fn upwards(directory: &Path) -> Option<PathBuf> {
     for directory in directory.ancestors() {
         let path = directory.join(CONFIG_NAME);

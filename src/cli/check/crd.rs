@@ -1,5 +1,5 @@
-//! Checks CustomResourceDefinitions in files, with their schemas and validation rules, for errors that make the API
-//! server reject them.
+//! Finds errors for which the API server rejects CustomResourceDefinitions in files, including errors in schemas and
+//! validation rules.
 
 use goyaml::{Data, Node};
 

@@ -245,7 +245,7 @@ pub(super) fn warnings(
     }
 }
 
-/// A finding, with all kinds for which it is the same.
+/// A finding that is equal for all `kinds`.
 struct Group<'a> {
     severity: diagnostic::Severity,
     diagnostic: &'a diagnostic::Diagnostic,
@@ -283,7 +283,8 @@ fn grouped<'a>(typed: &'a ExpressionFindings, errors: &HashSet<Location>) -> Vec
     groups
 }
 
-/// Returns notes that apply to all findings of an expression, such as the number of omitted findings, in parentheses.
+/// Returns the notes on all findings of an expression, such as the number of omitted findings. Each note is in
+/// parentheses.
 fn notes(typed: &ExpressionFindings) -> Vec<String> {
     let lists = typed.kinds.iter().flat_map(KindFindings::by_severity);
     let left_out = lists.map(|(_, list)| list.n_left_out());

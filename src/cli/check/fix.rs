@@ -1,7 +1,7 @@
 //! Applies the fixes of findings, and checks the result.
 //!
-//! A file is only written if the check of the new content no longer reports the fixed findings, and reports no new
-//! errors or warnings.
+//! The new content of a file is checked before the file is written. The file remains unchanged if the check still
+//! reports a fixed finding, or reports a new error or warning.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
@@ -202,15 +202,14 @@ struct Fixer<'a> {
     tries_left: usize,
 }
 
-/// A reason not to apply the fixes: after them, a fixed finding remains, or a new finding appears. `file` is the file
-/// of this finding.
+/// A reason not to apply fixes: a fixed finding that remains, or a new finding. `file` is the file of the finding.
 #[derive(Debug)]
 struct Objection {
     file: String,
     reason: String,
 }
 
-/// The report after the fixes, or the objections to them.
+/// The report on the fixed files, or the objections to the fixes.
 type Attempt = Result<CheckReport, Vec<Objection>>;
 
 impl Fixer<'_> {

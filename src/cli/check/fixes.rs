@@ -14,8 +14,8 @@ use crate::policy::rule::Rule;
 
 const OPERATIONS: [&str; 4] = ["CREATE", "UPDATE", "DELETE", "CONNECT"];
 
-/// Returns the edit that replaces `name` with `meant`. `marked` is the start and the length, in code points, of the
-/// part of the field that ends with `name`.
+/// Returns the edit that replaces `name` with `meant`. `marked` is a part of the field that ends with `name`: its start
+/// and its length, in code points.
 pub(super) fn replace_name<T>(
     object: &Object<T>,
     field_ref: &str,

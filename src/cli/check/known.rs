@@ -42,7 +42,7 @@ pub struct Known {
     pub mapper: RestMapper,
     /// The built-in groups, whose resources are all known.
     complete: BTreeSet<String>,
-    /// The APIs of a cluster, which replace the built-in ones.
+    /// The APIs of a cluster, which replace the built-in APIs.
     cluster: Option<Served>,
     /// Minimal and prepared objects that the search for runtime errors shares between policies.
     pub(in crate::cli) object_cache: ObjectCache,
@@ -163,7 +163,8 @@ impl Known {
         KindsOf::sharing(&self.builtin, self, Arc::clone(&self.types))
     }
 
-    /// Returns the version of Kubernetes, such as `1.36`: that of the cluster, or else that of the built-in schemas.
+    /// Returns the version of Kubernetes, such as `1.36`. This is the version of the cluster or, without a cluster, of
+    /// the built-in schemas.
     #[must_use]
     pub fn kubernetes(&self) -> &str {
         if let Some(cluster) = &self.cluster {
@@ -173,8 +174,8 @@ impl Known {
         version.rsplit_once('.').map_or(version, |(minor, _)| minor)
     }
 
-    /// Returns true if all resources of the group are known: the group is built in, or the cluster lists them. Other
-    /// groups may have CRDs that are not in the input.
+    /// Returns true if all resources of the group are known, because the group is built in or the cluster lists them.
+    /// Other groups may have CRDs that are not in the input.
     #[must_use]
     pub fn is_complete(&self, group: &str) -> bool {
         if self.cluster.is_none() {

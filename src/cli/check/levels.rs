@@ -1,6 +1,6 @@
 //! Levels of rules: the severity of a rule's findings, set by flags and the configuration file.
 //!
-//! Levels neither suppress nor lower findings about rejected objects and unreadable input.
+//! Levels cannot suppress or lower findings about rejected objects and unreadable input.
 
 use std::collections::BTreeMap;
 

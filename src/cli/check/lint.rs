@@ -38,7 +38,7 @@ pub(super) fn check(
     let lints = all.filter(|lint| !analysis.has_type_finding(lint));
     let mut lints: Vec<Lint> = lints.collect();
     always_false(analysis, &mut lints);
-    // If no group of a resource rule can exist, the findings about its groups replace those about its resources.
+    // If no group of a resource rule can exist, only findings about its groups are reported, not about its resources.
     let mut n_groups: HashMap<&str, usize> = HashMap::new();
     for lint in &lints {
         if lint.rule == Rule::ImpossibleGroup
@@ -69,7 +69,7 @@ pub(super) fn check(
 }
 
 /// Adds findings about match conditions that are false for every request, unless the condition has another finding.
-/// Validations are not reported, since their author may intend to deny all requests.
+/// Validations are not reported, because their author may intend to deny all requests.
 fn always_false(analysis: &PolicyAnalysis, lints: &mut Vec<Lint>) {
     for n in &analysis.typed.always_false {
         let Some(expression) = analysis.compiled().expressions().get(*n) else {

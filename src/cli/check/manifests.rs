@@ -140,7 +140,8 @@ fn is_in(dir: &Path, source: &SourceText) -> bool {
     Path::new(&source.name).parent() == Some(dir)
 }
 
-/// Returns true if the object is loaded. Adds a finding if it is in a subdirectory, which is not loaded.
+/// Returns true if the API server loads the file of the object. Adds a finding for a file in a subdirectory, which the
+/// API server does not load.
 fn is_loaded<T>(dir: &Path, object: &Object<T>, findings: &mut Vec<Finding>) -> bool {
     if is_in(dir, &object.source) {
         return true;

@@ -1,7 +1,7 @@
 //! `kubectl vap check`: checks policies in files or in a cluster.
 //!
-//! Policies are compiled and type-checked as in the controller, against the CRDs of the input and either the built-in
-//! APIs or those of a cluster.
+//! Compiles and type-checks policies as the controller does. The APIs are those of the input's CRDs, and either the
+//! built-in APIs or the APIs of a cluster.
 
 mod advice;
 pub mod annotations;

@@ -256,7 +256,7 @@ fn analyze(
         known.bindings_state(policy)
     };
 
-    // The errors that make the API server reject the policy come first, followed by errors that occur at evaluation.
+    // Errors for which the API server rejects the policy come first. Errors that occur at evaluation follow.
     let refused = compiled.refused().into_iter();
     let mut errors: Vec<_> = refused
         .filter_map(|expression| {

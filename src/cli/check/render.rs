@@ -134,11 +134,12 @@ fn notes(finding: &Finding) -> Vec<String> {
     about.into_iter().chain(help).collect()
 }
 
-/// Returns the line of a location, shortened to `max` columns, and the start and the number of the columns to mark.
+/// Returns the line of a location, shortened to `max` columns. Also returns the start and the number of the columns to
+/// mark.
 fn excerpt(location: &Location, max: usize) -> Option<(String, usize, usize)> {
     let max = max.min(MAX_EXCERPT);
     let mut place = location.place?;
-    // Cuts a long line first, for example that of a JSON file without line breaks.
+    // Cuts a long line first, for example in a JSON file without line breaks.
     let n_skipped = place.column.saturating_sub(2 * MAX_EXCERPT);
     let is_cut = n_skipped > 0;
     place.column -= n_skipped;

@@ -280,8 +280,8 @@ impl CheckReport {
         self.cluster = Some(server);
     }
 
-    /// Adds findings about policies without a binding and bindings without a policy, if the input has bindings or the
-    /// bindings of a cluster were read.
+    /// Adds findings about policies without a binding, and about bindings without a policy. Policies are only reported
+    /// if the input has bindings, or if the bindings of a cluster were read.
     pub(in crate::cli) fn add_bindings(&mut self, input: &Input, cluster: &ClusterData) {
         let is_live = cluster.server.is_some();
         let validating: Vec<_> = input.policies.iter().collect();

@@ -114,7 +114,7 @@ fn mutations(
 /// Adds notes about expressions that fail for some of the kinds that a wildcard matches. A request must confirm the
 /// failure. Expressions with other findings of type checking are skipped.
 ///
-/// The findings are only notes, because selectors may exclude these kinds, as may bindings that are not in the input.
+/// The findings are only notes, because selectors, or bindings outside the input, may exclude these kinds.
 fn partial(
     policy: &Object<RequestPolicy>,
     analysis: &PolicyAnalysis,

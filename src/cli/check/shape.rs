@@ -318,7 +318,7 @@ impl<T> Walk<'_, T> {
         }
     }
 
-    /// Sets the fix of the last finding, if it is about the key at `path`: renames the key to `meant`.
+    /// If the last finding is about the key at `path`, sets its fix, which renames the key to `meant`.
     fn rename(&mut self, key: &std::ops::Range<usize>, path: &str, meant: Option<&str>) {
         let of_key = |finding: &&mut Finding| finding.field_ref.as_deref() == Some(path);
         if let (Some(last), Some(meant)) = (self.findings.last_mut().filter(of_key), meant) {

@@ -15,7 +15,8 @@ use crate::version::KubernetesVersion;
 /// Maximum number of undeclared fields of a policy for which similar names are suggested.
 const MAX_FIELDS: u32 = 200;
 
-/// Searches for names that are similar to undeclared fields. The number is that of the searches that are still allowed.
+/// Searches for names that are similar to undeclared fields. The field is the number of searches that are still
+/// allowed.
 #[derive(Debug)]
 pub(super) struct Suggestions(u32);
 
@@ -26,10 +27,11 @@ impl Default for Suggestions {
 }
 
 impl Suggestions {
-    /// Returns a hint about an undeclared field, and the most similar declared field if no other is equally similar.
+    /// Returns a hint about an undeclared field. Also returns the most similar declared field, unless several fields
+    /// are equally similar.
     ///
-    /// If the field is read in the expression of a variable, `variable` is the name of that variable. Returns `None`
-    /// if there is no hint, or after too many calls.
+    /// `variable` is the name of the variable whose expression reads the field, if there is one. Returns `None` if
+    /// there is no hint, or after too many calls.
     pub(super) fn advice(
         &mut self,
         policy: &RequestPolicy,
@@ -70,7 +72,8 @@ impl Suggestions {
         }
     }
 
-    /// Returns the declared field that is most similar to an undeclared one, and true if no other is equally similar.
+    /// Returns the declared field that is most similar to an undeclared field. Also returns true if no other field is
+    /// equally similar.
     ///
     /// Returns `None` if no declared field is similar, or after too many calls.
     pub(super) fn field(
@@ -180,8 +183,8 @@ fn function_of_other_languages(name: &str) -> Option<&'static str> {
     })
 }
 
-/// Returns true if `name` is an incorrectly escaped form of the field `declared`, such as `x_dash` for `x-dash`, which
-/// is escaped as `x__dash__dash`.
+/// Returns true if `name` is an incorrectly escaped form of the field `declared`. For example, `x_dash` is an incorrect
+/// form of `x-dash`, which is escaped as `x__dash__dash`.
 fn is_misescaped(name: &str, declared: &str) -> bool {
     let plain = |text: &str| {
         let letters = text.chars().filter(|c| c.is_alphanumeric());

@@ -77,8 +77,8 @@ fn newer_function(
     finding
 }
 
-/// Returns the start and the length, in code points, of the name of the call at `offset` in an expression. If the call
-/// has a receiver, `offset` is that of its opening parenthesis.
+/// Returns the start and the length, in code points, of the name of the call at `offset` in an expression. For a call
+/// with a receiver, `offset` is the offset of the opening parenthesis.
 fn name_place(text: &str, offset: usize, name: &str) -> (usize, usize) {
     let length = name.chars().count();
     let before: String = text.chars().take(offset).collect();

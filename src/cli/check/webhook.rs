@@ -1,9 +1,8 @@
 //! Checks the rules and the match conditions of webhooks.
 //!
-//! The match conditions of webhooks have the same variables as those of policies (except `params`), the same limits,
-//! and the same handling of failures. Therefore each webhook is converted to a policy with its rules, selectors and
-//! match conditions (`input::webhook`). The findings about that policy then get the names and the fields of the
-//! webhook.
+//! Match conditions of webhooks and of policies have the same variables (except `params`), the same limits, and the
+//! same handling of failures. Therefore, each webhook is converted to a policy with its rules, selectors and match
+//! conditions (`input::webhook`). The findings about that policy then get the names and the fields of the webhook.
 //!
 //! Source: `k8s.io/kubernetes` `pkg/apis/admissionregistration/validation/validation.go`, `validateMatchConditions`;
 //! `k8s.io/apiserver` `pkg/admission/plugin/webhook/accessors.go`, `GetCompiledMatcher`.
@@ -29,8 +28,8 @@ pub(super) fn count(configuration: &Object<Value>) -> usize {
     webhooks(configuration).len()
 }
 
-/// Returns the findings about a webhook configuration: decoding errors, if it is from a file, and findings about the
-/// rules and match conditions of its webhooks.
+/// Returns the findings about the rules and match conditions of a webhook configuration. For a configuration from a
+/// file, also returns decoding errors.
 pub(in crate::cli) fn check(
     configuration: &Object<Value>,
     known: &Known,

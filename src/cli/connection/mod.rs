@@ -295,7 +295,7 @@ pub(super) fn block_on<T>(work: impl Future<Output = Result<T, CliError>>) -> Re
     outcome
 }
 
-/// Returns true if the kubeconfig does not exist, false if it cannot be read for another reason.
+/// Returns true if the kubeconfig does not exist, and false for any other error.
 fn is_missing(error: &KubeconfigError) -> bool {
     match error {
         KubeconfigError::FindPath => true,

@@ -1,5 +1,5 @@
-//! `kubectl vap diff`: compares the decisions of two versions of a policy for probe cases, for objects from files, or
-//! for objects in a cluster.
+//! `kubectl vap diff`: compares the decisions of two versions of a policy. The requests come from probe cases, from
+//! objects in files, or from objects in a cluster.
 //!
 //! Both versions have the same bindings, params and APIs, and are evaluated for the same requests.
 
@@ -57,7 +57,7 @@ impl PolicyPair {
 /// Compares the decisions of the two versions.
 ///
 /// # Errors
-/// Returns an error if standard input is used for anything but objects, or if the cluster cannot be reached.
+/// Returns an error if standard input is used for other inputs than objects, or if the cluster cannot be reached.
 pub(super) fn run(args: &DiffArgs, stdin: &mut dyn Read) -> Result<DiffReport, CliError> {
     let is_stdin = |path: &&PathBuf| path.as_os_str() == "-";
     let all = [&args.old, &args.new].into_iter().chain(&args.with);
@@ -157,7 +157,7 @@ pub(super) fn run(args: &DiffArgs, stdin: &mut dyn Read) -> Result<DiffReport, C
     Ok(report)
 }
 
-/// Adds findings, except those with the message of an existing finding in the same file.
+/// Adds the findings of `more`. Skips a finding whose message already exists for the same file.
 fn add_findings(findings: &mut Vec<Finding>, more: Vec<Finding>) {
     for finding in more {
         let is_duplicate = |it: &Finding| {

@@ -122,8 +122,8 @@ pub(super) fn run(args: &EvalArgs, stdin: &mut dyn Read) -> Result<EvalReport, C
     Ok(report)
 }
 
-/// Returns findings that explain why policies or bindings of files do not match the request: rules for resources that
-/// are not served, and bindings without a policy.
+/// Returns findings that explain why policies or bindings of files do not match the request: rules for unserved
+/// resources, and bindings without a policy.
 fn hints<'a>(
     setup: &Setup,
     policy_set: &PolicySet<'_>,

@@ -33,9 +33,10 @@ pub(in crate::cli) struct ClusterInputs {
     pub(in crate::cli) params: BTreeMap<Gvk, Result<Vec<Value>, String>>,
     /// All namespaces of the cluster; empty if they cannot be read.
     pub(in crate::cli) namespaces: Vec<Value>,
-    /// The number of policies of the input that are from files. They precede those of the cluster.
+    /// The number of policies of the input that are from files. They precede the policies of the cluster.
     pub(in crate::cli) n_own_policies: usize,
-    /// The number of mutating policies of the input that are from files. They precede those of the cluster.
+    /// The number of mutating policies of the input that are from files. They precede the mutating policies of the
+    /// cluster.
     pub(in crate::cli) n_own_mutating: usize,
     /// True if all bindings of the cluster were read.
     pub(in crate::cli) has_bindings: bool,
@@ -177,7 +178,7 @@ impl<'a> PreparedPolicy<'a> {
         let policy_bindings = bindings
             .iter()
             .filter(|it| it.value.spec.policy_name == name);
-        // If several bindings have the same name, the last one wins, as with `kubectl apply`.
+        // If several bindings have the same name, the last binding is used, as with `kubectl apply`.
         let named =
             policy_bindings.map(|it| (it.name().unwrap_or_default(), Binding::new(&it.value)));
         let named: BTreeMap<&str, Binding> = named.collect();
@@ -240,7 +241,8 @@ fn validations(compiled: &CompiledPolicy) -> Vec<String> {
     all.map(|expression| expression.field_ref.clone()).collect()
 }
 
-/// Returns the params of a kind and their number: those of the cluster if it was read, otherwise those of the files.
+/// Returns the params of a kind and their number. The params are from the cluster if it was read, and otherwise from
+/// files.
 fn params(
     input: &Input,
     known: &Known,

@@ -25,8 +25,8 @@ pub fn policy(value: Value) -> Result<ValidatingAdmissionPolicy, serde_json::Err
     Ok(policy)
 }
 
-/// Returns the generation and the status of a policy that was read from a cluster, or 0 and `None` if the policy lacks
-/// them.
+/// Returns the generation and the status of a policy that was read from a cluster. Returns 0 and `None` if they are
+/// missing.
 #[must_use]
 pub fn generation_and_status(policy: &Node) -> (i64, Option<ValidatingAdmissionPolicyStatus>) {
     let fields = ["metadata", "status"].into_iter();
@@ -85,8 +85,8 @@ fn as_v1(mut value: Value) -> Value {
     value
 }
 
-/// The fields that are lists of objects: a null item in them becomes an empty object. In other lists it becomes an
-/// empty string.
+/// The names of fields that are lists of objects. A null item of such a list becomes an empty object. In other lists, a
+/// null item becomes an empty string.
 const OBJECT_LISTS: [&str; 12] = [
     "auditAnnotations",
     "conditions",

@@ -301,7 +301,7 @@ fn within_style(style: Style, new: &str) -> Option<String> {
     })
 }
 
-/// Formats `new` as a scalar, with quotes only if YAML would not read it as the same string without them.
+/// Formats `new` as a scalar. Adds quotes if YAML would read a plain scalar differently.
 fn plain(new: &str) -> String {
     let is_plain = [format!("[{new}]"), format!("- {new}\n")]
         .iter()

@@ -56,10 +56,11 @@ impl std::fmt::Debug for ReadOptions<'_> {
 
 /// Reads files and directories, and calls `each` for every file. Returns the number of excluded files and directories.
 ///
-/// Paths are read in their order, the files of a directory in the order of their names. `-` is standard input. In
-/// directories, files with the extensions `.yaml`, `.yml` and `.json` are read. Skips `.git`, and names that begin with
-/// `..`: a mounted `ConfigMap` has copies of its files in such directories. Links to directories are only followed if
-/// they are in `paths`, to avoid cycles.
+/// Paths are read in the given order. The files of a directory are read in the order of their names. `-` is standard
+/// input. In directories, files with the extensions `.yaml`, `.yml` and `.json` are read.
+///
+/// Skips `.git`, and names that begin with `..`, because a mounted `ConfigMap` has copies of its files in such
+/// directories. Follows links to directories only if they are in `paths`, to avoid cycles.
 pub fn read_all(
     paths: &[PathBuf],
     stdin: &mut dyn Read,

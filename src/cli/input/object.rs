@@ -109,7 +109,7 @@ impl<T> Object<T> {
         self.document.place(&self.source, node)
     }
 
-    /// Returns the location of the start of a byte range of the document, such as that of a key.
+    /// Returns the location of the start of a byte range of the document, for example of a key.
     #[must_use]
     pub fn place_of_bytes(&self, bytes: &Range<usize>) -> Place {
         self.source.place(self.document.base + bytes.start)
@@ -484,7 +484,7 @@ fn yaml_pieces(
     pieces
 }
 
-/// Returns the items of a list, including those of nested lists. If `node` is not a list, returns `node` itself.
+/// Returns the items of a list, including the items of nested lists. If `node` is not a list, returns `node` itself.
 fn items(mut node: Node, depth: usize) -> Vec<Node> {
     let text = |name| node.get(name).and_then(Node::as_str).unwrap_or_default();
     let (api_version, kind) = (text("apiVersion").to_owned(), text("kind").to_owned());

@@ -26,7 +26,7 @@ const OTHERS: [&str; 2] = [
     "ValidatingWebhookConfiguration",
 ];
 
-/// A skipped kind: the number of its objects, and the location of the first one.
+/// A skipped kind: the number of its objects, and the location of the first object.
 #[derive(Clone, Debug)]
 pub struct SkippedKind {
     /// The number of objects.
@@ -58,8 +58,8 @@ pub(super) fn kind_of(api_version: &str, kind: &str) -> Kind {
     }
     let meant = nearest(kind, CHECKED.into_iter().chain(OTHERS));
     let is_binding = kind.to_lowercase().contains("binding");
-    // `ValidatingAdmissionBinding`, which lacks `Policy`, is more similar to the name of a policy than to that of a
-    // binding.
+    // `ValidatingAdmissionBinding` lacks `Policy`. Therefore, it is more similar to the name of a policy than to the
+    // name of a binding.
     let meant = meant.map(|meant| match meant {
         "ValidatingAdmissionPolicy" if is_binding => "ValidatingAdmissionPolicyBinding",
         "MutatingAdmissionPolicy" if is_binding => "MutatingAdmissionPolicyBinding",

@@ -72,7 +72,7 @@ pub(super) struct Gap {
     pub(super) is_fatal: bool,
 }
 
-/// The numbers of objects of the input that are from files. The objects of the cluster follow them.
+/// The numbers of the input's objects that are from files. In each list, the objects of the cluster follow.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FileCounts {
     pub(super) policies: usize,
@@ -132,7 +132,7 @@ pub(super) struct ClusterData {
     pub(super) has_bindings: bool,
     /// The names of mutating policies of the cluster that bindings may refer to and that were not requested.
     pub(super) other_mutating: BTreeSet<String>,
-    /// True if the mutating policies of the cluster, and the bindings of those in the input, were read.
+    /// True if all mutating policies of the cluster were read, and all bindings of the mutating policies in the input.
     pub(super) has_mutating_bindings: bool,
     /// The data that could not be read.
     pub(super) gaps: Vec<Gap>,
@@ -306,7 +306,8 @@ pub(super) fn add(input: &mut Input, kind: Kind, object: Value) {
     add_named(input, singular, object);
 }
 
-/// Adds an object of any resource to the input, with the singular name of the resource in its file name.
+/// Adds an object of any resource to the input. The file name of the object contains `singular`, the singular name of
+/// the resource.
 pub(super) fn add_named(input: &mut Input, singular: &str, mut object: Value) {
     let name = format!("{singular}/{}", objects::name(&object));
     if let Some(Value::Object(metadata)) = object.get_mut("metadata") {

@@ -20,7 +20,7 @@ use crate::schema::{Builtin, Crd, GroupVersion, Gvk, Interner, RestMapper};
 use crate::status::compute::NotServed;
 use crate::version::KubernetesVersion;
 
-/// The resources that a cluster serves, and the schemas of those that the input needs.
+/// The resources that a cluster serves, and the schemas that the input needs.
 #[derive(Debug)]
 pub(in crate::cli) struct Served {
     /// The cluster's version, such as `1.36`.
@@ -240,7 +240,7 @@ fn needed<'a>(
     needed
 }
 
-/// Adds the schemas of a document, except those of built-in kinds.
+/// Adds the schemas of a document to `published`, except the schemas of built-in kinds.
 fn publish(body: &[u8], builtin: &Builtin, published: &mut HashMap<Gvk, Value>) {
     let Ok(mut document) = serde_json::from_slice::<Value>(body) else {
         // Unreachable, since the document was parsed before.

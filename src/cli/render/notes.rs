@@ -7,7 +7,8 @@ use crate::cli::text::clean;
 /// Common reasons whose messages add no information: the policy has no bindings or no probes.
 const SELF_EXPLANATORY: [&str; 2] = ["NoBindings", "NoProbes"];
 
-/// Returns the notes on a policy, one per paragraph: its state, then the conditions that are not True, False first.
+/// Returns the notes on a policy, one per paragraph: first its state, then the conditions that are not True. False
+/// conditions precede Unknown conditions.
 pub(super) fn notes(policy: &PolicyReport) -> Vec<String> {
     let mut notes: Vec<_> = state_note(policy).into_iter().collect();
     let mut conditions: Vec<_> = policy

@@ -26,7 +26,7 @@ use crate::policy::admission::mutation::{KindsOf, MutatingAdmission};
 use crate::schema::{Crd, Gvk};
 use crate::version::KubernetesVersion;
 
-/// The namespace that `kubectl apply` uses for objects without one.
+/// The namespace that `kubectl apply` uses for objects without a namespace.
 const DEFAULT_NAMESPACE: &str = "default";
 
 /// The cluster state that the files define.
@@ -65,7 +65,7 @@ struct Policy<'a> {
     /// The reason why the API server rejects the policy, or `None` if the policy is accepted.
     rejection: Option<String>,
     id: TargetId,
-    /// The mutating policy, if `object` is a part of one.
+    /// The mutating policy that contains `object`, if there is one.
     mutating: Option<&'a MutatingPolicy>,
     /// The compiled policy, initialized by the first probe.
     compiled: OnceLock<(CompiledPolicy, PreparedAdmission)>,
@@ -315,7 +315,8 @@ pub(in crate::cli) fn prepare_mutating(
     (compiled, admission)
 }
 
-/// Returns the bindings of a policy. If several have the same name, the last one wins, as with `kubectl apply`.
+/// Returns the bindings of a policy. If several bindings have the same name, the last binding is used, as with `kubectl
+/// apply`.
 fn bindings(
     given: &[Object<ValidatingAdmissionPolicyBinding>],
     policy: &str,
@@ -337,7 +338,7 @@ fn bindings(
     Ok(named.into_values().collect())
 }
 
-/// Returns the params of a kind. If several have the same namespace and name, the last one wins.
+/// Returns the params of a kind. If several params have the same namespace and name, the last object is used.
 pub(in crate::cli) fn params(
     input: &Input,
     known: &Known,

@@ -38,7 +38,8 @@ impl<'a> EquivalenceChecker<'a> {
         }
     }
 
-    /// Returns true if replacing the expression at `field_ref` with the one in `changed` provably changes no decision.
+    /// Returns true if the change of the expression at `field_ref` provably changes no decision. `changed` is the
+    /// changed policy.
     pub(super) fn is_expression_equivalent(
         &self,
         changed: &CompiledPolicy,
@@ -138,7 +139,7 @@ fn constant(ast: &Ast, id: ExprId) -> Option<Literal> {
         _ => None,
     };
     let value = match (function, args) {
-        // One operand determines the result, even if the other one fails.
+        // One operand determines the result, even if the other operand fails.
         ("_&&_", [left, right]) => match (boolean(left), boolean(right)) {
             (Some(false), _) | (_, Some(false)) => false,
             (Some(true), Some(true)) => true,

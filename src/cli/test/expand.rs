@@ -301,7 +301,7 @@ pub(in crate::cli) fn fill_from_review(
     request: &mut Map<String, Json>,
     reviewed: &Map<String, Json>,
 ) {
-    // The resource of the client's request is preferred to the one that the webhook matched.
+    // The resource of the client's request takes precedence over the resource that the webhook matched.
     const FIELDS: [(&str, &[&str]); 10] = [
         ("operation", &["operation"]),
         ("resource", &["requestResource", "resource"]),

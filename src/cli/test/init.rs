@@ -114,8 +114,8 @@ impl InitReport {
         lines
     }
 
-    /// Returns 0 if each validation has an allowed and a denied request, 1 if one is missing, and 2 if the input is
-    /// invalid or has no policy.
+    /// Returns 0 if each validation has an allowed and a denied request, 1 if such a request is missing, and 2 if the
+    /// input is invalid or has no policy.
     #[must_use]
     pub fn exit(&self) -> Exit {
         if !self.problems.is_empty() || self.policies.is_empty() {
@@ -391,8 +391,8 @@ fn without_controller(object: &mut Json) {
     }
 }
 
-/// Returns the request of a case. With `is_short`, fields that the API server sets and those with default values are
-/// omitted.
+/// Returns the request of a case. With `is_short`, omits fields that the API server sets, and fields with default
+/// values.
 fn request(witness: &Witness, is_short: bool) -> Option<Json> {
     const SERVER_FIELDS: [&str; 3] = ["uid", "creationTimestamp", "resourceVersion"];
     let given = witness.request.as_object()?;

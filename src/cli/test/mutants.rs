@@ -1,8 +1,10 @@
 //! Mutation testing: makes small changes to policies, and checks that a test case detects them.
 //!
 //! A change of an expression replaces a part of its source. A changed policy that does not compile is discarded. A
-//! change that is provably equivalent is excluded (see `equivalence`). Each changed policy is compiled when its cases
-//! are evaluated, and dropped afterwards: the memory for all of them would be quadratic in the length of the policy.
+//! change that is provably equivalent is excluded (see `equivalence`).
+//!
+//! Each changed policy is compiled when its cases are evaluated, and dropped afterwards. All changed policies together
+//! would need memory that is quadratic in the length of the policy.
 
 use std::fmt::Write as _;
 
@@ -112,7 +114,7 @@ pub struct SurvivingMutant {
 }
 
 impl Changes {
-    /// Returns the changes of a policy. If there are too many, the selected ones are spread evenly over the policy.
+    /// Returns the changes of a policy. If there are too many, selects changes that are spread evenly over the policy.
     pub(super) fn new(compiled: &CompiledPolicy) -> Self {
         let mut all = Vec::new();
         add_removals(compiled.policy(), &mut all);

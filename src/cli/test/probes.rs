@@ -39,7 +39,7 @@ impl Probe {
         self.id.kind()
     }
 
-    /// Returns the location of the name of a case, or of the name of the table row of the case.
+    /// Returns the location of the name of a case or, for a case from a table, of the name of its row.
     pub(in crate::cli) fn place_of_case(&self, n: usize) -> Place {
         let field = case_origin(&self.origins, n).field();
         self.object.place_of_field(&format!("{field}.name"))

@@ -189,7 +189,7 @@ fn with_place(finding: &Finding) -> String {
     format!("{} ({file}{})", finding.message, line.unwrap_or_default())
 }
 
-/// Retains the errors for which the API server rejects an object, one for each field and message.
+/// Retains the errors for which the API server rejects an object, without duplicates of the same field and message.
 fn retain_rejections(errors: &mut Vec<Finding>) {
     let mut seen = HashSet::new();
     errors.retain(|error| {

@@ -92,7 +92,8 @@ const DEFINITIONS: SubjectKind = SubjectKind::CustomResourceDefinition;
 pub(super) struct Definitions {
     /// The identities of all definitions.
     pub(super) ids: Vec<TargetId>,
-    /// The definitions that a probe targets. If several have the same name, the last one wins, as with `kubectl apply`.
+    /// The definitions that a probe targets. If several definitions have the same name, the last definition is used, as
+    /// with `kubectl apply`.
     pub(super) named: HashMap<TargetId, Object<Crd>>,
     /// All definitions, including those that no probe targets.
     pub(super) crds: Vec<Crd>,

@@ -114,8 +114,9 @@ pub struct TracePart {
     pub element: Option<String>,
 }
 
-/// Returns the expressions that determined the decision of a case, and the audit annotations with the keys
-/// `annotations`, which differ from the expected ones. If there are none, returns all validations and mutations.
+/// Returns the expressions that determined the decision of a case. Also returns the audit annotations with the keys
+/// `annotations`, whose values differ from the expected values. If there are none, returns all validations and
+/// mutations.
 pub(in crate::cli) fn case_traces(
     result: &CaseResult,
     annotations: &[&str],

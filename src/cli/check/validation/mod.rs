@@ -1,10 +1,11 @@
-//! Validates the fields of policies, bindings and webhook configurations as the API server does: names and labels,
-//! required fields, enumerations, duplicates, mutually exclusive values, sizes. Other modules decode the objects and
-//! compile their expressions.
+//! Validates the fields of policies, bindings and webhook configurations as the API server does. Other modules decode
+//! the objects and compile their expressions.
 //!
-//! `table` lists the constraints, and `walk` checks a document against them. `syntax` has the formats of names,
-//! `special` and `webhook` have constraints that need a function of their own, and `size` has the limits of a whole
-//! object.
+//! - `table` lists the constraints, such as required fields, enumerations and sizes.
+//! - `walk` checks a document against the constraints.
+//! - `syntax` contains the formats of names.
+//! - `special` and `webhook` contain constraints that need a function of their own.
+//! - `size` contains the limits of a whole object.
 
 mod size;
 mod special;

@@ -282,7 +282,7 @@ fn request(
     Ok(request)
 }
 
-/// Returns the expectation of an assertion, and true if the assertion also accepts that the policy does not apply.
+/// Returns the expectation of an assertion. Also returns true if the assertion accepts that the policy does not apply.
 fn expectation(assertion: &Json, place: &str, suite: &mut Suite) -> Result<(Json, bool), String> {
     let message = assertion.get("message").and_then(Json::as_str);
     let violations = assertion.get("violations").cloned().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Converts suites of kat. A suite is a directory with a policy, and with a directory `tests` that has a file for each
+//! Converts suites of kat. A suite is a directory with a policy and a subdirectory `tests`. `tests` has a file for each
 //! part of a test, named `POLICY.TEST.EXPECTATION.PART`.
 //!
 //! Source: kat `internal/loader/suite.go`, `internal/loader/request.go`.
@@ -216,7 +216,7 @@ impl Test<'_> {
         })
     }
 
-    /// Returns true if the test has no files with objects, so that its objects are those in the request.
+    /// Returns true if the test has no files with objects. The objects are then in the request.
     fn is_from_request(&self) -> bool {
         !self.parts.contains_key(".object.yaml") && !self.parts.contains_key(".oldObject.yaml")
     }
@@ -267,7 +267,7 @@ impl Test<'_> {
         Ok(request)
     }
 
-    /// Sets the object of a CONNECT request as the API server does: the options of the subresource are its object.
+    /// Sets the object of a CONNECT request as the API server does: the object is the options of the subresource.
     fn connect(&self, request: &mut Map<String, Json>, suite: &mut Suite) {
         let is_connect = request.get("operation") == Some(&json!("CONNECT"));
         if !is_connect || request.contains_key("object") {

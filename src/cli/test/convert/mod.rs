@@ -1,8 +1,13 @@
 //! `kubectl vap test convert`: converts suites of kaptest, kat, the Kyverno CLI and gator to probes (ADR 26).
 //!
-//! A conversion consists of probes, the policies that a suite defines in another format (Gatekeeper's templates), and
-//! notes on the parts that probes cannot express, with their locations. Each format has a module. Suites do not define
-//! `applies` and `samples`, which probes need: both are determined by running the cases.
+//! A conversion consists of:
+//!
+//! - the probes;
+//! - the policies that a suite defines in another format, such as Gatekeeper's templates;
+//! - notes on the parts that probes cannot express, with their locations.
+//!
+//! Each format has a module. Probes need `applies` and `samples`, which suites do not define. Their values are
+//! determined by running the cases.
 
 mod gator;
 mod kaptest;
@@ -64,7 +69,7 @@ pub struct Note {
     pub place: String,
     /// The description.
     pub text: String,
-    /// True if a case of the suite was not converted, false if the converted case is less or more strict.
+    /// True if a case of the suite was not converted. False if the converted case is more or less strict.
     pub is_missing: bool,
 }
 
@@ -87,7 +92,7 @@ impl Conversion {
         Ok(documents.join("---\n"))
     }
 
-    /// Returns the error, if the suite cannot be read, and the notes, one per line.
+    /// Returns the error if the suite cannot be read, and the notes, one per line.
     #[must_use]
     pub fn diagnostics(&self) -> Vec<String> {
         let notes = self.left_out.iter().map(|note| {
@@ -99,7 +104,7 @@ impl Conversion {
         problem.chain(notes).collect()
     }
 
-    /// Returns 0 if all cases of the suite were converted, 1 if one is missing, and 2 if the suite cannot be read.
+    /// Returns 0 if all cases of the suite were converted, 1 if a case is missing, and 2 if the suite cannot be read.
     #[must_use]
     pub fn exit(&self) -> Exit {
         if self.problem.is_some() {
@@ -233,8 +238,8 @@ impl Suite {
     }
 }
 
-/// Returns the content of a file. If it has characters that a terminal would interpret, its documents are serialized
-/// again, without comments and with escapes.
+/// Returns the content of a file. If the file has characters that a terminal would interpret, its documents are
+/// serialized again, without comments and with escapes.
 fn printable(text: &str) -> Result<String, serde_norway::Error> {
     if !text.contains(is_unsafe) {
         return Ok(text.to_owned());

@@ -184,7 +184,7 @@ spec:
     );
 }
 
-/// Checks that the resource version of an object with a uid, which was read from a cluster, is only a note.
+/// Checks that the resource version of an object with a uid is only a note, because a cluster has set both fields.
 #[test]
 fn binding_with_uid_and_resource_version_has_note() {
     for (uid, severity) in [("", Severity::Error), (", uid: u", Severity::Note)] {
