@@ -16,17 +16,11 @@ pub(crate) enum CliError {
     #[error(
         "cannot reach the API server at {server}: {reason}; check that it is running and that the kubeconfig's context is correct"
     )]
-    Unreachable {
-        server: String,
-        reason: String,
-    },
+    Unreachable { server: String, reason: String },
     #[error(
         "the API server at {server} rejects the credentials of the kubeconfig: {reason}; log in again, or choose another context with --context"
     )]
-    Unauthorized {
-        server: String,
-        reason: String,
-    },
+    Unauthorized { server: String, reason: String },
     #[error("{reason}{}", permissions(resource.as_deref()))]
     Forbidden {
         reason: String,
@@ -40,10 +34,7 @@ pub(crate) enum CliError {
     #[error("no ValidatingAdmissionPolicy `{0}`; `kubectl vap status` lists all policies")]
     NotFound(String),
     #[error("the object `{name}` of the cluster cannot be decoded: {reason}")]
-    Undecodable {
-        name: String,
-        reason: String,
-    },
+    Undecodable { name: String, reason: String },
     /// The arguments conflict or are invalid.
     #[error("{0}")]
     Usage(String),
@@ -65,10 +56,7 @@ pub(crate) enum CliError {
     Baseline(String),
     /// Any other error response of the API server.
     #[error("the API server at {server} returned an error: {reason}")]
-    Api {
-        server: String,
-        reason: String,
-    },
+    Api { server: String, reason: String },
     #[error("cannot start the asynchronous runtime: {0}")]
     Runtime(#[source] io::Error),
     /// The built-in schemas are invalid.

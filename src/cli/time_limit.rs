@@ -22,7 +22,6 @@ pub struct Timeout {
 }
 
 impl Timeout {
-    /// Returns the time limit.
     pub(super) fn limit(&self) -> TimeLimit {
         TimeLimit(self.timeout)
     }

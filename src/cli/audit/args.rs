@@ -9,7 +9,6 @@ use crate::cli::eval::args::UserArgs;
 use crate::cli::time_limit::Timeout;
 use crate::policy::admission::Operation;
 
-/// Examples and exit statuses.
 pub(in crate::cli) const HELP: &str = "\
 Examples:
   kubectl vap audit --live

@@ -123,7 +123,6 @@ pub struct Failure {
     pub message: String,
 }
 
-/// The results for an object.
 #[derive(Debug)]
 pub(in crate::cli) struct ObjectResult {
     pub(in crate::cli) id: ObjectId,

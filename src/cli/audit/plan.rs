@@ -152,7 +152,6 @@ fn list_error(gvr: &Gvr, n: u64, error: &Error) -> Gap {
 /// For each resource, repeatedly selects the version that most of the remaining policies match. A policy gets only one
 /// version, so that it receives no object twice.
 fn plan(mapper: &RestMapper, policies: &[(usize, &RequestPolicy)]) -> Vec<ListedResource> {
-    /// The policies by version of a resource.
     type Versions<'a> = BTreeMap<&'a ApiResource, BTreeSet<usize>>;
     let mut by_resource: BTreeMap<(String, String), Versions<'_>> = BTreeMap::new();
     for (index, policy) in policies {

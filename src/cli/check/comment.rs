@@ -187,7 +187,6 @@ pub(super) fn apply(
     *findings = reported;
 }
 
-/// Returns a finding about a comment, at the location of the comment.
 fn comment_finding(comment: &Comment, rule: Rule, message: String, help: &str) -> Finding {
     let mut location = Location::from_place(&comment.source, comment.place);
     location.length = comment.length;

@@ -116,7 +116,6 @@ fn check_one(crd: &Object<Crd>) -> Vec<Finding> {
     findings
 }
 
-/// Returns the finding for an error in a schema.
 fn schema_finding(crd: &Object<Crd>, error: &DefinitionError) -> Finding {
     let root = &crd.document.node;
     let keyword = match error.place.last() {

@@ -101,7 +101,7 @@ impl Levels {
         }
     }
 
-    /// Returns the level of a rule or, if it has none, the level of all rules.
+    /// Returns the level of a rule. If it is not set, returns the level of all rules.
     fn level(&self, rule: Rule) -> Option<Level> {
         self.of_rules.get(&rule).copied().or(self.all)
     }

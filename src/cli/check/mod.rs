@@ -63,7 +63,7 @@ pub struct Options {
     pub paths: Vec<PathBuf>,
     /// Files and directories with CRDs. The check uses their schemas, but does not validate the CRDs themselves.
     pub crds: Vec<PathBuf>,
-    /// The checking semantics: this project's, or those of kube-controller-manager.
+    /// The checking semantics of this project, or of kube-controller-manager.
     pub profile: Profile,
     /// The version of the target API server. `None` for the version of the cluster or, without a cluster, the latest
     /// supported version.

@@ -226,7 +226,6 @@ pub(super) struct Connected {
     pub(super) client: Client,
     /// The API server's address, without the trailing slash.
     pub(super) server: String,
-    /// The timeout of a request.
     pub(super) timeout: Duration,
 }
 

@@ -8,7 +8,6 @@ use crate::cli::connection::Connection;
 use crate::cli::eval::args::UserArgs;
 use crate::cli::time_limit::Timeout;
 
-/// Examples and exit statuses.
 pub(in crate::cli) const HELP: &str = "\
 Examples:
   kubectl vap diff old/ new/ -f manifests/

@@ -125,13 +125,10 @@ struct ValidationResult {
 /// The decision of one version of a policy.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Side<'a> {
-    /// The version does not exist.
     Absent,
     /// The API server rejects the version, for this reason.
     Rejected(&'a str),
-    /// The version does not match the request.
     NotMatched,
-    /// The result of evaluating the version.
     Evaluated(&'a PolicyResult),
 }
 

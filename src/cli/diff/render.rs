@@ -129,7 +129,6 @@ fn more(out: &mut String, n: u64, indent: &str, terminal: Terminal) {
     }
 }
 
-/// Renders the summary line.
 fn summary(report: &DiffReport, terminal: Terminal) -> String {
     let summary = &report.summary;
     let parts = [

@@ -8,7 +8,6 @@ use crate::cli::connection::Connection;
 use crate::cli::time_limit::Timeout;
 use crate::probe::api::UserInfo;
 
-/// Examples and exit statuses.
 pub(in crate::cli) const HELP: &str = "\
 Examples:
   kubectl vap eval policies/ --object deployment.yaml

@@ -52,23 +52,19 @@ pub(in crate::cli) struct PolicySet<'a> {
     pub(in crate::cli) kinds: KindsOf<'a, Known>,
     /// The namespaces of the cluster and of the files, by name.
     pub(in crate::cli) namespaces: BTreeMap<String, Namespace>,
-    /// The time limit of one evaluation.
     pub(in crate::cli) limit: TimeLimit,
 }
 
-/// A policy prepared for evaluation.
 pub(in crate::cli) struct PreparedPolicy<'a> {
     /// The policy as it was read, with its location.
     pub(in crate::cli) object: &'a Object<RequestPolicy>,
     pub(in crate::cli) name: &'a str,
-    /// The compiled expressions.
     pub(in crate::cli) compiled: CompiledPolicy,
-    /// The evaluator of the policy.
     pub(in crate::cli) admission: Admission,
     pub(in crate::cli) param_kind: Option<Gvk>,
     /// The bindings. A policy without bindings gets an implied binding.
     pub(in crate::cli) bindings: Vec<Binding>,
-    /// True if the binding is implied.
+    /// True if the only binding is implied, because the policy has no binding.
     pub(in crate::cli) is_unbound: bool,
     /// The params, or the reason why they are unknown.
     pub(in crate::cli) params: Result<ParamList, String>,

@@ -158,7 +158,6 @@ fn render_policy(out: &mut String, policy: &PolicyEval, terminal: Terminal, is_v
     out.push('\n');
 }
 
-/// Renders a mutation as one line.
 fn mutation_line(mutation: &MutationReport) -> String {
     let params = mutation.params.as_deref();
     let params = params.map(|params| format!(", params {params}"));

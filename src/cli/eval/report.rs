@@ -154,7 +154,8 @@ pub struct PolicyEval {
     /// The complete message to the client.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// True if no binding of the policy is known, so that an implied binding was used, which matches everything.
+    /// True if no binding of the policy is known. The policy is then evaluated with an implied binding, which matches
+    /// everything.
     pub is_binding_implied: bool,
     /// The bindings, if the constraints of the policy match.
     pub bindings: Vec<BindingEval>,

@@ -39,7 +39,6 @@ pub(in crate::cli) struct Setup {
     pub(in crate::cli) known: Known,
     /// Other data of the cluster, if it was read.
     pub(in crate::cli) cluster_inputs: Option<ClusterInputs>,
-    /// The address of the cluster, if it was read.
     pub(in crate::cli) server: Option<String>,
     /// Problems with the input, and data that could not be read.
     pub(in crate::cli) findings: Vec<Finding>,

@@ -24,7 +24,6 @@ pub struct Edit {
     pub bytes: Range<usize>,
     /// The replacement.
     pub text: String,
-    /// The intended change of the document.
     wanted: IntendedChange,
 }
 

@@ -8,7 +8,6 @@ use super::{Object, decode};
 use crate::policy::RequestPolicy;
 use crate::policy::webhooks::{CONSTRAINTS, SPEC};
 
-/// Returns the nodes of the webhooks of a configuration.
 pub(in crate::cli) fn webhooks(configuration: &Object<Value>) -> &[Node] {
     let webhooks = configuration.document.node.get("webhooks");
     webhooks.map_or(&[], Node::items)

@@ -39,7 +39,6 @@ const CONCURRENCY: usize = 6;
 pub(super) struct Selection {
     /// The names of the policies; empty for all.
     pub(super) names: Vec<String>,
-    /// The label selector.
     pub(super) selector: Option<String>,
 }
 
@@ -126,7 +125,6 @@ pub(super) struct ClusterData {
     pub(super) server: Option<String>,
     /// The names of policies of the cluster that bindings refer to and that were not requested.
     pub(super) other_policies: BTreeSet<String>,
-    /// The numbers of objects of the input that are from files.
     pub(super) file_counts: FileCounts,
     /// True if the input has all bindings of its policies.
     pub(super) has_bindings: bool,

@@ -21,7 +21,6 @@ use crate::status::compute::{NotServed, ParamsState};
 /// The bindings and params of a policy in a cluster.
 #[derive(Clone, Debug)]
 pub(in crate::cli) struct PolicyBindings {
-    /// The state of the bindings.
     pub(in crate::cli) bindings: BindingsState,
     /// The state of the params to which the bindings refer.
     pub(in crate::cli) params: ParamsState,

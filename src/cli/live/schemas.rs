@@ -33,7 +33,6 @@ pub(in crate::cli) struct Served {
     pub(in crate::cli) bound: BTreeMap<String, PolicyBindings>,
     /// The paramKinds that a CRD of the cluster defines but that are not served, with the reason.
     pub(in crate::cli) unserved: BTreeMap<Gvk, NotServed>,
-    /// The parsed schemas.
     schemas: SchemaSet,
     /// The schemas of custom resources as JSON, from the OpenAPI documents.
     published: HashMap<Gvk, Value>,

@@ -56,7 +56,6 @@ enum Paint {
 }
 
 impl Cell {
-    /// Returns a cell without a color.
     pub(super) fn plain(text: &str) -> Self {
         Self {
             text: text.to_owned(),

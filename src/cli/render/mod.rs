@@ -165,7 +165,6 @@ pub fn deleted(names: &[String]) -> String {
     lines.collect()
 }
 
-/// Returns the summary line of the table.
 fn summary(summary: &Summary) -> String {
     let parts = [
         (summary.ready, "Ready"),

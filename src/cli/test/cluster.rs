@@ -36,20 +36,16 @@ pub(super) struct FileCluster<'a> {
     policies: HashMap<TargetId, Policy<'a>>,
     definitions: &'a HashMap<TargetId, ProbedDefinition>,
     namespaces: BTreeMap<String, Namespace>,
-    /// The time limit of one evaluation.
     pub(super) limit: TimeLimit,
 }
 
-/// The results of a probe.
 pub(super) struct Run {
-    /// The results of the cases.
     pub(super) results: Vec<CaseResult>,
     /// The requests of the cases, for [`FileCluster::n_passed_before_failure`]; empty if the cases were not run.
     pub(super) requests: Vec<CaseRequest>,
 }
 
 impl Run {
-    /// Returns true if all cases pass.
     pub(super) fn passes(&self) -> bool {
         let mut outcomes = self.results.iter().map(|result| result.status.outcome);
         outcomes.all(|outcome| outcome == CaseOutcome::Passed)

@@ -34,9 +34,7 @@ pub(super) struct ExpandedProbe {
 /// The origin of an expanded case: a case in the file, or a row of its table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::cli) struct Origin {
-    /// The index of the case.
     pub(in crate::cli) case: usize,
-    /// The index of the row.
     pub(in crate::cli) row: Option<usize>,
 }
 

@@ -271,7 +271,6 @@ fn policy_probes(
     (probes.collect(), all_examples)
 }
 
-/// Runs the cases of one policy.
 struct CaseRunner<'a> {
     policy: &'a RequestPolicy,
     admission: Admission,

@@ -16,7 +16,6 @@ use crate::policy::subject::SubjectKind;
 use crate::probe::api::BindingSource;
 use crate::probe::run;
 
-/// A probe with its results.
 #[derive(Clone, Copy)]
 pub(super) struct ProbeRun<'a> {
     pub(super) probe: &'a Probe,

@@ -30,10 +30,8 @@ const MIN_CHANGES: usize = 20;
 /// whole policy.
 const MAX_COMPILED_BYTES: usize = 8 << 20;
 
-/// A change of a policy.
 #[derive(Clone, Debug)]
 pub(super) struct Change {
-    /// The changed field.
     pub(super) field_ref: String,
     /// The offset in the source of the field, in code points.
     pub(super) offset: usize,
@@ -42,20 +40,23 @@ pub(super) struct Change {
     edit: Edit,
 }
 
-/// An edit of a policy.
 #[derive(Clone, Debug)]
 enum Edit {
     /// Replaces the expression of a validation with `true`. The indices of the other validations do not change.
     RemoveValidation(usize),
     /// Replaces the expression of a match condition with `true`.
     RemoveCondition(usize),
-    /// Removes an operation from a rule.
-    RemoveOperation { rule: usize, operation: usize },
+    RemoveOperation {
+        rule: usize,
+        operation: usize,
+    },
     /// Replaces `len` code points at the offset of the change with another string.
-    Replace { len: usize, text: String },
+    Replace {
+        len: usize,
+        text: String,
+    },
 }
 
-/// The changes of a policy.
 #[derive(Debug)]
 pub(super) struct Changes {
     pub(super) tried: Vec<Change>,
@@ -144,7 +145,6 @@ impl Changes {
     }
 }
 
-/// Compiles the changed versions of one policy.
 pub(super) struct MutantCompiler<'a> {
     compiled: &'a CompiledPolicy,
     equivalence: EquivalenceChecker<'a>,

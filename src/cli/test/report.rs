@@ -164,7 +164,6 @@ pub struct CaseReport {
     pub not_traced: Vec<String>,
 }
 
-/// The subject of a probe.
 #[derive(Clone, Copy)]
 pub(super) struct ProbeSubject<'a> {
     /// The policy, or the policy that represents a webhook.
@@ -288,7 +287,6 @@ impl TestReport {
         }
     }
 
-    /// Adds a probe and its subject.
     pub(super) fn add(&mut self, probe: &Probe, results: &[CaseResult], subject: ProbeSubject<'_>) {
         let cases = results.iter().enumerate().map(|(n, result)| {
             let mut case = CaseReport::new(result, probe, n, subject);

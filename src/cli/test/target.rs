@@ -50,9 +50,7 @@ pub(super) fn parse(probe: &Json) -> Result<Option<(Json, Target)>, Vec<Violatio
     Ok(Some((probe, target)))
 }
 
-/// A webhook of the input.
 pub(super) struct Webhook<'a> {
-    /// The configuration of the webhook.
     pub(super) configuration: &'a Object<Json>,
     /// The index in the configuration.
     pub(super) n: usize,
@@ -60,7 +58,6 @@ pub(super) struct Webhook<'a> {
     pub(super) policy: Object<RequestPolicy>,
 }
 
-/// Returns the webhooks of the input.
 pub(super) fn webhooks(configurations: &[Object<Json>]) -> HashMap<TargetId, Webhook<'_>> {
     let mut by_id = HashMap::new();
     for configuration in configurations {

@@ -258,7 +258,6 @@ fn annotations_with_keys(keys: &[&str], compiled: &CompiledPolicy) -> Vec<usize>
     all
 }
 
-/// Returns the indices of the mutations.
 fn mutations(compiled: &CompiledPolicy) -> Vec<usize> {
     let roles = [Role::ApplyConfiguration, Role::JsonPatch];
     let mut all: Vec<usize> = (roles.iter())

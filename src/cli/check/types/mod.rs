@@ -37,7 +37,6 @@ pub(super) enum Type {
     Either(&'static [Field], &'static Type),
 }
 
-/// The name of a field, and its type.
 pub(super) type Field = (&'static str, Type);
 
 use Type::{Any, Bool, Bytes, Int, Int32, List, Object, Text, Texts, Time};

@@ -115,7 +115,6 @@ impl Violations {
         }
     }
 
-    /// Returns true if the field has a violation.
     fn has(&self, field_ref: &str) -> bool {
         self.0
             .iter()

@@ -24,7 +24,6 @@ pub(super) struct Spot<'a> {
     pub(super) field_ref: &'a str,
     /// The value. `None` if it is absent.
     pub(super) node: Option<&'a Node>,
-    /// The root of the document.
     pub(super) root: &'a Node,
 }
 

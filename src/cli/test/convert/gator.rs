@@ -100,7 +100,6 @@ pub(super) fn read(source: &Source, suite: &mut Suite) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the policy of a template.
 fn policy(template: &Json) -> Result<Json, String> {
     let targets = template.pointer("/spec/targets").and_then(Json::as_array);
     let [target] = targets.map(Vec::as_slice).unwrap_or_default() else {
@@ -154,7 +153,6 @@ fn policy(template: &Json) -> Result<Json, String> {
     }))
 }
 
-/// Returns the binding of a constraint.
 fn binding(constraint: &Source, suite: &mut Suite) -> Json {
     let action = constraint.json.pointer("/spec/enforcementAction");
     let action = match action.and_then(Json::as_str).unwrap_or("deny") {

@@ -132,7 +132,6 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(files)
 }
 
-/// Returns the namespace of a request.
 fn namespace(request: &Map<String, Json>) -> String {
     let given = request.get("namespace").and_then(Json::as_str);
     let object = request.get("object").or_else(|| request.get("oldObject"));

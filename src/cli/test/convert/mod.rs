@@ -137,7 +137,6 @@ struct Draft {
     is_partial: bool,
 }
 
-/// The bindings of a draft.
 #[derive(Clone, Debug, Default, PartialEq)]
 enum Bindings {
     /// The bindings in the files of the suite.

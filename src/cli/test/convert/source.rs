@@ -12,7 +12,6 @@ use crate::schema::GroupVersion;
 
 /// A file with one document.
 pub(super) struct Source {
-    /// The document as JSON.
     pub(super) json: Json,
     folder: PathBuf,
     text: SourceText,
@@ -120,7 +119,6 @@ pub(super) fn items<'a>(value: &'a Json, name: &str) -> impl Iterator<Item = (us
     items.into_iter().flatten().enumerate()
 }
 
-/// Returns the strings of a list.
 pub(super) fn texts(value: &Json, name: &str) -> Vec<String> {
     let texts = items(value, name).filter_map(|(_, text)| text.as_str());
     texts.map(str::to_owned).collect()
