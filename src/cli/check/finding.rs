@@ -203,10 +203,10 @@ struct OwnerShape<'a> {
     /// The name of the webhook, if the finding is about a webhook.
     #[serde(skip_serializing_if = "Option::is_none")]
     webhook: Option<&'a str>,
-    /// The name of the webhook configuration, if the finding is about one or its webhook.
+    /// The name of the webhook configuration, if the finding is about a configuration or its webhook.
     #[serde(skip_serializing_if = "Option::is_none")]
     configuration: Option<&'a str>,
-    /// The name of the CustomResourceDefinition, if the finding is about one.
+    /// The name of the CustomResourceDefinition, if the finding is about a CustomResourceDefinition.
     #[serde(skip_serializing_if = "Option::is_none")]
     crd: Option<&'a str>,
 }

@@ -40,7 +40,7 @@ pub struct CheckReport {
     /// The address of the API server whose APIs are used; absent for the built-in APIs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cluster: Option<String>,
-    /// The version of Kubernetes whose functions and macros expressions may use, if one was requested.
+    /// The version of Kubernetes whose functions and macros expressions may use, if a version was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expressions: Option<String>,
     /// `truthful` or `upstream`.

@@ -125,7 +125,7 @@ pub(super) fn only_reference(name: &str) -> Option<&'static str> {
     nearest_only(name, NAMES.into_iter())
 }
 
-/// Returns a hint about an undeclared function, if `is_call`, or an undeclared variable.
+/// Returns a hint about an undeclared function (with `is_call`) or an undeclared variable.
 pub(super) fn reference(name: &str, (is_call, is_match_condition): (bool, bool)) -> Option<String> {
     if is_call {
         let advice = function_of_other_languages(name).map(str::to_owned);

@@ -427,10 +427,10 @@ fn pieces(text: &str, has_byte_order_mark: bool) -> Vec<Result<Piece, usize>> {
     pieces
 }
 
-/// Returns the byte offset of the YAML after the last valid JSON document, or of the whole file if no document is valid
-/// JSON. Skips white space up to and including the first line break.
+/// Returns the byte offset of the YAML that follows the JSON documents, which end at `start`. Skips white space up to
+/// and including the first line break.
 ///
-/// Returns `None` if fewer than four bytes remain: kubectl peeks at four bytes, and stops if it cannot.
+/// Returns `None` if fewer than four bytes remain, because kubectl peeks at four bytes, and stops if it cannot.
 ///
 /// Source: apimachinery `pkg/util/yaml/decoder.go` (`YAMLOrJSONDecoder.consumeWhitespace`).
 fn yaml_after_json(text: &str, start: usize) -> Option<usize> {

@@ -123,7 +123,7 @@ pub(super) enum ListScope {
 pub(super) struct ClusterData {
     /// The address of the API server.
     pub(super) server: Option<String>,
-    /// The names of policies of the cluster that bindings refer to and that were not requested.
+    /// The names of policies of the cluster that were not requested, but to which bindings refer.
     pub(super) other_policies: BTreeSet<String>,
     pub(super) file_counts: FileCounts,
     /// True if the input has all bindings of its policies.
@@ -320,7 +320,7 @@ pub(super) fn add_named(input: &mut Input, singular: &str, mut object: Value) {
     input.add_live(file, KindFilter::Policies);
 }
 
-/// Adds gaps for the group versions that policies match and that cannot be discovered.
+/// Adds a gap for each group version that policies match, but that cannot be discovered.
 fn undiscovered<'a>(
     policies: impl Iterator<Item = &'a RequestPolicy>,
     mapper: &RestMapper,

@@ -68,7 +68,7 @@ pub struct Summary {
     pub cases: usize,
     /// Cases that passed.
     pub passed: usize,
-    /// Cases whose result differs from the expected one.
+    /// Cases whose result differs from the expected result.
     pub failed: usize,
     /// Cases that could not be evaluated.
     pub pending: usize,
@@ -143,20 +143,20 @@ pub struct CaseReport {
     /// The object after the mutations of a mutating policy; absent if the request is denied.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<Value>,
-    /// The JSON patch from the object that a mutating policy receives to the mutated one.
+    /// The JSON patch from the object that a mutating policy receives to the mutated object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patch: Option<Vec<Value>>,
     /// The change as a unified diff of YAML.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change: Option<String>,
-    /// The unified diff from the expected object to the mutated one, if they differ.
+    /// The unified diff from the expected object to the mutated object, if they differ.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
     /// The violations of sample objects, with their locations.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub invalid: Vec<InvalidField>,
-    /// The expressions that determined the decision, with the values of their subexpressions. If there are none, the
-    /// validations, which were true.
+    /// The expressions that determined the decision, with the values of their subexpressions. If there are no such
+    /// expressions, all validations, which were true.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub trace: Vec<Trace>,
     /// The other expressions that determined the decision and are not part of `trace`.

@@ -53,7 +53,7 @@ pub struct Trace {
     pub value_at: Option<String>,
     /// True if the expression determined the decision.
     pub decides: bool,
-    /// The evaluated subexpressions, beginning with the whole expression. If there are more than can be listed, those
+    /// The evaluated subexpressions, beginning with the whole expression. A long list is reduced to the subexpressions
     /// closest to the cause of the decision.
     pub subexpressions: Vec<TracePart>,
     /// The number of evaluated subexpressions that are not listed.
