@@ -17,7 +17,7 @@ pub struct Binding {
 }
 
 impl Binding {
-    /// Prepares `binding`: parses its selectors.
+    /// Parses the selectors of `binding`.
     #[must_use]
     pub fn new(binding: &ValidatingAdmissionPolicyBinding) -> Self {
         let spec = binding.spec.clone();
@@ -34,19 +34,19 @@ impl Binding {
         &self.name
     }
 
-    /// Returns the name of the bound policy.
+    /// Returns the name of the policy that the binding refers to.
     #[must_use]
     pub fn policy_name(&self) -> &str {
         &self.spec.policy_name
     }
 
-    /// Returns the actions to take if a validation is false.
+    /// Returns the actions for a validation that is false, such as `Deny` and `Warn`.
     #[must_use]
     pub fn validation_actions(&self) -> &[String] {
         &self.spec.validation_actions
     }
 
-    /// Returns true if the binding has a namespaceSelector that is not empty.
+    /// Returns true if the binding has a non-empty namespaceSelector.
     #[must_use]
     pub fn has_namespace_selector(&self) -> bool {
         let resources = self.spec.match_resources.as_ref();
@@ -59,7 +59,7 @@ impl Binding {
         })
     }
 
-    /// Returns the reason why the binding's constraints do not match `request`. `None` if they match or cannot be
+    /// Returns the constraint of the binding that excludes `request`. `None` if the constraints match or cannot be
     /// evaluated.
     #[must_use]
     pub fn unmatched(
@@ -74,7 +74,7 @@ impl Binding {
         self.spec.param_ref.as_ref()
     }
 
-    /// Returns the constraints of the binding, which further restrict those of the policy.
+    /// Returns the constraints of the binding. A request must match these and the constraints of the policy.
     pub(super) fn constraints(&self) -> Option<&Constraints> {
         self.constraints.as_ref()
     }

@@ -26,7 +26,6 @@ use cel::value::{EvalBudget, Value};
 use kubernetes::library::limits::RUNTIME_CEL_COST_BUDGET_MATCH_CONDITIONS;
 use kubernetes::schema::{Gvk, Gvr};
 
-/// The compiled expressions of a policy, ready to be evaluated.
 #[derive(Debug)]
 pub(super) struct Evaluator {
     failure_policy: FailurePolicy,
@@ -34,19 +33,18 @@ pub(super) struct Evaluator {
     programs: Arc<Programs>,
 }
 
-/// The parts of a validation other than its expressions.
 #[derive(Debug)]
 struct Validation {
-    /// The reason of a denial. The default is `Invalid`.
+    /// The reason of a denial, `Invalid` by default.
     reason: String,
-    /// The message of a denial if there is no message expression.
+    /// The message of a denial, for a validation without a message expression.
     message: String,
 }
 
 /// The result of the match conditions.
 pub(super) enum Conditions {
     Met,
-    /// The evaluation of the policy ends with these decisions.
+    /// The policy is not evaluated further. These are its decisions.
     End(Vec<Decision>),
 }
 
@@ -69,7 +67,6 @@ impl Evaluator {
         }
     }
 
-    /// Returns the programs of the policy's expressions.
     pub(super) fn programs(&self) -> &Arc<Programs> {
         &self.programs
     }
@@ -88,8 +85,8 @@ impl Evaluator {
         let evaluation = self.evaluate_within(&budget, request, matched, seen, context, trace);
         match budget.exceeded() {
             None => evaluation,
-            // If a limit of this crate is exceeded, the API server's decision is unknown, so the failure policy does
-            // not apply.
+            // If a limit of this crate is exceeded, the API server's decision is unknown. The failure policy does not
+            // apply.
             exceeded => Evaluation {
                 params: evaluation.params,
                 costs: evaluation.costs,
@@ -129,11 +126,11 @@ impl Evaluator {
             trace: trace.map(Arc::clone),
             recorder: context.recorder.clone(),
         });
-        // Each stage has slightly different inputs, so they are updated in place between the stages.
+        // The stages have slightly different inputs. They are updated in place between the stages.
         let inputs = Arc::make_mut(&mut shared);
         if reads.request {
-            // Match conditions see the resource that the client requested, even if the rules match an equivalent
-            // resource.
+            // For match conditions, `request.resource` is the resource that the client requested. This is so even if
+            // the rules match an equivalent resource.
             inputs.request = visible::request(request, &request.gvr, gvk);
         }
         if reads.authorizer {
@@ -163,7 +160,7 @@ impl Evaluator {
                 return evaluation;
             }
         };
-        // `authorizer` is absent in the later stages, although it may be declared there.
+        // Later stages have no value for `authorizer`, although their environment may declare it.
         Arc::make_mut(&mut shared).authorizer = None;
         let messages = self.programs.messages.iter().map(Option::as_ref);
         let messages = stage::run(messages, || scope(&shared), remaining);
@@ -243,7 +240,7 @@ impl Evaluator {
         end
     }
 
-    /// Returns the decisions of the validations. `messages` contains the results of their message expressions.
+    /// Returns the decisions of the validations. `messages` has the results of their message expressions.
     fn decisions(
         &self,
         results: Vec<Evaluated>,

@@ -1,15 +1,14 @@
-//! Handles errors according to the failure policy.
+//! The failure policy: the effect of errors on the request.
 
 use super::outcome::{Action, AuditAnnotationAction, Decision, EvaluationResult};
 
-/// The effect of errors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum FailurePolicy {
     /// An error denies the request.
     Fail,
     /// An error does not deny the request.
     Ignore,
-    /// An invalid value. Only a policy that no API server has validated can have it.
+    /// An invalid value. The API server rejects policies with it, but a file may contain it.
     Unknown(String),
 }
 

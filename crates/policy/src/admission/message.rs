@@ -8,13 +8,12 @@ use kubernetes::library::limits::MAX_EVALUATED_MESSAGE_EXPRESSION_SIZE_BYTES;
 
 /// Trims white space as Go does.
 ///
-/// Source: Go `strings.TrimSpace`, whose `unicode.IsSpace` are the characters of Unicode's property
-/// `White_Space`.
+/// Source: Go `strings.TrimSpace`. Its `unicode.IsSpace` accepts the characters with Unicode's property `White_Space`.
 pub(super) fn trim(text: &str) -> &str {
     text.trim()
 }
 
-/// Returns the message of a denial if there is no message expression: `message`, or the source of the validation.
+/// Returns the message of a denial without a message expression: `message`, or by default the source of the validation.
 pub(super) fn fixed(message: Option<&str>, expression: &str) -> String {
     match trim(message.unwrap_or_default()) {
         "" => format!("failed expression: {}", trim(expression)),
@@ -22,8 +21,8 @@ pub(super) fn fixed(message: Option<&str>, expression: &str) -> String {
     }
 }
 
-/// Returns the result of a message expression. `None` unless it is a string of one line that is neither empty nor too
-/// long.
+/// Returns the result of a message expression. `None` if it is not a string, is empty, is too long, or has several
+/// lines.
 pub(super) fn evaluated(result: Evaluated) -> Option<String> {
     let Some(Ok(Value::String(text))) = result else {
         return None;

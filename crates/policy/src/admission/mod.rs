@@ -2,11 +2,10 @@
 //!
 //! [`Admission`] is created once per policy. [`Admission::review`] evaluates match constraints, bindings, params, match
 //! conditions, variables, validations, messages and audit annotations for a request, and returns a [`ReviewOutcome`].
-//! Namespaces, params and the authorizer are provided by the caller through traits, so this module does not access a
-//! cluster.
+//! The caller provides namespaces, params and the authorizer through traits. This module does not access a cluster.
 //!
-//! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/{generic,matching,validating}`,
-//! `pkg/admission/plugin/cel`, `pkg/admission/plugin/webhook/{predicates,matchconditions}`.
+//! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/{generic,matching,validating}`, `pkg/admission/plugin/cel`,
+//! `pkg/admission/plugin/webhook/{predicates,matchconditions}`.
 
 mod binding;
 mod evaluate;
@@ -60,7 +59,7 @@ use super::request_policy::RequestPolicy;
 use kubernetes::library::limits::RUNTIME_CEL_COST_BUDGET;
 use kubernetes::schema::{Gvk, Gvr};
 
-/// A compiled policy that can review any number of requests.
+/// A compiled policy that evaluates any number of requests.
 #[derive(Debug)]
 pub struct Admission {
     name: String,
@@ -71,22 +70,21 @@ pub struct Admission {
     reads: OnceLock<Vec<FieldRead>>,
 }
 
-/// The inputs of a review in addition to the policy and the request.
+/// The inputs of a review other than the policy and the request.
 #[derive(Clone)]
 pub struct ReviewContext<'a> {
-    /// The objects of the policy's paramKind, or the error to report if they cannot be read. Not used without a
-    /// paramKind.
+    /// The objects of the policy's paramKind, or the error of reading them. Unused if the policy has no paramKind.
     pub params: Result<&'a dyn ParamSource, String>,
     /// The lookup of namespaces.
     pub namespaces: &'a dyn NamespaceSource,
-    /// The authorizer to which expressions send checks.
+    /// The authorizer that decides the checks of expressions.
     pub authorizer: Arc<dyn Authorizer>,
-    /// The cost budget for the validations and messages of one evaluation. The audit annotations have another budget of
-    /// this size.
+    /// The cost budget of the validations and messages of one evaluation. The audit annotations have a separate budget
+    /// of the same size.
     pub budget: u64,
-    /// If set to true, the evaluation stops soon. Its outcome must then be ignored.
+    /// Setting this flag cancels the evaluation. The outcome of a cancelled evaluation must be ignored.
     pub is_cancelled: Option<Arc<AtomicBool>>,
-    /// Records the values of all subexpressions, if set.
+    /// If set, records the values of all subexpressions.
     pub recorder: Option<Arc<Recorder>>,
 }
 
@@ -120,13 +118,13 @@ impl fmt::Debug for ReviewContext<'_> {
 }
 
 impl Admission {
-    /// Prepares `policy`: parses its selectors and compiles its expressions.
+    /// Parses the selectors of `policy` and compiles its expressions.
     #[must_use]
     pub fn new(policy: impl Into<RequestPolicy>) -> Self {
         Self::from_compiled(&CompiledPolicy::new(policy))
     }
 
-    /// Prepares a policy that is already compiled.
+    /// Parses the selectors of a policy that is already compiled.
     #[must_use]
     pub fn from_compiled(compiled: &CompiledPolicy) -> Self {
         let policy = compiled.policy();
@@ -146,7 +144,7 @@ impl Admission {
         &self.name
     }
 
-    /// Returns the fields of objects that the expressions of the policy read.
+    /// Returns the fields of objects that the policy's expressions read.
     pub fn field_reads(&self) -> &[FieldRead] {
         self.reads
             .get_or_init(|| self.evaluator.programs().field_reads())
@@ -160,7 +158,8 @@ impl Admission {
         self.has_param_kind
     }
 
-    /// Returns the resource and kind for which `request` is evaluated. `None` if the policy's constraints do not match.
+    /// Returns the resource and kind that `request` is evaluated as. They may be those of an equivalent resource.
+    /// `None` if the policy's constraints do not match.
     fn matches(
         &self,
         request: &AdmissionRequest,
@@ -172,7 +171,7 @@ impl Admission {
         }
     }
 
-    /// Returns the kind for which `request` is evaluated. `None` if the policy's constraints do not match or cannot be
+    /// Returns the kind that `request` is evaluated as. `None` if the policy's constraints do not match or cannot be
     /// evaluated.
     #[must_use]
     pub fn matched_kind(
@@ -184,7 +183,7 @@ impl Admission {
         matched.map(|(_, gvk)| gvk)
     }
 
-    /// Returns the reason why the policy's constraints do not match `request`. `None` if they match or cannot be
+    /// Returns the constraint of the policy that excludes `request`. `None` if the constraints match or cannot be
     /// evaluated.
     #[must_use]
     pub fn unmatched(
@@ -196,8 +195,8 @@ impl Admission {
         constraints.unmatched(request, namespaces)
     }
 
-    /// Returns true if the policy's constraints match the resource of `request` itself, instead of an equivalent
-    /// resource.
+    /// Returns true if the policy's constraints match the resource of `request`. Returns false if they only match an
+    /// equivalent resource.
     pub(crate) fn matches_exactly(
         &self,
         request: &AdmissionRequest,
@@ -207,8 +206,8 @@ impl Admission {
         matched.is_ok_and(|matched| matched.is_some_and(|(gvr, _)| gvr == request.gvr))
     }
 
-    /// Returns the error of the params lookup for `binding` and `request`. `None` if it succeeds or the binding does
-    /// not match.
+    /// Returns the error of the params lookup for `binding` and `request`. `None` if the lookup succeeds, or if the
+    /// binding does not match.
     pub(crate) fn params_error(
         request: &AdmissionRequest,
         binding: &Binding,
@@ -224,7 +223,7 @@ impl Admission {
 
     /// Computes the decision of an API server that has only this policy and `bindings`.
     ///
-    /// The bindings apply even if their policyName is another one.
+    /// The bindings apply even if their policyName differs from the policy's name.
     #[must_use]
     pub fn review(
         &self,
@@ -235,10 +234,10 @@ impl Admission {
         review::review(self, request, bindings, context)
     }
 
-    /// Evaluates the policy with one object of its params, regardless of constraints and bindings.
+    /// Evaluates the policy with one object of its params. Constraints and bindings are ignored.
     ///
-    /// `matched` is the resource and kind for which the request is evaluated: those of the request, or those of an
-    /// equivalent resource that the constraints matched.
+    /// `matched` is the resource and kind that the request is evaluated as. They may be those of an equivalent
+    /// resource.
     #[must_use]
     pub fn evaluate(
         &self,

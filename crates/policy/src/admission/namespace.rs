@@ -1,4 +1,4 @@
-//! Namespaces, as selectors and expressions use them.
+//! Namespaces, as needed by selectors and expressions.
 
 use std::collections::BTreeMap;
 
@@ -35,12 +35,10 @@ impl Namespace {
         self.object.name()
     }
 
-    /// Returns the value of `namespaceObject` for validations and messages.
     pub(super) fn visible(&self) -> &Value {
         &self.visible
     }
 
-    /// Returns the value of `namespaceObject` for audit annotations.
     pub(super) fn whole(&self) -> &Value {
         &self.whole
     }
@@ -58,7 +56,7 @@ pub trait NamespaceSource {
     fn namespace(&self, name: &str) -> Option<Namespace>;
 }
 
-/// A lookup in at most one namespace.
+/// At most one namespace.
 impl NamespaceSource for Option<Namespace> {
     fn namespace(&self, name: &str) -> Option<Namespace> {
         self.as_ref()
@@ -67,7 +65,7 @@ impl NamespaceSource for Option<Namespace> {
     }
 }
 
-/// A lookup in a map of namespaces by name.
+/// Namespaces by name.
 impl NamespaceSource for BTreeMap<String, Namespace> {
     fn namespace(&self, name: &str) -> Option<Namespace> {
         self.get(name).cloned()

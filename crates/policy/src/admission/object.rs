@@ -1,4 +1,4 @@
-//! Objects of requests, converted once: the fields that matching needs, and a shared value for expressions.
+//! Objects of requests. An object is converted once: to the fields that matching needs, and to a shared CEL value.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use kubernetes::schema::{GroupVersion, Gvk};
 /// Labels: keys and values.
 pub type Labels = BTreeMap<String, String>;
 
-/// The API groups for which an API server has typed informers.
+/// The API groups for which client-go has typed informers.
 ///
 /// Source: `k8s.io/client-go` `informers/generic.go` (`ForResource`).
 const TYPED_GROUPS: [&str; 20] = [
@@ -37,7 +37,7 @@ const TYPED_GROUPS: [&str; 20] = [
     "storagemigration.k8s.io",
 ];
 
-/// An object of a request, or params. Clones are cheap.
+/// An object of a request, or a params object. Clones are cheap.
 #[derive(Clone, Debug)]
 pub struct Object(Arc<Inner>);
 
@@ -81,7 +81,7 @@ impl Object {
         &self.0.value
     }
 
-    /// Returns the value with its apiVersion and kind replaced by those of `gvk`. The other fields are shared.
+    /// Returns the value with the apiVersion and kind of `gvk`. The other fields are shared.
     pub(super) fn value_as(&self, gvk: &Gvk) -> Value {
         if self.gvk() == gvk {
             return self.value().clone();
@@ -93,8 +93,8 @@ impl Object {
         Value::Map(Map::from_fields(fields))
     }
 
-    /// Returns the value of params for a mutating policy. Params of built-in kinds lack apiVersion and kind there. For
-    /// validating policies, the API server restores these fields (`validating/dispatcher.go`, `wrappedParam`).
+    /// Returns the value of `params` for a mutating policy. There, params of built-in kinds lack apiVersion and kind.
+    /// For validating policies, the API server restores these fields (`validating/dispatcher.go`, `wrappedParam`).
     ///
     /// Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/generic/policy_source.go`
     /// (`ensureParamsForPolicyLocked`), which uses the typed informer if there is one; `k8s.io/apimachinery`
@@ -116,19 +116,19 @@ impl Object {
         &self.0.gvk
     }
 
-    /// Returns the name. It may be empty before creation.
+    /// Returns the name. Empty if the API server has yet to generate it.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.0.name
     }
 
-    /// Returns `generateName`, the prefix of a generated name. It may be empty.
+    /// Returns `generateName`, the prefix of a generated name. Empty if there is none.
     #[must_use]
     pub fn generate_name(&self) -> &str {
         &self.0.generate_name
     }
 
-    /// Returns the namespace. It is empty for cluster-scoped objects.
+    /// Returns the namespace. Empty for cluster-scoped objects.
     #[must_use]
     pub fn namespace(&self) -> &str {
         &self.0.namespace
@@ -140,7 +140,8 @@ impl Object {
         &self.0.labels
     }
 
-    /// Returns the namespace and the name, such as `default/limits`. Only the name for a cluster-scoped object.
+    /// Returns the namespace and the name, such as `default/limits`. For a cluster-scoped object, returns only the
+    /// name.
     #[must_use]
     pub fn namespaced_name(&self) -> String {
         if self.namespace().is_empty() {
@@ -151,7 +152,7 @@ impl Object {
     }
 }
 
-/// Returns the labels in `metadata.labels`. Empty if one of the values is not a string.
+/// Returns the labels in `metadata.labels`. The result is empty if one of the values is not a string.
 ///
 /// Source: apimachinery `pkg/apis/meta/v1/unstructured/unstructured.go`, `GetLabels`.
 fn labels(labels: &Json) -> Labels {

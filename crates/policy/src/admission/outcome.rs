@@ -1,4 +1,4 @@
-//! The decisions of an admission, with reasons and with the API server's messages.
+//! The outcome of an admission: decisions, reasons, and the API server's messages.
 //!
 //! Source: `k8s.io/apiserver` `plugin/policy/validating/policy_decision.go`, `interface.go`.
 
@@ -8,16 +8,17 @@ use super::rules::Unmatched;
 use cel::value::Exceeded;
 use kubernetes::schema::{Gvk, Gvr};
 
-/// The outcome of reviewing a request with a policy and its bindings.
+/// The outcome of evaluating a request with a policy and its bindings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReviewOutcome {
-    /// The reason why the policy was not evaluated at all. Set only by callers that do not call `review`.
+    /// The reason why the policy was not evaluated. `review` leaves it empty; callers set it if they do not call
+    /// `review`.
     pub not_evaluated_reason: Option<String>,
     /// The result of matching the policy's constraints.
     pub definition: DefinitionMatch,
     /// The result of matching each binding, in order. Empty if the policy does not match.
     pub bindings: Vec<BindingMatch>,
-    /// One evaluation for each matching binding and each object of its params.
+    /// The evaluations, one for each matching binding and each object of its params.
     pub evaluations: Vec<Evaluation>,
     /// The status of the rejected request. `None` if the request is allowed.
     pub denial: Option<Status>,
@@ -25,15 +26,15 @@ pub struct ReviewOutcome {
     pub warnings: Vec<String>,
     /// The annotations of the request's audit event.
     pub audit_annotations: BTreeMap<String, String>,
-    /// The errors of the policy and its bindings, including those that failurePolicy `Ignore` hides.
+    /// The errors of the policy and its bindings. They include errors that failurePolicy `Ignore` hides.
     pub errors: Vec<String>,
-    /// The limit of this crate that an evaluation exceeded, if any. There is then no decision, since the API server's
-    /// decision is unknown.
+    /// The exceeded limit of this crate, if any. In this case there is no decision, because the API server's decision
+    /// is unknown.
     pub exceeded: Option<Exceeded>,
 }
 
 impl ReviewOutcome {
-    /// Returns the outcome for a policy that is not evaluated for the request, for the reason `why`.
+    /// Returns the outcome of a policy that is not evaluated for the reason `why`.
     #[must_use]
     pub fn not_evaluated(why: String) -> Self {
         Self {
@@ -48,7 +49,7 @@ impl ReviewOutcome {
         self.denial.is_none() && self.exceeded.is_none()
     }
 
-    /// Removes all results, because an evaluation exceeded a limit of this crate.
+    /// Removes all results after an evaluation exceeded a limit of this crate.
     pub(super) fn exceed(&mut self, exceeded: Exceeded) {
         *self = Self {
             definition: std::mem::take(&mut self.definition),
@@ -64,24 +65,24 @@ impl ReviewOutcome {
 pub struct Status {
     /// The HTTP status code.
     pub code: u16,
-    /// The reason, such as `Invalid`, which is the default.
+    /// The reason, such as `Invalid` (the default).
     pub reason: String,
-    /// The complete message for the client.
+    /// The complete message that the client receives.
     pub message: String,
     /// The part of the message that comes from the policy.
     pub cause: String,
     /// The binding that denied the request, if any.
     pub binding: Option<String>,
-    /// The cause of the denial.
+    /// The type of the cause.
     pub by: DeniedBy,
 }
 
-/// Types of causes for a denial.
+/// The types of causes of a denial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeniedBy {
     /// A validation is false.
     Validation,
-    /// A binding has no params.
+    /// The params of a binding were not found.
     NoParams,
     /// An error occurred.
     Error,
@@ -92,9 +93,9 @@ pub enum DeniedBy {
 pub struct DefinitionMatch {
     /// The resource and kind for which the request is evaluated. `None` if the constraints do not match.
     pub matched: Option<(Gvr, Gvk)>,
-    /// The error because of which the constraints could not be matched.
+    /// The error that prevented matching the constraints.
     pub error: Option<String>,
-    /// The reason why the constraints do not match. `None` unless the caller determines and sets the reason.
+    /// The constraint that does not match. `None` if the caller does not compute it.
     pub unmatched: Option<Unmatched>,
 }
 
@@ -105,9 +106,9 @@ pub struct BindingMatch {
     pub name: String,
     /// True if the binding matches.
     pub matches: bool,
-    /// The error because of which the binding could not be matched.
+    /// The error that prevented matching the binding.
     pub error: Option<String>,
-    /// The reason why the binding does not match. `None` unless the caller determines and sets the reason.
+    /// The constraint that does not match. `None` if the caller does not compute it.
     pub unmatched: Option<Unmatched>,
 }
 
@@ -120,13 +121,14 @@ pub struct Evaluation {
     pub params: Option<String>,
     /// The result of the match conditions. `None` if the policy has none.
     pub match_conditions: Option<ConditionsMatch>,
-    /// The decisions, in the order of the validations. A single decision if the validations were not evaluated.
+    /// The decisions, in the order of the validations. If the validations were not evaluated, there is at most one
+    /// decision.
     pub decisions: Vec<Decision>,
     /// The audit annotations, in the order of the policy.
     pub audit_annotations: Vec<AuditAnnotation>,
     /// The costs of the stages.
     pub costs: Costs,
-    /// The limit of this crate that the evaluation exceeded, if any. There are then no decisions.
+    /// The exceeded limit of this crate, if any. In this case there are no decisions.
     pub exceeded: Option<Exceeded>,
 }
 
@@ -153,22 +155,22 @@ impl Evaluation {
 /// The result of the match conditions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConditionsMatch {
-    /// True if all conditions are true, so that the validations are evaluated.
+    /// True if all conditions are true. The validations are evaluated in this case.
     pub matches: bool,
     /// The name of the first condition that is false.
     pub failed_condition: Option<String>,
-    /// The error to which the failure policy applies.
+    /// The error of a condition to which failurePolicy `Fail` applies.
     pub error: Option<String>,
-    /// The error that failurePolicy `Ignore` hides.
+    /// The error of a condition that failurePolicy `Ignore` hides.
     pub ignored: Option<String>,
 }
 
-/// The action for one decision.
+/// The action that results from one decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// The request is not denied.
+    /// The decision does not deny the request.
     Admit,
-    /// The validationActions of the binding are applied.
+    /// The decision denies the request, so the validationActions of the binding apply.
     Deny,
 }
 
@@ -215,12 +217,12 @@ pub struct Decision {
     pub evaluation: EvaluationResult,
     /// The message. Empty if the validation is true.
     pub message: String,
-    /// The reason in the policy. Empty for errors.
+    /// The reason from the policy. Empty for errors.
     pub reason: String,
 }
 
 impl Decision {
-    /// Returns the decision of a true validation.
+    /// Returns the decision for a validation that is true.
     #[must_use]
     pub fn admit() -> Self {
         Self {
@@ -237,7 +239,7 @@ impl Decision {
 pub enum AuditAnnotationAction {
     /// The annotation is published.
     Publish,
-    /// The request is denied because of an error of the annotation.
+    /// The annotation has an error that denies the request.
     Error,
     /// The annotation is omitted.
     Exclude,
@@ -268,7 +270,7 @@ pub struct AuditAnnotation {
     pub error: String,
 }
 
-/// The costs of the stages of an evaluation. `None` for a stage that did not run.
+/// The costs of the stages of an evaluation. The cost is `None` for a stage that did not run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Costs {
     /// The match conditions.
@@ -295,7 +297,7 @@ impl Costs {
         stages.any(|stage| stage.used.is_err())
     }
 
-    /// Returns the total cost of the stages that did not fail, in cost units.
+    /// Returns the total cost of the stages without an error, in cost units.
     #[must_use]
     pub fn used(&self) -> u64 {
         [

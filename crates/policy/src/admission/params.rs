@@ -8,26 +8,26 @@ use k8s_openapi::api::admissionregistration::v1::ParamRef;
 use super::object::Object;
 use super::selector::Selector;
 
-/// The error for a binding with parameterNotFoundAction `Deny` if no params are found.
+/// The error for parameterNotFoundAction `Deny` if a binding's params are not found.
 pub(crate) const NOT_FOUND: &str =
     "no params found for policy binding with `Deny` parameterNotFoundAction";
 
-/// A lookup of the objects of a policy's paramKind.
+/// The objects of a policy's paramKind.
 pub trait ParamSource {
     /// Returns true if objects of the paramKind are namespaced.
     fn is_namespaced(&self) -> bool;
 
-    /// Returns the object `name` in `namespace`. `namespace` is `None` for a cluster-scoped kind.
+    /// Returns the object `name` in `namespace`, or `Ok(None)` if it does not exist. `namespace` is `None` for a
+    /// cluster-scoped kind.
     ///
     /// # Errors
     ///
     /// Returns an error if the objects cannot be read.
     fn get(&self, namespace: Option<&str>, name: &str) -> Result<Option<Object>, String>;
 
-    /// Returns the objects in `namespace` that `selector` selects, in the order in which the policy is evaluated with
-    /// them.
+    /// Returns the objects in `namespace` that `selector` selects. The policy is evaluated with them in this order.
     ///
-    /// An API server has no fixed order. Implementations sort by namespace and name, so that results are reproducible.
+    /// An API server has no fixed order. Implementations sort by namespace and name to make results reproducible.
     ///
     /// # Errors
     ///
@@ -35,16 +35,16 @@ pub trait ParamSource {
     fn list(&self, namespace: Option<&str>, selector: &Selector) -> Result<Vec<Object>, String>;
 }
 
-/// Params that are held in memory.
+/// Params in memory.
 #[derive(Clone, Debug, Default)]
 pub struct ParamList {
     namespaced: bool,
-    /// The objects, sorted by namespace and name.
+    /// Sorted by namespace and name.
     objects: Vec<Object>,
 }
 
 impl ParamList {
-    /// Creates a list of params. `namespaced` is true if their kind is namespaced.
+    /// Sorts `objects`. `namespaced` is true if their kind is namespaced.
     #[must_use]
     pub fn new(namespaced: bool, mut objects: Vec<Object>) -> Self {
         let key = |object: &Object| format!("{}/{}", object.namespace(), object.name());
@@ -83,13 +83,14 @@ impl ParamSource for ParamList {
     }
 }
 
-/// Returns the params of a binding for a request in `namespace`. An element `None` means an evaluation without params.
+/// Returns the params of a binding for a request in `namespace`. The element `None` means an evaluation without params.
 ///
-/// `reference` is the paramRef of the binding. The binding's policy must have a paramKind.
+/// `reference` is the paramRef of the binding. The policy must have a paramKind.
 ///
 /// # Errors
 ///
-/// Returns an error if the reference is invalid, or if no params are found and parameterNotFoundAction is `Deny`.
+/// Returns an error if the reference is invalid. Also returns an error if no params are found and
+/// parameterNotFoundAction is `Deny`.
 pub(super) fn collect(
     reference: Option<&ParamRef>,
     source: &dyn ParamSource,

@@ -1,4 +1,4 @@
-//! The planned expressions of a policy, which are compiled once and evaluated for each request.
+//! The programs of a policy's expressions. They are planned once and evaluated for each request.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/validating/plugin.go` (`compilePolicy`),
 //! `pkg/admission/plugin/cel/compile.go` (`CompileCELExpression`).
@@ -13,66 +13,58 @@ use crate::reads::{Input, Reads};
 use cel::eval::Program;
 use kubernetes::version::KubernetesVersion;
 
-/// An expression with its program, or the compile error.
 #[derive(Debug)]
 pub(super) struct Expression {
-    /// The index among the policy's expressions.
+    /// The index of the expression in the policy.
     pub(super) index: usize,
-    /// The source, as in the policy.
     pub(super) text: String,
     /// The program, or the API server's compile error.
     pub(super) program: Result<PlannedExpression, String>,
 }
 
-/// A program with the properties of its expression.
 #[derive(Debug)]
 pub(super) struct PlannedExpression {
     pub(super) program: Arc<Program>,
     pub(super) depth: u32,
-    /// The expensive inputs that the expression itself reads. Reads through variables are not included.
+    /// The expensive inputs that the expression reads directly. Reads through variables are not included.
     pub(super) inputs: CostlyInputs,
-    /// The index among the policy's expressions.
+    /// The index of the expression in the policy.
     pub(super) index: usize,
 }
 
-/// Inputs that are expensive to create and that few policies read. True if they are read.
+/// Flags for the inputs that are expensive to create and that few policies read. A flag is true if the input is read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CostlyInputs {
     pub(super) request: bool,
     pub(super) authorizer: bool,
 }
 
-/// A variable.
 #[derive(Debug)]
 pub(super) struct Variable {
     pub(super) name: String,
     pub(super) expression: Expression,
 }
 
-/// All expressions of a policy, by role.
 #[derive(Debug, Default)]
 pub(super) struct Programs {
     /// The version of the API server.
     pub(super) version: KubernetesVersion,
     /// The variables. If several variables have the same name, only the last one is kept.
     pub(super) variables: Vec<Variable>,
-    /// The indices of the variables by name.
     by_name: HashMap<String, usize>,
     /// The expensive inputs that at least one expression reads.
     pub(super) inputs: CostlyInputs,
     /// The match conditions, with their names.
     pub(super) match_conditions: Vec<(String, Expression)>,
-    /// The validations.
     pub(super) validations: Vec<Expression>,
-    /// The message expressions, one entry for each validation.
+    /// The message expressions, one element per validation.
     pub(super) messages: Vec<Option<Expression>>,
-    /// The mutations.
     pub(super) mutations: Vec<(Role, Expression)>,
     /// The audit annotations, with their keys.
     pub(super) audit_annotations: Vec<(String, Expression)>,
 }
 
-/// Maximum number of variables for which a lookup by name is a linear search. With more variables, an index is used.
+/// Maximum number of variables for a linear search by name. With more variables, lookups use `by_name`.
 const MAX_LOOKED_AT: usize = 8;
 
 impl Programs {
@@ -140,8 +132,8 @@ impl Programs {
         }
     }
 
-    /// Returns the fields of objects that the expressions read. Expressions that do not compile are ignored, because
-    /// they fail before they read anything.
+    /// Returns the fields of objects that the expressions read. Expressions that do not compile read nothing, because
+    /// they fail.
     pub(super) fn field_reads(&self) -> Vec<FieldRead> {
         let mut sources = Sources::default();
         let mut add = |variable: Option<&str>, expression: &Expression| {

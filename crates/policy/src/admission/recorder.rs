@@ -1,4 +1,4 @@
-//! Records the values of subexpressions, to explain decisions and to measure coverage.
+//! Records the values of subexpressions. Callers use them to explain decisions and to measure coverage.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,8 +12,7 @@ use kubernetes::library::mutation::{JsonPatchValue, ObjectValue};
 /// The placeholder for a value that cannot be formatted.
 const NO_TEXT: &str = "…";
 
-/// Maximum number of values that are recorded for one subexpression. Within a macro, a subexpression has several
-/// values.
+/// Maximum number of recorded values of one subexpression. A subexpression in a macro has one value per iteration.
 const MAX_VALUES: usize = 4;
 
 /// Maximum length of a formatted value, in characters.
@@ -22,10 +21,10 @@ const MAX_TEXT: usize = 80;
 /// Maximum length of the formatted result of a mutation, in characters.
 const MAX_MADE_TEXT: usize = 240;
 
-/// Maximum number of evaluations whose time is recorded, and of map keys that are recorded.
+/// Maximum number of recorded times of one subexpression, and of recorded keys of a map.
 const MAX_TIMES: usize = 128;
 
-/// Maximum number of elements or entries of a formatted value, and maximum nesting.
+/// Maximum number of shown elements or entries of a list or map.
 const MAX_ELEMENTS: usize = 6;
 const MAX_DEPTH: usize = 4;
 
@@ -46,16 +45,16 @@ pub struct RecordedValue {
     pub first_true: Option<u64>,
     /// The number of the first evaluation with the result `false`, counted from 0.
     pub first_false: Option<u64>,
-    /// The times of the first evaluations. A time is the number of evaluations, of any subexpression, that precede it.
+    /// The times of the first evaluations. A time is the number of earlier evaluations of all subexpressions.
     pub times: Vec<u64>,
-    /// The first keys of the latest value with a recorded time, in iteration order. Empty if the value is not a map.
+    /// The first keys of the latest value that is a map, in iteration order. Empty if the latest value is not a map.
     pub keys: Vec<String>,
-    /// The total cost of the evaluations in cost units, including that of nested subexpressions.
+    /// The total cost of the evaluations, in cost units. It includes the cost of nested subexpressions.
     pub cost: u64,
 }
 
 impl RecordedValue {
-    /// Returns true if values were recorded but none could be formatted, as with `authorizer`.
+    /// Returns true if values were recorded but none can be formatted, as for `authorizer`.
     #[must_use]
     pub fn is_without_text(&self) -> bool {
         !self.values.is_empty() && self.values.iter().all(|value| value == NO_TEXT)
@@ -73,7 +72,7 @@ impl RecordedValue {
     }
 }
 
-/// The recorded results, by the index of the expression and the index of the node.
+/// The results by the index of the expression and the index of the node.
 pub type Recording = BTreeMap<(usize, usize), RecordedValue>;
 
 /// Collects a [`Recording`].
@@ -81,14 +80,14 @@ pub type Recording = BTreeMap<(usize, usize), RecordedValue>;
 pub struct Recorder(Mutex<Recording>, AtomicU64);
 
 impl Recorder {
-    /// Returns the recording so far and starts a new one.
+    /// Returns the results so far and removes them.
     #[must_use]
     pub fn take(&self) -> Recording {
         let mut recording = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut recording)
     }
 
-    /// Returns an observer that records the subexpressions of the expression with the index `index`.
+    /// Returns an observer for the expression with the index `index`.
     pub(super) fn expression(&self, index: usize) -> ExpressionRecorder<'_> {
         ExpressionRecorder {
             recorder: self,
@@ -97,14 +96,13 @@ impl Recorder {
     }
 }
 
-/// An observer that records the subexpressions of one expression.
 #[derive(Debug)]
 pub(super) struct ExpressionRecorder<'a> {
     recorder: &'a Recorder,
     index: usize,
 }
 
-/// Records the subexpressions of a single expression, with the expression index 0.
+/// Observes a single expression, whose index is 0.
 impl Observer for Recorder {
     fn observe(&self, part: usize, result: &Result<Value, EvalError>, cost: u64) {
         self.expression(0).observe(part, result, cost);
@@ -156,8 +154,8 @@ fn cut(text: String, max: usize) -> String {
     short
 }
 
-/// Returns the first keys of a map. Empty for a map such as `variables`, whose keys cannot be read without evaluating
-/// its values.
+/// Returns the first keys of a map. Empty for a lazy map such as `variables`: its keys cannot be read without
+/// evaluating its values.
 fn keys(map: &Map) -> Vec<String> {
     if !map.is_plain() {
         return Vec::new();
@@ -166,7 +164,7 @@ fn keys(map: &Map) -> Vec<String> {
     keys.iter().take(MAX_TIMES).map(shown).collect()
 }
 
-/// Formats a value in CEL syntax, and cuts it if it is long.
+/// Formats a value in CEL syntax, cut to the maximum length.
 fn shown(value: &Value) -> String {
     let mut out = String::new();
     show(value, &mut out, 0);
@@ -177,12 +175,12 @@ fn shown(value: &Value) -> String {
     cut(out, if is_made { MAX_MADE_TEXT } else { MAX_TEXT })
 }
 
-/// Returns true if the value is an object or a patch of a mutation.
+/// Returns true if the value is the result of a mutation: an `Object` or a `JSONPatch`.
 fn is_made(value: &Value) -> bool {
     value.downcast::<ObjectValue>().is_some() || value.downcast::<JsonPatchValue>().is_some()
 }
 
-/// Writes an object or a patch of a mutation without its type names. Returns false for other values.
+/// Writes an `Object` or a `JSONPatch` without its type name. Returns false for other values.
 fn show_made(value: &Value, out: &mut String, depth: usize) -> bool {
     let field = |name: &str, value: &Value, out: &mut String| {
         out.push_str(name);
@@ -238,7 +236,7 @@ fn show(value: &Value, out: &mut String, depth: usize) {
             let short: String = text.chars().take(MAX_TEXT).collect();
             let _ = write!(out, "{short:?}");
         }
-        // Each byte is formatted as at least one digit and a space.
+        // Each byte takes at least two characters: a digit and a space.
         Value::Bytes(bytes) if bytes.len() > MAX_MADE_TEXT => {
             let start = bytes.get(..MAX_MADE_TEXT).unwrap_or_default();
             out.push_str(&Value::Bytes(start.into()).to_go_string());
@@ -272,7 +270,7 @@ fn show(value: &Value, out: &mut String, depth: usize) {
         Value::Error(error) => {
             let _ = write!(out, "error: {error}");
         }
-        // In Go, opaque values such as `authorizer` may be an error that has no message.
+        // In Go, an opaque value such as `authorizer` may be an error without a message.
         Value::Opaque(opaque) if opaque.native_type() == "*types.Err" => out.push_str(NO_TEXT),
         other => {
             let text = other.to_go_string();

@@ -1,4 +1,4 @@
-//! The request that is reviewed.
+//! Admission requests.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,7 +23,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Returns the name that rules and `request.operation` contain.
+    /// Returns the name in rules and in `request.operation`, such as `CREATE`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -34,7 +34,7 @@ impl Operation {
         }
     }
 
-    /// Returns the kind of the options in requests with this operation. `None` for CONNECT.
+    /// Returns the kind of `request.options` for this operation. `None` for CONNECT.
     #[must_use]
     pub fn options_kind(self) -> Option<&'static str> {
         match self {
@@ -55,7 +55,7 @@ impl fmt::Display for Operation {
 impl FromStr for Operation {
     type Err = String;
 
-    /// Parses an operation. Upper and lower case are equivalent.
+    /// Parses an operation. The case of letters is ignored.
     fn from_str(text: &str) -> Result<Self, String> {
         [Self::Create, Self::Update, Self::Delete, Self::Connect]
             .into_iter()
@@ -73,11 +73,11 @@ pub struct UserInfo {
     pub uid: String,
     /// The groups.
     pub groups: Vec<String>,
-    /// Further attributes from the authenticator. `None` becomes null in expressions.
+    /// Further attributes from the authenticator. A value `None` is null in expressions.
     pub extra: BTreeMap<String, Option<Vec<String>>>,
 }
 
-/// A resource that serves the same objects as the request's resource, in another group or version.
+/// A resource that serves the same objects as the request's resource in another group or version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Equivalent {
     /// The resource.
@@ -86,10 +86,9 @@ pub struct Equivalent {
     pub gvk: Gvk,
 }
 
-/// A request to an API server, as policies see it.
+/// A request to an API server, as admission plugins receive it.
 ///
-/// Objects are shared instead of copied. They are in the state in which the API server passes them to admission
-/// plugins: objects of built-in kinds have defaults and no unknown fields.
+/// Clones share the objects. Objects of built-in kinds have defaults and no unknown fields.
 #[derive(Clone, Debug, Default)]
 pub struct AdmissionRequest {
     /// The operation of the request.
@@ -100,13 +99,13 @@ pub struct AdmissionRequest {
     pub gvr: Gvr,
     /// The subresource. Empty for the resource itself.
     pub subresource: String,
-    /// The name. It may be empty on creation.
+    /// The name. It may be empty for CREATE.
     pub name: String,
-    /// The namespace. Empty for cluster-scoped objects. In requests for a Namespace, the name of that Namespace.
+    /// The namespace. Empty for cluster-scoped objects. For a Namespace, its own name.
     pub namespace: String,
-    /// The object. `None` for deletions.
+    /// The object. `None` for DELETE.
     pub object: Option<Object>,
-    /// The previous object, for updates and deletions.
+    /// The previous object. Set for UPDATE and DELETE.
     pub old_object: Option<Object>,
     /// The options. `None` if there are none.
     pub options: Option<Object>,
@@ -114,14 +113,13 @@ pub struct AdmissionRequest {
     pub dry_run: bool,
     /// The user.
     pub user_info: UserInfo,
-    /// Other resources that serve the same objects, for `matchPolicy: Equivalent`. Objects are converted by replacing
-    /// their apiVersion and kind.
+    /// Other resources that serve the same objects, for `matchPolicy: Equivalent`. To convert an object, its apiVersion
+    /// and kind are replaced.
     pub equivalents: Vec<Equivalent>,
 }
 
 impl AdmissionRequest {
-    /// Returns a request to create `object` as the resource `gvr`. The kind, name and namespace are taken from the
-    /// object.
+    /// Returns a request to create `object` as the resource `gvr`. The kind, name and namespace come from the object.
     #[must_use]
     pub fn create(gvr: Gvr, object: Object) -> Self {
         Self {
@@ -136,8 +134,8 @@ impl AdmissionRequest {
 
     /// Returns true if the request is exempt from all policies ([`exempt::is_exempt`]).
     ///
-    /// [`Admission::review`](super::Admission::review) does not check this. It corresponds to the API server's
-    /// dispatcher, which is not called for exempt requests.
+    /// [`Admission::review`](super::Admission::review) does not check this, because it corresponds to the API server's
+    /// dispatcher. The API server does not call the dispatcher for exempt requests.
     #[must_use]
     pub fn is_exempt(&self) -> bool {
         exempt::is_exempt(&self.gvr)

@@ -20,12 +20,12 @@ use cel::value::{EvalBudget, Exceeded};
 use kubernetes::library::limits::MAX_AUDIT_ANNOTATION_VALUE_LENGTH;
 use kubernetes::schema::{Gvk, Gvr};
 
-/// The key of a denial in the audit event.
+/// The annotation key of denials in the audit event.
 ///
 /// Source: `dispatcher.go`, `publishValidationFailureAnnotation`.
 const VALIDATION_FAILURE: &str = "validation.policy.admission.k8s.io/validation_failure";
 
-/// The first denial. It is the one that the client receives.
+/// The first denial, which is reported to the client.
 #[derive(Debug)]
 struct Denial {
     binding: Option<String>,
@@ -34,18 +34,16 @@ struct Denial {
     by: DeniedBy,
 }
 
-/// The state of a review.
 struct Review<'a> {
     admission: &'a Admission,
     request: &'a AdmissionRequest,
     outcome: ReviewOutcome,
     denial: Option<Denial>,
-    /// The distinct values of audit annotations, by key.
+    /// The distinct values of each audit annotation, by key.
     published: BTreeMap<String, Vec<String>>,
-    /// The memory limit for the strings of all evaluations. While an evaluation runs, it has its own memory limit as
-    /// well.
+    /// The memory limit on the strings of all evaluations. Each evaluation also has its own memory limit.
     texts: EvalBudget,
-    /// The limit of this crate that was exceeded, if any.
+    /// The exceeded limit of this crate, if any.
     exceeded: Option<Exceeded>,
 }
 
@@ -77,7 +75,7 @@ impl Review<'_> {
     ///
     /// # Errors
     ///
-    /// Returns a status if the request is rejected immediately, regardless of other results.
+    /// Returns a status if the request must be rejected regardless of other results.
     fn run(&mut self, bindings: &[Binding], context: &ReviewContext<'_>) -> Result<(), Status> {
         let matched = self.admission.matches(self.request, context.namespaces);
         self.outcome.definition = DefinitionMatch {
@@ -125,7 +123,7 @@ impl Review<'_> {
         Ok(())
     }
 
-    /// Evaluates the policy with each object of the params of `binding`.
+    /// Evaluates the policy with each params object of `binding`.
     fn evaluate(
         &mut self,
         binding: &Binding,
@@ -149,7 +147,7 @@ impl Review<'_> {
         for params in &params {
             let (params, namespace) = (params.as_ref(), namespace.as_ref());
             let evaluation = self.evaluate_one(binding, matched, params, namespace, context);
-            // The strings of decisions are copied into warnings, errors and the denial, so they are counted twice.
+            // The strings of decisions are copied into warnings, errors or the denial, so they are charged twice.
             let n_bytes = evaluation.text_len().saturating_mul(2);
             let _ = self
                 .texts
@@ -181,7 +179,7 @@ impl Review<'_> {
         }
     }
 
-    /// Returns the namespace of the request. `None` if the request is for a Namespace or a cluster-scoped object.
+    /// Returns the namespace of the request. `None` for a request about a Namespace or a cluster-scoped object.
     fn namespace(&self, context: &ReviewContext<'_>) -> Result<Option<Namespace>, Status> {
         let gvk = &self.request.gvk;
         let is_namespace = gvk.group.is_empty() && gvk.version == "v1" && gvk.kind == "Namespace";
@@ -201,7 +199,7 @@ impl Review<'_> {
         })
     }
 
-    /// Applies the validationActions of `binding` to each decision that denies, and handles the audit annotations.
+    /// Applies the validationActions of `binding` to the denying decisions, and collects the audit annotations.
     fn act(&mut self, binding: &Binding, evaluation: &Evaluation) {
         let conditions = evaluation.match_conditions.as_ref();
         if let Some(ignored) = conditions.and_then(|conditions| conditions.ignored.as_ref()) {
@@ -222,7 +220,7 @@ impl Review<'_> {
                     "Deny" => self.deny(Some(binding), (&decision.message, &decision.reason), by),
                     "Audit" => {
                         let value = validation_failure(binding, n, decision);
-                        // If several decisions are audited, the first value is kept.
+                        // Only the first audited decision is recorded.
                         let annotations = &mut self.outcome.audit_annotations;
                         annotations
                             .entry(VALIDATION_FAILURE.to_owned())
@@ -266,7 +264,7 @@ impl Review<'_> {
         }
     }
 
-    /// Handles an error in the configuration of the policy or of a binding, according to the failure policy.
+    /// Applies the failure policy to an error in the configuration of the policy or of `binding`.
     fn configuration_error(&mut self, error: &str, binding: Option<&Binding>) {
         self.note_error(error);
         let by = if error == params::NOT_FOUND {
@@ -333,7 +331,7 @@ impl Review<'_> {
     }
 }
 
-/// Returns the value with which a denial is recorded in the audit event.
+/// Returns the audit annotation of a denial.
 ///
 /// Source: `dispatcher.go`, `ValidationFailureValue`.
 fn validation_failure(binding: &Binding, n: usize, decision: &Decision) -> String {

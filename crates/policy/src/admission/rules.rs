@@ -21,7 +21,7 @@ pub(super) struct Constraints {
     object_selector: Result<Selector, String>,
 }
 
-/// The part of the match constraints because of which a request does not match.
+/// The part of the match constraints that excludes a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unmatched {
     /// The namespaceSelector does not select the labels of the namespace.
@@ -43,7 +43,7 @@ pub enum Unmatched {
 }
 
 impl Unmatched {
-    /// Returns the reason as a sentence, in which "its" refers to a policy or webhook.
+    /// Returns the reason as a clause. Its word "its" refers to a policy or webhook.
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
@@ -59,7 +59,7 @@ impl Unmatched {
     }
 }
 
-/// The resource and kind for which a request is evaluated. `None` if the constraints do not match.
+/// The resource and kind that a request is evaluated as. `None` if the constraints do not match.
 pub(super) type Matched = Option<(Gvr, Gvk)>;
 
 impl Constraints {
@@ -74,12 +74,12 @@ impl Constraints {
         }
     }
 
-    /// Returns the resource and kind for which `request` is evaluated. `None` if the constraints do not match.
+    /// Returns the resource and kind that `request` is evaluated as. `None` if the constraints do not match.
     ///
     /// # Errors
     ///
-    /// Returns an error if the rules match but a selector is invalid or the namespace is missing, or if the kind of an
-    /// equivalent resource is unknown.
+    /// Returns an error in these cases if the rules match: a selector is invalid, or the namespace does not exist. Also
+    /// returns an error if the kind of an equivalent resource is unknown.
     pub(super) fn matches(
         &self,
         request: &AdmissionRequest,
@@ -109,7 +109,7 @@ impl Constraints {
         } else {
             matching_resource(rules, is_exact, request)?
         };
-        // An error of a selector is returned only if the rules match. Otherwise, the policy does not apply anyway.
+        // Errors of selectors only count if the rules match. Otherwise the policy does not apply.
         if matched.is_some() {
             in_namespace?;
             object_selected?;
@@ -117,7 +117,8 @@ impl Constraints {
         Ok(matched)
     }
 
-    /// Returns the part of the constraints that does not match `request`. `None` if they match or cannot be evaluated.
+    /// Returns the part of the constraints that excludes `request`. `None` if the constraints match or cannot be
+    /// evaluated.
     pub(super) fn unmatched(
         &self,
         request: &AdmissionRequest,
@@ -132,7 +133,7 @@ impl Constraints {
         if self.selects_object(request) == Ok(false) {
             return Some(Unmatched::ObjectSelector);
         }
-        // Relaxes the rules step by step until they match, starting with the most specific field.
+        // Relaxes the rules step by step until they match. The most specific field is relaxed first.
         let matches_without = |relax: &dyn Fn(&mut NamedRuleWithOperations)| {
             let mut relaxed = self.clone();
             for rule in relaxed.resources.resource_rules.iter_mut().flatten() {
@@ -187,7 +188,7 @@ impl Constraints {
         }
         let is_written = matches!(request.operation, Operation::Create | Operation::Update);
         if is_namespaces && request.subresource.is_empty() && is_written {
-            // The object in the request is newer than the cached Namespace.
+            // For a request about a Namespace, the request has newer labels than the cached Namespace.
             let object = request.object.as_ref();
             return object
                 .map(|object| selector.matches(object.labels()))
@@ -223,8 +224,8 @@ pub(super) fn namespace_not_found(name: &str) -> String {
     format!("namespaces {} not found", go_quote(name))
 }
 
-/// Returns the resource and kind that one of `rules` matches: those of the request if possible, and otherwise those of
-/// an equivalent resource.
+/// Returns the resource and kind that one of `rules` matches. The request's own resource takes precedence over
+/// equivalent resources.
 ///
 /// Source: `matching.go`, `matchesResourceRules`.
 fn matching_resource(
@@ -268,12 +269,12 @@ fn matching_resource(
     Ok(None)
 }
 
-/// Returns the values of a list in a rule. Empty if the list is absent.
+/// Returns the values of a list in a rule. An absent list is empty.
 fn list(values: Option<&Vec<String>>) -> &[String] {
     values.map(Vec::as_slice).unwrap_or_default()
 }
 
-/// Returns true if `rule` matches `request`, with `resource` in place of the request's resource.
+/// Returns true if `rule` matches `request` with `resource` instead of the request's resource.
 ///
 /// Source: `rules.go`, `Matcher.Matches`.
 fn rule_matches(

@@ -1,8 +1,8 @@
-//! The variables that the expressions of a stage can read: objects, the request, and the policy's own variables, which
-//! are evaluated on first use.
+//! The names that the expressions of a stage can read: objects, the request, and the policy's variables. Variables are
+//! evaluated on first use.
 //!
-//! Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/activation.go` (`evaluationActivation`),
-//! `composition.go` (`compositionContext`, `variableAccessor`), `pkg/cel/lazy/lazy.go` (`MapValue`).
+//! Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/activation.go` (`evaluationActivation`), `composition.go`
+//! (`compositionContext`, `variableAccessor`), `pkg/cel/lazy/lazy.go` (`MapValue`).
 
 use std::borrow::Cow;
 use std::fmt;
@@ -22,11 +22,10 @@ use kubernetes::schema::escape::unescape;
 
 /// Maximum total nesting of an expression and the variables that it reads, directly or indirectly.
 ///
-/// Upstream has no such limit, because its stack can grow to one gigabyte. Exceeding the limit is therefore an error of
-/// this crate. A thread with a large stack can evaluate expressions up to this nesting.
+/// Upstream has no such limit, because its stack can grow to one gigabyte. Exceeding the limit is therefore reported as
+/// an exceeded limit of this crate. A thread with a large stack can evaluate expressions up to this nesting.
 const MAX_DEPTH: u32 = 5_000;
 
-/// The inputs of a stage.
 #[derive(Clone, Debug)]
 pub(super) struct Inputs {
     pub(super) object: Value,
@@ -36,41 +35,38 @@ pub(super) struct Inputs {
     pub(super) namespace: Value,
     /// `authorizer` and `authorizer.requestResource`. `None` in stages that do not declare them.
     pub(super) authorizer: Option<(Value, Value)>,
-    /// The limits on steps and memory, which all expressions share.
+    /// The limits on fuel and memory that all expressions share.
     pub(super) budget: Arc<EvalBudget>,
-    /// Set to true to cancel the evaluation.
+    /// Setting this flag cancels the evaluation.
     pub(super) is_cancelled: Option<Arc<AtomicBool>>,
-    /// Records the result of each expression, if set.
+    /// If set, records the result of each expression.
     pub(super) trace: Option<Arc<Trace>>,
-    /// Records the values of all subexpressions, if set.
+    /// If set, records the values of all subexpressions.
     pub(super) recorder: Option<Arc<Recorder>>,
 }
 
-/// The name of the type of `variables`.
+/// The type name of `variables`.
 ///
 /// Source: `composition.go`, `variablesTypeName`.
 const VARIABLES: &str = "kubernetes.variables";
 
-/// The variables of a stage.
 pub(super) struct Scope {
     programs: Arc<Programs>,
     inputs: Arc<Inputs>,
-    /// The state of each variable.
     values: Box<[Memo]>,
-    /// The total nesting of the expression and the variables that are currently evaluated.
+    /// The total nesting of the expression and the variables that are being evaluated.
     depth: AtomicU32,
-    /// The cost of variables that the stage has not charged yet.
+    /// The cost of variables that is not yet charged to an expression of the stage.
     variables_cost: AtomicU64,
-    /// The map `variables`, created when an expression reads it as a whole.
+    /// The map `variables`. It is created when an expression reads it as a whole.
     variables: OnceLock<Arc<Variables>>,
     this: Weak<Self>,
 }
 
-/// The state of a variable in one stage.
 #[derive(Debug, Default)]
 struct Memo {
     value: OnceLock<Result<Value, EvalError>>,
-    /// True while the variable is evaluated.
+    /// True while the variable is being evaluated.
     is_pending: AtomicBool,
 }
 
@@ -93,7 +89,8 @@ impl Scope {
         })
     }
 
-    /// Evaluates `planned`. Returns the result and the cost, without the cost of variables that were evaluated for it.
+    /// Evaluates `planned`. Returns the result and the cost. The cost does not include the variables that are evaluated
+    /// for it.
     pub(super) fn evaluate(&self, planned: &PlannedExpression) -> (Result<Value, EvalError>, u64) {
         let around = self.depth.load(Ordering::Relaxed);
         let depth = around.saturating_add(planned.depth);
@@ -131,29 +128,26 @@ impl Scope {
         (evaluation.result, evaluation.cost)
     }
 
-    /// Returns the limit of this crate that an expression exceeded, if any.
     pub(super) fn exceeded(&self) -> Option<Exceeded> {
         self.inputs.budget.exceeded()
     }
 
-    /// Returns the limits on steps and memory, which all expressions share.
     pub(super) fn budget(&self) -> &EvalBudget {
         &self.inputs.budget
     }
 
-    /// Records the result of the expression with the index `index`, if there is a trace.
     pub(super) fn note(&self, index: usize, result: &Result<Value, EvalError>) {
         if let Some(trace) = &self.inputs.trace {
             trace.add(index, result);
         }
     }
 
-    /// Returns the cost of variables that were evaluated since the last call.
+    /// Returns the cost of the variables that were evaluated since the last call.
     pub(super) fn take_variables_cost(&self) -> u64 {
         self.variables_cost.swap(0, Ordering::Relaxed)
     }
 
-    /// Returns the value of the variable that expressions call `name`. `None` if there is no such variable.
+    /// Returns the value of the root variable `name`. `None` if there is no such variable.
     fn named(&self, name: &str) -> Result<Option<Cow<'_, Value>>, EvalError> {
         let Some(name) = unescape(name) else {
             return Ok(None);
@@ -164,7 +158,7 @@ impl Scope {
         }
     }
 
-    /// Returns the value of the variable with the index `n`. It is evaluated on first use.
+    /// Returns the value of the variable with the index `n`. The variable is evaluated on first use.
     fn variable(&self, n: usize) -> Result<&Value, EvalError> {
         let (Some(variable), Some(memo)) = (self.programs.variables.get(n), self.values.get(n))
         else {
@@ -174,7 +168,7 @@ impl Scope {
             return known.as_ref().map_err(Clone::clone);
         }
         let name = || go_quote(&variable.name);
-        // Upstream recurses here until its process crashes.
+        // Upstream recurses without end here and crashes.
         if memo.is_pending.swap(true, Ordering::Relaxed) {
             return Err(EvalError::new(format!(
                 "composited variable {} fails to evaluate: it reads itself",
@@ -252,10 +246,9 @@ impl Activation for Scope {
     }
 }
 
-/// The map `variables` of the policy's variables.
+/// The map `variables`.
 ///
-/// The reference to the scope is weak, because the value of a variable may contain this map. The map is empty after the
-/// stage.
+/// A variable may contain this map, so the reference to the scope is weak. After the stage the map is empty.
 #[derive(Debug)]
 struct Variables(Weak<Scope>);
 

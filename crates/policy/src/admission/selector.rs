@@ -29,7 +29,7 @@ enum SelectorOperator {
 }
 
 impl Selector {
-    /// Parses a selector.
+    /// Parses a label selector.
     ///
     /// # Errors
     ///
@@ -37,7 +37,7 @@ impl Selector {
     pub fn new(selector: &LabelSelector) -> Result<Self, String> {
         let mut requirements = Vec::new();
         for (key, value) in selector.match_labels.iter().flatten() {
-            // A label value is represented as a set with one element.
+            // The requirement `key: value` is represented as a set with one value.
             let values = std::slice::from_ref(value);
             requirements.push(Requirement::new(key, SelectorOperator::In, values)?);
         }
@@ -58,7 +58,7 @@ impl Selector {
         Ok(Self(requirements))
     }
 
-    /// Returns true if the selector has no requirements, so that it selects everything.
+    /// Returns true if the selector has no requirements. Such a selector selects everything.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -1,7 +1,7 @@
-//! A stage of an evaluation: several expressions of a policy that share variables and a cost budget.
+//! A stage of an evaluation: several expressions that share variables and a cost budget.
 //!
-//! Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/condition.go` (`ForInput`), `activation.go`
-//! (`Evaluate`), `composition.go`.
+//! Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/condition.go` (`ForInput`), `activation.go` (`Evaluate`),
+//! `composition.go`.
 
 use std::sync::Arc;
 
@@ -14,23 +14,21 @@ use cel::value::Value;
 pub(super) const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 
-/// The result of an expression. `None` if the policy has no such expression.
+/// The result of an expression. `None` if the policy omits the optional expression.
 pub(super) type Evaluated = Option<Result<Value, String>>;
 
-/// The outcome of a stage.
 #[derive(Debug)]
 pub(super) struct StageOutcome {
-    /// The result of each expression, or the error that ended the stage.
+    /// The result of each expression, or the error that ended the stage early.
     pub(super) evaluated: Result<Vec<Evaluated>, String>,
-    /// The cost.
     pub(super) cost: StageCost,
-    /// The rest of the budget. `None` if the stage ended early.
+    /// The rest of the budget. `None` if an error ended the stage early.
     pub(super) remaining: Option<u64>,
 }
 
-/// Evaluates `expressions` in order. Variables are evaluated at most once, on first use.
+/// Evaluates `expressions` in order. Each variable is evaluated at most once, on first use.
 ///
-/// The scope is created only if there is an expression to evaluate.
+/// `make_scope` is called only if there is an expression to evaluate.
 pub(super) fn run<'a>(
     expressions: impl Iterator<Item = Option<&'a Expression>>,
     make_scope: impl Fn() -> Arc<Scope>,
@@ -63,8 +61,8 @@ pub(super) fn run<'a>(
 ///
 /// # Errors
 ///
-/// Returns an error that ends the stage if the cost exceeds the budget, or if the evaluation exceeds a limit of this
-/// crate.
+/// Returns an error that ends the stage. This happens if the cost exceeds the budget, or if the evaluation exceeds a
+/// limit of this crate.
 fn evaluate(
     expression: &Expression,
     scope: &Scope,
@@ -83,7 +81,7 @@ fn evaluate(
     }
     if let Err(error) = &result {
         let len = expression.text.len().saturating_add(error.message().len());
-        // The message is copied into the decision, so it is charged twice.
+        // The message is copied into the decision, so its length is charged twice.
         let _ = scope.budget().allocate(len.saturating_mul(2));
     }
     if let Some(exceeded) = scope.exceeded() {

@@ -1,9 +1,8 @@
-//! Formats strings as Go does: quoted, as JSON, and as aggregated errors.
+//! Formats Go's quoted strings, JSON and aggregated errors.
 
 pub(super) use cel::go_text::quote as go_quote;
 pub(super) use kubernetes::go_json::push_string as push_go_json;
 
-/// Formats a list of strings as JSON.
 pub(super) fn go_json_list(texts: &[String]) -> String {
     let mut list = String::from("[");
     for (n, text) in texts.iter().enumerate() {
@@ -16,7 +15,7 @@ pub(super) fn go_json_list(texts: &[String]) -> String {
     list
 }
 
-/// Aggregates errors: removes duplicates, and puts several errors in brackets.
+/// Aggregates errors: removes duplicates, and puts brackets around several errors.
 ///
 /// Source: apimachinery `pkg/util/errors/errors.go`, `aggregate.Error`.
 pub(super) fn aggregate(errors: &[String]) -> String {
@@ -32,7 +31,8 @@ pub(super) fn aggregate(errors: &[String]) -> String {
     }
 }
 
-/// Returns the first `max` bytes of a string. Each byte of a cut character becomes `U+FFFD`, as in Go's JSON output.
+/// Returns the first `max` bytes of a string. If this splits a character, each remaining byte becomes `U+FFFD`, as in
+/// Go's JSON output.
 pub(super) fn cut(text: &str, max: usize) -> String {
     if text.len() <= max {
         return text.to_owned();

@@ -1,26 +1,25 @@
-//! Records the results of individual expressions, so that callers can find the expressions that failed.
+//! Records the result of each expression. Callers use it to find the expressions that failed.
 
 use std::sync::{Mutex, PoisonError};
 
 use cel::value::{EvalError, Value};
 
-/// The cost limit of a traced evaluation. It is low because traces are used for many small requests.
+/// The cost limit of a traced evaluation. It is low because many small requests are traced.
 pub(crate) const TRACED_CALL_LIMIT: u64 = 50_000;
 
-/// The number of authorizer checks whose cost a traced evaluation may add to the limit. The cost of a check is high,
-/// although a check without a real authorizer takes no time.
+/// The number of authorizer checks whose cost is added to the limit of a traced evaluation. A check has a high cost,
+/// but takes no time without a real authorizer.
 pub(crate) const TRACED_CHECKS: u64 = 6;
 
-/// The result of one evaluated expression.
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
     /// The index of the expression in the policy.
     pub(crate) index: usize,
-    /// The value if it is a boolean, `None` for other values, or the error.
+    /// A boolean value, `None` for any other value, or the error.
     pub(crate) result: Result<Option<bool>, EvalError>,
 }
 
-/// The results in the order of evaluation. A variable precedes the expressions that read it.
+/// The results in the order of evaluation. The result of a variable precedes those of the expressions that read it.
 #[derive(Debug, Default)]
 pub(crate) struct Trace(Mutex<Vec<Step>>);
 

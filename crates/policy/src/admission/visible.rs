@@ -17,7 +17,7 @@ use kubernetes::library::{
 };
 use kubernetes::schema::{Gvk, Gvr};
 
-/// The fields of an object that is being built. Empty values are omitted.
+/// The fields of an object under construction.
 #[derive(Default)]
 struct Fields(Vec<(Arc<str>, Value)>);
 
@@ -26,7 +26,7 @@ impl Fields {
         self.0.push((name.into(), value.into()));
     }
 
-    /// Sets a string unless it is empty.
+    /// Sets the field `name` if `text` is not empty.
     fn set_text(&mut self, name: &str, text: &str) {
         if !text.is_empty() {
             self.set(name, text);
@@ -38,10 +38,10 @@ impl Fields {
     }
 }
 
-/// Returns the value of `request`, as a request for the resource `gvr` and the kind `gvk`.
+/// Returns the value of `request` for a policy that matched the resource `gvr` and the kind `gvk`.
 pub(super) fn request(request: &AdmissionRequest, gvr: &Gvr, gvk: &Gvk) -> Value {
     let mut fields = Fields::default();
-    // The API server only generates a uid for calls of webhooks.
+    // The API server generates a uid only for webhook calls.
     fields.set("uid", "");
     fields.set("kind", kind(gvk));
     fields.set("resource", resource(gvr));
@@ -53,7 +53,7 @@ pub(super) fn request(request: &AdmissionRequest, gvr: &Gvr, gvk: &Gvk) -> Value
     fields.set_text("namespace", &request.namespace);
     fields.set("operation", request.operation.as_str());
     fields.set("userInfo", user_info(&request.user_info));
-    // The variables `object` and `oldObject` contain the objects.
+    // Expressions read the objects from the variables `object` and `oldObject` instead.
     fields.set("object", Value::Null);
     fields.set("oldObject", Value::Null);
     fields.set("dryRun", request.dry_run);
@@ -128,7 +128,7 @@ fn user_info(user: &UserInfo) -> Value {
     fields.into_value()
 }
 
-/// The type of a field in the options. It determines when the field is omitted.
+/// The type of a field in `request.options`. The type determines when the field is omitted.
 enum Field {
     /// A string. Omitted if empty.
     Text,
@@ -156,7 +156,7 @@ const DELETE_OPTIONS: [(&str, Field); 6] = [
     ),
 ];
 
-/// Returns the options of a request with the fields of their Go type.
+/// Returns the value of `request.options`, limited to the fields of its Go type.
 ///
 /// Source: apimachinery `pkg/apis/meta/v1/types.go`, `CreateOptions`, `UpdateOptions`, `DeleteOptions`.
 fn options(request: &AdmissionRequest) -> Value {
@@ -204,7 +204,8 @@ fn preconditions(value: &Value) -> Value {
     fields.into_value()
 }
 
-/// Returns the value of `namespaceObject`. If `whole`, it includes the metadata that only audit annotations see.
+/// Returns the value of `namespaceObject`. If `whole` is true, it includes the metadata that only audit annotations can
+/// read.
 ///
 /// Source: `validator.go`, `Validate` (validations and messages get the result of `CreateNamespaceObject`, audit
 /// annotations get the namespace itself).
@@ -302,7 +303,7 @@ fn set_list(fields: &mut Fields, given: &JsonMap<String, Json>, name: &str) {
     }
 }
 
-/// Formats a time as the API server does: in UTC, with seconds.
+/// Formats a time in UTC with a precision of one second, as the API server does.
 ///
 /// Source: apimachinery `pkg/apis/meta/v1/time.go`, `Time.ToUnstructured`.
 fn time_text(text: &str) -> String {

@@ -1,8 +1,8 @@
-//! Explains the differences between the `truthful` profile and upstream's type checker. For each finding that only
-//! upstream reports, a rule gives the reason why the expression evaluates without an error.
+//! Explains the differences between the `truthful` profile and upstream's type checker. A difference is a finding that
+//! only upstream reports. A rule gives the reason why its expression evaluates without an error.
 //!
-//! The rules do not affect the findings, which come from abstract interpretation (`super::interpret`). A difference
-//! that no rule explains is a bug in this crate.
+//! The rules do not affect the findings of the `truthful` profile, which abstract interpretation computes
+//! (`super::interpret`). A difference without a rule is a bug in this crate.
 
 use super::driver::{Driver, KindAnalysis};
 use super::upstream::KindContext;
@@ -19,30 +19,30 @@ use kubernetes::schema::Gvk;
 use kubernetes::schema::resolver::{Resolution, SchemaResolver};
 use kubernetes::schema::rest_mapper::RestMapper;
 
-/// A rule: a name, the reason why the expressions that it covers do not fail, and a predicate for these expressions.
+/// Explains a set of differences, which `applies` selects.
 struct Rule {
     /// A stable name, used in tests and in the documentation.
     name: &'static str,
-    /// The reason why the API server evaluates such an expression without an error.
+    /// The reason why such an expression evaluates without an error.
     reason: &'static str,
     applies: fn(&Diagnostic, &CheckedAst) -> bool,
 }
 
-/// The name and reason of the rule for subexpressions that are never evaluated.
+/// The rule for subexpressions that are never evaluated: its name and reason.
 const NOT_REACHED: (&str, &str) = (
     "not-reached",
     "for a given kind and operation, `object.kind`, `request.resource`, `oldObject == null`, `has()` of a field that \
      the kind lacks and similar conditions are constant; branches that they exclude are never evaluated",
 );
 
-/// The name and reason of the rule for subexpressions whose error is absorbed.
+/// The rule for subexpressions whose error is absorbed: its name and reason.
 const NO_EFFECT: (&str, &str) = (
     "no-effect",
     "the other operand of `&&` or `||` determines the result and absorbs the error; or the value is only the \
      default of an optional, or is itself absent",
 );
 
-/// The name and reason of the rule for subexpressions that are not reached because an operand fails earlier.
+/// The rule for subexpressions with a failing operand: its name and reason.
 const OPERAND_FAILS: (&str, &str) = (
     "operand-fails",
     "the expression has a warning for an operand that fails earlier",
@@ -200,7 +200,7 @@ static RULES: &[Rule] = &[
     },
 ];
 
-/// Returns the names and reasons of the rules, in the order in which they are tried.
+/// Returns the names and reasons of the rules, in order of precedence.
 pub fn rules() -> impl Iterator<Item = (&'static str, &'static str)> {
     let others = RULES.iter().map(|rule| (rule.name, rule.reason));
     [NOT_REACHED, NO_EFFECT]
@@ -209,7 +209,7 @@ pub fn rules() -> impl Iterator<Item = (&'static str, &'static str)> {
         .chain([OPERAND_FAILS])
 }
 
-/// A finding of upstream's type checker for an expression that evaluates without an error.
+/// A finding that only upstream's type checker reports. Its expression evaluates without an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// The path of the field in the policy, such as `spec.validations[0].expression`.
@@ -222,8 +222,8 @@ pub struct Difference {
     pub rule: Option<&'static str>,
 }
 
-/// Returns the findings that upstream's type checker reports but the truthful profile does not, each with the rule that
-/// explains it.
+/// Returns the findings that upstream's type checker reports and the truthful profile does not. Each has the rule that
+/// explains the difference.
 #[must_use]
 pub fn differences(
     policy: &CompiledPolicy,
@@ -278,7 +278,7 @@ pub fn differences(
     differences
 }
 
-/// Returns the name of the rule that explains why `finding`, which only upstream reports, is not an error.
+/// Returns the name of the rule that explains `finding`, a finding that only upstream reports.
 fn explain(
     n: usize,
     finding: &Diagnostic,
@@ -301,17 +301,17 @@ fn expr<'a>(finding: &Diagnostic, checked: &'a CheckedAst) -> Option<&'a Expr> {
     finding.expr.map(|id| checked.ast().expr(id))
 }
 
-/// Returns true if `finding` is at a call of one of `functions`.
+/// Returns true if the node of `finding` is a call of one of `functions`.
 fn is_function(finding: &Diagnostic, checked: &CheckedAst, functions: &[&str]) -> bool {
     matches!(expr(finding, checked), Some(Expr::Call { function, .. }) if functions.contains(&&**function))
 }
 
-/// Returns true if `finding` says that a call of one of `functions` has no matching overload.
+/// Returns true if `finding` reports that a call of one of `functions` has no matching overload.
 fn is_call(finding: &Diagnostic, checked: &CheckedAst, functions: &[&str]) -> bool {
     finding.kind.code() == Code::NoMatchingOverload && is_function(finding, checked, functions)
 }
 
-/// Returns the types of the receiver and the arguments of the call at `finding`. Empty for other expressions.
+/// Returns the types of the receiver and the arguments if the node of `finding` is a call. Empty for other nodes.
 fn arg_types(finding: &Diagnostic, checked: &CheckedAst) -> Vec<Type> {
     match expr(finding, checked) {
         Some(Expr::Call { target, args, .. }) => target
@@ -323,7 +323,7 @@ fn arg_types(finding: &Diagnostic, checked: &CheckedAst) -> Vec<Type> {
     }
 }
 
-/// Returns the operand type and the field of the selection at `finding`. `None` for other expressions.
+/// Returns the operand type and the field if the node of `finding` is a selection. `None` for other nodes.
 fn selection(finding: &Diagnostic, checked: &CheckedAst) -> Option<(Type, String)> {
     match expr(finding, checked)? {
         Expr::Select { operand, field, .. } => Some((checked.type_of(*operand), field.to_string())),

@@ -1,4 +1,4 @@
-//! Applies one mutation: evaluates its expression and applies the value to an object.
+//! Applies one mutation to an object.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use kubernetes::schema::Gvk;
 use kubernetes::version::Behavior;
 
 impl Run<'_> {
-    /// Returns the object after a mutation. Defaults are not set yet.
+    /// Returns the object after a mutation, before defaults are set.
     ///
     /// Source: `dispatcher.go`, `dispatchOne`; `patch/smd.go` and `patch/json_patch.go`, `Patch`.
     pub(super) fn mutated(
@@ -63,8 +63,8 @@ impl Run<'_> {
         }
     }
 
-    /// Sets the defaults of the object after a mutation. If they are unknown, records the reason and leaves the object
-    /// unchanged.
+    /// Sets the defaults of the object after a mutation. If the defaults are unknown, records the reason and returns
+    /// the object unchanged.
     pub(super) fn completed(&mut self, gvk: &Gvk, mutated: Json) -> Json {
         match self.context.kinds.completed(gvk, mutated) {
             Ok(completed) => completed,
@@ -75,7 +75,7 @@ impl Run<'_> {
         }
     }
 
-    /// Merges the object that an `ApplyConfiguration` expression returns into the object.
+    /// Merges the value of an `ApplyConfiguration` expression into the object.
     fn configured(
         &self,
         value: &Value,
@@ -97,7 +97,7 @@ impl Run<'_> {
         read.map_err(|error| Failure::policy_error(StepCause::Decoding, error))
     }
 
-    /// Applies the patch that a `JSONPatch` expression returns.
+    /// Applies the value of a `JSONPatch` expression to the object.
     fn patched(
         &self,
         value: &Value,

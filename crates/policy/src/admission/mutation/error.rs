@@ -1,4 +1,4 @@
-//! Errors of mutations. Each determines whether the failure policy applies.
+//! Errors of mutations. The type of an error determines whether the failure policy applies to it.
 
 use std::sync::Arc;
 
@@ -15,16 +15,16 @@ pub struct StepError {
     pub message: String,
 }
 
-/// The step of a mutation that failed.
+/// The step of a mutation that failed, with details.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StepCause {
     /// The API server does not know the types of the object's kind yet.
     NoTypes,
     /// The expression does not compile, or its evaluation failed.
     Expression,
-    /// The value of the expression cannot be applied.
+    /// The value of the expression has a form that cannot be applied.
     Value {
-        /// The type of the first nested object whose type does not match its field.
+        /// The type of the first nested object whose type does not match its field. `None` for other errors.
         misplaced: Option<Arc<str>>,
     },
     /// The value cannot be merged into the object.
@@ -42,12 +42,10 @@ pub enum StepCause {
     Panic,
 }
 
-/// An error about the value of an expression, which cannot be applied.
 #[derive(Debug)]
 pub(super) struct ValueError {
-    /// The API server's error message.
     pub(super) message: String,
-    /// The type of the first nested object whose type does not match its field.
+    /// The type of the first nested object whose type does not match its field. `None` for other errors.
     pub(super) misplaced: Option<Arc<str>>,
 }
 
@@ -60,20 +58,18 @@ impl From<String> for ValueError {
     }
 }
 
-/// A failed mutation.
 #[derive(Debug)]
 pub(super) struct Failure {
     cause: Box<StepCause>,
-    /// The effect on the request.
     pub(super) end: End,
 }
 
 /// The effect of a failed mutation on the request.
 #[derive(Debug)]
 pub(super) enum End {
-    /// The failure policy applies to this error.
+    /// The failure policy applies to the error with this message.
     Policy(String),
-    /// The request is rejected with this status, regardless of the failure policy.
+    /// The request is rejected with this status. The failure policy does not apply.
     Request(Status),
 }
 
@@ -93,7 +89,7 @@ impl Failure {
         Self::policy_error(StepCause::Value { misplaced }, error.message)
     }
 
-    /// Returns the failure for a mutation that makes the API server panic.
+    /// Returns the failure of a mutation that makes the API server panic.
     ///
     /// Source: apiserver `pkg/server/filters/wrap.go`, `WithPanicRecovery`.
     pub(super) fn panicked() -> Self {
@@ -101,7 +97,6 @@ impl Failure {
         Self::request_error(StepCause::Panic, status(500, "InternalError", text))
     }
 
-    /// Returns the cause and the message of the failure.
     pub(super) fn error(&self) -> StepError {
         StepError {
             cause: StepCause::clone(&self.cause),
@@ -113,7 +108,6 @@ impl Failure {
     }
 }
 
-/// Returns the status of a rejected request.
 pub(super) fn status(code: u16, reason: &str, message: &str) -> Status {
     Status {
         code,

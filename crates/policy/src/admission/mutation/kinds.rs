@@ -1,4 +1,4 @@
-//! The kinds of mutated objects: the types with which they are merged, and their defaults.
+//! The kinds of mutated objects: the types that merges use, and the defaults.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,16 +12,16 @@ use kubernetes::schema::crd::CrdVersion;
 use kubernetes::schema::resolver::SchemaResolver;
 use kubernetes::schema::{Builtin, Crd, Gvk, SchemaError};
 
-/// Access to the types and defaults of mutated objects.
+/// The types and defaults of mutated objects.
 pub trait Kinds {
-    /// Returns the types in the OpenAPI document that describes the kind. `None` if the API server has no such
+    /// Returns the types of the OpenAPI document that describes the kind. `None` if the API server has no such
     /// document.
     fn types(&self, gvk: &Gvk) -> Option<Arc<Types>>;
 
-    /// Returns true if the kind is defined by a CustomResourceDefinition.
+    /// Returns true if a CustomResourceDefinition defines the kind.
     fn is_custom(&self, gvk: &Gvk) -> bool;
 
-    /// Decodes an object of a built-in kind to its Go type after a mutation, and encodes it again.
+    /// Decodes an object of a built-in kind to its Go type, as after a mutation, and encodes the result as JSON.
     ///
     /// # Errors
     /// Returns the API server's error if the object cannot be decoded.
@@ -36,11 +36,11 @@ pub trait Kinds {
     /// Sets the defaults of the object, as the API server does after a mutation.
     ///
     /// # Errors
-    /// Returns the unchanged object and a reason if the defaults of its kind are unknown.
+    /// If the defaults of the kind are unknown, returns the unchanged object and the reason.
     fn completed(&self, gvk: &Gvk, object: Json) -> Result<Json, (Json, String)>;
 }
 
-/// The built-in kinds, and the kinds of some CustomResourceDefinitions.
+/// The built-in kinds, and the kinds of given CustomResourceDefinitions.
 pub struct KnownKinds {
     builtin: Builtin,
     crds: Vec<Crd>,
@@ -54,7 +54,7 @@ impl fmt::Debug for KnownKinds {
 }
 
 impl KnownKinds {
-    /// Creates the set of the built-in kinds and the kinds of `crds`.
+    /// Creates an instance with the kinds of `crds` in addition to the built-in kinds.
     #[must_use]
     pub fn new(builtin: Builtin, crds: Vec<Crd>) -> Self {
         Self {
@@ -80,7 +80,7 @@ pub struct KnownTypes(Mutex<TypesOf>);
 #[derive(Default)]
 struct TypesOf {
     kinds: BTreeMap<Gvk, Option<Arc<Types>>>,
-    /// The types by the number of the built-in OpenAPI document.
+    /// The types of each built-in OpenAPI document, by the index of the document.
     documents: BTreeMap<usize, Option<Arc<Types>>>,
 }
 
@@ -104,13 +104,13 @@ impl<S> fmt::Debug for KindsOf<'_, S> {
 }
 
 impl<'a, S: SchemaResolver> KindsOf<'a, S> {
-    /// Creates the set of the built-in kinds and the custom kinds of `schemas`.
+    /// Creates an instance with the custom kinds of `schemas` in addition to the built-in kinds.
     #[must_use]
     pub fn new(builtin: &'a Builtin, schemas: &'a S) -> Self {
         Self::sharing(builtin, schemas, Arc::default())
     }
 
-    /// Like [`KindsOf::new`], but shares the cache `types` with other sets of the same kinds.
+    /// Like [`KindsOf::new`], but with a cache that several instances share. They must have the same kinds.
     #[must_use]
     pub fn sharing(builtin: &'a Builtin, schemas: &'a S, types: Arc<KnownTypes>) -> Self {
         Self {
@@ -136,7 +136,7 @@ impl<S: SchemaResolver> Kinds for KindsOf<'_, S> {
     }
 }
 
-/// Returns the types of a kind, from the cache or converted on first use.
+/// Returns the types of a kind. They are converted from the schema on first use, and then cached.
 fn types_for_kind(
     cache: &KnownTypes,
     builtin: &Builtin,

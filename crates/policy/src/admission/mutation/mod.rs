@@ -1,11 +1,12 @@
-//! Mutation: computes the result of mutating policies and their bindings for a request.
+//! Mutation: computes the effect of mutating policies and their bindings on a request's object.
 //!
 //! A [`MutatingAdmission`] is created once per policy. [`mutate`] invokes the policies in order. Match constraints,
 //! bindings and params are evaluated for the original object. Match conditions and mutations are evaluated for the
 //! object that the previous mutation returned. Defaults are set after each mutation. A policy with reinvocation is
 //! invoked again if the object changed after its first invocation.
 //!
-//! The caller determines the order of the policies. An API server has no fixed order, because its cache is a map.
+//! The caller determines the order of the policies. An API server has no fixed order, because it stores the policies in
+//! a map.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/mutating/dispatcher.go` (`dispatchInvocations`),
 //! `pkg/admission/plugin/policy/generic/policy_dispatcher.go` (`Dispatch`).
@@ -49,13 +50,13 @@ pub use error::{StepCause, StepError};
 pub use kinds::{Kinds, KindsOf, KnownKinds, KnownTypes};
 pub(crate) use trial::step_errors;
 
-/// A compiled mutating policy that can mutate any number of requests.
+/// A compiled mutating policy that mutates any number of requests.
 #[derive(Debug)]
 pub struct MutatingAdmission {
     admission: Admission,
     /// The number of mutations of the policy, including those without an expression.
     n_mutations: usize,
-    /// True if the policy is invoked again after later mutations change the object.
+    /// True if the policy must be invoked again after a later mutation changes the object.
     reinvokes: bool,
 }
 
@@ -69,7 +70,7 @@ impl MutatingAdmission {
         Self::from_compiled(&compiled, mutations::mutations(policy).len(), reinvocation)
     }
 
-    /// Prepares a policy that is already compiled. `reinvocation` is its reinvocationPolicy.
+    /// Parses the selectors of a policy that is already compiled. `reinvocation` is its reinvocationPolicy.
     #[must_use]
     pub fn from_compiled(
         compiled: &CompiledPolicy,
@@ -89,14 +90,13 @@ impl MutatingAdmission {
         self.admission.name()
     }
 
-    /// Returns the part of the policy that validating policies also have: constraints and match conditions.
+    /// Returns the parts that validating policies also have: constraints and match conditions.
     #[must_use]
     pub fn admission(&self) -> &Admission {
         &self.admission
     }
 
-    /// Returns an error if some mutations of the policy have no compiled expression. `n_compiled` is the number that
-    /// have one.
+    /// Returns an error if some mutations have no compiled expression. `n_compiled` mutations have one.
     fn expect_compiled(&self, n_compiled: usize) -> Result<(), Status> {
         if n_compiled == self.n_mutations {
             return Ok(());
@@ -108,14 +108,14 @@ impl MutatingAdmission {
     }
 }
 
-/// A policy with its bindings. The bindings apply even if their policyName is another one.
+/// A policy with its bindings. The bindings apply even if their policyName differs from the policy's name.
 #[derive(Clone)]
 pub struct BoundPolicy<'a> {
     /// The policy.
     pub policy: &'a MutatingAdmission,
     /// The bindings.
     pub bindings: &'a [Binding],
-    /// The objects of the policy's paramKind, or the error to report if they cannot be read.
+    /// The objects of the policy's paramKind, or the error of reading them.
     pub params: Result<&'a dyn ParamSource, String>,
 }
 
@@ -127,26 +127,26 @@ impl fmt::Debug for BoundPolicy<'_> {
     }
 }
 
-/// The inputs of a mutation in addition to the policies and the request.
+/// The inputs of a mutation other than the policies and the request.
 #[derive(Clone)]
 pub struct MutationContext<'a> {
     /// The types and defaults of the objects' kinds.
     pub kinds: &'a dyn Kinds,
     /// The lookup of namespaces.
     pub namespaces: &'a dyn NamespaceSource,
-    /// The authorizer to which expressions send checks.
+    /// The authorizer that decides the checks of expressions.
     pub authorizer: Arc<dyn Authorizer>,
-    /// If true, the policies are invoked in reverse order. An API server has no defined order, so a different result in
-    /// reverse order shows that the result is not reliable.
+    /// If true, the policies are invoked in reverse order. An API server has no defined order. A result that differs in
+    /// reverse order is therefore not reliable.
     pub is_reversed: bool,
-    /// If set to true, the evaluation stops soon. Its outcome must then be ignored.
+    /// Setting this flag cancels the evaluation. The outcome of a cancelled evaluation must be ignored.
     pub is_cancelled: Option<Arc<AtomicBool>>,
-    /// Records the values of all subexpressions, if set.
+    /// If set, records the values of all subexpressions.
     pub recorder: Option<Arc<Recorder>>,
 }
 
 impl<'a> MutationContext<'a> {
-    /// Creates a context in which policies are invoked in the order of the caller.
+    /// Creates a context that keeps the caller's order of policies.
     #[must_use]
     pub fn new(
         kinds: &'a dyn Kinds,
@@ -175,26 +175,26 @@ impl fmt::Debug for MutationContext<'_> {
 pub struct MutationOutcome {
     /// The object after all mutations. `None` if the request has no object.
     pub object: Option<Json>,
-    /// The status, if the request is rejected.
+    /// The status of the rejected request. `None` if the request is allowed.
     pub denial: Option<Status>,
-    /// The errors of policies, including those that failurePolicy `Ignore` hides.
+    /// The errors of policies. They include errors that failurePolicy `Ignore` hides.
     pub errors: Vec<String>,
-    /// The reasons why steps of the API server cannot be reproduced, such as unknown defaults of a kind.
+    /// The reasons why steps of the API server cannot be reproduced. An example is a kind whose defaults are unknown.
     pub unknown: Vec<String>,
-    /// The outcome for each policy, in the order of the caller: its match, its bindings, and an evaluation without
-    /// decisions for each first invocation. Denials and errors are only in [`MutationOutcome`].
+    /// The outcome of each policy, in the caller's order: its match, its bindings, and one evaluation for each first
+    /// invocation. These evaluations have no decisions. Denials and errors are only in the fields of
+    /// [`MutationOutcome`].
     pub reviews: Vec<ReviewOutcome>,
     /// The evaluated mutations, in the order of evaluation.
     pub steps: Vec<Step>,
-    /// The limit of this crate that was exceeded, if any. The object and the decision of an API server are then
-    /// unknown.
+    /// The exceeded limit of this crate, if any. In this case the API server's object and decision are unknown.
     pub exceeded: Option<Exceeded>,
 }
 
-/// An evaluated mutation.
+/// The evaluation of one mutation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// The index of the policy in the order of the caller.
+    /// The index of the policy in the caller's order.
     pub policy: usize,
     /// The name of the binding.
     pub binding: String,
@@ -202,15 +202,16 @@ pub struct Step {
     pub params: Option<String>,
     /// The index of the mutation in the policy.
     pub mutation: usize,
-    /// True if the policy was invoked again.
+    /// True if this is a second invocation of the policy.
     pub is_again: bool,
-    /// The cost of the expression and of the variables evaluated for it. If it exceeds the budget, the whole budget.
+    /// The cost of the expression and of the variables evaluated for it. If the cost exceeds the budget, this is the
+    /// budget.
     pub cost: u64,
-    /// True if the mutation changed the object. An error if the mutation failed.
+    /// True if the mutation changed the object. `Err` if the mutation failed.
     pub changes: Result<bool, StepError>,
 }
 
-/// Computes the object of `request` after an API server with only these policies has mutated it.
+/// Computes the object of `request` after the mutations by `policies`, in an API server that has no other policies.
 #[must_use]
 pub fn mutate(
     request: &AdmissionRequest,
@@ -246,13 +247,12 @@ pub fn mutate(
     }
 }
 
-/// Identifies an invocation: the names of policy, binding and params.
+/// Identifies an invocation by the names of its policy, binding and params.
 type Key = (String, String, Option<String>);
 
-/// A policy to invoke for one binding and at most one object of its params.
 struct Invocation<'a> {
     policy: &'a MutatingAdmission,
-    /// The index of the policy in the order of the caller.
+    /// The index of the policy in the caller's order.
     nth: usize,
     binding: &'a Binding,
     gvr: Gvr,
@@ -268,16 +268,15 @@ impl Invocation<'_> {
     }
 }
 
-/// An error to which the failure policy applies.
 struct PolicyError<'a> {
     policy: &'a MutatingAdmission,
     binding: Option<&'a Binding>,
     message: String,
-    /// The reason of the status. If it is empty, `Forbidden` is used.
+    /// The reason of the status. An empty reason means `Forbidden`.
     reason: &'static str,
 }
 
-/// The object in one of the versions that policies match.
+/// The object in the version that the rules of some policies match.
 struct VersionedObject {
     json: Json,
     object: Object,
@@ -297,14 +296,13 @@ struct Run<'a> {
     errors: Vec<String>,
     reviews: Vec<ReviewOutcome>,
     steps: Vec<Step>,
-    /// True if the caller needs only the errors. Objects that no later mutation reads are then not built.
+    /// True if the caller only needs the errors. Objects that no later mutation reads are not built in this case.
     is_trial: bool,
-    /// The limits on steps and memory, which all expressions share.
+    /// The limits on fuel and memory that all expressions share.
     budget: Arc<EvalBudget>,
 }
 
 impl<'a> Run<'a> {
-    /// Creates the state for `request` and its object.
     fn new(
         request: AdmissionRequest,
         object: Option<Json>,
@@ -328,7 +326,7 @@ impl<'a> Run<'a> {
     }
 
     fn all(&mut self) -> Result<(), Status> {
-        // A DELETE has no object to mutate, so the API server does not call the plugin.
+        // A DELETE request has no object to mutate, so the API server does not call the plugin.
         if self.request.operation == Operation::Delete {
             return Ok(());
         }
@@ -339,7 +337,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Invokes all policies, or in the second pass those to invoke again. Returns true if the object was mutated.
+    /// Invokes all policies, or in the second pass the policies to reinvoke. Returns true if an object was mutated.
     fn pass(&mut self, is_again: bool) -> Result<bool, Status> {
         let mut errors = Vec::new();
         let mut reviews = vec![ReviewOutcome::default(); self.policies.len()];
@@ -445,7 +443,7 @@ impl<'a> Run<'a> {
         invocations
     }
 
-    /// Returns true if the remaining mutations are not evaluated, because their results are unknown: a limit was
+    /// Returns true if the results of the remaining mutations are unknown, so that they are not evaluated. A limit was
     /// exceeded, or a trial reached a step that cannot be reproduced.
     fn ends_early(&self) -> bool {
         self.budget.exceeded().is_some() || (self.is_trial && !self.unknown.is_empty())
@@ -565,7 +563,7 @@ impl<'a> Run<'a> {
         Ok(version.is_changed)
     }
 
-    /// Returns the object with the apiVersion and kind of `gvk`.
+    /// Returns `json` with the apiVersion and kind of `gvk`.
     fn version(&self, json: &Json, gvk: &Gvk) -> VersionedObject {
         let is_same = json.get("kind").and_then(Json::as_str) == Some(&*gvk.kind)
             && json.get("apiVersion").and_then(Json::as_str) == Some(&*gvk.api_version());
@@ -611,7 +609,7 @@ impl<'a> Run<'a> {
     /// Evaluates the match conditions of an invocation. Returns true if all of them are true.
     ///
     /// # Errors
-    /// Returns an error to which the failure policy applies if a condition fails.
+    /// Returns the error of a failing condition. The failure policy applies to it.
     fn conditions(
         &mut self,
         invocation: &Invocation<'_>,
@@ -640,7 +638,6 @@ impl<'a> Run<'a> {
         is_met
     }
 
-    /// Records the result of one mutation.
     fn step(
         &mut self,
         invocation: &Invocation<'_>,
@@ -662,8 +659,8 @@ impl<'a> Run<'a> {
         });
     }
 
-    /// Returns the inputs of match conditions or of mutations. Match conditions get the resource that the client
-    /// requested, and no namespace.
+    /// Returns the inputs of match conditions or mutations. For match conditions, `gvr` is the resource that the client
+    /// requested, and `namespace` is `None`.
     fn inputs(
         &self,
         invocation: &Invocation<'_>,
@@ -689,7 +686,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Returns the namespace of the request. `None` if the request is for a Namespace or a cluster-scoped object.
+    /// Returns the namespace of the request. `None` for a request about a Namespace or a cluster-scoped object.
     fn namespace(&self) -> Result<Option<Namespace>, Status> {
         let gvk = &self.request.gvk;
         let is_namespace = gvk.group.is_empty() && gvk.version == "v1" && gvk.kind == "Namespace";
@@ -703,7 +700,6 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Sets apiVersion and kind to those of `gvk`.
 fn with_kind(mut object: Json, gvk: &Gvk) -> Json {
     if let Some(fields) = object.as_object_mut() {
         fields.insert("apiVersion".to_owned(), gvk.api_version().into());
@@ -712,7 +708,7 @@ fn with_kind(mut object: Json, gvk: &Gvk) -> Json {
     object
 }
 
-/// Returns the status for the first error that no failure policy ignores. `None` if there is none.
+/// Returns the status for the first error that counts. Errors of policies with failurePolicy `Ignore` do not count.
 ///
 /// Source: `policy_dispatcher.go`, `Dispatch`, `PolicyError.Error`.
 fn rejection(errors: &[PolicyError<'_>]) -> Option<Status> {

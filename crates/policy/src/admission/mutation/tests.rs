@@ -25,7 +25,8 @@ fn object() -> Json {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "default"}, "data": {"x": "1"}})
 }
 
-/// Mutates [`object`] with one policy `p` and one binding `b`. `spec` and `binding` have the other fields of the specs.
+/// Mutates [`object`] with one policy `p` and one binding `b`. `spec` and `binding` are the other fields of their
+/// specs.
 fn mutated(
     spec: &Json,
     binding: &Json,
@@ -69,8 +70,8 @@ fn patch(expression: &str) -> Json {
     json!({"patchType": "JSONPatch", "jsonPatch": {"expression": expression}})
 }
 
-/// Compares the denial of a policy with `spec` and a binding with `binding`. The denial is dropped with failurePolicy
-/// `Ignore`, but the error remains.
+/// Compares the denial by a policy with `spec` and a binding with `binding`. With failurePolicy `Ignore`, the same
+/// error occurs without a denial.
 #[track_caller]
 fn check_denial(
     spec: &Json,

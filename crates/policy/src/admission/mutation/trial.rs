@@ -1,12 +1,12 @@
-//! Trial runs of a policy, for callers that only need the errors of its mutations.
+//! Trial runs of a policy. They only return the errors of its mutations.
 
 use serde_json::Value as Json;
 
 use super::{BoundPolicy, MutationContext, Run, StepError};
 use crate::admission::AdmissionRequest;
 
-/// Returns the errors of a policy's mutations for `request` and its `object`, each with the index of the mutation. Up
-/// to the first mutation with an unknown result, they equal the errors of [`mutate`](super::mutate).
+/// Returns the errors of a policy's mutations, each with the index of the mutation. They equal the errors of
+/// [`mutate`](super::mutate), but end at the first mutation with an unknown result.
 pub(crate) fn step_errors(
     request: AdmissionRequest,
     object: Json,
@@ -16,7 +16,7 @@ pub(crate) fn step_errors(
     let policies = std::slice::from_ref(policy);
     let mut run = Run::new(request, Some(object), policies, context);
     run.is_trial = true;
-    // The status of a rejected request is not needed: if a mutation caused the rejection, its step contains the error.
+    // The status of a rejected request is not needed. If a mutation caused the rejection, its step has the error.
     let _ = run.all();
     if run.budget.exceeded().is_some() {
         return Vec::new();
@@ -46,8 +46,7 @@ mod tests {
     const UNREADABLE: &str = r#"[JSONPatch{op: "add", path: "/spec/replicas", value: "two"}]"#;
     const UNKNOWN: &str = r#"[JSONPatch{op: "add", path: "/spec/replica", value: 2}]"#;
     const UNSET: &str = r#"[JSONPatch{op: "remove", path: "/spec/progressDeadlineSeconds"}]"#;
-    /// A mutation that succeeds only if defaults are set after each mutation, including [`UNSET`]. Without the default,
-    /// it fails.
+    /// Succeeds only with the default of the field, which must be set again after [`UNSET`] removes the field.
     const DEFAULTED: &str = "object.spec.progressDeadlineSeconds == 600 ? [] : [JSONPatch{}]";
     const FAILS: &str = "object.spec.missing ? [] : []";
 

@@ -4,7 +4,7 @@ use super::*;
 use cel::value::Exceeded;
 use kubernetes::library::authz::{AuthorizerAnswer, AuthorizerDecision, AuthorizerRule};
 
-/// Evaluates a policy with the spec `spec` for [`deployment`].
+/// Evaluates a policy with `spec` for [`deployment`].
 fn evaluate(spec: &Json) -> Evaluation {
     let request = deployment();
     let params = ParamList::default();
@@ -14,7 +14,7 @@ fn evaluate(spec: &Json) -> Evaluation {
     admission(spec).evaluate(&request, matched, None, namespaces.as_ref(), &context)
 }
 
-/// Returns a spec with `variables` and one validation, `expression`.
+/// Returns a spec with `variables` and the validation `expression`.
 fn spec(variables: &[(String, String)], expression: &str) -> Json {
     let variables: Vec<_> = variables
         .iter()
@@ -23,7 +23,7 @@ fn spec(variables: &[(String, String)], expression: &str) -> Json {
     json!({"variables": variables, "validations": [{"expression": expression}]})
 }
 
-/// Returns variables `v0`, `v1` and so on. The first is `first`, and each other is `step` applied to the previous one.
+/// Returns variables `v0`, `v1` and so on. `v0` is `first`, and each other variable is `step` of its predecessor.
 fn chain(length: usize, first: &str, step: impl Fn(&str) -> String) -> Vec<(String, String)> {
     let one = |n: usize| match n.checked_sub(1) {
         None => ("v0".to_owned(), first.to_owned()),
@@ -108,17 +108,17 @@ fn exceeded_limit_of_this_crate_has_no_decision() {
 #[test]
 fn comparison_of_deeply_nested_values_exceeds_step_limit() {
     let wrap = |before: &str| format!("[{before}, {before}]");
-    // The list has 2^40 nested elements, which must not be traversed.
+    // The list has 2^40 nested elements. An evaluation that traverses them does not end in reasonable time.
     let evaluation = evaluate(&spec(&chain(40, "1", wrap), "variables.v39.size() == 2"));
     assert_eq!(decision(&evaluation), &Decision::admit());
-    // A comparison would traverse all nested elements. Upstream's comparison never ends.
+    // The comparison has to traverse all elements, so it must end with an error. Upstream's comparison does not end.
     let evaluation = evaluate(&spec(
         &chain(40, "1", wrap),
         "variables.v39 == variables.v39",
     ));
     assert_eq!(evaluation.exceeded, Some(Exceeded::Steps(10_000_000)));
     assert_eq!(evaluation.decisions, []);
-    // At this depth the type of the list is still allowed. Deeper nesting does not compile.
+    // With this length, the type of the list is within the nesting limit. A longer chain does not compile.
     let evaluation = evaluate(&spec(&chain(240, "1", wrap), "variables.v239.size() == 2"));
     assert_eq!(decision(&evaluation), &Decision::admit());
     let evaluation = evaluate(&spec(
@@ -178,7 +178,7 @@ fn syntax_error_has_api_server_wording() {
 fn comparisons_of_policy_share_step_limit() {
     let wrap = |before: &str| format!("[{before}, {before}]");
     let mut spec = spec(&chain(17, "1", wrap), "true");
-    // Each comparison terminates, but a thousand of them would take minutes.
+    // One comparison is fast enough, but a thousand would take minutes.
     let validation = json!({"expression": "variables.v16 == [variables.v15, variables.v15]"});
     spec["validations"] = Json::Array(vec![validation; 1_000]);
     let evaluation = evaluate(&spec);
@@ -186,7 +186,7 @@ fn comparisons_of_policy_share_step_limit() {
     assert_eq!(evaluation.decisions, []);
 }
 
-/// Returns a policy with two validations: the first needs too much memory, and the second is false.
+/// Returns a policy with two validations. The first needs too much memory, and the second is false.
 fn growing(failure_policy: &str, expression: &str) -> Json {
     let mut spec = spec(
         &[("x".to_owned(), expression.to_owned())],
@@ -242,7 +242,7 @@ fn review_that_exceeds_memory_has_no_decision() {
 
 #[test]
 fn total_size_of_decision_messages_is_limited() {
-    // The error of each validation quotes the large key.
+    // The error message of each validation contains the large key.
     let mut spec = spec(&[], "true");
     let validation = json!({"expression": "{'a': 1}[object.metadata.annotations.large] == 1"});
     spec["validations"] = Json::Array(vec![validation; 1_000]);
@@ -281,7 +281,8 @@ fn recorder_does_not_evaluate_lazy_variables() {
             done.send(evaluate_with(Some(Arc::clone(&recorder))))
                 .unwrap();
         });
-        // A recorder that evaluates variables would deadlock. The process could then not exit, so it is aborted.
+        // A recorder that evaluates variables would deadlock, so that the test process could not exit. The process is
+        // then aborted.
         let recorded = is_done.recv_timeout(std::time::Duration::from_secs(60));
         let Ok(recorded) = recorded else {
             eprintln!("the recorder waits for itself");

@@ -22,13 +22,13 @@ use serde_json::{Value as Json, json};
 
 use super::*;
 
-/// Returns a policy named `p` with the spec `spec`, with the API server's defaults.
+/// Compiles a policy `p` with `spec` and the API server's defaults.
 fn admission(spec: &Json) -> Admission {
     let policy = json!({"metadata": {"name": "p"}, "spec": spec});
     Admission::new(serde_json::from_value::<ValidatingAdmissionPolicy>(policy).unwrap())
 }
 
-/// Returns a binding named `b` with the spec `spec`.
+/// Returns a binding `b` with `spec`.
 fn binding(spec: &Json) -> Binding {
     let mut binding = json!({
         "apiVersion": "admissionregistration.k8s.io/v1",
@@ -42,7 +42,7 @@ fn binding(spec: &Json) -> Binding {
     Binding::new(&serde_json::from_value(binding).unwrap())
 }
 
-/// Returns a request that creates a Deployment `web` in `default`, with the label `app: web`.
+/// Returns a request that creates the Deployment `web` in `default`. Its label is `app: web`.
 fn deployment() -> AdmissionRequest {
     let object = json!({
         "apiVersion": "apps/v1",
@@ -53,7 +53,7 @@ fn deployment() -> AdmissionRequest {
     AdmissionRequest::create(gvr, Object::new(&object))
 }
 
-/// Returns the namespace `default`, with the label `env: prod`.
+/// Returns the namespace `default` with the label `env: prod`.
 #[expect(
     clippy::unnecessary_wraps,
     reason = "the form that a source of one namespace has"
@@ -85,7 +85,7 @@ fn review(
     admission(spec).review(request, bindings, &context)
 }
 
-/// Compares the code, reason and message of a denial with `expect`. `expect` is `None` if the request must be allowed.
+/// Compares the code, reason and message of a denial. If `expect` is `None`, the request must be allowed.
 #[track_caller]
 fn check_denial(outcome: &ReviewOutcome, expect: Option<(u16, &str, &str)>) {
     let denial = outcome.denial.as_ref();

@@ -151,7 +151,7 @@ fn binding_without_param_ref_is_evaluated_once() {
     );
     let params: Vec<_> = outcome.evaluations.iter().map(|e| &e.params).collect();
     assert_eq!(params, [&None]);
-    // If the policy has no paramKind, the paramRef is ignored.
+    // Without a paramKind in the policy, the paramRef is ignored.
     let spec = json!({"matchConstraints": constraints()});
     let reference = json!({"paramRef": {"name": "zz", "parameterNotFoundAction": "Deny"}});
     let outcome = review(&spec, &deployment(), &[binding(&reference)], &config_maps());

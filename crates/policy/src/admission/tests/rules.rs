@@ -13,7 +13,7 @@ fn check(constraints: &Json, request: &AdmissionRequest, expect: bool) {
     assert_eq!(matched, Ok(expect), "{constraints}");
 }
 
-/// Returns [`constraints`] with another value of `field` in the rule.
+/// Returns [`constraints`] with `field` of the rule set to `value`.
 fn rule(field: &str, value: Json) -> Json {
     let mut constraints = constraints();
     constraints["resourceRules"][0][field] = value;
@@ -212,7 +212,7 @@ fn equivalent_resources_match_unless_match_policy_is_exact() {
     );
 }
 
-/// The rules are relaxed one field after another. The answer is the last field that had to be relaxed.
+/// The rules are relaxed one field after another until they match. The result is the last relaxed field.
 #[test]
 fn unmatched_part_of_constraints_is_found() {
     let unmatched = |constraints: &Json, request: &AdmissionRequest| {
@@ -292,7 +292,7 @@ fn unmatched_part_of_constraints_is_found() {
         assert_eq!(expect.words(), words);
     }
     assert_eq!(unmatched(&constraints(), &deployment()), None);
-    // The namespace does not exist.
+    // This namespace does not exist.
     let mut request = deployment();
     request.namespace = "zz".to_owned();
     assert_eq!(

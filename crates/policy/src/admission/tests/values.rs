@@ -1,12 +1,11 @@
-//! Tests of the values that expressions see: `request`, `namespaceObject`, `authorizer`, `variables` and converted
-//! objects.
+//! Tests of the values of `request`, `namespaceObject`, `authorizer`, `variables` and converted objects.
 
 use super::super::visible;
 use super::*;
 use cel::value::Value;
 use kubernetes::library::authz::{AuthorizerAnswer, AuthorizerDecision, AuthorizerRule};
 
-/// Returns a value of strings, numbers, booleans, lists and maps as JSON.
+/// Converts a value to JSON. The value must consist of strings, numbers, booleans, lists and maps.
 fn json_of(value: &Value) -> Json {
     match value {
         Value::Null => Json::Null,

@@ -1,4 +1,4 @@
-//! Converts the CEL values of mutations to the Go values that the API server uses.
+//! Converts the CEL values of mutations to the Go values that the API server merges or writes as JSON.
 //!
 //! Source: k8s.io/apiserver `pkg/cel/mutation/dynamic/objects.go` (`ObjectVal.ConvertToNative`, `convertField`),
 //! `pkg/admission/plugin/policy/mutating/patch/json_patch.go` (`evaluatePatchExpression`); cel-go `common/types`
@@ -16,20 +16,20 @@ use kubernetes::merge::{Applied, NonJson};
 use kubernetes::version::Behavior;
 use serde_json::{Map as JsonMap, Number, Value as Json};
 
-/// Maximum nesting of values that are converted.
+/// Maximum nesting of a converted value.
 const MAX_DEPTH: u32 = 300;
 
-/// The greatest integer that cel-go converts to a JSON number. A greater one becomes a string.
+/// The greatest integer that cel-go converts to a JSON number. Greater integers become strings.
 ///
 /// Source: cel-go `common/types/int.go`, `maxIntJSON`.
 const MAX_SAFE: u64 = (1 << 53) - 1;
 
-/// The bytes that are charged for each value in the result of a mutation: its field name, the applied value and its
-/// JSON.
+/// Memory charge in bytes for each value in the result of a mutation. It covers the field name, the merged value and
+/// the JSON.
 const NODE: usize = 160;
 
-/// Charges the memory that the Go value of `value` needs. A value that occurs several times is charged each time,
-/// because the conversion copies the value.
+/// Charges the memory of the Go value of `value`. A value that occurs several times is charged each time, because the
+/// conversion copies it.
 ///
 /// # Errors
 ///
@@ -41,7 +41,7 @@ pub(super) fn allocate(value: &Value, budget: &EvalBudget) -> Result<(), EvalErr
 fn allocate_nested(value: &Value, budget: &EvalBudget, depth: u32) -> Result<(), EvalError> {
     let len = match value {
         Value::String(text) => text.len(),
-        // Bytes are formatted as numbers or as base64.
+        // Bytes are formatted as numbers or as base64, which is longer.
         Value::Bytes(bytes) => bytes.len().saturating_mul(4),
         _ => 0,
     };
@@ -84,10 +84,10 @@ fn allocate_nested(value: &Value, budget: &EvalBudget, depth: u32) -> Result<(),
     Ok(())
 }
 
-/// Returns the object that an `ApplyConfiguration` expression returns, in the form in which it is merged.
+/// Converts the value of an `ApplyConfiguration` expression for the merge.
 ///
 /// # Errors
-/// Returns the API server's error if the value is not such an object.
+/// Returns the API server's error if the value is not an object that can be merged.
 pub(super) fn applied(value: &Value) -> Result<Applied, ValueError> {
     let Some(object) = value.downcast::<ObjectValue>() else {
         let name = value.type_().declared_string();
@@ -102,7 +102,7 @@ pub(super) fn applied(value: &Value) -> Result<Applied, ValueError> {
     })
 }
 
-/// Checks that the type of each nested object matches the path of its field.
+/// Checks that the type name of each nested object matches the path of its field.
 ///
 /// # Errors
 /// Returns the API server's error, with the type of the first object that does not match.
@@ -118,8 +118,7 @@ fn placed(object: &ObjectValue) -> Result<(), ValueError> {
     })
 }
 
-/// Returns the fields of an object in the form in which they are merged. `None` if a nested map has a key that is not a
-/// string.
+/// Converts the fields of an object for the merge. `None` if a nested map has a key that is not a string.
 fn fields(object: &ObjectValue, depth: u32) -> Option<Applied> {
     let mut converted = BTreeMap::new();
     for (name, value) in object.fields() {
@@ -144,17 +143,17 @@ fn field(value: &Value, depth: u32) -> Option<Applied> {
     }
 }
 
-/// Returns true if a list consists of CEL values in Go. A merge does not treat it as a list.
+/// Returns true if Go represents the list as `[]ref.Val`. The merge does not treat such a value as a list.
 fn is_literal_list(list: &List) -> bool {
     !list.is_joined() && !list.is_json() && list.source().is_none()
 }
 
-/// Returns true if a map consists of CEL values in Go. A merge does not treat it as a map.
+/// Returns true if Go represents the map as `map[ref.Val]ref.Val`. The merge does not treat such a value as a map.
 fn is_literal_map(map: &Map) -> bool {
     map.source().is_none() && map.as_fields().is_none()
 }
 
-/// Returns the Go value that a CEL value contains, in the form in which it is merged.
+/// Converts a CEL value to its Go value for the merge.
 ///
 /// Source: cel-go `common/types`, `Value` of each type.
 fn native(value: &Value, depth: u32) -> Applied {
@@ -227,7 +226,7 @@ fn native(value: &Value, depth: u32) -> Applied {
     }
 }
 
-/// Converts a value that comes from an object in the request.
+/// Converts a value that originates from an object of the request.
 fn applied_json(value: &Value, depth: u32) -> Applied {
     let deeper = depth.saturating_add(1);
     match value {
@@ -248,12 +247,11 @@ fn applied_json(value: &Value, depth: u32) -> Applied {
     }
 }
 
-/// The reason why an expression gives no patch.
 #[derive(Debug)]
 pub(super) enum PatchFailure {
     /// The API server's error.
     Failed(ValueError),
-    /// The API server panics, because an object is nested in a list or map.
+    /// The API server panics, because the patch has an object within a list or map.
     Panic,
 }
 
@@ -381,12 +379,12 @@ fn json(value: &Value, behavior: Behavior, depth: u32) -> Result<Json, PatchFail
     })
 }
 
-/// Returns a double as Go decodes it from JSON: a whole number becomes an integer. `None` for NaN and infinities.
+/// Converts a double to JSON as Go decodes it: a whole number becomes an integer. `None` for NaN and infinities.
 fn number(value: f64) -> Option<Json> {
     Number::from_f64(value).map(|number| Json::Number(go_json::reread_number(&number)))
 }
 
-/// Converts an object within a patch to JSON.
+/// Converts an object in a patch to JSON.
 ///
 /// Source: protobuf-go `types/known/structpb`, `NewValue`.
 fn json_from_applied(value: &Applied) -> Result<Json, String> {

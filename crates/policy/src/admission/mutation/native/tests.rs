@@ -135,7 +135,7 @@ fn values_of_request_are_applied_as_json() {
     let list = &object["b"];
     assert_eq!(native(&Value::from(list), 0), Applied::from(list));
     assert_eq!(field(&value, 0), Some(Applied::from(&object)));
-    // A null that an expression creates is a different Go value.
+    // A null literal in an expression has a different Go value than a null in the object.
     assert_eq!(applied_json(&Value::Null, 0), Applied::Null);
     assert_ne!(native(&Value::Null, 0), Applied::Null);
 }
@@ -312,7 +312,7 @@ fn value_nested_beyond_limit_is_not_converted() {
     );
 }
 
-/// Each value is charged, also if it occurs several times.
+/// A value that occurs twice is charged twice.
 #[test]
 fn allocated_memory_is_sum_of_nodes_and_texts() {
     let patch = "JSONPatch{op: 'add', path: '/a', value: 'abcd'}";
