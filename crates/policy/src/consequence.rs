@@ -11,23 +11,23 @@ use super::expressions::{PolicyExpression, Role};
 use super::reads::Reads;
 use cel::interrupt::checkpoint;
 
-/// The effect of a failing expression on the request. The order is by severity, the weakest first.
+/// The effect of a failing expression on the request, ordered from the weakest to the strongest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Consequence {
-    /// None. The expression is a variable that no other expression reads, so it is never evaluated.
+    /// No effect: the expression is a variable that no other expression reads. It is never evaluated.
     Unread,
-    /// A request that is denied anyway gets a different message.
+    /// The request is denied anyway, with a different message.
     OtherMessage,
-    /// With failurePolicy Ignore, only the audit annotation is omitted.
+    /// With failurePolicy Ignore, the audit annotation is omitted. The request is not affected.
     NoAnnotation,
-    /// With failurePolicy Ignore, the expression does not deny the request.
+    /// With failurePolicy Ignore, the request is not denied by this expression.
     LetThrough,
     /// With failurePolicy Fail, the request is denied.
     Denied,
 }
 
 impl Consequence {
-    /// All consequences, the weakest first.
+    /// All consequences, from the weakest to the strongest.
     pub const ALL: [Self; 5] = [
         Self::Unread,
         Self::OtherMessage,
@@ -49,7 +49,7 @@ impl Consequence {
     }
 }
 
-/// Returns the consequence of each of `expressions`, in order.
+/// Returns the consequence of each expression, in order.
 pub(super) fn consequences(
     expressions: &[PolicyExpression],
     fails_closed: bool,
@@ -58,15 +58,15 @@ pub(super) fn consequences(
         .iter()
         .map(|expression| role_consequence(expression.role, fails_closed))
         .collect();
-    // If several variables have the same name, other expressions read the last of them.
+    // If several variables have the same name, expressions read the last one.
     let by_name: HashMap<&str, usize> = expressions
         .iter()
         .enumerate()
         .filter(|(_, expression)| expression.role == Role::Variable)
         .filter_map(|(n, variable)| Some((variable.name.as_deref()?, n)))
         .collect();
-    // If a variable fails, so does each expression that reads it. The strongest consequence is propagated first, so
-    // that each variable is updated once.
+    // If a variable fails, each expression that reads it fails. The strongest consequence is propagated first, so that
+    // each variable is updated once.
     let mut readers: Vec<usize> = (0..expressions.len()).collect();
     readers.sort_by_key(|n| consequences.get(*n).copied());
     let mut of_readers_of_all: Option<Consequence> = None;
@@ -82,7 +82,7 @@ pub(super) fn consequences(
         let reads = Reads::new(ast).variables();
         let named = reads.names.iter();
         let named = named.filter_map(|name| by_name.get(name).copied());
-        // An expression that uses `variables` as a whole may read any variable. Each consequence is propagated to all
+        // An expression that uses `variables` as a whole may read any variable. A consequence is propagated to all
         // variables at most once, because a repetition has no effect.
         let reads_all = reads.may_read_all && of_readers_of_all < Some(worst);
         let all = reads_all.then(|| by_name.values().copied());
@@ -102,10 +102,10 @@ pub(super) fn consequences(
     consequences
 }
 
-/// Returns the consequence of a failing expression with this role, regardless of the expressions that read it.
+/// Returns the consequence for the role alone. For a variable, the expressions that read it also matter.
 fn role_consequence(role: Role, fails_closed: bool) -> Consequence {
     match role {
-        // A failing audit annotation also denies the request, regardless of the binding's validationActions.
+        // An error of an audit annotation denies the request regardless of the binding's validationActions.
         Role::Validation
         | Role::MatchCondition
         | Role::AuditAnnotation

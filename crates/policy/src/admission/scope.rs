@@ -35,7 +35,7 @@ pub(super) struct Inputs {
     pub(super) namespace: Value,
     /// `authorizer` and `authorizer.requestResource`. `None` in stages that do not declare them.
     pub(super) authorizer: Option<(Value, Value)>,
-    /// The limits on fuel and memory that all expressions share.
+    /// The limits on work steps and memory that all expressions share.
     pub(super) budget: Arc<EvalBudget>,
     /// Setting this flag cancels the evaluation.
     pub(super) is_cancelled: Option<Arc<AtomicBool>>,

@@ -1,9 +1,9 @@
 //! Runs the interpreter over all expressions of a policy for one kind, and collects the findings of the `truthful`
 //! profile.
 //!
-//! If a policy distinguishes operations or resources, each expression is interpreted once for each operation and
-//! resource of the kind, and otherwise once. Expressions that the API server rejects fail for every request, so their
-//! findings come from the type checker.
+//! If the policy distinguishes operations or resources, each expression is interpreted once for each operation and
+//! resource of the kind. Otherwise it is interpreted once. An expression that the API server rejects fails for every
+//! request, so its findings come from the type checker.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -25,20 +25,18 @@ use cel::types::Type;
 use kubernetes::library::runtime::KubernetesRuntime;
 use kubernetes::schema::Gvk;
 
-/// Maximum number of interpreter steps for one policy, over all its expressions and kinds.
+/// Maximum number of interpreter steps for one policy. All its expressions and kinds share them.
 const STEPS: u32 = 3_000_000;
 
-/// The number of steps that are charged for each issue, to account for the work to store, format and split findings.
+/// The number of steps charged for each issue. It covers the work of storing, formatting and splitting findings.
 const STEPS_OF_ISSUE: usize = 20;
 
-/// The number of bytes of rendered findings for which one step is charged, for an expression that the API server
-/// rejects.
+/// For an expression that the API server rejects, one step is charged for this number of bytes of rendered findings.
 const BYTES_OF_STEP: usize = 8;
 
 /// Maximum number of issues reported for one expression and kind.
 const MAX_ISSUES: usize = 200;
 
-/// Analyzes one policy for the `truthful` profile, kind by kind.
 pub(super) struct Driver<'a> {
     policy: &'a CompiledPolicy,
     params: Option<&'a Type>,
@@ -49,7 +47,7 @@ pub(super) struct Driver<'a> {
     keeps_traces: bool,
 }
 
-/// The subexpressions that were reached when one expression was interpreted for one request class.
+/// The subexpressions that the interpreter reached in one expression, for one request class.
 #[derive(Debug)]
 pub(super) struct Trace {
     n: usize,
@@ -58,51 +56,49 @@ pub(super) struct Trace {
 }
 
 impl Trace {
-    /// Returns true if the evaluation reaches `id`.
     pub(super) fn is_visited(&self, id: ExprId) -> bool {
         self.visited.get(id.index()).copied().unwrap_or(false)
     }
 
-    /// Returns true if `id` always fails but the error is absorbed.
+    /// Returns true if `id` fails but its error is absorbed.
     pub(super) fn is_suppressed(&self, id: ExprId) -> bool {
         self.suppressed.contains(&id)
     }
 }
 
-/// The results of the analysis for one kind.
 #[derive(Debug, Default)]
 pub(super) struct KindAnalysis {
     /// The findings by the index of the expression.
     pub(super) findings: BTreeMap<usize, Finding>,
-    /// Presence tests of a field that objects of the kind cannot have: index of the expression, node and field.
+    /// Presence tests for a field that objects of the kind cannot have: index of the expression, node and field.
     pub(super) absent: Vec<(usize, ExprId, UndefinedField)>,
-    /// Presence tests of a field that objects of the kind may have: index of the expression and node.
+    /// Presence tests for a field that objects of the kind may have: index of the expression and node.
     pub(super) present: Vec<(usize, ExprId)>,
-    /// Comparisons of values that are never equal because of their types: index of the expression, node and reason.
+    /// Comparisons whose operands are never equal because of their types: index of the expression, node and reason.
     pub(super) incomparable: Vec<(usize, ExprId, String)>,
-    /// Comparisons of values that may be equal: index of the expression and node.
+    /// Comparisons whose operands may be equal: index of the expression and node.
     pub(super) comparable: Vec<(usize, ExprId)>,
     /// The evaluated match conditions, by index. True if the condition is false in every request class.
     pub(super) is_false: BTreeMap<usize, bool>,
-    /// For each evaluated expression, by its index: the number of request classes that evaluate the expression, and one
-    /// selection from null for each class with such a selection.
+    /// Facts about each evaluated expression, by its index: the number of request classes that evaluate it, and its
+    /// selections from null, one for each class that has any.
     evaluated: BTreeMap<usize, (usize, Vec<ExprId>)>,
-    /// The nodes that are evaluated, by the index of the expression.
+    /// The evaluated nodes, by the index of the expression.
     pub(super) visited: BTreeMap<usize, Vec<bool>>,
-    /// The traces of the expressions, if requested.
+    /// The traces of the expressions. `None` unless [`Driver::with_traces`] requested them.
     traces: Option<Vec<Trace>>,
 }
 
 /// The errors of one expression for one kind.
 #[derive(Clone, Debug)]
 pub(super) enum Finding {
-    /// Subexpressions that fail in an evaluation.
+    /// Subexpressions that fail for some request.
     Issues(Vec<Issue>),
     /// The API server rejects the expression.
     Rejected {
         /// The findings of the parser, the type checker or the planner.
         diagnostics: Diagnostics,
-        /// The length of the rendered findings, in bytes.
+        /// The length in bytes of the rendered findings.
         n_bytes: usize,
     },
 }
@@ -128,23 +124,20 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Enables the recording of traces.
     pub(super) fn with_traces(mut self) -> Self {
         self.keeps_traces = true;
         self
     }
 
-    /// Returns true if no steps are left in the budget.
     pub(super) fn is_exhausted(&self) -> bool {
         self.budget == 0
     }
 
-    /// Returns the number of steps left in the budget.
     pub(super) fn n_steps_left(&self) -> u32 {
         self.budget
     }
 
-    /// Takes `n_steps` from the budget if more than `n_steps` are left. Returns true if it took them.
+    /// Takes `n_steps` from the budget if it has more than `n_steps`. Returns true if the steps were taken.
     pub(super) fn try_take(&mut self, n_steps: u32) -> bool {
         let is_enough = n_steps < self.budget;
         if is_enough {
@@ -180,7 +173,7 @@ impl<'a> Driver<'a> {
         self.budget = self.budget.saturating_sub(n_steps);
     }
 
-    /// Interprets all expressions for the requests of `class`, and stores the types of the variables in `types`.
+    /// Interprets all expressions for the requests of `class`. Stores the types of the variables in `types`.
     fn interpret_class(
         &mut self,
         gvk: &Gvk,
@@ -200,7 +193,7 @@ impl<'a> Driver<'a> {
         for (n, variable) in expressions(self.policy, Role::Variable) {
             let name = variable.name.clone().unwrap_or_default();
             let outcome = self.interpret_expression(n, variable, &facts);
-            // If the expression of a variable selects from null, the value of the variable is unknown.
+            // If the expression of a variable selects from null, the variable gets the unknown value.
             let value = outcome
                 .as_ref()
                 .filter(|outcome| outcome.null.is_empty())
@@ -209,12 +202,12 @@ impl<'a> Driver<'a> {
             let parsed = variable.parsed().ok();
             let presence = parsed.and_then(|ast| presence(ast, ast.root(), &facts.variables));
             let variable = Variable { value, presence };
-            // If several variables have the same name, the last one is read.
+            // If several variables have the same name, expressions read the last one.
             facts.variables.insert(name.clone(), variable);
             variables.insert(name, (n, outcome));
         }
         let mut reached: Vec<(usize, Interpretation)> = Vec::new();
-        // The API server passes no namespace to match conditions.
+        // The API server evaluates match conditions without a namespace.
         //
         // Source: `k8s.io/apiserver` `pkg/admission/plugin/webhook/matchconditions/matcher.go`, `Match`.
         let namespace = facts.set_root("namespaceObject", AbstractValue::constant(Const::Null));
@@ -226,8 +219,8 @@ impl<'a> Driver<'a> {
         for (n, outcome) in conditions {
             let Some(outcome) = outcome else { continue };
             analysis.decide(n, &outcome);
-            // If a match condition is false, the API server evaluates nothing else and ignores errors of other match
-            // conditions.
+            // If a match condition is false, the API server ignores the errors of other match conditions and evaluates
+            // no validation.
             if outcome.value.as_bool() == Some(false) {
                 return;
             }
@@ -247,17 +240,17 @@ impl<'a> Driver<'a> {
             facts.applied_to =
                 (expression.role == Role::ApplyConfiguration).then(|| object.clone());
             let Some(outcome) = self.interpret_expression(n, expression, &facts) else {
-                // A validation that does not compile denies no request, so its message is not evaluated.
+                // A validation that does not compile denies no request, so its message is never evaluated.
                 is_denied &= expression.role != Role::Validation;
                 continue;
             };
             if expression.role == Role::Validation {
-                // The message of a validation that is always true is never evaluated.
+                // A validation that is always true denies no request, so its message is never evaluated.
                 is_denied = outcome.value.as_bool() != Some(true);
             }
             reached.push((n, outcome));
         }
-        // A variable is only evaluated if an evaluated expression reads it.
+        // A variable is evaluated only if another evaluated expression reads it.
         let mut pending: Vec<String> = Vec::new();
         for (n, outcome) in reached {
             pending.extend(outcome.reads.iter().cloned());
@@ -273,7 +266,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Interprets an expression. `None` if the API server rejects it, or if the budget is used up.
+    /// Interprets an expression. `None` if the API server rejects the expression, or if no steps are left.
     fn interpret_expression(
         &mut self,
         n: usize,
@@ -286,7 +279,7 @@ impl<'a> Driver<'a> {
             .then(|| interpret::interpret(ast, facts, &mut self.budget))
     }
 
-    /// Adds the type checker's findings for expressions that the API server rejects.
+    /// Adds the type checker's findings for the expressions that the API server rejects.
     fn check_rejected(
         &mut self,
         object: &Type,
@@ -323,7 +316,7 @@ impl<'a> Driver<'a> {
             let mut diagnostics = match expression.check(env) {
                 ExpressionCheck::Unparsed(diagnostics) => diagnostics.clone(),
                 ExpressionCheck::Failed(_, diagnostics) => diagnostics,
-                // Planning errors of a mutation are reported once, for the mutation as a whole.
+                // A planning error of a mutation is reported once for the whole mutation.
                 ExpressionCheck::Passed(_) if is_mutation => continue,
                 ExpressionCheck::Passed(checked) => {
                     match unplanned(&checked, env, &expression.text) {
@@ -347,8 +340,8 @@ impl<'a> Driver<'a> {
     }
 }
 
-/// Returns the reason why the API server cannot plan an expression that passes type checking. `None` if it can. Without
-/// a plan, the expression cannot be evaluated for any request.
+/// Returns the error of planning an expression that passes type checking. `None` if it can be planned. Without a plan,
+/// the expression cannot be evaluated for any request.
 fn unplanned(checked: &CheckedAst, env: &Env, text: &str) -> Option<Diagnostics> {
     let error = Program::plan(checked, env, &KubernetesRuntime).err()?;
     let issue = Issue {
@@ -362,7 +355,6 @@ fn unplanned(checked: &CheckedAst, env: &Env, text: &str) -> Option<Diagnostics>
     Some(interpret::to_diagnostics([&issue], checked.ast(), text))
 }
 
-/// Returns the expressions with the role `role`, each with its index.
 fn expressions(
     policy: &CompiledPolicy,
     role: Role,
@@ -372,7 +364,7 @@ fn expressions(
 }
 
 impl KindAnalysis {
-    /// Records whether the match condition with the index `n` is false in one request class.
+    /// Records for one request class whether the match condition with the index `n` is false.
     fn decide(&mut self, n: usize, outcome: &Interpretation) {
         let is_false = outcome.value.as_bool() == Some(false) && !outcome.gave_up;
         *self.is_false.entry(n).or_insert(true) &= is_false;
@@ -408,7 +400,7 @@ impl KindAnalysis {
         }
     }
 
-    /// Returns the traces of the expression with the index `n`, one per request class that evaluates it.
+    /// Returns the traces of the expression with the index `n`, one for each request class that evaluates it.
     pub(super) fn traces(&self, n: usize) -> impl Iterator<Item = &Trace> {
         self.traces
             .iter()
@@ -416,18 +408,18 @@ impl KindAnalysis {
             .filter(move |trace| trace.n == n)
     }
 
-    /// Returns true if the analysis has no failing subexpression, no test of an absent field, and no incomparable
-    /// types.
+    /// Returns true if the analysis has none of these findings: failing subexpressions, tests for absent fields,
+    /// comparisons of incomparable types.
     pub(super) fn has_no_findings(&self) -> bool {
         self.findings.is_empty() && self.absent.is_empty() && self.incomparable.is_empty()
     }
 
-    /// Returns true if the expression with the index `n` has a finding.
     pub(super) fn fails(&self, n: usize) -> bool {
         self.findings.contains_key(&n)
     }
 
-    /// Returns true if the expression with the index `n` has a finding at the node `id`, or is rejected as a whole.
+    /// Returns true if the expression with the index `n` has a finding at the node `id`, or if the API server rejects
+    /// it.
     pub(super) fn has_finding_at(&self, n: usize, id: Option<ExprId>) -> bool {
         self.findings.get(&n).is_some_and(|finding| match finding {
             Finding::Rejected { .. } => true,
@@ -435,7 +427,7 @@ impl KindAnalysis {
         })
     }
 
-    /// Adds an issue for each expression that selects from null in every request class that evaluates it.
+    /// Adds an issue for each expression that selects from null in all request classes that evaluate it.
     fn find_null(&mut self) {
         let evaluated = std::mem::take(&mut self.evaluated);
         for (n, (n_evaluated, null)) in evaluated {
@@ -455,7 +447,7 @@ impl KindAnalysis {
         }
     }
 
-    /// Adds an issue to the expression with the index `n`, up to the maximum number of issues.
+    /// Adds an issue to the expression with the index `n`. Issues beyond the maximum number are dropped.
     pub(super) fn add_issue(&mut self, n: usize, issue: Issue) {
         let entry = self.findings.entry(n);
         match entry.or_insert_with(|| Finding::Issues(Vec::new())) {
@@ -469,7 +461,7 @@ impl KindAnalysis {
     }
 }
 
-/// Adds the nodes reached in `visited` to `known`. Both are indexed by node.
+/// Adds the nodes in `visited` to `known`. Both have one flag per node.
 pub(super) fn add_visited(known: &mut Vec<bool>, visited: &[bool]) {
     if known.is_empty() {
         known.extend(visited);
@@ -481,7 +473,6 @@ pub(super) fn add_visited(known: &mut Vec<bool>, visited: &[bool]) {
 }
 
 impl Finding {
-    /// Returns the number of steps that are charged for the finding.
     fn n_steps(&self) -> usize {
         match self {
             Self::Issues(issues) => issues.len() * STEPS_OF_ISSUE,
@@ -489,7 +480,8 @@ impl Finding {
         }
     }
 
-    /// Converts the finding to diagnostics for `expression`, as many as `text_left` allows.
+    /// Converts the finding to diagnostics for `expression`. The diagnostics are cut to the length that `text_left`
+    /// allows.
     pub(super) fn to_diagnostics(
         &self,
         expression: &PolicyExpression,

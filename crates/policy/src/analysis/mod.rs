@@ -1,16 +1,16 @@
 //! Type analysis of a compiled policy: finds the expressions that fail, and the kinds for which they fail.
 //!
-//! The modules, in the order in which they are used:
+//! The modules, in the order of use:
 //!
-//! - `requests`: groups the requests for a kind into classes, by operation and resource, with the values known for each
-//!   class.
+//! - `requests`: groups the requests for a kind into classes by operation and resource. Each class has constant values
+//!   for some inputs.
 //! - `interpret`: the abstract interpreter, which interprets one expression for one request class.
 //! - `driver`: interprets all expressions for one kind, in the API server's order. `memo` reuses the result for
 //!   equivalent kinds.
 //! - `report`: merges the results of all kinds into the findings of the policy.
 //!
-//! For the `upstream` profile, `upstream` runs upstream's type checker instead. For each of upstream's findings that
-//! the analysis does not report, [`differences`] gives the reason.
+//! For the `upstream` profile, `upstream` runs upstream's type checker instead. [`differences`] explains the findings
+//! that only upstream's type checker reports.
 //!
 //! Source: `k8s.io/apiserver` `plugin/policy/validating/typechecking.go` (`TypeChecker.Check`).
 
@@ -43,24 +43,25 @@ use kubernetes::schema::rest_mapper::RestMapper;
 use memo::Memo;
 use report::{Report, Scope};
 
-/// Selects the type checker whose findings are returned.
+/// Selects a type checker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Profile {
-    /// The findings of kube-controller-manager v1.36, including its quirks.
+    /// The type checker of kube-controller-manager v1.36, including its quirks.
     Upstream,
-    /// Findings for all expressions and kinds, but only for expressions that fail in an evaluation.
+    /// The type analysis of this crate. It checks all expressions and kinds, and only reports expressions that fail for
+    /// some request.
     #[default]
     Truthful,
 }
 
-/// A kind that was not checked, with the reason.
+/// A kind that was not checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UncheckedKind {
     /// The kind.
     pub gvk: Gvk,
     /// The reason, such as `no schema is published`.
     pub reason: String,
-    /// True if the reason is temporary, so that a retry may succeed.
+    /// True if the reason is temporary. A retry may then succeed.
     pub unavailable: bool,
 }
 
@@ -69,26 +70,26 @@ pub struct UncheckedKind {
 pub struct TypeCheck {
     /// The expressions with findings, in the order of the policy's fields.
     pub findings: Vec<ExpressionFindings>,
-    /// The checked kinds that rules match by name, in sorted order.
+    /// The checked kinds that rules match by name, sorted.
     pub checked: Vec<Gvk>,
-    /// The kinds that rules match by name but that were not checked.
+    /// The unchecked kinds that rules match by name.
     pub unchecked: Vec<UncheckedKind>,
-    /// The kinds that rules match only by wildcards.
+    /// The kinds that rules match only by a wildcard.
     pub by_wildcard: WildcardKinds,
-    /// The checked kinds of subresources, in sorted order.
+    /// The checked kinds of subresources, sorted.
     pub subresource_kinds: Vec<Gvk>,
-    /// Comparisons that are never equal because the types differ, for all kinds.
+    /// Comparisons whose operands are never equal, because their types differ for all kinds.
     pub incomparable: Vec<IncomparableTypes>,
-    /// The indices of match conditions that are false for every request that the rules match.
+    /// The indices of the match conditions that are false for all matched requests.
     pub always_false: Vec<usize>,
-    /// The expressions that fail for only some of the kinds that rules match by wildcards, in the order of the policy's
-    /// fields.
+    /// The expressions that fail for only some of the kinds that rules match by a wildcard. They are in the order of
+    /// the policy's fields.
     pub partial: Vec<PartialFailure>,
-    /// The kind of the params, and true if its schema was found. `None` if the policy has no paramKind.
+    /// The kind of the params, and true if the schema of the kind was found. `None` if the policy has no paramKind.
     pub params: Option<(Gvk, bool)>,
 }
 
-/// A comparison of incomparable types. It never fails, and its result is always the same.
+/// A comparison of values with incomparable types. It does not fail, but always has the same result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IncomparableTypes {
     /// The path of the field in the policy, such as `spec.validations[0].expression`.
@@ -99,46 +100,46 @@ pub struct IncomparableTypes {
     pub message: String,
 }
 
-/// An expression that fails for only some of the kinds that rules match by wildcards. Its failing subexpression
-/// evaluates without an error for others of these kinds.
+/// An expression that fails for only some of the kinds that rules match by a wildcard. Its failing subexpression
+/// evaluates without an error for other kinds of the wildcard.
 ///
-/// Type checking does not warn about such an expression, because bindings or selectors may exclude the kinds for which
-/// it fails.
+/// This is not a type checking warning, because bindings or selectors may exclude the kinds for which the expression
+/// fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartialFailure {
-    /// The index of the expression among those of the policy.
+    /// The index of the expression in the policy.
     pub index: usize,
     /// The path of the field in the policy, such as `spec.validations[0].expression`.
     pub field_ref: String,
-    /// The location of the failure. If the failures are at several locations, the one with the most kinds.
+    /// The location of the failure. If there are several locations, this is the one for the most kinds.
     pub location: Location,
     /// The error at this location.
     pub message: String,
-    /// Some of the kinds for which the expression fails at this location, common kinds first.
+    /// Some of the kinds for which the expression fails at this location. Common kinds come first.
     pub kinds: Vec<Gvk>,
-    /// The number of kinds for which the expression fails at any location.
+    /// The number of kinds for which the expression fails at some location.
     pub n_failing: usize,
-    /// The number of checked kinds, of those that wildcards match.
+    /// The number of checked kinds that wildcards match.
     pub n_all: usize,
 }
 
-/// The result for the kinds that rules match only by wildcards.
+/// The kinds that rules match only by a wildcard.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WildcardKinds {
-    /// The kinds that were checked, in sorted order.
+    /// The checked kinds, sorted.
     pub checked: Vec<Gvk>,
-    /// The kinds that were not checked.
+    /// The unchecked kinds.
     pub unchecked: Vec<UncheckedKind>,
 }
 
-/// The reason given for kinds matched by a wildcard that exceed the maximum number of kinds for one policy.
+/// The reason for not checking a kind that a wildcard matches, if the policy matches too many kinds.
 pub const BEYOND: &str = "more kinds than are checked for one policy";
 
-/// Maximum number of unchecked kinds matched by wildcards that are analyzed as objects with unknown fields. These kinds
-/// either have no schema, or exceed the maximum number of checked kinds.
+/// Maximum number of unchecked kinds, matched by wildcards, that are analyzed as objects with unknown fields. A kind is
+/// unchecked if it has no schema, or if there are too many kinds.
 const MAX_SCHEMALESS_KINDS: usize = 1000;
 
-/// Returns the kinds whose schemas [`type_check`] needs, in sorted order. The kind of the params is not included.
+/// Returns the kinds whose schemas [`type_check`] needs, sorted. The kind of the params is not included.
 #[must_use]
 pub fn kinds_to_check(policy: &CompiledPolicy, mapper: &RestMapper, profile: Profile) -> Vec<Gvk> {
     match profile {
@@ -147,7 +148,7 @@ pub fn kinds_to_check(policy: &CompiledPolicy, mapper: &RestMapper, profile: Pro
     }
 }
 
-/// Type-checks `policy` against the kinds that its rules match.
+/// Type-checks `policy` for the kinds that its rules match.
 #[must_use]
 pub fn type_check(
     policy: &CompiledPolicy,
@@ -169,12 +170,12 @@ pub fn type_check_matched(
     type_check_here(policy, RuleSource::Matched(matches), schemas, profile)
 }
 
-/// The resources that the rules of a policy match, or the served resources to match them with.
+/// The source of the matched resources.
 #[derive(Clone, Copy)]
 enum RuleSource<'a> {
-    /// The rules were already matched.
+    /// The result of an earlier match.
     Matched(&'a RuleMatches),
-    /// The rules must be matched with these served resources.
+    /// The served resources. The rules must be matched with them.
     Unmatched(&'a RestMapper),
 }
 
@@ -323,8 +324,8 @@ fn check_truthfully(
     outcome.by_wildcard.unchecked.extend(beyond);
     let unchecked_kinds = &outcome.by_wildcard.unchecked;
     let is_complete = outcome.unchecked.is_empty() && unchecked_kinds.is_empty();
-    // For kinds without a schema, only successes are recorded: an expression may succeed because its fields are
-    // unknown.
+    // The fields of kinds without a schema are unknown, so failures for them are not certain. Only their successes are
+    // recorded.
     let object = requests::schemaless_type(metadata);
     for unchecked in unchecked_kinds {
         if unchecked_kinds.len() > MAX_SCHEMALESS_KINDS || driver.is_exhausted() {
@@ -354,7 +355,7 @@ fn check_truthfully(
 }
 
 /// Returns the type of objects of `gvk`. For the truthful profile, this is the type of the JSON that the API server
-/// evaluates. For example, timestamps are strings there.
+/// evaluates. It has strings for timestamps, for example.
 pub(super) fn object_type(schema: &Arc<DeclType>, gvk: &Gvk, profile: Profile) -> Type {
     match profile {
         Profile::Upstream => schema.cel_type(&gvk.type_name()),
@@ -362,8 +363,8 @@ pub(super) fn object_type(schema: &Arc<DeclType>, gvk: &Gvk, profile: Profile) -
     }
 }
 
-/// Returns the type of params of `gvk`. Upstream adds a timestamp to the names of the param type and the object type,
-/// so these two types always differ, even if the kind is the same.
+/// Returns the type of params of `gvk`. Upstream appends a timestamp to the names of the param type and of the object
+/// type. These two types therefore differ even if the kind is the same.
 fn params_type(schema: &Arc<DeclType>, gvk: &Gvk, profile: Profile) -> Type {
     match profile {
         Profile::Upstream => schema.cel_type(&StructType::name_apart(&gvk.type_name())),

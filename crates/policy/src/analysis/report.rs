@@ -1,12 +1,12 @@
 //! Merges the findings for all kinds into the warnings of a policy.
 //!
-//! - If a rule names a kind, that kind is intended. An expression that fails for it causes a warning.
-//! - A wildcard may be intended for only some of its kinds, so an expression may read fields that other kinds lack. A
-//!   failing subexpression causes no warning if it evaluates without an error for another kind, or may do so for a kind
-//!   without a schema. A subexpression that fails for all kinds that reach it causes a warning, such as
-//!   `object.spec.contianers` in `object.kind == 'Pod' ? object.spec.contianers.size() > 0 : true`.
-//! - A presence test of a field never fails. If no kind has the field, the test is always false, which is probably a
-//!   mistake, so the test causes a warning instead of an error.
+//! - A kind that a rule names is intended. An expression that fails for such a kind causes a warning.
+//! - For a wildcard, the policy may intend only some of the kinds, and read fields that the others lack. A failing
+//!   subexpression causes no warning if it evaluates without an error for another kind, or may do so for a kind without
+//!   a schema. It causes a warning if it fails for all kinds that reach it. An example is `object.spec.contianers` in
+//!   `object.kind == 'Pod' ? object.spec.contianers.size() > 0 : true`.
+//! - A presence test for a field never fails. If no kind has the field, the test is always false, which is probably a
+//!   mistake. The test then causes a warning instead of an error.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
@@ -24,24 +24,24 @@ use cel::interrupt::{checkpoint, working_on};
 use cel::source::SourceMap;
 use kubernetes::schema::Gvk;
 
-/// How much is known about the kinds that the rules match.
+/// The available information about the kinds that the rules match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scope {
-    /// All kinds are known, with their schemas.
+    /// All kinds are known, with schemas.
     Checked,
-    /// All kinds are known, but some without a schema.
+    /// All kinds are known, but some have no schema.
     NamesOnly,
     /// Some kinds are unknown.
     Partial,
 }
 
-/// Maximum total length of the warnings for kinds matched by wildcards, for one expression, in bytes.
+/// Maximum total length in bytes of the warnings for one expression and the kinds matched by wildcards.
 const MAX_SHOWN_BYTES: usize = 32 * 1024;
 
-/// Maximum number of kinds matched by wildcards that are listed for a failing expression.
+/// Maximum number of listed kinds of a partial failure.
 const MAX_PARTIAL_KINDS: usize = 6;
 
-/// The kinds that are listed first if a wildcard matches them.
+/// Kinds that are listed first.
 const USUAL_KINDS: [&str; 5] = ["Pod", "Deployment", "ConfigMap", "Secret", "Service"];
 
 /// Maximum number of source excerpts that are stored to detect repetitions.
@@ -51,30 +51,28 @@ const MAX_PLACES: usize = 8;
 #[derive(Debug, Default)]
 pub(super) struct Report {
     kinds: Vec<Kind>,
-    /// The nodes that are evaluated without an error for at least one kind matched by a wildcard, by the index of the
+    /// The nodes that evaluate without an error for at least one kind matched by a wildcard, by the index of the
     /// expression.
     succeeding: BTreeMap<usize, Vec<bool>>,
-    /// Comparisons of values that are never equal because of their types, by expression and node, with the reason.
+    /// Comparisons whose operands are never equal because of their types, by expression and node, with the reason.
     incomparable: BTreeMap<(usize, usize), (ExprId, String)>,
-    /// The match conditions that are evaluated for at least one kind. True if the condition is false for all of these
-    /// kinds.
+    /// The match conditions that are evaluated for at least one kind. The flag is true if the condition is false for
+    /// all these kinds.
     is_false: BTreeMap<usize, bool>,
-    /// The comparisons that can have both results for at least one kind, by expression and node.
+    /// Comparisons whose operands may be equal for at least one kind, by expression and node.
     comparable: HashSet<(usize, usize)>,
 }
 
-/// The findings for one kind.
 #[derive(Debug)]
 struct Kind {
     gvk: Gvk,
     is_by_wildcard: bool,
     analysis: KindAnalysis,
-    /// Presence tests of fields that no kind has, by the index of the expression.
+    /// Presence tests for fields that no kind has, by the index of the expression.
     always_false: BTreeMap<usize, Vec<Issue>>,
 }
 
 impl Report {
-    /// Adds the analysis for objects of `gvk`.
     pub(super) fn add(&mut self, gvk: Gvk, is_by_wildcard: bool, mut analysis: KindAnalysis) {
         self.add_comparisons(&mut analysis);
         if is_by_wildcard {
@@ -89,8 +87,8 @@ impl Report {
         });
     }
 
-    /// Records the subexpressions that are evaluated without an error for a kind matched by a wildcard. Ignores the
-    /// findings for the kind.
+    /// Records the subexpressions that evaluate without an error for a kind matched by a wildcard. Ignores the findings
+    /// for this kind.
     pub(super) fn add_succeeding(&mut self, analysis: &mut KindAnalysis) {
         self.add_comparisons(analysis);
         for (n, visited) in std::mem::take(&mut analysis.visited) {
@@ -114,7 +112,7 @@ impl Report {
             .extend(comparable.map(|(n, id)| (n, id.index())));
     }
 
-    /// Returns the comparisons of values that are never equal for any kind.
+    /// Returns the comparisons whose operands are never equal for any kind.
     pub(super) fn incomparable(
         &self,
         policy: &CompiledPolicy,
@@ -137,7 +135,8 @@ impl Report {
         comparisons.collect()
     }
 
-    /// Returns the match conditions that read an input and are false for every request of every kind.
+    /// Returns the match conditions that are false for every request of every kind. Match conditions that read no input
+    /// are excluded.
     pub(super) fn always_false(&self, policy: &CompiledPolicy, scope: Scope) -> Vec<usize> {
         if scope != Scope::Checked {
             return Vec::new();
@@ -151,8 +150,8 @@ impl Report {
         is_false.map(|(n, _)| *n).filter(|n| reads(*n)).collect()
     }
 
-    /// Returns the expressions that fail for only some of the kinds matched by wildcards, each with the location at
-    /// which it fails for most kinds.
+    /// Returns the expressions that fail for only some of the kinds matched by wildcards. The location is the one that
+    /// fails for the most kinds.
     pub(super) fn partial(&self, policy: &CompiledPolicy) -> Vec<PartialFailure> {
         let expressions = policy.expressions().iter().enumerate();
         let failures = expressions.filter_map(|(n, expression)| self.partly(n, expression));
@@ -175,7 +174,7 @@ impl Report {
                 place.or_insert((issue, Vec::new())).1.push(&kind.gvk);
             }
         }
-        // If several locations have the same number of kinds, the first location is used.
+        // If several locations fail for the same number of kinds, the first location is reported.
         let (issue, mut kinds) = places
             .into_values()
             .rev()
@@ -198,8 +197,8 @@ impl Report {
         })
     }
 
-    /// Returns true if, for some kind matched by a wildcard, the expression with the index `n` succeeds and its
-    /// evaluation reaches `id`.
+    /// Returns true if the expression with the index `n` succeeds for some kind matched by a wildcard, and the
+    /// evaluation for this kind reaches `id`.
     fn is_evaluated_by_some(&self, n: usize, id: ExprId) -> bool {
         let visited = self.succeeding.get(&n);
         visited.is_some_and(|visited| visited.get(id.index()).copied().unwrap_or(false))
@@ -232,7 +231,7 @@ impl Report {
         findings.collect()
     }
 
-    /// Returns the findings for the expression with the index `n` for each kind, and the notes about all kinds.
+    /// Returns the findings of the expression with the index `n` for each kind, and notes about all kinds.
     fn findings_of(
         &self,
         n: usize,
@@ -260,7 +259,7 @@ impl Report {
                 continue;
             }
             let mut of_kind = kind.findings(n, expression, finding.as_deref(), text_left);
-            // The first finding is shown even if it is longer than the limit.
+            // The first finding is shown even if it exceeds the maximum length.
             if !kind.is_by_wildcard
                 || shown.add(&mut of_kind, &expression.text, kind.is_rejected(n))
                 || kind_findings.is_empty()
@@ -281,9 +280,9 @@ impl Report {
         (kind_findings, notes)
     }
 
-    /// Returns the finding to report for `kind` and the expression with the index `n`. For a kind matched by a
-    /// wildcard, it contains only subexpressions that fail for all kinds that reach them, and it is `None` if some
-    /// kinds are unknown.
+    /// Returns the finding to report for `kind` and the expression with the index `n`. A kind matched by a wildcard is
+    /// different: only subexpressions that fail for all kinds that reach them are reported, and none if some kinds are
+    /// unknown.
     fn reportable<'a>(&self, kind: &'a Kind, n: usize, scope: Scope) -> Option<Cow<'a, Finding>> {
         match kind.analysis.findings.get(&n)? {
             Finding::Issues(issues) if kind.is_by_wildcard => {
@@ -298,7 +297,7 @@ impl Report {
         }
     }
 
-    /// Finds presence tests of fields that no kind has.
+    /// Finds presence tests for fields that no kind has.
     fn find_always_false(&mut self) {
         let present = self.kinds.iter().flat_map(|kind| &kind.analysis.present);
         let present: HashSet<_> = present.copied().collect();
@@ -330,8 +329,8 @@ impl Kind {
         )
     }
 
-    /// Converts `finding`, and the presence tests that are always false, to the findings of this kind for the
-    /// expression with the index `n`.
+    /// Returns the findings of the expression with the index `n` for this kind: `finding`, and the presence tests that
+    /// are always false.
     fn findings(
         &self,
         n: usize,
@@ -353,30 +352,29 @@ impl Kind {
     }
 }
 
-/// The findings for kinds matched by wildcards that are shown for one expression.
+/// The shown findings of one expression for the kinds matched by wildcards.
 #[derive(Default)]
 struct ShownFindings {
     n_failing: usize,
     n_bytes: usize,
-    /// The source excerpts that are already shown.
+    /// The source excerpts of these findings.
     places: Vec<String>,
 }
 
 impl ShownFindings {
-    /// Returns true if the limit on the length is reached.
     fn is_full(&self) -> bool {
         self.n_bytes > MAX_SHOWN_BYTES
     }
 
-    /// Adds the length of `findings`, for an expression with the source `text`, to the total. Returns true if the limit
-    /// is not exceeded. The source excerpt is shown only for the first kind.
+    /// Adds the length of `findings` to the total, and returns true if the total is within the limit. `text` is the
+    /// source of the expression. Its excerpts are shown only for the first kind.
     fn add(&mut self, findings: &mut KindFindings, text: &str, is_rejected: bool) -> bool {
         let places = findings.errors.excerpts(text) + &findings.warnings.excerpts(text);
         findings.repeats_locations = self.places.contains(&places);
         if !findings.repeats_locations && self.places.len() < MAX_PLACES {
             self.places.push(places);
         }
-        // If the API server rejects the expression, the findings are the same for every kind, so two are enough.
+        // The findings for a rejected expression are the same for every kind, so two kinds are enough.
         self.n_bytes += if is_rejected {
             MAX_SHOWN_BYTES / 2 + 1
         } else {

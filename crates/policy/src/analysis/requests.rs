@@ -1,4 +1,4 @@
-//! Groups the requests for a kind into classes, by operation and resource, and determines the values of the inputs in
+//! Groups the requests for a kind into classes by operation and resource, and determines the values of the inputs in
 //! each class. An expression is interpreted once for each class.
 
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::reads::Input;
 /// Maximum number of resources of one kind that are analyzed separately.
 const MAX_RESOURCES: usize = 8;
 
-/// The properties of requests that the expressions of a policy may distinguish.
+/// The properties of requests that the policy's expressions may distinguish.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RequestFeatures {
     operations: bool,
@@ -52,17 +52,17 @@ impl RequestFeatures {
     }
 }
 
-/// A class of requests that the policy does not distinguish.
+/// A set of requests that the policy does not distinguish.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RequestClass<'a> {
-    /// The operation. `None` if the class contains several operations.
+    /// `None` if the class has several operations.
     operation: Option<&'static str>,
-    /// The resource. `None` if the class contains several resources.
+    /// `None` if the class has several resources.
     target: Option<&'a Target<'a>>,
 }
 
-/// Returns the classes of requests for the resources `targets` of a kind. `features` determines which requests are in
-/// separate classes.
+/// Returns the classes of requests for the resources `targets` of a kind. `features` determines how requests are
+/// grouped.
 pub(super) fn classes<'t>(
     features: RequestFeatures,
     targets: &'t [&'t Target<'t>],
@@ -98,8 +98,8 @@ pub(super) fn classes<'t>(
     classes
 }
 
-/// The properties of a request class on which the result of [`roots`] depends, except for the object type, the kind and
-/// the resource.
+/// The properties of a request class that affect the result of [`roots`]. The object type, the kind and the resource
+/// are not included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct RequestVariant {
     operation: Option<&'static str>,
@@ -107,7 +107,7 @@ pub(super) struct RequestVariant {
     is_of_namespaces: bool,
 }
 
-/// Returns the variant of each class of requests for the resources `targets` of the kind `gvk`.
+/// Returns the variants of all classes of requests for the resources `targets` of the kind `gvk`.
 pub(super) fn variants(
     features: RequestFeatures,
     gvk: &Gvk,
@@ -123,7 +123,7 @@ pub(super) fn variants(
 }
 
 impl RequestClass<'_> {
-    /// Returns true if the objects are namespaced, and `None` if that is unknown.
+    /// Returns true if the objects are namespaced. `None` if the class has several resources.
     fn is_namespaced(&self) -> Option<bool> {
         self.target.map(|target| target.resource.namespaced)
     }
@@ -133,8 +133,8 @@ fn is_namespace(gvk: &Gvk) -> bool {
     gvk.group.is_empty() && gvk.kind == "Namespace"
 }
 
-/// Returns a type for the objects of all kinds without a schema: they have metadata, and may have any other field.
-/// `metadata` is the type of metadata in the schema of another kind, if it is known.
+/// Returns a type for objects of kinds without a schema. They have metadata and may have any other field. `metadata` is
+/// the type of metadata in the schema of another kind, if known.
 pub(super) fn schemaless_type(metadata: Option<Type>) -> Type {
     Type::Struct(StructType::new(
         "object",
@@ -144,7 +144,7 @@ pub(super) fn schemaless_type(metadata: Option<Type>) -> Type {
     ))
 }
 
-/// Returns the type of the field `metadata` in the object type `object`.
+/// Returns the type of the field `metadata` of `object`.
 pub(super) fn metadata_type(object: &Type) -> Option<Type> {
     match object {
         Type::Struct(object) => {
@@ -155,7 +155,6 @@ pub(super) fn metadata_type(object: &Type) -> Option<Type> {
     }
 }
 
-/// The fields of objects without a schema.
 #[derive(Debug)]
 struct SchemalessFields {
     metadata: Type,
@@ -178,11 +177,11 @@ impl FieldTypes for SchemalessFields {
     }
 }
 
-/// Optional fields that the API server always writes, even if they are null: group, kind and field. Since all objects
-/// have them, `has(object.rules)`, for example, cannot distinguish a role with rules from a role without.
+/// Optional fields that the API server always writes, even if they are null: group, kind and field. All objects have
+/// them, so `has(object.rules)` is also true for a role without rules.
 ///
-/// Source: `k8s.io/api` `rbac/v1/types.go`, `discovery/v1/types.go`, `scheduling/v1/types.go`,
-/// `core/v1/types.go` (no `omitempty`).
+/// Source: `k8s.io/api` `rbac/v1/types.go`, `discovery/v1/types.go`, `scheduling/v1/types.go`, `core/v1/types.go` (no
+/// `omitempty`).
 const ALWAYS_WRITTEN: [(&str, &str, &str); 7] = [
     ("rbac.authorization.k8s.io", "ClusterRole", "rules"),
     ("rbac.authorization.k8s.io", "Role", "rules"),
@@ -193,7 +192,7 @@ const ALWAYS_WRITTEN: [(&str, &str, &str); 7] = [
     ("", "Event", "reportingInstance"),
 ];
 
-/// Returns the fields in [`ALWAYS_WRITTEN`] that objects of `gvk` have.
+/// Returns the fields of `gvk` in [`ALWAYS_WRITTEN`].
 fn always_written(gvk: &Gvk) -> impl Iterator<Item = &'static str> {
     let of_kind = ALWAYS_WRITTEN
         .iter()
@@ -201,12 +200,12 @@ fn always_written(gvk: &Gvk) -> impl Iterator<Item = &'static str> {
     of_kind.map(|(.., field)| *field)
 }
 
-/// Returns true if [`ALWAYS_WRITTEN`] contains fields of `gvk`.
+/// Returns true if [`ALWAYS_WRITTEN`] has fields of `gvk`.
 pub(super) fn is_written_in_full(gvk: &Gvk) -> bool {
     always_written(gvk).next().is_some()
 }
 
-/// Returns the root variables and their abstract values, for one class of requests.
+/// Returns the names and abstract values of the root variables for one class of requests.
 pub(super) fn roots(
     gvk: &Gvk,
     object: &Type,
@@ -234,7 +233,7 @@ pub(super) fn roots(
         _ => (subject.clone(), subject),
     };
     let (request, namespace) = evaluated_types();
-    // In requests for a Namespace, the namespace is the name of that object.
+    // In a request for a Namespace, the namespace of the request is the name of the Namespace itself.
     let namespace = match class.is_namespaced() {
         Some(false) if is_namespace(gvk) => AbstractValue::top(),
         Some(false) => null(),
@@ -298,7 +297,7 @@ fn request_value(request: &Type, gvk: &Gvk, class: RequestClass<'_>) -> Abstract
                 vec![("resource", text(resource))],
             ),
         ));
-        // An empty subresource is omitted from the request.
+        // `request` has no field for an empty subresource.
         let subresource = if subresource.is_empty() {
             AbstractValue::bottom()
         } else {
@@ -310,7 +309,7 @@ fn request_value(request: &Type, gvk: &Gvk, class: RequestClass<'_>) -> Abstract
     with_known(request, known_fields)
 }
 
-/// Returns an object of the type `type_` for which the values of some fields are known more precisely.
+/// Returns an object of the type `type_`. The fields in `known` have more precise values than declared.
 fn with_known(type_: &Type, known: Vec<(&'static str, AbstractValue)>) -> AbstractValue {
     match type_ {
         Type::Struct(object) if object.fields.is_some() => {

@@ -17,8 +17,8 @@ use crate::environment::{Declared, VariableTypes, policy_env, variable_type_upst
 use crate::expressions::{ExpressionCheck, PolicyExpression, Role, TextLeft, Words};
 use crate::finding::{ExpressionFindings, KindFindings};
 
-/// Maximum number of nodes that are checked for one policy, counted once per kind. When it is reached, the remaining
-/// kinds are not checked.
+/// Maximum number of nodes to check for one policy. A node counts once per kind. Kinds beyond the maximum are not
+/// checked.
 const MAX_WORK: usize = 2_500_000;
 
 /// Checks `policy` for each kind in `typed`, and stores the results in `outcome`.
@@ -72,7 +72,7 @@ pub(super) fn check(
         .collect();
 }
 
-/// The inputs for checking a policy for one kind as upstream does.
+/// The inputs of upstream's type checker for one kind.
 pub(super) struct KindContext<'a> {
     pub(super) policy: &'a CompiledPolicy,
     pub(super) object: &'a Type,
@@ -95,7 +95,7 @@ impl<'a> KindContext<'a> {
         self.policy.expressions().iter().enumerate()
     }
 
-    /// Returns the findings for each expression that has some, with the index of the expression.
+    /// Returns the findings of each expression that has findings, with the index of the expression.
     fn check<'t>(
         &self,
         text_left: &'t TextLeft,
@@ -107,7 +107,7 @@ impl<'a> KindContext<'a> {
         self.check_all().into_iter().filter_map(findings)
     }
 
-    /// Checks the variables, whose findings upstream drops, and then the validations and their messages.
+    /// Checks the variables, and then the validations and their messages. Upstream drops the findings of variables.
     pub(super) fn check_all(&self) -> Vec<(usize, &'a PolicyExpression, ExpressionCheck<'a>)> {
         let mut variables = VariableTypes::default();
         let mut env = self.env();
@@ -117,7 +117,7 @@ impl<'a> KindContext<'a> {
                 ExpressionCheck::Passed(checked) => variable_type_upstream(&checked.output_type()),
                 ExpressionCheck::Unparsed(_) | ExpressionCheck::Failed(..) => Type::Dyn,
             };
-            // Releases the reference to the variables, so that `add` need not copy them.
+            // Releases the reference to the variables, so that `add` does not copy them.
             env.set_variable("variables", Type::Dyn);
             variables.add(variable.name.as_deref().unwrap_or_default(), type_);
             env.set_variable("variables", variables.to_type());
@@ -129,7 +129,7 @@ impl<'a> KindContext<'a> {
     }
 }
 
-/// Returns upstream's findings for the expression. `None` if it has none.
+/// Returns upstream's findings for the expression. `None` if there are none.
 fn findings(
     expression: &PolicyExpression,
     checked: ExpressionCheck<'_>,

@@ -1,4 +1,4 @@
-//! Findings of the compilation, with the API server's messages.
+//! Findings of the compiler, with the API server's messages.
 
 use std::sync::Arc;
 
@@ -9,20 +9,20 @@ use cel::types::Type;
 use crate::consequence::Consequence;
 use crate::rule::Rule;
 
-/// A finding about an expression that was compiled without schemas.
+/// A finding about an expression. The expression was compiled without schemas.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompileFinding {
     /// The path of the field in the policy, such as `spec.validations[0].expression`.
     pub field_ref: String,
-    /// The consequence of the problem when the policy is created or evaluated.
+    /// The effect of the problem in the API server.
     pub kind: CompileFindingKind,
     /// The problem.
     pub cause: Cause,
-    /// The effect on the request if the expression fails.
+    /// The effect on a request if the expression fails.
     pub consequence: Consequence,
 }
 
-/// The problem of an expression that does not compile, or that cannot be evaluated safely.
+/// The problem of an expression that does not compile or cannot be evaluated safely.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// The findings of the parser or the type checker.
@@ -32,32 +32,32 @@ pub enum Cause {
         /// The source that was compiled.
         text: Arc<str>,
     },
-    /// The result of the expression does not have an accepted type.
+    /// The result type of the expression is not accepted.
     ResultType {
         /// The accepted types.
         accepted: &'static [Type],
         /// The type of the result.
         actual: Type,
     },
-    /// A problem of the whole expression, without a location in it.
+    /// A problem of the whole expression.
     Whole {
         /// The rule of the finding.
         rule: Rule,
-        /// The API server's message, or a message of this crate if the API server has none.
+        /// The API server's message, or the message of this crate if the API server has none.
         message: String,
     },
 }
 
-/// An individual problem of an expression.
+/// One problem of an expression.
 #[derive(Clone, Debug)]
 pub struct Issue<'a> {
     /// The rule of the finding.
     pub rule: Rule,
-    /// The location of the problem. [`Location::NONE`] if it concerns the whole expression.
+    /// The location of the problem. [`Location::NONE`] for a problem of the whole expression.
     pub location: Location,
-    /// The message, without the suffix ` (in container '')` of the API server's message.
+    /// The message without ` (in container '')`, a suffix of the API server's messages.
     pub message: String,
-    /// The diagnostic. `None` if the problem concerns the whole expression.
+    /// The diagnostic. `None` for a problem of the whole expression.
     pub kind: Option<&'a DiagnosticKind>,
 }
 
@@ -116,14 +116,14 @@ impl Cause {
         }
     }
 
-    /// Returns true if the problem is a result of the type `dyn`, which is only known at run time.
+    /// Returns true if the problem is that the result has the type `dyn`. The actual type is only known at run time.
     #[must_use]
     pub fn is_dynamic_result(&self) -> bool {
         matches!(self, Self::ResultType { actual, .. } if actual.is_dyn())
     }
 }
 
-/// The effects that a problem of an expression has in the API server.
+/// The effect of an expression's problem in the API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CompileFindingKind {
     /// The API server rejects the expression.
@@ -134,10 +134,10 @@ pub enum CompileFindingKind {
     Unsupported,
 }
 
-/// The error of an expression that does not compile, as in the API server's response.
+/// The error for an expression that does not compile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompileError {
-    /// The type of the error in the API server's response.
+    /// The error type in the API server's response.
     pub type_: CompileErrorType,
     /// The effect of the problem in the API server.
     pub kind: CompileFindingKind,
@@ -153,14 +153,14 @@ impl CompileError {
     }
 }
 
-/// The types of compile errors in the API server's responses.
+/// The error types in the API server's responses.
 ///
 /// Source: `k8s.io/apiserver` `pkg/cel/errors.go`, `ErrorType`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompileErrorType {
-    /// The expression is blank, but it is required.
+    /// The expression is required but blank.
     Required,
-    /// The expression cannot be parsed or has a type error, or its result has the wrong type.
+    /// The expression has a syntax error, a type error, or a result type that is not accepted.
     Invalid,
     /// The expression passes type checking but cannot be planned.
     Internal,

@@ -35,12 +35,12 @@ pub use finding::{
     Cause, CompileError, CompileErrorType, CompileFinding, CompileFindingKind, Issue,
 };
 
-/// The situation in which the API server compiles a policy. It determines the names that are declared.
+/// The situation in which the API server compiles a policy. It determines the declared names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompileMode {
-    /// The policy is being created or changed.
+    /// A request creates or changes the policy.
     New,
-    /// The policy is stored, and the admission plugin loads it.
+    /// The admission plugin loads a stored policy.
     Stored,
 }
 
@@ -55,14 +55,14 @@ pub struct CompiledExpression {
     pub outcome: Result<Type, CompileError>,
 }
 
-/// A call of a function or macro that is not available in an older API server.
+/// A call of a function or macro that an older API server does not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewerCall {
     /// The path of the field in the policy, such as `spec.validations[0].expression`.
     pub field_ref: String,
     /// The offset of the call in the expression, in code points.
     pub offset: u32,
-    /// The function or macro, and the version that added it.
+    /// The function or macro, and the version that introduced it.
     pub call: TooNew,
 }
 
@@ -75,7 +75,7 @@ pub struct Sound {
     pub program: Program,
 }
 
-/// A policy with its compiled expressions. It is built once for each generation of the policy.
+/// A policy with its compiled expressions. It is compiled once per generation.
 #[derive(Debug)]
 pub struct CompiledPolicy {
     policy: RequestPolicy,
@@ -84,11 +84,10 @@ pub struct CompiledPolicy {
     is_mutating: bool,
     expressions: Vec<PolicyExpression>,
     findings: Vec<CompileFinding>,
-    /// The paths of the fields that have findings.
     failed: HashSet<String>,
-    /// The effects of failing expressions on the request, by the index of the expression.
+    /// The effect on the request if the expression fails, by the index of the expression.
     consequences: Vec<Consequence>,
-    /// The programs of the expressions that compile, by the index of the expression.
+    /// The program of each expression, or `None` for an expression that does not compile.
     programs: Vec<Option<Arc<Program>>>,
 }
 
@@ -198,7 +197,7 @@ impl CompiledPolicy {
         &self.expressions
     }
 
-    /// Returns the names and the ASTs of the variables that can be parsed.
+    /// Returns the name and the AST of each variable that can be parsed.
     #[must_use]
     pub fn variables(&self) -> Vec<(String, &cel::ast::Ast)> {
         let variables = self.expressions.iter();
@@ -208,13 +207,13 @@ impl CompiledPolicy {
             .collect()
     }
 
-    /// Returns the findings of the compilation, in the order of the policy's fields.
+    /// Returns the findings of the compiler, in the order of the policy's fields.
     #[must_use]
     pub fn findings(&self) -> &[CompileFinding] {
         &self.findings
     }
 
-    /// Returns true if the expression with the index `n` compiles without schemas and has no other finding.
+    /// Returns true if the expression with the index `n` has no finding. It was compiled without schemas.
     #[must_use]
     pub fn compiles(&self, n: usize) -> bool {
         self.expressions
@@ -229,14 +228,14 @@ impl CompiledPolicy {
         consequence.unwrap_or(Consequence::Unread)
     }
 
-    /// Returns the program of the expression with the index `n`, planned as in the admission plugin. `None` if the
+    /// Returns the program of the expression with the index `n`, as the admission plugin plans it. `None` if the
     /// expression does not compile.
     #[must_use]
     pub fn program(&self, n: usize) -> Option<&Arc<Program>> {
         self.programs.get(n)?.as_ref()
     }
 
-    /// Returns the API server's error for the expression with the index `n`. `None` if it compiles.
+    /// Returns the API server's error for the expression with the index `n`. `None` if the expression compiles.
     #[must_use]
     pub(crate) fn why_not_compiled(&self, n: usize) -> Option<String> {
         let expression = self.expressions.get(n)?;
@@ -257,7 +256,7 @@ impl CompiledPolicy {
         Some(finding.cause.message())
     }
 
-    /// Returns the total number of AST nodes of all expressions, to which the time of a check is proportional.
+    /// Returns the total number of AST nodes of all expressions. The time of a check is proportional to it.
     #[must_use]
     pub fn n_nodes(&self) -> usize {
         self.expressions.iter().map(PolicyExpression::n_nodes).sum()
@@ -269,7 +268,7 @@ impl CompiledPolicy {
         self.expressions.len()
     }
 
-    /// Compiles all expressions without schemas, in the API server's order, and returns the results.
+    /// Compiles all expressions without schemas. The results are in the API server's order.
     #[must_use]
     pub fn compile(&self, mode: CompileMode) -> Vec<CompiledExpression> {
         let mut compiled = Vec::with_capacity(self.expressions.len());
@@ -277,8 +276,8 @@ impl CompiledPolicy {
         compiled
     }
 
-    /// Returns the expressions that do not compile in a new policy, in the order in which the API server compiles them.
-    /// The API server rejects the creation of the policy if there is at least one.
+    /// Returns the expressions that do not compile in a new policy, in the API server's order. The API server rejects a
+    /// new policy that has any.
     #[must_use]
     pub fn refused(&self) -> Vec<CompiledExpression> {
         if self.compiles_when_new() {
@@ -289,9 +288,10 @@ impl CompiledPolicy {
         compiled
     }
 
-    /// Returns true if all expressions compile in a stored policy and certainly also compile in a new one. In a new
-    /// policy, some expressions are trimmed, match conditions cannot read `variables`, and if the policy declares no
-    /// variables, no expression can read `variables`.
+    /// Returns true if the expressions of this stored policy certainly also compile in a new policy.
+    ///
+    /// The rules for a new policy are different. Some of its expressions are trimmed. Its match conditions cannot read
+    /// `variables`. No expression can read `variables` if the policy declares none.
     fn compiles_when_new(&self) -> bool {
         let has_variables = self.expressions.iter().any(|e| e.role == Role::Variable);
         let is_sound = |(n, expression): (usize, &PolicyExpression)| {
@@ -305,12 +305,12 @@ impl CompiledPolicy {
         self.expressions.iter().enumerate().all(is_sound)
     }
 
-    /// Compiles all expressions like [`CompiledPolicy::compile`], but with the API server's error messages, and
-    /// estimates the cost of each expression that compiles.
+    /// Like [`CompiledPolicy::compile`], but with the API server's error messages and with a cost estimate for each
+    /// expression that compiles.
     ///
-    /// The API server does not estimate the costs of policies. It measures them, and stops an expression that exceeds
-    /// [`PER_CALL_LIMIT`](kubernetes::library::limits::PER_CALL_LIMIT). If the sizes of objects are unknown, the
-    /// estimate for an expression that iterates over a part of an object is unbounded.
+    /// The API server does not estimate costs when it accepts a policy. At run time, it stops an expression that
+    /// exceeds [`PER_CALL_LIMIT`](kubernetes::library::limits::PER_CALL_LIMIT). Without known sizes of objects, the
+    /// estimate is unbounded for an expression that iterates over a part of an object.
     #[must_use]
     pub fn compile_with_costs(
         &self,
@@ -325,8 +325,8 @@ impl CompiledPolicy {
         compiled
     }
 
-    /// Returns the calls of functions and macros for which an API server of `version` rejects a new policy. Expressions
-    /// that do not compile are skipped.
+    /// Returns the calls because of which an API server of `version` rejects a new policy: they call newer functions
+    /// and macros. Expressions that do not compile are skipped.
     #[must_use]
     pub fn too_new(&self, version: KubernetesVersion) -> Vec<NewerCall> {
         let mut calls = Vec::new();
@@ -344,8 +344,8 @@ impl CompiledPolicy {
         calls
     }
 
-    /// Compiles all expressions without schemas, in the API server's order. Passes each result to `visit`, with the
-    /// checked AST and the program if the expression compiles.
+    /// Compiles all expressions without schemas, in the API server's order. Calls `visit` with each result, and with
+    /// the checked AST and the program if the expression compiles.
     pub fn compile_each(
         &self,
         mode: CompileMode,
@@ -357,7 +357,7 @@ impl CompiledPolicy {
     }
 }
 
-/// Parses and compiles all expressions of a validating policy once, as the API server does in `mode`.
+/// Compiles all expressions of a validating policy as the API server does in `mode`.
 #[must_use]
 pub fn compile(
     policy: &RequestPolicy,
@@ -412,7 +412,7 @@ fn compile_in_order(
     let mut variables = VariableTypes::default();
     let mut env = plain.clone();
     let has_variables = expressions.iter().any(|e| e.role == Role::Variable);
-    // In a mutating policy, upstream always declares `variables`, even if the policy has none.
+    // For a mutating policy, upstream always declares `variables`, even if the policy has none.
     let declares_variables = mode == CompileMode::Stored || has_variables || is_mutating;
 
     let text_left = TextLeft::default();
@@ -439,7 +439,7 @@ fn compile_in_order(
     for variable in of_role(Role::Variable) {
         env.set_variable("variables", variables.to_type());
         let type_ = compile(variable, &env);
-        // Releases the environment's reference to the variables, so that `add` need not copy them.
+        // Releases the environment's reference to the variables, so that `add` does not copy them.
         env.set_variable("variables", Type::Dyn);
         let (_, PolicyExpression { name, .. }) = variable;
         variables.add(name.as_deref().unwrap_or_default(), type_);
@@ -491,7 +491,7 @@ fn compile_in_order(
     }
 }
 
-/// Compiles one expression. Returns the type of its result or the error, and the program if there is no error.
+/// Compiles one expression. Returns the result type or the error, and the program if there is no error.
 fn outcome(
     expression: &PolicyExpression,
     env: &Env,
@@ -535,7 +535,7 @@ fn outcome(
     }
 }
 
-/// Plans a checked expression. If the policy is already stored, an error here is an error of each request.
+/// Plans a checked expression. For a stored policy, a planning error makes each request fail.
 fn plan(checked: CheckedAst, env: &Env, runtime: &PolicyRuntime) -> Result<Sound, CompileError> {
     if checked.has_unspecified() {
         return Err(CompileError {
@@ -565,7 +565,8 @@ fn plan(checked: CheckedAst, env: &Env, runtime: &PolicyRuntime) -> Result<Sound
     }
 }
 
-/// Returns the expression without surrounding white space if the API server trims it. `None` if nothing is trimmed.
+/// Returns the expression without surrounding white space. `None` if the API server does not trim the expression, or if
+/// there is no white space.
 fn trimmed(expression: &PolicyExpression, mode: CompileMode) -> Option<PolicyExpression> {
     let trims = matches!(
         expression.role,
@@ -604,12 +605,12 @@ fn compile_error(mut found: Diagnostics, text: &Arc<str>, text_left: &TextLeft) 
     }
 }
 
-/// Returns the result types that the API server accepts for expressions with this role. `None` if it accepts any type.
+/// Returns the accepted result types of expressions with this role. `None` if any type is accepted.
 ///
-/// Source: `k8s.io/apiserver` `plugin/policy/validating/validator.go` and `accessor.go`
-/// (`ReturnTypes` of `ValidationCondition`, `MessageExpressionCondition`, `AuditAnnotationCondition`,
-/// `Variable`), `plugin/webhook/matchconditions/matcher.go` (`MatchCondition`),
-/// `plugin/policy/mutating/patch/{smd,json_patch}.go` (`ApplyConfigurationCondition`, `JSONPatchCondition`).
+/// Source: `k8s.io/apiserver` `plugin/policy/validating/validator.go` and `accessor.go` (`ReturnTypes` of
+/// `ValidationCondition`, `MessageExpressionCondition`, `AuditAnnotationCondition`, `Variable`),
+/// `plugin/webhook/matchconditions/matcher.go` (`MatchCondition`), `plugin/policy/mutating/patch/{smd,json_patch}.go`
+/// (`ApplyConfigurationCondition`, `JSONPatchCondition`).
 fn accepted_types(role: Role) -> Option<&'static [Type]> {
     static OBJECT: LazyLock<[Type; 1]> = LazyLock::new(|| [object_type()]);
     static PATCH: LazyLock<[Type; 1]> = LazyLock::new(|| [Type::list(json_patch_type())]);
@@ -641,7 +642,7 @@ fn check_result_type(role: Role, checked: &CheckedAst) -> Result<Type, CompileEr
     })
 }
 
-/// Returns the finding that the API server panics if it converts an object of the type `name` to JSON.
+/// Returns the finding that the API server panics when it converts an object of the type `name` to JSON.
 fn panics(field_ref: String, name: &str) -> (String, CompileFindingKind, Cause) {
     let message = format!(
         "`{name}` is nested in a list or map that is the `value` of a JSONPatch: the API server accepts the policy, but \
@@ -653,7 +654,8 @@ fn panics(field_ref: String, name: &str) -> (String, CompileFindingKind, Cause) 
     (field_ref, CompileFindingKind::Unsafe, cause)
 }
 
-/// Returns the type of an object that is nested in a list, map or optional in the `value` of a `JSONPatch`.
+/// Returns the type name of an object within a list, map or optional in the `value` of a `JSONPatch`. `None` if there
+/// is no such object.
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/mutating/patch/json_patch.go` (`evaluatePatchExpression`
 /// converts values to `structpb.Value`); cel-go `common/types/{list,map}.go` (`ConvertToNative`, which expects elements
@@ -666,7 +668,7 @@ fn object_in_list(checked: &CheckedAst) -> Option<String> {
     });
     let values = literals.flatten().filter(|field| &*field.field == "value");
     let misplaced = |value: &StructField| {
-        // `dyn()` does not change the type of the value at run time.
+        // At run time, the value has the type of the argument of `dyn()`.
         let id = without_dyn(ast, value.value);
         let type_ = checked.type_of(id);
         match &type_ {
@@ -681,7 +683,7 @@ fn is_json_patch(type_name: &str) -> bool {
     type_name.strip_prefix('.').unwrap_or(type_name) == JSON_PATCH
 }
 
-/// Returns the name of an `Object` type that is nested in the container type `type_`.
+/// Returns the name of the first `Object` type within the container type `type_`.
 fn object_below(type_: &Type) -> Option<String> {
     let of_held = |held: &Type| match held {
         Type::Struct(object) if is_object(&object.name) => Some(object.name.to_string()),
@@ -695,14 +697,14 @@ fn object_below(type_: &Type) -> Option<String> {
     }
 }
 
-/// Returns a finding for each variable whose evaluation reads the variable itself without end and crashes the API
-/// server. There are two cases:
+/// Returns a finding for each variable that reads itself. Its evaluation does not end and crashes the API server. There
+/// are two cases:
 ///
-/// - The variable has the same name as an earlier variable and reads this name.
-/// - The variable reads itself by way of a later variable, with `dyn(variables)`. There is no finding if a variable in
-///   a cycle does not compile, because the API server then rejects the policy.
+/// - The variable has the same name as an earlier variable, and reads this name.
+/// - The variable reads itself through a later variable, with `dyn(variables)`. If a variable of the cycle does not
+///   compile, the API server rejects the policy. There is no finding in this case.
 ///
-/// `failed` contains the field paths of the expressions that do not compile.
+/// `failed` has the field paths of the expressions that do not compile.
 fn self_reading_variables(
     expressions: &[PolicyExpression],
     failed: &HashSet<&str>,

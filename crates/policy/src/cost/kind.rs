@@ -16,28 +16,28 @@ use cel::types::Type;
 use kubernetes::library::estimate;
 use kubernetes::schema::{DeclField, DeclKind, DeclType, DeclaredSizes, Gvk, ObjectShape};
 
-/// Estimates assume objects whose lists are filled from a given nesting level on. This constant is the greatest level.
-/// Levels above 1 are tried only if the expression reads nested lists.
+/// Maximum nesting level in [`ObjectShape`]. Estimates assume objects whose lists are full from this level on. Levels
+/// above 1 are only tried for expressions that read nested lists.
 const MAX_FILLED_FROM: usize = 2;
 
-/// If an expression costs less than this for the largest request, smaller requests are not estimated separately.
+/// An expression that costs less than this for the largest request is not estimated for smaller requests.
 const MIN_COST: u64 = 10_000;
 
-/// The declared types of the inputs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KindTypes<'a> {
-    /// The kind of `object` and `oldObject`, with its type.
+    /// The kind and type of `object` and `oldObject`.
     pub(super) object: (&'a Gvk, &'a Arc<DeclType>),
-    /// The kind of `params`, with its type. `None` if the policy has no paramKind, or if its schema is unknown.
+    /// The kind and type of `params`. `None` if the policy has no paramKind, or if the schema is unknown.
     pub(super) params: Option<(&'a Gvk, &'a Arc<DeclType>)>,
 }
 
-/// Estimates the cost of each expression of `policy` for objects of one kind, in the order of the policy's fields. A
-/// result is `None` if the expression does not compile, or if the limit of visited nodes is exceeded.
+/// Estimates the cost of each expression of `policy` for objects of one kind, in the order of the policy's fields.
+/// `None` for an expression that does not compile, and for all expressions after the limit of visited nodes is
+/// exceeded.
 ///
-/// The cost of a variable is only in the estimate of the variable itself. An expression that reads the variable only
-/// pays for the read. The size of a variable's value is known if the value is a part of the object, possibly with an
-/// empty value as default. `shared` contains the costs that are equal for several kinds.
+/// The cost of a variable is only counted for the variable itself. An expression that reads the variable only pays for
+/// the read. The size of a variable is known if its value is a part of the object, or such a part with an empty
+/// default. `shared` has the costs that are equal for several kinds.
 pub(super) fn kind_costs(
     policy: &CompiledPolicy,
     types: &KindTypes<'_>,
@@ -53,7 +53,7 @@ pub(super) fn kind_costs(
         .enumerate()
         .map(|(n, parts)| shared.as_ref()?.get(n, parts.as_ref()))
         .collect();
-    // Expressions without a cached estimate must be type-checked, which needs the types of the variables.
+    // An expression without a cached estimate must be type-checked, which needs the types of the variables.
     let mut checker =
         (cached.iter().any(Option::is_none)).then(|| ExpressionChecker::new(policy, types));
     let mut costs = vec![None; policy.n_expressions()];
@@ -100,7 +100,7 @@ pub(super) fn kind_costs(
     costs
 }
 
-/// Returns the expressions with their indices. Variables precede other expressions.
+/// Returns the expressions with their indices. Variables come first.
 fn in_order(policy: &CompiledPolicy) -> impl Iterator<Item = (&PolicyExpression, usize)> {
     let is_variable = |role| role == Role::Variable;
     let expressions = || policy.expressions().iter().zip(0..);
@@ -109,7 +109,7 @@ fn in_order(policy: &CompiledPolicy) -> impl Iterator<Item = (&PolicyExpression,
         .chain(expressions().filter(move |(expression, _)| !is_variable(expression.role)))
 }
 
-/// Returns the inputs that each expression reads. An element is `None` if the inputs are unknown.
+/// Returns the inputs that each expression reads. `None` if they are unknown.
 fn all_parts(
     policy: &CompiledPolicy,
     types: &KindTypes<'_>,
@@ -132,7 +132,6 @@ fn all_parts(
     all
 }
 
-/// Type-checks the expressions of a policy for one kind.
 struct ExpressionChecker {
     env: Env,
     variables: VariableTypes,
@@ -168,7 +167,7 @@ impl ExpressionChecker {
         }
     }
 
-    /// Adds a variable, with its type if it was checked without errors.
+    /// Adds a variable. Its type is known if `checked` is given.
     fn add_variable(&mut self, variable: &PolicyExpression, checked: Option<CheckedAst>) {
         let name = variable.name.as_deref().unwrap_or_default();
         let type_ = checked.as_ref().map(CheckedAst::output_type);
@@ -182,8 +181,8 @@ impl ExpressionChecker {
     }
 }
 
-/// Returns the costs of an expression that compiles, for the largest request and for objects of each estimated size.
-/// `None` if the limit of visited nodes is exceeded.
+/// Returns the costs of a checked expression, for the largest request and for each estimated object size. `None` if the
+/// limit of visited nodes is exceeded.
 fn estimated(
     checked: &CheckedAst,
     types: &DeclaredTypes,
@@ -230,7 +229,7 @@ fn estimated(
         }
     };
     add(0..=1);
-    // If the expression reads no nested lists, filling them cannot change the cost.
+    // Full nested lists only matter if the expression reads nested lists.
     if asks_within.load(Ordering::Relaxed) {
         add(2..=MAX_FILLED_FROM);
     }
@@ -245,7 +244,7 @@ fn evaluated((gvk, type_): (&Gvk, &Arc<DeclType>)) -> Type {
     type_.evaluated_type(&gvk.type_name())
 }
 
-/// The declared types of the root variables and of the policy's variables.
+/// The declared types of the root variables and the policy's variables.
 struct DeclaredTypes {
     roots: Vec<(Arc<str>, Arc<DeclType>)>,
     variables: Vec<DeclField>,
@@ -270,7 +269,7 @@ impl DeclaredTypes {
         DeclaredSizes::new(roots.chain([("variables".into(), variables)]))
     }
 
-    /// Adds the variable `name`. If a variable with this name exists, it is replaced.
+    /// Adds the variable `name`. An existing variable of this name is replaced.
     fn add_variable(&mut self, name: &str, type_: Option<Arc<DeclType>>) {
         self.variables.retain(|variable| *variable.name != *name);
         if let Some(type_) = type_ {
@@ -278,10 +277,14 @@ impl DeclaredTypes {
         }
     }
 
-    /// Returns the declared type of an expression whose value is a part of an object, or a list of such parts. Examples
-    /// are `object.spec`, `variables.spec.containers`, `has(object.spec.volumes) ? object.spec.volumes : []`,
-    /// `object.?spec.containers.orValue([])`, `variables.containers.filter(c, has(c.ports))`, and a concatenation of
-    /// such lists. `None` for other expressions.
+    /// Returns the declared type of an expression whose value is a part of an object, or a list of such parts. `None`
+    /// for other expressions. Examples:
+    ///
+    /// - `object.spec` and `variables.spec.containers`
+    /// - `has(object.spec.volumes) ? object.spec.volumes : []`
+    /// - `object.?spec.containers.orValue([])`
+    /// - `variables.containers.filter(c, has(c.ports))`
+    /// - a concatenation of such lists
     fn declared(&self, ast: &Ast, id: ExprId) -> Option<Arc<DeclType>> {
         match ast.expr(id) {
             Expr::Ident(name) => {
@@ -335,8 +338,8 @@ impl DeclaredTypes {
     }
 }
 
-/// Returns the type of the concatenation of two lists. `None` if their element types differ, or if a length is
-/// unlimited.
+/// Returns the type of the concatenation of two lists. `None` if the element types differ, or if a list has no maximum
+/// length.
 fn sum(left: &DeclType, right: &DeclType) -> Option<Arc<DeclType>> {
     let (DeclKind::List(elem), DeclKind::List(other)) = (&left.kind, &right.kind) else {
         return None;
@@ -346,7 +349,7 @@ fn sum(left: &DeclType, right: &DeclType) -> Option<Arc<DeclType>> {
     (Arc::ptr_eq(elem, other) && is_bounded).then(|| Arc::new(DeclType::list(Arc::clone(elem), n)))
 }
 
-/// Returns true if `fold` is the expansion of `filter`, which keeps or drops each element.
+/// Returns true if `fold` is the expansion of the macro `filter`.
 fn is_filter(ast: &Ast, fold: &Comprehension) -> bool {
     let is_ident =
         |id, name: &Arc<str>| matches!(ast.expr(id), Expr::Ident(ident) if ident == name);
@@ -392,7 +395,7 @@ mod tests {
         kind_costs(policy, types, None, &mut 1_000_000)
     }
 
-    /// Checks the minimum and maximum cost of `validation` in a policy with `variables`, for objects with at most 4
+    /// Compares the minimum and maximum cost of `validation` in a policy with `variables`. Objects have at most 4
     /// containers, whose names have at most 63 code points.
     #[track_caller]
     fn check(variables: &[(&str, &str)], validation: &str, expected: (u64, u64)) {

@@ -298,7 +298,7 @@ struct Run<'a> {
     steps: Vec<Step>,
     /// True if the caller only needs the errors. Objects that no later mutation reads are not built in this case.
     is_trial: bool,
-    /// The limits on fuel and memory that all expressions share.
+    /// The limits on work steps and memory that all expressions share.
     budget: Arc<EvalBudget>,
 }
 

@@ -1,4 +1,4 @@
-//! Interprets operators, and functions whose results depend on more than their signatures.
+//! Interprets operators, and the functions whose result types do not follow from their signatures.
 
 use std::sync::Arc;
 
@@ -11,16 +11,16 @@ use super::expression::Interpreter;
 use super::presence;
 use super::value::{AbstractType, AbstractValue, Alternative, Const};
 
-/// Maximum length of the result if constant strings or lists are concatenated.
+/// Maximum length of a concatenation of constants. Longer results are not tracked as constants.
 const MAX_CONST_LEN: usize = 1024;
 
-/// Returns true if an operation that fails only for `alternative` is not reported: the alternative is a default, or is
-/// null and the value has other alternatives.
+/// Returns true if a failure for `alternative` alone is not reported. This holds for a default, and for null if the
+/// value has other alternatives.
 fn is_weak(alternative: &Alternative, n_alternatives: usize) -> bool {
     alternative.is_default || alternative.shape.is_null() && n_alternatives > 1
 }
 
-/// Returns the first type that does not satisfy `fits` and has to be reported. `None` if there is none.
+/// Returns the type to report: the first one that does not satisfy `fits`. `None` if no type has to be reported.
 fn misfit(value: &AbstractValue, fits: impl Fn(&AbstractType) -> bool) -> Option<&AbstractType> {
     let alternatives = value.alternatives();
     let misfit = alternatives
@@ -128,7 +128,7 @@ impl Interpreter<'_> {
         }
     }
 
-    /// Interprets `&&` or `||`. If one of the operands has the value `absorbing`, it determines the result.
+    /// Interprets `&&` or `||`. An operand with the value `absorbing` determines the result.
     fn eval_logical(
         &mut self,
         left_id: ExprId,
@@ -146,8 +146,8 @@ impl Interpreter<'_> {
         }
         self.expect_bool(left_id, &left);
         let between = self.mark();
-        // If the left operand determines the result, the right operand has no effect. The right operand is therefore
-        // interpreted under the assumption that the left operand is not absorbing, which refines values.
+        // If the left operand is absorbing, the right operand does not matter. The right operand is therefore
+        // interpreted under the assumption that the left operand is not absorbing. This assumption refines values.
         let outer = self.assume(left_id, !absorbing);
         let right = self.eval(right_id);
         self.forget(outer);
@@ -173,7 +173,7 @@ impl Interpreter<'_> {
                 AbstractValue::constant(Const::Bool(!absorbing))
             }
             (false, false) => AbstractValue::bool(),
-            // If one operand fails, the result is an error unless the other operand absorbs the error.
+            // If one operand fails, the result is an error unless the other operand absorbs it.
             (true, false) if !is_neutral(&right) => decided,
             (false, true) if !is_neutral(&left) => decided,
             _ => AbstractValue::bottom(),
@@ -231,7 +231,7 @@ impl Interpreter<'_> {
         then.join(&otherwise)
     }
 
-    /// Records whether the operands of the comparison `id` can be equal according to their types.
+    /// Records whether the types of the operands of the comparison `id` allow them to be equal.
     fn record_comparison(
         &mut self,
         id: ExprId,
@@ -330,7 +330,7 @@ impl Interpreter<'_> {
                 item
             };
         }
-        // A negative index fails for every list, so nothing that depends on the result is reached.
+        // A negative index fails for every list. Expressions that depend on the result are not reached.
         if let (Some(Const::Int(..0)), [only]) = (index.as_const(), container.alternatives())
             && matches!(only.shape, AbstractType::List(_, _))
         {
@@ -531,7 +531,6 @@ impl Interpreter<'_> {
         }
     }
 
-    /// Evaluates a call with constant arguments. `None` if the result is unknown.
     fn fold_call(
         &mut self,
         id: ExprId,
@@ -560,8 +559,8 @@ impl Interpreter<'_> {
     }
 }
 
-/// Returns the category of a value for comparisons. Values of different categories are never equal, and all numbers are
-/// in one category. `None` if the category is unknown.
+/// Returns the category of a value in comparisons. Values of different categories are never equal. All numbers have the
+/// same category. `None` if the category is unknown.
 fn category(value: &AbstractValue) -> Option<&'static str> {
     let [only] = value.alternatives() else {
         return None;
@@ -575,13 +574,13 @@ fn category(value: &AbstractValue) -> Option<&'static str> {
     }
 }
 
-/// Returns true if values of these types are never equal. A value with a declared type may also be null, but null does
-/// not equal the other value either.
+/// Returns true if values of these types are never equal. A value with a declared type may also be null, but null is
+/// not equal to the other value either.
 fn are_incomparable(left: &AbstractValue, right: &AbstractValue) -> bool {
     matches!((category(left), category(right)), (Some(left), Some(right)) if left != right)
 }
 
-/// Types whose values fail if they are compared with a value of another type.
+/// Types with a strict comparison: comparing one of their values with a value of another type fails.
 const STRICT: [&str; 5] = [
     "kubernetes.URL",
     "kubernetes.Quantity",
@@ -590,8 +589,8 @@ const STRICT: [&str; 5] = [
     "net.CIDR",
 ];
 
-/// Returns true if a comparison of `left` with `right` does not fail. A comparison fails if `left` has a type in
-/// [`STRICT`] and `right` has another type.
+/// Returns true if a comparison of `left` with `right` does not fail. It fails if `left` has a type in [`STRICT`] and
+/// `right` has another type.
 ///
 /// Source: `k8s.io/apiserver` `pkg/cel/url.go`, `URL.Equal`, and the same method of the other types.
 fn is_comparable(left: &AbstractValue, right: &AbstractValue) -> bool {
@@ -613,7 +612,8 @@ fn is_comparable(left: &AbstractValue, right: &AbstractValue) -> bool {
     }
 }
 
-/// Returns the result of `flatten` for a list without nested lists. It is the list itself, contrary to the signature.
+/// Returns the result of `flatten` for a list without nested lists: the list itself, which the signature does not
+/// allow.
 ///
 /// Source: cel-go `ext/lists.go`, `flatten`.
 fn flattened(function: &str, values: &[AbstractValue]) -> Option<AbstractValue> {
@@ -631,7 +631,7 @@ fn flattened(function: &str, values: &[AbstractValue]) -> Option<AbstractValue> 
     (function == "flatten" && is_flat && !elem.is_top()).then(|| list.clone().with_constant(None))
 }
 
-/// Returns true if all keys of the map are strings and the index is not a string, so that no entry is found.
+/// Returns true if the map only has string keys and the index is not a string. The map then has no entry for the index.
 fn has_no_such_key(container: &AbstractValue, index: &AbstractValue) -> bool {
     let is_keyed = |value: &AbstractValue| matches!(value.alternatives(), [only] if !value.is_top() && matches!(only.shape, AbstractType::Map(_, true)));
     let is_other = category(index).is_some_and(|category| category != "string");
@@ -645,7 +645,8 @@ fn has_no_such_key(container: &AbstractValue, index: &AbstractValue) -> bool {
         }
 }
 
-/// Returns true if the values are certainly equal, and false if they are certainly unequal. `None` if that is unknown.
+/// Returns true if the values are certainly equal, and false if they are certainly unequal. `None` if their equality is
+/// unknown.
 fn equals(left: &AbstractValue, right: &AbstractValue) -> Option<bool> {
     if let (Some(left), Some(right)) = (left.as_const(), right.as_const()) {
         return Some(left == right);
@@ -668,7 +669,7 @@ fn equals(left: &AbstractValue, right: &AbstractValue) -> Option<bool> {
     (left.is_null() && is_root(right) || right.is_null() && is_root(left)).then_some(false)
 }
 
-/// Returns true if `index` is a valid index for a value of this type.
+/// Returns true if a value of this type accepts `index`.
 fn is_indexable(shape: &AbstractType, index: &AbstractValue) -> bool {
     let number = |shape: &AbstractType| {
         matches!(
@@ -683,7 +684,7 @@ fn is_indexable(shape: &AbstractType, index: &AbstractValue) -> bool {
             misfit(index, text).is_none()
         }
         AbstractType::Map(_, false) => true,
-        // An optional index into a map that lacks the key is empty, so it does not fail.
+        // An optional index into a map does not fail. If the map lacks the key, the result is an empty optional.
         AbstractType::Optional(inner) => inner.alternatives().iter().all(|alternative| {
             !matches!(alternative.shape, AbstractType::List(_, _))
                 || is_indexable(&alternative.shape, index)
@@ -692,7 +693,7 @@ fn is_indexable(shape: &AbstractType, index: &AbstractValue) -> bool {
     }
 }
 
-/// Returns the join of all values that an index into the container may give.
+/// Returns the join of all values in the container.
 fn indexed(container: &AbstractValue) -> AbstractValue {
     if container.is_top() {
         return AbstractValue::top();

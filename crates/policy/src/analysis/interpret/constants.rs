@@ -1,6 +1,6 @@
 //! Constant folding: evaluates calls with constant arguments.
 //!
-//! For example, this makes `object.kind.matches('^(Pod|Job)$')` as effective a guard as `object.kind in ['Pod',
+//! With constant folding, `object.kind.matches('^(Pod|Job)$')` is as effective a guard as `object.kind in ['Pod',
 //! 'Job']`.
 
 use std::sync::Arc;
@@ -14,31 +14,31 @@ use kubernetes::library::runtime::PolicyRuntime;
 
 use super::value::Const;
 
-/// The steps that are charged for a call, which is type-checked, planned and evaluated.
+/// The number of steps charged for type-checking, planning and evaluating one call.
 pub(super) const STEPS: u32 = 100;
 
-/// Maximum size in bytes of all literals of a call, and of a result.
+/// Maximum size in bytes of all literals of a call, and of its result.
 const MAX_BYTES: usize = 2048;
 
-/// The bytes that are charged for each literal in addition to the length of a string.
+/// The number of bytes charged for each literal. The length of a string is added.
 const BYTES_OF_LITERAL: usize = 4;
 
 /// Maximum nesting of calls.
 const MAX_DEPTH: u8 = 8;
 
-/// Maximum CEL cost of a call.
+/// Maximum CEL cost of evaluating one call.
 const MAX_COST: u64 = 10_000;
 
-/// Maximum number of elements of a resulting list.
+/// Maximum number of elements in a resulting list.
 const MAX_ELEMENTS: usize = 64;
 
-/// Binary operators that are folded here. Other operators have their own rules.
+/// Binary operators that are folded by evaluation. Other operators have their own transfer functions.
 const OPERATORS: [&str; 9] = [
     "_<_", "_<=_", "_>_", "_>=_", "_+_", "_-_", "_*_", "_/_", "_%_",
 ];
 
-/// Calls `function` with the constants `args` and returns the result. `None` if the result is unknown. If `is_member`,
-/// the first argument is the receiver.
+/// Calls `function` with the constants `args`. If `is_member`, the first argument is the receiver. `None` if the result
+/// is unknown.
 pub(super) fn call(env: &Env, function: &str, is_member: bool, args: &[&Const]) -> Option<Const> {
     let is_operator = OPERATORS.contains(&function) && args.len() == 2;
     if !is_operator && !is_name(function) {
@@ -56,14 +56,14 @@ pub(super) fn call(env: &Env, function: &str, is_member: bool, args: &[&Const]) 
     evaluate(env, tree.nodes.build(root))
 }
 
-/// Copies the subtree `id` to a new AST. `None` unless the subtree consists only of calls and literals.
+/// Copies the subtree `id` to a new AST. `None` if the subtree contains anything but calls and literals.
 pub(super) fn closed(ast: &Ast, id: ExprId) -> Option<Ast> {
     let mut tree = Tree::default();
     let root = tree.copy_closed(ast, id, MAX_DEPTH)?;
     Some(tree.nodes.build(root))
 }
 
-/// Evaluates `ast`, whose nodes have no locations. `None` if it fails, or if the result is too large.
+/// Evaluates `ast`, whose nodes have no locations. `None` if the evaluation fails or the result is too large.
 pub(super) fn evaluate(env: &Env, ast: Ast) -> Option<Const> {
     read(&run(env, ast)?.ok()?, 2)
 }
@@ -79,7 +79,7 @@ fn run(env: &Env, ast: Ast) -> Option<Result<Value, EvalError>> {
     Some(evaluation.result)
 }
 
-/// The result of evaluating an expression that consists only of calls and literals.
+/// The result of an expression that consists only of calls and literals.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ConstantResult {
     /// A boolean result.
@@ -107,13 +107,13 @@ pub(crate) fn evaluate_closed(env: &Env, ast: &Ast, id: ExprId) -> ConstantResul
     }
 }
 
-/// Returns true if `function` is a name rather than an operator.
+/// Returns true if `function` is an identifier, false if it is an operator.
 fn is_name(function: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_');
     !function.starts_with('_') && function.chars().all(fits)
 }
 
-/// An AST of calls and literals that is being built.
+/// An AST of calls and literals under construction.
 #[derive(Default)]
 struct Tree {
     nodes: AstBuilder,
@@ -192,7 +192,7 @@ impl Tree {
     }
 }
 
-/// Converts a result to a constant. `None` if it is too large, or if constants cannot represent its type.
+/// Converts a result to a constant. `None` if the result is too large or of a type without constants.
 fn read(value: &Value, depth: u8) -> Option<Const> {
     Some(match value {
         Value::Null => Const::Null,

@@ -1,6 +1,7 @@
 //! Checks `Object` literals against the schema of the mutated kind.
 //!
-//! Upstream does not check these literals when a policy is created. A wrong literal fails when it is applied.
+//! Upstream does not check these literals when a policy is created. A wrong literal fails when it is applied to an
+//! object.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/mutating/patch/smd.go` (`ApplyStructuredMergeDiff`);
 //! `pkg/cel/mutation/dynamic/objects.go` (`CheckTypeNamesMatchFieldPathNames`); `sigs.k8s.io/structured-merge-diff`
@@ -14,7 +15,7 @@ use kubernetes::library::mutation::{OBJECT, is_object};
 use super::expression::Interpreter;
 use super::value::{AbstractType, AbstractValue};
 
-/// The categories of values that the check distinguishes.
+/// Coarse types. A value must have the same one as the declaration of its field.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ValueKind {
     Bool,
@@ -25,7 +26,7 @@ enum ValueKind {
 }
 
 impl Interpreter<'_> {
-    /// Interprets a literal of the type `name`.
+    /// Interprets a struct literal of the type `name`.
     pub(super) fn eval_struct(&mut self, name: &str, fields: &[StructField]) -> AbstractValue {
         let name = name.strip_prefix('.').unwrap_or(name);
         let is_object = is_object(name);
@@ -43,8 +44,8 @@ impl Interpreter<'_> {
         AbstractValue::top()
     }
 
-    /// Reports object literals in the value `id` of `field` whose type name does not match the path of that field in
-    /// `owner`.
+    /// Reports object literals that have the wrong type name. `id` is the value of `field` in a literal of the type
+    /// `owner`, so their type must be `owner.field`.
     fn check_place(&mut self, id: ExprId, owner: &str, field: &str) {
         let ast = self.ast;
         let literals = match ast.expr(id) {
@@ -68,7 +69,7 @@ impl Interpreter<'_> {
         }
     }
 
-    /// Checks the name and the value of a field against its declaration in the schema.
+    /// Compares a field with its declaration in the schema.
     fn check_field(&mut self, field: &StructField, object: &StructType, value: &AbstractValue) {
         let Some(fields) = &object.fields else { return };
         let name = &*field.field;
@@ -90,7 +91,7 @@ impl Interpreter<'_> {
                 && value.alternatives().iter().all(|alternative| {
                     let kind = kind_of_abstract_type(&alternative.shape);
                     actual.get_or_insert_with(|| alternative.shape.to_type());
-                    // Quantities are declared as strings, but their values may be numbers.
+                    // A quantity is declared as a string, but its value may be a number.
                     let is_quantity = wanted == ValueKind::Text && kind == Some(ValueKind::Number);
                     kind.is_some_and(|kind| kind != wanted) && !is_quantity
                 })
@@ -119,8 +120,8 @@ impl Interpreter<'_> {
     }
 }
 
-/// Returns the object type at the path `name` in `object`. A list on the path is replaced by its elements. `None`
-/// if the schema does not declare the path.
+/// Returns the object type at the path `name` in `object`. For a list on the path, the path continues in its elements.
+/// `None` if the schema does not declare the path.
 fn part_of(object: &Type, name: &str) -> Option<StructType> {
     let mut parts = name.split('.');
     if parts.next() != Some(OBJECT) {
@@ -147,7 +148,7 @@ fn part_of(object: &Type, name: &str) -> Option<StructType> {
     }
 }
 
-/// Returns the name of the type without its element types, for messages.
+/// Returns the name of the type for messages, without element types.
 fn shown(type_: &Type) -> String {
     match type_ {
         Type::List(_) => "list".to_owned(),
@@ -167,7 +168,7 @@ fn kind_of_type(type_: &Type) -> Option<ValueKind> {
     })
 }
 
-/// Returns the category of values of this type. `None` if it is unknown, or if the value is null.
+/// Returns the coarse type of a value. `None` if it is unknown or the value is null.
 fn kind_of_abstract_type(shape: &AbstractType) -> Option<ValueKind> {
     match shape {
         AbstractType::Plain(Type::Struct(_)) | AbstractType::Optional(_) => None,

@@ -1,4 +1,4 @@
-//! The transfer functions of the abstract interpreter, one for each kind of expression.
+//! The transfer functions of the abstract interpreter, one per type of expression.
 
 use std::sync::Arc;
 
@@ -13,38 +13,36 @@ use super::value::{AbstractType, AbstractValue, Const};
 use super::{Facts, Interpretation, Issue};
 use crate::reads::{Input, is_input};
 
-/// The state while one expression is interpreted.
 pub(super) struct Interpreter<'a> {
     pub(super) ast: &'a Ast,
     pub(super) facts: &'a Facts<'a>,
-    /// The variables of the enclosing comprehensions, innermost last.
+    /// The variables of the enclosing comprehensions. The innermost one is the last.
     pub(super) scopes: Vec<(Arc<str>, AbstractValue)>,
     steps_left: u32,
-    /// The number of enclosing conditions. Expressions within a condition are not evaluated for every request.
+    /// The number of enclosing conditions. A subexpression within a condition is not evaluated for every request.
     pub(super) n_conditions: u32,
-    /// The refinements of values by enclosing conditions, in the order in which they were added.
+    /// The refinements of values by the enclosing conditions, outermost first.
     pub(super) refinements: Vec<Refinement>,
-    /// The selections that failed for all alternatives when they were last interpreted.
+    /// The selections whose latest interpretation failed for all alternatives.
     failed: Vec<ExprId>,
     pub(super) outcome: Interpretation,
 }
 
-/// Maximum number of entries of a map literal that are tracked individually.
+/// Maximum number of tracked entries of a map literal. In a larger literal, entries are not tracked individually.
 const MAX_ENTRIES: usize = 32;
 
-/// The number of recent reads of variables that are searched for duplicates.
+/// Maximum number of recent reads that are searched for duplicates.
 const MAX_LOOKED_AT: usize = 64;
 
-/// The result of selecting a field from one alternative.
 enum Selected {
     Value(AbstractValue),
-    /// The value is null.
+    /// The operand is null, which has no fields.
     Null,
-    /// The type does not have the field.
+    /// The type of the operand does not have the field.
     Unfit(DiagnosticKind),
 }
 
-/// Lengths of the lists of findings at one point, to discard findings that are added later.
+/// A position in the lists of the outcome. Later entries can be discarded.
 #[derive(Clone, Copy)]
 pub(super) struct Mark {
     issues: usize,
@@ -78,7 +76,7 @@ impl<'a> Interpreter<'a> {
         }
     }
 
-    /// Interprets the whole expression. Returns the outcome and the number of steps that are left.
+    /// Interprets the whole expression. Returns the outcome and the number of remaining steps.
     pub(super) fn run(mut self) -> (Interpretation, u32) {
         self.outcome.value = self.eval(self.ast.root());
         if self.outcome.gave_up {
@@ -97,8 +95,7 @@ impl<'a> Interpreter<'a> {
         }
     }
 
-    /// Discards the issues, reads and selections from null that were added since `mark`, because their errors are
-    /// absorbed.
+    /// Discards the issues, reads and selections from null since `mark`, because their errors are absorbed.
     pub(super) fn take_back(&mut self, mark: Mark) {
         let dropped = self
             .outcome
@@ -111,7 +108,8 @@ impl<'a> Interpreter<'a> {
         self.outcome.null.truncate(mark.null);
     }
 
-    /// Discards the issues, reads and selections from null that were added between `start` and `end`.
+    /// Discards the issues, reads and selections from null between `start` and `end`, because their errors are
+    /// absorbed.
     pub(super) fn take_back_between(&mut self, start: Mark, end: Mark) {
         let outcome = &mut self.outcome;
         let dropped = drop_range(&mut outcome.issues, start.issues, end.issues);
@@ -122,13 +120,12 @@ impl<'a> Interpreter<'a> {
         drop_range(&mut outcome.null, start.null, end.null);
     }
 
-    /// Returns true if issues were added between `start` and `end`.
     pub(super) fn has_issues_between(&self, start: Mark, end: Mark) -> bool {
         let last = end.issues.min(self.outcome.issues.len());
         start.issues < last
     }
 
-    /// Returns true if every value of the type has the key `field`, and false if none has it. `None` if that is
+    /// Returns true if every value of the type has the key `field`, and false if no value has it. `None` if this is
     /// unknown.
     pub(super) fn holds(shape: &AbstractType, field: &str) -> Option<bool> {
         test_shape(shape, field).ok().flatten()
@@ -146,20 +143,20 @@ impl<'a> Interpreter<'a> {
         }
     }
 
-    /// Records that `id` is not evaluated because one of its operands has no value, and returns bottom.
+    /// Returns bottom for `id`, which is not evaluated because an operand has no value.
     pub(super) fn no_value(&mut self, id: ExprId) -> AbstractValue {
         self.outcome.suppressed.push(id);
         AbstractValue::bottom()
     }
 
-    /// Records a selection from null, unless it is within a condition.
+    /// Records a selection from null. Selections within a condition are not recorded.
     pub(super) fn report_null(&mut self, id: ExprId) {
         if self.n_conditions == 0 {
             self.outcome.null.push(id);
         }
     }
 
-    /// Takes `steps` for additional work. Returns false and takes none if fewer are left.
+    /// Takes `steps` for additional work. If fewer steps are left, takes none and returns false.
     pub(super) fn pay(&mut self, steps: u32) -> bool {
         let left = self.steps_left.checked_sub(steps);
         self.steps_left = left.unwrap_or(self.steps_left);
@@ -211,7 +208,6 @@ impl<'a> Interpreter<'a> {
         }
     }
 
-    /// Returns the value of the root variable `name`.
     fn global(&self, name: &str) -> Option<AbstractValue> {
         let (_, value) = self.facts.roots.iter().find(|(root, _)| *root == name)?;
         Some(value.clone())
@@ -246,19 +242,18 @@ impl<'a> Interpreter<'a> {
         self.scopes.iter().any(|(known, _)| **known == *name)
     }
 
-    /// Returns true if `id` is the root variable `variables`.
     fn is_variables(&self, id: ExprId) -> bool {
         is_input(self.ast, id, Input::Variables)
             && matches!(self.ast.expr(id), Expr::Ident(name) if !self.is_scoped(name))
     }
 
-    /// Returns the value of the policy variable `name`. `None` if `operand` is not `variables`.
+    /// Returns the value of the policy variable `name`. `None` if `operand` is not the root variable `variables`.
     pub(super) fn read_variable(&mut self, operand: ExprId, name: &str) -> Option<AbstractValue> {
         if !self.is_variables(operand) {
             return None;
         }
-        // Reads are stored in a list, because a rollback truncates it. Only the latest reads are searched for
-        // duplicates, so the list may contain some.
+        // The reads are a list, so that a rollback can truncate it. Only the latest reads are searched, so the list may
+        // contain duplicates.
         let mut latest = self.outcome.reads.iter().rev().take(MAX_LOOKED_AT);
         if !latest.any(|known| known == name) {
             self.outcome.reads.push(name.to_owned());
@@ -292,8 +287,8 @@ impl<'a> Interpreter<'a> {
         self.select(id, &value, field)
     }
 
-    /// Returns true if the selection `id` fails in every request that reaches it, so that the rest of the expression
-    /// that depends on its value is not evaluated.
+    /// Returns true if the selection `id` fails in every request that reaches it. Expressions that depend on its value
+    /// are not evaluated.
     pub(super) fn has_failed(&self, id: ExprId) -> bool {
         self.failed.contains(&id)
     }
@@ -349,7 +344,7 @@ impl<'a> Interpreter<'a> {
         AbstractValue::top()
     }
 
-    /// Interprets `value.?field`, or a selection from an optional.
+    /// Interprets `value.?field`, and selections from an optional.
     pub(super) fn select_optional(
         &mut self,
         id: ExprId,
@@ -375,7 +370,7 @@ impl<'a> Interpreter<'a> {
             }
             result = result.join(&selected);
         }
-        // An optional that contains a constant is known to be non-empty.
+        // Only an optional that is certainly non-empty may contain a constant.
         AbstractValue::optional(if is_there {
             result
         } else {
@@ -487,7 +482,7 @@ impl<'a> Interpreter<'a> {
         }
     }
 
-    /// Returns the value of an optional element (`[?x]`) or entry (`{?k: x}`).
+    /// Interprets the value of an optional element (`[?x]`) or entry (`{?k: x}`). The value must be an optional.
     fn unwrap_optional(&mut self, id: ExprId, value: &AbstractValue) -> AbstractValue {
         let mut result = AbstractValue::bottom();
         for alternative in value.alternatives() {
@@ -509,7 +504,7 @@ impl<'a> Interpreter<'a> {
     }
 }
 
-/// Returns the constant value of `field` in the type. `None` if the value is not constant.
+/// Returns the value of `field` if all values of the type have the same constant in it. Otherwise returns `None`.
 pub(super) fn field_const(shape: &AbstractType, field: &str) -> Option<Const> {
     match select_shape(shape, field) {
         Selected::Value(value) => value.as_const().cloned(),
@@ -545,13 +540,12 @@ fn no_fields(shape: &AbstractType) -> DiagnosticKind {
     DiagnosticKind::NoFieldSelection { operand }
 }
 
-/// Selects `field` from a value of the type `shape`.
 fn select_shape(shape: &AbstractType, field: &str) -> Selected {
     match shape {
         AbstractType::Object(object) => {
             let known_fields = object.known.as_deref().unwrap_or_default();
             if let Some((_, value)) = known_fields.iter().find(|(name, _)| *name == field) {
-                // An absent field is bottom, so that nothing that depends on its value is reached.
+                // If the field is absent, its value is bottom. Expressions that depend on it are then not reached.
                 return Selected::Value(value.clone());
             }
             let Some(fields) = &object.type_.fields else {
@@ -591,8 +585,8 @@ fn select_shape(shape: &AbstractType, field: &str) -> Selected {
     }
 }
 
-/// Returns the value of an optional selection of `field` from `value`, and the error if it fails. The selection fails
-/// for lists, and gives an empty optional for other values that lack the field.
+/// Returns the result of an optional selection of `field` from `value`, and the error if the selection fails. It fails
+/// for lists. For other values without the field, the result is an empty optional.
 fn optional_field(value: &AbstractValue, field: &str) -> (AbstractValue, Option<DiagnosticKind>) {
     if value.is_top() {
         return (AbstractValue::top(), None);
@@ -612,7 +606,7 @@ fn optional_field(value: &AbstractValue, field: &str) -> (AbstractValue, Option<
     (result, wrong)
 }
 
-/// Returns true if every value of the type has `field`, and false if none has it. `None` if that is unknown.
+/// Returns true if every value of the type has `field`, and false if no value has it. `None` if this is unknown.
 fn test_shape(shape: &AbstractType, field: &str) -> Result<Option<bool>, DiagnosticKind> {
     match shape {
         AbstractType::Object(object) => {

@@ -1,4 +1,4 @@
-//! Interprets comprehensions, to which macros are expanded, over lists and maps.
+//! Interprets comprehensions over lists and maps. Macros are expanded to comprehensions.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use cel::types::Type;
 use super::expression::Interpreter;
 use super::value::{AbstractType, AbstractValue, Const};
 
-/// Maximum number of iterations after which the accumulator becomes unknown if it has not reached a fixpoint.
+/// Maximum number of iterations without reaching a fixpoint. After them, the accumulator becomes unknown.
 const MAX_ITERATIONS: u32 = 4;
 
-/// Maximum length of a list whose elements are interpreted one by one.
+/// Maximum number of elements for interpreting a list element by element.
 const MAX_UNROLLED: usize = 40;
 
-/// The values of the two iteration variables. The second value is unused if the comprehension has only one variable.
+/// The values of the two iteration variables. A comprehension with one variable does not use the second value.
 type Iteration = (AbstractValue, AbstractValue);
 
 impl Interpreter<'_> {
@@ -36,8 +36,8 @@ impl Interpreter<'_> {
         result
     }
 
-    /// Returns the values of the iteration variables for each iteration. `None` unless the range is short and known: a
-    /// constant list, a list literal or a map literal.
+    /// Returns the values of the iteration variables, one pair per iteration. `None` unless the range is short and its
+    /// elements are known: a constant list, a list literal, or a map literal.
     fn iterations(
         &mut self,
         fold: &Comprehension,
@@ -93,7 +93,7 @@ impl Interpreter<'_> {
         }
     }
 
-    /// Interprets known iterations one by one.
+    /// Interprets the loop body once for each of `iterations`.
     fn unroll(
         &mut self,
         fold: &Comprehension,
@@ -117,7 +117,7 @@ impl Interpreter<'_> {
                 break;
             }
             let next = self.eval(fold.loop_step);
-            // If the loop may have ended before this iteration, the accumulator may still have the previous value.
+            // If the loop may have ended earlier, the accumulator may have kept its previous value.
             accu = if continues == Some(true) || is_logical(self.ast.expr(fold.loop_step)) {
                 next
             } else {
@@ -132,8 +132,7 @@ impl Interpreter<'_> {
         accu
     }
 
-    /// Returns true if the accumulator determines the result of the loop, so that errors in the iterations are
-    /// absorbed.
+    /// Returns true if the accumulator absorbs the errors of all iterations: it is false for `&&` or true for `||`.
     fn is_absorbed(&self, step: ExprId, accu: &AbstractValue) -> bool {
         match self.ast.expr(step) {
             Expr::Call { function, .. } => match &**function {
@@ -187,8 +186,8 @@ impl Interpreter<'_> {
         accu
     }
 
-    /// Returns the join of each iteration variable over all iterations. The first value is bottom if there are no
-    /// iterations.
+    /// Returns, for each iteration variable, the join of its values in all iterations. The first join is bottom if
+    /// there are no iterations.
     fn elements(
         &mut self,
         fold: &Comprehension,
@@ -256,7 +255,7 @@ fn is_logical(step: &Expr) -> bool {
     matches!(step, Expr::Call { function, .. } if matches!(&**function, "_&&_" | "_||_"))
 }
 
-/// Returns true if only the type of a scalar is known, so that further iterations cannot change the value.
+/// Returns true if only the scalar type of the value is known. Further iterations cannot change such a value.
 fn is_plain_scalar(value: &AbstractValue) -> bool {
     value.as_const().is_none()
         && matches!(value.alternatives(), [only] if matches!(only.shape, AbstractType::Plain(Type::Bool | Type::Int)))

@@ -1,53 +1,54 @@
 //! Refines values by the conditions that guard them.
 //!
-//! If a value has several alternatives, such as an element of concatenated lists, only those that pass the guard are
-//! kept, as for `s` in `has(s.template) ? s.template.spec : s`. Conditions in other expressions of the policy are not
-//! used.
+//! A value may have several alternatives, such as an element of concatenated lists. Only the alternatives that satisfy
+//! the guard remain. An example is `s` in `has(s.template) ? s.template.spec : s`. Conditions in other expressions of
+//! the policy are ignored.
 
 use cel::ast::{Expr, ExprId, Literal};
 
 use super::expression::{Interpreter, field_const};
 use super::value::{AbstractType, AbstractValue, Const};
 
-/// Maximum nesting of a condition that is used.
+/// Maximum nesting of a condition. Deeper parts are ignored.
 const MAX_DEPTH: u8 = 12;
 
 /// Maximum number of fields in a path.
 const MAX_PATH: usize = 8;
 
-/// Maximum number of refinements that apply at the same time.
+/// Maximum number of simultaneous refinements.
 const MAX_NARROWED: usize = 32;
 
-/// The path of a value: a variable, and fields selected from it.
+/// The path of a value: a variable and the fields selected from it, such as `object.spec.replicas`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Path {
-    /// The index of the scope that declares the variable. `None` for variables outside of comprehensions.
+    /// The index of the scope that declares the variable. `None` for a variable that no comprehension declares.
     scope: Option<usize>,
-    /// The names of the variable and the fields, in reverse order.
+    /// The names of the variable and the fields. The variable is the last element.
     names: Vec<String>,
 }
 
-/// A value that is known more precisely because a condition holds.
+/// The value at a path while a condition holds. It has fewer alternatives than without the condition.
 #[derive(Clone, Debug)]
 pub(super) struct Refinement {
     path: Path,
     value: AbstractValue,
 }
 
-/// A test that is part of a condition.
+/// A test in a condition.
 enum Test {
-    /// Tests the presence of a field.
+    /// The value has this field.
     Has(String),
-    /// Tests that a field equals a constant.
+    /// The field equals the constant.
     Field(String, Const),
-    /// Tests for null.
+    /// The value is null.
     Null,
-    /// Tests for a type, given by its name at run time.
+    /// The value has the type with this run-time name.
     Type(&'static str),
 }
 
 impl Test {
-    /// Returns true if all values of the type pass the test, and false if none does. `None` if that is unknown.
+    /// Returns true if all values of the type pass the test, and false if no value passes it. `None` if this is
+    /// unknown.
     fn passes(&self, shape: &AbstractType) -> Option<bool> {
         match self {
             Self::Has(field) => Interpreter::holds(shape, field),
@@ -55,7 +56,7 @@ impl Test {
                 field_const(shape, field).map(|constant| constant == *wanted)
             }
             Self::Null if shape.is_null() => Some(true),
-            // A value with a declared type may still be null.
+            // A value with a declared type may be null.
             Self::Null => None,
             Self::Type(name) => shape.type_name().map(|known| known == *name),
         }
@@ -63,7 +64,7 @@ impl Test {
 }
 
 impl Interpreter<'_> {
-    /// Returns the value at `id`, refined by the enclosing conditions. `None` if no refinement applies.
+    /// Returns the value at `id` after refinement by the enclosing conditions. `None` if it is not refined.
     pub(super) fn refined_value(&self, id: ExprId) -> Option<AbstractValue> {
         if self.refinements.is_empty() {
             return None;
@@ -74,14 +75,15 @@ impl Interpreter<'_> {
         Some(refinement.value.clone())
     }
 
-    /// Assumes that `condition` has the value `holds`, until [`Self::forget`] is called with the returned number.
+    /// Assumes that the value of `condition` is `holds`. The assumption ends when [`Self::forget`] is called with the
+    /// returned number.
     pub(super) fn assume(&mut self, condition: ExprId, holds: bool) -> usize {
         let outer = self.refinements.len();
         self.refine_by(condition, holds, MAX_DEPTH);
         outer
     }
 
-    /// Removes the refinements of the assumption for which [`Self::assume`] returned `outer`.
+    /// Ends the assumption for which [`Self::assume`] returned `outer`.
     pub(super) fn forget(&mut self, outer: usize) {
         self.refinements.truncate(outer);
     }
@@ -132,8 +134,7 @@ impl Interpreter<'_> {
         }
     }
 
-    /// Refines by `operand.?field.hasValue()`. In a longer chain, the presence of the value implies that the first
-    /// field is present.
+    /// Refines by `operand.?field.hasValue()`. For a chain of selections, the first field must also be present.
     fn refine_by_optional(&mut self, id: ExprId, holds: bool, depth: u8) {
         let Some(depth) = depth.checked_sub(1) else {
             return;
@@ -186,7 +187,7 @@ impl Interpreter<'_> {
         }
         let Some(path) = self.path(id) else { return };
         if let (Test::Has(field), false) = (test, holds) {
-            // An absent field is bottom, since reading it is not a type error.
+            // The absent field gets the value bottom, because reading it is not a type error.
             let mut path = path.clone();
             path.names.insert(0, field.clone());
             self.refinements.push(Refinement {
@@ -201,7 +202,7 @@ impl Interpreter<'_> {
         }
     }
 
-    /// Returns the path that the expression `id` denotes. `None` if it is not a path.
+    /// Returns the path of the expression `id`. `None` if the expression is not a path.
     fn path(&self, id: ExprId) -> Option<Path> {
         let mut names = Vec::new();
         let mut id = id;
@@ -226,7 +227,7 @@ impl Interpreter<'_> {
         }
     }
 
-    /// Returns the result of `look`, and discards the findings that `look` records.
+    /// Calls `look` and discards the findings that it records.
     pub(super) fn quietly<T>(&mut self, look: impl FnOnce(&mut Self) -> T) -> T {
         let mark = self.mark();
         let (n_absent, n_present) = (self.outcome.absent.len(), self.outcome.present.len());

@@ -1,7 +1,6 @@
-//! Resolves overloads by the run-time types that the arguments may have.
+//! Resolves overloads by the possible run-time types of the arguments.
 //!
-//! As in the evaluator, the elements of a list or map only matter if the signature of the overload specifies their
-//! type.
+//! As in the evaluator, the element types of a list or map are compared only if the signature specifies them.
 
 use cel::ast::ExprId;
 use cel::decls::{Function, Overload};
@@ -11,18 +10,17 @@ use cel::types::{Type, TypeParam};
 use super::expression::Interpreter;
 use super::value::{AbstractType, AbstractValue};
 
-/// Maximum number of combinations of argument types that are tried.
+/// Maximum number of combinations of argument types. Beyond it, the result is unknown.
 const MAX_COMBINATIONS: usize = 24;
 
-/// The types of the arguments, one alternative for each. `None` means that the type is unknown.
+/// The types of the arguments: one alternative of each, or `None` if the type is unknown.
 type Combination<'a> = Vec<Option<&'a AbstractType>>;
 
-/// The type parameters of a signature and their values.
+/// The values of the type parameters of a signature, by name.
 type Bindings = Vec<(&'static str, AbstractValue)>;
 
 impl Interpreter<'_> {
-    /// Returns the result of calling `function` with the arguments `values`. If `is_member`, the first argument is the
-    /// receiver.
+    /// Returns the result of `function` for the arguments `values`. If `is_member`, the first argument is the receiver.
     pub(super) fn apply(
         &mut self,
         id: ExprId,
@@ -72,7 +70,6 @@ impl Interpreter<'_> {
         }
     }
 
-    /// Reports that no overload of `function` accepts arguments of `types`.
     pub(super) fn report_overload(
         &mut self,
         id: ExprId,
@@ -89,8 +86,8 @@ impl Interpreter<'_> {
     }
 }
 
-/// Returns all combinations of the arguments' alternatives, each with a boolean. The boolean is true if one of the
-/// alternatives in the combination only occurs in place of an absent value. `None` if there are too many combinations.
+/// Returns all combinations of the arguments' alternatives. The flag of a combination is true if one of its
+/// alternatives is a default, or is one null among others. `None` if there are too many combinations.
 fn combinations(values: &[AbstractValue]) -> Option<Vec<(Combination<'_>, bool)>> {
     let mut combinations: Vec<(Combination<'_>, bool)> = vec![(Vec::new(), false)];
     for value in values {
@@ -118,7 +115,8 @@ fn combinations(values: &[AbstractValue]) -> Option<Vec<(Combination<'_>, bool)>
     Some(combinations)
 }
 
-/// Returns the result for one combination of argument types. `None` if no overload accepts it.
+/// Returns the result of `function` for one combination of argument types. `None` if no overload accepts the
+/// combination.
 fn result_of(
     function: &Function,
     is_member: bool,
@@ -168,7 +166,7 @@ fn bind(bindings: &mut Bindings, name: &'static str, value: AbstractValue) {
     }
 }
 
-/// Binds all type parameters in `param` to unknown values.
+/// Binds the type parameters in `param` to unknown values.
 fn bind_unknown(param: &Type, bindings: &mut Bindings) {
     match param {
         Type::Param(TypeParam::Declared(name)) => bind(bindings, name, AbstractValue::top()),
@@ -185,7 +183,8 @@ fn bind_unknown(param: &Type, bindings: &mut Bindings) {
     }
 }
 
-/// Returns true if a parameter of the type `param` accepts a value of the type `shape`.
+/// Returns true if a parameter of the type `param` accepts a value of the type `shape`. Binds the type parameters in
+/// `param`.
 fn accepts(param: &Type, shape: &AbstractType, bindings: &mut Bindings) -> bool {
     match (param, shape) {
         (Type::Param(TypeParam::Declared(name)), shape) => {
@@ -228,7 +227,7 @@ fn accepts_strings(key: &Type, bindings: &mut Bindings) -> bool {
     accepts(key, &AbstractType::Plain(Type::String), bindings)
 }
 
-/// Returns true if the element type `param` accepts the alternatives of `value`, except for defaults and null.
+/// Returns true if the element type `param` accepts all alternatives of `value` other than defaults and null.
 fn accepts_value(param: &Type, value: &AbstractValue, bindings: &mut Bindings) -> bool {
     if let Type::Param(TypeParam::Declared(name)) = param {
         bind(bindings, name, value.clone());
@@ -248,7 +247,7 @@ fn accepts_value(param: &Type, value: &AbstractValue, bindings: &mut Bindings) -
     n_taken > 0 && !fails
 }
 
-/// Returns the value of a result with the declared type `type_`.
+/// Returns the abstract value for the declared result type `type_`.
 fn instantiate(type_: &Type, bindings: &Bindings) -> AbstractValue {
     match type_ {
         Type::Param(TypeParam::Declared(name)) => bindings

@@ -1,6 +1,6 @@
 //! Recognizes conditions that test whether a value is present.
 //!
-//! If a conditional selects between two values by such a condition, one of the two is a default for the absent value.
+//! If such a condition selects between two values, one of the two is a default.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use cel::ast::{Ast, Expr, ExprId, Literal};
 use super::Variable;
 use crate::reads::variable;
 
-/// Maximum nesting of a condition that is searched.
+/// Maximum nesting of a condition. Deeper parts are ignored.
 const MAX_DEPTH: u8 = 12;
 
 /// Returns true if `id` tests for presence, and false if it tests for absence. `None` for other expressions.
@@ -64,7 +64,7 @@ fn presence_at(
     }
 }
 
-/// Returns true if `id` is an empty value: null, zero, or an empty string, list or map.
+/// Returns true if `id` is a null, zero or empty literal.
 pub(crate) fn is_nothing(ast: &Ast, id: ExprId) -> bool {
     match ast.expr(id) {
         Expr::Literal(Literal::Null | Literal::Int(0)) => true,

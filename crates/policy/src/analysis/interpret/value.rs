@@ -1,8 +1,8 @@
 //! Abstract values: the types that a value may have, and the value itself if it is constant.
 //!
-//! An abstract value is a set of alternatives, because an expression may have values of different types: a default, the
-//! other branch of a conditional, or elements of concatenated lists. Abstract values are shared and have a maximum
-//! size, which limits the work for a policy.
+//! An abstract value is a set of alternatives, because an expression may have values of different types. Examples are a
+//! default, the two branches of a conditional, and the elements of concatenated lists. Abstract values are shared and
+//! have a maximum size. Both limit the work for a policy.
 
 use std::sync::Arc;
 
@@ -16,13 +16,13 @@ pub(crate) enum Const {
     Int(i64),
     Text(Arc<str>),
     List(Arc<[Const]>),
-    /// A type, by its name at run time.
+    /// A type, given by its run-time name.
     TypeName(&'static str),
 }
 
 impl Const {
-    /// Returns true if all lists are short and nested at most `depth` levels. Since lists are shared, a few variables
-    /// can create a list that takes exponential time to traverse.
+    /// Returns true if all lists are short and nested at most `depth` levels. Lists are shared, so a few variables can
+    /// build a list that takes exponential time to traverse.
     fn is_small(&self, depth: u32) -> bool {
         match self {
             Self::List(values) => {
@@ -39,25 +39,24 @@ impl Const {
 #[derive(Clone, Debug)]
 pub(crate) struct Object {
     pub(crate) type_: StructType,
-    /// The fields whose values are known more precisely than declared, such as `kind`.
+    /// The fields with more precise values than declared. An example is `kind`, whose value is constant.
     pub(crate) known: Option<Arc<[(&'static str, AbstractValue)]>>,
 }
 
-/// A type that a value may have.
 #[derive(Clone, Debug)]
 pub(crate) enum AbstractType {
     /// A scalar or an opaque type.
     Plain(Type),
     Object(Object),
-    /// A list with the join of its elements. A list literal also has the values by index, because the elements of a
-    /// literal may have different meanings.
+    /// A list: the join of its elements, and for a list literal also each element. Elements of a literal may have
+    /// different types.
     List(Arc<AbstractValue>, Option<Arc<[AbstractValue]>>),
-    /// A map with unknown keys, and the join of its values. The boolean is true if the keys are strings.
+    /// A map with unknown keys: the join of its values, and true if the keys are strings.
     Map(Arc<AbstractValue>, bool),
     /// A map with known string keys.
     Record(Arc<[(Arc<str>, AbstractValue)]>),
-    /// An optional. If the value inside is bottom, the optional is empty. If it is a constant, the optional is not
-    /// empty.
+    /// An optional with the value inside. The value is bottom for an empty optional. It is a constant only if the
+    /// optional is certainly non-empty.
     Optional(Arc<AbstractValue>),
 }
 
@@ -85,7 +84,7 @@ impl PartialEq for AbstractType {
 }
 
 impl AbstractType {
-    /// Converts to a CEL type, for messages and for the type checker.
+    /// Converts the type to a CEL type for messages and the type checker.
     pub(crate) fn to_type(&self) -> Type {
         match self {
             Self::Plain(type_) => type_.clone(),
@@ -111,7 +110,7 @@ impl AbstractType {
         }
     }
 
-    /// Returns the name of the type at run time. `None` if it is unknown.
+    /// Returns the run-time name of the type. `None` if it is unknown.
     pub(crate) fn type_name(&self) -> Option<&'static str> {
         Some(match self {
             Self::Plain(Type::Bool) => "bool",
@@ -147,8 +146,8 @@ impl AbstractType {
     }
 }
 
-/// An alternative of an abstract value. `is_default` is true if it only occurs in place of an absent value, as the
-/// argument of `orValue` or the branch of a conditional for an absent field.
+/// One possible type of a value. `is_default` is true for a default, which only occurs if another value is absent: the
+/// argument of `orValue`, or the branch of a conditional for an absent field.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Alternative {
     pub(crate) shape: AbstractType,
@@ -158,19 +157,18 @@ pub(crate) struct Alternative {
 /// Maximum number of nodes of an abstract value. A larger value becomes unknown.
 const MAX_SIZE: u32 = 300;
 
-/// Maximum number of alternatives of an abstract value. A value with more becomes unknown.
+/// Maximum number of alternatives of an abstract value. With more alternatives, the value becomes unknown.
 const MAX_ALTERNATIVES: usize = 6;
 
 /// Maximum length of a constant list.
 const MAX_CONST_LIST: usize = 64;
 
-/// Maximum number of elements of a list literal that are tracked individually.
+/// Maximum number of tracked elements of a list literal. In a longer literal, elements are not tracked individually.
 const MAX_ITEMS: usize = 16;
 
 /// Maximum nesting of constant lists.
 const MAX_CONST_DEPTH: u32 = 2;
 
-/// An abstract value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct AbstractValue {
     alternatives: Vec<Alternative>,
@@ -180,7 +178,7 @@ pub(crate) struct AbstractValue {
 }
 
 impl AbstractValue {
-    /// Returns the unknown value (the top of the lattice).
+    /// Returns the unknown value: the top of the lattice.
     pub(crate) fn top() -> Self {
         Self {
             alternatives: Vec::new(),
@@ -190,7 +188,7 @@ impl AbstractValue {
         }
     }
 
-    /// Returns the value that no expression has (the bottom of the lattice), such as the element of an empty list.
+    /// Returns the impossible value: the bottom of the lattice. An example is the element of an empty list.
     pub(crate) fn bottom() -> Self {
         Self {
             alternatives: Vec::new(),
@@ -220,8 +218,7 @@ impl AbstractValue {
         Self::new(AbstractType::Plain(type_))
     }
 
-    /// Returns a value whose type is one of `types`. An operation that fails for only some of the types causes no
-    /// warning.
+    /// Returns a value with one of `types`. An operation that fails for only some of them causes no warning.
     pub(crate) fn either(types: &[Type]) -> Self {
         let types = types.iter().cloned().map(Self::plain);
         types.fold(Self::bottom(), |joined, value| {
@@ -233,7 +230,7 @@ impl AbstractValue {
         Self::new(AbstractType::List(Arc::new(elem), None))
     }
 
-    /// Returns the value of a list literal with the elements `items`.
+    /// Returns the value of a list literal with these elements.
     pub(crate) fn tuple(items: Vec<Self>) -> Self {
         let elem = items
             .iter()
@@ -279,13 +276,12 @@ impl AbstractValue {
         value
     }
 
-    /// Sets the constant, unless it is too large to be tracked.
+    /// Sets the constant. A constant that is too large is dropped.
     pub(crate) fn with_constant(mut self, constant: Option<Const>) -> Self {
         self.constant = constant.filter(|constant| constant.is_small(MAX_CONST_DEPTH));
         self
     }
 
-    /// Returns a value of the declared type `type_`.
     pub(crate) fn from_type(type_: &Type) -> Self {
         match type_ {
             Type::Error | Type::Dyn | Type::Any | Type::Param(_) => Self::top(),
@@ -309,7 +305,7 @@ impl AbstractValue {
         }
     }
 
-    /// Converts to a CEL type. The result is `dyn` if the value is unknown or has several alternatives.
+    /// Converts the type to a CEL type. The result is `dyn` if the value is unknown or has several alternatives.
     pub(crate) fn to_type(&self) -> Type {
         match &*self.alternatives {
             _ if self.is_top => Type::Dyn,
@@ -322,7 +318,6 @@ impl AbstractValue {
         self.is_top
     }
 
-    /// Returns true if no value is possible.
     pub(crate) fn is_bottom(&self) -> bool {
         !self.is_top && self.alternatives.is_empty()
     }
@@ -346,7 +341,8 @@ impl AbstractValue {
         self.constant == Some(Const::Null)
     }
 
-    /// Returns the value with only the alternatives that satisfy `keep`. `None` if all or none of them do.
+    /// Returns the value without the alternatives that fail `keep`. `None` if this removes no alternative or all of
+    /// them.
     pub(crate) fn refine(&self, keep: impl Fn(&AbstractType) -> bool) -> Option<Self> {
         let kept = self
             .alternatives
@@ -362,7 +358,7 @@ impl AbstractValue {
         })
     }
 
-    /// Marks all alternatives as values that only occur in place of an absent value.
+    /// Marks all alternatives as defaults.
     pub(crate) fn into_default(mut self) -> Self {
         for alternative in &mut self.alternatives {
             alternative.is_default = true;
@@ -379,7 +375,6 @@ impl AbstractValue {
         self
     }
 
-    /// Returns the join of this value and `other`.
     pub(crate) fn join(&self, other: &Self) -> Self {
         if self.is_bottom() {
             return other.clone();
@@ -410,8 +405,8 @@ impl AbstractValue {
     }
 }
 
-/// Adds `new` to the alternatives. Containers of the same type are joined element-wise, and other types become a new
-/// alternative.
+/// Adds `new` to the alternatives. Two containers of the same type are joined element by element. Another type becomes
+/// a new alternative.
 fn join_choice(alternatives: &mut Vec<Alternative>, new: &Alternative) {
     for alternative in alternatives.iter_mut() {
         let joined = match (&alternative.shape, &new.shape) {
@@ -435,7 +430,7 @@ fn join_choice(alternatives: &mut Vec<Alternative>, new: &Alternative) {
             (AbstractType::Map(left, left_keys), AbstractType::Map(right, right_keys)) => {
                 AbstractType::Map(Arc::new(left.join(right)), *left_keys && *right_keys)
             }
-            // The empty map literal is compatible with any map.
+            // An empty map literal can be joined with any map.
             (AbstractType::Record(entries), map @ AbstractType::Map(..))
             | (map @ AbstractType::Map(..), AbstractType::Record(entries))
                 if entries.is_empty() =>

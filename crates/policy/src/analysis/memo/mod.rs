@@ -1,10 +1,10 @@
-//! Reuses analyses between kinds. If a policy only reads metadata, for example, its analysis is the same for most of
-//! the hundreds of kinds that a wildcard matches.
+//! Reuses analyses between kinds. For example, a policy that only reads metadata has the same analysis for most of the
+//! hundreds of kinds that a wildcard matches.
 //!
-//! The inputs of an analysis are the fields of `object` and `oldObject` that the expressions select. For two kinds, the
-//! analysis is the same and uses the same number of steps if these fields have identical types and the request variants
-//! are equal. A kind is analyzed separately if expressions read something else that depends on the kind (its name, the
-//! resource, the whole object), or if it has findings.
+//! An analysis depends on the fields of `object` and `oldObject` that the expressions select. Two kinds have the same
+//! analysis and use the same number of steps if these fields have identical types and the request variants are equal. A
+//! kind is analyzed separately if it has findings, or if expressions read other properties of the kind: its name, its
+//! resource, the whole object.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{Hash, Hasher};
@@ -33,41 +33,40 @@ const OF_ANY_KIND: [&str; 7] = [
     "userInfo",
 ];
 
-/// Fields of objects whose values differ for each kind.
+/// Fields of objects whose values are different for each kind.
 const OF_THE_KIND: [&str; 2] = ["apiVersion", "kind"];
 
-/// The cached analyses of kinds without findings.
 #[derive(Debug)]
 pub(super) struct Memo<'a> {
     /// The top-level fields of objects that the policy reads. `None` if the analysis may depend on other properties of
     /// the kind.
     fields: Option<BTreeSet<&'a str>>,
     features: RequestFeatures,
-    /// The name of the param type. It may equal the name of the object type.
+    /// The type name of the params. It may equal the type name of the object.
     params: Option<Arc<str>>,
-    /// The number of steps of the analysis for each key.
+    /// The number of steps of the cached analyses.
     steps: HashMap<Key, u32>,
-    /// The number of steps of the analysis of kinds without a schema, by their request variants.
+    /// The number of steps of the cached analyses of kinds without a schema.
     unseen: HashMap<Vec<RequestVariant>, u32>,
 }
 
-/// The inputs that determine the result of the analysis of a kind.
+/// The properties of a kind that determine its analysis.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Key {
     variants: Vec<RequestVariant>,
     fields: Vec<Field>,
 }
 
-/// The declaration of a field in the objects of a kind.
+/// The declaration of a field.
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum Field {
-    /// The field is declared with this type. `is_given` is true if every object has the field.
+    /// The field has this type. `is_given` is true if every object has the field.
     Declared { type_: TypeIdentity, is_given: bool },
-    /// The field is not declared. `is_open` is true if objects may have it anyway.
+    /// The field is not declared. `is_open` is true if objects may have undeclared fields.
     Undeclared { is_open: bool },
 }
 
-/// A type that is compared by identity. Equal types in schemas are usually the same allocation.
+/// A type, compared by the address of its allocation. Equal types in schemas usually share one allocation.
 #[derive(Debug)]
 struct TypeIdentity(Arc<DeclType>);
 
@@ -100,14 +99,14 @@ impl<'a> Memo<'a> {
         }
     }
 
-    /// Clears the cache between kinds matched by name and kinds matched by wildcards. Their findings are reported
-    /// differently, so an analysis of one group must not replace an analysis of the other.
+    /// Clears the cache. Must be called between kinds matched by name and kinds matched by wildcards, because their
+    /// findings are reported differently.
     pub(super) fn forget(&mut self) {
         self.steps.clear();
     }
 
-    /// Analyzes objects of `gvk` in the resources `targets`. Returns an empty analysis if the result would equal that
-    /// of an earlier kind without findings.
+    /// Analyzes objects of `gvk` in the resources `targets`. Returns an empty analysis if an earlier kind with the same
+    /// analysis had no findings.
     pub(super) fn analyze(
         &mut self,
         driver: &mut Driver<'_>,
@@ -134,8 +133,8 @@ impl<'a> Memo<'a> {
         analysis
     }
 
-    /// Analyzes objects of `gvk`, a kind without a schema, in the resources `targets`. `object` is the type that all
-    /// such kinds share. Returns an empty analysis if the result would equal that of an earlier kind.
+    /// Analyzes objects of `gvk`, a kind without a schema, in the resources `targets`. All such kinds have the type
+    /// `object`. Returns an empty analysis if an earlier kind had the same analysis.
     pub(super) fn analyze_schemaless(
         &mut self,
         driver: &mut Driver<'_>,
@@ -161,7 +160,7 @@ impl<'a> Memo<'a> {
         analysis
     }
 
-    /// Returns true if the analysis may depend on the name of the kind `gvk`.
+    /// Returns true if the analysis may depend on the name of the kind.
     fn depends_on_name(&self, gvk: &Gvk) -> bool {
         let is_of_params = |name: &Arc<str>| **name == *gvk.type_name();
         is_written_in_full(gvk) || self.params.as_ref().is_some_and(is_of_params)
@@ -189,8 +188,8 @@ impl<'a> Memo<'a> {
     }
 }
 
-/// Returns the top-level fields of `object` and `oldObject` that the expressions of `policy` read. `None` if they may
-/// read other properties of the kind.
+/// Returns the top-level fields of `object` and `oldObject` that the policy's expressions read. `None` if they may read
+/// other properties of the kind.
 fn fields_read(policy: &CompiledPolicy) -> Option<BTreeSet<&str>> {
     let mut fields = BTreeSet::new();
     for (n, expression) in policy.expressions().iter().enumerate() {
@@ -203,7 +202,8 @@ fn fields_read(policy: &CompiledPolicy) -> Option<BTreeSet<&str>> {
     (!is_of_the_kind).then_some(fields)
 }
 
-/// Returns the top-level fields of objects that `ast` reads. `None` if it may read other properties of the kind.
+/// Returns the top-level fields of `object` and `oldObject` that `ast` reads. `None` if it may read other properties of
+/// the kind.
 fn object_fields(ast: &Ast) -> Option<Vec<&str>> {
     let names_type =
         |expr: &Expr| matches!(expr, Expr::Call { function, .. } if &**function == "type");

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::super::{RuleSource, TypeCheck, check_truthfully};
 use super::*;
 
-/// A mapper and schemas for kinds with the same metadata. Kinds with an even index share a type of `spec`.
+/// A mapper and schemas for kinds with the same metadata. Kinds with an even index have the same type of `spec`.
 struct Kinds {
     mapper: RestMapper,
     types: HashMap<Gvk, Arc<DeclType>>,
@@ -96,7 +96,6 @@ fn policy(expressions: &[&str]) -> CompiledPolicy {
     CompiledPolicy::new(&policy)
 }
 
-/// Returns the result of the type check of `policy` with `memo`.
 fn check(policy: &CompiledPolicy, memo: Memo<'_>) -> TypeCheck {
     let kinds = Kinds::new();
     let mut outcome = TypeCheck::default();
@@ -170,9 +169,9 @@ fn memo_equivalent_kinds_are_analyzed_once() {
         }
         memo.steps.len()
     };
-    // Namespaces are analyzed separately, because the namespace of requests for them differs.
+    // Namespace is analyzed separately from the other kinds, because its requests have a different namespace.
     assert_eq!(n_analyzed("object.metadata.name != 'a'"), 2);
-    // One kind lacks a field that is read.
+    // One of the kinds lacks a field that the policy reads.
     assert_eq!(
         n_analyzed("object.spec.size > 3 || object.metadata.name != ''"),
         2

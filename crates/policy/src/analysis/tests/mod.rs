@@ -1,12 +1,11 @@
-//! Tests of the profile `truthful`: the findings for expressions about a custom kind.
+//! Tests of the `truthful` profile: the findings for expressions about a custom kind.
 
 #![allow(clippy::indexing_slicing, reason = "a test fails by a panic")]
 
 use super::*;
 use crate::runtime_errors::tests::{BOX, PLAIN, cases, policy, validation};
 
-/// Returns the findings for a validation of a `Box`: errors and warnings with their columns, and comparisons that are
-/// always false.
+/// Returns the findings for a validation of a `Box`: errors and warnings with their columns, and incomparable types.
 fn found(expression: &str) -> Vec<String> {
     let served = &*PLAIN;
     let policy = policy(BOX, &["CREATE", "UPDATE"], &validation(expression));
@@ -26,7 +25,7 @@ fn found(expression: &str) -> Vec<String> {
     findings.chain(incomparable).collect()
 }
 
-/// Compares the findings with `findings.txt`.
+/// Compares the findings with the file `findings.txt`.
 #[test]
 fn findings_are_values_that_fail_or_never_compare() {
     let mut n_cases = 0;
