@@ -1,8 +1,8 @@
-//! Declares the variables of a policy's expressions, with their types.
+//! Declares the inputs of a policy's expressions and their types.
 //!
-//! Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/compile.go` (`BuildRequestType`,
-//! `BuildNamespaceType`, `createEnvForOpts`), `plugin/policy/validating/typechecking.go`
-//! (`buildEnvSet`), `pkg/admission/plugin/cel/composition.go`.
+//! Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/compile.go` (`BuildRequestType`, `BuildNamespaceType`,
+//! `createEnvForOpts`), `plugin/policy/validating/typechecking.go` (`buildEnvSet`),
+//! `pkg/admission/plugin/cel/composition.go`.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -15,7 +15,6 @@ use kubernetes::library::environment::base_env;
 use kubernetes::library::mutation::mutation_env;
 use kubernetes::library::types::{AUTHORIZER, RESOURCE_CHECK};
 
-/// The fields of an object type, independent of the type's name.
 #[derive(Debug)]
 struct FixedFields(Vec<(&'static str, Type)>);
 
@@ -38,7 +37,7 @@ fn object(name: &'static str, fields: Vec<(&'static str, Type)>) -> Type {
     Type::Struct(StructType::new(name, Arc::new(FixedFields(fields))))
 }
 
-/// The named types that every environment declares: those of `request` and `namespaceObject`.
+/// The named types in every environment: those of `request` and `namespaceObject`.
 static NAMED_TYPES: LazyLock<NamedTypes> = LazyLock::new(NamedTypes::new);
 
 struct NamedTypes {
@@ -149,13 +148,13 @@ impl NamedTypes {
     }
 }
 
-/// The fields of an object type as they are in JSON: timestamps are strings.
+/// The fields of an object type, with the types of their JSON. For example, timestamps are strings.
 #[derive(Debug)]
 struct JsonFields(Arc<dyn FieldTypes>);
 
 impl FieldTypes for JsonFields {
     fn field_type(&self, owner: &str, field: &str) -> Option<Type> {
-        // The declared field is `UID`, but the value has the field `uid`.
+        // The type declares the field `UID`, but the value has the field `uid` instead.
         let declared = self.0.field_type(owner, field).filter(|_| field != "UID")?;
         Some(in_json(&declared))
     }
@@ -182,7 +181,7 @@ fn in_json(type_: &Type) -> Type {
     }
 }
 
-/// Returns the types that `request` and `namespaceObject` have in an evaluation.
+/// Returns the types of the values of `request` and `namespaceObject` at run time.
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/condition.go` (`CreateAdmissionRequest`,
 /// `CreateNamespaceObject`).
@@ -196,7 +195,7 @@ pub(super) fn authorizer_types() -> (Type, Type) {
     (AUTHORIZER.to_type(), RESOURCE_CHECK.to_type())
 }
 
-/// The declarations that differ between the expressions of policies.
+/// The declarations that differ between expressions.
 #[derive(Clone, Debug)]
 pub(super) struct Declared<'a> {
     /// The versions that determine the declared functions.
@@ -205,15 +204,14 @@ pub(super) struct Declared<'a> {
     pub(super) object: &'a Type,
     /// The type of `params`. `None` if the policy has no paramKind.
     pub(super) params: Option<&'a Type>,
-    /// True if `authorizer` is declared.
     pub(super) authorizer: bool,
     /// True if `authorizer.requestResource` is declared. Upstream's type checker does not declare it.
     pub(super) request_resource: bool,
-    /// True for the expressions of mutations, which can construct objects and patches.
+    /// True for the expressions of mutations. They can construct objects and patches.
     pub(super) mutation: bool,
 }
 
-/// Returns the environment of a policy's expressions, without `variables`.
+/// Returns the environment of a policy's expressions. It does not declare `variables`.
 pub(super) fn policy_env(declared: &Declared<'_>) -> Env {
     let named = &*NAMED_TYPES;
     let mut variables = vec![
@@ -242,16 +240,15 @@ pub(super) fn policy_env(declared: &Declared<'_>) -> Env {
         .extend(variables)
 }
 
-/// The name of the type of `variables`.
+/// The type name of `variables`.
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/composition.go`, `variablesTypeName`.
 const VARIABLES: &str = "kubernetes.variables";
 
-/// The types of the policy variables that were compiled so far.
+/// The types of the policy variables that are already compiled.
 #[derive(Clone, Debug, Default)]
 pub(super) struct VariableTypes(Arc<VariableFields>);
 
-/// The variables in the order of declaration, with an index by name.
 #[derive(Clone, Debug, Default)]
 struct VariableFields {
     types: Vec<(Arc<str>, Type)>,
@@ -259,9 +256,9 @@ struct VariableFields {
 }
 
 impl VariableTypes {
-    /// Adds the variable `name`. If a variable with this name exists, its type is replaced.
+    /// Adds the variable `name`, or replaces the type of an existing variable.
     ///
-    /// While a type returned by [`VariableTypes::to_type`] is in use, this copies the existing variables.
+    /// Copies the existing variables if a type from [`VariableTypes::to_type`] is still in use.
     pub(super) fn add(&mut self, name: &str, type_: Type) {
         let fields = Arc::make_mut(&mut self.0);
         let existing = fields
@@ -284,7 +281,6 @@ impl VariableTypes {
     }
 }
 
-/// Returns the name of the type of `variables`, as a shared string.
 fn shared_name() -> Arc<str> {
     static NAME: LazyLock<Arc<str>> = LazyLock::new(|| VARIABLES.into());
     Arc::clone(&NAME)
@@ -307,7 +303,7 @@ impl FieldTypes for VariableFields {
     }
 }
 
-/// Returns the type that a variable has for the expressions that read it: objects and abstract types become `dyn`.
+/// Returns the type of a variable in the expressions that read it. Objects and abstract types become `dyn`.
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/composition.go`, `convertCelTypeToDeclType`.
 pub(super) fn variable_type_upstream(type_: &Type) -> Type {

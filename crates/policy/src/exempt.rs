@@ -1,19 +1,18 @@
 //! Resources that are exempt from policies, regardless of match constraints.
 //!
-//! Policies and their bindings are exempt, so that they cannot block their own repair. Reviews such as `TokenReview`,
-//! which are not stored, are exempt, so that authentication and authorization keep working. The API server checks this
-//! before it evaluates any policy. The version and the subresource of a request make no difference.
+//! Policies and bindings are exempt so that a faulty policy can always be repaired. Reviews are exempt so that
+//! authentication and authorization keep working. A review, such as a `TokenReview`, is a request that is not stored.
+//! The API server checks for exemption before it evaluates any policy. The version and the subresource of the request
+//! are ignored.
 //!
-//! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/generic/plugin.go`, `Dispatch`
-//! (`admissionResources`, the same in v0.36 and v0.37); `k8s.io/kubernetes`
-//! `pkg/kubeapiserver/admission/exclusion/resources.go`, `excluded`.
+//! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/generic/plugin.go`, `Dispatch` (`admissionResources`, the
+//! same in v0.36 and v0.37); `k8s.io/kubernetes` `pkg/kubeapiserver/admission/exclusion/resources.go`, `excluded`.
 
 use kubernetes::schema::Gvr;
 
-/// The group of policies and webhooks.
+/// The API group of policies and webhook configurations.
 pub(crate) const CONFIGURATION_GROUP: &str = "admissionregistration.k8s.io";
 
-/// The exempt resources by group.
 const EXEMPT: [(&str, &[&str]); 3] = [
     (
         CONFIGURATION_GROUP,
@@ -39,7 +38,7 @@ const EXEMPT: [(&str, &[&str]); 3] = [
     ),
 ];
 
-/// Returns true if requests for `resource`, which may be a subresource, are exempt from all policies.
+/// Returns true if requests for `resource` are exempt from all policies. `resource` may be a subresource.
 #[must_use]
 pub fn is_exempt(resource: &Gvr) -> bool {
     let main = resource.resource.split('/').next().unwrap_or_default();
@@ -48,8 +47,8 @@ pub fn is_exempt(resource: &Gvr) -> bool {
         .any(|(group, resources)| *group == resource.group && resources.contains(&main))
 }
 
-/// Returns true if requests for `resource` are exempt from webhooks. This holds for policies, bindings and webhook
-/// configurations, but not for reviews.
+/// Returns true if requests for `resource` are exempt from webhooks. Policies, bindings and webhook configurations are
+/// exempt. Reviews are not.
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/webhook/predicates/rules/rules.go`,
 /// `IsExemptAdmissionConfigurationResource`.
@@ -100,7 +99,7 @@ mod tests {
             ("authentication.k8s.io", "tokenreviews", true),
             ("authorization.k8s.io", "subjectaccessreviews", true),
             ("example.com", "tokenreviews", false),
-            // These resources are not stored either, but they are not exempt.
+            // Not stored either, but not exempt.
             ("", "serviceaccounts/token", false),
             ("", "bindings", false),
         ];

@@ -1,4 +1,4 @@
-//! Parses the expressions of a policy, each once.
+//! Parses the expressions of a policy. Each expression is parsed once.
 
 use std::cell::Cell;
 use std::sync::{Arc, OnceLock};
@@ -17,7 +17,7 @@ use cel::version::Behavior;
 use cel::{stack, syntax};
 use kubernetes::version::KubernetesVersion;
 
-/// The purpose of an expression in its policy.
+/// The purpose of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// A match condition.
@@ -26,18 +26,18 @@ pub enum Role {
     Variable,
     /// A validation.
     Validation,
-    /// The message of a validation, as an expression.
+    /// The message expression of a validation.
     MessageExpression,
     /// The value of an audit annotation.
     AuditAnnotation,
-    /// The object that a mutation applies.
+    /// The expression of a mutation that returns an object to merge.
     ApplyConfiguration,
-    /// The JSON patch of a mutation.
+    /// The expression of a mutation that returns a JSON patch.
     JsonPatch,
 }
 
 impl Role {
-    /// Returns true for expressions of mutations.
+    /// Returns true for the expressions of mutations.
     #[must_use]
     pub const fn is_mutation(self) -> bool {
         matches!(self, Self::ApplyConfiguration | Self::JsonPatch)
@@ -53,7 +53,7 @@ pub struct PolicyExpression {
     pub role: Role,
     /// The name of a variable or match condition, or the key of an audit annotation.
     pub name: Option<String>,
-    /// The source, as in the policy.
+    /// The source. White space is not trimmed.
     pub text: Arc<str>,
     parsed: Result<Arc<Ast>, Diagnostics>,
     /// The syntax of the API server's version.
@@ -65,23 +65,25 @@ pub struct PolicyExpression {
 /// The wording of syntax errors. All other findings always have the API server's messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Words {
-    /// Messages written for policy authors.
+    /// Messages of this crate, written for policy authors.
     Ours,
-    /// The API server's messages, for output that must equal the API server's.
+    /// The API server's messages, for output that must be equal to the API server's output.
     Upstream,
 }
 
-/// The remaining size in bytes of the findings for a policy. If it is 0, only the first finding of each expression is
-/// written.
+/// The remaining output size in bytes for the findings about a policy. With 0 bytes left, only the first finding of
+/// each expression is written.
 #[derive(Debug)]
 pub(super) struct TextLeft(Cell<usize>);
 
-/// Maximum size of the findings for a policy, in bytes. It is several times the maximum size of an object in a cluster.
+/// Maximum output size in bytes for the findings about a policy. It is several times the maximum size of a stored
+/// object.
 const MAX_TEXT_BYTES: usize = 8 * 1024 * 1024;
 
-/// Maximum size of the findings for a policy in the upstream profile, in bytes. It is the maximum size
-/// of upstream's findings for a single-line expression: a hundred findings for each of ten kinds, each
-/// with the source line of 16,000 characters and a line with a caret, plus the same size as a reserve.
+/// Maximum output size in bytes for the findings about a policy in the `upstream` profile.
+///
+/// Upstream's largest output for a single-line expression is half of it: a hundred findings for each of ten kinds, each
+/// with the source line of 16,000 characters and a line with a caret. The other half is a reserve.
 const MAX_UPSTREAM_TEXT_BYTES: usize = 64 * 1024 * 1024;
 
 impl Default for TextLeft {
@@ -91,18 +93,16 @@ impl Default for TextLeft {
 }
 
 impl TextLeft {
-    /// Returns the limit that applies to the upstream profile.
     pub(super) fn upstream() -> Self {
         Self(Cell::new(MAX_UPSTREAM_TEXT_BYTES))
     }
 
-    /// Returns true if no more output may be written.
     pub(super) fn is_used_up(&self) -> bool {
         self.0.get() == 0
     }
 
-    /// Removes the findings from `diagnostics` that exceed the limit. `text` is the source of the expression. Returns
-    /// the rendered length of the remaining findings in bytes.
+    /// Removes the findings that exceed the remaining output size. `text` is the source of the expression. Returns the
+    /// rendered length in bytes of the findings that are left.
     pub(super) fn cut(&self, diagnostics: &mut Diagnostics, text: &str) -> usize {
         let left = self.0.get();
         let n_bytes = diagnostics.cut(text, left);
@@ -111,11 +111,10 @@ impl TextLeft {
     }
 }
 
-/// The result of parsing and type-checking an expression in an environment.
 pub(super) enum ExpressionCheck<'a> {
     /// The expression cannot be parsed.
     Unparsed(&'a Diagnostics),
-    /// The expression has type errors. The types of its nodes are recorded as far as they are known.
+    /// The expression has type errors. Nodes without an error have types.
     Failed(CheckedAst, Diagnostics),
     /// The expression has no errors.
     Passed(CheckedAst),
@@ -162,7 +161,8 @@ impl PolicyExpression {
         self.parsed.as_ref()
     }
 
-    /// Returns the parser's findings for this expression, `diagnostics`, in the wording `words`.
+    /// Returns the parser's findings in the wording `words`. `diagnostics` are the findings in the wording of this
+    /// crate.
     pub(super) fn in_words<'a>(
         &'a self,
         diagnostics: &'a Diagnostics,
@@ -186,12 +186,11 @@ impl PolicyExpression {
         self.parsed.as_ref().map_or(0, |ast| ast.len())
     }
 
-    /// Returns true if type-checking the expression needs a large stack.
     pub(super) fn is_deep(&self) -> bool {
         self.parsed.as_ref().is_ok_and(|ast| checker::is_deep(ast))
     }
 
-    /// Type-checks the expression in `env`, and then validates its literals.
+    /// Type-checks the expression in `env` and then validates its literals.
     ///
     /// Source: cel-go `cel/env.go`, `Env.Check`.
     pub(super) fn check(&self, env: &Env) -> ExpressionCheck<'_> {
@@ -212,11 +211,11 @@ impl PolicyExpression {
     }
 }
 
-/// Maximum total number of AST nodes in the expressions of a policy. Expressions above this limit are not compiled. A
-/// megabyte of source has fewer nodes, except with macros that copy their arguments.
+/// Maximum total number of AST nodes in the expressions of a policy. Expressions beyond it are not compiled. A megabyte
+/// of source has fewer nodes, unless macros copy their arguments.
 const MAX_NODES: usize = 500_000;
 
-/// A policy with more source than this is parsed on a thread with a large stack.
+/// A policy with more source bytes is parsed on a thread with a large stack.
 const MAX_SHALLOW_BYTES: usize = 16 * 1024;
 
 /// Parses all expressions of `policy`, in the order of its fields: match conditions, variables, validations (each
@@ -233,7 +232,6 @@ pub(super) fn parse_all(
     })
 }
 
-/// Returns the approximate number of bytes to parse.
 fn n_bytes(policy: &RequestPolicy) -> usize {
     let conditions = policy.match_conditions.iter();
     let variables = policy.variables.iter();
@@ -256,7 +254,7 @@ fn parse_each(
     let mut n_left = MAX_NODES;
     for (n, condition) in policy.match_conditions.iter().enumerate() {
         let field_ref = format!("spec.matchConditions[{n}].expression");
-        // The API server trims match conditions before it compiles them on creation.
+        // Not trimmed here. `compile` trims match conditions of a new policy, as the API server does.
         expressions.push(PolicyExpression::new_within(
             (behavior, &mut n_left),
             field_ref,
@@ -321,7 +319,7 @@ fn parse_each(
     expressions
 }
 
-/// Returns the role, the field path and the source of the mutations' expressions that the API server compiles.
+/// Returns the compiled expressions of mutations: role, field path and source.
 fn mutation_expressions(mutations: &[Mutation]) -> impl Iterator<Item = (Role, String, &str)> {
     let all = mutations.iter().enumerate();
     all.filter_map(|(n, mutation)| match &*mutation.patch_type {

@@ -1,6 +1,7 @@
-//! Type-check findings for the expressions of a policy, as data.
+//! Type-check findings for the expressions of a policy.
 //!
-//! Only the messages are strings. The rest is formatted by the code that renders statuses, terminal output and files.
+//! Findings are structured data. Only their messages are strings. Statuses, terminal output and files are formatted
+//! elsewhere.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use kubernetes::schema::Gvk;
 /// The type-check findings for one expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpressionFindings {
-    /// The index of the expression among those of the policy.
+    /// The index of the expression in the policy.
     pub index: usize,
     /// The path of the field in the policy, such as `spec.validations[0].expression`.
     pub field_ref: String,
@@ -21,11 +22,11 @@ pub struct ExpressionFindings {
     pub consequence: Consequence,
     /// The findings for each kind, sorted by group, version and kind. Never empty.
     pub kinds: Vec<KindFindings>,
-    /// Additional facts that are not about a single kind.
+    /// Facts that do not concern a single kind.
     pub notes: Vec<Note>,
 }
 
-/// The findings for one expression and one kind of object.
+/// The findings for one expression and one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KindFindings {
     /// The kind.
@@ -34,20 +35,20 @@ pub struct KindFindings {
     pub errors: Diagnostics,
     /// Subexpressions that evaluate without an error but are probably mistakes, sorted by location.
     pub warnings: Diagnostics,
-    /// True if the findings of an earlier kind are at the same locations, so that the source need not be shown again.
+    /// True if an earlier kind has findings at the same locations. The source need not be shown again.
     pub repeats_locations: bool,
 }
 
-/// A fact about the findings that is not about a single kind.
+/// A fact about the findings that does not concern a single kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Note {
-    /// The number of kinds with findings that are not listed.
+    /// This number of kinds with findings is not listed.
     MoreKinds(usize),
-    /// The expression fails for each kind matched by wildcards for which it is evaluated.
+    /// The expression fails for all kinds that wildcards match and for which the expression is evaluated.
     NoWildcardKind {
-        /// The number of kinds that fail.
+        /// The number of kinds for which the expression fails.
         n_failing: usize,
-        /// The number of all kinds that wildcards match.
+        /// The number of kinds that wildcards match.
         n_all: usize,
     },
 }
@@ -87,7 +88,7 @@ impl KindFindings {
         .filter(|(_, diagnostics)| !diagnostics.is_empty())
     }
 
-    /// Returns the options for rendering the findings of `severity`.
+    /// Returns the rendering options for findings of `severity`.
     #[must_use]
     pub fn shown(&self, severity: Severity) -> Shown {
         Shown {
@@ -96,7 +97,7 @@ impl KindFindings {
         }
     }
 
-    /// Returns the length of the rendered findings in bytes, for an expression with the source `text`.
+    /// Returns the length in bytes of the rendered findings. `text` is the source of the expression.
     pub(super) fn rendered_len(&self, text: &str) -> usize {
         let lengths = self.by_severity().map(|(severity, diagnostics)| {
             diagnostics.rendered_len(text, self.shown(severity)) + 1

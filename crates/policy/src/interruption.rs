@@ -1,4 +1,4 @@
-//! Tests that the check of an expensive policy ends soon after its interrupt is triggered.
+//! Tests that an interrupt soon ends the check of an expensive policy.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ const N_KINDS: usize = 60;
 const MAX_TEXT: usize = 100_000;
 const MAX_POLICY: usize = 200_000;
 
-/// Joins the results of `part` with `separator`, up to 100,000 characters.
+/// Joins results of `part` with `separator` to at most 100,000 characters.
 fn joined(separator: &str, part: impl Fn(usize) -> String) -> String {
     let mut text = part(0);
     for n in 1.. {
@@ -31,7 +31,7 @@ fn joined(separator: &str, part: impl Fn(usize) -> String) -> String {
     text
 }
 
-/// Returns a policy with as many copies of `expression` as fit into [`MAX_POLICY`] bytes.
+/// Returns a policy with as many copies of `expression` as [`MAX_POLICY`] bytes allow.
 fn filled(expression: &str) -> Value {
     let n = (MAX_POLICY / (expression.len() + 20)).clamp(1, 20_000);
     let validations: Vec<Value> = (0..n).map(|_| json!({"expression": expression})).collect();
@@ -43,7 +43,7 @@ fn variables(n: usize, expression: impl Fn(usize) -> String) -> Vec<Value> {
     (0..n).map(variable).collect()
 }
 
-/// Returns policies that are extremely large in different respects, by name.
+/// Returns expensive policies by name. Each is extremely large in a different respect.
 #[expect(
     clippy::too_many_lines,
     clippy::format_collect,
@@ -360,7 +360,8 @@ fn policy(mut spec: Value) -> ValidatingAdmissionPolicy {
 
 /// Maximum time between two polls of an interrupt.
 ///
-/// Release builds poll about ten times as often as test builds, and the machine may be busy with other tests.
+/// The limit is generous: release builds poll about ten times as often as test builds, and other tests may keep the
+/// machine busy.
 const MAX_GAP: Duration = Duration::from_millis(1_500);
 
 /// The time after which a check is interrupted.
@@ -402,7 +403,7 @@ fn checks_of_hostile_policies_poll_their_interrupt() {
     let mut slow = Vec::new();
     for (n, (name, spec)) in hostile().into_iter().enumerate() {
         let policy = policy(spec);
-        // Both profiles do mostly the same work, so only some policies are checked with both.
+        // The two profiles do mostly the same work, so only some policies are checked with both.
         let is_upstream = n % 4 == 0;
         let profiles = [
             Some(Profile::Truthful),

@@ -1,17 +1,17 @@
 //! The model of an admission policy: compilation, matching, analysis, and evaluation.
 //!
-//! All functions are pure: they take API objects and schemas, and access neither a cluster, nor files, nor a clock.
+//! All functions are pure. Their inputs are API objects and schemas. They do not access a cluster, files or a clock.
 //!
-//! - [`subject`]: the object kinds that contain expressions to check.
+//! - [`subject`]: the object kinds with expressions to check.
 //! - [`compile`]: compiles the expressions of a policy as the API server does. [`consequence`]: the effect of a failing
 //!   expression on the request.
-//! - [`mutations`]: access to the mutations of a mutating policy.
-//! - [`reads`]: inputs, variables and fields that an expression reads.
+//! - [`mutations`]: the mutations of a mutating policy.
+//! - [`reads`]: the inputs, variables and fields that an expression reads.
 //! - [`matching`]: the resources and kinds that a policy's rules match.
 //! - [`analysis`]: type errors for each expression and kind. [`finding`] and [`rule`] describe findings.
 //! - [`runtime_errors`]: expressions that fail at run time, each with a request that confirms the error.
-//! - [`lint`]: valid constructs that are probably mistakes. [`lockout`]: bindings that deny requests which a cluster
-//!   needs.
+//! - [`lint`]: valid constructs that are probably mistakes. [`lockout`]: bindings that deny requests of a cluster's own
+//!   components.
 //! - [`cost`]: upper bounds of the cost of expressions, compared with the API server's limits.
 //! - [`admission`]: the decision of an API server on a request, for a policy and its bindings.
 //!

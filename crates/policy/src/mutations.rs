@@ -1,5 +1,4 @@
-//! Access to the mutations of MutatingAdmissionPolicies, and conversion of their bindings to those of validating
-//! policies.
+//! The mutations of mutating policies, and the conversion of their bindings to bindings of validating policies.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/mutating/compilation.go` (`compilePolicy`), `plugin.go`
 //! (`NewPlugin`).
@@ -9,14 +8,14 @@ use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicyBindingSpec,
 };
 
-/// The patch type of a mutation whose expression is an object to apply.
+/// The patch type of a mutation whose expression returns an object to merge.
 pub const APPLY_CONFIGURATION: &str = "ApplyConfiguration";
 
-/// The patch type of a mutation whose expression is a JSON patch.
+/// The patch type of a mutation whose expression returns a JSON patch.
 pub const JSON_PATCH: &str = "JSONPatch";
 
-/// Converts the binding of a mutating policy to a binding of a validating policy with the same policy name, params and
-/// match resources.
+/// Converts the binding of a mutating policy to a binding of a validating policy. The policy name, params and match
+/// resources are the same.
 #[must_use]
 pub fn shared_part_of_binding(
     binding: &MutatingAdmissionPolicyBinding,

@@ -1,18 +1,18 @@
 //! Suggests correct names for misspelled names.
 
-/// Maximum length in bytes of a name for which a similar one is searched.
+/// Maximum length in bytes of a name for which similar names are searched.
 const MAX_NAME_BYTES: usize = 64;
 
-/// Maximum number of candidates that are compared with a name.
+/// Maximum number of names that are compared.
 const MAX_NAMES: usize = 5_000;
 
-/// Returns the name in `names` that is most similar to `name`, if it is similar enough.
+/// Returns the most similar name in `names`. `None` if no name is similar enough.
 #[must_use]
 pub fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     nearest_of(name, names).map(|(suggestion, _)| suggestion)
 }
 
-/// Returns the name in `names` that is most similar to `name`. `None` if several different names are equally similar.
+/// Like [`nearest`], but returns `None` if several names are equally similar.
 #[must_use]
 pub fn nearest_only<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let (suggestion, is_only) = nearest_of(name, names)?;
@@ -32,7 +32,7 @@ pub fn nearest_of<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Optio
         .filter(|known| known.len().abs_diff(name.len()) <= name.len() / 3);
     let most = name.len() / 3;
     for known in near {
-        // The computation of a distance stops if it exceeds the best distance so far.
+        // The computation stops when the distance exceeds the best distance so far.
         let most = best.map_or(most, |(least, ..)| least);
         let Some(distance) = distance(&lower, &known.to_lowercase(), most) else {
             continue;
@@ -59,7 +59,7 @@ fn distance(a: &str, b: &str, most: usize) -> Option<usize> {
             diagonal = std::mem::replace(above, before);
             least = least.min(before);
         }
-        // Later rows cannot contain smaller values, so the distance is at least the minimum of this row.
+        // Later rows have no smaller values, so the distance is at least the minimum of this row.
         if least > most {
             return None;
         }
@@ -67,8 +67,8 @@ fn distance(a: &str, b: &str, most: usize) -> Option<usize> {
     row.last().copied().filter(|distance| *distance <= most)
 }
 
-/// Returns true if one name can be changed to the other by inserting, deleting or changing one letter, or by exchanging
-/// two adjacent letters.
+/// Returns true if the names differ by at most one edit: an inserted, deleted or changed letter, or two exchanged
+/// adjacent letters.
 #[must_use]
 pub fn is_near(left: &str, right: &str) -> bool {
     let (left, right): (Vec<char>, Vec<char>) = (left.chars().collect(), right.chars().collect());

@@ -1,10 +1,12 @@
-//! Estimates the costs of a policy's expressions, and compares them with the API server's limits.
+//! Estimates the costs of a policy's expressions, and compares the estimates with the API server's limits.
 //!
-//! The API server estimates costs only for the rules of CRDs. It accepts a policy regardless of its costs, measures the
-//! costs for each request, and stops an expression that exceeds [`PER_CALL_LIMIT`], or all expressions of a [`Stage`]
-//! that together exceed its budget. An estimate as for CRDs would assume the largest request, of 3 MiB, for which most
-//! loops over a list without `maxItems` exceed the limit. Costs are therefore also estimated for smaller objects, and
-//! reported if an object of [`USUAL_OBJECT_BYTES`] can reach a limit.
+//! The API server estimates costs only for the rules of CRDs. It accepts a policy regardless of its costs. At run time,
+//! it stops an expression that exceeds [`PER_CALL_LIMIT`], and a [`Stage`] whose expressions together exceed its
+//! budget.
+//!
+//! The estimate for CRDs assumes the largest request, of 3 MiB. For this size, most loops over a list without
+//! `maxItems` exceed the limit. Costs are therefore also estimated for smaller objects. A cost is reported if an object
+//! of [`USUAL_OBJECT_BYTES`] can reach a limit.
 //!
 //! Source: k8s.io/apiserver `pkg/apis/cel/config.go`; `pkg/admission/plugin/cel/condition.go` (`ForInput`) and
 //! `pkg/admission/plugin/policy/validating/validator.go` (`Validate`; shared budgets); k8s.io/kubernetes
@@ -36,22 +38,21 @@ pub const USUAL_OBJECT_BYTES: i64 = 64 * 1024;
 /// A cost is reported if it reaches this percentage of a limit.
 pub const NEAR_PERCENT: u64 = 80;
 
-/// If even the estimate for the smallest objects reaches this cost, the cost is treated as unbounded: it depends on a
-/// size without a limit.
+/// A cost is unbounded if the estimate for the smallest objects reaches this value. It then depends on a size without a
+/// limit.
 const UNBOUNDED: u64 = 1 << 53;
 
-/// The greatest cost that is reported. Greater bounded costs, such as those of nested loops over long lists, are
-/// reported as this cost.
+/// The greatest reported cost. Greater bounded costs, such as those of nested loops over long lists, are reported as
+/// this value.
 pub const GREATEST_COST: u64 = UNBOUNDED - 1;
 
-/// Maximum number of AST nodes that are visited for all estimates of a policy. The remaining expressions have no
-/// estimate.
+/// Maximum number of AST nodes that the estimates of a policy visit. Expressions beyond it have no estimate.
 const MAX_VISITS: usize = 10_000_000;
 
-/// The smallest object size for which costs are estimated, in bytes. Each following size is twice as large.
+/// The smallest object size of an estimate, in bytes. Each following size is twice as large.
 const MIN_OBJECT_BYTES: i64 = 1024;
 
-/// The number of object sizes for which costs are estimated. The largest size is 2 MiB.
+/// The number of object sizes with an estimate. The largest size is 2 MiB.
 const N_SIZES: usize = 12;
 
 /// The estimated costs of all expressions of a policy.
@@ -63,20 +64,20 @@ pub struct PolicyCosts {
     pub stages: Vec<StageCost>,
 }
 
-/// The cost of one expression, which [`PER_CALL_LIMIT`] limits.
+/// The cost of one expression. Its limit is [`PER_CALL_LIMIT`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpressionCost {
     /// The path of the field in the policy, such as `spec.validations[0].expression`.
     pub field_ref: String,
-    /// The worst case of all kinds. `None` if the expression compiles for none of them.
+    /// The worst case of all kinds. `None` if the expression compiles for no kind.
     pub worst: Option<WorstCase>,
 }
 
 impl ExpressionCost {
-    /// The limit of the cost of an expression.
+    /// The limit on the cost of one expression.
     pub const LIMIT: u64 = PER_CALL_LIMIT;
 
-    /// The limit's name in upstream's source.
+    /// The name of the limit in upstream's source.
     pub const LIMIT_NAME: &'static str = "PerCallLimit";
 }
 
@@ -89,8 +90,8 @@ pub struct StageCost {
     pub worst: Option<WorstCase>,
 }
 
-/// A group of expressions that share a cost budget. The budget applies to one evaluation of the policy, with one
-/// request, binding and params object.
+/// A group of expressions with a common cost budget. The budget applies to one evaluation of the policy: one request,
+/// binding and params object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
     /// The match conditions.
@@ -102,14 +103,14 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// All stages, in the order in which they are evaluated.
+    /// All stages, in the order of evaluation.
     pub const ALL: [Self; 3] = [
         Self::MatchConditions,
         Self::Validations,
         Self::AuditAnnotations,
     ];
 
-    /// Returns the name of the policy field that contains the expressions, which is also the name of the stage.
+    /// Returns the name of the stage, which is also the name of its field in the policy.
     #[must_use]
     pub fn field(self) -> &'static str {
         match self {
@@ -119,7 +120,7 @@ impl Stage {
         }
     }
 
-    /// Returns the limit of the total cost of the stage's expressions.
+    /// Returns the limit on the total cost of the stage's expressions.
     #[must_use]
     pub fn limit(self) -> u64 {
         match self {
@@ -128,7 +129,7 @@ impl Stage {
         }
     }
 
-    /// Returns the limit's name in upstream's source.
+    /// Returns the name of the limit in upstream's source.
     #[must_use]
     pub fn limit_name(self) -> &'static str {
         match self {
@@ -137,7 +138,7 @@ impl Stage {
         }
     }
 
-    /// Returns the roles of the stage's expressions. For each role, the API server evaluates the variables again.
+    /// Returns the roles of the stage's expressions. The API server evaluates the variables again for each role.
     fn roles(self) -> &'static [Role] {
         match self {
             Self::MatchConditions => &[Role::MatchCondition],
@@ -147,13 +148,13 @@ impl Stage {
     }
 }
 
-/// The greatest costs that objects of any matched kind can cause.
+/// The greatest costs for objects of any matched kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorstCase {
     /// The kind with the greatest cost for an object of [`USUAL_OBJECT_BYTES`].
     pub gvk: Gvk,
     estimate: CostEstimate,
-    /// The greatest cost for objects of each estimated size.
+    /// The greatest cost for each estimated object size.
     by_size: [u64; N_SIZES],
 }
 
@@ -177,14 +178,14 @@ impl WorstCase {
         self.bounded(cost)
     }
 
-    /// Returns `cost`, limited to [`GREATEST_COST`]. `None` if the cost is unbounded even for the smallest objects.
+    /// Returns `cost` or [`GREATEST_COST`], whichever is smaller. `None` if the cost is unbounded.
     fn bounded(&self, cost: u64) -> Option<u64> {
         let of_smallest = self.by_size.first()?;
         (*of_smallest < UNBOUNDED).then_some(cost.min(GREATEST_COST))
     }
 
-    /// Returns the largest estimated size in bytes of objects that cannot reach `limit`. `None` if even the smallest
-    /// objects can reach it, or if the cost is unbounded.
+    /// Returns the largest estimated object size in bytes whose cost is below `limit`. `None` if even the smallest
+    /// objects can reach `limit`, or if the cost is unbounded.
     #[must_use]
     pub fn bytes_within(&self, limit: u64) -> Option<i64> {
         let below = self.by_size().take_while(|(cost, _)| *cost < limit);
@@ -202,7 +203,8 @@ impl WorstCase {
         self.by_size.iter().copied().zip(object_sizes())
     }
 
-    /// Combines two worst cases: the smaller minimum, the greater maxima, and the kind with the greater usual cost.
+    /// Combines two worst cases: the smaller minimum, the greater maxima, and the kind with the greater cost for an
+    /// object of [`USUAL_OBJECT_BYTES`].
     fn or_worse(self, other: Self) -> Self {
         let usual = |worst: &Self| worst.usual_object_cost().unwrap_or(u64::MAX);
         let gvk = if usual(&other) > usual(&self) {
@@ -224,7 +226,7 @@ impl WorstCase {
     }
 }
 
-/// Returns the object sizes for which costs are estimated, in bytes.
+/// Returns the object sizes for the estimates, in bytes.
 fn object_sizes() -> impl Iterator<Item = i64> {
     std::iter::successors(Some(MIN_OBJECT_BYTES), |n| n.checked_mul(2)).take(N_SIZES)
 }
@@ -330,10 +332,10 @@ fn add(known: &mut Option<WorstCase>, worst: Option<WorstCase>) {
     };
 }
 
-/// Returns the stages that have expressions, each with the indices of the expressions that it evaluates. These are its
-/// own expressions and, separately for each role, the variables that they read.
+/// Returns the stages that have expressions, with the indices of the evaluated expressions. These are the stage's own
+/// expressions and, for each of its roles again, the variables that they read.
 fn evaluated_in(expressions: &[PolicyExpression]) -> Vec<(Stage, Vec<usize>)> {
-    // If several variables have the same name, expressions read the last of them.
+    // If several variables have the same name, expressions read the last one.
     let by_name: HashMap<&str, usize> = expressions
         .iter()
         .enumerate()
@@ -388,8 +390,7 @@ mod tests {
     use kubernetes::schema::decl_type::DeclKind;
     use kubernetes::schema::{DeclField, DeclType};
 
-    /// Resolves each kind to an object type with a list `list` of booleans. The list has at most the given number of
-    /// items.
+    /// Resolves each kind to an object type with a list `list` of booleans. The number is the list's maximum length.
     struct Lists(i64);
 
     impl SchemaResolver for Lists {
@@ -408,8 +409,8 @@ mod tests {
         PolicyCosts::new(&CompiledPolicy::new(&policy), &[&gvk], &Lists(max_items))
     }
 
-    /// Resolves kinds to object types in which the field `shared` has the same type, and the list `own` has different
-    /// lengths.
+    /// Resolves kinds to object types with the fields `shared` and `own`. The type of `shared` is the same for all
+    /// kinds. `own` is a list with a different length for each kind.
     struct KindsWithSharedType {
         shared: Arc<DeclType>,
     }
@@ -423,7 +424,7 @@ mod tests {
             };
             let text = Arc::new(DeclType::scalar(DeclKind::String));
             let own = Arc::new(DeclType::list(text, bound));
-            // In the last kind, `shared` has another type.
+            // The last kind is an exception: its field `shared` has another type.
             let shared = if bound > 100 { &own } else { &self.shared };
             let fields = [
                 DeclField::new("own", Arc::clone(&own), true),
@@ -433,7 +434,7 @@ mod tests {
         }
     }
 
-    /// The costs for several kinds are the maximum of the costs for each kind, whether or not the kinds share types.
+    /// The costs for several kinds are the maximum of the costs for each kind, even if the kinds share types.
     #[test]
     fn costs_for_several_kinds_are_maximum_of_costs_for_each() {
         let text = Arc::new(DeclType::scalar(DeclKind::String));
@@ -515,7 +516,7 @@ mod tests {
             + max_cost("spec.validations[0].messageExpression")
             + max_cost("spec.validations[1].expression")
             + max_cost("spec.validations[1].messageExpression");
-        // The message expressions evaluate the variable again.
+        // The message expressions evaluate the variable a second time.
         assert_eq!(
             stage(1),
             validations + variable(0) + variable(1) + variable(0)
@@ -548,9 +549,9 @@ mod tests {
             "{few:?}"
         );
         assert_eq!(few.bytes_within(PER_CALL_LIMIT), Some(2 << 20));
-        // Each item takes 5 bytes (`true` and a comma), so 2 KiB contain 409 items and 4 KiB contain 818.
+        // Each item takes 5 bytes (`true` and a comma). Objects of 2 KiB have 409 items, and objects of 4 KiB have 818.
         let many = worst(-1);
-        // For the largest request, the cost is greater than the greatest reported cost, but it is bounded.
+        // The cost of the largest request is bounded, but greater than the greatest reported cost.
         assert_eq!(many.max(), Some(GREATEST_COST));
         assert!(many.is_near(PER_CALL_LIMIT), "{many:?}");
         assert_eq!(many.bytes_within(PER_CALL_LIMIT), Some(2048));

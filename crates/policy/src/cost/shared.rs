@@ -1,5 +1,5 @@
-//! Shares costs between kinds. An expression has the same cost for all kinds that have the same types in the fields
-//! that it reads, such as pod templates of workloads or metadata.
+//! Shares costs between kinds. An expression has the same cost for two kinds if the fields that it reads have the same
+//! types. Examples are metadata, and the pod templates of workloads.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,18 +10,18 @@ use cel::ast::Ast;
 use kubernetes::schema::DeclType;
 use kubernetes::schema::escape::escape;
 
-/// An input that an expression reads: a part of an object, or a variable.
+/// An input of an expression: a part of an object, or a variable.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Part {
-    /// A part of `object` or `oldObject`, by its type and its depth. The type determines the types of all nested
+    /// A part of `object` or `oldObject`: its type and its depth. The type also determines the types of all nested
     /// values.
     Object(TypeId, usize),
-    /// A variable, by its number. Variables with the same number have the same value. `None` if there is no such
-    /// variable.
+    /// A variable, by its number. Variables with the same number have the same value. `None` if the variable does not
+    /// exist.
     Variable(Option<usize>),
 }
 
-/// A type that is compared by identity.
+/// A type, compared by the address of its allocation.
 #[derive(Clone, Debug)]
 struct TypeId(Arc<DeclType>);
 
@@ -39,12 +39,12 @@ impl std::hash::Hash for TypeId {
     }
 }
 
-/// The inputs that an expression reads, in source order. If they are equal for two kinds, the types of all nodes in the
-/// expression are equal, except for the names of object types, and so are the costs.
+/// The inputs of an expression, in source order. If they are equal for two kinds, all nodes of the expression have the
+/// same types, except for the names of object types. The costs are then equal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Parts(Vec<Part>);
 
-/// The costs of an expression, with the number of nodes that were visited to estimate them.
+/// The costs of an expression, and the number of nodes that the estimate visited.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ExpressionEstimate {
     /// `None` if the expression does not compile.
@@ -52,11 +52,11 @@ pub(super) struct ExpressionEstimate {
     pub(super) n_visits: usize,
 }
 
-/// The costs that were estimated for earlier kinds, by the index of the expression and its inputs.
+/// The costs for earlier kinds, by the index of the expression and its inputs.
 #[derive(Debug, Default)]
 pub(super) struct SharedCosts {
     estimates: HashMap<(usize, Parts), ExpressionEstimate>,
-    /// The numbers of the variables, by the index of the expression and its inputs.
+    /// The numbers of variables, by the index of the variable's expression and its inputs.
     variables: HashMap<(usize, Parts), usize>,
     n_variables: usize,
 }
@@ -72,8 +72,8 @@ impl SharedCosts {
         }
     }
 
-    /// Returns the number of the variable with the index `n`, which reads `parts`. If the parts are unknown, the number
-    /// is new.
+    /// Returns the number of the variable with the index `n` and the inputs `parts`. If the inputs are unknown, the
+    /// number is a new one.
     pub(super) fn variable(&mut self, n: usize, parts: Option<&Parts>) -> usize {
         let next = self.n_variables;
         let number = match parts {
@@ -87,8 +87,8 @@ impl SharedCosts {
     }
 }
 
-/// Returns the parts of objects of the type `object`, and the variables, that `ast` reads. `variables` contains the
-/// numbers of the variables. `None` if the expression may read other inputs.
+/// Returns the inputs of `ast`: parts of objects of the type `object`, and variables. `variables` has the numbers of
+/// the variables. `None` if the expression may have other inputs.
 pub(super) fn parts(
     ast: &Ast,
     object: &Arc<DeclType>,
@@ -107,7 +107,7 @@ pub(super) fn parts(
                 }
                 Some(Some(Part::Object(TypeId(Arc::clone(type_)), n_fields)))
             }
-            // If no variable is selected from `variables`, the expression may read all of them.
+            // Without a selection from `variables`, the expression may read all variables.
             Input::Variables => Some(
                 fields
                     .next()
@@ -119,7 +119,7 @@ pub(super) fn parts(
     parts.collect::<Option<Vec<Part>>>().map(Parts)
 }
 
-/// Returns the type of the field `name`. `None` if there is no such field, or if its name is escaped in CEL.
+/// Returns the type of the field `name`. `None` if there is no such field, or if CEL escapes its name.
 fn part<'a>(type_: &'a DeclType, name: &str) -> Option<&'a Arc<DeclType>> {
     let is_plain = escape(name).is_some_and(|escaped| escaped == name);
     let field = type_.field(name).filter(|field| *field.name == *name)?;

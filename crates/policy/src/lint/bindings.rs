@@ -1,4 +1,4 @@
-//! Finds bindings that do not fit their policy.
+//! Finds bindings that do not match their policy.
 
 use std::collections::BTreeMap;
 
@@ -13,9 +13,8 @@ use crate::matching;
 use crate::request_policy::RequestPolicy;
 use crate::rule::Rule;
 
-/// Returns the lints of `binding`, a binding of `policy`. `mapper` contains the served resources.
-///
-/// The field paths in the result refer to the binding.
+/// Returns the lints of `binding`, a binding of `policy`. Their field paths refer to the binding. `mapper` has the
+/// served resources.
 #[must_use]
 pub fn find_in_binding(
     policy: &CompiledPolicy,
@@ -59,7 +58,7 @@ fn ignored_params(
     })
 }
 
-/// The matched operations of each resource, by group and name. Versions are ignored, since the API server converts
+/// The matched operations of each resource, by group and name. Versions are ignored because the API server converts
 /// them.
 type Reach<'a> = BTreeMap<(&'a str, &'a str), Vec<&'static str>>;
 
@@ -73,7 +72,7 @@ fn reach<'a>(policy: &'a RequestPolicy, mapper: &'a RestMapper) -> Reach<'a> {
     reach
 }
 
-/// Returns a lint if no request matches both the rules of the binding and those of the policy.
+/// Returns a lint if no request matches the rules of both the binding and the policy.
 fn disjoint_rules(
     policy: &RequestPolicy,
     binding: &ValidatingAdmissionPolicyBinding,
@@ -84,7 +83,7 @@ fn disjoint_rules(
         .resource_rules
         .as_ref()
         .filter(|rules| !rules.is_empty())?;
-    // A policy that has only the rules of the binding.
+    // The policy with the rules of the binding instead of its own.
     let narrowed = RequestPolicy {
         match_constraints: Some(MatchResources {
             resource_rules: Some(rules.clone()),
@@ -93,7 +92,7 @@ fn disjoint_rules(
         }),
         ..RequestPolicy::default()
     };
-    // If some resources are not served, it is unknown whether the rules overlap.
+    // If a rule has an unserved resource, the rules may overlap.
     let is_known = |policy| matching::resolve(policy, mapper).unserved.is_empty();
     if !is_known(policy) || !is_known(&narrowed) {
         return None;

@@ -1,4 +1,4 @@
-//! Finds comparisons of the same value that no value, or every value, satisfies.
+//! Finds contradictory comparisons such as `a < 1 && a > 2`, and exhaustive ones such as `a > 1 || a < 2`.
 
 use std::collections::BTreeMap;
 
@@ -6,25 +6,25 @@ use cel::ast::{Ast, Expr, ExprId, Literal};
 
 use super::path::{self, Comparison, Operator};
 
-/// Maximum number of operands of a chain of `&&` or `||` that is checked.
+/// Maximum number of checked operands in a chain of `&&` or `||`.
 const MAX_OPERANDS: usize = 256;
 
-/// A chain of `&&` or `||` that is always true or always false.
+/// A chain of `&&` or `||` whose result is constant.
 #[derive(Debug, PartialEq)]
 pub(super) struct Constant {
-    /// The first operand that, together with those before it, makes the chain constant.
+    /// The operand that makes the chain constant, together with the operands before it.
     pub(super) at: ExprId,
-    /// The constant value of the chain.
+    /// The constant result of the chain.
     pub(super) value: bool,
     /// The path that the operands compare.
     pub(super) path: String,
 }
 
-/// Returns the chains of `&&` and `||` in `ast` that always have the same value.
+/// Returns the chains of `&&` and `||` in `ast` whose result is constant.
 pub(super) fn constants(ast: &Ast) -> Vec<Constant> {
     let mut constants = Vec::new();
     let mut inner = vec![false; ast.len()];
-    // Operands have lower ids than their parents, so the reverse order visits parents first.
+    // Parents have higher ids than their operands, so the reverse order visits parents first.
     let ids: Vec<ExprId> = ast.iter().map(|(id, _)| id).collect();
     for id in ids.into_iter().rev() {
         let Some(function) = logical(ast, id) else {
@@ -57,7 +57,6 @@ pub(super) fn constants(ast: &Ast) -> Vec<Constant> {
     constants
 }
 
-/// Returns the operator if `id` is a call of `&&` or `||`.
 fn logical(ast: &Ast, id: ExprId) -> Option<&str> {
     match ast.expr(id) {
         Expr::Call {
@@ -69,19 +68,19 @@ fn logical(ast: &Ast, id: ExprId) -> Option<&str> {
     }
 }
 
-/// The combined constraints of a chain's operands on one path.
+/// The constraints on one path by the operands of a chain.
 #[derive(Default)]
 struct PathConstraints<'a> {
-    /// The literal that the path must equal (in a chain of `&&`), or must differ from (in a chain of `||`).
+    /// The literal of an operand `path == literal` in a chain of `&&`, or `path != literal` in a chain of `||`.
     one: Option<&'a Literal>,
-    /// The lower bound on the path, and true if the bound is inclusive. A chain of `&&` keeps the tightest bound, and a
-    /// chain of `||` the widest.
+    /// The lower bound on the path, and true if it is inclusive. A chain of `&&` has the tightest bound, and a chain of
+    /// `||` the widest.
     lower: Option<(f64, bool)>,
-    /// The upper bound, in the same form.
+    /// The upper bound, represented like the lower bound.
     upper: Option<(f64, bool)>,
 }
 
-/// Returns the first operand that makes the chain constant. `None` if the chain can have both values.
+/// Returns the first operand that makes the chain constant. `None` if the result of the chain is not constant.
 fn constant(ast: &Ast, operands: &[ExprId], is_or: bool) -> Option<Constant> {
     let mut constraints: BTreeMap<String, PathConstraints<'_>> = BTreeMap::new();
     for &at in operands {
@@ -111,7 +110,7 @@ fn constant(ast: &Ast, operands: &[ExprId], is_or: bool) -> Option<Constant> {
     None
 }
 
-/// Returns true if the path was already compared with a literal that has a different value.
+/// Returns true if an earlier operand compares the path with a different literal.
 fn differs<'a>(seen: &mut Option<&'a Literal>, literal: &'a Literal) -> bool {
     match seen {
         Some(first) => is_other(first, literal),
@@ -127,7 +126,7 @@ fn is_other(left: &Literal, right: &Literal) -> bool {
     std::mem::discriminant(left) == std::mem::discriminant(right) && left != right
 }
 
-/// Adds a bound. Returns true if the bounds of `&&` exclude every value, or the bounds of `||` include every value.
+/// Adds a bound. Returns true if the bounds now exclude every value (for `&&`) or include every value (for `||`).
 fn bounds(
     constraints: &mut PathConstraints<'_>,
     operator: Operator,
@@ -144,7 +143,7 @@ fn bounds(
     } else {
         &mut constraints.upper
     };
-    // A chain of `&&` keeps the tighter bound, a chain of `||` the wider one.
+    // A chain of `&&` has the tighter bound, a chain of `||` the wider one.
     let is_further = bound.is_none_or(|(before, _)| (value > before) == (is_lower != is_or));
     if is_further {
         *bound = Some((value, includes));
@@ -161,7 +160,7 @@ fn bounds(
     }
 }
 
-/// Returns a numeric literal as `f64`. `None` for other types, and for numbers that `f64` would round.
+/// Returns a numeric literal as `f64`. `None` for other types, and for numbers that are not exact as `f64`.
 #[expect(clippy::cast_precision_loss, reason = "larger numbers are left out")]
 fn number(literal: &Literal) -> Option<f64> {
     /// Integers below this limit are exact as `f64`.
@@ -242,7 +241,7 @@ mod tests {
             "has(object.spec.x) == true && has(object.spec.x) == false",
             None,
         );
-        // A double cannot represent these integers exactly.
+        // These integers are not exact as doubles.
         check(
             "object.spec.x > 9007199254740993 && object.spec.x < 9007199254740993",
             None,

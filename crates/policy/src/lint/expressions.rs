@@ -1,4 +1,4 @@
-//! Finds expressions that have the same result for all requests, or fail for all requests.
+//! Finds expressions that have the same result, or fail, for all requests.
 
 use std::collections::BTreeSet;
 
@@ -20,13 +20,13 @@ use crate::param_kind;
 use crate::reads::Input;
 use crate::rule::Rule;
 
-/// Maximum number of constant calls that are evaluated for one policy.
+/// Maximum number of evaluated constant calls for one policy.
 const MAX_CALLS: usize = 200;
 
 /// Maximum number of lints for one expression.
 const MAX_FOUND: usize = 20;
 
-/// Returns the lints of the expressions of `policy`, whose rules match `resources`.
+/// Returns the lints of the expressions of `policy`. `resources` are the resources that its rules match.
 pub(super) fn find(
     policy: &CompiledPolicy,
     resources: &[MatchedResource],
@@ -49,7 +49,7 @@ pub(super) fn find(
     };
     let mut lints = Vec::new();
     for (n, expression) in policy.expressions().iter().enumerate() {
-        // Expressions that do not compile already have findings.
+        // An expression that does not compile has other findings already.
         if let Ok(ast) = expression.parsed()
             && policy.compiles(n)
         {
@@ -59,12 +59,12 @@ pub(super) fn find(
     lints
 }
 
-/// The names of kinds, resources and groups that the rules match.
+/// The names of the matched kinds, resources and groups.
 struct Names {
     kinds: BTreeSet<String>,
     resources: BTreeSet<String>,
     api_versions: BTreeSet<String>,
-    /// The API groups in the rules, and those of the matched kinds. `None` if a rule matches all groups.
+    /// The API groups of the rules and of the matched kinds. `None` if a rule matches all groups.
     groups: Option<BTreeSet<String>>,
 }
 
@@ -73,10 +73,10 @@ impl Names {
         let rules = matching::rules(policy.policy()).iter();
         let of_rules = rules.flat_map(|rule| rule.api_groups.iter().flatten());
         let of_rules: Vec<&String> = of_rules.collect();
-        // Match constraints without rules match all groups.
+        // Without rules, the match constraints match all groups.
         let has_all = of_rules.is_empty() || of_rules.iter().any(|group| *group == "*");
         let of_kinds = resources.iter().map(|matched| &matched.gvk.group);
-        // The object of a subresource may have another group than the resource. For example, it may be a Scale.
+        // The kind of a subresource may be in another group than the resource. An example is Scale.
         let groups: BTreeSet<String> = of_rules.into_iter().chain(of_kinds).cloned().collect();
         let api_versions = resources.iter().map(|matched| matched.gvk.api_version());
         let kinds = resources.iter().map(|matched| matched.gvk.kind.clone());
@@ -99,8 +99,8 @@ impl Names {
             .is_none_or(|groups| groups.contains(group))
     }
 
-    /// Returns the finding for a comparison of `field` with the group or version `text`. `None` if a request that the
-    /// rules match may have this group or version.
+    /// Returns the finding for a comparison of `field` with the group or version `text`. `None` if a matched request
+    /// may have this group or version.
     fn group_or_version(&self, field: &str, text: &str) -> Option<UnmatchedName> {
         let (before, after) = text.rsplit_once('/').unwrap_or(("", text));
         let intended = match field {
@@ -133,9 +133,9 @@ impl Names {
         Some(UnmatchedName { intended })
     }
 
-    /// Returns the name in `names` that was probably intended by `text`: the only name that differs just in spelling,
-    /// or the most similar name. A similar name is not returned if `text` is itself the name of a served kind or
-    /// resource (`is_served`). `None` if `names` contains `text`.
+    /// Returns the name in `names` that `text` is probably intended to be. This is the only spelling variant of `text`,
+    /// or the most similar name. Similar names are ignored if `is_served`, which means that `text` is itself the name
+    /// of a served kind or resource. `None` if `names` contains `text`.
     fn intended(names: &BTreeSet<String>, text: &str, is_served: bool) -> Option<String> {
         if names.contains(text) {
             return None;
@@ -150,7 +150,7 @@ impl Names {
     }
 }
 
-/// A name with which a request is compared, but that no matched request has.
+/// A literal that no matched request can be equal to.
 struct UnmatchedName {
     /// The name that was probably intended.
     intended: Option<String>,
@@ -164,7 +164,7 @@ struct Search<'m> {
     calls_left: usize,
 }
 
-/// A finding at a node: its rule, message and fix, and true if it is harmless.
+/// A finding at a node: its rule, its message, its fix, and true if it is harmless.
 type Found = (Rule, String, Option<String>, bool);
 
 impl Search<'_> {
@@ -221,7 +221,7 @@ impl Search<'_> {
             .or_else(|| self.failing(ast, id, expr))
     }
 
-    /// Finds a macro whose variable has the same name as a variable of the request.
+    /// Finds a macro variable that hides an input with the same name.
     fn shadowed(&self, expr: &Expr) -> Option<Found> {
         let Expr::Comprehension(fold) = expr else {
             return None;
@@ -241,7 +241,7 @@ impl Search<'_> {
         ))
     }
 
-    /// Finds a comparison of a name in the request with a name that no matched request has.
+    /// Finds a comparison of a name in the request with a literal that no matched request can be equal to.
     fn impossible(&self, ast: &Ast, id: ExprId, expr: &Expr) -> Option<Found> {
         let (path, texts, is_not) = match expr {
             Expr::Call {
@@ -307,8 +307,8 @@ impl Search<'_> {
                     )
                 }
                 _ => match self.names.group_or_version(&path, text) {
-                    // A policy for several resources may test for each of them in a subexpression, so only a condition
-                    // of the whole expression is reported.
+                    // A policy for several resources may test for each of them in a subexpression. Only a condition for
+                    // the whole expression is reported.
                     Some(UnmatchedName { intended })
                         if is_conjunct(ast, id)
                             && (!is_not
@@ -330,7 +330,7 @@ impl Search<'_> {
         None
     }
 
-    /// Finds a call with only literal arguments that always fails, or a division by zero.
+    /// Finds a division by zero, and a call that always fails because of its literal arguments.
     fn failing(&mut self, ast: &Ast, id: ExprId, expr: &Expr) -> Option<Found> {
         let Expr::Call {
             function,
@@ -364,7 +364,7 @@ impl Search<'_> {
         }
     }
 
-    /// Finds a validation or match condition whose result does not depend on the request.
+    /// Finds a validation or match condition whose result is independent of the request.
     fn whole(&mut self, expression: &PolicyExpression, ast: &Ast) -> Option<Found> {
         if !matches!(expression.role, Role::Validation | Role::MatchCondition) {
             return None;
@@ -372,7 +372,7 @@ impl Search<'_> {
         let is_condition = expression.role == Role::MatchCondition;
         let root = ast.root();
         let value = match ast.expr(root) {
-            // A literal is intentional: `true` if the policy only adds audit annotations, `false` to deny all requests.
+            // A literal is intentional: `true` in a policy for audit annotations, `false` to deny all requests.
             Expr::Literal(Literal::Bool(false)) if is_condition => ConstantResult::Bool(false),
             Expr::Call { .. } if self.calls_left > 0 => {
                 self.calls_left -= 1;
@@ -396,8 +396,8 @@ impl Search<'_> {
     }
 }
 
-/// Returns the node whose location is shown for a finding about a failing call: its first argument. `None` for
-/// operators and other findings, which are shown at the call itself.
+/// Returns the node at which a finding about a failing call is shown: the first argument. `None` if the finding is
+/// shown at its own node, as for operators.
 fn shown_at(rule: Rule, expr: &Expr) -> Option<ExprId> {
     match expr {
         Expr::Call {
@@ -413,7 +413,7 @@ fn shown_at(rule: Rule, expr: &Expr) -> Option<ExprId> {
     }
 }
 
-/// Returns true if the whole expression can only be true if the node `id` is true.
+/// Returns true if `id` is an operand of the outermost `&&`: the whole expression is true only if `id` is true.
 fn is_conjunct(ast: &Ast, id: ExprId) -> bool {
     let mut open = vec![ast.root()];
     while let Some(next) = open.pop() {
@@ -436,7 +436,7 @@ fn text(expr: &Expr) -> Option<&str> {
     }
 }
 
-/// Finds an operand `|| true` or `&& false`, which makes the result constant.
+/// Finds the operand `true` of `||` or `false` of `&&`. It makes the result constant.
 fn decided(ast: &Ast, expr: &Expr) -> Option<Found> {
     let Expr::Call {
         function,
@@ -460,7 +460,7 @@ fn decided(ast: &Ast, expr: &Expr) -> Option<Found> {
     })
 }
 
-/// Finds a comparison of a size with a number that has the same result for all sizes.
+/// Finds a comparison of a size with a number whose result is the same for all sizes.
 fn size(ast: &Ast, id: ExprId) -> Option<Found> {
     let (operator, other, literal) = path::with_literal(ast, id)?;
     let Literal::Int(bound) = literal else {
@@ -487,7 +487,7 @@ fn size(ast: &Ast, id: ExprId) -> Option<Found> {
     Some((Rule::ConstantCondition, message, fix, false))
 }
 
-/// Finds `<` and similar operators on strings that contain quantities or versions.
+/// Finds an ordering, such as `<`, of strings that are quantities or versions.
 fn text_order(ast: &Ast, id: ExprId) -> Option<Found> {
     let (operator, _, literal) = path::with_literal(ast, id)?;
     let Literal::String(text) = literal else {
@@ -514,7 +514,7 @@ fn text_order(ast: &Ast, id: ExprId) -> Option<Found> {
     Some((Rule::StringOrder, message, Some(fix.to_owned()), false))
 }
 
-/// Returns true if the string is a number, optionally with the suffix of a quantity.
+/// Returns true for a number, optionally with the suffix of a quantity, such as `500m`.
 fn is_quantity(text: &str) -> bool {
     const SUFFIXES: [&str; 16] = [
         "", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei",
@@ -526,7 +526,7 @@ fn is_quantity(text: &str) -> bool {
         && SUFFIXES.contains(&suffix)
 }
 
-/// Returns true if the string is a version such as `1.29.0` or `v1.29`.
+/// Returns true for a version such as `1.29.0` or `v1.29`.
 fn is_version(text: &str) -> bool {
     let parts: Vec<&str> = text.trim_start_matches('v').split('.').collect();
     let is_number = |part: &&str| !part.is_empty() && part.bytes().all(|c| c.is_ascii_digit());

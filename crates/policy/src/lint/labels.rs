@@ -1,4 +1,4 @@
-//! Finds match conditions that a client can make false by removing labels or annotations in an UPDATE.
+//! Finds match conditions that a client can turn off in an UPDATE by removing labels or annotations.
 
 use super::Lint;
 use crate::compile::CompiledPolicy;
@@ -9,14 +9,14 @@ use crate::rule::Rule;
 use cel::ast::{Ast, ExprId};
 use cel::source::SourceMap;
 
-/// The metadata fields that a user with write access can change freely.
+/// The metadata fields that a user with write access can change at will.
 const FIELDS: [&str; 2] = ["labels", "annotations"];
 
-/// Returns the match conditions of `policy` that only read labels or annotations of `object`, if the policy protects
-/// the old object: its validations read `oldObject`, and its rules match UPDATE.
+/// Returns the match conditions of `policy` that only read labels or annotations of `object`. They are reported only if
+/// the policy protects the old object: its validations read `oldObject`, and its rules match UPDATE.
 ///
-/// If no validation reads `oldObject`, such a condition is probably intentional, for example to opt in to the injection
-/// of a sidecar.
+/// If no validation reads `oldObject`, such a condition is probably intentional. For example, it may opt in to the
+/// injection of a sidecar.
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/webhook/predicates/object/matcher.go`, `MatchObjectSelector` (an
 /// objectSelector matches if it matches the object or the old object).
@@ -31,7 +31,7 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
         return Vec::new();
     }
     let conditions = expressions_with_roles(policy, &[Role::MatchCondition]);
-    // A variable may read `oldObject`, so conditions that read variables are not reported.
+    // A variable may read `oldObject`, so conditions that read variables are excluded.
     let candidates =
         conditions.filter(|(_, ast)| !Reads::new(ast).has(&[Input::OldObject, Input::Variables]));
     let lints = candidates.filter_map(|(condition, ast)| {
@@ -53,7 +53,6 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
     lints.collect()
 }
 
-/// Returns the expressions with one of `roles` that can be parsed.
 fn expressions_with_roles<'a>(
     policy: &'a CompiledPolicy,
     roles: &'a [Role],
@@ -64,7 +63,7 @@ fn expressions_with_roles<'a>(
     expressions_with_roles.filter_map(|expression| Some((expression, &**expression.parsed().ok()?)))
 }
 
-/// Returns `id` and the selected field if `id` selects one of [`FIELDS`] from the metadata of `object`.
+/// Returns `id` and the field name if `id` selects one of [`FIELDS`] from the metadata of `object`.
 fn removable(ast: &Ast, id: ExprId) -> Option<(ExprId, &'static str)> {
     let attribute = Attribute::new(ast, id);
     let mut fields = attribute.fields();

@@ -4,8 +4,8 @@
 //! false, a rule for an operation that no request has, and an ordering of strings that contain numbers. A lint is
 //! reported only if it holds for all requests. Heuristics that are sometimes wrong do not belong here.
 //!
-//! [`find`] reads the policy and its expressions. Comparisons of incomparable types are found by the analysis instead
-//! ([`crate::analysis::TypeCheck::incomparable`]), which knows the kinds.
+//! [`find`] analyzes the policy and its expressions. Comparisons of incomparable types are found elsewhere
+//! ([`crate::analysis::TypeCheck::incomparable`]), because they depend on the kinds.
 
 mod bindings;
 mod bounds;
@@ -38,11 +38,12 @@ pub struct Lint {
     pub message: String,
     /// How to fix the policy, in one line.
     pub fix: Option<String>,
-    /// True if the policy still does what its author intended.
+    /// True if the policy nevertheless works as its author intended.
     pub is_harmless: bool,
 }
 
-/// Returns the lints of `policy`, whose rules match `resources`. `mapper` contains the served resources.
+/// Returns the lints of `policy`. `resources` are the resources that its rules match. `mapper` has the served
+/// resources.
 #[must_use]
 pub fn find(
     policy: &CompiledPolicy,

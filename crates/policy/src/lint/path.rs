@@ -1,15 +1,15 @@
-//! Converts expressions that denote a field of the request to comparable strings (paths).
+//! Paths: strings for expressions that denote a field of the request. They make such expressions comparable.
 
 use std::fmt::Write as _;
 
 use crate::reads::{Attribute, Key};
 use cel::ast::{Ast, Expr, ExprId, Literal};
 
-/// Returns the path that the expression `id` denotes, such as `object.spec.replicas`. `None` for other expressions, and
-/// if the path contains optional selections, `has()` or `dyn()`.
+/// Returns the path of the expression `id`, such as `object.spec.replicas`. `None` for other expressions. Optional
+/// selections, `has()` and `dyn()` have no path.
 ///
-/// Subexpressions with the same path have the same value, unless different comprehensions declare the path's first
-/// variable.
+/// Subexpressions with the same path have the same value. An exception are paths that start with a macro variable,
+/// because several macros can declare the same name.
 pub(super) fn path(ast: &Ast, id: ExprId) -> Option<String> {
     let attribute = Attribute::new(ast, id);
     let Expr::Ident(name) = ast.expr(attribute.operand) else {
@@ -30,7 +30,7 @@ pub(super) fn path(ast: &Ast, id: ExprId) -> Option<String> {
     (!attribute.is_dynamic).then_some(path)
 }
 
-/// A comparison of a path (left operand) with a literal (right operand).
+/// A comparison of a path, the left operand, with a literal.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Comparison<'a> {
     pub(super) path: String,
@@ -38,7 +38,6 @@ pub(super) struct Comparison<'a> {
     pub(super) literal: &'a Literal,
 }
 
-/// A comparison operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operator {
     Equal,
@@ -50,7 +49,7 @@ pub(super) enum Operator {
 }
 
 impl Operator {
-    /// Returns the operator for a CEL function such as `_==_`. `None` for other functions.
+    /// Returns the operator of a CEL function such as `_==_`. `None` for other functions.
     pub(super) fn from_function(function: &str) -> Option<Self> {
         Some(match function {
             "_==_" => Self::Equal,
@@ -63,7 +62,7 @@ impl Operator {
         })
     }
 
-    /// Returns the operator that gives the same result if the operands are exchanged.
+    /// Returns the operator for exchanged operands: `>` for `<`.
     pub(super) fn flipped(self) -> Self {
         match self {
             Self::Less => Self::Greater,
@@ -74,21 +73,20 @@ impl Operator {
         }
     }
 
-    /// Returns true for `<`, `<=`, `>` and `>=`.
     pub(super) fn is_ordering(self) -> bool {
         !matches!(self, Self::Equal | Self::NotEqual)
     }
 }
 
-/// Returns the operator and the operands of a comparison. `None` for other expressions.
+/// Returns the operator and the operands if `id` is a comparison. `None` for other expressions.
 pub(super) fn operands(ast: &Ast, id: ExprId) -> Option<(Operator, ExprId, ExprId)> {
     let (function, args) = ast.global_call(id)?;
     let [left, right] = args else { return None };
     Some((Operator::from_function(function)?, *left, *right))
 }
 
-/// Returns the operator, the other operand and the literal if `id` compares a literal with another expression. If the
-/// literal is on the left, the operator is flipped.
+/// Returns the operator, the other operand and the literal if `id` compares an expression with a literal. For a literal
+/// on the left, the operator is flipped.
 pub(super) fn with_literal(ast: &Ast, id: ExprId) -> Option<(Operator, ExprId, &Literal)> {
     let (operator, left, right) = operands(ast, id)?;
     match (ast.expr(left), ast.expr(right)) {

@@ -1,4 +1,4 @@
-//! Finds rules that match no request, and fields that a request for an unmatched subresource can change.
+//! Finds rules that match no request, and fields that can be changed through a subresource that the rules do not match.
 
 use std::cell::OnceCell;
 use std::collections::HashSet;
@@ -50,8 +50,8 @@ pub(super) fn find(policy: &CompiledPolicy, mapper: &RestMapper) -> Vec<Lint> {
     lints
 }
 
-/// Returns a lint if `policy` matches CustomResourceDefinitions and its paramKind is defined by a CRD. The policy then
-/// denies the request that creates this CRD.
+/// Returns a lint if `policy` matches CustomResourceDefinitions and a CRD defines its paramKind. The policy then denies
+/// the request that creates this CRD.
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/generic/policy_dispatcher.go`, `Dispatch` (if paramKind is
 /// not served, the evaluation fails before bindings and match conditions are considered).
@@ -67,7 +67,7 @@ fn own_params(policy: &CompiledPolicy, mapper: &RestMapper) -> Option<Lint> {
             selector.match_labels.iter().flatten().next().is_some()
                 || selector.match_expressions.iter().flatten().next().is_some()
         });
-    // An excludeResourceRule with resourceNames may exclude the CRD.
+    // With resourceNames, an excludeResourceRule may exclude this CRD.
     let mut excluded = constraints.exclude_resource_rules.iter().flatten();
     let has_exceptions = excluded.any(|rule| rule.resource_names.iter().flatten().next().is_some());
     if !is_custom || has_labels || has_exceptions || !crate::fails_closed(policy) {
@@ -94,7 +94,7 @@ fn own_params(policy: &CompiledPolicy, mapper: &RestMapper) -> Option<Lint> {
     })
 }
 
-/// The served API groups. They are only collected if a rule has an unusual group.
+/// The served API groups. They are collected only if a rule has an unusual group.
 struct ServedGroups<'m> {
     mapper: &'m RestMapper,
     groups: OnceCell<HashSet<&'m str>>,
@@ -153,20 +153,20 @@ fn groups<'a, 'm: 'a>(
     })
 }
 
-/// Returns true if `group` is a built-in group without a dot.
+/// Returns true for a built-in group without a dot.
 fn is_usual(group: &str) -> bool {
     matches!(group, "apps" | "batch" | "autoscaling" | "policy")
 }
 
-/// Returns true if the string is an API version such as `v1beta1`.
+/// Returns true for an API version such as `v1beta1`.
 fn is_version(text: &str) -> bool {
     let digits = text.strip_prefix('v').unwrap_or_default();
     digits.starts_with(|c: char| c.is_ascii_digit())
         && digits.chars().all(|c| c.is_ascii_alphanumeric())
 }
 
-/// Returns the served group whose name starts with the label `group`. If there are several, returns the first in
-/// alphabetical order.
+/// Returns the served group whose first label is `group`. If there are several, returns the first in alphabetical
+/// order.
 fn near(group: &str, served: &HashSet<&str>) -> Option<String> {
     let near = served.iter().copied();
     let near = near.filter(|served| served.split('.').next() == Some(group));
@@ -206,7 +206,7 @@ fn operations<'a>(
     field_ref: &'a str,
 ) -> impl Iterator<Item = Lint> + 'a {
     let asked = Operations::from_names(rule.operations.as_deref().unwrap_or_default());
-    // The possible operations are known only for built-in subresources. A wildcard may match others.
+    // Only built-in subresources have known operations. A group wildcard may match other subresources.
     let of_core = |group: &String| group.is_empty() || group == "apps" || group == "*";
     let is_known = rule.api_groups.iter().flatten().any(of_core);
     let resources = rule.resources.iter().flatten().enumerate();
@@ -240,17 +240,15 @@ fn operations<'a>(
     })
 }
 
-/// A field that can also be changed by a request for a subresource.
+/// A field that a request for a subresource can change.
 struct SubresourceBypass {
-    /// The resources that have the field.
+    /// The resources with the field.
     resources: &'static [&'static str],
-    /// The field.
     field: &'static str,
-    /// The subresource that can change the field.
     subresource: &'static str,
-    /// The tools that use the subresource, for the message.
+    /// The tools that use the subresource. They are named in the message.
     how: &'static str,
-    /// True if a request for the resource itself cannot change the field.
+    /// True if only the subresource can change the field.
     is_exclusive: bool,
 }
 
@@ -278,14 +276,14 @@ const BYPASSES: [SubresourceBypass; 2] = [
     },
 ];
 
-/// Finds fields that expressions read, and that a request for an unmatched subresource can change.
+/// Finds fields that expressions read, and that requests for an unmatched subresource can change.
 fn bypasses(policy: &CompiledPolicy, rules: &[NamedRuleWithOperations], lints: &mut Vec<Lint>) {
     for bypass in &BYPASSES {
         let reads = policy.expressions().iter().any(|expression| {
             expression.parsed().is_ok_and(|ast| {
                 ast.iter().any(|(_, expr)| match expr {
                     Expr::Select { field, .. } => &**field == bypass.field,
-                    // The field name in `?.` and `[...]` is a literal.
+                    // The field of `?.` and `[...]` is a string literal.
                     Expr::Literal(Literal::String(text)) => &**text == bypass.field,
                     _ => false,
                 })
@@ -330,7 +328,7 @@ fn bypasses(policy: &CompiledPolicy, rules: &[NamedRuleWithOperations], lints: &
                              Scale, which omits `spec.replicas` if it is 0, so test the field with has()"
                         )
                     }),
-                    // The policy correctly evaluates the requests that its rules match.
+                    // The policy works for the requests that its rules match.
                     is_harmless: true,
                 });
             }
@@ -338,7 +336,7 @@ fn bypasses(policy: &CompiledPolicy, rules: &[NamedRuleWithOperations], lints: &
     }
 }
 
-/// Returns true if `rule` matches a subresource such as `pods/exec`, by name or by a wildcard.
+/// Returns true if `rule` matches a subresource such as `pods/exec`, by name or by wildcard.
 fn matches(rule: &NamedRuleWithOperations, subresource_name: &str, subresource: &str) -> bool {
     let main = subresource_name.split('/').next().unwrap_or_default();
     rule.resources.iter().flatten().any(|name| {

@@ -1,4 +1,4 @@
-//! Finds label selectors that select nothing, or have no effect.
+//! Finds label selectors that select nothing or have no effect.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,12 +12,10 @@ use crate::matching;
 use crate::request_policy::RequestPolicy;
 use crate::rule::Rule;
 
-/// The requirements of a selector on one label.
 #[derive(Debug, Default)]
 struct LabelConstraints<'a> {
-    /// The allowed values. `None` if any value is allowed.
+    /// The allowed values. `None` if all values are allowed.
     allowed: Option<BTreeSet<&'a str>>,
-    /// The disallowed values.
     disallowed: BTreeSet<&'a str>,
     is_there: bool,
     is_absent: bool,
@@ -42,8 +40,7 @@ impl<'a> LabelConstraints<'a> {
     }
 }
 
-/// Returns the selectors of `resources` whose requirements contradict each other. `field_ref` is the path of
-/// `resources`.
+/// Returns the selectors of `resources` with contradictory requirements. `field_ref` is the path of `resources`.
 ///
 /// Source: `k8s.io/apimachinery` `pkg/labels/selector.go`, `Requirement.Matches`.
 pub(super) fn find(resources: &MatchResources, field_ref: &str) -> Vec<Lint> {
@@ -71,8 +68,8 @@ pub(super) fn find(resources: &MatchResources, field_ref: &str) -> Vec<Lint> {
     lints.collect()
 }
 
-/// Returns a lint for the namespaceSelector of `resources` if `policy` only matches cluster-scoped resources: a
-/// namespaceSelector matches all of their requests. `field_ref` is the path of `resources`.
+/// Returns a lint for the namespaceSelector of `resources` if `policy` only matches cluster-scoped resources. The
+/// selector has no effect on their requests. `field_ref` is the path of `resources`.
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/webhook/predicates/namespace/matcher.go`, `MatchNamespaceSelector`.
 pub(super) fn ineffective(
@@ -87,7 +84,7 @@ pub(super) fn ineffective(
         return None;
     }
     let targets = matching::targets(policy, mapper);
-    // The scope of a resource that is not served is unknown. It may be namespaced.
+    // A resource that is not served may be namespaced.
     let constraints = policy.match_constraints.as_ref()?;
     let rules = constraints.resource_rules.iter().flatten();
     let mut named = rules.flat_map(|rule| rule.resources.iter().flatten());
@@ -98,7 +95,7 @@ pub(super) fn ineffective(
     if !named.all(is_target) {
         return None;
     }
-    // A request for a Namespace is an exception: the selector is compared with the labels of the Namespace itself.
+    // Namespace is an exception: the selector is compared with the labels of the Namespace itself.
     let has_none = |target: &matching::Target<'_>| {
         !target.resource.namespaced
             && !target.by_wildcard
@@ -116,9 +113,9 @@ pub(super) fn ineffective(
     })
 }
 
-/// Returns a lint if no namespace matches both the namespaceSelector of a binding and that of its policy.
+/// Returns a lint if no namespace matches the namespaceSelectors of both a binding and its policy.
 ///
-/// objectSelectors are not compared: in an UPDATE, the object may match one selector and the old object the other one.
+/// objectSelectors are not compared. In an UPDATE, the object may match one selector and the old object the other one.
 pub(super) fn disjoint_namespaces(
     policy: &RequestPolicy,
     mapper: &RestMapper,
@@ -152,7 +149,7 @@ pub(super) fn disjoint_namespaces(
     })
 }
 
-/// Returns the first label, in alphabetical order, on which `selectors` contradict each other.
+/// Returns the first label, in alphabetical order, with contradictory requirements in `selectors`.
 fn contradiction<'a>(
     selectors: impl IntoIterator<Item = &'a LabelSelector> + Clone,
 ) -> Option<&'a str> {

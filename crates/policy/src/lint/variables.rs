@@ -9,7 +9,7 @@ use crate::expressions::Role;
 use crate::rule::Rule;
 
 /// Returns the variables that no expression reads, and the variables that have the same name as a later one. The API
-/// server accepts both. If several variables have the same name, the API server evaluates the last one.
+/// server accepts both. It evaluates the last of several variables with the same name.
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/composition.go`, `compositionState.add`.
 pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {

@@ -1,7 +1,7 @@
-//! Finds policies that lock out a cluster: bound with Deny, they deny requests that the cluster needs to work.
+//! Finds policies that lock out a cluster: with the action Deny, they deny requests of the cluster's own components.
 //!
-//! The check evaluates sample requests of the cluster's components as an API server would. It does not reason about
-//! rules and selectors, so it respects every kind of guard in a policy.
+//! The check evaluates sample requests of these components as an API server would. It therefore takes every kind of
+//! guard in a policy into account.
 
 mod requests;
 
@@ -21,22 +21,22 @@ use crate::reads::{Input, Reads};
 use cel::stack::run_on_deep_stack;
 use requests::{EssentialRequest, NAMESPACES, essential_requests};
 
-/// Maximum number of bindings of a policy that are checked.
+/// Maximum number of checked bindings of a policy.
 const MAX_BINDINGS: usize = 5;
 
-/// Maximum CEL cost of one request. If a request costs more, the remaining requests are not evaluated.
+/// Maximum CEL cost of one request. After a more expensive request, no further requests are evaluated.
 const MAX_COST: u64 = 300_000;
 
 /// A set of denied requests that the cluster needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lockout {
-    /// The denied requests, the most important one first.
+    /// The denied requests, most important first.
     pub denied: Vec<Denied>,
-    /// True if nodes or the control plane stop working. False if only single workloads are affected.
+    /// True if nodes or the control plane stop working. False if only individual workloads are affected.
     pub is_vital: bool,
 }
 
-/// A request that the policy denies.
+/// A denied request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Denied {
     /// A description of the request.
@@ -47,24 +47,24 @@ pub struct Denied {
     pub binding: String,
     /// The message of the denial.
     pub message: String,
-    /// True if the denial is due to missing params in the request's namespace. The real cluster may have these params.
+    /// True if the request is denied because its namespace lacks params. A real cluster may have these params.
     pub is_for_params: bool,
 }
 
-/// How the kind of a policy's params is served.
+/// The type of API that serves the params.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParamKind {
-    /// The kind of a CRD or an aggregated API. It is not served yet when the API server starts.
+    /// A CRD or an aggregated API. It is not served yet when the API server starts.
     Late,
-    /// A kind that the API server itself serves.
+    /// The API server itself serves the kind.
     Own {
         /// True if objects of the kind are namespaced.
         is_namespaced: bool,
     },
 }
 
-/// Returns the essential requests that `policy` denies under `bindings`. `None` if it denies none of them, or if its
-/// decisions cannot be determined. `params` is `None` if the policy has no paramKind.
+/// Returns the essential requests that `policy` denies under `bindings`. `None` if no such request is denied, or if the
+/// decisions are unknown. `params` is `None` if the policy has no paramKind.
 #[must_use]
 pub fn find(
     policy: &CompiledPolicy,
@@ -74,8 +74,8 @@ pub fn find(
     // The API server rejects a policy without rules.
     let constraints = policy.policy().match_constraints.as_ref()?;
     constraints.resource_rules.as_ref()?;
-    // A binding is skipped if the decision depends on the content of params, which is unknown here. A policy that reads
-    // the authorizer is skipped as a whole.
+    // The content of params is unknown, so a binding whose decision depends on it is skipped. A policy that reads the
+    // authorizer is skipped as a whole.
     let denying = bindings.iter().take(MAX_BINDINGS).filter(|binding| {
         let mut actions = binding.spec.validation_actions.iter();
         let reference = binding.spec.param_ref.as_ref();
@@ -96,10 +96,10 @@ pub fn find(
         let admission = Admission::from_compiled(policy);
         let denied = review(&admission, &bindings, params);
         let is_vital = denied.iter().any(|(is_vital, _)| *is_vital);
-        // If the whole cluster stops working, single workloads are not reported.
+        // If the whole cluster stops working, individual workloads are not reported.
         let reported = denied.into_iter().filter(|(of_all, _)| *of_all == is_vital);
         let mut denied: Vec<Denied> = reported.map(|(_, denied)| denied).collect();
-        // Denials that do not depend on params come first.
+        // Denials that are independent of params come first.
         denied.sort_by_key(|denied| denied.is_for_params);
         (!denied.is_empty()).then_some(Lockout { denied, is_vital })
     })
@@ -107,10 +107,10 @@ pub fn find(
 
 /// Returns true if the system namespaces certainly lack the params that `reference` selects.
 ///
-/// A `reference` without a namespace selects params in the namespace of each request. The system namespaces are assumed
-/// to contain only the objects that the controller manager creates in every namespace: the `ConfigMap`
-/// `kube-root-ca.crt` and the service account `default`. The result is false if `reference` has a namespace, names one
-/// of these objects, or has a selector that may select them.
+/// Without a namespace, `reference` selects params in the namespace of each request. The system namespaces are assumed
+/// to have only the objects that the controller manager creates in every namespace: the `ConfigMap` `kube-root-ca.crt`
+/// and the service account `default`. The result is false if `reference` has a namespace, names one of these objects,
+/// or has a selector that may select them.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/controller/certificates/rootcacertpublisher` (`RootCACertConfigMapName`),
 /// `pkg/controller/serviceaccount/serviceaccounts_controller.go` (the `default` service account).
@@ -125,7 +125,7 @@ fn are_missing(reference: &ParamRef) -> bool {
             .match_labels
             .iter()
             .any(|labels| !labels.is_empty());
-        // These objects have no labels, so only a selector that requires no label selects them.
+        // These objects have no labels. Only a selector that requires no label selects them.
         let mut asks = selector.match_expressions.iter().flatten();
         !has_labels && !asks.any(|it| matches!(&*it.operator, "In" | "Exists"))
     });

@@ -1,4 +1,4 @@
-//! Sample requests that a cluster needs to work, as its components send them.
+//! Sample requests that a cluster needs to work, in the form in which its components send them.
 //!
 //! Source: `k8s.io/kubernetes` `pkg/kubelet/nodestatus`, `pkg/kubelet/kubelet_node_status.go` (`initialNode`),
 //! `k8s.io/component-helpers` `apimachinery/lease/controller.go`, `k8s.io/client-go` `tools/leaderelection`,
@@ -15,19 +15,18 @@ use kubernetes::schema::{Gvk, Gvr};
 
 /// A request that a cluster needs to work.
 pub(super) struct EssentialRequest {
-    /// The request.
     pub(super) request: AdmissionRequest,
     /// A description of the request, such as `the registration of a node, CREATE of nodes`.
     pub(super) name: &'static str,
-    /// True if nodes or the control plane stop working without the request. False if only single workloads are
+    /// True if nodes or the control plane do not work without the request. False if only individual workloads are
     /// affected.
     pub(super) is_vital: bool,
 }
 
-/// The namespaces that the requests need.
+/// The namespaces of the requests.
 pub(super) const NAMESPACES: [&str; 3] = ["default", "kube-node-lease", "kube-system"];
 
-/// The components of a cluster that send the requests.
+/// A sender of requests.
 #[derive(Clone, Copy)]
 enum ClusterComponent {
     Node,
@@ -68,7 +67,7 @@ impl ClusterComponent {
     }
 }
 
-/// The resource of a request: group, version, kind, resource and subresource.
+/// Group, version, kind, resource and subresource.
 type Resource = (
     &'static str,
     &'static str,
@@ -100,7 +99,7 @@ const TOKEN: Resource = (
     "token",
 );
 
-/// Returns the requests, the most important one first. They are created once and shared by all policies.
+/// Returns the requests, most important first. They are created once and shared by all policies.
 pub(super) fn essential_requests() -> &'static [EssentialRequest] {
     static REQUESTS: LazyLock<Vec<EssentialRequest>> = LazyLock::new(|| shielded(all));
     &REQUESTS
@@ -272,7 +271,7 @@ fn essential(
         request: AdmissionRequest {
             operation,
             gvk,
-            // The group of the kind TokenRequest differs from the group of its resource, serviceaccounts/token.
+            // The resource `serviceaccounts/token` is in the core group. Its kind TokenRequest is in another group.
             gvr: Gvr::new(
                 if kind == "TokenRequest" { "" } else { group },
                 version,
@@ -291,7 +290,8 @@ fn essential(
     }
 }
 
-/// Returns the objects as policies see them: with the fields that the API server sets, if these are known.
+/// Returns the objects as admission plugins receive them. The fields that the API server sets are included if they are
+/// known.
 fn seen(
     gvk: &Gvk,
     operation: Operation,
@@ -367,7 +367,7 @@ fn slice() -> Json {
     )
 }
 
-/// Returns a replica set whose owner, a deployment, was deleted.
+/// Returns a replica set whose owner, a deployment, no longer exists.
 fn replica_set() -> Json {
     object(
         REPLICA_SET,
@@ -448,7 +448,7 @@ fn node() -> Json {
     node
 }
 
-/// Returns a node that has just registered. The controller manager has not assigned pod addresses to it yet.
+/// Returns a node right after its registration. The controller manager has not assigned pod addresses to it yet.
 fn joining_node() -> Json {
     let mut node = node();
     if let Some(fields) = node.as_object_mut() {

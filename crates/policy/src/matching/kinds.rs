@@ -1,4 +1,4 @@
-//! Lists the kinds that rules match: for the analysis, and as upstream's type checker selects them.
+//! Lists the kinds that rules match: those that the analysis checks, and those that upstream's type checker checks.
 //!
 //! Source: `k8s.io/apiserver` `plugin/policy/validating/typechecking.go` (`typesToCheck`).
 
@@ -12,21 +12,21 @@ use kubernetes::schema::rest_mapper::RestMapper;
 use super::{Kinds, Target, list, rules, targets};
 use crate::request_policy::RequestPolicy;
 
-/// Maximum number of kinds from wildcards that are checked. If a wildcard matches more, its kinds get no warnings,
-/// since a kind that was not checked may be the intended one.
+/// Maximum number of checked kinds from wildcards. If wildcards match more, their kinds get no warnings, because an
+/// unchecked kind may be the intended one.
 const MAX_WILDCARD_KINDS: usize = 400;
 
-/// Returns the kinds of all resources that rules match by name, in sorted order.
+/// Returns the kinds of all resources that rules match by name, sorted.
 pub(crate) fn named_kinds(targets: &[Target<'_>]) -> Vec<Gvk> {
     let named = targets.iter().filter(|target| !target.by_wildcard);
     let kinds: BTreeSet<_> = named.map(|target| target.resource.gvk.clone()).collect();
     kinds.into_iter().collect()
 }
 
-/// Returns the kinds that rules match only by wildcards, as two lists: the kinds to check, and the kinds above the
+/// Returns the kinds that rules match only by a wildcard, in two lists: the kinds to check, and the kinds beyond the
 /// maximum, which are not checked.
 ///
-/// Built-in kinds are preferred, since a cluster may have hundreds of custom kinds.
+/// Built-in kinds come first, because a cluster may have hundreds of custom kinds.
 pub(crate) fn wildcard_kinds(targets: &[Target<'_>]) -> (Vec<Gvk>, Vec<Gvk>) {
     let named = named_kinds(targets);
     let by_wildcard = targets.iter().map(|target| &target.resource.gvk);
@@ -42,21 +42,21 @@ pub(crate) fn wildcard_kinds(targets: &[Target<'_>]) -> (Vec<Gvk>, Vec<Gvk>) {
     (kinds, rest)
 }
 
-/// Returns the kinds to check, in sorted order: all kinds that rules match by name, and up to a maximum of those that
-/// they match only by wildcards.
+/// Returns the kinds to check, sorted. These are all kinds that rules match by name, and up to a maximum number of
+/// kinds that rules match only by a wildcard.
 #[must_use]
 pub fn kinds(policy: &RequestPolicy, mapper: &RestMapper) -> Vec<Gvk> {
     Kinds::new(&targets(policy, mapper)).all()
 }
 
-/// Maximum number of resource lookups for one policy. Without it, a rule could cause a billion lookups by combining
-/// groups, versions and resources.
+/// Maximum number of resource lookups for one policy. A rule that combines many groups, versions and resources could
+/// otherwise cause a billion lookups.
 const MAX_LOOKUPS: usize = 50_000;
 
-/// Returns the kinds that upstream's type checker checks, in sorted order.
+/// Returns the kinds that upstream's type checker checks, sorted.
 ///
 /// Upstream skips rules with a wildcard in their groups or versions, and resources with `*` or `/` in their names. It
-/// also stops after the first ten kinds of a rule, counting repetitions.
+/// also stops after the first ten kinds of a rule. Repeated kinds count.
 #[must_use]
 pub fn upstream_kinds(policy: &RequestPolicy, mapper: &RestMapper) -> Vec<Gvk> {
     let mut kinds = BTreeSet::new();

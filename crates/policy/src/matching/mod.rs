@@ -29,18 +29,17 @@ pub use self::shared::{RuleMatches, describing};
 pub struct MatchedResource {
     /// The resource or subresource.
     pub gvr: Gvr,
-    /// The kind of the object in requests for the resource.
+    /// The kind of the objects in requests for the resource.
     pub gvk: Gvk,
     /// True if only a wildcard matches the resource.
     pub by_wildcard: bool,
 }
 
-/// A set of operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Operations(u8);
 
 impl Operations {
-    /// The names of the operations, in the order in which they are checked.
+    /// All operations, in the order in which they are checked.
     pub(crate) const NAMES: [&'static str; 4] = ["CREATE", "UPDATE", "DELETE", "CONNECT"];
 
     fn bit(name: &str) -> u8 {
@@ -58,10 +57,10 @@ impl Operations {
         Self(names.iter().fold(0, |bits, name| bits | Self::bit(name)))
     }
 
-    /// Returns the operations that requests for `resource` can have.
+    /// Returns the operations of requests for `resource`.
     ///
-    /// Source: `k8s.io/kubernetes` `pkg/registry/core/rest/storage_core.go` (the storages of subresources
-    /// and their verbs).
+    /// Source: `k8s.io/kubernetes` `pkg/registry/core/rest/storage_core.go` (the storages of subresources and their
+    /// verbs).
     pub(super) fn possible(resource: &str) -> Self {
         let names: &[&str] = match resource.split_once('/') {
             None => &["CREATE", "UPDATE", "DELETE"],
@@ -82,14 +81,12 @@ impl Operations {
     }
 }
 
-/// A resource that rules match, with the combined properties of all rules that match it.
+/// A resource that rules match. Its properties combine all rules that match it.
 #[derive(Clone, Debug)]
 pub(super) struct Target<'a> {
-    /// The resource.
     pub(super) resource: &'a ApiResource,
-    /// True if only wildcards match the resource.
     pub(super) by_wildcard: bool,
-    /// The operations of the rules, except for those that requests for the resource cannot have.
+    /// The operations in the rules. Operations that requests for the resource cannot have are removed.
     pub(super) operations: Operations,
 }
 
@@ -100,17 +97,17 @@ pub struct UnservedResource {
     pub field_ref: String,
     /// The index of the rule.
     pub index: usize,
-    /// The resource as written in the rule, such as `apps/v1 deployment`.
+    /// The resource as in the rule, such as `apps/v1 deployment`.
     pub rule: String,
-    /// The name as written in the rule, such as `deployment`.
+    /// The name as in the rule, such as `deployment`.
     pub name: String,
     /// The name that was probably intended, such as `deployments`.
     pub suggestion: Option<String>,
-    /// True if the suggested resource is in a group of the rule, so that the name is most likely misspelled.
+    /// True if the suggested resource is in a group of the rule. The name in the rule is then most likely misspelled.
     pub is_misspelled: bool,
 }
 
-/// A resource that a rule matches, but that is exempt from policies ([`exempt`]).
+/// A matched resource that is exempt from policies ([`exempt`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExemptResource {
     /// The group and name of the resource, such as `authentication.k8s.io tokenreviews`.
@@ -123,18 +120,18 @@ pub struct ExemptResource {
     pub by_wildcard: bool,
 }
 
-/// The result of resolving the rules of a policy to served resources.
+/// The served resources that the rules of a policy match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Matches {
-    /// The served resources for which the policy is evaluated, sorted and unique.
+    /// The resources for which the policy is evaluated, sorted and without duplicates.
     pub resources: Vec<MatchedResource>,
-    /// The served resources that rules match, but that are exempt from policies, sorted by name.
+    /// The resources that are exempt from policies, sorted by name.
     pub exempt: Vec<ExemptResource>,
     /// The resources in rules that the cluster does not serve.
     pub unserved: Vec<UnservedResource>,
-    /// Group versions in rules whose discovery failed, each with the reason.
+    /// The group versions in rules whose discovery failed, each with the reason.
     pub incomplete: Vec<(String, String)>,
-    /// Group versions in rules whose last successful discovery was too long ago ([`RestMapper::undiscovered`]).
+    /// The group versions in rules whose latest successful discovery is too old ([`RestMapper::undiscovered`]).
     pub undiscovered: Vec<String>,
 }
 
@@ -143,7 +140,7 @@ fn list(values: Option<&Vec<String>>) -> &[String] {
     values.map(Vec::as_slice).unwrap_or_default()
 }
 
-/// Returns the API groups in the rules of `policy`, including `*`.
+/// Returns the API groups in the rules of `policy`. They may include `*`.
 pub fn groups(policy: &RequestPolicy) -> impl Iterator<Item = &str> {
     let groups = rules(policy).iter();
     groups
@@ -165,7 +162,7 @@ fn excluded(policy: &RequestPolicy) -> &[NamedRuleWithOperations] {
     rules.unwrap_or_default()
 }
 
-/// Returns the resources that the rules of `policy` match, except for exempt ones, in sorted order.
+/// Returns the resources that the rules of `policy` match, sorted and without exempt resources.
 pub(super) fn targets<'a>(policy: &RequestPolicy, mapper: &'a RestMapper) -> Vec<Target<'a>> {
     let mut exclusions = Exclusions::new(policy);
     let mut targets: BTreeMap<&Gvr, Target<'a>> = BTreeMap::new();
@@ -182,7 +179,7 @@ pub(super) fn targets<'a>(policy: &RequestPolicy, mapper: &'a RestMapper) -> Vec
                 continue;
             }
             let possible = operations.0 & Operations::possible(&resource.gvr.resource).0;
-            // A wildcard is not meant for resources that have none of the operations. For example, `*` with CREATE does
+            // A wildcard does not match a resource that has none of the operations. For example, `*` with CREATE does
             // not match `pods/exec`.
             if by_wildcard && possible == 0 {
                 continue;
@@ -253,7 +250,7 @@ pub fn resolve(policy: &RequestPolicy, mapper: &RestMapper) -> Matches {
         }
         for name in list(rule.spec.resources.as_ref()) {
             checkpoint();
-            // A repeated name is reported only once.
+            // A repeated name is reported once.
             if matched_names.insert(name.clone()) {
                 let is_looked_at = matches.unserved.len() < MAX_LOOKED_AT;
                 let unserved = unserved(n, rule.spec, name, mapper, is_looked_at);
@@ -286,11 +283,11 @@ pub fn resolve(policy: &RequestPolicy, mapper: &RestMapper) -> Matches {
     matches
 }
 
-/// Converts the matches of a policy to those of a webhook with the same rules. The boolean is true if the webhook is
-/// called for reviews, such as `TokenReview`.
+/// Converts the matches of a policy to the matches of a webhook with the same rules. The boolean is true if the webhook
+/// is called for reviews, such as `TokenReview`.
 ///
-/// Unlike policies, webhooks are called for reviews, but never for webhook configurations. The result does not contain
-/// the reviews as resources, because their kinds are not checked.
+/// Unlike policies, webhooks are called for reviews, and are never called for webhook configurations. The result has no
+/// reviews as resources, because their kinds are not checked.
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/webhook/predicates/rules/rules.go`,
 /// `IsExemptAdmissionConfigurationResource`.
@@ -337,8 +334,7 @@ pub fn webhook_matches(policy: &RequestPolicy, mut matches: Matches) -> (Matches
     (matches, has_reviews)
 }
 
-/// Converts the matches of a policy to those of a webhook with the same rules. Also returns the reviews for which the
-/// webhook is called.
+/// Like [`webhook_matches`], but returns the reviews for which the webhook is called.
 #[must_use]
 pub fn webhook_matches_and_reviews(
     policy: &RequestPolicy,
@@ -349,7 +345,7 @@ pub fn webhook_matches_and_reviews(
     (webhook_matches(policy, matches.clone()).0, reviews)
 }
 
-/// Returns the path of the rule with the index `n`.
+/// Returns the path of the resource rule with the index `n`.
 fn field_ref(n: usize) -> String {
     format!("spec.matchConstraints.resourceRules[{n}]")
 }

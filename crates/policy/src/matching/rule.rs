@@ -1,5 +1,5 @@
-//! Indexes the rules of a policy, so that they can be matched with many resources: operations, exclusions, and group
-//! versions whose resources may be unknown.
+//! Indexes the rules of a policy to match them with many resources. Also indexes exclude rules, and group versions with
+//! unknown resources.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/webhook/predicates/rules/rules.go` (`Matcher`).
 
@@ -13,14 +13,14 @@ use kubernetes::schema::rest_mapper::{ApiResource, RestMapper};
 use super::{Operations, excluded, list};
 use crate::request_policy::RequestPolicy;
 
-/// The values of a list in a rule, indexed if there are many. A policy may have thousands of rules, and a rule
-/// thousands of names.
+/// The values of a list in a rule. A long list is indexed, because a policy may have thousands of rules with thousands
+/// of names each.
 enum Values<'a> {
     Few(&'a [String]),
     Many(HashSet<&'a str>),
 }
 
-/// Maximum number of values that are searched linearly.
+/// Maximum number of values for a linear search.
 const MAX_FEW: usize = 16;
 
 impl<'a> Values<'a> {
@@ -46,12 +46,11 @@ impl<'a> Values<'a> {
     }
 }
 
-/// A rule, indexed for matching with many resources.
+/// A rule with indexed lists.
 pub(super) struct Rule<'a> {
     pub(super) spec: &'a NamedRuleWithOperations,
     groups: Values<'a>,
     versions: Values<'a>,
-    /// The resource names in the rule.
     names: Values<'a>,
     pub(super) operations: Operations,
 }
@@ -67,13 +66,13 @@ impl<'a> Rule<'a> {
         }
     }
 
-    /// Returns the resources in the groups of the rule, with their indices, in ascending order. The rule cannot match
-    /// other resources.
+    /// Returns the resources in the groups of the rule, with their indices, in ascending order. Other resources cannot
+    /// match the rule.
     pub(super) fn candidates<'m>(&self, mapper: &'m RestMapper) -> Vec<(usize, &'m ApiResource)> {
         let resources = &mapper.resources;
         let of_group = match &self.groups {
             Values::Few(groups) if !groups.iter().any(|group| group == "*") => groups,
-            // For a rule with many groups or a wildcard, comparing all resources is as fast as searching each group.
+            // For many groups or a wildcard, a comparison with all resources is as fast as a search for each group.
             Values::Few(_) | Values::Many(_) => return resources.iter().enumerate().collect(),
         };
         let of_group: BTreeSet<&str> = of_group.iter().map(String::as_str).collect();
@@ -86,7 +85,7 @@ impl<'a> Rule<'a> {
         candidates
     }
 
-    /// Calls `each` for each name in the rule that matches requests for `resource`.
+    /// Calls `each` for each name in the rule that matches `resource`.
     fn for_each_name(&self, resource: &ApiResource, mut each: impl FnMut(&str)) {
         checkpoint();
         let served = resource.gvr.resource.as_str();
@@ -116,7 +115,7 @@ impl<'a> Rule<'a> {
                 matching.for_each(|name| each(name));
             }
             Values::Many(names) => {
-                // All names with which a rule can match the resource.
+                // The names in a rule that match the resource.
                 let mut could = vec![format!("{main}/*"), "*/*".to_owned()];
                 could.extend([format!("{main}/{sub}"), format!("*/{sub}")]);
                 if sub.is_empty() {
@@ -128,8 +127,8 @@ impl<'a> Rule<'a> {
         }
     }
 
-    /// Returns true if only wildcards in the rule match requests for `resource`. `None` if the rule does not match.
-    /// Calls `each` for each matching name, like [`Self::for_each_name`].
+    /// Returns true if the rule matches `resource` only by wildcards. `None` if the rule does not match. Calls `each`
+    /// for each matching name.
     pub(super) fn by_wildcard(
         &self,
         resource: &ApiResource,
@@ -146,16 +145,16 @@ impl<'a> Rule<'a> {
     }
 }
 
-/// The operations on resources that a policy's excludeResourceRules exclude.
+/// The operations that a policy's excludeResourceRules exclude.
 pub(super) struct Exclusions<'a> {
     rules: Vec<Rule<'a>>,
-    /// A cache of the excluded operations, by the index of the resource.
+    /// The excluded operations of each resource, by the index of the resource. A cache.
     of: HashMap<usize, Operations>,
 }
 
 impl<'a> Exclusions<'a> {
     pub(super) fn new(policy: &'a RequestPolicy) -> Self {
-        // A rule with resourceNames excludes only some objects, so it excludes no operation completely.
+        // A rule with resourceNames only excludes some objects. Its operations are not excluded as a whole.
         let rules = excluded(policy).iter();
         let rules = rules.filter(|rule| list(rule.resource_names.as_ref()).is_empty());
         Self {
@@ -164,8 +163,7 @@ impl<'a> Exclusions<'a> {
         }
     }
 
-    /// Returns those of `operations` on `resource` that no exclude rule without resourceNames excludes. `n` is the
-    /// index of the resource, the key of the cache.
+    /// Removes the excluded operations on `resource` from `operations`. `n` is the index of the resource.
     pub(super) fn without(
         &mut self,
         operations: Operations,
@@ -186,9 +184,10 @@ impl<'a> Exclusions<'a> {
     }
 }
 
-/// Group versions whose resources are unknown, by group.
+/// Group versions with unknown resources.
 pub(super) struct Incomplete<'a> {
-    /// The version and the index of each group version. An empty version means all versions of the group.
+    /// For each group, the version and the index of the group version. An empty version means all versions of the
+    /// group.
     by_group: HashMap<&'a str, Vec<(&'a str, usize)>>,
 }
 

@@ -1,5 +1,5 @@
-//! Caches the matches of rules. Policies with the same rules share them, since a rule with wildcards is compared with
-//! thousands of resources.
+//! Caches the matches of rules. A rule with wildcards is compared with thousands of resources, so policies with the
+//! same rules share the matches.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::request_policy::RequestPolicy;
 
-/// The matches of a set of rules, shared by all policies with these rules.
+/// The matches of a set of rules. All policies with these rules share them.
 #[derive(Debug)]
 pub struct RuleMatches {
     mapper: Arc<RestMapper>,
@@ -25,14 +25,14 @@ pub struct RuleMatches {
     group_versions: BTreeSet<GroupVersion>,
 }
 
-/// The kinds of the resources that rules match, by how they are checked.
+/// The kinds of the matched resources, by how they are checked.
 #[derive(Clone, Debug)]
 pub(crate) struct Kinds {
-    /// Kinds matched by name, in sorted order.
+    /// Kinds matched by name, sorted.
     pub(crate) named: Vec<Gvk>,
-    /// Kinds matched only by wildcards, in sorted order, up to the maximum for one policy.
+    /// Kinds matched only by a wildcard, sorted, up to the maximum number for one policy.
     pub(crate) by_wildcard: Vec<Gvk>,
-    /// Kinds matched only by wildcards that exceed the maximum. They are not checked.
+    /// Kinds matched only by a wildcard beyond the maximum. They are not checked.
     pub(crate) beyond: Vec<Gvk>,
 }
 
@@ -46,7 +46,7 @@ impl Kinds {
         }
     }
 
-    /// Returns the kinds to check, in sorted order.
+    /// Returns the kinds to check, sorted.
     pub(super) fn all(&self) -> Vec<Gvk> {
         let mut kinds = [&*self.named, &*self.by_wildcard].concat();
         kinds.sort();
@@ -54,7 +54,7 @@ impl Kinds {
     }
 }
 
-/// A [`Target`] that stores the index of its resource.
+/// A [`Target`] with the index of its resource instead of a reference.
 #[derive(Debug)]
 struct SharedTarget {
     resource: usize,
@@ -62,9 +62,9 @@ struct SharedTarget {
     operations: Operations,
 }
 
-/// Returns the group versions whose OpenAPI documents describe `kinds`, which must be sorted. These are the group
-/// versions of the kinds and of their resources, since the kind of a subresource is described in the document of the
-/// resource.
+/// Returns the group versions whose OpenAPI documents describe `kinds`. `kinds` must be sorted. The result has the
+/// group versions of the kinds and of their resources, because the document of a resource also describes the kinds of
+/// its subresources.
 #[must_use]
 pub fn describing(kinds: &[Gvk], matches: &Matches) -> BTreeSet<GroupVersion> {
     let own = kinds.iter().map(Gvk::group_version);
@@ -105,8 +105,8 @@ impl RuleMatches {
         }
     }
 
-    /// Returns true if these matches are also valid for `policy`: the policy has the same rules, and `mapper` is the
-    /// same.
+    /// Returns true if the matches are valid for `policy` and `mapper`: the policy has the same rules, and the mapper
+    /// is the same.
     #[must_use]
     pub fn are_of(&self, policy: &RequestPolicy, mapper: &Arc<RestMapper>) -> bool {
         Arc::ptr_eq(&self.mapper, mapper)
@@ -114,7 +114,7 @@ impl RuleMatches {
             && *self.excluded == *excluded(policy)
     }
 
-    /// Returns the matched resources, including exempt and unserved ones.
+    /// Returns the matched resources. They include exempt and unserved resources.
     #[must_use]
     pub fn matches(&self) -> &Matches {
         &self.matches

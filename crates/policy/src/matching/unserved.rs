@@ -7,13 +7,13 @@ use kubernetes::schema::rest_mapper::{ApiResource, RestMapper};
 use super::{UnservedResource, field_ref, list};
 use crate::nearest::nearest;
 
-/// Maximum number of unserved resources of a policy for which a similar name is searched.
+/// Maximum number of unserved resources for which a similar name is searched.
 pub(super) const MAX_LOOKED_AT: usize = 20;
 
-/// Maximum number of list values that a message shows.
+/// Maximum number of shown values of a list.
 const MAX_SHOWN: usize = 10;
 
-/// Maximum length of a list value in a message, in bytes. Group names are at most this long.
+/// Maximum length of a shown value of a list, in bytes. Group names are not longer.
 const MAX_SHOWN_BYTES: usize = 253;
 
 fn shortened(value: &str) -> &str {
@@ -22,7 +22,7 @@ fn shortened(value: &str) -> &str {
     value.get(..end.unwrap_or(0)).unwrap_or_default()
 }
 
-/// Returns the values of a rule's list separated by commas, shortened for a message.
+/// Joins the values of a rule's list for a message.
 fn joined(values: &[String]) -> String {
     let shown = values.iter().take(MAX_SHOWN);
     let shown: Vec<_> = shown.map(|value| shortened(value)).collect();
@@ -50,13 +50,14 @@ pub(super) fn unserved(
     let suggestion = match variant {
         Some((Some(group), name)) => Some(format!("{group} {name}")),
         Some((None, name)) => Some(name),
-        // Discovery of a group may be incomplete, so the name may be correct. A similar name is only suggested as a
-        // last resort.
+        // The name may be correct, because discovery of its group may be incomplete. A similar name is suggested only
+        // as a last resort.
         None if is_looked_at => near(groups, name, mapper),
         None => None,
     };
     let words = format!("{group_version} {name}");
-    // If the suggestion repeats the rule, the resource is served, and only the scope of the rule excludes it.
+    // A suggestion that repeats the rule is served. Only the scope of the rule excludes it, so another scope is
+    // suggested.
     let suggestion = match (suggestion, rule.scope.as_deref()) {
         (Some(same), Some("Cluster")) if same == words => Some("scope: Namespaced".to_owned()),
         (Some(same), _) if same == words => Some("scope: Cluster".to_owned()),
@@ -72,8 +73,8 @@ pub(super) fn unserved(
     }
 }
 
-/// Returns the served resource in one of `groups` whose name is similar to `name`. For a subresource, only subresources
-/// of the same resource are considered.
+/// Returns the most similar served resource in `groups`. For a subresource, only subresources of the same resource are
+/// considered.
 fn near(groups: &[String], name: &str, mapper: &RestMapper) -> Option<String> {
     let main = |name: &str| name.split_once('/').map(|(main, _)| main.to_owned());
     let names = mapper
@@ -85,8 +86,8 @@ fn near(groups: &[String], name: &str, mapper: &RestMapper) -> Option<String> {
     nearest(name, names).map(str::to_owned)
 }
 
-/// Returns the served resource that a rule probably intended: one in `groups` whose name differs in spelling, or one in
-/// another group, together with its API version.
+/// Returns the served resource that the rule probably intended: a resource in `groups` with a similar spelling, or a
+/// resource in another group, with its API version.
 fn suggestion(
     groups: &[String],
     name: &str,

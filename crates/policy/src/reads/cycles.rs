@@ -8,9 +8,9 @@ use super::Reads;
 use crate::expressions::PolicyExpression;
 
 /// Returns the names of variables that read themselves, directly or through other variables. If several variables have
-/// the same name, only the last one is considered. Reads of `variables` as a whole are ignored.
+/// the same name, only the last one counts. Reads of `variables` as a whole are ignored.
 ///
-/// Uses Tarjan's algorithm for strongly connected components, which runs in linear time, without recursion.
+/// Uses Tarjan's algorithm for strongly connected components. It runs in linear time and without recursion.
 pub(crate) fn self_reading<'a>(variables: &[&'a PolicyExpression]) -> HashSet<&'a str> {
     let mut reads: HashMap<&str, Vec<&str>> = HashMap::new();
     for variable in variables {
@@ -31,11 +31,11 @@ pub(crate) fn self_reading<'a>(variables: &[&'a PolicyExpression]) -> HashSet<&'
     search.in_cycles
 }
 
-/// The state of a variable name in the search for cycles.
+/// The state of a variable in the search for cycles.
 struct Order {
-    /// The position in the order in which the search visited the names.
+    /// The number of variables that the search visited earlier.
     index: usize,
-    /// The smallest index of an open name that can be reached from this name.
+    /// The smallest index of an open variable that is reachable from this one.
     lowest: usize,
     is_open: bool,
 }
@@ -69,7 +69,7 @@ impl<'a> Search<'a, '_> {
         if self.orders.contains_key(from) {
             return;
         }
-        // The path to the current name. Each name is paired with the number of its reads that were already followed.
+        // The path to the current variable: the name of each variable, and the number of its reads that were followed.
         let mut path = vec![(from, 0)];
         self.enter(from);
         while let Some((name, followed)) = path.last_mut() {

@@ -1,7 +1,8 @@
-//! Determines the fields of the request's objects that the expressions of a policy read.
+//! Determines the fields of objects that the expressions of a policy read.
 //!
-//! `Sources::reads` returns paths from `object` and `oldObject`, each with the kind of access. It follows reads through
-//! variables of the policy and of macros. The result may contain more fields than an evaluation reads, but never fewer.
+//! `Sources::reads` returns paths that start at `object` and `oldObject`, each with the kind of access. It follows
+//! reads through policy variables and macro variables. The result may have more fields than an evaluation reads, but
+//! has all of them.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
@@ -12,13 +13,13 @@ use kubernetes::schema::escape::unescape;
 
 use super::{Attribute, Input, Key, is_input};
 
-/// Maximum nesting of expressions. A deeper expression is treated as a read of both whole objects.
+/// Maximum nesting of expressions. A deeper expression counts as a read of both whole objects.
 const MAX_DEPTH: usize = 200;
 
-/// Maximum number of collected reads. If there are more, both whole objects are treated as read.
+/// Maximum number of reads. With more reads, both whole objects count as read.
 const MAX_READS: usize = 2_000;
 
-/// Maximum number of visited nodes. The expression of a variable is visited once for each read of the variable.
+/// Maximum number of visited nodes. A variable's expression is visited once for each read of the variable.
 const MAX_VISITS: usize = 50_000;
 
 /// An element of a path.
@@ -41,10 +42,10 @@ pub enum AccessKind {
     Whole,
 }
 
-/// A path that an expression reads. An empty path denotes the object itself.
+/// A path that an expression reads. An empty path is the object itself.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FieldRead {
-    /// True for `oldObject`.
+    /// True for a path from `oldObject`, false for a path from `object`.
     pub is_old: bool,
     /// The path from the object to the value.
     pub path: Vec<Step>,
@@ -65,7 +66,6 @@ impl std::fmt::Display for FieldRead {
     }
 }
 
-/// The parsed expressions of a policy.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
     variables: Vec<(String, Ast)>,
@@ -73,8 +73,8 @@ pub(crate) struct Sources {
 }
 
 impl Sources {
-    /// Adds an expression. `variable` is the name of the variable that the expression defines, if any. An expression
-    /// that cannot be parsed is ignored.
+    /// Adds an expression. `variable` is the name of the variable that it defines, if any. An expression that cannot be
+    /// parsed is ignored.
     pub(crate) fn add(&mut self, variable: Option<&str>, text: &str) {
         let (Some(ast), _) = syntax::parse(text) else {
             return;
@@ -85,8 +85,8 @@ impl Sources {
         }
     }
 
-    /// Returns the fields that the expressions read, in sorted order. The reads of a variable's expression are included
-    /// only if another expression reads the variable.
+    /// Returns the fields that the expressions read, sorted. The expression of a variable is included only if another
+    /// expression reads the variable.
     pub(crate) fn reads(&self) -> Vec<FieldRead> {
         let variables = self.variables.iter();
         let mut walk = Walk {
@@ -101,14 +101,14 @@ impl Sources {
     }
 }
 
-/// The path of a value, as far as it is known.
+/// The known path of a value.
 #[derive(Clone, Debug)]
 struct Path {
     is_old: bool,
     steps: Vec<Step>,
 }
 
-/// The variables that macros declare, each with the paths of its possible values.
+/// The macro variables in scope, with the paths of their possible values.
 type Bound = Vec<(String, Vec<Path>)>;
 
 struct Walk<'a> {
@@ -143,13 +143,13 @@ impl Walk<'_> {
         }
     }
 
-    /// Records that the whole value of `id` is read.
+    /// Records a read of the whole value of `id`.
     fn use_of(&mut self, ast: &Ast, id: ExprId, bound: &mut Bound, depth: usize) {
         let paths = self.paths(ast, id, bound, depth);
         self.note(&paths, AccessKind::Whole);
     }
 
-    /// Returns the paths of the possible values of `id`, and records the reads that are needed to determine the value.
+    /// Returns the paths of the possible values of `id`. Records the reads that determine which of them is the value.
     fn paths(&mut self, ast: &Ast, id: ExprId, bound: &mut Bound, depth: usize) -> Vec<Path> {
         self.n_visits += 1;
         if depth > MAX_DEPTH || self.n_visits > MAX_VISITS {

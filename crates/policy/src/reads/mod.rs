@@ -1,8 +1,11 @@
 //! Determines the inputs, variables and fields that an expression reads.
 //!
-//! All callers share the same rules. An identifier denotes an input, with or without a leading dot, unless a macro
-//! declares a variable with this name. `.a`, `.?a`, `['a']` and `[?'a']` all select the field `a`. `dyn(x)` reads the
-//! same as `x`.
+//! All callers share these rules:
+//!
+//! - An identifier, with or without a leading dot, denotes an input. It denotes a macro variable instead if a macro
+//!   declares this name.
+//! - `.a`, `.?a`, `['a']` and `[?'a']` all select the field `a`.
+//! - `dyn(x)` reads the same as `x`.
 //!
 //! An [`Attribute`] is one chain of selections. [`Reads`] collects the attributes of one expression. [`fields`]
 //! collects the fields that all expressions of a policy read, including reads through variables and macros.
@@ -15,7 +18,7 @@ use cel::interrupt::checkpoint_of;
 
 pub(crate) use cycles::self_reading;
 
-/// A variable that the API server declares for expressions.
+/// A root variable that the API server declares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Input {
     /// `object`.
@@ -50,7 +53,6 @@ impl Input {
         })
     }
 
-    /// Returns the bit that represents the input in a set.
     fn bit(self) -> u8 {
         1 << self as u8
     }
@@ -65,18 +67,18 @@ pub fn is_input(ast: &Ast, id: ExprId, input: Input) -> bool {
 /// The key of a selection or index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key<'a> {
-    /// `.name` and `.?name`, as written.
+    /// `.name` or `.?name`, as in the source.
     Field(&'a str),
-    /// `['key']` and `[?'key']`.
+    /// `['key']` or `[?'key']`.
     Literal(&'a str),
-    /// `[0]` and `[?0]`.
+    /// `[0]` or `[?0]`.
     Index(i64),
     /// Any other index.
     Computed(ExprId),
 }
 
 impl<'a> Key<'a> {
-    /// Returns the selected name. `None` if the key is a number or is computed.
+    /// Returns the selected name. `None` for an index that is a number or is computed.
     #[must_use]
     pub fn name(self) -> Option<&'a str> {
         match self {
@@ -86,30 +88,31 @@ impl<'a> Key<'a> {
     }
 }
 
-/// One selection from a value.
+/// One selection in a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Qualifier<'a> {
     /// The selected key.
     pub key: Key<'a>,
     /// True for `.?a` and `[?a]`.
     pub is_optional: bool,
-    /// True for the field of `has()`.
+    /// True for the field in `has()`.
     pub is_test: bool,
 }
 
 /// A chain of selections from an operand, such as `object.spec['a']`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attribute<'a> {
-    /// The innermost operand, which is not itself a selection.
+    /// The innermost operand. It is not a selection.
     pub operand: ExprId,
     /// The selections, innermost first.
     pub qualifiers: Vec<Qualifier<'a>>,
-    /// True if `dyn()` is applied to the operand or to a selected value.
+    /// True if `dyn()` is applied to the operand or to one of the selected values.
     pub is_dynamic: bool,
 }
 
 impl<'a> Attribute<'a> {
-    /// Returns the attribute that ends at the expression `id`. An expression without selections is its own operand.
+    /// Returns the attribute that ends at the expression `id`. If `id` is not a selection, it is the operand of an
+    /// attribute without selections.
     #[must_use]
     pub fn new(ast: &'a Ast, id: ExprId) -> Self {
         let mut attribute = Self {
@@ -136,13 +139,13 @@ impl<'a> Attribute<'a> {
         attribute
     }
 
-    /// Returns the names of the selected fields, up to the first index.
+    /// Returns the names of the selected fields. Stops at the first index that is not a name.
     pub fn fields(&self) -> impl Iterator<Item = &'a str> {
         self.qualifiers.iter().map_while(|it| it.key.name())
     }
 }
 
-/// Returns the operand and the qualifier of the selection `id`. `None` for other expressions.
+/// Returns the operand and the qualifier if `id` is a selection. `None` for other expressions.
 fn selection(ast: &Ast, id: ExprId) -> Option<(ExprId, Qualifier<'_>)> {
     if let Expr::Select {
         operand,
@@ -174,7 +177,7 @@ fn selection(ast: &Ast, id: ExprId) -> Option<(ExprId, Qualifier<'_>)> {
     Some((*operand, qualifier))
 }
 
-/// Returns the name of the policy variable that `id` selects from `variables`. `None` for other expressions.
+/// Returns the name of the policy variable if `id` selects it from `variables`. `None` for other expressions.
 #[must_use]
 pub fn variable(ast: &Ast, id: ExprId) -> Option<&str> {
     let (operand, qualifier) = selection(ast, id)?;
@@ -182,7 +185,7 @@ pub fn variable(ast: &Ast, id: ExprId) -> Option<&str> {
     is_input(ast, operand, Input::Variables).then_some(qualifier.key.name()?)
 }
 
-/// Removes the outer `dyn()` calls of `dyn(dyn(x))`: returns `x`, or `id` itself if `id` is not a call of `dyn()`.
+/// Returns the argument `x` of `dyn(x)` or `dyn(dyn(x))`. Returns `id` if it is not a call of `dyn()`.
 #[must_use]
 pub fn without_dyn(ast: &Ast, mut id: ExprId) -> ExprId {
     while let Some(("dyn", [inner])) = ast.global_call(id) {
@@ -191,27 +194,28 @@ pub fn without_dyn(ast: &Ast, mut id: ExprId) -> ExprId {
     id
 }
 
-/// The inputs that an expression reads, with the attributes that read them.
+/// The inputs of an expression, with the attributes that read them.
 #[derive(Clone, Debug, Default)]
 pub struct Reads<'a>(Vec<(Input, Attribute<'a>)>);
 
-/// The fields of inputs that an expression selects.
+/// The fields that an expression selects from inputs.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct FieldNames<'a> {
-    /// The fields selected by name.
+    /// The names of the selected fields.
     pub names: Vec<&'a str>,
-    /// True if an input is used as a whole, so that any of its fields may be read, as in `dyn(variables) == {}`.
+    /// True if an input is used as a whole, as in `dyn(variables) == {}`. The expression may then read any of its
+    /// fields.
     pub may_read_all: bool,
 }
 
 impl<'a> Reads<'a> {
-    /// Returns the reads of an expression, in source order.
+    /// Collects the reads of an expression, in source order.
     #[must_use]
     pub fn new(ast: &'a Ast) -> Self {
         checkpoint_of(ast.len() / 16);
         let mut reads = Vec::new();
         let mut is_seen = vec![false; ast.len()];
-        // The expressions to visit, each with the set of inputs whose names are shadowed there by macro variables.
+        // The expressions to visit, each with the inputs that macro variables hide there.
         let mut pending = vec![(ast.root(), 0_u8)];
         while let Some((id, hidden)) = pending.pop() {
             let is_known = is_seen.get_mut(id.index());
@@ -254,7 +258,7 @@ impl<'a> Reads<'a> {
         Self(reads)
     }
 
-    /// Returns the inputs that are read, with their attributes.
+    /// Returns the inputs of the expression, with the attributes that read them.
     pub fn attributes(&self) -> impl Iterator<Item = (Input, &Attribute<'a>)> {
         self.0.iter().map(|(input, attribute)| (*input, attribute))
     }

@@ -4,7 +4,7 @@ use cel::syntax;
 
 use super::*;
 
-/// Formats an attribute: `?` precedes an optional key, `has` follows a presence test, and `~` precedes a dynamic
+/// Formats an attribute. `?` precedes an optional key, `has` follows a presence test, and `~` precedes a dynamic
 /// attribute.
 fn show(ast: &Ast, attribute: &Attribute<'_>) -> String {
     let mut out = String::new();
@@ -59,7 +59,7 @@ fn reads_lists_attributes_in_source_order() {
         ("dyn(object).spec", &["~object.spec"]),
         ("dyn(dyn(.variables).a)['b']", &["~.variables.a[b]"]),
         ("dyn(request)", &["~request"]),
-        // Names of inputs that are used as strings or fields do not denote inputs.
+        // Strings and fields with the name of an input do not denote the input.
         (
             "'object' == params.object.request",
             &["params.object.request"],

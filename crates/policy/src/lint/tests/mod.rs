@@ -1,4 +1,4 @@
-//! Tests of constructs in expressions that are probably mistakes.
+//! Tests of the lints of expressions.
 
 #![allow(clippy::indexing_slicing, reason = "a test fails by a panic")]
 
@@ -21,7 +21,7 @@ fn found(expression: &str) -> Vec<String> {
     lines.collect()
 }
 
-/// Compares the lints with `lints.txt`.
+/// Compares the lints with the file `lints.txt`.
 #[test]
 fn lints_of_expressions_have_message_and_fix() {
     let mut n_cases = 0;
