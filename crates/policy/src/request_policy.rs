@@ -1,8 +1,8 @@
-//! The part of a policy or webhook that determines its effect on requests, in one type for all kinds.
+//! The parts of a policy or webhook that determine its effect on requests, in a common type.
 //!
-//! A [`RequestPolicy`] is created from a whole ValidatingAdmissionPolicy, from a MutatingAdmissionPolicy without its
-//! mutations, or from one webhook of a configuration. Field references are those of a policy.
-//! [`webhooks::field_of_webhook`] translates them for webhooks.
+//! A [`RequestPolicy`] is created from a ValidatingAdmissionPolicy, from a MutatingAdmissionPolicy without its
+//! mutations, or from one webhook of a configuration. Field paths are always those of a policy.
+//! [`webhooks::field_of_webhook`] converts them for webhooks.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/mutating/plugin.go` (`NewPlugin`),
 //! `pkg/admission/plugin/webhook/accessors.go` (`WebhookAccessor`).
@@ -19,16 +19,16 @@ use kubernetes::schema::{GroupVersion, Gvk};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The part of a policy or webhook that determines its effect on requests.
+/// The parts of a policy or webhook that determine its effect on requests.
 ///
-/// An absent list is represented as an empty list. The serialized form is only for the controller's own storage.
+/// An absent list is an empty list. Only the controller's own storage uses the serialized form.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RequestPolicy {
     /// The name of the policy or webhook.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The kind of the params. Webhooks have no params.
+    /// The kind of the params. `None` for webhooks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub param_kind: Option<ParamKind>,
     /// The rules and selectors.
@@ -46,13 +46,13 @@ pub struct RequestPolicy {
     /// The audit annotations of a ValidatingAdmissionPolicy.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub audit_annotations: Vec<AuditAnnotation>,
-    /// The effect of an error: `Fail` (the default) denies the request, and `Ignore` does not.
+    /// The effect of an error. `Fail` (the default) denies the request, `Ignore` does not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_policy: Option<String>,
 }
 
 impl RequestPolicy {
-    /// Creates the policy from its name and spec.
+    /// Creates a policy from its name and spec.
     #[must_use]
     pub fn new(name: Option<String>, spec: ValidatingAdmissionPolicySpec) -> Self {
         Self {
@@ -105,7 +105,7 @@ impl From<&ValidatingAdmissionPolicy> for RequestPolicy {
     }
 }
 
-/// Converts everything except for the mutations. If a rule has the operation `*`, it is replaced by the operations for
+/// Converts a mutating policy without its mutations. The operation `*` in a rule is replaced by the operations for
 /// which the API server calls mutating policies.
 impl From<&MutatingAdmissionPolicy> for RequestPolicy {
     fn from(policy: &MutatingAdmissionPolicy) -> Self {
@@ -144,7 +144,7 @@ fn expand_operations(rule: &mut NamedRuleWithOperations) {
     }
 }
 
-/// The fields of a webhook that [`RequestPolicy`] also has. A field that is `null` is treated as absent.
+/// The fields of a webhook that [`RequestPolicy`] also has. A null field counts as absent.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Webhook {
@@ -169,8 +169,8 @@ pub fn param_kind(policy: &RequestPolicy) -> Option<Gvk> {
     Some(Gvk::new(group, version, kind))
 }
 
-/// Returns the paramKind as declared, for lookups and messages. An apiVersion that cannot be parsed is returned as the
-/// version. No API server serves such a version, so lookups fail.
+/// Returns the declared paramKind, for lookups and messages. An apiVersion that cannot be parsed becomes the version of
+/// the result. Lookups of such a version fail.
 #[must_use]
 pub fn declared_param_kind(policy: &RequestPolicy) -> Option<Gvk> {
     let declared = policy.param_kind.as_ref()?;
@@ -180,7 +180,7 @@ pub fn declared_param_kind(policy: &RequestPolicy) -> Option<Gvk> {
     }))
 }
 
-/// Returns true if an error denies the request: failurePolicy is `Fail`, which is the default.
+/// Returns true if errors deny the request: failurePolicy is `Fail` or absent.
 #[must_use]
 pub fn fails_closed(policy: &RequestPolicy) -> bool {
     policy.failure_policy.as_deref() != Some("Ignore")

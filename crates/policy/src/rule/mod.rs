@@ -1,4 +1,4 @@
-//! The table of rules, with a stable id, a summary, an example and a remedy for each rule.
+//! The table of rules. Each rule has a stable id, a summary, an example and a remedy.
 //!
 //! `kubectl vap explain`, `docs/rules.md` and the rules in SARIF are generated from the table.
 
@@ -12,27 +12,27 @@ pub use table::Rule;
 /// An entry in the table of rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The stable id, such as `undefined-field`. It never changes after a release.
+    /// The stable id, such as `undefined-field`. It does not change after a release.
     pub id: &'static str,
-    /// A summary of the rule's findings: one sentence, without an initial capital letter and without a final period.
+    /// A summary of the rule's findings: one sentence without an initial capital letter and a final period.
     pub summary: &'static str,
     /// An example of a finding.
     pub example: Example,
-    /// How to fix a finding of the rule, in full sentences.
+    /// How to fix a finding, in full sentences.
     pub mend: &'static str,
 }
 
-/// An example of a finding, mostly with its correction.
+/// An example of a finding, mostly with a correction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Example {
-    /// An expression of a validation, in a policy for Deployments.
+    /// An expression of a validation. The policy is for Deployments.
     Expression {
         /// The expression with the finding.
         wrong: &'static str,
         /// The corrected expression.
         right: &'static str,
     },
-    /// Fields of a policy's spec, in a policy for Deployments.
+    /// Fields of a policy's spec. The policy is for Deployments.
     Spec {
         /// The fields with the finding.
         wrong: &'static str,
@@ -46,7 +46,7 @@ pub enum Example {
         /// The corrected content.
         right: &'static str,
     },
-    /// A description in words, without a correction.
+    /// A description without a correction.
     Words(&'static str),
 }
 
@@ -57,20 +57,20 @@ impl Rule {
         self.entry().id
     }
 
-    /// Returns the summary of the rule's findings, in one sentence.
+    /// Returns the summary of the rule's findings: one sentence.
     #[must_use]
     pub const fn summary(self) -> &'static str {
         self.entry().summary
     }
 
-    /// Returns the rule with the id `id`.
+    /// Returns the rule with this id. `None` if there is no such rule.
     #[must_use]
     pub fn from_id(id: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|rule| rule.id() == id)
     }
 }
 
-/// Serializes the id.
+/// Serializes a rule as its id.
 impl Serialize for Rule {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.id())

@@ -1,5 +1,5 @@
-//! Finds comparisons whose result is constant according to the schemas. Examples are a comparison of an enumeration
-//! with a value that it lacks, and a comparison of null with a field that is never null.
+//! Finds comparisons whose result is constant because of the schemas. Examples are a comparison of an enumeration with
+//! a value that it lacks, and of null with a field that is never null.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -24,7 +24,7 @@ use cel::source::SourceMap;
 use cel::stack::run_on_deep_stack;
 use kubernetes::validity::{Root, enum_values};
 
-/// Maximum number of matched kinds. A policy that matches more is not checked.
+/// Maximum number of matched kinds. A policy for more kinds is not checked.
 const MAX_KINDS: usize = 20;
 
 /// Maximum nesting of expressions. A policy with deeper expressions is not checked.
@@ -33,14 +33,13 @@ const MAX_DEPTH: usize = 150;
 /// Maximum number of findings for one policy.
 const MAX_FOUND: usize = 50;
 
-/// Maximum number of enumeration values that a message lists.
+/// Maximum number of enumeration values in a message.
 const MAX_NAMED: usize = 12;
 
-/// Maximum length of a string of the policy that a message quotes, in bytes. Comparisons with longer ones are not
-/// reported.
+/// Maximum length of a quoted string in a message, in bytes. Comparisons with a longer string are not reported.
 const MAX_SHOWN: usize = 60;
 
-/// Finds the comparisons of `policy` whose result is constant according to the schemas of the matched kinds.
+/// Returns a lint for each comparison of `policy` whose result is constant because of the schemas of the matched kinds.
 #[must_use]
 pub fn constant_comparisons(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<Lint> {
     let is_deep = policy.expressions().iter().any(PolicyExpression::is_deep);
@@ -57,7 +56,7 @@ fn find(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<Lint> {
     if kinds.len() > MAX_KINDS {
         return Vec::new();
     }
-    // A kind without operations has no requests.
+    // There are no requests for a kind without operations.
     kinds.retain(|target| !operations(target).is_empty());
     let params = params_type(policy, context);
     let mut outcomes: BTreeMap<(usize, usize), ComparisonOutcome> = BTreeMap::new();
@@ -101,7 +100,8 @@ fn find(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<Lint> {
     findings.take(MAX_FOUND).collect()
 }
 
-/// Returns true if the policy has a comparison with `==`, `!=` or `in`, and never changes the case of strings.
+/// Returns true if the policy has a comparison with `==`, `!=` or `in`, and has no function that changes the case of
+/// strings.
 fn has_literal_comparison(policy: &CompiledPolicy) -> bool {
     let mut has_any = false;
     for expression in policy.expressions() {
@@ -152,11 +152,11 @@ struct ConstantComparison {
 /// The possible results of a comparison.
 #[derive(Clone, Debug)]
 enum ComparisonOutcome {
-    /// The same result for all objects.
+    /// The result is the same for all objects.
     Constant(ConstantComparison),
-    /// Different results for different objects.
+    /// The result differs between objects.
     Varying,
-    /// No result, because the kind lacks the compared field.
+    /// There is no result, because the kind lacks the compared field.
     NoField,
 }
 
@@ -175,7 +175,7 @@ impl ComparisonOutcome {
 struct ComparisonChecker<'r, 'a> {
     evaluator: &'r SymbolicEvaluator<'a>,
     outcomes: BTreeMap<(usize, usize), ComparisonOutcome>,
-    /// False if the limit on steps or on nesting was exceeded.
+    /// False if the step limit or the nesting limit was exceeded.
     is_complete: bool,
 }
 
@@ -261,7 +261,7 @@ impl ComparisonChecker<'_, '_> {
             .reduce(|all, next| next.merge(Some(all)))
     }
 
-    /// Returns the literals of an operand: a single literal, or the elements of a list. `None` for other operands.
+    /// Returns the literals of an operand: a literal, or the elements of a list of literals. `None` for other operands.
     fn literals(&self, node: ExprRef) -> Option<Vec<Json>> {
         let value = |id: ExprId| match self.evaluator.expr(node.with_id(id)) {
             Expr::Literal(Literal::String(text)) => Some(Json::from(&**text)),
@@ -332,7 +332,8 @@ impl ComparisonChecker<'_, '_> {
                 .find(|known| is_spelling_variant(known, text))
                 .copied();
             let intended = case_variant.or_else(|| nearest(text, allowed.iter().copied()));
-            // Other versions of Kubernetes may allow more values of a built-in kind, so only likely typos are reported.
+            // Other Kubernetes versions may allow more values for a built-in kind. Only likely typos are reported for
+            // such a kind.
             if intended.is_none() && input_type.is_builtin() {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! The inputs of the search for runtime errors, except for the policy itself.
+//! The inputs of the search for runtime errors other than the policy.
 
 use serde_json::Value as Json;
 
@@ -8,31 +8,31 @@ use kubernetes::schema::Gvk;
 use kubernetes::schema::resolver::SchemaResolver;
 use kubernetes::schema::rest_mapper::RestMapper;
 
-/// Gives access to the schemas of CRDs in their original JSON form.
+/// The schemas of CRDs in their original JSON form.
 pub trait WrittenSchemas: Sync {
-    /// Returns the schema of `gvk`. `None` if `gvk` is not a custom resource, or its CRD has no schema.
+    /// Returns the schema of `gvk`. `None` if `gvk` is not a custom resource or its CRD has no schema.
     fn written(&self, gvk: &Gvk) -> Option<&Json>;
 
     /// Returns true if `gvk` is a built-in kind.
     fn is_builtin_kind(&self, gvk: &Gvk) -> bool;
 }
 
-/// The inputs of the search for runtime errors, except for the policy itself.
+/// The inputs of the search for runtime errors other than the policy.
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
     /// The served resources.
     pub mapper: &'a RestMapper,
-    /// The types of each kind's fields.
+    /// The types of the fields of each kind.
     pub schemas: &'a dyn SchemaResolver,
     /// The schemas of CRDs in their original JSON form.
     pub written: &'a dyn WrittenSchemas,
     /// The findings of type checking.
     pub type_findings: &'a [ExpressionFindings],
-    /// The name of a binding that has no paramRef, if the policy has such a binding.
+    /// The name of a binding without a paramRef. `None` if all bindings have one.
     pub without_params: Option<&'a str>,
-    /// True if the policy has bindings, and none has a paramRef.
+    /// True if the policy has bindings and none of them has a paramRef.
     pub never_has_params: bool,
-    /// A cache of the objects that were built for other policies.
+    /// A cache of generated objects. Several policies can share it.
     pub object_cache: &'a ObjectCache,
 }
 

@@ -1,4 +1,4 @@
-//! Selects the failures of an evaluation that affect the request, and finds the node where each error originates.
+//! Selects the failures of an evaluation that affect the request, and finds the node at which each error originates.
 
 use std::collections::HashMap;
 
@@ -9,21 +9,20 @@ use crate::expressions::Role;
 /// A failed expression that affects the request.
 #[derive(Clone, Debug)]
 pub(super) struct Failure {
-    /// The index in the policy of the failed expression. It is never a variable.
+    /// The index of the failed expression in the policy. It is not a variable.
     pub(super) index: usize,
-    /// The index of the expression where the error originates: `index`, or a variable that this expression reads.
+    /// The index of the expression in which the error originates: `index`, or a variable that this expression reads.
     pub(super) origin_index: usize,
-    /// The index of the node in the expression `origin_index`.
+    /// The index of the failing node in the expression `origin_index`.
     pub(super) origin_id: usize,
-    /// The evaluator's error message.
     pub(super) message: String,
 }
 
-/// Returns the failed expressions among `steps` that affect the request, each with the node where its error originates.
+/// Returns the failures in `steps` that affect the request.
 ///
-/// Empty if a match condition is false, because the policy then does not apply to the request. A message expression is
-/// included only if its validation is false. A variable is not included: its error is attributed to the expressions
-/// that read the variable. An error whose node is unknown is omitted.
+/// The result is empty if a match condition is false, because the policy then does not apply to the request. A message
+/// expression is included only if its validation is false. The error of a variable is attributed to the expressions
+/// that read the variable. An error is omitted if the node at which it originates is unknown.
 pub(super) fn effective_failures(symbolic: &SymbolicEvaluator<'_>, steps: &[Step]) -> Vec<Failure> {
     let expressions = symbolic.policy.expressions();
     let role = |n: usize| expressions.get(n).map(|expression| expression.role);
@@ -52,7 +51,7 @@ pub(super) fn effective_failures(symbolic: &SymbolicEvaluator<'_>, steps: &[Step
             continue;
         };
         if role == Role::MessageExpression {
-            // The message expression of a validation directly follows it in the list of expressions.
+            // In the list of expressions, a message expression directly follows its validation.
             let validation = step.index.checked_sub(1);
             is_denied = steps.iter().any(|other| {
                 Some(other.index) == validation && matches!(other.result, Ok(Some(false)))
@@ -61,7 +60,7 @@ pub(super) fn effective_failures(symbolic: &SymbolicEvaluator<'_>, steps: &[Step
         if role == Role::MessageExpression && !is_denied {
             continue;
         }
-        // If the failing node reads a variable that failed, the error originates in the expression of that variable.
+        // If the failing node reads a failed variable, the error originates in the expression of the variable.
         let (mut n, mut error) = (step.index, error);
         for _ in 0..expressions.len().saturating_add(1) {
             let Some(id) = error.origin() else { break };
@@ -84,7 +83,7 @@ pub(super) fn effective_failures(symbolic: &SymbolicEvaluator<'_>, steps: &[Step
     failures
 }
 
-/// Returns true if `message` is the evaluator's error for a read of an absent value.
+/// Returns true if `message` is the error of reading an absent value.
 pub(super) fn is_missing_value_error(message: &str) -> bool {
     [
         "no such key",

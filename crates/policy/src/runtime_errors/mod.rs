@@ -1,26 +1,24 @@
-//! Runtime errors of expressions, each with a witness: a request on which the evaluator confirms the error.
+//! Runtime errors of expressions, each with a witness: a request for which the evaluator confirms the error.
 //!
-//! The search is symbolic execution with concrete confirmation: it proposes requests, and the evaluator confirms them.
-//! An expression that cannot be interpreted symbolically can therefore hide a finding, but never cause a wrong one (ADR
-//! 18).
+//! The search is symbolic execution with concrete confirmation. It proposes requests, and the evaluator confirms them.
+//! An expression that cannot be interpreted symbolically may hide a finding, but cannot cause a wrong one (ADR 18).
 //!
-//! To bound the work, the search chooses a few kinds that represent all matched kinds. For each of them,
-//! [`find_runtime_errors`] takes these steps, within a budget (`search`):
+//! To bound the work, the search selects a few kinds that represent all matched kinds. For each of them,
+//! [`find_runtime_errors`] takes these steps within a budget (`search`):
 //!
-//! 1. Symbolic values (`symbolic`): the input, or the constant, that each expression denotes. Conditions that are
-//!    constant for the kind are evaluated (`symbolic::constant_conditions`). The types of inputs (`input_types`)
-//!    determine which values may be absent, null or of another type.
+//! 1. Symbolic values (`symbolic`): the input or constant that each expression denotes. Conditions that are constant
+//!    for the kind are evaluated (`symbolic::constant_conditions`). The types of inputs (`input_types`) determine which
+//!    values may be absent, null or of another type.
 //! 2. Failure sites (`failure_sites`): selections, indices, conversions and divisions that fail for some value of an
-//!    input, each with its path condition, the conjunction of the branch conditions on the way to the site.
+//!    input. Each has a path condition, the conjunction of the branch conditions on the way to the site.
 //! 3. Solving (`path_conditions::solver`): the solver searches for sets of constraints on the request
-//!    (`InputConstraints`). A request that satisfies one of these sets should reach the site and fail there. If the
-//!    solver proves that no such set exists, the site is dropped without an evaluation. Most guards are recognized this
-//!    way.
-//! 4. Requests (`requests::build`): minimal valid objects (`input_types::minimal`), changed to satisfy the constraints
-//!    (`input_types::satisfy`), completed and validated by `kubernetes::validity`, with defaults as the API server sets
-//!    them (`requests::prepare`).
-//! 5. Confirmation (`requests::evaluation`, `failures`): the evaluator runs the whole policy. If the evaluation fails
-//!    earlier because another value is absent, the search requires that value to be present and builds the request
+//!    (`InputConstraints`). A request that satisfies such a set should reach the site and fail there. If the solver
+//!    proves that there is no such set, the site is dropped without an evaluation. This recognizes most guards.
+//! 4. Requests (`requests::build`): minimal valid objects (`input_types::minimal`) are changed to satisfy the
+//!    constraints (`input_types::satisfy`). `kubernetes::validity` completes and validates them. Defaults are set as in
+//!    the API server (`requests::prepare`).
+//! 5. Confirmation (`requests::evaluation`, `failures`): the evaluator runs the whole policy. The evaluation may fail
+//!    before the site because another value is absent. The search then requires this value and builds the request
 //!    again.
 //! 6. Reports (`reports`): the rule, the message, and a guard that fixes the expression.
 //!
@@ -30,7 +28,7 @@
 //! - mutations whose result the API server rejects (`mutation_failures`, `mutation_locations`),
 //! - allowed and denied requests for each validation (`examples`),
 //! - bindings with a paramRef of the wrong scope (`param_scope`),
-//! - comparisons whose result is constant according to the schemas (`constant_comparisons`).
+//! - comparisons whose result is constant because of the schemas (`constant_comparisons`).
 //!
 //! # How to change the search
 //!
@@ -38,23 +36,23 @@
 //!
 //! 1. Add a variant to `failure_sites::FailureCause`, and the constraints that trigger it to
 //!    `FailureSite::failing_constraints`. The compiler then reports the other functions that match on the cause.
-//! 2. Create sites with the cause in `FailureSiteFinder` (`failure_sites::finder` and `failure_sites::causes`), if
-//!    `symbolic::free_values` allows a value that triggers it.
+//! 2. Create sites with the cause in `FailureSiteFinder` (`failure_sites::finder` and `failure_sites::causes`). Use
+//!    `symbolic::free_values` to check that an input can have a value that triggers it.
 //! 3. Recognize the evaluator's error in `Search::matches_site` (`search`).
 //! 4. Add the rule, the message and the fix to `MessageWriter` (`reports::messages`). A new rule also needs an entry in
 //!    `crate::rule`.
 //!
 //! To add a constraint:
 //!
-//! 1. Add a variant to `kubernetes::validity::constraints::Constraint` and a field to `ValueConstraints`. Combine
-//!    and compare constraints in `InputConstraints::add` and `is_consistent`.
-//! 2. Change values so that they satisfy the constraint in `InputType::satisfy_here` (`input_types::satisfy`).
+//! 1. Add a variant to `kubernetes::validity::constraints::Constraint` and a field to `ValueConstraints`. Combine and
+//!    compare constraints in `InputConstraints::add` and `is_consistent`.
+//! 2. Change values to satisfy the constraint in `InputType::satisfy_here` (`input_types::satisfy`).
 //! 3. Return the constraint from `call_disjuncts` (`path_conditions::calls`) for the functions that require it.
 //!
 //! To change a limit, change the constant in the module that enforces it. `search` limits the evaluations, their cost,
 //! the symbolic steps and the findings. `failure_sites::finder` limits the sites, `path_conditions::solver` the
-//! solutions, and `requests::kinds` the kinds. The searches listed above have limits of their own. ADR 18 lists the
-//! limits of the main search.
+//! solutions, and `requests::kinds` the kinds. The searches listed above have their own limits. ADR 18 lists the limits
+//! of the main search.
 
 mod constant_comparisons;
 mod context;

@@ -1,7 +1,7 @@
-//! Finds mutations that fail: the API server rejects the result of their expression for a valid request.
+//! Finds mutations that fail: the API server rejects the value of their expression for a valid request.
 //!
-//! The search builds requests that reach each object literal of a mutation, and applies the policy to them as the API
-//! server does (`admission::mutation`). Errors in the evaluation of the expressions themselves are not reported here.
+//! The search builds requests that reach each object literal of a mutation. It applies the policy to them as the API
+//! server does (`admission::mutation`). Expressions that fail to evaluate are not reported here.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -36,10 +36,10 @@ use kubernetes::merge;
 use kubernetes::schema::Gvk;
 use kubernetes::validity::{Constraint, InputConstraints};
 
-/// Maximum number of kinds that are tried for one policy.
+/// Maximum number of kinds to try for one policy.
 const MAX_KINDS: usize = 16;
 
-/// Maximum number of requests that are tried for one policy.
+/// Maximum number of requests to try for one policy.
 const MAX_EVALUATIONS: usize = 100;
 
 /// A mutation that fails for a request.
@@ -53,9 +53,9 @@ pub struct FailingMutation {
     pub location: Location,
     /// The kind of the object of the witness.
     pub gvk: Gvk,
-    /// A sentence with the operation, the kind and the API server's error.
+    /// One sentence with the operation, the kind and the API server's error.
     pub message: String,
-    /// A hint to fix the mutation.
+    /// A hint how to fix the mutation.
     pub fix: Option<&'static str>,
     /// The effect on the request.
     pub consequence: Consequence,
@@ -63,9 +63,9 @@ pub struct FailingMutation {
     pub witness: Witness,
 }
 
-/// Finds the mutations of `policy` that fail for a valid request. Returns at most one finding per expression.
+/// Finds the mutations of `policy` that fail for a valid request. Each expression has at most one finding.
 ///
-/// If all rules of the policy are wildcards, a mutation is reported only if it fails for every kind that is tried.
+/// If all rules of the policy are wildcards, a mutation is reported only if it fails for every tried kind.
 #[must_use]
 pub fn failing_mutations(
     policy: &CompiledPolicy,
@@ -78,7 +78,7 @@ pub fn failing_mutations(
         .map(|(n, _)| n)
         .collect();
     let compiles = (0..policy.expressions().len()).all(|n| policy.compiles(n));
-    // API servers reject a mutating policy with an expression that does not compile.
+    // API servers reject a mutating policy if one of its expressions does not compile.
     if mutations.is_empty() || !compiles {
         return Vec::new();
     }
@@ -104,10 +104,10 @@ struct MutationSearch<'a> {
     mutating: MutatingAdmission,
     /// The indices of the mutations' expressions in the policy.
     mutations: Vec<usize>,
-    /// The mutations that are still searched.
+    /// The mutations without a finding so far.
     pending: Vec<usize>,
-    /// The requests of the current kind that were evaluated, each with the index of the mutation whose expression
-    /// failed. `None` if all mutations succeeded.
+    /// The evaluated requests of the current kind, with the index of a mutation whose expression failed. `None` if no
+    /// expression failed.
     evaluated: HashMap<Rc<SyntheticRequest>, Option<usize>>,
     n_evaluations: usize,
     failures: Vec<FailingMutation>,
@@ -186,7 +186,8 @@ impl MutationSearch<'_> {
         }
     }
 
-    /// Returns the object literals in mutations and variables, and the root nodes of mutations.
+    /// Returns the nodes that requests must reach: the object literals in mutations and variables, and the root nodes
+    /// of mutations.
     fn target_nodes(&self) -> HashMap<ExprRef, Location> {
         let mut target_nodes = HashMap::new();
         for (n, expression) in self.policy.expressions().iter().enumerate() {
@@ -208,8 +209,8 @@ impl MutationSearch<'_> {
         target_nodes
     }
 
-    /// Applies the policy to a request that satisfies `constraints`. If the evaluation fails because a value is absent,
-    /// adds the value and tries again.
+    /// Applies the policy to a request that satisfies `constraints`. If the evaluation fails on an absent value, adds
+    /// the value and tries again.
     fn try_constraints(
         &mut self,
         builder: &mut RequestBuilder<'_>,
@@ -255,8 +256,8 @@ impl MutationSearch<'_> {
         }
     }
 
-    /// Reports the mutations whose result is rejected. Returns the index of a mutation whose expression fails to
-    /// evaluate.
+    /// Reports the mutations whose value the API server rejects. Returns the index of a mutation whose expression fails
+    /// to evaluate.
     fn evaluate(
         &mut self,
         builder: &RequestBuilder<'_>,
@@ -271,7 +272,7 @@ impl MutationSearch<'_> {
                 StepCause::Expression => {
                     failing.get_or_insert(index);
                 }
-                // These causes are not errors of the mutation.
+                // These errors are not caused by the mutation.
                 StepCause::NoTypes | StepCause::Panic => {}
                 _ => self.report(builder, synthetic, index, error),
             }
@@ -281,7 +282,7 @@ impl MutationSearch<'_> {
     }
 
     /// Returns the errors of the mutations, each with the position of the mutation in the policy. Empty if the policy
-    /// does not match the request, or if the object itself may be invalid.
+    /// does not match the request, or if the object may be invalid before the mutation.
     fn errors(
         &self,
         builder: &RequestBuilder<'_>,
@@ -325,14 +326,14 @@ impl MutationSearch<'_> {
         let context = MutationContext::new(self.kinds, &namespaces, authorizer);
         let gvk = request.gvk.clone();
         let mut errors = step_errors(request, object.clone(), &bound, &context);
-        // This check is only made after an error, since most requests have none.
+        // Most requests have no error, so this check is made only after an error.
         if !errors.is_empty() && !self.is_readable(&gvk, object) {
             errors.clear();
         }
         errors
     }
 
-    /// Returns true if the object can be decoded and merged before any mutation.
+    /// Returns true if the API server can decode and merge the object before the mutations.
     fn is_readable(&self, gvk: &Gvk, object: &Json) -> bool {
         let Some(types) = self.kinds.types(gvk) else {
             return false;

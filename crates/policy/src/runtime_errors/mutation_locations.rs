@@ -1,4 +1,4 @@
-//! Finds the node at which a mutation fails, and a hint to fix it.
+//! Locates the node at which a mutation fails, and selects a hint how to fix it.
 
 use crate::admission::mutation::StepCause;
 use cel::ast::{Ast, Expr, ExprId, Literal};
@@ -6,7 +6,7 @@ use kubernetes::json_patch::PatchError;
 use kubernetes::library::mutation::{JSON_PATCH, OBJECT};
 use kubernetes::merge;
 
-/// Returns the node that makes a mutation fail. `None` if no single node can be identified.
+/// Returns the node that makes a mutation fail. `None` if there are several candidates.
 pub(super) fn failing_node(ast: &Ast, cause: &StepCause) -> Option<ExprId> {
     match cause {
         StepCause::Value {
@@ -30,7 +30,7 @@ pub(super) fn failing_node(ast: &Ast, cause: &StepCause) -> Option<ExprId> {
     patch_node(ast, &patches, path)
 }
 
-/// Returns a hint to fix a mutation that fails with `cause`.
+/// Returns a hint how to fix a mutation that fails with `cause`.
 pub(super) fn fix(cause: &StepCause) -> Option<&'static str> {
     match cause {
         StepCause::Merge(merge::Error::Atomic { .. }) => Some(
@@ -50,7 +50,7 @@ pub(super) fn fix(cause: &StepCause) -> Option<&'static str> {
     }
 }
 
-/// Returns the nodes of the object literals with the type `name`.
+/// Returns the object literals of the type `name`.
 fn object_literals<'a>(ast: &'a Ast, name: &'a str) -> impl Iterator<Item = ExprId> + 'a {
     ast.iter().filter_map(move |(id, expr)| match expr {
         Expr::Struct { type_name, .. } => {
@@ -60,8 +60,8 @@ fn object_literals<'a>(ast: &'a Ast, name: &'a str) -> impl Iterator<Item = Expr
     })
 }
 
-/// Returns the node of the path `expected` in the literal of a patch. If no patch literal has that path, but the
-/// mutation has only one patch, returns a node of that patch.
+/// Returns the node of the path `expected` in a patch literal. If there is no such path but only one patch, returns a
+/// node of this patch.
 fn patch_node(ast: &Ast, patches: &[ExprId], expected: Option<&str>) -> Option<ExprId> {
     let path = |id: &ExprId| {
         let Expr::Struct { fields, .. } = ast.expr(*id) else {
@@ -82,14 +82,14 @@ fn patch_node(ast: &Ast, patches: &[ExprId], expected: Option<&str>) -> Option<E
     }
 }
 
-/// Descends along `path` in the literal at `id`. Returns the number of fields found, and the node of the last field
-/// found.
+/// Follows `path` through the nested literals at `id`, as far as they have its fields. Returns the number of matching
+/// fields, and the node of the last one.
 fn deepest_field(ast: &Ast, id: ExprId, path: &[String], depth: usize) -> (usize, ExprId) {
     let current = (depth, id);
     let Some((name, rest)) = path.split_first() else {
         return current;
     };
-    // The value of the next field, and the node of the field's name.
+    // The value of the next field, and the node of the field name.
     let next = match ast.expr(id) {
         Expr::Struct { fields, .. } => {
             let field = fields.iter().find(|field| *field.field == **name);

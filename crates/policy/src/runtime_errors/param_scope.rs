@@ -1,4 +1,4 @@
-//! Finds bindings whose paramRef does not fit the scope of the paramKind.
+//! Finds bindings whose paramRef does not match the scope of the paramKind.
 
 use std::sync::Arc;
 
@@ -15,11 +15,11 @@ use crate::{fails_closed, matching, param_kind};
 use kubernetes::schema::Gvk;
 use kubernetes::validity::InputConstraints;
 
-/// Maximum number of matched kinds for which a witness is tried.
+/// Maximum number of matched kinds to try.
 const MAX_SCOPE_KINDS: usize = 20;
 
-/// A binding for which the lookup of params always fails for some requests. Match conditions cannot exclude these
-/// requests, because the lookup precedes the match conditions.
+/// A binding for which the params lookup fails for some requests. Match conditions cannot exclude these requests,
+/// because the API server evaluates them after the lookup.
 #[derive(Clone, Debug)]
 pub struct ScopeMismatch {
     /// The problem, its consequence and the error.
@@ -28,12 +28,12 @@ pub struct ScopeMismatch {
     pub consequence: Consequence,
     /// The kind of the object of the witness.
     pub gvk: Gvk,
-    /// A request for which the lookup fails.
+    /// A request for which the params lookup fails.
     pub witness: Witness,
 }
 
-/// Finds a request for which the lookup of params fails, because the paramKind of `policy` and the paramRef of
-/// `binding` have different scopes. `None` if the scopes fit, or no such request can be built.
+/// Finds a request for which the params lookup fails, because the paramKind of `policy` and the paramRef of `binding`
+/// have different scopes. `None` if their scopes match, or if no such request can be built.
 #[must_use]
 pub fn scope_mismatch(
     policy: &CompiledPolicy,
@@ -54,8 +54,8 @@ pub fn scope_mismatch(
     let builders = RequestBuilders::without_params(policy, context);
     let bound = Binding::new(binding);
     let params = ParamList::new(is_namespaced, Vec::new());
-    // Without a namespace in paramRef, a namespaced object takes params from its own namespace. Only cluster-scoped
-    // objects fail.
+    // Without a namespace in paramRef, a namespaced object uses params in its own namespace. The lookup only fails for
+    // cluster-scoped objects.
     let fitting = targets
         .iter()
         .filter(|target| !is_namespaced || !target.resource.namespaced);

@@ -1,4 +1,4 @@
-//! Determines which inputs the result of a validation depends on.
+//! Determines the inputs on which the result of a validation depends.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -6,7 +6,7 @@ use crate::compile::CompiledPolicy;
 use crate::expressions::Role;
 use crate::reads::{Input, Reads};
 
-/// The inputs whose values come from the request.
+/// The inputs that come from the request.
 const REQUEST: [Input; 4] = [
     Input::Object,
     Input::OldObject,
@@ -14,12 +14,12 @@ const REQUEST: [Input; 4] = [
     Input::NamespaceObject,
 ];
 
-/// The inputs that the result of a validation depends on, including those read by variables and match conditions.
+/// The inputs on which the result of a validation depends. Reads by variables and match conditions are included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dependence {
-    /// A needed expression does not compile.
+    /// Unknown: a required expression does not compile.
     Broken,
-    /// The params or the authorizer, and possibly the request.
+    /// The params or the authorizer. The request may be an input too.
     More,
     /// No input. The result is the same for all requests.
     Nothing,
@@ -27,7 +27,7 @@ pub enum Dependence {
     Request,
 }
 
-/// Returns the inputs that the validation at `index` depends on.
+/// Returns the inputs on which the validation at `index` depends.
 #[must_use]
 pub fn dependence(policy: &CompiledPolicy, index: usize) -> Dependence {
     let expressions = policy.expressions();

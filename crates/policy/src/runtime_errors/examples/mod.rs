@@ -1,4 +1,4 @@
-//! Finds example requests for which a validation is true or false. The evaluator confirms each of them.
+//! Finds example requests for which a validation is true or false. The evaluator confirms each example.
 
 mod dependence;
 mod value_search;
@@ -21,7 +21,7 @@ pub use dependence::{Dependence, dependence};
 use kubernetes::validity::{Constraint, FieldPath, InputConstraints};
 use value_search::{ValueSearch, constrain_operation, trial_constraints, usual_constraints};
 
-/// Maximum number of kinds that are tried for one policy.
+/// Maximum number of kinds to try for one policy.
 const MAX_KINDS: usize = 16;
 
 /// Maximum number of evaluations for one validation and kind.
@@ -30,19 +30,19 @@ const MAX_EVALUATIONS: u32 = 400;
 /// Maximum total CEL cost of the evaluations for one validation and kind.
 const MAX_COST: u64 = 2_000_000;
 
-/// Maximum number of steps of the [`SymbolicEvaluator`] that is created for one validation and kind.
+/// Maximum number of steps of the [`SymbolicEvaluator`] for one validation and kind.
 const MAX_EXAMPLE_STEPS: u32 = 60_000;
 
-/// Maximum number of requests that are built for one set of constraints. Each request after the first contains one more
-/// value, because the evaluation of the previous request failed on an absent value.
+/// Maximum number of requests for one set of constraints. After an evaluation that fails on an absent value, the next
+/// request has this value.
 const MAX_REPAIRS: usize = 8;
 
 /// The examples of one validation.
 #[derive(Clone, Debug)]
 pub struct Examples {
-    /// The position of the validation among the validations.
+    /// The position of the validation in `spec.validations`.
     pub validation: usize,
-    /// The index of the validation's expression among all expressions of the policy.
+    /// The index of the validation's expression in the policy.
     pub index: usize,
     /// A request for which all validations are true.
     pub allowed: Option<Witness>,
@@ -60,11 +60,11 @@ pub fn examples(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<Examples>
 /// The quality of an example, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Quality {
-    /// Only this validation is false, and no expression fails.
+    /// All other validations are true, and no expression fails.
     Only,
-    /// This validation is the first that is false.
+    /// This validation is false, and it is the first one that is not true.
     First,
-    /// An earlier validation is false or fails.
+    /// This validation is false, but an earlier one is false or fails.
     Preceded,
 }
 
@@ -94,7 +94,7 @@ impl<'a> ExampleSearch<'a> {
         let targets = matching::targets(policy.policy(), context.mapper);
         let builders = RequestBuilders::new(policy, context);
         for (resource, operations) in representative_kinds_up_to(&targets, MAX_KINDS) {
-            // CONNECT requests and some subresources have no schema, so the builder must work without one.
+            // CONNECT requests and some subresources have no schema. The builder must work without one.
             let mut builder = builders.for_untyped(resource, operations);
             for n in 0..self.validations.len() {
                 self.try_validation(&mut builder, n);
@@ -110,7 +110,7 @@ impl<'a> ExampleSearch<'a> {
         .collect()
     }
 
-    /// Returns true if the validation `n` has an example of the best quality for the result `expected`.
+    /// Returns true if the validation `n` has an example of the best quality with the result `expected`.
     fn is_done(&self, n: usize, expected: bool) -> bool {
         let examples = self.examples.get(n);
         let best = examples.and_then(|examples| examples.get(usize::from(!expected))?.as_ref());
@@ -150,7 +150,7 @@ impl<'a> ExampleSearch<'a> {
         }
     }
 
-    /// Tries requests that the solver finds from the branch conditions.
+    /// Tries solutions of the branch conditions.
     fn try_conditions(
         &mut self,
         builder: &mut RequestBuilder<'_>,
@@ -183,8 +183,8 @@ impl<'a> ExampleSearch<'a> {
         );
     }
 
-    /// Returns branch conditions which require that match conditions are true and that the validation at `index` is
-    /// `expected`. If `with_others`, the other validations must also be true.
+    /// Returns the branch conditions of an example. All match conditions must be true, and the validation at `index`
+    /// must be `expected`. If `with_others`, the other validations must be true.
     fn branch_conditions(
         &self,
         symbolic: &SymbolicEvaluator<'_>,
@@ -208,7 +208,7 @@ impl<'a> ExampleSearch<'a> {
                 conditions.push(BranchCondition::Evaluates(node, Scope::default(), true));
             }
         }
-        // The solver takes the last condition first, so the condition of the validation itself is last.
+        // The condition of the validation itself is last, because the solver takes the last condition first.
         if let Some(ast) = symbolic.ast(index) {
             let node = ExprRef {
                 index,
@@ -219,7 +219,7 @@ impl<'a> ExampleSearch<'a> {
         conditions
     }
 
-    /// Tries typical values and the policy's literals for each input that the validation reads.
+    /// Tries typical values and the policy's literals as values of each input that the validation reads.
     fn try_values(
         &mut self,
         builder: &mut RequestBuilder<'_>,
@@ -278,7 +278,7 @@ impl<'a> ExampleSearch<'a> {
                 }
             }
         }
-        // Makes two changes at once: all inputs are present, and one of them has a trial value.
+        // Tries two changes at a time: all inputs are present, and one of them has a trial value.
         let mut all_present = bases.swap_remove(0);
         for path in &paths {
             let mut extended = all_present.clone();
@@ -298,8 +298,8 @@ impl<'a> ExampleSearch<'a> {
         }
     }
 
-    /// Evaluates a request that satisfies `constraints` and records it as an example. If the evaluation fails because a
-    /// value is absent, adds the value and tries again.
+    /// Evaluates a request that satisfies `constraints`, and records it as an example. If the evaluation fails on an
+    /// absent value, adds the value and tries again.
     fn try_constraints(
         &mut self,
         builder: &mut RequestBuilder<'_>,
@@ -340,7 +340,8 @@ impl<'a> ExampleSearch<'a> {
         }
     }
 
-    /// Records the request as an example of the validation `n`, and of other validations if it is better than theirs.
+    /// Records the request as an example of each validation for which it is better than the current example. The
+    /// request was built for the validation `n`.
     fn record(
         &mut self,
         builder: &RequestBuilder<'_>,
@@ -377,7 +378,7 @@ impl<'a> ExampleSearch<'a> {
         for (position, step) in of_validations.iter().enumerate() {
             let (slot, quality) = match step.result {
                 Ok(Some(true)) if is_allowed => (0, Quality::Only),
-                // A request that is denied by other validations too replaces only an example of lower quality.
+                // If other validations are false too, the example has a lower quality.
                 Ok(Some(false)) => {
                     let is_only = n_true + 1 == of_validations.len() && !has_error;
                     let quality = match (is_only, first == Some(position)) {
@@ -394,7 +395,7 @@ impl<'a> ExampleSearch<'a> {
                 .get_mut(position)
                 .and_then(|examples| examples.get_mut(slot));
             let Some(example) = example else { continue };
-            // Among allowed requests of the same quality, one built for this validation is preferred.
+            // Of two allowed requests with the same quality, the one that was built for this validation is better.
             let is_better = match example {
                 None => true,
                 Some((before, _)) => {

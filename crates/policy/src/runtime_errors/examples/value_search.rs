@@ -1,4 +1,4 @@
-//! Collects the inputs that a validation reads, and values to try for them.
+//! Collects the inputs of a validation, and values to try for them.
 
 use std::collections::BTreeSet;
 
@@ -14,16 +14,16 @@ use crate::runtime_errors::symbolic::{
 use cel::ast::{Expr, ExprId, Literal};
 use kubernetes::validity::{Constraint, FieldPath, InputConstraints, Root};
 
-/// Maximum number of inputs for which values are tried.
+/// Maximum number of inputs with trial values.
 const MAX_PATHS: usize = 24;
 
-/// Maximum number of the policy's literals that are tried as values.
+/// Maximum number of the policy's literals that are used as trial values.
 const MAX_LITERALS: usize = 24;
 
 /// Maximum nesting of expressions that are searched for inputs.
 const MAX_DEPTH: usize = 60;
 
-/// Strings that are tried. Many checks of names, images and quantities give different results for them.
+/// Trial strings. Many checks of names, images and quantities distinguish them.
 const TEXTS: [&str; 16] = [
     "",
     "Not Valid!",
@@ -43,10 +43,10 @@ const TEXTS: [&str; 16] = [
     "a-very-long-name-that-goes-on-and-on-and-on-and-on-and-on-and-on-and-on",
 ];
 
-/// Numbers that are tried. Many checks give different results for them.
+/// Trial numbers. Many checks distinguish them.
 const NUMBERS: [i64; 8] = [0, 1, -1, 2, 10, 100, 1_000, 70_000];
-/// Returns constraints that typical objects satisfy, such as a container in a pod, although the schema does not require
-/// them.
+/// Returns constraints that typical objects satisfy although the schema does not require it. For example, a pod has a
+/// container.
 pub(crate) fn usual_constraints(evaluator: &SymbolicEvaluator<'_>) -> InputConstraints {
     const LISTS: [&[&str]; 4] = [
         &["spec", "containers"],
@@ -111,7 +111,7 @@ pub(crate) fn constrain_operation(
     constraints.add(&path, Constraint::Equals(json!(operation.as_str())))
 }
 
-/// Returns constraints on the value at `path`. Each constraint is meant to be tried separately.
+/// Returns constraints on the value at `path` for separate trials.
 pub(crate) fn trial_constraints(
     path: &FieldPath,
     literals: &[Json],
@@ -134,8 +134,8 @@ pub(crate) fn trial_constraints(
                     constraints.push((inner.clone(), Constraint::Present));
                     constraints.push((inner, Constraint::Absent));
                 }
-                // The literal may be the prefix or suffix of a label key, such as `example.com/`. A valid label key
-                // neither starts nor ends with punctuation, so the literal is extended with letters.
+                // The literal may be the prefix or suffix of a label key, such as `example.com/`. A label key neither
+                // starts nor ends with punctuation, so the literal is completed with letters.
                 let is_mark = |letter: char| letter.is_ascii_punctuation();
                 if text.starts_with(is_mark) || text.ends_with(is_mark) {
                     let prefix = if text.starts_with(is_mark) {
@@ -165,7 +165,6 @@ pub(crate) fn trial_constraints(
     constraints
 }
 
-/// The state of the value search for one validation.
 pub(crate) struct ValueSearch<'r, 'a> {
     pub(crate) evaluator: &'r SymbolicEvaluator<'a>,
     pub(crate) sites: Vec<FailureSite>,
@@ -173,7 +172,7 @@ pub(crate) struct ValueSearch<'r, 'a> {
 }
 
 impl ValueSearch<'_, '_> {
-    /// Collects the literals of the expression at `index` and the inputs that it reads, directly or through variables.
+    /// Collects the literals of the expression at `index`, and the inputs that it reads directly or through variables.
     pub(crate) fn paths(&self, index: usize, paths: &mut Vec<FieldPath>, literals: &mut Vec<Json>) {
         let Some(ast) = self.evaluator.ast(index) else {
             return;

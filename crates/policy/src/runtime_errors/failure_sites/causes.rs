@@ -1,4 +1,4 @@
-//! Determines the causes for which a node can fail, from the symbolic values of its operands.
+//! Determines why a node can fail, from the symbolic values of its operands.
 
 use super::finder::FailureSiteFinder;
 use super::{FailureCause, FailureSite};
@@ -8,7 +8,8 @@ use cel::ast::{Expr, ExprId, Literal};
 use kubernetes::validity::{FieldPath, Root};
 
 impl FailureSiteFinder<'_, '_> {
-    /// Adds a site for each operand of a call that may be an integer or a string, unless the call accepts both.
+    /// Adds a site for each operand of a call that may be an integer or a string. Adds no site if the call accepts
+    /// both.
     pub(super) fn add_int_or_string(
         &mut self,
         node: ExprRef,
@@ -30,7 +31,7 @@ impl FailureSiteFinder<'_, '_> {
         }
     }
 
-    /// Adds a site for an index into the list that `split` or a macro returns, since the list may be too short.
+    /// Adds a site for an index into a list that `split` or a macro returns. The list may be too short.
     pub(super) fn add_short_lists(
         &mut self,
         node: ExprRef,
@@ -94,9 +95,9 @@ impl FailureSiteFinder<'_, '_> {
         );
     }
 
-    /// Adds `node` as a site with `cause` for each input that `operand` denotes and that may have a value with this
-    /// effect. Supports only the causes `Null`, `NumberType` and `IntOrString`. Adds no sites for other causes, which
-    /// callers add with [`Self::add_cause`] or [`Self::add_absent`].
+    /// Adds `node` as a site with `cause` for each input that `operand` denotes, if the input may have such a value.
+    /// Only supports the causes `Null`, `NumberType` and `IntOrString`. Callers add sites with other causes by
+    /// [`Self::add_cause`] or [`Self::add_absent`].
     fn add_operand(
         &mut self,
         node: ExprRef,
@@ -112,7 +113,7 @@ impl FailureSiteFinder<'_, '_> {
                 FailureCause::Null => self.evaluator.may_be_null(&path),
                 FailureCause::NumberType => self.evaluator.may_be_int_or_double(&path),
                 FailureCause::IntOrString => self.evaluator.is_int_or_string(&path),
-                // Sites with these causes are not created from a single operand.
+                // A single operand does not determine sites with these causes.
                 FailureCause::Absent
                 | FailureCause::InvalidString
                 | FailureCause::ShortSplit(_)
@@ -132,7 +133,7 @@ impl FailureSiteFinder<'_, '_> {
         cause: FailureCause,
         path_condition: &PathCondition,
     ) {
-        // The author of a policy knows the values of its params, so only their absence is reported (`add_absent`).
+        // The author of a policy knows the values of its params. Only absent params are reported (`add_absent`).
         if path.root == Root::Params || path.segments.is_empty() {
             return;
         }
@@ -189,7 +190,6 @@ impl FailureSiteFinder<'_, '_> {
     }
 }
 
-/// Returns true if `function` accepts both integers and strings.
 fn accepts_any_type(function: &str) -> bool {
     matches!(
         function,
@@ -207,8 +207,8 @@ fn accepts_any_type(function: &str) -> bool {
     )
 }
 
-/// Returns the receiver or argument that a call parses as a string. The call fails if the string is invalid. `None` if
-/// `function` parses no string.
+/// Returns the operand of a call that is parsed as a string. The call fails if this string is invalid. `None` if
+/// `function` does not parse a string.
 pub(super) fn parsed_string(
     function: &str,
     target: Option<ExprId>,

@@ -1,7 +1,7 @@
 //! Visits the expressions of a policy and collects failure sites with their path conditions.
 //!
-//! The visitor extends the path condition at each `&&`, `||`, `?:` and macro. It visits a variable once for each path
-//! condition under which another expression reads the variable.
+//! The visitor extends the path condition at each `&&`, `||`, `?:` and macro. A variable may be read under several path
+//! conditions. It is visited once for each of them.
 
 use std::collections::HashMap;
 
@@ -16,16 +16,16 @@ use crate::runtime_errors::symbolic::{
 use cel::ast::{Comprehension, Expr, ExprId};
 use cel::source::Location;
 
-/// Maximum number of failure sites, and of recorded target nodes, of one policy for one kind.
+/// Maximum number of failure sites, and of recorded target nodes, for one policy and kind.
 const MAX_SITES: usize = 600;
 
-/// Maximum nesting of expressions that are visited.
+/// Maximum nesting of visited expressions.
 const MAX_DEPTH: usize = 150;
 
-/// Maximum number of path conditions under which one variable is visited. Further reads of the variable are ignored.
+/// Maximum number of path conditions for one variable. Further reads of the variable are ignored.
 const MAX_READS_PER_VARIABLE: usize = 3;
 
-/// Finds the failure sites of the policy, and the path conditions of `target_nodes`. Visits mutations only if
+/// Finds the failure sites of the policy, and the path conditions of `target_nodes`. Mutations are visited only if
 /// `with_mutations`.
 pub(crate) fn find_all(
     evaluator: &SymbolicEvaluator<'_>,
@@ -45,15 +45,16 @@ pub(crate) fn find_all(
     (finder.sites, finder.reached)
 }
 
-/// Visits the expressions of a policy in the order of its fields, then its variables from last to first.
+/// Visits the expressions of a policy in the order of its fields. Visits the variables after the other expressions,
+/// from last to first.
 pub(super) struct FailureSiteFinder<'a, 'r> {
     with_mutations: bool,
     pub(super) evaluator: &'r SymbolicEvaluator<'a>,
     pub(super) sites: Vec<FailureSite>,
-    /// Returns true for the nodes whose path conditions are collected.
+    /// Selects the nodes whose path conditions are collected.
     is_target: Option<&'r dyn Fn(ExprRef) -> bool>,
     reached: Vec<(ExprRef, PathCondition)>,
-    /// The path conditions under which each variable is read.
+    /// The path conditions of the reads of each variable.
     variable_reads: HashMap<usize, Vec<PathCondition>>,
 }
 
@@ -82,14 +83,14 @@ impl FailureSiteFinder<'_, '_> {
             }
             let Some(node) = root(n) else { continue };
             let path_condition = match expression.role {
-                // A review does not evaluate mutations, so it cannot confirm their failures. Only callers that apply
-                // the mutations themselves set `with_mutations`.
+                // A review does not evaluate mutations, so it cannot confirm their failures. Callers that apply
+                // mutations set `with_mutations`.
                 Role::ApplyConfiguration | Role::JsonPatch if self.with_mutations => {
                     after_conditions.clone()
                 }
                 Role::Variable | Role::ApplyConfiguration | Role::JsonPatch => continue,
                 Role::MatchCondition => {
-                    // If another match condition is false, the error of this one does not affect the request.
+                    // If another match condition is false, the API server ignores the error of this one.
                     let others = conditions.iter().filter(|other| **other != node);
                     let true_others = others.map(is_true);
                     true_others.fold(PathCondition::default(), |path_condition, condition| {
@@ -112,7 +113,7 @@ impl FailureSiteFinder<'_, '_> {
             };
             self.visit(node, None, &Scope::default(), &path_condition, 0);
         }
-        // A variable can only read earlier variables, so the variables are visited from last to first.
+        // Variables are visited from last to first, because a variable can only read earlier ones.
         for (n, expression) in expressions.iter().enumerate().rev() {
             if expression.role != Role::Variable || !self.evaluator.policy.compiles(n) {
                 continue;
@@ -124,7 +125,7 @@ impl FailureSiteFinder<'_, '_> {
         }
     }
 
-    /// Records the path condition of `node` if it is a target.
+    /// Records the path condition of `node` if it is a target node.
     fn record_target(&mut self, node: ExprRef, path_condition: &PathCondition) {
         if self.reached.len() < MAX_SITES && self.is_target.is_some_and(|is| is(node)) {
             self.reached.push((node, path_condition.clone()));
@@ -223,7 +224,8 @@ impl FailureSiteFinder<'_, '_> {
         let is = |id, expected| BranchCondition::Evaluates(node_at(id), scope.clone(), expected);
         match (function, target, args) {
             ("_&&_" | "_||_", None, [left, right]) => {
-                // An error of one operand is absorbed if the other operand decides the result.
+                // The other operand must not absorb the error of this one: it must not be false for `&&`, or true for
+                // `||`.
                 let goes_on = function == "_&&_";
                 let left_condition = path_condition.with(is(*right, goes_on), true);
                 self.visit(node_at(*left), None, scope, &left_condition, depth);

@@ -1,4 +1,4 @@
-//! Failure sites: nodes of a policy's expressions that fail for some input value, each with its path condition.
+//! Failure sites: nodes of a policy's expressions that fail for some value of an input. Each has a path condition.
 
 mod causes;
 mod finder;
@@ -15,48 +15,46 @@ use cel::source::Location;
 use finder::find_all;
 use kubernetes::validity::{Constraint, FieldPath};
 
-/// The failure sites by the index of the expression and the index of the node in it.
+/// Failure sites by the index of the expression and the index of the node.
 pub(crate) type SitesByNode<'s> = HashMap<(usize, usize), Vec<&'s FailureSite>>;
 
 /// A node that fails for some value of an input.
 #[derive(Debug)]
 pub(crate) struct FailureSite {
-    /// The failing node.
     pub(crate) node: ExprRef,
-    /// The input whose value causes the failure.
+    /// The input whose value makes the node fail.
     pub(crate) path: FieldPath,
-    /// The cause of the failure.
     pub(crate) cause: FailureCause,
-    /// The outermost node of the chain of selections and indices that contains `node`.
+    /// The outermost node of the chain of selections and indices around `node`.
     pub(crate) chain: ExprId,
     /// The condition under which an evaluation reaches `node`.
     pub(crate) path_condition: PathCondition,
 }
 
-/// The value of an input that causes a failure.
+/// The property of an input's value that makes a node fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FailureCause {
-    /// The value is absent. For a root, such as `oldObject`, this means that it is null.
+    /// The value is absent. A root such as `oldObject` is null instead.
     Absent,
     /// The value is null.
     Null,
-    /// A number has the wrong CEL type for the call. CEL reads a whole number as `int` and a fraction as `double`, and
-    /// the call has an overload for only one of the two.
+    /// The number has the wrong CEL type. CEL reads a whole number as `int` and a fraction as `double`. The call has an
+    /// overload for only one of the two types.
     NumberType,
-    /// A call cannot parse a string, such as `int('a')`.
+    /// The call cannot parse the string. An example is `int('a')`.
     InvalidString,
-    /// The list that `split` returns has no element at this index.
+    /// The result of `split` has no element at this index.
     ShortSplit(usize),
-    /// The list that a macro returns has no element at this index.
+    /// The result of a macro has no element at this index.
     ShortList(usize),
-    /// The divisor is 0, either as a number or as the size of an empty value.
+    /// The divisor is 0. It may be a number, or the size of an empty value.
     ZeroDivisor,
-    /// An int-or-string field contains an integer but the call accepts only a string, or the reverse.
+    /// The value of an int-or-string field is an integer but the call only accepts a string, or the reverse.
     IntOrString,
 }
 
 impl FailureSite {
-    /// Returns alternative constraints on the value at `path`, each of which may cause the failure.
+    /// Returns constraints on the value at `path`. Each of them alone may cause the failure.
     pub(crate) fn failing_constraints(&self, evaluator: &SymbolicEvaluator<'_>) -> Vec<Constraint> {
         let input_type = evaluator.input_type(&self.path);
         let is_collection = input_type
@@ -71,7 +69,7 @@ impl FailureSite {
                 Constraint::Equals(json!(1.5)),
                 Constraint::Present,
             ],
-            // The path condition may already constrain the string, so its presence is tried first.
+            // The path condition may already constrain the string. Its presence is therefore tried first.
             FailureCause::InvalidString | FailureCause::ShortSplit(_) => vec![
                 Constraint::Present,
                 Constraint::Equals(json!("example")),
@@ -100,7 +98,7 @@ pub(crate) fn find(evaluator: &SymbolicEvaluator<'_>) -> Vec<FailureSite> {
     find_with_targets(evaluator, &HashMap::new()).0
 }
 
-/// Finds the failure sites, and also the path conditions of `target_nodes`.
+/// Like [`find`], but also returns the path conditions of `target_nodes`.
 pub(crate) fn find_with_targets(
     evaluator: &SymbolicEvaluator<'_>,
     target_nodes: &HashMap<ExprRef, Location>,
@@ -116,7 +114,6 @@ pub(crate) fn find_in_mutations(
     find_all(evaluator, target_nodes, true)
 }
 
-/// Groups `sites` by expression and node.
 pub(crate) fn sites_by_node(sites: &[FailureSite]) -> SitesByNode<'_> {
     let mut sites_by_node: SitesByNode<'_> = HashMap::new();
     for site in sites {

@@ -19,7 +19,7 @@ const MAX_VALUES: usize = 3_000;
 /// Maximum length of a generated string, in bytes.
 const MAX_TEXT: usize = 1_000;
 
-/// Sample strings, chosen so that many patterns match one of them.
+/// Sample strings. Many patterns match at least one of them.
 pub(crate) const SAMPLE_STRINGS: [&str; 14] = [
     "example",
     "a",
@@ -38,13 +38,14 @@ pub(crate) const SAMPLE_STRINGS: [&str; 14] = [
 ];
 
 impl<'a> InputType<'a> {
-    /// Returns the minimal valid value at `path`. `None` if no valid value is found within the limits.
+    /// Returns the minimal valid value at `path`. `None` if a limit is exceeded, or if no valid value is found.
     pub(crate) fn minimal(&self, path: &FieldPath) -> Option<Json> {
         let mut values_left = MAX_VALUES;
         self.complete(path, None, &mut values_left, 0)
     }
 
-    /// Adds required values to `given`, or builds the minimal value if `given` is `None`. Returns `None` at a limit.
+    /// Adds the required values to `given`. Without `given`, builds the minimal value. Returns `None` if a limit is
+    /// exceeded.
     fn complete(
         &self,
         path: &FieldPath,
@@ -113,7 +114,7 @@ impl<'a> InputType<'a> {
         }
     }
 
-    /// Returns a valid string at `path`, if validation of a built-in kind accepts only certain strings there.
+    /// Returns a valid string at `path` if the validation of a built-in kind only accepts certain strings there.
     fn required_sample(&self, path: &FieldPath) -> Option<Json> {
         let kind = self.builtin_kind()?;
         if !matches!(self.type_.kind, DeclKind::String) {
@@ -153,7 +154,7 @@ impl<'a> InputType<'a> {
         }
     }
 
-    /// Adds the required fields of an object. Returns `None` if one of them has no valid value.
+    /// Adds the required fields of an object. Returns `None` if a required field has no valid value.
     fn fill_fields(
         &self,
         path: &FieldPath,
@@ -192,7 +193,7 @@ impl<'a> InputType<'a> {
         usize::try_from(number).ok()
     }
 
-    /// Returns a valid scalar that is not the zero value of the type.
+    /// Returns a valid scalar other than the zero value of the type.
     pub(crate) fn sample_scalar(&self) -> Option<Json> {
         if let Some(values) = &self.type_.enum_values {
             let mut values = values.iter().filter(|value| value.as_str() != Some(""));
@@ -206,7 +207,7 @@ impl<'a> InputType<'a> {
                 let whole =
                     json!(bound("maximum").map_or(least.max(1), |most| least.max(1).min(most)));
                 if self.is_double() && !self.allows(&whole) {
-                    // The limits exclude all integers, so one of the limits is used.
+                    // If no integer is within the limits, a limit itself is used.
                     let limits = ["minimum", "maximum"].into_iter();
                     let mut limits = limits.filter_map(|keyword| self.written?.get(keyword));
                     return limits.find(|limit| self.allows(limit)).cloned();
@@ -229,7 +230,6 @@ impl<'a> InputType<'a> {
         self.written?.get("format")?.as_str()
     }
 
-    /// Returns a valid, non-empty string.
     fn sample_string(&self) -> Option<String> {
         let samples = match self.format() {
             Some("ipv4" | "ip") => &["10.0.0.1"][..],
@@ -253,7 +253,7 @@ impl<'a> InputType<'a> {
         valid.next()
     }
 
-    /// Returns true if `value` is valid. For lists, maps and objects, only the type is checked.
+    /// Returns true if `value` is valid. Only the type of lists, maps and objects is checked.
     pub(crate) fn allows(&self, value: &Json) -> bool {
         if let Some(values) = &self.type_.enum_values
             && !values.contains(value)

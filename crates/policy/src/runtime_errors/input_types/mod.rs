@@ -16,30 +16,28 @@ use kubernetes::schema::escape::escape;
 use kubernetes::validity::{
     FieldPath, Root, Segment, is_guaranteed, is_never_empty, is_never_null, is_system_metadata,
 };
-/// The type of an input, with the schema or the built-in kind that restricts its values.
+/// The type of an input. A schema or a built-in kind further restricts its values.
 #[derive(Clone, Debug)]
 pub(crate) struct InputType<'a> {
     type_: Arc<DeclType>,
-    /// The schema in the CRD, in its original JSON form, if the value belongs to a custom resource.
+    /// For a value in a custom resource, its schema in the CRD, in the original JSON form.
     written: Option<&'a Json>,
-    /// The built-in kind whose objects contain the value.
+    /// For a value in an object of a built-in kind, this kind.
     builtin: Option<Arc<Gvk>>,
     /// True if the objects of the kind are namespaced.
     is_namespaced: bool,
 }
 
-/// The type of a field, map entry or list element.
 pub(crate) enum ChildType<'a> {
-    /// A value of this type may be present.
+    /// The child may be present, with a value of this type.
     Known(InputType<'a>),
-    /// A value of any type may be present.
+    /// The child may be present, with a value of any type.
     Any,
-    /// The value is always absent.
+    /// The child is always absent.
     Never,
 }
 
 impl<'a> InputType<'a> {
-    /// Returns the type of the objects of a built-in kind.
     pub(crate) fn builtin(type_: Arc<DeclType>, kind: Gvk, is_namespaced: bool) -> Self {
         Self {
             type_,
@@ -49,7 +47,7 @@ impl<'a> InputType<'a> {
         }
     }
 
-    /// Returns the type of custom resources, with the schema of their CRD in its original JSON form.
+    /// Returns the type of custom resources. `written` is the schema in their CRD, in the original JSON form.
     pub(crate) fn custom(
         type_: Arc<DeclType>,
         written: Option<&'a Json>,
@@ -63,7 +61,7 @@ impl<'a> InputType<'a> {
         }
     }
 
-    /// Returns the type that any value has.
+    /// Returns a type that accepts any value.
     pub(crate) fn any() -> Self {
         Self::custom(Arc::new(DeclType::scalar(DeclKind::Unknown)), None, false)
     }
@@ -77,12 +75,12 @@ impl<'a> InputType<'a> {
         }
     }
 
-    /// Returns true if the value belongs to an object of a built-in kind.
+    /// Returns true for a value in an object of a built-in kind.
     pub(crate) fn is_builtin(&self) -> bool {
         self.builtin.is_some()
     }
 
-    /// Returns the built-in kind whose objects contain the value. `None` for a custom resource.
+    /// Returns the built-in kind of the object that has the value. `None` for a custom resource.
     pub(crate) fn builtin_kind(&self) -> Option<&str> {
         self.builtin.as_ref().map(|gvk| &*gvk.kind)
     }
@@ -92,7 +90,7 @@ impl<'a> InputType<'a> {
         matches!(self.type_.kind, DeclKind::Int | DeclKind::Double)
     }
 
-    /// Returns true for an int-or-string whose values the schema does not restrict.
+    /// Returns true for an int-or-string without further restrictions in the schema.
     pub(crate) fn is_int_or_string(&self) -> bool {
         let is_limited = |written: &Json| {
             let words = ["pattern", "enum", "minimum", "maximum", "maxLength"];
@@ -101,26 +99,25 @@ impl<'a> InputType<'a> {
         matches!(self.type_.kind, DeclKind::IntOrString) && !self.written.is_some_and(is_limited)
     }
 
-    /// Returns true for doubles.
     pub(crate) fn is_double(&self) -> bool {
         matches!(self.type_.kind, DeclKind::Double)
     }
 
-    /// Returns true for a string that has neither an enumeration nor a format.
+    /// Returns true for a string without an enumeration and a format.
     pub(crate) fn is_unrestricted_string(&self) -> bool {
         matches!(self.type_.kind, DeclKind::String)
             && self.type_.enum_values.is_none()
             && self.format().is_none()
     }
 
-    /// Returns the values of an enumeration of strings. `None` if the type has no enumeration, or a value is not a
+    /// Returns the values of an enumeration of strings. `None` if the type has no enumeration, or if a value is not a
     /// string.
     pub(crate) fn enum_strings(&self) -> Option<HashSet<&str>> {
         let values = self.type_.enum_values.as_ref()?;
         values.iter().map(Json::as_str).collect()
     }
 
-    /// Returns true for a scalar that is never null. Lists, maps and unset times of built-in kinds may be null.
+    /// Returns true for a scalar that is never null. In built-in kinds, a list, a map and an unset time may be null.
     pub(crate) fn is_never_null(&self) -> bool {
         !self.type_.nullable
             && matches!(
@@ -133,7 +130,7 @@ impl<'a> InputType<'a> {
             )
     }
 
-    /// Returns true if a valid value at `path` may be null: the CRD declares it nullable, or the API server writes an
+    /// Returns true if a valid value at `path` may be null. The CRD declares it nullable, or the API server writes an
     /// unset value as null.
     pub(crate) fn may_be_null(&self, path: &FieldPath) -> bool {
         let Some(gvk) = &self.builtin else {
@@ -145,7 +142,7 @@ impl<'a> InputType<'a> {
         is_null_unset(gvk, path.segments.iter().map(Segment::name))
     }
 
-    /// Returns true if a CRD has validation rules for the value.
+    /// Returns true if the CRD has validation rules for the value.
     pub(crate) fn has_rules(&self) -> bool {
         let rules = self
             .written
@@ -153,7 +150,6 @@ impl<'a> InputType<'a> {
         rules.is_some_and(|rules| !rules.is_null())
     }
 
-    /// Returns true for an unknown type.
     pub(crate) fn is_unknown(&self) -> bool {
         matches!(self.type_.kind, DeclKind::Unknown)
     }
@@ -166,8 +162,7 @@ impl<'a> InputType<'a> {
         matches!(self.type_.kind, DeclKind::List(_))
     }
 
-    /// Returns the CEL literal to pass to `orValue()` in place of an absent value. `None` if the type has no zero
-    /// value.
+    /// Returns the CEL literal of the zero value, as an argument of `orValue()`. `None` if the type has no zero value.
     pub(crate) fn default_literal(&self) -> Option<&'static str> {
         Some(match &self.type_.kind {
             DeclKind::Bool => "false",
@@ -185,7 +180,6 @@ impl<'a> InputType<'a> {
         })
     }
 
-    /// Returns the declaration of the field `name`. `None` if the type has no such field.
     fn declared_field(&self, name: &str) -> Option<&DeclField> {
         let escaped = escape(name)?;
         let fields = self.type_.declared_fields();
@@ -234,7 +228,7 @@ impl<'a> InputType<'a> {
         let Some(field) = self.declared_field(name) else {
             return false;
         };
-        // Go omits zero values when it encodes an object, and many defaults of built-in types are zero values.
+        // A default may be a zero value, which Go omits when it encodes a scalar field of a built-in kind.
         let is_left_out = self.is_builtin() && field.type_.is_scalar();
         field.required
             || field.has_default && !is_left_out

@@ -8,16 +8,16 @@ use kubernetes::schema::decl_type::{DeclField, DeclKind, DeclType};
 use kubernetes::schema::rest_mapper::ApiResource;
 use kubernetes::validity::Root;
 
-/// The type of the params of a policy.
+/// The type of a policy's params.
 #[derive(Clone, Debug)]
 pub(crate) struct ParamsType<'a> {
     pub(crate) input_type: InputType<'a>,
     pub(crate) api_version: String,
     pub(crate) kind: String,
     pub(crate) is_namespaced: bool,
-    /// True if a binding has no paramRef, so that `params` may be null.
+    /// True if some binding has no paramRef. `params` may then be null.
     pub(crate) may_be_null: bool,
-    /// True if no binding has a paramRef, so that `params` is always null.
+    /// True if no binding has a paramRef. `params` is then always null.
     pub(crate) is_always_null: bool,
 }
 
@@ -38,7 +38,7 @@ fn map_type(value: Arc<DeclType>) -> Arc<DeclType> {
     Arc::new(DeclType::map(value, -1))
 }
 
-/// Returns the types of all root variables, for objects of the type `object`.
+/// Returns the types of all root variables. `object` is the type of objects.
 pub(crate) fn roots<'a>(
     object: &InputType<'a>,
     request: &InputType<'a>,
@@ -54,7 +54,7 @@ pub(crate) fn roots<'a>(
     roots
 }
 
-/// Returns the type of `request`. A field is declared as required if the API server always sets it.
+/// Returns the type of `request`. The fields that the API server always sets are declared as required.
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/condition.go` (`CreateAdmissionRequest`);
 /// `pkg/registry/rest/create.go` (`AdmissionToValidateObjectFunc`: a generated name is present).
@@ -70,7 +70,7 @@ pub(crate) fn request_input_type(resource: &ApiResource) -> InputType<'static> {
         (true, true) => namespaced_subresource,
     };
     let type_ = cell.get_or_init(|| request_type(is_subresource, has_namespace));
-    // The API server omits empty values, as in built-in kinds.
+    // The API server omits empty values, as it does for built-in kinds.
     let gvk = Gvk::new("admission.k8s.io", "v1", "AdmissionRequest");
     InputType::builtin(Arc::clone(type_), gvk, true)
 }
@@ -128,7 +128,7 @@ fn request_type(is_subresource: bool, has_namespace: bool) -> Arc<DeclType> {
     )
 }
 
-/// Returns the type of `namespaceObject`. A field is declared as required if the API server always sets it.
+/// Returns the type of `namespaceObject`. The fields that the API server always sets are declared as required.
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/condition.go` (`CreateNamespaceObject`).
 pub(crate) fn namespace_input_type() -> InputType<'static> {

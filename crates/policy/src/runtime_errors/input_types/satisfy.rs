@@ -1,4 +1,4 @@
-//! Changes a value so that it satisfies constraints.
+//! Changes values to satisfy constraints.
 
 use serde_json::{Value as Json, json};
 
@@ -13,7 +13,7 @@ use kubernetes::validity::{
 pub(crate) const MAX_LEN: usize = 12;
 
 impl InputType<'_> {
-    /// Changes `value`, which is at `path`, so that its descendant at the relative path `rest` satisfies `constraints`.
+    /// Changes `value`, the value at `path`. Its descendant at the relative path `rest` then satisfies `constraints`.
     /// `None` if no valid value is found.
     pub(crate) fn satisfy(
         &self,
@@ -85,7 +85,7 @@ impl InputType<'_> {
         }
     }
 
-    /// Adds elements or entries to `value` until it has `n` of them. `None` if that is not possible.
+    /// Adds elements or entries to `value` until there are `n`. `None` if this is not possible.
     fn grow(&self, value: &mut Json, path: &FieldPath, n: usize) -> Option<()> {
         if n > MAX_LEN {
             return None;
@@ -129,8 +129,7 @@ impl InputType<'_> {
         Some(())
     }
 
-    /// Changes the name of `minimal` if Kubernetes requires unique names in the list and one of `items` has the same
-    /// name.
+    /// Makes the name of `minimal` unique in `items` if Kubernetes requires unique names in the list.
     fn with_unique_name(&self, path: &FieldPath, items: &[Json], mut minimal: Json) -> Json {
         let is_keyed = (path.names().last()).is_some_and(|name| has_unique_names(name));
         let is_taken = |name: &Json| items.iter().any(|item| item.get("name") == Some(name));
@@ -145,7 +144,7 @@ impl InputType<'_> {
         minimal
     }
 
-    /// Returns the usual keys of the map at `path` if it is a map from resource names to quantities.
+    /// Returns typical keys if `path` is a map from resource names to quantities, such as `limits`.
     fn resource_names(&self, path: &FieldPath) -> Option<&'static [&'static str]> {
         let is_resource_list = matches!(path.segments.last(), Some(Segment::Field(name))
             if ["limits", "requests"].contains(&&**name));
@@ -157,7 +156,7 @@ impl InputType<'_> {
         ])
     }
 
-    /// Adds optional fields until the object has `n` fields. Maps are added first, because any value is valid for them.
+    /// Adds optional fields until the object has `n` fields. Maps come first, because they accept any value.
     fn add_optional_fields(&self, value: &mut Json, path: &FieldPath, n: usize) {
         let Json::Object(fields) = value else { return };
         let declared = self.type_.declared_fields().iter();
@@ -176,7 +175,7 @@ impl InputType<'_> {
                 };
                 let mut minimal = input_type.minimal(&child_path)?;
                 input_type.grow(&mut minimal, &child_path, 1)?;
-                // The API server may omit these values from objects of built-in kinds.
+                // The API server may omit these values in objects of built-in kinds.
                 let is_kept =
                     minimal != json!(false) && minimal != json!("") && minimal != json!([]);
                 is_kept.then_some(minimal)
@@ -263,7 +262,7 @@ impl InputType<'_> {
         Some(())
     }
 
-    /// Returns a valid scalar that differs from all `values`.
+    /// Returns a valid scalar that is not in `values`.
     fn different_scalar(&self, path: &FieldPath, values: &[Json]) -> Option<Json> {
         let of_kind = self.builtin_kind().and_then(|kind| enum_values(kind, path));
         let of_kind = of_kind.into_iter().flatten().map(|text| json!(text));
@@ -287,7 +286,7 @@ impl InputType<'_> {
             })
     }
 
-    /// Returns true if the built-in kind has an enumeration for `path` that lacks `value`.
+    /// Returns true if the built-in kind has an enumeration for `path` without `value`.
     fn is_unlisted_value(&self, path: &FieldPath, value: &Json) -> bool {
         let values = self.builtin_kind().and_then(|kind| enum_values(kind, path));
         let text = value.as_str().filter(|text| !text.is_empty());
@@ -295,8 +294,8 @@ impl InputType<'_> {
     }
 }
 
-/// Adds a word to the string where it starts or ends with punctuation such as `/` or `-`. An end that `constraints`
-/// require stays unchanged.
+/// Completes a string that starts or ends with punctuation, such as `example.com/`, with a word. A prefix or suffix
+/// that `constraints` require is not changed.
 fn with_complete_words(mut text: String, constraints: &ValueConstraints) -> String {
     let [prefix, _, suffix] = &constraints.text;
     if text == "*" && prefix.is_empty() && suffix.is_empty() {
@@ -304,7 +303,7 @@ fn with_complete_words(mut text: String, constraints: &ValueConstraints) -> Stri
     }
     if suffix.is_empty() && text.ends_with(|c: char| c.is_ascii_punctuation()) {
         text.push_str(if text == "system:serviceaccount:" {
-            // Service account names have a namespace and a name.
+            // The name of a service account consists of a namespace and a name.
             "default:example"
         } else {
             "example"

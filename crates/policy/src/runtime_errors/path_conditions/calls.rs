@@ -1,4 +1,4 @@
-//! Translates calls to disjuncts: comparisons, membership, string functions and optionals.
+//! Translates calls to disjuncts: comparisons, membership tests, string functions and optionals.
 
 use regexp::MemoryLimit;
 use serde_json::{Value as Json, json};
@@ -13,7 +13,7 @@ use crate::runtime_errors::symbolic::{
 use cel::ast::{Expr, ExprId};
 use kubernetes::validity::{Constraint, FieldPath};
 
-/// Returns the disjuncts that make a call evaluate to `expected`.
+/// Returns the disjuncts for which a call evaluates to `expected`.
 pub(crate) fn call_disjuncts(
     evaluator: &SymbolicEvaluator<'_>,
     node: ExprRef,
@@ -88,8 +88,8 @@ pub(crate) fn call_disjuncts(
                 Some(Disjunct::from_constraint(path, constraint))
             });
             if expected && function == "matches" {
-                // Another constraint may exclude the generated string, although other strings match the pattern. A
-                // second disjunct therefore only requires the presence of the string.
+                // The generated string may violate another constraint, although the pattern has other matches. A second
+                // disjunct only requires that the string is present.
                 disjuncts.extend(for_each_path(&targets, |path| {
                     Some(Disjunct::from_constraint(path, Constraint::Present))
                 }));
@@ -105,7 +105,7 @@ pub(crate) fn call_disjuncts(
     }
 }
 
-/// Returns a string that `pattern` matches: a sample, the pattern without operators, or a generated string.
+/// Returns a match of `pattern`: a sample, the pattern without operators, or a generated string.
 fn matching_text(pattern: &str) -> Option<String> {
     let regex = regexp::Program::for_trials(pattern).ok()?;
     let bare = pattern.trim_start_matches('^').trim_end_matches('$');
@@ -148,7 +148,7 @@ fn equality(left: &SymbolicValue, right: &SymbolicValue, expected: bool) -> Vec<
                 } else {
                     Constraint::Present
                 };
-                // Only absent roots, such as `oldObject`, are null.
+                // Only an absent root, such as `oldObject`, equals null.
                 return if path.segments.is_empty() || !expected {
                     vec![Disjunct::from_constraint(path, constraint)]
                 } else {
@@ -203,7 +203,7 @@ fn equality(left: &SymbolicValue, right: &SymbolicValue, expected: bool) -> Vec<
                 .collect()
         }
         (SymbolicValue::Input { path: left, .. }, SymbolicValue::Input { path: right, .. }) => {
-            // Two generated values of the same type are equal unless a constraint makes them differ.
+            // Two generated values of the same type are equal, unless a constraint requires a difference.
             let both = [left, right].map(|path| (path.clone(), Constraint::Present));
             let mut disjunct = Disjunct {
                 constraints: both.into(),
@@ -313,7 +313,7 @@ fn ordering(
     };
     let is_below = function.starts_with("_<") != is_reversed;
     let is_below = is_below == expected;
-    // The next integer beyond the bound satisfies both strict and non-strict comparisons.
+    // The next integer beyond the bound satisfies the strict and the non-strict comparison.
     let value = if is_below {
         bound.saturating_sub(1)
     } else {
@@ -342,12 +342,13 @@ fn ordering(
     }
 }
 
-/// Returns the disjuncts of a constant condition: one without constraints if it is satisfied, and otherwise none.
+/// Returns the disjuncts of a constant condition: an unconstrained one if the condition is satisfied, and otherwise
+/// none.
 pub(crate) fn constant_disjuncts(is_satisfied: bool) -> Vec<Disjunct> {
     is_satisfied.then(Disjunct::default).into_iter().collect()
 }
 
-/// Returns the disjuncts that make a symbolic value equal the boolean `expected`.
+/// Returns the disjuncts for which a symbolic value equals the boolean `expected`.
 pub(crate) fn boolean_disjuncts(symbolic: &SymbolicValue, expected: bool) -> Vec<Disjunct> {
     match symbolic {
         SymbolicValue::Input { path, default, .. } => {
@@ -365,7 +366,7 @@ pub(crate) fn boolean_disjuncts(symbolic: &SymbolicValue, expected: bool) -> Vec
     }
 }
 
-/// Returns a disjunct which requires that the operands of an uninterpreted call are present.
+/// Returns a disjunct for a call that cannot be interpreted. It only requires that the operands are present.
 pub(crate) fn operands_present(
     evaluator: &SymbolicEvaluator<'_>,
     node: ExprRef,

@@ -39,7 +39,7 @@ pub(crate) fn disjuncts(
     }
 }
 
-/// Returns the disjuncts that make the expression at `node` evaluate to `expected`.
+/// Returns the disjuncts for which the expression at `node` evaluates to `expected`.
 fn expression_disjuncts(
     evaluator: &SymbolicEvaluator<'_>,
     node: ExprRef,
@@ -127,7 +127,7 @@ fn expression_disjuncts(
     }
 }
 
-/// Returns the disjuncts that make a comprehension evaluate to `expected`.
+/// Returns the disjuncts for which a comprehension evaluates to `expected`.
 fn comprehension_disjuncts(
     evaluator: &SymbolicEvaluator<'_>,
     node: ExprRef,
@@ -157,7 +157,7 @@ fn comprehension_disjuncts(
         return vec![operands_present(evaluator, node, scope)];
     };
     let mut disjuncts = Vec::new();
-    // For an empty range `all` is true and `exists` is false.
+    // For an empty range, `all` is true and `exists` is false.
     if is_all == expected {
         let range = evaluator.evaluate(node_at(fold.iter_range), scope);
         let empty = range.iter().filter_map(|symbolic| match symbolic {

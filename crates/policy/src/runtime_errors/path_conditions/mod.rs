@@ -1,7 +1,7 @@
 //! Path conditions: the branch conditions on the way to a node.
 //!
-//! `disjuncts` and `calls` translate a branch condition to its disjuncts. Each disjunct consists of constraints on a
-//! request and of branch conditions that remain to be solved. `solver` combines one disjunct of each condition.
+//! `disjuncts` and `calls` translate a branch condition to disjuncts. A disjunct has constraints on the request, and
+//! branch conditions that must be solved as well. `solver` combines one disjunct of each condition.
 
 mod calls;
 mod disjuncts;
@@ -12,16 +12,16 @@ use std::rc::Rc;
 
 use crate::runtime_errors::symbolic::BranchCondition;
 
-/// A conjunction of branch conditions, as a linked list with the innermost condition first.
+/// A conjunction of branch conditions: a linked list with the innermost condition first.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PathCondition(Option<Rc<Conjunct>>);
 
 #[derive(Debug)]
 struct Conjunct {
     condition: BranchCondition,
-    /// True if the condition does not determine whether the evaluation reaches the node, but whether an error of the
-    /// node affects the request. For example, `a` in `a && b` is always reached, but if `b` is false, it absorbs the
-    /// error of `a`. Therefore `b` is a soft condition of `a`.
+    /// True for a condition under which an error of the node affects the request. The node is reached regardless of it.
+    /// For example, `b` is a soft condition of `a` in `a && b`: `a` is always evaluated, but a false `b` absorbs its
+    /// error.
     is_soft: bool,
     outer: PathCondition,
 }
@@ -41,7 +41,7 @@ impl PathCondition {
             .fold(self.clone(), |all, condition| all.with(condition, false))
     }
 
-    /// Returns the conditions, innermost first. Soft conditions are included only if `with_soft`.
+    /// Returns the conditions, innermost first. Soft conditions are included if `with_soft`.
     pub(crate) fn conditions(&self, with_soft: bool) -> Vec<BranchCondition> {
         let mut conditions = Vec::new();
         let mut next = self.0.as_deref();
@@ -54,8 +54,8 @@ impl PathCondition {
         conditions
     }
 
-    /// Returns the values of `with_soft` for which to solve [`Self::conditions`], in this order: first without soft
-    /// conditions, and then with them if there are any.
+    /// Returns the arguments for attempts with [`Self::conditions`]. The first attempt omits soft conditions. If there
+    /// are any, the second attempt includes them.
     pub(crate) fn attempts(&self) -> &'static [bool] {
         if self.has_soft() {
             &[false, true]
@@ -64,7 +64,6 @@ impl PathCondition {
         }
     }
 
-    /// Returns true if one of the conditions is soft.
     fn has_soft(&self) -> bool {
         let mut next = self.0.as_deref();
         while let Some(conjunct) = next {

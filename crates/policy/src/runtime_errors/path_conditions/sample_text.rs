@@ -1,4 +1,4 @@
-//! Generates sample strings that a regular expression matches.
+//! Generates strings that match a regular expression.
 
 use regexp::{MemoryLimit, Node, NodeId, NodeKind, Program, Regex};
 
@@ -8,10 +8,10 @@ const MAX_TEXT: usize = 200;
 /// Maximum nesting of a pattern.
 const MAX_DEPTH: usize = 60;
 
-/// Maximum number of strings that are generated for one pattern. Each string uses different alternatives of `|`.
+/// Maximum number of generated strings for one pattern. Each string uses other alternatives of `|`.
 const MAX_TEXTS: usize = 4;
 
-/// Returns a string that `pattern` matches. `None` if no generated string matches.
+/// Returns a match of `pattern`. `None` if no generated string matches.
 pub(crate) fn matching(pattern: &str) -> Option<String> {
     let regex = regexp::parse(pattern).ok()?;
     let program = Program::for_trials(pattern).ok()?;
@@ -22,7 +22,7 @@ pub(crate) fn matching(pattern: &str) -> Option<String> {
     texts.find(|text| program.is_match(text, &MemoryLimit) == Ok(true))
 }
 
-/// Appends a string that the node `id` matches. Returns false if there is no such string.
+/// Appends a match of the node `id`. Returns false if the node has no match.
 fn write(regex: &Regex, id: NodeId, choice: usize, out: &mut String, depth: usize) -> bool {
     if depth > MAX_DEPTH || out.len() > MAX_TEXT {
         return false;

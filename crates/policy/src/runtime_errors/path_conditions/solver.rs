@@ -1,12 +1,12 @@
 //! Solver: finds constraints on a request that satisfy branch conditions.
 //!
 //! The solver is a depth-first search over the disjuncts of the conditions. Each step takes one open condition and
-//! branches on its disjuncts: it adds the constraints of the disjunct, and adds the remaining conditions of the
-//! disjunct to the open ones. A branch of the search ends as soon as two constraints contradict each other. A branch
-//! without open conditions is a solution.
+//! branches on its disjuncts. A branch adds the constraints of its disjunct, and adds the disjunct's conditions to the
+//! open conditions. A branch ends as soon as two constraints contradict each other. A branch without open conditions is
+//! a solution.
 //!
-//! Solutions are only candidates, which the evaluator has to confirm: for a condition that cannot be interpreted, the
-//! solver only requires that its operands are present.
+//! Solutions are candidates that the evaluator must confirm: for a condition that cannot be interpreted, the solver
+//! only requires that the operands are present.
 
 use super::disjuncts::disjuncts;
 use crate::runtime_errors::symbolic::{BranchCondition, SymbolicEvaluator};
@@ -15,21 +15,20 @@ use kubernetes::validity::InputConstraints;
 /// Maximum number of solutions of one path condition.
 const MAX_SOLUTIONS: usize = 5;
 
-/// Maximum number of search steps of one call of [`solve`]. Each step takes one entry from the worklist.
+/// Maximum number of steps of one [`solve`] call. A step takes one entry from the worklist.
 const MAX_SOLVER_STEPS: u32 = 120;
 
-/// Maximum number of conditions, innermost first, that are checked for a contradiction before the search starts.
+/// Maximum number of conditions in the contradiction check before the search. Innermost conditions come first.
 const MAX_PRECHECKED: usize = 12;
 
-/// The result of [`solve`].
 pub(crate) struct Solution {
-    /// One set of constraints for each combination of disjuncts without a contradiction.
+    /// The constraints of each combination of disjuncts without a contradiction.
     pub(crate) solutions: Vec<InputConstraints>,
-    /// True if the conditions are unsatisfiable. Adding conditions cannot change this.
+    /// True if the conditions are unsatisfiable. Additional conditions cannot change this.
     pub(crate) is_unsat: bool,
 }
 
-/// Finds constraints that extend `constraints` and satisfy all `conditions`.
+/// Finds extensions of `constraints` that satisfy all `conditions`.
 pub(crate) fn solve(
     symbolic: &SymbolicEvaluator<'_>,
     conditions: Vec<BranchCondition>,
@@ -57,9 +56,9 @@ pub(crate) fn solve(
             }
             continue;
         };
-        // The worklist is a stack, so the disjunct to try first is pushed last.
+        // The worklist is a stack, so the first disjunct is pushed last.
         for (n, disjunct) in disjuncts(symbolic, &condition).iter().enumerate().rev() {
-            // Most conditions have only one disjunct. The first disjunct needs no copy.
+            // Most conditions have only one disjunct. The first disjunct reuses the vectors to avoid a copy.
             let (mut conditions, mut constraints) = if n == 0 {
                 (
                     std::mem::take(&mut conditions),
@@ -84,8 +83,8 @@ pub(crate) fn solve(
     }
 }
 
-/// Returns true if `constraints` and the conditions with at most one disjunct contradict each other. Most guards are
-/// recognized by this check.
+/// Returns true if `constraints` contradict the conditions that have at most one disjunct. This check recognizes most
+/// guards.
 fn is_contradictory(
     symbolic: &SymbolicEvaluator<'_>,
     conditions: &[BranchCondition],

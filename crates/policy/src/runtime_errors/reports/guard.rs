@@ -1,4 +1,4 @@
-//! Writes guards, which exclude the failing value of an input.
+//! Writes guards. A guard excludes the failing values of an input.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -8,7 +8,7 @@ use crate::subexpressions;
 use cel::ast::{Ast, Comprehension, Expr, ExprId, Literal};
 use kubernetes::validity::is_identifier;
 
-/// Maximum nesting of expressions that are searched.
+/// Maximum nesting of searched expressions.
 const MAX_DEPTH: usize = 150;
 
 /// A selection or an index in a chain.
@@ -18,18 +18,18 @@ enum Accessor {
     Index(i64),
 }
 
-/// The effect of a subexpression on the result of the expression. The polarity determines where the guard is inserted,
-/// and whether the guarded expression is true if the value is absent.
+/// The effect of a subexpression on the result of the whole expression. It determines the position of the guard, and
+/// the result of the guarded expression for an absent value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Polarity {
-    /// The subexpression is not negated: `guard && ...` is false if the value is absent.
+    /// The subexpression is not negated. `guard && ...` is false for an absent value.
     Plain,
-    /// The subexpression is an operand of `!`. The guard is inserted inside the operand.
+    /// The subexpression is an operand of `!`. The guard is inserted into the operand.
     Negated,
-    /// The subexpression is compared, and the comparison should be true for an absent value: it is `!=`, or `==` with a
-    /// value that means absence. Contains the source of the comparison.
+    /// The subexpression is compared, and the comparison should be true for an absent value. Examples are `x != 'a'`,
+    /// and `x == ''` with a literal that means absence. This is the source of the comparison.
     PassesIfAbsent(String),
-    /// The subexpression is the range of `all()`, which is true for an empty range.
+    /// The subexpression is the range of `all()`. For an empty range, `all()` is true.
     Universal,
 }
 
@@ -69,8 +69,8 @@ impl Polarity {
                     "!_" => return Self::Negated,
                     "size" => is_size = true,
                     _ if holds_if_absent(ast, (function, args), child, is_size) => {
-                        // A comparison with a value that means absence, such as `x == ''`, is true for an absent value.
-                        // If it is negated, the expression is false for an absent value.
+                        // A comparison with a literal that means absence, such as `x == ''`, is true for an absent
+                        // value. Its negation is false.
                         let n_negations = outward.filter(|id| is_negation(ast, *id)).count();
                         if &**function != "_!=_" && !n_negations.is_multiple_of(2) {
                             return Self::Plain;
@@ -79,7 +79,7 @@ impl Polarity {
                     }
                     _ => {}
                 },
-                // The guard of an iteration variable is inserted inside the macro.
+                // The guard of an iteration variable is inserted into the macro.
                 Expr::Comprehension(fold) if child != fold.iter_range => {
                     let iter_vars = [Some(&fold.iter_var), fold.iter_var2.as_ref()];
                     let mut iter_vars = iter_vars.into_iter().flatten();
@@ -94,7 +94,7 @@ impl Polarity {
         Self::Plain
     }
 
-    /// Returns a guard made of `tests`, each of which excludes a failing value.
+    /// Returns a guard from `tests`. Each test excludes a failing value.
     pub(crate) fn guard(&self, tests: &[String]) -> String {
         match self {
             Self::Plain => format!("add a guard: `{} && ...`", tests.join(" && ")),
@@ -108,7 +108,7 @@ impl Polarity {
     }
 }
 
-/// Returns the negation of the conjunction of `tests` as CEL.
+/// Returns the CEL source of the negation of all `tests`.
 fn negated(tests: &[String]) -> String {
     let negated = tests.iter().map(|test| {
         if test.starts_with("has(") {
@@ -123,7 +123,6 @@ fn negated(tests: &[String]) -> String {
     negated.join(" || ")
 }
 
-/// Returns true if `fold` is the macro `all()`.
 fn is_all(ast: &Ast, fold: &Comprehension) -> bool {
     let is_true = matches!(ast.expr(fold.accu_init), Expr::Literal(Literal::Bool(true)));
     let step = ast.expr(fold.loop_step);
@@ -134,7 +133,7 @@ fn is_negation(ast: &Ast, id: ExprId) -> bool {
     matches!(ast.expr(id), Expr::Call { function, .. } if **function == *"!_")
 }
 
-/// Returns true if `id` is compared with null. An `orValue()` would then replace the null that the policy looks for.
+/// Returns true if `id` is compared with null. `orValue()` would replace the null that the policy looks for.
 fn is_compared_with_null(ast: &Ast, id: ExprId) -> bool {
     let is_null = |id: &ExprId| matches!(ast.expr(*id), Expr::Literal(Literal::Null));
     ast.iter().any(|(_, expr)| match expr {
@@ -145,8 +144,8 @@ fn is_compared_with_null(ast: &Ast, id: ExprId) -> bool {
     })
 }
 
-/// Returns true if the comparison of `part`, or of its size, should be true for an absent `part`: the comparison is
-/// `!=`, or the other operand means absence.
+/// Returns true if the comparison of `part`, or of its size, should be true for an absent `part`. This holds for `!=`,
+/// and for a comparison with a literal that means absence.
 fn holds_if_absent(
     ast: &Ast,
     (function, args): (&str, &[ExprId]),
@@ -162,7 +161,7 @@ fn holds_if_absent(
     }
 }
 
-/// Returns true if the comparison is true when 0 takes the place of `part`. False if the other operand is no integer
+/// Returns true if the comparison is true for 0 instead of `part`. False if the other operand is not an integer
 /// literal.
 fn holds_for_zero(ast: &Ast, function: &str, args: &[ExprId], part: ExprId) -> bool {
     let [left, right] = args else { return false };
@@ -199,7 +198,7 @@ fn is_empty_literal(ast: &Ast, id: ExprId) -> bool {
     }
 }
 
-/// Collects the ancestors of `to` from `from` downward, outermost first. Returns false if `from` does not contain `to`.
+/// Collects the ancestors of `to` within `from`, outermost first. Returns false if `from` does not contain `to`.
 fn find_ancestors(ast: &Ast, from: ExprId, to: ExprId, ancestors: &mut Vec<ExprId>) -> bool {
     if from == to {
         return true;
@@ -220,7 +219,7 @@ fn find_ancestors(ast: &Ast, from: ExprId, to: ExprId, ancestors: &mut Vec<ExprI
 }
 
 /// Returns a fix for the chain of selections at `chain`. The nodes in `optional` may select absent values. `default` is
-/// the argument of `orValue()` followed by the closing parenthesis. `is_scale` is true for the replicas of a Scale.
+/// the argument of `orValue()` with the closing parenthesis. `is_scale` is true for the replicas of a Scale.
 pub(crate) fn fix(
     evaluator: &SymbolicEvaluator<'_>,
     n: usize,
@@ -280,7 +279,7 @@ pub(crate) fn fix(
     })
 }
 
-/// Returns the source of the chain of selections at `chain`. `None` if it contains other expressions.
+/// Returns the source of the chain of selections at `chain`. `None` if there are other expressions in it.
 pub(crate) fn source_text(
     evaluator: &SymbolicEvaluator<'_>,
     n: usize,
@@ -297,7 +296,7 @@ pub(crate) fn source_text(
     Some(text)
 }
 
-/// Returns the variable at which a chain starts, and the accessors of the chain, innermost first.
+/// Returns the variable at the start of a chain, and the accessors of the chain, innermost first.
 fn accessors(
     evaluator: &SymbolicEvaluator<'_>,
     n: usize,
@@ -344,7 +343,7 @@ fn accessors(
     }
 }
 
-/// Formats a string as a CEL literal. `None` if it needs escapes or is too long.
+/// Formats a string as a CEL literal. `None` if the string needs escapes or is too long.
 pub(crate) fn quote(text: &str) -> Option<String> {
     let is_plain = text.len() <= 100
         && text

@@ -1,4 +1,4 @@
-//! Chooses the rule of a finding, and writes its message and fix.
+//! Selects the rule of a finding, and writes its message and fix.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ use cel::ast::{Expr, ExprId, Literal};
 use kubernetes::schema::rest_mapper::ApiResource;
 use kubernetes::validity::{FieldPath, Root, Segment, is_identifier};
 
-/// Maximum length of a string value that a message quotes, in bytes.
+/// Maximum length of a quoted string in a message, in bytes.
 const MAX_SHOWN: usize = 60;
 
 /// Writes the messages and fixes of findings for one kind.
@@ -23,7 +23,7 @@ const MAX_SHOWN: usize = 60;
 pub(crate) struct MessageWriter<'w, 'a> {
     pub(crate) evaluator: &'w SymbolicEvaluator<'a>,
     pub(crate) resource: &'w ApiResource,
-    /// The name of a binding without a paramRef, if there is one.
+    /// The name of a binding without a paramRef. `None` if all bindings have one.
     pub(crate) without_params: Option<&'w str>,
 }
 
@@ -177,7 +177,7 @@ impl MessageWriter<'_, '_> {
         }
     }
 
-    /// Returns a guard for a call that accepts only integers or only strings.
+    /// Returns a guard for a call that only accepts integers or only accepts strings.
     fn type_guard(self, site: &FailureSite) -> Option<String> {
         let Expr::Call {
             function,
@@ -211,7 +211,8 @@ impl MessageWriter<'_, '_> {
         input_type.is_some_and(|input_type| input_type.is_builtin())
     }
 
-    /// Returns a guard for a value that may be null. It compares with null, since `has()` is true for null.
+    /// Returns a guard for a value that may be null. The guard is a comparison with null, because `has()` is true for
+    /// null.
     fn null_guard(self, site: &FailureSite) -> String {
         let (n, id) = (site.node.index, site.node.id);
         let operand = self.operand_at(site).unwrap_or(id);
@@ -225,7 +226,7 @@ impl MessageWriter<'_, '_> {
         polarity.guard(&[format!("{chain_text} != null")])
     }
 
-    /// Returns the operand that denotes the path of the site: an operand of the node, or the node itself.
+    /// Returns the node that denotes the path of the site: an operand of the site's node, or the node itself.
     fn operand_at(self, site: &FailureSite) -> Option<ExprId> {
         let (n, id) = (site.node.index, site.node.id);
         let operands = match self.evaluator.expr(site.node) {
@@ -281,7 +282,7 @@ impl MessageWriter<'_, '_> {
         Some(polarity.guard(&[test]))
     }
 
-    /// Returns the source of a chain of selections, or of `size()` of such a chain.
+    /// Returns the source of a chain of selections, or of its `size()`.
     fn source_text(self, n: usize, id: ExprId) -> Option<String> {
         match self.evaluator.expr(ExprRef { index: n, id }) {
             Expr::Call {
@@ -335,15 +336,15 @@ impl MessageWriter<'_, '_> {
         let chain_path = self.chain_path(site);
         let default =
             chain_path.and_then(|path| self.evaluator.input_type(&path)?.default_literal());
-        // The argument of an existing `orValue()` is kept. It takes effect once the chain is optional.
+        // An existing `orValue()` keeps its argument. The call has an effect once the chain is optional.
         let (default, is_whole_expression) = match self.or_value_argument(n, site.chain) {
             Some((known, is_whole_expression)) => (Some(known), is_whole_expression),
             None => (default.map(str::to_owned), false),
         };
         let sort = self.role(n);
         let is_condition = matches!(sort, Some(Role::Validation | Role::MatchCondition));
-        // When the policy is created, the type of object fields is `dyn`. A condition must be boolean, so it has to
-        // compare.
+        // A condition must be boolean, but object fields have the type `dyn` when the policy is created. A comparison
+        // makes the condition boolean.
         let default = default.map(|value| {
             let compared = if is_whole_expression && is_condition {
                 " == true"
@@ -358,7 +359,7 @@ impl MessageWriter<'_, '_> {
             site.chain,
             &optional,
             default.as_deref(),
-            // Go omits the field `replicas` of a Scale if it is 0.
+            // Go omits the field `replicas` of a Scale if the value is 0.
             &*self.resource.gvk.kind == "Scale" && absent.fields() == ["spec", "replicas"],
         )
     }
@@ -368,7 +369,7 @@ impl MessageWriter<'_, '_> {
         Some(expression.role)
     }
 
-    /// Returns the argument of the `orValue()` call on `chain`, and true if this call is the whole expression.
+    /// Returns the argument of the `orValue()` call on `chain`, and true if the call is the whole expression.
     fn or_value_argument(self, n: usize, chain: ExprId) -> Option<(String, bool)> {
         let ast = self.evaluator.ast(n)?;
         let (id, argument) = ast.iter().find_map(|(id, expr)| match expr {
@@ -388,8 +389,7 @@ impl MessageWriter<'_, '_> {
         Some((value, id == ast.root()))
     }
 
-    /// Returns the path that the whole chain of the site denotes. `None` if the chain does not start at a root
-    /// variable.
+    /// Returns the path of the site's whole chain. `None` if the chain does not start at a root variable.
     fn chain_path(self, site: &FailureSite) -> Option<FieldPath> {
         let node = site.node.with_id(site.chain);
         let alternatives = self.evaluator.evaluate(node, &Scope::default());

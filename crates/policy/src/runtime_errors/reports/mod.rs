@@ -1,4 +1,4 @@
-//! Writes the messages of findings, and the guards that fix the expressions.
+//! The messages of findings, and the guards that fix expressions.
 
 mod guard;
 pub(crate) mod messages;

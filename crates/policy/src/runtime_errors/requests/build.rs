@@ -19,11 +19,11 @@ use kubernetes::validity::{
 const NAME: &str = "example";
 const NAMESPACE: &str = "default";
 
-/// The label that the API server sets on each namespace to the namespace's name.
+/// The API server sets this label on each namespace. Its value is the name of the namespace.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 impl RequestBuilder<'_> {
-    /// Returns the first operation of the builder that satisfies `constraints`.
+    /// Returns the first of the builder's operations that satisfies `constraints`.
     fn operation(&self, constraints: &InputConstraints) -> Option<Operation> {
         let path = FieldPath::new(Root::Request).field("operation")?;
         let required = constraints.at(&path);
@@ -153,7 +153,7 @@ impl RequestBuilder<'_> {
                 .as_object_mut()?
                 .insert("resourceVersion".to_owned(), json!("1"));
         }
-        // The API server sets the generation before admission. It is only added if an expression reads it.
+        // The API server sets the generation before admission. It is added only if an expression reads it.
         let has_generation_field = !self.is_builtin || has_generation(&self.resource.gvk);
         if self.reads_generation && has_generation_field {
             metadata
@@ -161,7 +161,7 @@ impl RequestBuilder<'_> {
                 .insert("generation".to_owned(), json!(1));
         }
         fields.insert("metadata".to_owned(), metadata);
-        // Constraints on the name and namespace of the request also apply to the object.
+        // Constraints on the name and namespace of the request also apply to its object.
         for name in ["name", "namespace"] {
             let of_request = FieldPath::new(Root::Request).field(name)?;
             if let Some(required) = constraints.at(&of_request)
@@ -209,7 +209,7 @@ impl RequestBuilder<'_> {
         let label_fields = labels.as_object_mut()?;
         for (key, constraint) in self.namespace_selectors().flat_map(selector_constraints) {
             match constraint {
-                // The API server sets this label.
+                // The API server sets this label to the name of the namespace.
                 _ if key == NAME_LABEL => {}
                 Constraint::Equals(value) => drop(label_fields.insert(key, value)),
                 Constraint::Absent => drop(label_fields.remove(&key)),
@@ -284,7 +284,7 @@ impl RequestBuilder<'_> {
         fields.extend(namespace.map(|namespace| ("namespace".to_owned(), namespace)));
         let before = request.clone();
         satisfy_all(&self.request, &mut request, Root::Request, constraints)?;
-        // `userInfo` is the only part of the request that a client can choose freely.
+        // A client can only choose `userInfo` freely. The constraints must not change other fields.
         let is_unchanged = |name: &str| before.get(name) == request.get(name);
         let request_fields = [
             "operation",
@@ -307,7 +307,7 @@ impl RequestBuilder<'_> {
         all.filter_map(|resources| resources.namespace_selector.as_ref())
     }
 
-    /// Returns the name of a namespace that the namespace selectors select.
+    /// Returns the name of a namespace that the namespaceSelectors select.
     fn namespace_name(&self) -> String {
         let name_constraints = self.namespace_selectors().flat_map(selector_constraints);
         let mut name_constraints = name_constraints.filter(|(key, _)| key == NAME_LABEL);
@@ -325,7 +325,7 @@ impl RequestBuilder<'_> {
         named.unwrap_or_else(|| if is_excluded { NAME } else { NAMESPACE }.to_owned())
     }
 
-    /// Adds constraints on labels, so that the object selectors select the object.
+    /// Adds the constraints on labels that make the objectSelectors select the object.
     fn add_selector_constraints(
         &self,
         constraints: &mut InputConstraints,
@@ -360,7 +360,7 @@ fn satisfy_all(
         .iter()
         .filter(|(path, _)| path.root == root && !path.segments.is_empty());
     let all: Vec<(&FieldPath, &ValueConstraints)> = of_root.collect();
-    // Absent values are removed last, so that no other change adds them again.
+    // Values are removed last, so that no other change adds them again.
     let (absent, present): (Vec<_>, Vec<_>) = all
         .into_iter()
         .partition(|(_, required)| required.is_present == Some(false));

@@ -12,7 +12,6 @@ use kubernetes::schema::Gvk;
 use kubernetes::schema::resolver::Resolution;
 use kubernetes::schema::rest_mapper::ApiResource;
 
-/// Creates the request builders of a policy.
 pub(crate) struct RequestBuilders<'c, 'a> {
     policy: &'a CompiledPolicy,
     context: &'c Context<'a>,
@@ -21,7 +20,7 @@ pub(crate) struct RequestBuilders<'c, 'a> {
 }
 
 impl<'c, 'a> RequestBuilders<'c, 'a> {
-    /// Returns builders whose requests have params if the policy has a paramKind.
+    /// Requests of these builders have params if the policy has a paramKind.
     pub(crate) fn new(policy: &'a CompiledPolicy, context: &'c Context<'a>) -> Self {
         Self {
             params: params_type(policy, context),
@@ -29,7 +28,7 @@ impl<'c, 'a> RequestBuilders<'c, 'a> {
         }
     }
 
-    /// Returns builders whose requests have no params.
+    /// Requests of these builders have no params.
     pub(crate) fn without_params(policy: &'a CompiledPolicy, context: &'c Context<'a>) -> Self {
         Self {
             policy,
@@ -39,7 +38,7 @@ impl<'c, 'a> RequestBuilders<'c, 'a> {
         }
     }
 
-    /// Returns the evaluator of the policy's admission decisions.
+    /// Returns the compiled policy that evaluates the requests.
     pub(crate) fn admission(&self) -> &Admission {
         &self.admission
     }
@@ -54,7 +53,7 @@ impl<'c, 'a> RequestBuilders<'c, 'a> {
         Some(self.with(resource, operations, object))
     }
 
-    /// Returns the builder of requests for `resource`. If its kind has no schema, any object is considered valid.
+    /// Returns the builder of requests for `resource`. If its kind has no schema, any object is valid.
     pub(crate) fn for_untyped<'m>(
         &'m self,
         resource: &'m ApiResource,
@@ -91,7 +90,7 @@ fn custom<'a>(context: &Context<'a>, gvk: &Gvk) -> Option<Custom<'a>> {
             has_status: version.has_status,
         });
     }
-    // The OpenAPI document of a cluster does not list subresources, so a status is assumed.
+    // The OpenAPI document of a cluster does not list subresources. A status subresource is assumed.
     (!context.written.is_builtin_kind(gvk)).then(|| Custom {
         schema: context.written.written(gvk),
         has_status: true,

@@ -14,7 +14,7 @@ use crate::runtime_errors::symbolic::SymbolicEvaluator;
 use cel::value::EvalError;
 use kubernetes::library::estimate::AUTHORIZER_CHECK_COST;
 
-/// The evaluations and the CEL cost that are left.
+/// The remaining evaluations and the remaining CEL cost.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Budget {
     pub(crate) n_evaluations: u32,
@@ -28,8 +28,8 @@ impl Budget {
 }
 
 impl RequestBuilder<'_> {
-    /// Returns the request in the form that admission takes, its namespace, and all namespaces by name. `None` if the
-    /// request for a Namespace has neither an object nor an old object.
+    /// Converts a synthetic request for admission. Also returns its namespace, and all namespaces by name. `None` for a
+    /// request about a Namespace without an object and an old object.
     pub(crate) fn admission_request(
         &self,
         synthetic: &SyntheticRequest,
@@ -74,7 +74,7 @@ impl RequestBuilder<'_> {
         Some((request, namespace, namespaces))
     }
 
-    /// Converts the namespace. Consecutive requests in the same namespace share the result.
+    /// Converts a namespace. Consecutive requests in the same namespace share the result.
     fn namespace(&self, namespace: &Json) -> Namespace {
         let mut last = self.last_namespace.borrow_mut();
         match &*last {
@@ -87,16 +87,14 @@ impl RequestBuilder<'_> {
         }
     }
 
-    /// Evaluates the policy for a request that was not evaluated before, and returns its failures.
+    /// Evaluates the policy for a new request, and returns the failures. They are empty if no expression fails.
     ///
-    /// `None` in each of these cases:
+    /// Returns `None` in each of these cases:
     ///
     /// - The request was already evaluated.
     /// - The budget is used up.
     /// - The rules of the policy do not match the resource of the request itself.
-    /// - The evaluation exceeds a limit of this crate, so that the API server's decision is unknown.
-    ///
-    /// If no expression fails, the result is an empty list.
+    /// - The evaluation exceeds a limit of this crate. The API server's decision is then unknown.
     pub(crate) fn evaluate_once(
         &mut self,
         symbolic: &SymbolicEvaluator<'_>,
@@ -111,8 +109,8 @@ impl RequestBuilder<'_> {
             .cloned()
     }
 
-    /// Like [`RequestBuilder::evaluate_once`], but if the request was already evaluated, returns the cached result,
-    /// which may be `None`.
+    /// Like [`RequestBuilder::evaluate_once`], but returns the cached result if the request was already evaluated. The
+    /// cached result may be `None`.
     pub(crate) fn evaluate(
         &mut self,
         symbolic: &SymbolicEvaluator<'_>,
@@ -125,7 +123,7 @@ impl RequestBuilder<'_> {
         }
     }
 
-    /// Evaluates the policy for a request, and caches the result, even if it is `None`.
+    /// Evaluates the policy for a request and caches the result. A result `None` is cached too.
     fn evaluate_uncached(
         &mut self,
         symbolic: &SymbolicEvaluator<'_>,
@@ -139,8 +137,8 @@ impl RequestBuilder<'_> {
         failures
     }
 
-    /// Evaluates the policy for a request that was not evaluated before, and returns the results of the evaluated
-    /// expressions. `None` in the same cases as for [`RequestBuilder::evaluate_once`].
+    /// Evaluates the policy for a new request, and returns the results of the evaluated expressions. Returns `None` in
+    /// the same cases as [`RequestBuilder::evaluate_once`].
     pub(crate) fn trace_once(
         &mut self,
         synthetic: &Rc<SyntheticRequest>,
@@ -168,12 +166,12 @@ impl RequestBuilder<'_> {
         let (evaluation, steps) =
             self.admission
                 .trace(&request, params.as_ref(), namespace.as_ref(), &context);
-        // An interrupted expression is charged the whole limit of a call.
+        // An interrupted expression is charged the cost limit of one evaluation.
         let is_over = |step: &&Step| step.result.as_ref().is_err_and(EvalError::ends_evaluation);
         let over = steps.iter().filter(is_over);
         let of_ended = over.fold(0, |cost: u64, _| cost.saturating_add(TRACED_CALL_LIMIT));
-        // Authorizer checks are not sent to a cluster, so they take no time and are not charged to the budget. Each
-        // check has the same cost, so the remainder contains only the cost of everything else.
+        // Authorizer checks are decided locally and take no time, so they are not charged. They all have the same
+        // cost, so the remainder is the cost of everything else.
         let cost = evaluation.costs.used() % AUTHORIZER_CHECK_COST;
         let cost = cost.saturating_add(100).saturating_add(of_ended);
         budget.cost = budget.cost.saturating_sub(cost);

@@ -1,4 +1,4 @@
-//! Chooses a few kinds that represent all kinds that the rules of a policy match.
+//! Selects a few kinds that represent all kinds that the rules of a policy match.
 
 use std::collections::HashSet;
 
@@ -6,21 +6,21 @@ use crate::admission::Operation;
 use crate::matching::Target;
 use kubernetes::schema::rest_mapper::ApiResource;
 
-/// Maximum number of kinds that represent the kinds matched by rules without wildcards.
+/// Maximum number of representatives of the kinds matched by name.
 const MAX_KINDS: usize = 4;
 
-/// Preferred kinds to represent all kinds that a wildcard matches, best first.
+/// Preferred representatives of the kinds matched by a wildcard, best first.
 const USUAL_KINDS: [(&str, &str); 3] = [("", "Pod"), ("apps", "Deployment"), ("", "ConfigMap")];
 
-/// Maximum number of kinds that represent the kinds matched by wildcards, if no rule matches a kind by name.
+/// Maximum number of representatives of the kinds matched by a wildcard. They are used if no rule matches a kind by
+/// name.
 const MAX_WILDCARD_KINDS: usize = 2;
 
-/// Returns a few resources of different kinds that represent all matched resources, each with the operations of its
-/// requests.
+/// Returns resources that represent all matched resources, each with the operations of its requests.
 ///
-/// If rules without wildcards match resources, only these are chosen: one resource for each of the first [`MAX_KINDS`]
-/// kinds. Otherwise, one resource for each of [`MAX_WILDCARD_KINDS`] kinds is chosen, with the kinds of [`USUAL_KINDS`]
-/// first. For each kind, a resource is preferred to a subresource.
+/// If rules match resources by name, the result has one resource for each of the first [`MAX_KINDS`] kinds. Otherwise
+/// it has one resource for each of [`MAX_WILDCARD_KINDS`] kinds, preferably [`USUAL_KINDS`]. A resource is preferred to
+/// a subresource of the same kind.
 pub(crate) fn representative_kinds<'a>(
     targets: &'a [Target<'a>],
 ) -> Vec<(&'a ApiResource, Vec<Operation>)> {
@@ -59,7 +59,7 @@ pub(crate) fn representative_kinds_up_to<'a>(
         .collect()
 }
 
-/// Returns the operations of the requests for `target`, the most common operation first.
+/// Returns the operations of requests for `target`. The most common operation is first.
 pub(crate) fn operations(target: &Target<'_>) -> Vec<Operation> {
     let names: Vec<_> = target.operations.names().collect();
     // A status or a scale can only be updated.

@@ -3,8 +3,8 @@
 //! - `builders`, `kinds`: create one [`RequestBuilder`] for each kind that represents the matched kinds.
 //! - `build`: turns constraints into a [`SyntheticRequest`] with valid objects.
 //! - `prepare`, `object_cache`: add the defaults and metadata that the API server sets before admission.
-//! - `evaluation`: runs the whole policy in the evaluator, within a [`Budget`].
-//! - `witness`: converts a request to the form in which a finding shows it.
+//! - `evaluation`: evaluates the whole policy within a [`Budget`].
+//! - `witness`: converts a request to the form in a finding.
 
 mod build;
 pub(crate) mod builders;
@@ -47,26 +47,25 @@ pub(crate) struct RequestBuilder<'a> {
     pub(crate) object: InputType<'a>,
     /// The type of the params. `None` if the policy has no paramKind.
     pub(crate) params: Option<ParamsType<'a>>,
-    /// True if the kind is built-in.
     is_builtin: bool,
     /// The schema and subresources of a custom resource. `None` for a built-in kind.
     custom: Option<Custom<'a>>,
     /// True if an expression may read `metadata.generation`.
     reads_generation: bool,
-    /// The type of the CEL variable `request`.
+    /// The type of `request`.
     request: InputType<'static>,
     object_cache: &'a ObjectCache,
-    /// The minimal valid object of the kind, built on first use.
+    /// The minimal valid object of the kind. Built on first use.
     minimal: OnceCell<Option<Json>>,
-    /// The namespace of the last request, as JSON and in its converted form.
+    /// The namespace of the latest request, as JSON and converted.
     last_namespace: RefCell<Option<(Json, Namespace)>>,
-    /// Constraints for which a request was already built.
+    /// The constraints for which a request was already built.
     tried: Vec<InputConstraints>,
-    /// Requests that were already evaluated, with their failures. `None` if the evaluation has no result
-    /// ([`RequestBuilder::evaluate_once`]), or if only its trace was requested ([`RequestBuilder::trace_once`]).
+    /// The failures of the evaluated requests. `None` if the evaluation has no result
+    /// ([`RequestBuilder::evaluate_once`]), or if only the trace was requested ([`RequestBuilder::trace_once`]).
     evaluated: HashMap<Rc<SyntheticRequest>, Option<Rc<Vec<Failure>>>>,
     authorizer: Arc<AuthorizerList>,
-    /// The matchConstraints of the policy, and possibly the matchResources of a binding. Requests satisfy all of them.
+    /// The matchConstraints of the policy, and the matchResources of a binding if given. Requests satisfy all of them.
     match_resources: Vec<&'a MatchResources>,
 }
 
@@ -110,7 +109,7 @@ impl<'a> RequestBuilder<'a> {
         self
     }
 
-    /// Restricts the requests to those that a binding with `match_resources` matches.
+    /// Restricts the requests to those that match the matchResources of a binding.
     pub(crate) fn with_match_resources(
         mut self,
         match_resources: Option<&'a MatchResources>,
@@ -119,13 +118,13 @@ impl<'a> RequestBuilder<'a> {
         self
     }
 
-    /// Returns the symbolic evaluator of the policy for the kind, limited to `max_steps` steps.
+    /// Returns the symbolic evaluator of the policy for the kind. It takes at most `max_steps` steps.
     pub(crate) fn evaluator(&self, max_steps: u32) -> SymbolicEvaluator<'a> {
         let roots = roots(&self.object, &self.request, self.params.as_ref());
         SymbolicEvaluator::new(self.policy, roots, self.constants(), max_steps)
     }
 
-    /// Returns the inputs with a value that is the same in all requests for the kind.
+    /// Returns the inputs that have the same value in all requests for the kind.
     fn constants(&self) -> Vec<(FieldPath, Json)> {
         let (resource, subresource) = self.resource_and_subresource();
         let (gvk, gvr) = (&self.resource.gvk, &self.resource.gvr);
@@ -166,7 +165,7 @@ impl<'a> RequestBuilder<'a> {
             .collect()
     }
 
-    /// Records `constraints` as tried. Returns true if they were not tried before.
+    /// Marks `constraints` as tried. Returns true if they were not tried before.
     pub(crate) fn is_untried(&mut self, constraints: &InputConstraints) -> bool {
         let is_untried = !self.tried.contains(constraints);
         if is_untried {
@@ -180,11 +179,11 @@ impl<'a> RequestBuilder<'a> {
         resource.split_once('/').unwrap_or((resource, ""))
     }
 
-    /// Returns true if validation of a built-in kind rejects one of the objects in the request.
+    /// Returns true if the validation of a built-in kind rejects an object of the request.
     pub(crate) fn fails_validation(&self, synthetic: &SyntheticRequest) -> bool {
         let is_whole = matches!(self.resource_and_subresource(), (_, "" | "status"));
         let kind = &self.resource.gvk.kind;
-        // A CONNECT request refers to a stored object, which is validated like an updated one.
+        // A CONNECT request refers to a stored object. This object is validated as in an update.
         let update = defaulting::Operation::Update;
         let operation = stored_operation(synthetic.operation).unwrap_or(update);
         let old = synthetic.sent[1].as_ref().map(|old| (update, old));
@@ -196,7 +195,7 @@ impl<'a> RequestBuilder<'a> {
     }
 }
 
-/// Returns one set of constraints for each operation, which the minimal request with this operation satisfies.
+/// Returns the constraints of the minimal request for each operation.
 pub(crate) fn minimal_constraints(operations: &[Operation]) -> Vec<InputConstraints> {
     let mut all = vec![InputConstraints::default()];
     for operation in operations.iter().skip(1) {

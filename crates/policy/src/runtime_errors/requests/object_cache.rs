@@ -1,4 +1,4 @@
-//! Cache of generated objects that do not depend on the policy.
+//! A cache of generated objects that do not depend on the policy.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,26 +16,25 @@ const MAX_MINIMAL: usize = 200;
 /// Maximum number of cached prepared objects.
 const MAX_PREPARED: usize = 500;
 
-/// Minimal and prepared objects, valid for one set of schemas.
+/// Minimal and prepared objects. They are valid for one set of schemas.
 #[derive(Debug, Default)]
 pub struct ObjectCache {
     minimal: Mutex<HashMap<Gvk, Option<Json>>>,
     prepared: Mutex<HashMap<PreparedKey, PreparedEntry>>,
 }
 
-/// The key of prepared objects: the inputs of the preparation, with a hash of the sent objects.
+/// The inputs of the preparation, with a hash of the sent objects.
 type PreparedKey = (CacheKey, u64);
 
-/// The sent objects, and the prepared ones. `None` if the API server's result is unknown.
+/// The sent objects and the prepared objects. `None` if the API server's result is unknown.
 type PreparedEntry = ([Option<Json>; 2], Option<PreparedObjects>);
 
-/// The inputs, other than the objects, that determine how the API server prepares objects.
+/// The inputs of the preparation other than the objects.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct CacheKey {
     pub(crate) gvk: Gvk,
     pub(crate) operation: Operation,
     pub(crate) is_status: bool,
-    /// The namespace of the request.
     pub(crate) namespace: String,
 }
 
@@ -53,8 +52,7 @@ impl ObjectCache {
         object
     }
 
-    /// Returns the objects as policies see them, from the cache or by a call of `prepare`. `None` if `prepare` returns
-    /// `None`.
+    /// Returns the prepared objects, from the cache or from `prepare`. `None` if `prepare` returns `None`.
     pub(crate) fn prepared(
         &self,
         key: CacheKey,
@@ -76,7 +74,7 @@ impl ObjectCache {
     }
 }
 
-/// Locks a mutex. A thread that panicked while it held the lock left the map consistent, so poisoning is ignored.
+/// Locks a mutex. Poisoning is ignored, because a panicking thread leaves the map consistent.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -16,15 +16,13 @@ type Objects = [Option<Json>; 2];
 pub(crate) struct PreparedObjects {
     /// The objects as the client sends them.
     pub(crate) sent: Objects,
-    /// The objects as policies see them.
+    /// The objects as policies receive them.
     pub(crate) seen: Objects,
-    /// The hash of the sent objects.
     pub(crate) digest: u64,
 }
 
 impl RequestBuilder<'_> {
-    /// Prepares the objects for `operation`. `None` if the API server's result is unknown, or if it rejects the
-    /// objects.
+    /// Prepares the objects for `operation`. `None` if the API server rejects the objects or its result is unknown.
     pub(crate) fn prepare(
         &self,
         constraints: &InputConstraints,
@@ -110,7 +108,7 @@ impl RequestBuilder<'_> {
 }
 
 impl PreparedObjects {
-    /// Returns objects that reach policies exactly as the client sent them.
+    /// Returns objects that policies receive exactly as the client sends them.
     fn unchanged(sent: Objects) -> Self {
         Self {
             digest: digest(&sent),
@@ -120,7 +118,7 @@ impl PreparedObjects {
     }
 }
 
-/// Returns the operation on the stored object. `None` for CONNECT, which changes no object.
+/// Returns the operation on the stored object. `None` for CONNECT, which does not change an object.
 pub(crate) fn stored_operation(operation: Operation) -> Option<defaulting::Operation> {
     Some(match operation {
         Operation::Create => defaulting::Operation::Create,
@@ -130,8 +128,8 @@ pub(crate) fn stored_operation(operation: Operation) -> Option<defaulting::Opera
     })
 }
 
-/// Copies to the old object the fields that the request cannot change: the status, or for a status request everything
-/// but the status. Fields that `constraints` mention are not copied.
+/// Copies the fields that the request cannot change from the object to the old object. For a status request, these are
+/// all fields but the status. For other requests, this is the status. Fields with `constraints` are not copied.
 fn copy_unchangeable_fields(
     constraints: &InputConstraints,
     is_status: bool,

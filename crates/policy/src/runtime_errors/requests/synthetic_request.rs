@@ -1,4 +1,4 @@
-//! Synthetic requests, with their objects as the client sends them and as policies see them.
+//! Synthetic requests. They have the objects as the client sends them, and as policies receive them.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -7,25 +7,24 @@ use serde_json::Value as Json;
 use crate::admission::Operation;
 use kubernetes::validity::{FieldPath, Root, Segment};
 
-/// A generated request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SyntheticRequest {
-    /// The hash of the other fields, which speeds up comparisons.
+    /// The hash of the other fields. It speeds up comparisons.
     pub(crate) digest: u64,
     pub(crate) operation: Operation,
-    /// The object as policies see it.
+    /// The object as policies receive it.
     pub(crate) object: Option<Json>,
-    /// The old object as policies see it.
+    /// The old object as policies receive it.
     pub(crate) old_object: Option<Json>,
     /// The object as the client sends it, and the stored object.
     pub(crate) sent: [Option<Json>; 2],
     pub(crate) params: Option<Json>,
     pub(crate) namespace: Option<Json>,
-    /// The CEL variable `request`, without the objects.
+    /// The value of `request`, without the objects.
     pub(crate) request: Json,
 }
 
-/// Returns a hash of `value` that is the same in each run of the program.
+/// Returns a hash of `value` that does not depend on the run of the program.
 pub(crate) fn digest(value: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);
@@ -39,7 +38,7 @@ impl Hash for SyntheticRequest {
 }
 
 impl SyntheticRequest {
-    /// Returns the value of a CEL root variable. `None` if it is null.
+    /// Returns the value of a root variable. `None` if it is null.
     fn root(&self, root: Root) -> Option<&Json> {
         match root {
             Root::Object => self.object.as_ref(),
@@ -50,7 +49,6 @@ impl SyntheticRequest {
         }
     }
 
-    /// Returns the value at `path`. `None` if there is none.
     pub(crate) fn value_at(&self, path: &FieldPath) -> Option<&Json> {
         let mut value = self.root(path.root)?;
         for segment in &path.segments {
@@ -59,7 +57,7 @@ impl SyntheticRequest {
         Some(value)
     }
 
-    /// Returns true if `path` is absent although its parent is present.
+    /// Returns true if `path` is absent but its parent is present.
     pub(crate) fn lacks(&self, path: &FieldPath) -> bool {
         let Some(mut value) = self.root(path.root) else {
             return path.segments.is_empty();

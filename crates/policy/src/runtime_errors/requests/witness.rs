@@ -1,28 +1,28 @@
-//! Witnesses: requests for which an expression fails, in the form in which findings show them.
+//! Witnesses: requests for which an expression fails, in the form in findings.
 
 use serde::Serialize;
 use serde_json::Value as Json;
 
 use super::{RequestBuilder, SyntheticRequest};
 
-/// A request for which an expression fails, in the format of an `AdmissionReview`, with its params and namespace.
+/// A request for which an expression fails, in the format of an `AdmissionReview`. It also has params and a namespace.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Witness {
-    /// The request, with the fields operation, kind, resource, name, namespace, userInfo, object and oldObject.
+    /// The request with the fields operation, kind, resource, name, namespace, userInfo, object and oldObject.
     pub request: Json,
     /// The params, or null if the request has none. `None` if the policy has no paramKind.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub params: Option<Json>,
-    /// The Namespace of the request. `None` for cluster-scoped objects.
+    /// The Namespace of the request. `None` for a cluster-scoped object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace_object: Option<Json>,
-    /// The evaluator's error, or an empty string if the witness is an example without an error.
+    /// The evaluator's error. Empty for an example without an error.
     pub error: String,
 }
 
 impl RequestBuilder<'_> {
-    /// Returns the witness for `synthetic`, whose evaluation fails with `error`.
+    /// Converts `synthetic` to a witness. Its evaluation fails with `error`.
     pub(crate) fn witness(&self, synthetic: &SyntheticRequest, error: &str) -> Witness {
         let mut request = synthetic.request.clone();
         if let Some(fields) = request.as_object_mut() {
