@@ -1,11 +1,11 @@
-//! The table of the object kinds that are checked (subjects), and the identity of such an object.
+//! The table of subject kinds: the kinds of objects that are checked. Also has the identity of a subject.
 //!
-//! Each kind is a variant of [`SubjectKind`]. Its [`Row`] contains its names, resources and versions.
+//! Each kind is a variant of [`SubjectKind`]. Its [`Row`] has its names, resources and versions.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// A kind of object whose expressions and rules are checked.
+/// A kind of object with expressions and rules to check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SubjectKind {
     /// A policy that validates requests.
@@ -13,11 +13,11 @@ pub enum SubjectKind {
     ValidatingAdmissionPolicy,
     /// A policy that changes the objects of requests.
     MutatingAdmissionPolicy,
-    /// A configuration of validating webhooks, which are each checked like a policy.
+    /// A configuration of validating webhooks. Each webhook is checked like a policy.
     ValidatingWebhookConfiguration,
-    /// A configuration of mutating webhooks, which are each checked like a policy.
+    /// A configuration of mutating webhooks. Each webhook is checked like a policy.
     MutatingWebhookConfiguration,
-    /// A CRD. Its validation rules are about objects instead of requests.
+    /// A CRD. Its validation rules apply to objects instead of requests.
     CustomResourceDefinition,
 }
 
@@ -30,23 +30,23 @@ pub struct Row {
     pub plural: &'static str,
     /// The API group.
     pub group: &'static str,
-    /// The served versions, the preferred one first.
+    /// The served versions. The preferred version is first.
     pub versions: &'static [&'static str],
-    /// The plural name of the bindings' resource. `None` if the kind has no bindings.
+    /// The plural name of the resource of bindings. `None` if the kind has no bindings.
     pub bindings: Option<&'static str>,
-    /// The kind of the objects that store the conditions. `None` if the kind stores them in its own status.
+    /// The kind of the objects that store the conditions. `None` if the subject has them in its own status.
     pub status_object: Option<StatusObjectKind>,
-    /// Other names of the resource that command-line arguments accept.
+    /// Other names for the resource on the command line.
     pub aliases: &'static [&'static str],
-    /// The noun for an object of the kind, for messages.
+    /// The noun for a subject of the kind in messages.
     pub noun: &'static str,
-    /// The noun for the part that an API server evaluates for a request, for messages.
+    /// The noun in messages for the part that an API server evaluates for a request.
     pub evaluated: &'static str,
-    /// The consequence if no request matches, for messages.
+    /// The consequence of matching no request, for messages.
     pub never_runs: &'static str,
 }
 
-/// A kind of objects that store the conditions of subjects without a status of their own.
+/// A kind of objects that store the conditions of subjects. The subjects have no status for conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StatusObjectKind {
     /// The name of the kind.
@@ -135,7 +135,7 @@ const DEFINITIONS: Row = Row {
 };
 
 impl Row {
-    /// Returns true if the command-line argument `resource` refers to the kind.
+    /// Returns true if the command-line argument `resource` names the kind.
     #[must_use]
     pub fn is_named(&self, resource: &str) -> bool {
         resource == self.plural || self.aliases.contains(&resource)
@@ -176,7 +176,7 @@ impl SubjectKind {
         self.row().plural
     }
 
-    /// Returns true if the kind is a configuration of webhooks.
+    /// Returns true for a configuration of webhooks.
     #[must_use]
     pub const fn is_webhooks(self) -> bool {
         matches!(
@@ -185,19 +185,19 @@ impl SubjectKind {
         )
     }
 
-    /// Returns the kind with the name `kind`.
+    /// Returns the kind with the name `kind`. `None` if there is no such kind.
     #[must_use]
     pub fn from_kind(kind: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|of| of.as_str() == kind)
     }
 
-    /// Returns the kind whose resource has the plural name `plural`.
+    /// Returns the kind whose resource has the plural name `plural`. `None` if there is no such kind.
     #[must_use]
     pub fn from_plural(plural: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|of| of.plural() == plural)
     }
 
-    /// Returns the kinds whose conditions are stored in separate objects. The controller watches these kinds only if a
+    /// Returns the kinds whose conditions are stored in separate objects. The controller watches such a kind only if a
     /// flag enables it.
     pub fn opt_in() -> impl Iterator<Item = Self> {
         let all = Self::ALL.into_iter();
@@ -211,12 +211,12 @@ impl fmt::Display for SubjectKind {
     }
 }
 
-/// The identity of a subject: its kind and its name. All subject kinds are cluster-scoped.
+/// The identity of a subject: its kind and name. All subjects are cluster-scoped.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SubjectId {
     /// The kind of the subject.
     pub kind: SubjectKind,
-    /// The name, which is unique among the objects of the kind.
+    /// The name. It is unique among the subjects of the kind.
     pub name: Arc<str>,
 }
 
@@ -235,7 +235,7 @@ impl SubjectId {
     }
 }
 
-/// Writes only the name for a `ValidatingAdmissionPolicy`, and otherwise the resource and the name.
+/// Writes the resource and the name. For a `ValidatingAdmissionPolicy`, writes only the name.
 impl fmt::Display for SubjectId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {

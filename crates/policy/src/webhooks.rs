@@ -1,12 +1,12 @@
 //! Maps the fields of policies to the fields of webhooks.
 //!
-//! An API server evaluates the match conditions of a webhook like those of a policy: with the same variables except for
-//! `params`, with the same limits, and with the same effect of failures.
+//! An API server evaluates the match conditions of a webhook like those of a policy. The variables are the same except
+//! for `params`. The limits and the effects of failures are the same too.
 //!
 //! Source: `k8s.io/kubernetes` `pkg/apis/admissionregistration/validation/validation.go`, `validateMatchConditions`;
 //! `k8s.io/apiserver` `pkg/admission/plugin/webhook/accessors.go`, `GetCompiledMatcher`.
 
-/// The fields of `matchConstraints` that webhooks also have, each with its name in a policy and its name in a webhook.
+/// The fields of `matchConstraints` that webhooks also have: the name in a policy and the name in a webhook.
 pub const CONSTRAINTS: [(&str, &str); 4] = [
     ("resourceRules", "rules"),
     ("matchPolicy", "matchPolicy"),
@@ -14,11 +14,10 @@ pub const CONSTRAINTS: [(&str, &str); 4] = [
     ("objectSelector", "objectSelector"),
 ];
 
-/// The other fields of a policy's spec that webhooks also have, with the same name.
+/// The other fields of a policy's spec that webhooks also have. The names are the same.
 pub const SPEC: [&str; 2] = ["failurePolicy", "matchConditions"];
 
-/// Returns the path in a webhook configuration that corresponds to the path `field_ref` in a policy, for the webhook
-/// with index `n`.
+/// Converts the path `field_ref` in a policy to the path in a webhook configuration. `n` is the index of the webhook.
 #[must_use]
 pub fn field_of_webhook(n: usize, field_ref: &str) -> String {
     let Some(field) = field_ref.strip_prefix("spec.") else {

@@ -1,9 +1,9 @@
 //! The search loop over kinds, failure sites, constraints and requests.
 //!
-//! For each representative kind, the minimal request of each operation is evaluated first, because it lacks most
-//! optional fields and so confirms most sites. For each remaining site, the solver gets the path condition and a
-//! constraint that may cause the failure. For each solution, a request is built and evaluated. If the evaluation fails
-//! earlier because another value is absent, the search requires that value to be present and builds the request again.
+//! For each representative kind, the minimal requests of all operations are evaluated first. They lack most optional
+//! fields, so they confirm most sites. For each remaining site, the solver gets the path condition and a constraint
+//! that may cause the failure. A request is built and evaluated for each solution. The evaluation may fail before the
+//! site because another value is absent. The search then requires this value and builds the request again.
 
 use std::collections::{BTreeMap, HashSet};
 use std::rc::Rc;
@@ -32,19 +32,19 @@ use cel::stack::run_on_deep_stack;
 use kubernetes::schema::Gvk;
 use kubernetes::validity::{Constraint, FieldPath, InputConstraints, Root};
 
-/// Maximum number of requests that are evaluated for one policy.
+/// Maximum number of evaluated requests for one policy.
 const MAX_EVALUATIONS: u32 = 400;
 
-/// Maximum total CEL cost of all evaluations for one policy, in cost units. Each evaluation is charged at least 100.
+/// Maximum total CEL cost of all evaluations for one policy. Each evaluation is charged at least 100 cost units.
 const MAX_COST: u64 = 300_000;
 
-/// Maximum number of steps of one [`SymbolicEvaluator`], which is created for one policy and one kind. A step is a node
-/// that the failure site finder visits, a node that is evaluated symbolically, or a step of the solver. When no steps
-/// are left, the search misses findings.
+/// Maximum number of steps of one [`SymbolicEvaluator`], for one policy and kind. A step is a node that the failure
+/// site finder visits, a node that is evaluated symbolically, or a step of the solver. After the last step, the search
+/// misses findings.
 pub(super) const MAX_SYMBOLIC_STEPS: u32 = 20_000;
 
-/// Maximum number of requests that are built for one solution of the solver. Each request after the first contains one
-/// more value, because the evaluation of the previous request failed before the site.
+/// Maximum number of requests for one solution of the solver. After an evaluation that fails before the site, the next
+/// request has one more value.
 pub(super) const MAX_REPAIRS: usize = 6;
 
 /// Maximum number of findings for one policy.
@@ -65,19 +65,19 @@ pub struct RuntimeErrorFinding {
     pub gvk: Gvk,
     /// A sentence with the cause and the evaluator's error.
     pub message: String,
-    /// A guard, or another change that fixes the expression.
+    /// A guard, or another fix of the expression.
     pub fix: Option<String>,
-    /// True if the missing value is in the params instead of the request.
+    /// True if the params lack a value, false if the request lacks it.
     pub is_of_params: bool,
     /// The effect on the request.
     pub consequence: Consequence,
-    /// The number of other expressions that fail for the same cause. They have no finding of their own.
+    /// The number of other expressions that fail for the same reason. They have no finding.
     pub n_others: usize,
     /// A request for which the expression fails.
     pub witness: Witness,
 }
 
-/// Finds the expressions of `policy` that fail at run time, in the order of their fields in the policy.
+/// Finds the expressions of `policy` that fail at run time, in the order of the policy's fields.
 #[must_use]
 pub fn find_runtime_errors(
     policy: &CompiledPolicy,
@@ -91,26 +91,25 @@ pub fn find_runtime_errors(
     })
 }
 
-/// The findings so far, and the remaining budget.
 struct Search<'a> {
     policy: &'a CompiledPolicy,
     without_params: Option<&'a str>,
     budget: Budget,
     findings: Vec<LocatedFinding>,
-    /// Outermost nodes of the selection chains that have a finding, with the index of the expression.
+    /// The selection chains with a finding: index of the expression, and outermost node of the chain.
     reported_chains: HashSet<(usize, ExprId)>,
-    /// Paths of absent or null values that have a finding, with the index of the expression.
+    /// The absent or null values with a finding: index of the expression, and path of the value.
     reported_paths: HashSet<(usize, FieldPath)>,
-    /// Absent values for which all expressions share one finding, with the index of this finding and of the failing
-    /// expressions.
+    /// The absent values for which all expressions share one finding: the path of the value, the index of the finding,
+    /// and the indices of the failing expressions.
     shared_causes: BTreeMap<FieldPath, (usize, HashSet<usize>)>,
 }
 
-/// A finding with its position in the expression, by which findings are sorted and compared with type errors.
+/// A finding with its position. Findings are sorted by position, and dropped at the position of a type error.
 struct LocatedFinding {
     finding: RuntimeErrorFinding,
     offset: u32,
-    /// Locations of the selections and indices in the chain around the failing node.
+    /// The locations of the selections and indices in the chain around the failing node.
     chain: Vec<Location>,
 }
 
@@ -166,7 +165,7 @@ impl<'a> Search<'a> {
         let (n, path) = (site.node.index, &site.path);
         let is_chain_reported = self.reported_chains.contains(&(n, site.chain));
         if site.cause != FailureCause::Absent {
-            // A path that may be both absent and null gets only one finding.
+            // A path that may be absent or null has only one finding.
             let is_null_reported = site.cause == FailureCause::Null
                 && self.reported_paths.contains(&(n, path.clone()));
             return is_chain_reported || is_null_reported;
@@ -178,7 +177,7 @@ impl<'a> Search<'a> {
             && (is_chain_reported || self.reported_paths.contains(&(n, path.clone())))
     }
 
-    /// Tries each constraint that may cause the failure at `site`.
+    /// Tries each constraint that may cause a failure at `site`.
     fn try_site(
         &mut self,
         builder: &mut RequestBuilder<'_>,
@@ -197,7 +196,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Tries requests that satisfy both the path condition of `site` and `constraints`.
+    /// Tries requests that satisfy the path condition of `site` and `constraints`.
     fn try_site_with(
         &mut self,
         builder: &mut RequestBuilder<'_>,
@@ -238,11 +237,11 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Evaluates a request that satisfies `constraints`, reports its failures, and returns both. The failures are empty
-    /// if no expression failed.
+    /// Evaluates a request that satisfies `constraints`, and reports its failures. Returns the request and the
+    /// failures, which are empty if no expression failed.
     ///
-    /// `None` if there is no result: these constraints were already tried, no valid request satisfies them, or
-    /// [`RequestBuilder::evaluate_once`] returned `None`.
+    /// Returns `None` if the constraints were already tried, if no valid request satisfies them, or if
+    /// [`RequestBuilder::evaluate_once`] returns `None`.
     fn try_constraints(
         &mut self,
         builder: &mut RequestBuilder<'_>,
@@ -266,8 +265,8 @@ impl<'a> Search<'a> {
         Some((synthetic, failures))
     }
 
-    /// Returns true if `failure`, which occurred at the node of `site`, has the cause of `site`, and a valid request
-    /// may have the value that causes the failure.
+    /// Returns true if `site` explains `failure`, which occurred at its node: the cause is the same, and a valid
+    /// request may have the failing value.
     fn matches_site(
         &self,
         symbolic: &SymbolicEvaluator<'_>,
@@ -303,7 +302,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Returns true if the request lacks the path of `site`, and a valid request may lack it.
+    /// Returns true if the request lacks the path of `site` and a valid request may lack it.
     fn lacks(
         &self,
         symbolic: &SymbolicEvaluator<'_>,
@@ -311,7 +310,7 @@ impl<'a> Search<'a> {
         site: &FailureSite,
     ) -> bool {
         if site.path == FieldPath::new(Root::Namespace) {
-            // The API server passes no namespaceObject to match conditions.
+            // The API server evaluates match conditions without a namespaceObject.
             let expressions = self.policy.expressions();
             let role = expressions
                 .get(site.node.index)
@@ -387,7 +386,8 @@ impl<'a> Search<'a> {
         });
     }
 
-    /// Returns the findings in the order of the policy's fields, except for those that type checking already reports.
+    /// Returns the findings in the order of the policy's fields. Findings that type checking already reports are
+    /// dropped.
     fn into_findings(mut self, type_findings: &[ExpressionFindings]) -> Vec<RuntimeErrorFinding> {
         for (finding_idx, expressions) in self.shared_causes.values() {
             if let Some(located) = self.findings.get_mut(*finding_idx) {
@@ -401,7 +401,7 @@ impl<'a> Search<'a> {
             let mut diagnostics = of_expression.flat_map(ExpressionFindings::iter);
             diagnostics.any(|(_, _, diagnostic)| {
                 diagnostic.location == finding.location
-                    // No guard can fix a chain that contains an undefined field.
+                    // A guard cannot fix a chain with an undefined field.
                     || diagnostic.kind.code() == Code::UndefinedField && chain.contains(&diagnostic.location)
                     || finding.rule == Rule::AbsentObject && diagnostic.kind.code() == Code::NoFieldSelection
             })
@@ -416,7 +416,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Returns the nodes of the chain of selections and indices that ends at `chain`, outermost first.
+/// Returns the nodes in the chain of selections and indices that ends at `chain`, outermost first.
 fn chain_of(ast: &Ast, chain: ExprId) -> Vec<ExprId> {
     let mut nodes = Vec::new();
     let mut next = Some(chain);
@@ -435,13 +435,13 @@ fn chain_of(ast: &Ast, chain: ExprId) -> Vec<ExprId> {
     nodes
 }
 
-/// Returns true if an absent value has one finding for all expressions: an absent root, or a field of the params.
+/// Returns true for an absent value whose finding all expressions share: a root, or a field of the params.
 fn is_shared(absent: &FieldPath) -> bool {
     absent.segments.is_empty() || absent.root == Root::Params
 }
 
-/// Returns the path of an absent value that made the evaluation fail before it reached the failure site. Failures of
-/// the expression with the index `n` have precedence. `None` if no failure is due to an absent value.
+/// Returns the path of an absent value because of which the evaluation failed. Failures of the expression with the
+/// index `n` take precedence. `None` if no failure is due to an absent value.
 pub(super) fn missing_path<'c>(
     synthetic: &SyntheticRequest,
     failures: &[Failure],

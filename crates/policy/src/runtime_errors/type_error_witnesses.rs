@@ -23,13 +23,13 @@ use cel::stack::run_on_deep_stack;
 use kubernetes::schema::Gvk;
 use kubernetes::validity::{Constraint, FieldPath, InputConstraints};
 
-/// Maximum number of kinds for which witnesses are searched.
+/// Maximum number of kinds to search for witnesses.
 const MAX_KINDS: usize = 6;
 
-/// Maximum number of kinds that are tried for one failure that affects only some of the kinds matched by a wildcard.
+/// Maximum number of kinds to try for a partial failure.
 const MAX_KINDS_OF_PARTIAL: usize = 2;
 
-/// The budget of evaluations for one policy.
+/// The evaluation budget for one policy.
 const BUDGET: Budget = Budget {
     n_evaluations: 300,
     cost: 300_000,
@@ -40,13 +40,13 @@ const BUDGET: Budget = Budget {
 pub struct TypeErrorWitness {
     /// The index of the expression in the policy.
     pub index: usize,
-    /// The location of the type error in the expression.
+    /// The location of the type error.
     pub location: Location,
     /// The request.
     pub witness: Witness,
 }
 
-/// Finds witnesses of the type errors of `policy`, at most one for each type error.
+/// Finds at most one witness for each type error of `policy`.
 #[must_use]
 pub fn type_error_witnesses(
     policy: &CompiledPolicy,
@@ -55,8 +55,8 @@ pub fn type_error_witnesses(
     search(policy, context, unproven_findings(context))
 }
 
-/// Finds witnesses of expressions that fail for only some of the kinds matched by a wildcard, at most one for each
-/// expression.
+/// Finds at most one witness for each partial failure: an expression that fails for only some of the kinds matched by a
+/// wildcard.
 #[must_use]
 pub fn partial_failure_witnesses(
     policy: &CompiledPolicy,
@@ -97,7 +97,7 @@ fn search(
     })
 }
 
-/// A finding that still needs a witness.
+/// A finding without a witness so far.
 #[derive(Clone, Debug)]
 struct UnprovenFinding {
     index: usize,
@@ -134,7 +134,7 @@ fn unproven_findings(context: &Context<'_>) -> Vec<UnprovenFinding> {
 
 struct WitnessSearch<'a> {
     policy: &'a CompiledPolicy,
-    /// The findings that still need a witness.
+    /// The findings without a witness so far.
     unproven: Vec<UnprovenFinding>,
     budget: Budget,
     witnesses: Vec<TypeErrorWitness>,
@@ -164,7 +164,6 @@ impl WitnessSearch<'_> {
         }
     }
 
-    /// Returns the nodes at the locations of the findings for `gvk`.
     fn target_nodes(&self, gvk: &Gvk) -> TargetNodes {
         let mut target_nodes = TargetNodes::new();
         for unproven in self.unproven.iter().filter(|it| it.kinds.contains(gvk)) {
@@ -251,8 +250,7 @@ impl WitnessSearch<'_> {
         }
     }
 
-    /// Evaluates a request that satisfies `constraints`. Records a witness if the evaluation fails at one of
-    /// `target_nodes`.
+    /// Evaluates a request that satisfies `constraints`. Records a witness if the evaluation fails at a target node.
     fn try_constraints(
         &mut self,
         builder: &mut RequestBuilder<'_>,

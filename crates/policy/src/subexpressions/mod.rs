@@ -1,5 +1,5 @@
-//! Lists the subexpressions of an expression whose values are shown to users, in source order. Nodes that the expansion
-//! of a macro adds are left out.
+//! Lists the subexpressions whose values are shown to users, in source order. Nodes that only exist because of a macro
+//! expansion are omitted.
 
 mod counterfactuals;
 mod nearest;
@@ -17,14 +17,14 @@ const MAX_TEXT: usize = 100;
 /// Maximum nesting of subexpressions.
 const MAX_DEPTH: usize = 60;
 
-/// A subexpression that is shown with its value.
+/// A subexpression whose value is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subexpression {
     /// The node in the AST.
     pub id: ExprId,
-    /// The source, generated from the AST and cut if it is long.
+    /// The source. It is generated from the AST, and cut if it is long.
     pub text: String,
-    /// The nesting depth, 0 for the whole expression.
+    /// The nesting depth. It is 0 for the whole expression.
     pub depth: usize,
     /// The role of the subexpression in its parent.
     pub role: SubexpressionRole,
@@ -33,7 +33,7 @@ pub struct Subexpression {
 /// The role of a subexpression in its parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SubexpressionRole {
-    /// The whole expression.
+    /// The whole expression, which has no parent.
     Whole,
     /// An operand of `&&` or `||`.
     Term,
@@ -41,11 +41,11 @@ pub enum SubexpressionRole {
     Condition,
     /// The condition that a macro evaluates for each element.
     Test,
-    /// Anything else.
+    /// Any other role.
     Other,
 }
 
-/// Returns the subexpressions of `ast`, the whole expression first.
+/// Returns the subexpressions of `ast`. The first is the whole expression.
 #[must_use]
 pub fn subexpressions(ast: &Ast) -> Vec<Subexpression> {
     let mut subexpressions = Vec::new();
@@ -94,7 +94,7 @@ fn walk(
                 _ => all.map(|id| below(id, SubexpressionRole::Other)).collect(),
             }
         }
-        // The value of a path such as `object.spec` is shown as a whole, so the operands of the path are not listed.
+        // A path such as `object.spec` is listed as a whole, without its operands.
         Expr::Select { operand, .. } if ast.qualified_name(*operand).is_none() => {
             vec![below(*operand, SubexpressionRole::Other)]
         }
@@ -121,8 +121,8 @@ fn walk(
             let is_accu =
                 |id: ExprId| matches!(ast.expr(id), Expr::Ident(name) if *name == fold.accu_var);
             if let Expr::Call { function, args, .. } = ast.expr(fold.loop_step) {
-                // Operands that the macro adds mention the accumulator. The others are the condition, or the collected
-                // value.
+                // An operand that mentions the accumulator is part of the macro's expansion. The other operands are the
+                // condition or the collected value.
                 let role = match &**function {
                     "_&&_" | "_||_" | "_?_:_" => SubexpressionRole::Test,
                     _ => SubexpressionRole::Other,
@@ -130,7 +130,7 @@ fn walk(
                 let tests = args.iter().filter(|id| !is_accu(**id));
                 let tests = tests.filter(|id| !mentions(ast, **id, &fold.accu_var, 0));
                 below.extend(tests.map(|id| match ast.expr(*id) {
-                    // The macro wraps the collected value in a list.
+                    // The macro expansion wraps the collected value in a list.
                     Expr::List { elements, .. } if role == SubexpressionRole::Other => {
                         (elements.first().copied().unwrap_or(*id), role)
                     }
@@ -156,7 +156,7 @@ fn mentions(ast: &Ast, id: ExprId, name: &str, depth: usize) -> bool {
     let mut is_mentioned = false;
     let mut look = |child| is_mentioned |= mentions(ast, child, name, depth + 1);
     match ast.expr(id) {
-        // All macros use the same accumulator name, so an inner macro's accumulator shadows the outer one.
+        // All macros use the same accumulator name. The accumulator of an inner macro hides the outer one.
         Expr::Comprehension(fold) if *fold.accu_var == *name => {
             look(fold.iter_range);
             look(fold.accu_init);
@@ -166,7 +166,7 @@ fn mentions(ast: &Ast, id: ExprId, name: &str, depth: usize) -> bool {
     is_mentioned
 }
 
-/// Returns the source of the subexpression `id`, generated from the AST and cut if it is long.
+/// Returns the source of the subexpression `id`. It is generated from the AST, and cut if it is long.
 #[must_use]
 pub fn text(ast: &Ast, id: ExprId) -> String {
     let mut out = String::new();
@@ -315,7 +315,7 @@ fn write_call(
     }
 }
 
-/// Writes an operand, in parentheses if it is itself an operation with operands.
+/// Writes an operand. An operand that is itself an operation is put in parentheses.
 fn operand_of(ast: &Ast, id: ExprId, out: &mut String, depth: usize) {
     let is_operation = matches!(
         ast.expr(id),

@@ -1,12 +1,14 @@
-//! Selects the subexpressions to show for a large expression: those closest to the ones that determined the result.
+//! Selects the subexpressions to show for a large expression: those that determined the result, and those nearest to
+//! them.
 
 use cel::ast::{Ast, ExprId};
 
 use super::{MAX_DEPTH, Subexpression};
 use crate::admission::{RecordedValue, Recording};
 
-/// Reduces `parts`, the subexpressions of the expression with the index `n`, to at most `max`. Subexpressions that
-/// determined the result are preferred, outer before inner, then those closest to them. The order does not change.
+/// Reduces `parts` to at most `max` subexpressions of the expression with the index `n`. Subexpressions that determined
+/// the result come first, outer before inner. The subexpressions nearest to them follow. The order of `parts` does not
+/// change.
 pub fn keep_nearest(
     parts: &mut Vec<Subexpression>,
     max: usize,
@@ -48,7 +50,8 @@ impl Evaluation<'_> {
         self.recording.get(&(self.n, id.index()))
     }
 
-    /// Stores for each subexpression the number of nodes on the path to it that did not determine the result.
+    /// Computes the distance of each subexpression: the number of nodes on the path to it that did not determine the
+    /// result.
     fn walk(&self, id: ExprId, distance: usize, depth: usize, off: &mut [usize]) {
         if let Some(off) = off.get_mut(id.index()) {
             *off = distance;
@@ -70,8 +73,8 @@ impl Evaluation<'_> {
             return true;
         };
         let (Some(whole), Some(part)) = (self.seen(id), self.seen(child)) else {
-            // A subexpression that was not evaluated did not determine the result. A call without a recorded value was
-            // added by a macro. Such a call is assumed to depend on all of its operands.
+            // A subexpression without an evaluation did not determine the result. A call without a recorded value is
+            // part of a macro's expansion. It is assumed to depend on all of its operands.
             return self.seen(id).is_none();
         };
         match function {

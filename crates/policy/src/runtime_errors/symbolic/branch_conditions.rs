@@ -3,17 +3,16 @@
 use super::{ExprRef, Scope};
 use kubernetes::validity::{Constraint, FieldPath};
 
-/// A condition that must hold for the evaluation to reach a node.
+/// A condition for reaching a node.
 #[derive(Clone, Debug)]
 pub(crate) enum BranchCondition {
-    /// The boolean expression evaluates to this value.
+    /// The boolean expression evaluates to the given value.
     Evaluates(ExprRef, Scope, bool),
     /// The list or map at the path is not empty.
     NonEmpty(FieldPath),
 }
 
-/// A disjunct of a branch condition: one way to satisfy it. It consists of constraints, and of branch conditions that
-/// remain to be solved.
+/// One alternative to satisfy a branch condition: constraints, and further branch conditions that must be solved.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Disjunct {
     pub(crate) constraints: Vec<(FieldPath, Constraint)>,

@@ -1,20 +1,20 @@
-//! Determines which macro a comprehension was expanded from.
+//! Recognizes the macro from which a comprehension was expanded.
 
 use super::SymbolicEvaluator;
 use cel::ast::{Ast, Comprehension, Expr, ExprId, Literal};
 
-/// The macro of a comprehension, with the nodes of its arguments.
+/// A macro with the nodes of its arguments.
 pub(crate) enum ComprehensionKind {
     All(ExprId),
     Exists(ExprId),
     ExistsOne(ExprId),
-    /// `filter` or `map`: the node of the filter condition, if there is one, and the node of the resulting element.
+    /// `filter` or `map`. The first node is the filter condition, if there is one. The second node is an element of the
+    /// result.
     FilterMap(Option<ExprId>, ExprId),
-    /// `cel.bind`.
     Bind,
     Other,
 }
-/// Returns the macro that `fold` was expanded from, in the expression with the index `index`.
+/// Returns the macro from which `fold` was expanded. `index` is the index of its expression.
 pub(crate) fn comprehension_kind(
     evaluator: &SymbolicEvaluator<'_>,
     index: usize,
@@ -49,7 +49,7 @@ pub(crate) fn comprehension_kind(
     }
 }
 
-/// Returns the element in `accumulator + [element]`. `None` if the node at `id` has another structure.
+/// Returns the element in `accumulator + [element]`. `None` if the node `id` has another structure.
 fn appended_element(ast: &Ast, id: ExprId, is_accu: &dyn Fn(ExprId) -> bool) -> Option<ExprId> {
     let Expr::Call { function, args, .. } = ast.expr(id) else {
         return None;

@@ -7,13 +7,13 @@ use super::{
 };
 use cel::ast::{Comprehension, Expr, ExprId, Literal};
 
-/// Maximum nesting of a condition that is evaluated.
+/// Maximum nesting of an evaluated condition.
 const MAX_DEPTH: usize = 20;
 
-/// Maximum length of a list literal over which a macro is evaluated.
+/// Maximum length of a list literal in a macro. A macro over a longer list is not evaluated.
 const MAX_ELEMENTS: usize = 16;
 
-/// Returns the value of the condition at `node` if it is the same for all requests of the kind.
+/// Returns the value of the condition `node` if it is the same in all requests for the kind. Otherwise returns `None`.
 pub(crate) fn constant_truth(
     evaluator: &SymbolicEvaluator<'_>,
     node: ExprRef,
@@ -101,7 +101,7 @@ fn comprehension_truth(
     conjunction(iterations, is_all)
 }
 
-/// Returns the conjunction of `parts` if `is_all`, and otherwise their disjunction. `None` if the result is unknown.
+/// Returns the conjunction of `parts` if `is_all`, and their disjunction otherwise. `None` if the result is unknown.
 fn conjunction(parts: impl Iterator<Item = Option<bool>>, is_all: bool) -> Option<bool> {
     let mut is_open = false;
     for part in parts {
@@ -114,12 +114,12 @@ fn conjunction(parts: impl Iterator<Item = Option<bool>>, is_all: bool) -> Optio
     (!is_open).then_some(is_all)
 }
 
-/// Returns true if two constants are equal. `None` if one of them is not constant.
+/// Returns true if two constants are equal. `None` if one of the values is not constant.
 pub(crate) fn constant_equality(left: &[SymbolicValue], right: &[SymbolicValue]) -> Option<bool> {
     Some(constant(left)? == constant(right)?)
 }
 
-/// Returns true if a constant is an element of a list of constants. `None` if the result is unknown.
+/// Returns true if a constant is in a list of constants. `None` if the result is unknown.
 pub(crate) fn constant_membership(element: &[SymbolicValue], of: &[SymbolicValue]) -> Option<bool> {
     let element = constant(element)?;
     let [SymbolicValue::List(elements)] = of else {

@@ -1,7 +1,6 @@
-//! Free values: values of a request that users may choose arbitrarily, or within a known format.
+//! Free values: values of a request that users can choose at will, or within a known format.
 //!
-//! A string field of a built-in kind that is not listed here may have a format that validation requires. The search
-//! therefore generates no values for it.
+//! Other string fields of built-in kinds may have an unknown format. The search generates no values for them.
 
 use serde_json::{Value as Json, json};
 
@@ -9,7 +8,7 @@ use super::SymbolicEvaluator;
 use crate::runtime_errors::input_types::InputType;
 use kubernetes::validity::{FieldPath, Root, Segment};
 
-/// The format that validation requires of a string.
+/// The required format of a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StringFormat {
     /// Any string.
@@ -20,13 +19,13 @@ enum StringFormat {
     Name,
 }
 
-/// String fields of built-in kinds, or lists of strings, whose values validation does not restrict.
+/// String fields, or lists of strings, of built-in kinds that accept any string.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/core/validation/validation.go` (`validateContainers`, `ValidateEnv`; neither
 /// commands nor arguments have a format).
 const FREE_FIELDS: [&str; 4] = ["image", "command", "args", "value"];
 
-/// String fields of built-in kinds whose values must be object names.
+/// String fields of built-in kinds that only accept object names.
 const NAME_FIELDS: [&str; 5] = [
     "serviceAccountName",
     "priorityClassName",
@@ -35,10 +34,10 @@ const NAME_FIELDS: [&str; 5] = [
     "host",
 ];
 
-/// Fields of built-in kinds whose values must be maps of labels.
+/// Fields of built-in kinds that only accept maps of labels.
 const LABEL_FIELDS: [&str; 2] = ["nodeSelector", "matchLabels"];
 
-/// Numeric fields of built-in kinds for which validation accepts 0.
+/// Numeric fields of built-in kinds that accept 0.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/apps/validation/validation.go`, `pkg/apis/batch/validation/validation.go`
 /// (`ValidateNonnegativeField`).
@@ -52,7 +51,7 @@ const ZERO_FIELDS: [&str; 6] = [
 ];
 
 impl SymbolicEvaluator<'_> {
-    /// Returns true if the value at `path` may be the number 0, or an empty list or map.
+    /// Returns true if the value at `path` may be 0, or an empty list or map.
     pub(crate) fn may_be_zero(&self, path: &FieldPath) -> bool {
         let Some(input_type) = self.input_type(path) else {
             return false;
@@ -70,7 +69,7 @@ impl SymbolicEvaluator<'_> {
         input_type.is_number() && (!input_type.is_builtin() || ZERO_FIELDS.contains(&name))
     }
 
-    /// Returns true if the value at `path` is an int-or-string that users may set to an integer or to a string.
+    /// Returns true if users can set the value at `path` to an integer or to a string.
     pub(crate) fn is_int_or_string(&self, path: &FieldPath) -> bool {
         let input_type = self.input_type(path);
         matches!(path.root, Root::Object | Root::OldObject)
@@ -78,13 +77,12 @@ impl SymbolicEvaluator<'_> {
             && !self.has_crd_rules(path)
     }
 
-    /// Returns true if the value at `path` may be null.
     pub(crate) fn may_be_null(&self, path: &FieldPath) -> bool {
         let is_null = |input_type: InputType<'_>| input_type.may_be_null(path);
         self.input_type(path).is_some_and(is_null) && !self.has_crd_rules(path)
     }
 
-    /// Returns true if the value at `path` is a number that CEL may see as an `int` or as a `double`.
+    /// Returns true if the value at `path` is a number that may be an `int` or a `double` in CEL.
     pub(crate) fn may_be_int_or_double(&self, path: &FieldPath) -> bool {
         let is_number =
             |input_type: InputType<'_>| input_type.is_double() && !input_type.is_builtin();
@@ -92,12 +90,12 @@ impl SymbolicEvaluator<'_> {
         is_of_object && self.input_type(path).is_some_and(is_number) && !self.has_crd_rules(path)
     }
 
-    /// Returns true if users may choose the string at `path`, arbitrarily or within a known format.
+    /// Returns true if users can choose the string at `path`, at will or within a known format.
     pub(crate) fn is_free_string(&self, path: &FieldPath) -> bool {
         self.string_format(path).is_some()
     }
 
-    /// Returns true if validation accepts this string at `path`. False if users may not choose the string at `path`.
+    /// Returns true if `text` is valid at `path`. False if users cannot choose the string at `path`.
     pub(crate) fn accepts(&self, path: &FieldPath, text: &str) -> bool {
         self.string_format(path).is_some_and(|format| match format {
             StringFormat::Any => true,
@@ -146,7 +144,7 @@ impl SymbolicEvaluator<'_> {
         root.is_some_and(|root| root.builtin_kind() == Some("ConfigMap"))
     }
 
-    /// Returns true if a CRD has validation rules for the value at `path` or for one of its parents.
+    /// Returns true if a CRD has validation rules for the value at `path` or for one of its ancestors.
     fn has_crd_rules(&self, path: &FieldPath) -> bool {
         let mut next = Some(path.clone());
         while let Some(path) = next {
@@ -163,8 +161,8 @@ impl SymbolicEvaluator<'_> {
     }
 }
 
-/// Returns a string and an integer that are both valid at `path`: a name and a number for ports, else a percentage and
-/// 1.
+/// Returns a string and an integer that are valid at `path`. For a port, these are a name and a number. Otherwise,
+/// these are a percentage and 1.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/apps/validation/validation.go` (`ValidatePositiveIntOrPercent`),
 /// `pkg/apis/core/validation/validation.go` (`ValidatePortNumOrName`).
@@ -176,7 +174,7 @@ pub(crate) fn sample_int_and_string(path: &FieldPath) -> [Json; 2] {
     }
 }
 
-/// Returns true if the string has the characters of a label value if `is_label`, and otherwise those of a DNS label.
+/// Returns true if all characters are valid: in a label value if `is_label`, and otherwise in a DNS label.
 fn is_label_or_name(text: &str, is_label: bool) -> bool {
     let is_end = |c: char| {
         c.is_ascii_digit() || c.is_ascii_lowercase() || is_label && c.is_ascii_uppercase()

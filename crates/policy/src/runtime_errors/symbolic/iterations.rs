@@ -1,4 +1,4 @@
-//! Finds the elements that a comprehension visits, and the conditions for visiting them.
+//! Determines the elements that a comprehension visits, and the conditions for visiting them.
 
 use serde_json::json;
 
@@ -60,9 +60,9 @@ impl SymbolicEvaluator<'_> {
         }
     }
 
-    /// Returns the path of the list that a `filter` or `map` macro iterates over, and the conditions under which its
-    /// filter drops all known elements, so that the result may be shorter than an index requires. `None` if `symbolic`
-    /// is not the result of such a macro.
+    /// Returns the conditions under which the result of a `filter` or `map` macro is short: its filter drops all known
+    /// elements. Also returns the path of the list that the macro iterates over. `None` if `symbolic` is not the result
+    /// of such a macro.
     pub(crate) fn short_list_conditions(
         &self,
         symbolic: &SymbolicValue,
@@ -95,7 +95,7 @@ impl SymbolicEvaluator<'_> {
         Some((path, excluded))
     }
 
-    /// Returns the path of the first input from which the list `symbolic` is built. `None` if there is no such input.
+    /// Returns the path of the first input in the list `symbolic`. `None` if the list has no input.
     fn first_path(&self, symbolic: &SymbolicValue, depth: usize) -> Option<FieldPath> {
         if depth > 8 {
             return None;
@@ -151,7 +151,7 @@ impl SymbolicEvaluator<'_> {
         alternatives
     }
 
-    /// Returns one scope for the loop body of `fold` per known element, each with the conditions for visiting that
+    /// Returns a scope for the loop body of `fold` for each known element, with the conditions for visiting the
     /// element.
     pub(crate) fn iterations(
         &self,

@@ -1,7 +1,7 @@
 //! Symbolic evaluation: determines the input or the constant that each expression of a policy denotes.
 //!
-//! If branches of an expression denote different values, the result has an alternative for each of them. The result of
-//! an expression that cannot be interpreted is [`SymbolicValue::Unknown`].
+//! If the branches of an expression denote different values, the result has one alternative for each of them. The
+//! result of an expression that cannot be interpreted is [`SymbolicValue::Unknown`].
 
 mod branch_conditions;
 mod comprehensions;
@@ -28,36 +28,35 @@ use kubernetes::validity::{FieldPath, Root, Segment};
 pub(crate) use values::{ANY_KEY, ExprRef, Scope, SymbolicValue, input_value};
 use values::{literal_value, select, sizes_of};
 
-/// Maximum number of alternatives of one expression. Further alternatives are dropped.
+/// Maximum number of alternatives of a value. Further alternatives are dropped.
 const MAX_ALTERNATIVES: usize = 4;
 
-/// Maximum length of a list literal that is evaluated. Longer literals are unknown.
+/// Maximum length of an evaluated list literal. A longer literal is unknown.
 const MAX_ELEMENTS: usize = 64;
 
-/// Maximum depth of nested evaluations, including those of variables.
+/// Maximum nesting of evaluations. The evaluations of variables are nested in those of their readers.
 const MAX_DEPTH: usize = 120;
 
 /// The disjuncts of boolean expressions, by node and expected result.
 type DisjunctCache = HashMap<(ExprRef, bool), Rc<[Disjunct]>>;
 
-/// Symbolic evaluator of the expressions of a policy for one kind.
+/// Evaluates the expressions of a policy symbolically for one kind.
 pub(crate) struct SymbolicEvaluator<'a> {
     pub(crate) policy: &'a CompiledPolicy,
     pub(crate) roots: Vec<(Root, InputType<'a>)>,
-    /// The index of the last variable of each name.
+    /// The index of each variable by name. If several have the same name, this is the last one.
     variables: HashMap<&'a str, usize>,
-    /// Inputs with a value that is the same in all requests for the kind, such as `object.kind`.
+    /// The inputs that have the same value in all requests for the kind, such as `object.kind`.
     constants: Vec<(FieldPath, Json)>,
-    /// The values of nodes evaluated without comprehension variables.
+    /// The values of nodes outside of comprehensions.
     cache: RefCell<HashMap<ExprRef, Vec<SymbolicValue>>>,
-    /// The disjuncts of nodes evaluated without comprehension variables.
+    /// The disjuncts of nodes outside of comprehensions.
     pub(crate) disjuncts: RefCell<DisjunctCache>,
-    /// The remaining number of evaluation steps.
     steps_left: Cell<u32>,
 }
 
 impl<'a> SymbolicEvaluator<'a> {
-    /// Creates an evaluator for one kind, with the types of its inputs, limited to `max_steps` evaluation steps.
+    /// Creates an evaluator for one kind. `roots` has the types of the kind's inputs.
     pub(crate) fn new(
         policy: &'a CompiledPolicy,
         roots: Vec<(Root, InputType<'a>)>,
@@ -79,14 +78,13 @@ impl<'a> SymbolicEvaluator<'a> {
         }
     }
 
-    /// Counts an evaluation step. Returns false if the limit is reached.
+    /// Takes an evaluation step. Returns false if none is left.
     pub(crate) fn take_step(&self) -> bool {
         let left = self.steps_left.get();
         self.steps_left.set(left.saturating_sub(1));
         left > 0
     }
 
-    /// Returns true if the limit on evaluation steps is reached.
     pub(crate) fn is_exhausted(&self) -> bool {
         self.steps_left.get() == 0
     }
@@ -102,18 +100,17 @@ impl<'a> SymbolicEvaluator<'a> {
             .map_or(&NOTHING, |ast| ast.expr(node.id))
     }
 
-    /// Returns the node with the index `id` in the expression with the index `n`.
     pub(crate) fn node(&self, n: usize, id: usize) -> Option<ExprRef> {
         let id = self.ast(n)?.id(id)?;
         Some(ExprRef { index: n, id })
     }
 
-    /// Returns the index of the last variable named `name`.
+    /// Returns the index of the variable `name`. If several have this name, returns the last one.
     pub(crate) fn variable(&self, name: &str) -> Option<usize> {
         self.variables.get(name).copied()
     }
 
-    /// Returns the type of the value at `path`. `None` if no value can exist at `path`.
+    /// Returns the type of the value at `path`. `None` if there cannot be a value.
     pub(crate) fn input_type(&self, path: &FieldPath) -> Option<InputType<'a>> {
         let (_, root) = self.roots.iter().find(|(root, _)| *root == path.root)?;
         let mut input_type = root.clone();
@@ -127,7 +124,7 @@ impl<'a> SymbolicEvaluator<'a> {
         Some(input_type)
     }
 
-    /// Returns true if a valid object that has the parent of `path` may lack `path`.
+    /// Returns true if a valid object can lack `path` although it has the parent of `path`.
     pub(crate) fn may_be_absent(&self, path: &FieldPath) -> bool {
         let (Some(parent), Some(last)) = (path.parent(), path.segments.last()) else {
             return true;
@@ -136,7 +133,7 @@ impl<'a> SymbolicEvaluator<'a> {
         if matches!(last, Segment::Field(key) if &**key == "kubernetes.io/metadata.name") {
             return false;
         }
-        // For params without a schema, the search does not report absent fields.
+        // Absent fields of params without a schema are not reported.
         let root = self.input_type(&FieldPath::new(path.root));
         if root.is_none_or(|root| root.is_unknown()) {
             return false;
@@ -153,7 +150,7 @@ impl<'a> SymbolicEvaluator<'a> {
             .is_some_and(|input_type| input_type.is_map())
     }
 
-    /// Evaluates `node` symbolically and returns the alternatives of its value.
+    /// Returns the alternatives of the value of `node`.
     pub(crate) fn evaluate(&self, node: ExprRef, scope: &Scope) -> Vec<SymbolicValue> {
         self.evaluate_at(node, scope, 0)
     }
@@ -339,7 +336,7 @@ impl<'a> SymbolicEvaluator<'a> {
         }
     }
 
-    /// Replaces inputs that have the same value in all requests for the kind by that value.
+    /// Replaces each input that has the same value in all requests for the kind by this value.
     fn with_constants(&self, alternatives: Vec<SymbolicValue>) -> Vec<SymbolicValue> {
         let constant_or_input = |symbolic| match symbolic {
             SymbolicValue::Input { ref path, .. } => {
@@ -364,7 +361,7 @@ impl<'a> SymbolicEvaluator<'a> {
                 path.element(usize::try_from(n.as_u64()?).ok()?)
             }
             [SymbolicValue::MapKey(map)] if map == path => path.field(ANY_KEY),
-            // All unknown keys of a map are represented by one entry.
+            // One entry represents all unknown keys of a map.
             _ if self.is_map(path) => path.field(ANY_KEY),
             _ => None,
         };
@@ -386,7 +383,8 @@ impl<'a> SymbolicEvaluator<'a> {
     }
 }
 
-/// Returns the input root that an identifier denotes. `None` if the identifier is no input with data of a request.
+/// Returns the root variable that an identifier denotes. `None` for `variables`, `authorizer` and identifiers that are
+/// not inputs.
 fn root_of(name: &str) -> Option<Root> {
     Some(match Input::from_name(name)? {
         Input::Object => Root::Object,

@@ -1,4 +1,4 @@
-//! Symbolic values, and the scopes that hold the values of comprehension variables.
+//! Symbolic values, and scopes with the values of comprehension variables.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use serde_json::{Value as Json, json};
 use cel::ast::{ExprId, Literal};
 use kubernetes::validity::FieldPath;
 
-/// The key that represents any entry of a map.
+/// The key of the entry that represents all unknown keys of a map.
 pub(crate) const ANY_KEY: &str = "example";
 
-/// A node of an expression of a policy.
+/// A node of one of the policy's expressions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct ExprRef {
     /// The index of the expression in the policy.
@@ -20,13 +20,13 @@ pub(crate) struct ExprRef {
 }
 
 impl ExprRef {
-    /// Returns the node `id` of the expression that contains `self`.
+    /// Returns the node `id` of the same expression.
     pub(crate) fn with_id(self, id: ExprId) -> Self {
         Self { id, ..self }
     }
 }
 
-/// The value that an expression denotes, as far as it is known.
+/// The known facts about the value of an expression.
 #[derive(Clone, Debug)]
 pub(crate) enum SymbolicValue {
     /// The value of an input.
@@ -34,22 +34,22 @@ pub(crate) enum SymbolicValue {
         path: FieldPath,
         /// True if the expression is an optional, such as `object.?spec`.
         is_optional: bool,
-        /// The constant argument of `orValue()`, which replaces the input if it is absent.
+        /// The constant argument of `orValue()`. It replaces an absent input.
         default: Option<Json>,
     },
-    /// A value that is the same in each request.
+    /// The same value in all requests.
     Constant(Json),
-    /// A list in which each element is one of these values.
+    /// A list. Each of its elements is one of these values.
     List(Rc<Vec<SymbolicValue>>),
-    /// The result of `+` on two operands: a concatenation or a sum. Each operand has its alternatives.
+    /// The result of `+`: a concatenation or a sum. Each operand has alternatives.
     Concat(Rc<(Vec<SymbolicValue>, Vec<SymbolicValue>)>),
-    /// The list that a `filter` or `map` returns.
+    /// The resulting list of a `filter` or `map` macro.
     Comprehension(ExprRef, Scope),
     /// A key of the map at this path.
     MapKey(FieldPath),
-    /// The number of elements, entries or characters of the value at this path.
+    /// The size of the value at this path: the number of elements, entries or characters.
     Size(FieldPath),
-    /// The list that `split` returns for the string at this path.
+    /// The result of `split` for the string at this path.
     SplitParts(FieldPath),
     Unknown,
 }
@@ -100,7 +100,7 @@ pub(crate) fn literal_value(literal: &Literal) -> SymbolicValue {
     })
 }
 
-/// The comprehension variables in scope, innermost first, with their values.
+/// The comprehension variables in scope and their values, innermost first.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scope(Option<Rc<LocalVariable>>);
 
@@ -120,7 +120,7 @@ impl Scope {
         })))
     }
 
-    /// Returns true if no comprehension variable is in scope.
+    /// Returns true outside of comprehensions.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_none()
     }

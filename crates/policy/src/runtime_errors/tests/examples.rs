@@ -1,12 +1,12 @@
 //! Tests of the search for allowed and denied example requests.
 //!
-//! The evaluator confirms each example. The tables therefore show which values the search finds, and that the objects
-//! have no other values.
+//! The evaluator confirms each example. The tables therefore only show the values that the search finds, and that the
+//! objects have no other values.
 
 use super::*;
 
-/// Returns the parts of an example that differ from those of the usual request: the creation of an object `example` in
-/// the namespace `default`.
+/// Returns the parts of an example that are different in the usual request. The usual request creates an object
+/// `example` in the namespace `default`.
 fn shown(witness: &Witness) -> Json {
     let request = &witness.request;
     let mut parts = serde_json::Map::new();
@@ -58,7 +58,7 @@ fn shown(witness: &Witness) -> Json {
     Json::Object(parts)
 }
 
-/// Returns the allowed and the denied example for each validation. Null stands for no example.
+/// Returns the allowed and the denied example of each validation. Null means that there is no example.
 fn found(served: &Served, operations: &[&str], spec: &Json) -> Vec<[Json; 2]> {
     let cache = ObjectCache::default();
     let all = examples(&policy(BOX, operations, spec), &served.context(&cache));
@@ -67,7 +67,7 @@ fn found(served: &Served, operations: &[&str], spec: &Json) -> Vec<[Json; 2]> {
         .collect()
 }
 
-/// Compares the examples with `examples.txt`.
+/// Compares the examples with the file `examples.txt`.
 #[test]
 fn examples_differ_from_usual_request_as_validation_requires() {
     let mut n_cases = 0;
@@ -192,7 +192,7 @@ fn examples_satisfy_other_expressions_of_policy() {
     }
 }
 
-/// Source: the documented meaning of the schema's keywords.
+/// Source: the documentation of the schema's keywords.
 #[test]
 fn values_of_examples_are_valid() {
     for (spec, expression, allowed, denied) in [
@@ -262,7 +262,7 @@ fn values_of_examples_are_valid() {
     }
 }
 
-/// Compares the value of a required field with the `schema`.
+/// Compares the value of a required field with the schema `schema`.
 #[track_caller]
 fn check_required(schema: &Json, expected: &Json) {
     let spec = json!({"type": "object", "required": ["x"], "properties": {"x": schema}});

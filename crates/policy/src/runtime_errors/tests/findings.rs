@@ -1,14 +1,14 @@
-//! Tests of the findings: the rule, the message and the fix.
+//! Tests of the rule, the message and the fix of findings.
 //!
-//! The evaluator confirms each finding, and rejects the error of a guarded expression.
+//! The evaluator confirms each finding. It would not confirm a finding for a guarded expression.
 
 use super::*;
 use crate::consequence::Consequence;
 
-/// The rule, the message and the fix of a finding. The fix is empty if there is none.
+/// Rule, message and fix of a finding. The fix is empty if there is none.
 type Row = [&'static str; 3];
 
-/// The group, version and name of a resource.
+/// Group, version and name of a resource.
 type Resource = (&'static str, &'static str, &'static str);
 
 fn found(resource: (&str, &str, &str), operations: &[&str], spec: &Json) -> Vec<[String; 3]> {
@@ -23,7 +23,7 @@ fn found(resource: (&str, &str, &str), operations: &[&str], spec: &Json) -> Vec<
     shown.collect()
 }
 
-/// Compares the findings with `findings.txt`.
+/// Compares the findings with the file `findings.txt`.
 #[test]
 fn findings_have_cause_and_guard() {
     let mut n_cases = 0;

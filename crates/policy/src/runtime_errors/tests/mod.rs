@@ -1,5 +1,5 @@
-//! Tests of the search for runtime errors and for example requests. The policies are for a custom kind `Box`, whose
-//! fields have few restrictions, and for built-in kinds.
+//! Tests of the search for runtime errors and for example requests. The policies are for built-in kinds and for a
+//! custom kind `Box`, whose fields have few restrictions.
 
 #![allow(
     clippy::expect_used,
@@ -24,12 +24,12 @@ use serde_json::{Value as Json, json};
 use super::*;
 use crate::compile::CompiledPolicy;
 
-/// The resources of `Box` in `example.com/v1`.
+/// The resource of the custom kind `Box`.
 pub(crate) const BOX: (&str, &str, &str) = ("example.com", "v1", "boxes");
 
 static BUILTIN: LazyLock<Builtin> = LazyLock::new(|| Builtin::load().unwrap());
 
-/// The built-in kinds, and `Box`.
+/// The built-in kinds and `Box`.
 pub(crate) struct Served {
     crd: Crd,
     custom: SchemaSet,
@@ -37,7 +37,7 @@ pub(crate) struct Served {
 }
 
 impl Served {
-    /// `spec` is the schema of `spec`.
+    /// `spec` is the schema of the field `spec`.
     fn new(spec: &Json) -> Self {
         let crd = Crd::from_value(&json!({
             "apiVersion": "apiextensions.k8s.io/v1",
@@ -107,7 +107,7 @@ impl WrittenSchemas for Served {
     }
 }
 
-/// Returns the schema of `spec` that most tests use. No field is required.
+/// Returns the schema of `spec` in most tests. No field is required.
 fn plain_spec() -> Json {
     let text = json!({"type": "string"});
     json!({"type": "object", "properties": {
@@ -126,7 +126,7 @@ fn plain_spec() -> Json {
 
 pub(crate) static PLAIN: LazyLock<Served> = LazyLock::new(|| Served::new(&plain_spec()));
 
-/// Returns a policy for `operations` on a resource. `spec` has the other fields.
+/// Returns a policy for `operations` on a resource. `spec` has the remaining fields.
 pub(crate) fn policy(
     (group, version, resource): (&str, &str, &str),
     operations: &[&str],
@@ -146,7 +146,8 @@ pub(crate) fn validation(expression: &str) -> Json {
     json!({"validations": [{"expression": expression}]})
 }
 
-/// Returns the cases of a table: groups of lines, separated by empty lines. Lines with `#` are comments.
+/// Returns the cases of a table. A case is a group of lines, and empty lines separate the cases. Lines with `#` are
+/// comments.
 pub(crate) fn cases(table: &str) -> impl Iterator<Item = Vec<&str>> {
     let groups = table.split("\n\n").map(|group| {
         let lines = group.lines().filter(|line| !line.starts_with('#'));

@@ -1,9 +1,10 @@
-//! Counterfactuals: changes that would flip the result of an expression. For a false `a && b`, the change is that each
-//! false operand becomes true.
+//! Counterfactuals: changes that would flip the result of an expression. For example, a false `a && b` becomes true if
+//! each false operand becomes true.
 //!
-//! Counterfactuals are derived from the recorded values and the structure of the expression. Whether a request can be
-//! changed this way is not checked. A counterfactual assumes that the other subexpressions keep their values. If the
-//! change may affect some of these, because they read the same fields, it lists them with `still`.
+//! Counterfactuals are derived from the recorded values and the structure of the expression. They do not consider
+//! whether a request can have the changed values. A counterfactual assumes that the other subexpressions keep their
+//! values. If the change may affect another subexpression because it reads the same field, the counterfactual lists
+//! this subexpression with `still`.
 
 mod reads;
 
@@ -15,30 +16,29 @@ use self::reads::{Atom, Read};
 use super::{MAX_DEPTH, operand_of, text};
 use crate::admission::{RecordedValue, Recording};
 
-/// Maximum number of counterfactuals that are shown, and of terms in one of them.
+/// Maximum number of shown counterfactuals.
 const MAX_SHOWN: usize = 3;
 const MAX_TERMS: usize = 6;
 
-/// Maximum number of counterfactuals that are collected. Further ones are only counted.
+/// Maximum number of collected counterfactuals. Further counterfactuals are only counted.
 const MAX_COLLECTED: usize = 32;
 
-/// Root variables whose presence depends only on the operation and the policy.
+/// Root variables that can be null. The operation and the policy alone determine whether they are.
 const ROOTS: [&str; 4] = ["object", "oldObject", "params", "namespaceObject"];
 
 /// The counterfactuals of an expression.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counterfactuals {
-    /// The counterfactuals to show. Each is a list of terms that must be true together.
+    /// The shown counterfactuals. Each is a list of terms that must be true together.
     pub shown: Vec<Vec<String>>,
     /// The number of counterfactuals that are not shown.
     pub n_more: usize,
 }
 
-/// The counterfactuals that were collected so far.
+/// The counterfactuals so far.
 #[derive(Clone, Debug, Default)]
 struct CounterfactualSet {
     counterfactuals: Vec<Counterfactual>,
-    /// The number of counterfactuals that were dropped.
     n_more: usize,
 }
 
@@ -50,7 +50,7 @@ impl CounterfactualSet {
         }
     }
 
-    /// Truncates the list to the limit, and counts the dropped counterfactuals.
+    /// Drops and counts the counterfactuals beyond the limit.
     fn cut(mut self) -> Self {
         let n_over = self.counterfactuals.len().saturating_sub(MAX_COLLECTED);
         self.n_more = self.n_more.saturating_add(n_over);
@@ -63,23 +63,24 @@ impl CounterfactualSet {
     }
 }
 
-/// A set of terms that must all have their expected value.
+/// Terms with the values that they must have.
 #[derive(Clone, Debug, Default)]
 struct Counterfactual {
-    /// Terms that do not have their expected value, or were not evaluated.
+    /// Terms with another value in the evaluation, or without a value.
     changed: Vec<Atom>,
-    /// Terms that already have their expected value.
+    /// Terms that already have this value.
     kept: Vec<Atom>,
 }
 
-/// The variables of the policy: names and expressions.
+/// The names and expressions of the policy's variables.
 pub type Variables<'a> = [(String, &'a Ast)];
 
-/// Returns the counterfactuals that give the expression with the index `n` the result `wanted`.
+/// Returns the counterfactuals for which the expression with the index `n` has the result `wanted`.
 ///
-/// Each counterfactual lists the terms that must become true. Terms that are true, but may change as well, are listed
-/// with `still`. The result is empty if the expression already has the result `wanted`, or if the only counterfactual
-/// would repeat the expression. If there are many counterfactuals, those with the fewest terms are shown.
+/// Each counterfactual lists the terms that must become true. A term that is already true, but may be affected by the
+/// change, is listed with `still`. The result is empty if the expression already has the result `wanted`, or if the
+/// only counterfactual would repeat the expression. If there are many counterfactuals, those with the fewest terms are
+/// shown.
 #[must_use]
 pub fn counterfactuals(
     ast: &Ast,
@@ -115,8 +116,8 @@ pub fn counterfactuals(
     }
 }
 
-/// Returns the element or entry that determined the result of the macro `id` (`all` or `exists`), as a CEL expression.
-/// `None` if several elements determined the result, or if the element is unknown.
+/// Returns the element or entry that determined the result of the macro `id`, as a CEL expression. The macro is `all`
+/// or `exists`. `None` if several elements determined the result, or if the element is unknown.
 #[must_use]
 pub fn deciding_element(ast: &Ast, n: usize, recording: &Recording, id: ExprId) -> Option<String> {
     let Expr::Comprehension(fold) = ast.expr(id) else {
@@ -135,7 +136,7 @@ pub fn deciding_element(ast: &Ast, n: usize, recording: &Recording, id: ExprId) 
         .flatten()
 }
 
-/// An expression with the recorded values of its subexpressions.
+/// An expression and the recorded values of its subexpressions.
 #[derive(Clone, Copy)]
 struct Evaluation<'a> {
     ast: &'a Ast,
@@ -145,7 +146,7 @@ struct Evaluation<'a> {
 }
 
 impl Evaluation<'_> {
-    /// Returns the terms of a counterfactual as strings. `None` if they contradict each other, or if there are too
+    /// Returns the terms of a counterfactual as strings. `None` if the terms contradict each other, or if there are too
     /// many.
     fn terms(&self, counterfactual: &Counterfactual) -> Option<Vec<String>> {
         let all: Vec<Atom> = counterfactual
@@ -176,9 +177,9 @@ impl Evaluation<'_> {
         (terms.len() <= MAX_TERMS).then_some(terms)
     }
 
-    /// Returns true if the terms `changed` cannot change the value of `atom`, because `atom` only requires that a root
-    /// variable is not null. Whether a root variable is null depends only on the operation and the policy. False if one
-    /// of `changed` tests the same root variable for null or reads the operation.
+    /// Returns true if the terms `changed` cannot affect `atom`. This holds if `atom` only requires that a root
+    /// variable is not null, because the operation and the policy alone determine this. It does not hold if one of
+    /// `changed` tests the same root variable for null or reads the operation.
     fn stays(&self, atom: Atom, changed: &[Atom]) -> bool {
         let Some(root) = self.root_there(atom) else {
             return false;
@@ -213,7 +214,7 @@ impl Evaluation<'_> {
         root.filter(|_| is_there)
     }
 
-    /// Collects the innermost subexpressions that gave `id` its recorded value `wanted`.
+    /// Collects the innermost subexpressions that cause the recorded value `wanted` of `id`.
     fn kept(&self, id: ExprId, wanted: bool, depth: usize, atoms: &mut Vec<Atom>) {
         if depth < MAX_DEPTH
             && let Expr::Call {
@@ -243,7 +244,7 @@ impl Evaluation<'_> {
         self.recording.get(&(self.n, id.index()))
     }
 
-    /// Returns true if every evaluation of `id` had the result `wanted`.
+    /// Returns true if all evaluations of `id` had the result `wanted`.
     fn is(&self, id: ExprId, wanted: bool) -> bool {
         self.seen(id).is_some_and(|seen| {
             let (same, other) = if wanted {
@@ -255,8 +256,8 @@ impl Evaluation<'_> {
         })
     }
 
-    /// Returns true if the last of several evaluations of `id` is the only one with the result `value`. In nested
-    /// macros, this result ended both the inner and the outer macro.
+    /// Returns true if only the last evaluation of `id` had the result `value`. In nested macros, this result ended
+    /// both the inner and the outer macro.
     fn ends_with(&self, id: ExprId, value: bool) -> bool {
         self.seen(id).is_some_and(|seen| {
             let first = if value {
@@ -268,7 +269,7 @@ impl Evaluation<'_> {
         })
     }
 
-    /// Returns the counterfactuals that give `id` the result `wanted`.
+    /// Returns the counterfactuals for which `id` has the result `wanted`.
     fn counterfactuals(&self, id: ExprId, wanted: bool, depth: usize) -> CounterfactualSet {
         if self.is(id, wanted) {
             let mut counterfactual = Counterfactual::default();
@@ -307,7 +308,7 @@ impl Evaluation<'_> {
         })
     }
 
-    /// Returns the counterfactuals that give the evaluated branch of `?:` the result `wanted`.
+    /// Returns the counterfactuals for which the evaluated branch of `?:` has the result `wanted`.
     fn branch(&self, condition: Atom, (branch, wanted): Atom, depth: usize) -> CounterfactualSet {
         let mut all = self.counterfactuals(branch, wanted, depth);
         for counterfactual in &mut all.counterfactuals {
@@ -316,8 +317,7 @@ impl Evaluation<'_> {
         all
     }
 
-    /// Returns true if `id` does not depend on the request: it has no other variables than those that its macros
-    /// declare.
+    /// Returns true if `id` does not depend on the request: its only variables are those that its macros declare.
     fn is_constant(&self, id: ExprId) -> bool {
         let mut own: Vec<&str> = Vec::new();
         self.has_own_names_only(id, &mut own, 0)
@@ -346,7 +346,7 @@ impl Evaluation<'_> {
         only_own
     }
 
-    /// Returns the counterfactuals that give all of `terms` the result `wanted`.
+    /// Returns the counterfactuals for which all of `terms` have the result `wanted`.
     fn all(&self, terms: &[ExprId], wanted: bool, depth: usize) -> CounterfactualSet {
         let mut all = CounterfactualSet::new(Counterfactual::default());
         for term in terms {
@@ -362,7 +362,7 @@ impl Evaluation<'_> {
                     changed: [&*counterfactual.changed, &*more.changed].concat(),
                     kept: [&*counterfactual.kept, &*more.kept].concat(),
                 });
-                // Counterfactuals with too many terms to show are dropped.
+                // A counterfactual with too many terms is not shown, so it is dropped.
                 let is_short =
                     |counterfactual: &Counterfactual| counterfactual.changed.len() <= MAX_TERMS;
                 counterfactuals.filter(is_short).collect::<Vec<_>>()
@@ -376,7 +376,7 @@ impl Evaluation<'_> {
         all
     }
 
-    /// Returns the counterfactuals that give at least one of `terms` the result `wanted`.
+    /// Returns the counterfactuals for which at least one of `terms` has the result `wanted`.
     fn any(&self, terms: &[ExprId], wanted: bool, depth: usize) -> CounterfactualSet {
         let mut all = CounterfactualSet::default();
         for term in terms {
@@ -387,7 +387,7 @@ impl Evaluation<'_> {
         all.cut()
     }
 
-    /// Formats a term with the expected result `wanted`, followed by the recorded values of its operands.
+    /// Formats a term that must have the result `wanted`. The recorded values of its operands are appended.
     fn term(&self, id: ExprId, wanted: bool) -> String {
         let term = self.condition(id, wanted);
         if self.seen(id).is_none() {
@@ -409,8 +409,8 @@ impl Evaluation<'_> {
         format!("{term} ({})", values.join(", "))
     }
 
-    /// Returns those operands of a call whose values are not visible in the source of the call, because they are not
-    /// literals.
+    /// Returns the operands of a call whose values its source does not show. These are all operands but literals and
+    /// macros.
     fn compared(&self, id: ExprId) -> Vec<ExprId> {
         let Expr::Call { target, args, .. } = self.ast.expr(id) else {
             return Vec::new();
@@ -467,8 +467,8 @@ impl Evaluation<'_> {
         }
     }
 
-    /// Returns a condition that is true if the macro `id` has the result `wanted`, such as
-    /// `x < 3 for each x of object.c`.
+    /// Returns a condition that is true if the macro `id` has the result `wanted`. An example is `x < 3 for each x of
+    /// object.c`.
     fn elements_condition(&self, id: ExprId, fold: &Comprehension, wanted: bool) -> Option<String> {
         let (is_all, test) = self.test(fold)?;
         let some = if is_all == wanted { "each" } else { "some" };
@@ -485,8 +485,8 @@ impl Evaluation<'_> {
         })
     }
 
-    /// Returns the condition that a macro evaluates for each element, with true for `all` and false for `exists`.
-    /// `None` for other macros.
+    /// Returns the condition that a macro evaluates for each element, and true for `all` or false for `exists`. `None`
+    /// for other macros.
     fn test(&self, fold: &Comprehension) -> Option<(bool, ExprId)> {
         let Expr::Call { function, args, .. } = self.ast.expr(fold.loop_step) else {
             return None;
@@ -503,7 +503,8 @@ impl Evaluation<'_> {
         is_accu.then_some((is_all, *test))
     }
 
-    /// Returns the first element for which `test` had the result `value`, if that result ended the macro `id`.
+    /// Returns the first element for which `test` had the result `value`. `None` if this result did not end the macro
+    /// `id`.
     fn element(
         &self,
         id: ExprId,
@@ -521,7 +522,7 @@ impl Evaluation<'_> {
         let index = if whole.n == 1 {
             first
         } else {
-            // In nested macros the last evaluation determined the result, if it is the first with this result.
+            // In nested macros, the last evaluation determined the result if no earlier evaluation had this result.
             let last = of_test.n.checked_sub(1).filter(|last| *last == first)?;
             of_test.times.get(usize::try_from(last).ok()?)?;
             let since = *range
@@ -546,7 +547,7 @@ fn as_count(times: &[u64]) -> u64 {
     u64::try_from(times.len()).unwrap_or(u64::MAX)
 }
 
-/// Returns the opposite comparison operator, with spaces around it. `None` for other operators.
+/// Returns the negation of a comparison operator, with spaces around it: ` >= ` for `<`. `None` for other operators.
 fn negated(operator: &str) -> Option<&'static str> {
     Some(match operator {
         "_==_" => " != ",

@@ -1,44 +1,44 @@
-//! Collects the paths that subexpressions read, and determines from the paths whether a change of one subexpression may
-//! affect another.
+//! Collects the paths that subexpressions read. The paths determine whether a change of one subexpression may affect
+//! another.
 
 use cel::ast::{Ast, Expr, ExprId, Literal};
 
 use super::{Evaluation, MAX_DEPTH};
 use crate::reads::{Attribute, Key};
 
-/// Maximum number of paths of one subexpression. Beyond this limit, the subexpression is treated as reading all paths.
+/// Maximum number of paths of one subexpression. A subexpression with more paths may read any path.
 const MAX_READS: usize = 500;
 
-/// A path that a subexpression reads, starting at a root variable. An empty path means that any path may be read.
+/// A path that a subexpression reads. It starts at a root variable. An empty path stands for any path.
 #[derive(Clone, Debug)]
 pub(super) struct Read {
     path: Vec<String>,
-    /// The number of leading names of the path that must be present, or else the subexpression fails.
+    /// The length of the path's prefix that must be present. If it is absent, the subexpression fails.
     n_needed: usize,
-    /// True if the subexpression depends only on the presence of the path's last name.
+    /// True if the subexpression only tests the presence of the path's last name.
     is_presence: bool,
-    /// True if the path was read without an error in the recorded evaluation.
+    /// True if the recorded evaluation read the path without an error.
     is_seen: bool,
     /// True if every evaluation of the subexpression reads the path.
     is_always: bool,
 }
 
-/// A boolean subexpression with the value that it must have.
+/// A boolean subexpression and the value that it must have.
 pub(super) type Atom = (ExprId, bool);
 
-/// A chain of selections. The path ends before the first index that is not a literal string.
+/// A chain of selections. The path ends before the first index that is not a string literal.
 struct Chain {
     path: Vec<String>,
-    /// True if the root has a leading dot, so that it cannot be an iteration variable of a macro.
+    /// True if the root has a leading dot. It then cannot be a macro variable.
     is_absolute: bool,
     n_needed: usize,
-    /// True if the chain only tests the presence of the last name.
+    /// True if the chain only tests the presence of the path's last name.
     is_presence: bool,
     is_cut: bool,
     indices: Vec<ExprId>,
 }
 
-/// Returns the chain of selections that ends at `id`. `None` if its innermost operand is not an identifier.
+/// Returns the chain of selections that ends at `id`. `None` if the chain does not start at an identifier.
 fn chain(ast: &Ast, id: ExprId) -> Option<Chain> {
     let attribute = Attribute::new(ast, id);
     let Expr::Ident(name) = ast.expr(attribute.operand) else {
@@ -74,7 +74,6 @@ impl Chain {
 }
 
 impl Evaluation<'_> {
-    /// Returns the paths that the subexpression `id` reads.
     pub(super) fn reads(&self, id: ExprId) -> Vec<Read> {
         let mut reads = Vec::new();
         self.read(id, (&mut Vec::new(), true, 0), &mut reads);
@@ -104,7 +103,7 @@ impl Evaluation<'_> {
                 self.read(*index, (own, is_always, depth), reads);
             }
             match chain.path.first().map(String::as_str) {
-                // An iteration variable is covered by the range of its macro, which is read as a whole.
+                // A macro variable needs no path of its own, because the macro reads its whole range.
                 Some(root) if !chain.is_absolute && own.iter().any(|name| name == root) => {}
                 Some("variables") => {
                     let definition = chain.path.get(1).and_then(|name| {
@@ -115,7 +114,7 @@ impl Evaluation<'_> {
                         reads.push(anything);
                         return;
                     };
-                    // For reads inside of a variable, only the paths are tracked.
+                    // Only the paths of reads within a variable are used.
                     let of_it = Evaluation { ast, ..*self };
                     let n_before = reads.len();
                     of_it.read(ast.root(), (&mut Vec::new(), false, depth), reads);
@@ -162,7 +161,7 @@ impl Evaluation<'_> {
         }
     }
 
-    /// Returns the chain of selections that ends at `id`. For `'key' in chain`, returns the chain extended by the key.
+    /// Returns the chain of selections that ends at `id`. For `'key' in chain`, the key is the last name of the path.
     fn chain_or_test(&self, id: ExprId) -> Option<Chain> {
         let Some(("@in" | "_in_", [key, operand])) = self.ast.global_call(id) else {
             return chain(self.ast, id);
@@ -178,13 +177,13 @@ impl Evaluation<'_> {
         Some(tested)
     }
 
-    /// Returns the path whose presence the expression `id` tests. `None` for other expressions.
+    /// Returns the path if `id` tests the presence of a path. `None` for other expressions.
     fn tests(&self, id: ExprId) -> Option<Vec<String>> {
         let chain = self.chain_or_test(id)?;
         (chain.is_presence && !chain.is_cut).then_some(chain.path)
     }
 
-    /// Returns the paths that must be present for an atom to have its value.
+    /// Returns the paths that must be present if an atom has its required value.
     fn needed(&self, (id, wanted): Atom) -> Vec<Vec<String>> {
         let reads = self.reads(id).into_iter().filter(|read| read.is_always);
         let needed = reads.map(|read| read.path.into_iter().take(read.n_needed).collect());
@@ -192,7 +191,7 @@ impl Evaluation<'_> {
         needed.chain(tested).collect()
     }
 
-    /// Returns true if no object can satisfy both atoms, because one requires a value that the other one excludes.
+    /// Returns true if no object can satisfy both atoms: one of them requires a value that the other excludes.
     pub(super) fn contradict(&self, one: Atom, other: Atom) -> bool {
         let excludes = |one: Atom, other: Atom| {
             let absent = self.tests(one.0).filter(|_| !one.1);
@@ -204,7 +203,7 @@ impl Evaluation<'_> {
         excludes(one, other) || excludes(other, one) || self.are_of_two_values(one, other)
     }
 
-    /// Returns true if the atoms require the same operand to equal two different values.
+    /// Returns true if the atoms require that the same operand equals two different values.
     fn are_of_two_values(&self, one: Atom, other: Atom) -> bool {
         let equality = |(id, wanted): Atom| match self.ast.expr(id) {
             Expr::Call {
@@ -224,14 +223,14 @@ impl Evaluation<'_> {
         };
         let of_both = equality(one).zip(equality(other));
         of_both.is_some_and(|((left, value), (right, other))| {
-            // Only strings and ints are compared, because equal numbers of other types can have different literals.
+            // Equal numbers of other types can have different literals, so only strings and ints are compared.
             let are_texts = matches!((value, other), (Literal::String(_), Literal::String(_)));
             let are_ints = matches!((value, other), (Literal::Int(_), Literal::Int(_)));
             (are_texts || are_ints) && value != other && self.is_same(left, right)
         })
     }
 
-    /// Returns true if `atom` has its value whenever all atoms of `counterfactual` have theirs.
+    /// Returns true if `atom` has its required value whenever all atoms of `counterfactual` have theirs.
     pub(super) fn is_implied(
         &self,
         (id, wanted): Atom,
@@ -262,7 +261,7 @@ impl Evaluation<'_> {
         }
     }
 
-    /// Returns true if two subexpressions have the same source.
+    /// Returns true if the two subexpressions have the same source.
     pub(super) fn is_same(&self, one: ExprId, other: ExprId) -> bool {
         one == other || {
             let text = super::text(self.ast, one);
@@ -270,8 +269,7 @@ impl Evaluation<'_> {
         }
     }
 
-    /// Returns true if a change of the value of `changed` may affect the value of `other`, according to the paths that
-    /// they read.
+    /// Returns true if a change of `changed` may affect the value of `other`, because of the paths that they read.
     pub(super) fn may_affect(&self, changed: ExprId, other: ExprId) -> bool {
         let of_other = self.reads(other);
         self.reads(changed).iter().any(|read| {
@@ -282,7 +280,7 @@ impl Evaluation<'_> {
 }
 
 impl Read {
-    /// Returns true if the path may be or contain `request.operation`.
+    /// Returns true if the path may be `request.operation` or contain it.
     pub(super) fn is_of_operation(&self) -> bool {
         let mut steps = self.path.iter().map(String::as_str);
         matches!(
@@ -291,10 +289,10 @@ impl Read {
         )
     }
 
-    /// Returns true if a change of the value at this path may affect a subexpression that reads `other`.
+    /// Returns true if a change of the value at this path may affect a subexpression that reads the path `other`.
     fn touches(&self, other: &Self) -> bool {
         let is_related = self.path.starts_with(&other.path) || other.path.starts_with(&self.path);
-        // The value at `self` is present before and after the change, so a test of its presence keeps its result.
+        // The changed value is present before and after the change, so a presence test of it has the same result.
         let stays = self.is_seen
             && other.is_presence
             && other.path.len() <= self.n_needed

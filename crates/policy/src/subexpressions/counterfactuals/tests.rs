@@ -11,8 +11,8 @@ use crate::admission::{
 };
 use crate::compile::CompiledPolicy;
 
-/// Returns the counterfactuals that flip the result of `expression` for a sample object. The terms of each are joined
-/// to a string.
+/// Returns the counterfactuals of `expression` for a sample object. The terms of each counterfactual are joined to a
+/// string.
 fn changes_of(expression: &str) -> Vec<String> {
     with_variables(&[], expression)
 }
@@ -95,7 +95,7 @@ fn counterfactuals_show_deciding_terms_with_operands() {
                 "!object.d and object.b.startsWith('a') (not evaluated)",
             ],
         ),
-        // A counterfactual that would only repeat the expression is not shown.
+        // A counterfactual that only repeats the expression is not shown.
         ("has(object.e)", &[]),
         ("!has(object.a)", &[]),
         (
@@ -190,14 +190,14 @@ fn counterfactuals_beyond_limits_are_counted_or_dropped() {
     assert_eq!(changes_of(&any(10..15)), shown(2));
     assert_eq!(changes_of(&any(10..80)), shown(67));
     assert_eq!(changes_of(&["object.a == 1"; 4].join(" || ")), [first(1)]);
-    // An operand cannot equal two values at once.
+    // An operand cannot equal two values at the same time.
     let pair = "(object.a == 1 || object.a == 2)";
     assert_eq!(
         changes_of(&format!("{pair} && {pair}")),
         [first(1), first(2)]
     );
     assert_eq!(changes_of(&["object.a == 1"; 7].join(" && ")), [""; 0]);
-    // The counterfactuals with the fewest terms come first.
+    // Counterfactuals with the fewest terms are shown first.
     let all = format!("(object.b == 'a' && object.a == 1) || {}", any(10..14));
     assert_eq!(changes_of(&all), shown(2));
 }
@@ -220,7 +220,7 @@ fn counterfactuals_omit_null_tests_of_root_variables() {
                 "request.operation == 'DELETE' (request.operation is \"CREATE\")",
             ],
         ),
-        // Unlike `object`, a field can become absent through the change.
+        // A change of the request can make a field absent, but not `object`.
         (
             "object.m != null && object.m.x > 5",
             &["object.m.x > 5 (object.m.x is 1) and still object.m != null"],
@@ -244,7 +244,7 @@ fn counterfactuals_of_nested_macros_show_deciding_elements() {
 #[test]
 fn counterfactuals_list_affected_terms_with_still() {
     let table: [(&str, &[&str]); 14] = [
-        // If only `a` is removed, the first term is false. It stays true if `b` is removed too.
+        // If only `a` is removed, the first term becomes false. If `b` is removed too, the term stays true.
         (
             "(has(object.a) == has(object.b)) && (!has(object.a) || string(object.a) == object.b)",
             &[
@@ -273,7 +273,7 @@ fn counterfactuals_list_affected_terms_with_still() {
             "'x' in object.m && object.m == {'y': 9}",
             &["object.m == {…} (object.m is {\"x\": 1, \"y\": 9}) and still 'x' in object.m"],
         ),
-        // No object satisfies both terms, so this combination is not shown.
+        // This combination is not shown, because no object satisfies both terms.
         (
             "has(object.a) && (!has(object.a) || object.a == 1)",
             &["object.a == 1 (object.a is 7)"],
@@ -282,7 +282,7 @@ fn counterfactuals_list_affected_terms_with_still() {
             "object.m.y == 9 && (!has(object.m) || object.m.x > 5)",
             &["object.m.x > 5 (object.m.x is 1)"],
         ),
-        // A presence test that another term implies is not shown.
+        // A presence test is not shown if another term implies it.
         (
             "has(object.a) && has(object.e) && object.e == object.a",
             &["has(object.e) and object.e == object.a (not evaluated)"],
