@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn subexpressions_exclude_those_added_by_macros() {
+    fn subexpressions_exclude_nodes_of_macro_expansions() {
         check(
             "a.b == 1 && has(a.c)",
             &[

@@ -302,7 +302,7 @@ fn unmatched_part_of_constraints_is_found() {
 }
 
 #[test]
-fn namespace_selector_of_binding_is_known_unless_empty() {
+fn empty_namespace_selector_of_binding_is_ignored() {
     for (resources, expect) in [
         (json!({}), false),
         (json!({"namespaceSelector": {}}), false),

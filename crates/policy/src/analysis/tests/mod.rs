@@ -27,7 +27,7 @@ fn found(expression: &str) -> Vec<String> {
 
 /// Compares the findings with the file `findings.txt`.
 #[test]
-fn findings_are_values_that_fail_or_never_compare() {
+fn failing_and_incomparable_values_are_found() {
     let mut n_cases = 0;
     for case in cases(include_str!("findings.txt")) {
         assert_eq!(found(case[0]), case[1..], "{}", case[0]);

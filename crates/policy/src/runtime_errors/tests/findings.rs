@@ -291,7 +291,7 @@ fn other_expressions_of_policy_guard_reads() {
 
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/generic/policy_dispatcher.go`, `CollectParams`.
 #[test]
-fn scope_of_param_ref_must_fit_param_kind() {
+fn param_ref_with_wrong_scope_is_found() {
     let nodes = ("", "v1", "nodes");
     let pods = ("", "v1", "pods");
     let named = json!({"name": "a", "parameterNotFoundAction": "Allow"});

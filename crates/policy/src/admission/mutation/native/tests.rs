@@ -141,7 +141,7 @@ fn values_of_request_are_applied_as_json() {
 }
 
 #[test]
-fn value_that_is_no_object_cannot_be_applied() {
+fn value_that_cannot_be_merged_is_rejected() {
     for (expression, expected) in [
         (
             "{'a': 1}",
