@@ -78,8 +78,8 @@ impl Constraints {
     ///
     /// # Errors
     ///
-    /// Returns an error in these cases if the rules match: a selector is invalid, or the namespace does not exist. Also
-    /// returns an error if the kind of an equivalent resource is unknown.
+    /// If the rules match, returns an error for an invalid selector or a missing namespace. Also returns an error if
+    /// the kind of an equivalent resource is unknown.
     pub(super) fn matches(
         &self,
         request: &AdmissionRequest,

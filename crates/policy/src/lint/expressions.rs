@@ -150,7 +150,7 @@ impl Names {
     }
 }
 
-/// A literal that no matched request can be equal to.
+/// A name in a comparison that no matched request has.
 struct UnmatchedName {
     /// The name that was probably intended.
     intended: Option<String>,
@@ -241,7 +241,7 @@ impl Search<'_> {
         ))
     }
 
-    /// Finds a comparison of a name in the request with a literal that no matched request can be equal to.
+    /// Finds a comparison of a name in the request with a literal that no matched request has.
     fn impossible(&self, ast: &Ast, id: ExprId, expr: &Expr) -> Option<Found> {
         let (path, texts, is_not) = match expr {
             Expr::Call {

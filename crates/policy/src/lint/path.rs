@@ -8,8 +8,8 @@ use cel::ast::{Ast, Expr, ExprId, Literal};
 /// Returns the path of the expression `id`, such as `object.spec.replicas`. `None` for other expressions. Optional
 /// selections, `has()` and `dyn()` have no path.
 ///
-/// Subexpressions with the same path have the same value. An exception are paths that start with a macro variable,
-/// because several macros can declare the same name.
+/// Subexpressions with the same path have the same value. This does not hold for paths that start with a macro
+/// variable, because several macros can declare the same name.
 pub(super) fn path(ast: &Ast, id: ExprId) -> Option<String> {
     let attribute = Attribute::new(ast, id);
     let Expr::Ident(name) = ast.expr(attribute.operand) else {

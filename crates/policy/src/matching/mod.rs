@@ -334,7 +334,7 @@ pub fn webhook_matches(policy: &RequestPolicy, mut matches: Matches) -> (Matches
     (matches, has_reviews)
 }
 
-/// Like [`webhook_matches`], but returns the reviews for which the webhook is called.
+/// Like [`webhook_matches`], but returns the reviews for which the webhook is called instead of the boolean.
 #[must_use]
 pub fn webhook_matches_and_reviews(
     policy: &RequestPolicy,

@@ -6,7 +6,7 @@ use kubernetes::json_patch::PatchError;
 use kubernetes::library::mutation::{JSON_PATCH, OBJECT};
 use kubernetes::merge;
 
-/// Returns the node that makes a mutation fail. `None` if there are several candidates.
+/// Returns the node that makes a mutation fail. `None` if the node cannot be identified.
 pub(super) fn failing_node(ast: &Ast, cause: &StepCause) -> Option<ExprId> {
     match cause {
         StepCause::Value {

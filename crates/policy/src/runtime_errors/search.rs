@@ -440,8 +440,8 @@ fn is_shared(absent: &FieldPath) -> bool {
     absent.segments.is_empty() || absent.root == Root::Params
 }
 
-/// Returns the path of an absent value because of which the evaluation failed. Failures of the expression with the
-/// index `n` take precedence. `None` if no failure is due to an absent value.
+/// Returns the path of an absent value that made the evaluation fail. Failures of the expression with the index `n`
+/// take precedence. `None` if no failure is due to an absent value.
 pub(super) fn missing_path<'c>(
     synthetic: &SyntheticRequest,
     failures: &[Failure],

@@ -6,9 +6,9 @@ use cel::ast::{Ast, ExprId};
 use super::{MAX_DEPTH, Subexpression};
 use crate::admission::{RecordedValue, Recording};
 
-/// Reduces `parts` to at most `max` subexpressions of the expression with the index `n`. Subexpressions that determined
-/// the result come first, outer before inner. The subexpressions nearest to them follow. The order of `parts` does not
-/// change.
+/// Reduces `parts` to at most `max` subexpressions of the expression with the index `n`, in the same order.
+/// Subexpressions that determined the result are preferred, outer to inner. Next are the subexpressions that are
+/// nearest to them.
 pub fn keep_nearest(
     parts: &mut Vec<Subexpression>,
     max: usize,

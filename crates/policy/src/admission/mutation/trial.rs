@@ -46,7 +46,8 @@ mod tests {
     const UNREADABLE: &str = r#"[JSONPatch{op: "add", path: "/spec/replicas", value: "two"}]"#;
     const UNKNOWN: &str = r#"[JSONPatch{op: "add", path: "/spec/replica", value: 2}]"#;
     const UNSET: &str = r#"[JSONPatch{op: "remove", path: "/spec/progressDeadlineSeconds"}]"#;
-    /// Succeeds only with the default of the field, which must be set again after [`UNSET`] removes the field.
+    /// Succeeds if the field has its default. After [`UNSET`] removes the field, the default must therefore be set
+    /// again.
     const DEFAULTED: &str = "object.spec.progressDeadlineSeconds == 600 ? [] : [JSONPatch{}]";
     const FAILS: &str = "object.spec.missing ? [] : []";
 

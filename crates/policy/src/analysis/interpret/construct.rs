@@ -15,7 +15,7 @@ use kubernetes::library::mutation::{OBJECT, is_object};
 use super::expression::Interpreter;
 use super::value::{AbstractType, AbstractValue};
 
-/// Coarse types. A value must have the same one as the declaration of its field.
+/// A coarse type. The value of a field must have the coarse type of the field's declaration.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ValueKind {
     Bool,

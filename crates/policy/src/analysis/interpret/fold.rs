@@ -36,8 +36,8 @@ impl Interpreter<'_> {
         result
     }
 
-    /// Returns the values of the iteration variables, one pair per iteration. `None` unless the range is short and its
-    /// elements are known: a constant list, a list literal, or a map literal.
+    /// Returns the values of the iteration variables, one pair per iteration. The range must be a short constant list,
+    /// list literal or map literal. `None` for other ranges.
     fn iterations(
         &mut self,
         fold: &Comprehension,

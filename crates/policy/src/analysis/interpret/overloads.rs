@@ -87,7 +87,8 @@ impl Interpreter<'_> {
 }
 
 /// Returns all combinations of the arguments' alternatives. The flag of a combination is true if one of its
-/// alternatives is a default, or is one null among others. `None` if there are too many combinations.
+/// alternatives is a default, or is null although the argument has other alternatives. `None` if there are too many
+/// combinations.
 fn combinations(values: &[AbstractValue]) -> Option<Vec<(Combination<'_>, bool)>> {
     let mut combinations: Vec<(Combination<'_>, bool)> = vec![(Vec::new(), false)];
     for value in values {

@@ -1,7 +1,7 @@
 //! Visits the expressions of a policy and collects failure sites with their path conditions.
 //!
 //! The visitor extends the path condition at each `&&`, `||`, `?:` and macro. A variable may be read under several path
-//! conditions. It is visited once for each of them.
+//! conditions. Its expression is visited once per path condition.
 
 use std::collections::HashMap;
 

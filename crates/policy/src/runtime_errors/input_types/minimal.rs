@@ -253,7 +253,7 @@ impl<'a> InputType<'a> {
         valid.next()
     }
 
-    /// Returns true if `value` is valid. Only the type of lists, maps and objects is checked.
+    /// Returns true if `value` is valid. For lists, maps and objects, only the type is checked.
     pub(crate) fn allows(&self, value: &Json) -> bool {
         if let Some(values) = &self.type_.enum_values
             && !values.contains(value)

@@ -20,9 +20,9 @@ use kubernetes::validity::{
 #[derive(Clone, Debug)]
 pub(crate) struct InputType<'a> {
     type_: Arc<DeclType>,
-    /// For a value in a custom resource, its schema in the CRD, in the original JSON form.
+    /// The value's schema in the CRD of a custom resource, in the original JSON form.
     written: Option<&'a Json>,
-    /// For a value in an object of a built-in kind, this kind.
+    /// The built-in kind of the object that has the value. `None` for a custom resource.
     builtin: Option<Arc<Gvk>>,
     /// True if the objects of the kind are namespaced.
     is_namespaced: bool,
@@ -103,7 +103,7 @@ impl<'a> InputType<'a> {
         matches!(self.type_.kind, DeclKind::Double)
     }
 
-    /// Returns true for a string without an enumeration and a format.
+    /// Returns true for a string that has no enumeration and no format.
     pub(crate) fn is_unrestricted_string(&self) -> bool {
         matches!(self.type_.kind, DeclKind::String)
             && self.type_.enum_values.is_none()

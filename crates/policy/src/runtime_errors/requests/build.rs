@@ -284,7 +284,8 @@ impl RequestBuilder<'_> {
         fields.extend(namespace.map(|namespace| ("namespace".to_owned(), namespace)));
         let before = request.clone();
         satisfy_all(&self.request, &mut request, Root::Request, constraints)?;
-        // A client can only choose `userInfo` freely. The constraints must not change other fields.
+        // `userInfo` is the only field of the request that a client can choose. The constraints must not change other
+        // fields.
         let is_unchanged = |name: &str| before.get(name) == request.get(name);
         let request_fields = [
             "operation",

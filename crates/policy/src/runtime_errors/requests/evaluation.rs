@@ -29,7 +29,7 @@ impl Budget {
 
 impl RequestBuilder<'_> {
     /// Converts a synthetic request for admission. Also returns its namespace, and all namespaces by name. `None` for a
-    /// request about a Namespace without an object and an old object.
+    /// request about a Namespace that has neither an object nor an old object.
     pub(crate) fn admission_request(
         &self,
         synthetic: &SyntheticRequest,

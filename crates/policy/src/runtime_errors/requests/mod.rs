@@ -4,7 +4,7 @@
 //! - `build`: turns constraints into a [`SyntheticRequest`] with valid objects.
 //! - `prepare`, `object_cache`: add the defaults and metadata that the API server sets before admission.
 //! - `evaluation`: evaluates the whole policy within a [`Budget`].
-//! - `witness`: converts a request to the form in a finding.
+//! - `witness`: converts a request to the form that findings show.
 
 mod build;
 pub(crate) mod builders;

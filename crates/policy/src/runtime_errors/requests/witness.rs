@@ -1,4 +1,4 @@
-//! Witnesses: requests for which an expression fails, in the form in findings.
+//! Witnesses: requests for which an expression fails, in the form that findings show.
 
 use serde::Serialize;
 use serde_json::Value as Json;

@@ -1,6 +1,7 @@
 //! Free values: values of a request that users can choose at will, or within a known format.
 //!
-//! Other string fields of built-in kinds may have an unknown format. The search generates no values for them.
+//! A string field of a built-in kind that is not listed here may have an unknown format. The search generates no values
+//! for it.
 
 use serde_json::{Value as Json, json};
 
@@ -19,13 +20,13 @@ enum StringFormat {
     Name,
 }
 
-/// String fields, or lists of strings, of built-in kinds that accept any string.
+/// Fields of built-in kinds whose values are arbitrary strings, or lists of arbitrary strings.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/core/validation/validation.go` (`validateContainers`, `ValidateEnv`; neither
 /// commands nor arguments have a format).
 const FREE_FIELDS: [&str; 4] = ["image", "command", "args", "value"];
 
-/// String fields of built-in kinds that only accept object names.
+/// String fields of built-in kinds whose values must be object names.
 const NAME_FIELDS: [&str; 5] = [
     "serviceAccountName",
     "priorityClassName",
@@ -34,10 +35,10 @@ const NAME_FIELDS: [&str; 5] = [
     "host",
 ];
 
-/// Fields of built-in kinds that only accept maps of labels.
+/// Fields of built-in kinds whose values must be maps of labels.
 const LABEL_FIELDS: [&str; 2] = ["nodeSelector", "matchLabels"];
 
-/// Numeric fields of built-in kinds that accept 0.
+/// Numeric fields of built-in kinds whose values may be 0.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/apps/validation/validation.go`, `pkg/apis/batch/validation/validation.go`
 /// (`ValidateNonnegativeField`).

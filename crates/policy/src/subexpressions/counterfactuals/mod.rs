@@ -23,7 +23,7 @@ const MAX_TERMS: usize = 6;
 /// Maximum number of collected counterfactuals. Further counterfactuals are only counted.
 const MAX_COLLECTED: usize = 32;
 
-/// Root variables that can be null. The operation and the policy alone determine whether they are.
+/// Root variables that can be null. The operation and the policy alone determine whether they are null.
 const ROOTS: [&str; 4] = ["object", "oldObject", "params", "namespaceObject"];
 
 /// The counterfactuals of an expression.
@@ -409,8 +409,8 @@ impl Evaluation<'_> {
         format!("{term} ({})", values.join(", "))
     }
 
-    /// Returns the operands of a call whose values its source does not show. These are all operands but literals and
-    /// macros.
+    /// Returns the operands of a call whose values its source does not show. These are all operands except for
+    /// literals, lists, maps and macros.
     fn compared(&self, id: ExprId) -> Vec<ExprId> {
         let Expr::Call { target, args, .. } = self.ast.expr(id) else {
             return Vec::new();

@@ -6,7 +6,7 @@ use cel::ast::{Ast, Expr, ExprId, Literal};
 use super::{Evaluation, MAX_DEPTH};
 use crate::reads::{Attribute, Key};
 
-/// Maximum number of paths of one subexpression. A subexpression with more paths may read any path.
+/// Maximum number of paths of one subexpression. A subexpression with more paths counts as reading any path.
 const MAX_READS: usize = 500;
 
 /// A path that a subexpression reads. It starts at a root variable. An empty path stands for any path.
