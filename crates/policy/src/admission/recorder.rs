@@ -47,7 +47,8 @@ pub struct RecordedValue {
     pub first_false: Option<u64>,
     /// The times of the first evaluations. A time is the number of earlier evaluations of all subexpressions.
     pub times: Vec<u64>,
-    /// The first keys of the latest value that is a map, in iteration order. Empty if the latest value is not a map.
+    /// The first keys of the latest value, in iteration order. Empty if this value is not a map, or if its time is not
+    /// recorded.
     pub keys: Vec<String>,
     /// The total cost of the evaluations, in cost units. It includes the cost of nested subexpressions.
     pub cost: u64,
