@@ -71,8 +71,8 @@ fn double_text(value: f64) -> String {
     }
 }
 
-/// Returns the number that results when Go encodes `number` as JSON and decodes the JSON: a double with an integral
-/// value in the 64-bit range becomes an integer.
+/// Returns the number after Go has encoded it as JSON and decoded it again. A double with an integral value becomes an
+/// integer if it fits into 64 bits: `3.0` becomes `3`.
 #[must_use]
 pub fn reread_number(number: &Number) -> Number {
     if number.is_i64() {

@@ -1,11 +1,12 @@
-//! Additions of the Kubernetes API server to CEL: its libraries and limits, and its schemas as types.
+//! Parts of the Kubernetes API server that concern CEL: its libraries, its cost limits, and the CEL types of its
+//! schemas.
 //!
 //! - [`custom_resource`]: validates custom resources against their CRD, as the API server does.
 //! - [`library`]: the functions and types that an API server adds to CEL, by version, and its limits.
 //! - [`schema`]: OpenAPI v3 and CRD schemas as CEL types.
-//! - [`typed_values`]: values with the types of a schema, as in the rules of CustomResourceDefinitions.
-//! - [`validation_rules`]: validates these rules (`x-kubernetes-validations`), and objects against them.
-//! - [`validity`]: constraints on objects of built-in kinds that their schemas do not express.
+//! - [`typed_values`]: CEL values that have the types of a schema, as the CEL rules of a CRD see them.
+//! - [`validation_rules`]: validates CRD rules (`x-kubernetes-validations`), and validates objects against the rules.
+//! - [`validity`]: constraints on built-in kinds that are not in their schemas.
 //!
 //! ```
 //! use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Decodes `metadata` into Go's `ObjectMeta`: unknown fields are pruned, and a field of a wrong type is an error.
+//! Decodes `metadata` into Go's `ObjectMeta`. Unknown fields are pruned. A field of the wrong type is an error.
 //!
 //! Differs: upstream's error for an invalid time also quotes the part that cannot be parsed.
 //!
@@ -31,13 +31,13 @@ pub enum Type {
     Texts,
     /// A list of strings.
     List,
-    /// A list of structs with this name in Go and these fields.
+    /// A list of structs, with the name of the Go struct and its fields.
     Structs(&'static str, &'static [Field]),
-    /// Any JSON value, kept as it is.
+    /// Any JSON value. It is not changed.
     Raw,
 }
 
-/// The name and the type of a struct field.
+/// The name and type of a struct field.
 pub type Field = (&'static str, Type);
 
 const STRING: Type = Type::Text("string");
@@ -103,8 +103,9 @@ fn read(metadata: &Json) -> Result<Json, String> {
     Ok(Json::Object(read))
 }
 
-/// Decodes the metadata of `object` into Go's type. If `schema` is set, also decodes the metadata of embedded
-/// resources. Empty and unknown fields are pruned.
+/// Decodes the metadata of `object`. If `schema` is set, also decodes the metadata of embedded resources.
+///
+/// Unknown fields and empty fields are pruned.
 ///
 /// # Errors
 /// Returns the API server's error message if the metadata cannot be decoded.
@@ -118,7 +119,7 @@ pub fn coerce_metadata(object: &mut Json, schema: Option<&Json>) -> Result<(), S
     }
 }
 
-/// Decodes the metadata of the resources embedded in `value`.
+/// Decodes the metadata of all resources embedded in `value`.
 fn coerce(value: &mut Json, schema: &Json, path: &Path<'_>) -> Result<(), FieldError> {
     match value {
         Json::Object(fields) => {
@@ -177,7 +178,7 @@ fn coerce_field(name: &str, field: &mut Json, path: &Path<'_>) -> Result<(), Fie
     })
 }
 
-/// The path to a field, for error messages.
+/// A field path in an error message, such as `ownerReferences.uid`.
 struct Place<'a> {
     around: Option<&'a Place<'a>>,
     name: &'static str,
@@ -192,7 +193,7 @@ impl fmt::Display for Place<'_> {
     }
 }
 
-/// Returns the name of a value's JSON type in Go's error messages.
+/// Returns the JSON type of a value, as named in Go's error messages.
 fn kind(value: &Json) -> &'static str {
     match value {
         Json::Null => "null",
@@ -253,7 +254,7 @@ fn read_value(
         (Type::Int, Json::Number(number)) if number.is_i64() => Ok(value.clone()),
         (Type::Int, Json::Number(number)) => {
             let written = go_json::number_text(number);
-            // Go encodes a double without a fraction as an integer, which can be decoded.
+            // Go encodes the double `3.0` as `3`, which it can decode as an integer.
             match written.parse::<i64>() {
                 Ok(whole) => Ok(whole.into()),
                 Err(_) => Err(format!(

@@ -10,19 +10,19 @@ use super::{
     reread,
 };
 
-/// Applies a patch to a copy of `object` and returns the patched object, decoded like in the API server.
+/// Applies a patch to a copy of `object`. Returns the patched object as the API server decodes it.
 ///
 /// # Errors
-/// Returns a [`PatchError`] if an operation cannot be applied, or if an object nests too deeply.
+/// Returns a [`PatchError`] if an operation fails or an object nests too deeply.
 pub fn apply(object: &Value, patch: &[Operation]) -> Result<Value, PatchError> {
     apply_to_failure(object, patch).map_err(|(error, _)| error)
 }
 
-/// Applies a patch like [`apply`]. An error is returned with the operation that caused it, or with `None` if the patch
-/// was not applied because an object nests too deeply.
+/// Same as [`apply`], but an error includes the operation that failed. The operation is `None` if an object nests too
+/// deeply.
 ///
 /// # Errors
-/// Returns a [`PatchError`] like [`apply`].
+/// Returns the same errors as [`apply`].
 pub fn apply_to_failure<'a>(
     object: &Value,
     patch: &'a [Operation],
@@ -51,11 +51,11 @@ pub fn apply_to_failure<'a>(
 
 struct Document {
     root: Node,
-    /// An upper bound for the number of levels of `root`.
+    /// The maximum possible number of nested levels of `root`.
     depth: usize,
-    /// The number of values visited to measure the depth of moved and copied values.
+    /// The number of values visited so far to measure the depth of moved and copied values.
     measured: usize,
-    /// The number of bytes added by `copy` operations.
+    /// The number of bytes that `copy` operations have added so far.
     copied: usize,
 }
 
@@ -68,7 +68,7 @@ fn failed(text: String) -> PatchError {
     PatchError::Failed(text)
 }
 
-/// Prefixes the message of `error` with `words`. An error other than [`PatchError::Missing`] becomes
+/// Adds the prefix `words` to the message of `error`. Keeps [`PatchError::Missing`] and converts other errors to
 /// [`PatchError::Failed`].
 fn within(words: &str, error: PatchError) -> PatchError {
     match error {
@@ -192,8 +192,8 @@ impl Document {
         let bytes = value.copied_bytes();
         self.copied = self.copied.saturating_add(bytes);
         let is_within = self.copied <= MAX_COPIED_BYTES;
-        // If the limit is exceeded, the destination path is still resolved. If the path is invalid, upstream reports
-        // the error of the path instead of the exceeded limit.
+        // Even if the limit is exceeded, the destination path is resolved. An error of this path takes precedence, as
+        // in upstream.
         let value = if is_within { value.copied() } else { Node::Nil };
         let path =
             reread(&operation.path).map_err(|_| missing("copy operation failed to decode path"))?;
@@ -242,7 +242,7 @@ impl Document {
         }
     }
 
-    /// Raises the upper bound of the document's depth to at least `levels`. Returns an error if the bound exceeds
+    /// Raises the bound on the document's depth to at least `levels`. Returns an error if the bound exceeds
     /// [`MAX_DEPTH`].
     fn deepen(&mut self, levels: usize) -> Result<(), PatchError> {
         self.depth = self.depth.max(levels);
@@ -252,8 +252,8 @@ impl Document {
         Ok(())
     }
 
-    /// Raises the upper bound of the document's depth for a value moved or copied from `from` to `path`. The depth of
-    /// the value is computed only if an estimate exceeds the limit.
+    /// Raises the bound on the document's depth for a value that is moved or copied from `from` to `path`. Measures the
+    /// depth of the value only if an estimate exceeds the limit.
     fn deepen_by(&mut self, from: &str, path: &str, value: &Node) -> Result<(), PatchError> {
         let bound = levels(path).saturating_add(self.depth.saturating_sub(levels(from)));
         if bound <= MAX_DEPTH {
@@ -269,7 +269,8 @@ impl Document {
 }
 
 impl Node {
-    /// Returns a copy. Upstream encodes and decodes the node to copy it. A nested [`Node::Null`] becomes [`Node::Nil`].
+    /// Copies the node like upstream, which encodes and decodes the node. A nested [`Node::Null`] becomes
+    /// [`Node::Nil`].
     fn copied(&self) -> Self {
         match self {
             Self::Nil => Self::Nil,
@@ -277,7 +278,7 @@ impl Node {
         }
     }
 
-    /// Returns the field or item at `key`. A missing field of an object is [`Node::Nil`].
+    /// Returns the field or item at `key`. Returns [`Node::Nil`] for a missing field of an object.
     fn get(&self, key: &str) -> Result<&Self, String> {
         static NIL: Node = Node::Nil;
         match self {
@@ -302,7 +303,7 @@ impl Node {
         }
     }
 
-    /// Sets a field, or replaces the item at the index `key` if it exists.
+    /// Sets a field, or replaces the existing item at the index `key`.
     fn set(&mut self, key: String, value: Self) -> Result<(), PatchError> {
         match self {
             Self::Object(fields) => {
@@ -322,7 +323,6 @@ impl Node {
         }
     }
 
-    /// Removes and returns the field or item at `key`.
     fn remove(&mut self, key: &str) -> Result<Self, PatchError> {
         match self {
             Self::Array(items) => {
@@ -337,7 +337,7 @@ impl Node {
     }
 }
 
-/// Returns the value of an operation, or [`Node::Nil`] if it has none.
+/// Returns the value of an operation. Returns [`Node::Nil`] if the operation has no value.
 fn value_of(operation: &Operation) -> Node {
     operation.value.as_ref().map_or(Node::Nil, Node::new)
 }
@@ -349,13 +349,13 @@ fn from_of(operation: &Operation) -> Result<&str, String> {
     }
 }
 
-/// Returns the number of levels above the target of a path (a JSON pointer).
+/// Returns the number of levels above the target of a JSON pointer.
 fn levels(path: &str) -> usize {
     path.matches('/').count()
 }
 
-/// Resolves a path to the parent of its target and the key within the parent. Returns `None` if the parent does not
-/// exist or is not an object or list.
+/// Resolves a JSON pointer to the parent of its target and the key in the parent. Returns `None` if the parent is not
+/// an existing object or list.
 fn find<'a>(root: &'a mut Node, path: &str) -> Option<(&'a mut Node, String)> {
     let mut parts = path.split('/').skip(1).peekable();
     parts.peek()?;

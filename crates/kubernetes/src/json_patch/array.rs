@@ -6,13 +6,13 @@ use cel::go_text;
 
 use super::node::Node;
 
-/// Returns the position of the item at the index `key`, which may be negative.
+/// Returns the position of the item at the index `key`. Negative indices count from the end.
 pub(super) fn position(items: &[Node], key: &str) -> Result<usize, String> {
     let index = atoi(key)?;
     within(index, items.len()).ok_or_else(|| invalid(index))
 }
 
-/// Inserts a value before the item at the index `key`, or appends it for `-`.
+/// Inserts a value before the item at the index `key`. If `key` is `-`, appends the value.
 pub(super) fn add(items: &mut Vec<Node>, key: &str, value: Node) -> Result<(), String> {
     if key == "-" {
         items.push(value);
@@ -29,7 +29,8 @@ fn invalid(index: i64) -> String {
     format!("Unable to access invalid index: {index}: invalid index referenced")
 }
 
-/// Resolves an index into a list of `len` items. A negative index counts from the end. Returns `None` if out of range.
+/// Converts an index to a position in a list of `len` items. Negative indices count from the end. Returns `None` if the
+/// index is out of range.
 fn within(index: i64, len: usize) -> Option<usize> {
     let at = if index < 0 {
         len.checked_sub(usize::try_from(index.unsigned_abs()).ok()?)?

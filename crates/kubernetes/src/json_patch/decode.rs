@@ -1,4 +1,4 @@
-//! Decodes the result of a JSON patch to a custom resource, like the API server.
+//! Decodes a patched custom resource like the API server.
 //!
 //! Source: apimachinery `pkg/runtime/serializer/json/json.go` (`Serializer.Decode`), `meta.go`
 //! (`SimpleMetaFactory.Interpret`), `pkg/runtime/error.go` (`missingKindErr`).
@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use crate::go_json;
 
-/// Checks that the API server can decode `document` as a custom resource, and returns it.
+/// Returns `document` if the API server can decode it as a custom resource.
 ///
 /// # Errors
-/// Returns the API server's error message. A request with such a document fails with an internal error.
+/// Returns the API server's error message. The API server fails the request with an internal error.
 pub fn decoded(document: Value) -> Result<Value, String> {
     let unread = |value: &str, into: &str| {
         Err(format!(

@@ -1,8 +1,11 @@
-//! Applies JSON patches to an object as the API server does for mutating policies.
+//! Applies JSON patches like the API server does for mutating policies.
 //!
-//! The patches follow RFC 6902 with the deviations of the API server's library: a negative index counts from the end,
-//! `replace` adds a missing field, `test` treats a `null` set by a patch as an empty object, and some patches make the
-//! API server panic ([`PatchError::Panic`]).
+//! The patches follow RFC 6902, with the deviations of the API server's library:
+//!
+//! - A negative index counts from the end.
+//! - `replace` adds a missing field.
+//! - `test` treats a `null` that a patch has set as an empty object.
+//! - Some patches cause a panic in the API server ([`PatchError::Panic`]).
 //!
 //! ```
 //! use kubernetes::json_patch::{Operation, PatchError, apply};
@@ -37,12 +40,12 @@ use cel::go_text;
 pub use apply::{apply, apply_to_failure};
 pub use decode::decoded;
 
-/// The maximum number of bytes that all `copy` operations of a patch together can add.
+/// The maximum number of bytes that the `copy` operations of a patch can add in total.
 ///
 /// Source: apiserver `pkg/server/config.go`, `NewConfig`.
 pub const MAX_COPIED_BYTES: usize = 3 * 1024 * 1024;
 
-/// The maximum number of levels of an object, before and after a patch.
+/// The maximum number of nested levels of an object, before and after a patch.
 ///
 /// Differs: the API server's limit is 10,000 levels.
 pub const MAX_DEPTH: usize = 256;
@@ -53,18 +56,19 @@ const MAX_MEASURED: usize = 10_000_000;
 /// One operation of a JSON patch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Operation {
-    /// The kind: `add`, `remove`, `replace`, `move`, `copy` or `test`. Any other kind is an error when applied.
+    /// The operation: `add`, `remove`, `replace`, `move`, `copy` or `test`. Other values cause an error when the patch
+    /// is applied.
     pub op: String,
-    /// The path of the target, a JSON pointer.
+    /// The target path, a JSON pointer.
     pub path: String,
-    /// The path of the source, for `move` and `copy`. An empty string is treated as absent.
+    /// The source path of `move` and `copy`. An empty string counts as absent.
     pub from: Option<String>,
     /// The value of `add`, `replace` and `test`. `null` differs from an absent value.
     pub value: Option<Value>,
 }
 
 impl Operation {
-    /// Creates an operation without `from` and without `value`.
+    /// Creates an operation without `from` and `value`.
     #[must_use]
     pub fn new(op: &str, path: &str) -> Self {
         Self {
@@ -74,7 +78,7 @@ impl Operation {
         }
     }
 
-    /// Returns the operation with its `value` set.
+    /// Sets the value.
     #[must_use]
     pub fn with_value(self, value: Value) -> Self {
         Self {
@@ -83,7 +87,7 @@ impl Operation {
         }
     }
 
-    /// Returns the operation with its `from` set.
+    /// Sets the source path.
     #[must_use]
     pub fn with_from(self, from: &str) -> Self {
         Self {
@@ -96,16 +100,16 @@ impl Operation {
 /// A failure to apply a patch.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatchError {
-    /// A `test` operation failed. The API server skips the patch and continues with the original object.
+    /// A `test` operation failed. The API server ignores the whole patch and continues with the original object.
     #[error("testing value {0} failed: test failed")]
     TestFailed(String),
     /// A path does not exist. Contains the API server's message.
     #[error("{0}: missing value")]
     Missing(String),
-    /// Any other rejection of a patch, with the API server's message.
+    /// Any other error, with the API server's message.
     #[error("{0}")]
     Failed(String),
-    /// The API server panics and returns an internal error. Contains the panic message from its log.
+    /// The API server panics and responds with an internal error. Contains the panic message of the server's log.
     #[error("{0}")]
     Panic(&'static str),
     /// The object or the patched object has more than [`MAX_DEPTH`] levels.
@@ -119,8 +123,8 @@ const NIL_MAP: &str = "assignment to entry in nil map";
 /// The panic message for dereferencing a nil pointer.
 const NIL_POINTER: &str = "runtime error: invalid memory address or nil pointer dereference";
 
-/// Decodes a string of an operation. The API server encodes the string in Go syntax, so a string with escapes that JSON
-/// does not have (such as `\a`) cannot be decoded.
+/// Decodes a string of an operation. The API server quotes the string in Go syntax before decoding it as JSON. A string
+/// with Go escapes that JSON lacks (such as `\a`) causes an error.
 ///
 /// # Errors
 /// Returns the message of Go's JSON decoder.

@@ -1,4 +1,4 @@
-//! The document to which a JSON patch is applied, as a tree of nodes.
+//! The document to which a JSON patch is applied, as a tree.
 
 use std::collections::BTreeMap;
 
@@ -7,15 +7,15 @@ use serde_json::{Map, Value};
 use super::{MAX_DEPTH, NIL_POINTER, PatchError};
 use crate::go_json;
 
-/// A node of the document. The variants follow upstream's library, which distinguishes two kinds of `null`.
+/// A node of the document. Like upstream's library, this type distinguishes two kinds of `null`.
 ///
-/// Source: `json-patch.v4` `patch.go`, `lazyNode`. Upstream decodes its value on first use, this type decodes it at
-/// once.
+/// Source: `json-patch.v4` `patch.go`, `lazyNode`. Upstream decodes its value on first use. This type decodes its value
+/// immediately.
 #[derive(Clone, Debug)]
 pub(super) enum Node {
-    /// A `null` nested in a document or in an operation's value, or an absent value. In Go, it is a nil pointer.
+    /// An absent value, or a `null` nested in a document or in an operation's value. A nil pointer in Go.
     Nil,
-    /// A `null` that is the whole value of an operation. In Go, it is a nil object.
+    /// A `null` that is an operation's whole value. A nil object in Go.
     Null,
     /// A string, a number or a boolean.
     Scalar(Value),
@@ -24,7 +24,7 @@ pub(super) enum Node {
 }
 
 impl Node {
-    /// Creates the node of a nested value, where `null` is [`Self::Nil`].
+    /// Creates the node of a nested value. `null` becomes [`Self::Nil`].
     pub(super) fn within(value: &Value) -> Self {
         match value {
             Value::Null => Self::Nil,
@@ -32,7 +32,7 @@ impl Node {
         }
     }
 
-    /// Creates the node of a document or of an operation's whole value, where `null` is [`Self::Null`].
+    /// Creates the node of a document or of an operation's whole value. `null` becomes [`Self::Null`].
     pub(super) fn new(value: &Value) -> Self {
         match value {
             Value::Null => Self::Null,
@@ -63,7 +63,7 @@ impl Node {
         }
     }
 
-    /// Returns the length of the node as JSON, in bytes. Returns 0 for [`Self::Nil`].
+    /// Returns the JSON length in bytes. Returns 0 for [`Self::Nil`].
     pub(super) fn copied_bytes(&self) -> usize {
         match self {
             Self::Nil => 0,
@@ -71,7 +71,7 @@ impl Node {
         }
     }
 
-    /// Returns the number of nested levels of the node, including the node itself, and the number of visited values.
+    /// Returns the number of nested levels, including this node, and the number of visited values.
     pub(super) fn depth(&self) -> (usize, usize) {
         let (mut deepest, mut seen) = (0, 0_usize);
         let mut open = vec![(self, 1_usize)];
@@ -88,8 +88,7 @@ impl Node {
         (deepest, seen)
     }
 
-    /// Returns the fields of the node if the library treats the node as an object. [`Self::Null`] is an object without
-    /// fields.
+    /// Returns the fields if the library treats the node as an object. [`Self::Null`] is an object without fields.
     fn fields(&self) -> Option<&BTreeMap<String, Self>> {
         static EMPTY: BTreeMap<String, Node> = BTreeMap::new();
         match self {
@@ -99,12 +98,12 @@ impl Node {
         }
     }
 
-    /// Returns true if the node equals the value of a `test` operation by the library's rules.
+    /// Compares the node with the value of a `test` operation, by the library's rules.
     ///
     /// Source: `json-patch.v4` `patch.go`, `lazyNode.equal`.
     ///
     /// # Errors
-    /// Returns [`PatchError::Panic`] if the library panics, which it does for a `null` in a list.
+    /// Returns [`PatchError::Panic`] for a `null` in a list, because the library panics.
     pub(super) fn equals(&self, other: &Self) -> Result<bool, PatchError> {
         if matches!(self, Self::Nil) || matches!(other, Self::Nil) {
             return Err(PatchError::Panic(NIL_POINTER));
@@ -149,7 +148,7 @@ impl Node {
     }
 }
 
-/// Returns true if a value has at most [`MAX_DEPTH`] levels.
+/// Returns true if the value has at most [`MAX_DEPTH`] nested levels.
 pub(super) fn is_shallow(value: &Value) -> bool {
     crate::schema::crd::is_shallower(value, MAX_DEPTH)
 }

@@ -1,9 +1,11 @@
 //! The schemas and resources of the built-in Kubernetes APIs, for checking policies without a cluster.
 //!
-//! The data consists of the OpenAPI v3 documents that the API server publishes, one for each group version. The
-//! documents are reduced to the keywords that affect types and merges. Each document is compressed separately, and
-//! unpacked and converted when one of its kinds is first requested. `./dev schemas` generates the data file. A test
-//! compares the types in the data file with the types in the original documents.
+//! The data file contains the OpenAPI v3 documents that the API server publishes, one per group version. Only the
+//! keywords that affect types and merges are kept. Each document is compressed separately. A document is unpacked and
+//! converted when one of its kinds is first requested.
+//!
+//! `./dev schemas` generates the data file. A test compares the types in the data file with the types in the original
+//! documents.
 //!
 //! File format: the length of the index in 4 bytes (little-endian), the index, and the documents. The index and each
 //! document are JSON compressed with zlib.
@@ -21,41 +23,40 @@ use super::resolver::{Resolution, SchemaResolver};
 use super::rest_mapper::ApiResource;
 use super::{GroupVersion, Gvk, Gvr};
 
-/// The contents of the data file.
 static DATA: &[u8] = include_bytes!("builtin.bin");
 
 /// The maximum unpacked size of the index or of a document, in bytes.
 const MAX_UNPACKED_BYTES: usize = 16 * 1024 * 1024;
 
-/// The length in bytes of the number that precedes the index.
+/// The length of the field that contains the length of the index, in bytes.
 const HEAD_BYTES: usize = 4;
 
-/// The index of the data file.
+/// The table of contents of the data file.
 #[derive(Debug, Default, Deserialize, Serialize)]
 pub struct Index {
     /// The version of Kubernetes, such as `1.36.3`.
     pub kubernetes: String,
-    /// The documents, in the order in which the file contains them.
+    /// The documents, in file order.
     pub documents: Vec<IndexDocument>,
     /// The served resources and subresources.
     pub resources: Vec<IndexResource>,
 }
 
-/// The description of a document in the index.
+/// The index entry of a document.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct IndexDocument {
     /// The compressed length of the document, in bytes.
     pub length: usize,
-    /// The kinds for which this document has a schema: group, version and kind.
+    /// Group, version and kind of each schema in the document.
     pub kinds: Vec<(String, String, String)>,
 }
 
-/// The description of a served resource in the index.
+/// The index entry of a served resource.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct IndexResource {
-    /// Group, version and name. The name of a subresource includes its resource: `deployments/scale`.
+    /// Group, version and name. A subresource is written `deployments/scale`.
     pub gvr: (String, String, String),
-    /// Group, version and kind of the objects in requests for this resource.
+    /// Group, version and kind of the request objects.
     pub gvk: (String, String, String),
     /// The singular name. Empty for subresources.
     pub singular: String,
@@ -63,17 +64,16 @@ pub struct IndexResource {
     pub namespaced: bool,
 }
 
-/// The types and resources of the built-in APIs. The documents are unpacked on demand.
+/// The types and resources of the built-in APIs.
 #[derive(Debug)]
 pub struct Builtin {
     kubernetes: String,
     resources: Vec<ApiResource>,
     documents: Vec<Document>,
-    /// The index of the document that contains the schema of each kind.
+    /// The index in `documents` of each kind's document.
     kinds: HashMap<Gvk, usize>,
 }
 
-/// The types of the kinds in one document.
 type Types = HashMap<Gvk, Result<Arc<DeclType>, SchemaError>>;
 
 #[derive(Debug)]
@@ -83,10 +83,10 @@ struct Document {
 }
 
 impl Builtin {
-    /// Loads the data compiled into this program. The documents stay compressed.
+    /// Loads the data file compiled into this program. Does not unpack the documents.
     ///
     /// # Errors
-    /// Returns [`SchemaError::Document`] if the data compiled into this program is corrupt.
+    /// Returns [`SchemaError::Document`] if the data file is corrupt.
     pub fn load() -> Result<Self, SchemaError> {
         Self::from_bytes(DATA)
     }
@@ -129,7 +129,7 @@ impl Builtin {
         })
     }
 
-    /// Returns the version of Kubernetes from which the data was generated, such as `1.36.3`.
+    /// Returns the Kubernetes version of the data, such as `1.36.3`.
     #[must_use]
     pub fn kubernetes(&self) -> &str {
         &self.kubernetes
@@ -141,7 +141,7 @@ impl Builtin {
         &self.resources
     }
 
-    /// Returns true if a document has a schema for the kind.
+    /// Returns true if the data contains a schema for the kind.
     #[must_use]
     pub fn has(&self, gvk: &Gvk) -> bool {
         self.kinds.contains_key(gvk)
@@ -152,8 +152,8 @@ impl Builtin {
         self.kinds.keys()
     }
 
-    /// Returns the OpenAPI document that contains the schema of the kind. The document is reduced to the keywords that
-    /// affect types and merges.
+    /// Unpacks the OpenAPI document that contains the kind's schema. The document has only the keywords that affect
+    /// types and merges.
     ///
     /// # Errors
     /// Returns [`SchemaError::UnknownKind`] if no document has a schema for the kind.
@@ -162,8 +162,8 @@ impl Builtin {
         unpack(document.ok_or(SchemaError::UnknownKind)?.packed)
     }
 
-    /// Returns the number of the document that contains the schema of the kind. [`Builtin::document`] returns the same
-    /// document for all kinds with the same number.
+    /// Returns the number of the document that contains the kind's schema. Kinds in the same document have the same
+    /// number.
     #[must_use]
     pub fn document_number(&self, gvk: &Gvk) -> Option<usize> {
         self.kinds.get(gvk).copied()

@@ -15,32 +15,30 @@ use super::scalars::{int_or_string, is_int_or_string, string};
 use super::{escape, sizes};
 use cel::interrupt::checkpoint;
 
-/// The type of a schema, or the error of converting it.
 pub(super) type ConversionResult = Result<Arc<DeclType>, SchemaError>;
 
-/// Converts the schemas of one document.
 pub(super) struct Converter<'a, 'i> {
     schemas: &'a [Entry<'a>],
     references: References<'a>,
     interner: &'i mut Interner,
-    /// The type of each reference if no reference of its own cycle is on the path.
+    /// The types of references that were converted without another reference of their cycle on the path.
     free: HashMap<RefId, ConversionResult>,
-    /// The types of references if references of the same cycle are on the path. The key contains the reference, and the
-    /// references of its cycle on the path in sorted order.
+    /// The types of references that were converted with other references of their cycle on the path. The key consists
+    /// of the reference and these other references, in sorted order.
     bound: HashMap<(RefId, Box<[RefId]>), ConversionResult>,
-    /// The current cycle, and the number of schemas that may still be converted for it.
+    /// The current cycle, and the remaining number of schemas that may be converted for this cycle.
     cycle_left: (Option<u32>, u32),
-    /// The number of schemas that may still be converted for all cycles together.
+    /// The remaining number of schemas that may be converted for all cycles together.
     cycles_left: u32,
 }
 
-/// The name of the schema for quantities ends with this string.
+/// The end of the name of the schema for quantities.
 const QUANTITY: &str = ".api.resource.Quantity";
 
 /// The position of a schema in a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// The root of a resource, whose type always declares metadata.
+    /// The root of a resource. Its type always declares metadata.
     Resource,
     /// The target of a reference.
     Named,
@@ -51,17 +49,15 @@ enum Place {
 /// The path from the root to the current schema.
 #[derive(Default)]
 struct Path {
-    /// The references on the path, starting at the root.
+    /// The references on the path, root first.
     refs: Vec<RefId>,
-    /// The number of references on the path that were resolved while other references of the same cycle were on the
-    /// path.
+    /// The number of references on the path that have another reference of their cycle earlier on the path.
     n_cyclic: usize,
-    /// The number of nested schemas on the path.
     depth: u16,
 }
 
 impl<'a, 'i> Converter<'a, 'i> {
-    /// Creates a converter of `schemas`, which must be sorted by name.
+    /// Converts all references in `schemas`, which must be sorted by name.
     pub(super) fn new(schemas: &'a [Entry<'a>], interner: &'i mut Interner) -> Self {
         let mut converter = Self {
             schemas,
@@ -72,10 +68,10 @@ impl<'a, 'i> Converter<'a, 'i> {
             cycle_left: (None, 0),
             cycles_left: sizes::MAX_PARTS_OF_CYCLES,
         };
-        // The target of a reference is converted before the schemas with this reference, so the recursion is limited to
-        // one schema and its cycle.
+        // References are converted in topological order. The targets of nested references are therefore already
+        // converted, and the recursion ends at the current schema and its cycle.
         for id in converter.references.in_order() {
-            // The references of a cycle are adjacent in this order.
+            // References of the same cycle are adjacent in this order.
             let cycle = converter.references.cycle(id);
             if converter.cycle_left.0 != cycle {
                 converter.cycle_left = (cycle, sizes::MAX_PARTS_OF_CYCLE);
@@ -86,12 +82,13 @@ impl<'a, 'i> Converter<'a, 'i> {
         converter
     }
 
-    /// Returns the type of a kind whose schema has the index `idx`.
+    /// Returns the type of the kind described by the schema at index `idx`.
     pub(super) fn root(&mut self, idx: usize) -> ConversionResult {
         let (name, schema) = self.schemas.get(idx).ok_or(SchemaError::UnknownKind)?;
         let mut schema = schema.map_err(Clone::clone)?;
-        // Upstream identifies the root by its name, and a reference by its full `$ref` value, which usually has a
-        // prefix. The two can only be equal if the reference has no prefix.
+        // Upstream identifies the root by its name, and a reference by its full `$ref` value. Most references have a
+        // prefix, so they differ from the name of the root. A reference without a prefix may equal the name of the
+        // root.
         let refs = self.references.id(name).into_iter().collect();
         self.cycle_left = (None, sizes::MAX_PARTS_OF_CYCLE);
         let mut path = Path {
@@ -116,7 +113,7 @@ impl<'a, 'i> Converter<'a, 'i> {
         self.converted(schema, Place::Resource, &mut path)
     }
 
-    /// Returns the type of a structural schema, which contains no references.
+    /// Returns the type of a structural schema. Structural schemas contain no references.
     pub(super) fn structural(&mut self, schema: &'a Schema, is_resource: bool) -> ConversionResult {
         let place = if is_resource {
             Place::Resource
@@ -126,8 +123,8 @@ impl<'a, 'i> Converter<'a, 'i> {
         self.converted(schema, place, &mut Path::default())
     }
 
-    /// Returns the id and the target schema of the reference `text`. Returns `None` if `refs`, the references on the
-    /// path, already contain this reference.
+    /// Returns the id and the target schema of the reference `text`. Returns `None` if the reference is in `refs`, the
+    /// references on the path.
     fn resolve(
         &self,
         text: &str,
@@ -143,7 +140,6 @@ impl<'a, 'i> Converter<'a, 'i> {
         Ok(Some((id, schema.map_err(Clone::clone)?)))
     }
 
-    /// Returns the type of a nested schema, which may be a reference.
     fn part(&mut self, schema: &'a Schema, path: &mut Path) -> ConversionResult {
         let Some(text) = schema.reference() else {
             return self.converted(schema, Place::Inline, path);
@@ -172,7 +168,7 @@ impl<'a, 'i> Converter<'a, 'i> {
         outcome
     }
 
-    /// Returns the type of the target schema of the reference `id`.
+    /// Returns the type of the schema to which the reference `id` points.
     fn target_converted(&mut self, id: RefId, path: &mut Path) -> ConversionResult {
         let (_, schema) = self
             .references
@@ -194,7 +190,7 @@ impl<'a, 'i> Converter<'a, 'i> {
         }
     }
 
-    /// Returns the type of a schema. Ignores `$ref` of the schema itself.
+    /// Returns the type of a schema, ignoring the schema's own `$ref`.
     fn converted(&mut self, schema: &'a Schema, place: Place, path: &mut Path) -> ConversionResult {
         checkpoint();
         if path.depth >= sizes::MAX_DEPTH {
@@ -225,7 +221,7 @@ impl<'a, 'i> Converter<'a, 'i> {
         Ok(self.interner.intern(type_))
     }
 
-    /// Subtracts the schema and its directly nested schemas from the limits for cycles.
+    /// Counts the schema and its directly nested schemas against the limits for cycles.
     fn charge(&mut self, schema: &Schema) -> Result<(), SchemaError> {
         let parts = u32::try_from(schema.parts().count())
             .unwrap_or(u32::MAX)
@@ -242,8 +238,7 @@ impl<'a, 'i> Converter<'a, 'i> {
         place: Place,
         path: &mut Path,
     ) -> Result<DeclType, SchemaError> {
-        // All references are resolved, even those that do not affect the type, because upstream rejects any dangling
-        // reference.
+        // Resolve all references, even those that do not affect the type. Upstream rejects any dangling reference.
         let mut properties = Vec::new();
         let (mut value, mut items) = (None, None);
         if let Some(details) = schema.details() {
@@ -306,8 +301,8 @@ impl<'a, 'i> Converter<'a, 'i> {
             let required = required
                 .binary_search_by(|known| (**known).cmp(name))
                 .is_ok();
-            // The API server sets defaults before it evaluates expressions, so a request may omit a required property
-            // that has a default.
+            // A request may omit a required property that has a default. The API server sets the default before it
+            // evaluates expressions.
             if type_.is_exposed() && required && !type_.has_default {
                 let size = i64::try_from(name.len())
                     .unwrap_or(i64::MAX)
@@ -330,7 +325,7 @@ impl<'a, 'i> Converter<'a, 'i> {
         DeclType::object_of(None, fields, is_open, min_serialized_size)
     }
 
-    /// Returns true if the schema declares the metadata that every resource has.
+    /// Returns true if the schema declares the standard metadata of a resource.
     fn declares_object_meta(&self, schema: &'a Schema, refs: &[RefId]) -> bool {
         let is_string = |schema: &'a Schema, name: &str, refs: &[RefId]| {
             self.populated(schema.property(name), refs)
@@ -347,8 +342,8 @@ impl<'a, 'i> Converter<'a, 'i> {
             && is_string(metadata, "generateName", &refs_to_metadata)
     }
 
-    /// Resolves a property that may be a reference. Returns its schema and the references on the path to nested
-    /// schemas.
+    /// Resolves a property that may be a reference. Returns `refs` plus the resolved reference, and the schema of the
+    /// property.
     fn populated(
         &self,
         property: Option<&'a Schema>,
@@ -364,7 +359,7 @@ impl<'a, 'i> Converter<'a, 'i> {
         Some((refs, schema))
     }
 
-    /// Replaces `kind`, `apiVersion` and `metadata` by the minimal fields that every resource has.
+    /// Replaces `kind`, `apiVersion` and `metadata` by the minimal fields of a resource.
     fn add_object_meta(&mut self, properties: &mut Vec<(&'a str, Arc<DeclType>)>) {
         let text = self
             .interner
@@ -383,18 +378,18 @@ impl<'a, 'i> Converter<'a, 'i> {
     }
 }
 
-/// Returns the type that replaces a schema nested in itself.
+/// Returns the type of a reference that is nested in itself: an object without declared fields.
 ///
 /// Source: apiserver `pkg/cel/openapi/resolver/refs.go`, `populateRefs`.
 fn truncated() -> DeclType {
     DeclType::object_of(None, Vec::new(), true, sizes::MIN_COMPOSITE_SIZE_BYTES)
 }
 
-/// Returns true if objects may have fields that the schema does not declare.
+/// Returns true if objects may have undeclared fields.
 ///
-/// A named schema or a root without properties does not restrict the fields. Examples are the published schemas of CRDs
-/// whose schema is not structural, and the schema for arbitrary values (`RawExtension`). In contrast, an inline schema
-/// without properties is part of a structural schema, so undeclared fields are pruned.
+/// A schema without properties allows any fields if it is named or a root. Examples are `RawExtension` and the
+/// published schemas of CRDs whose schema is not structural. An inline schema without properties is part of a
+/// structural schema. Undeclared fields are pruned there.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/schema/pruning` (`prune`).
 fn is_open(schema: &Schema, place: Place) -> bool {

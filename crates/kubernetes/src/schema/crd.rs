@@ -1,8 +1,10 @@
 //! The types that the API server publishes for CustomResourceDefinitions.
 //!
-//! The API server builds an OpenAPI document for each served version. This module builds the part of the document that
-//! affects types. If the schema is structural, it is published with the standard metadata; otherwise, an object without
-//! known fields is published. Defaults, pruning and validations do not affect types.
+//! The API server publishes an OpenAPI document for each served version. This module builds the part of the document
+//! that affects types. Defaults, pruning and validations do not affect types.
+//!
+//! - A structural schema is published with the standard metadata.
+//! - For any other schema, an object without declared fields is published.
 //!
 //! Source: apiextensions-apiserver `pkg/controller/openapi/builder/builder.go` (`generateBuilder`,
 //! `buildKubeNative`, `addEmbeddedProperties`, `buildListSchema`).
@@ -24,16 +26,16 @@ use super::read::SchemaSeed;
 use super::rest_mapper::ApiResource;
 use super::{Gvk, Gvr, refs, sizes, structural};
 
-/// The schemas of apimachinery to which schemas of custom resources refer.
+/// The apimachinery schemas that published custom resource schemas refer to, as JSON.
 pub(crate) const META: &str = include_str!("meta.json");
 
 pub(crate) const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 const LIST_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
 const SCALE: &str = "io.k8s.api.autoscaling.v1.Scale";
-/// The name of the custom resource's own schema. No other schema can have this name.
+/// The name of the custom resource's schema. `#` cannot be the name of another schema.
 const ROOT: &str = "#";
 
-/// The maximum depth of a schema, in levels of JSON. `serde_json` has the same limit.
+/// The maximum number of nested JSON levels in a schema, the same as in `serde_json`.
 pub(crate) const MAX_JSON_DEPTH: usize = 128;
 
 /// The parts of a CustomResourceDefinition that this project uses.
@@ -43,15 +45,15 @@ pub struct Crd {
     pub group: String,
     /// The kind.
     pub kind: String,
-    /// The kind of lists. Defaults to the kind with the suffix `List`.
+    /// The kind of lists, by default the kind with the suffix `List`.
     pub list_kind: String,
     /// The resource name, such as `widgets`.
     pub plural: String,
-    /// The singular name. Defaults to the kind in lower case.
+    /// The singular name, by default the kind in lower case.
     pub singular: String,
     /// True if the resource is namespaced.
     pub namespaced: bool,
-    /// True if a webhook converts objects between versions. If false, only their `apiVersion` changes.
+    /// True if a webhook converts objects between versions. If false, a conversion only changes `apiVersion`.
     pub has_webhook: bool,
     /// The served versions.
     pub versions: Vec<CrdVersion>,
@@ -67,11 +69,11 @@ pub struct CrdVersion {
     pub has_status: bool,
     /// True if the version has a `scale` subresource.
     pub has_scale: bool,
-    /// The schema as written in the CRD. `None` if the version has none.
+    /// The schema as written in the CRD. `None` if the CRD contains no schema for this version.
     pub schema: Option<WrittenSchema>,
 }
 
-/// The schema of one version, as written in the CRD. All versions share one copy of the CRD in memory.
+/// The schema of one version, as written in the CRD. All versions of a CRD share its JSON in memory.
 #[derive(Clone, Debug)]
 pub struct WrittenSchema {
     definition: Arc<Value>,
@@ -101,7 +103,7 @@ impl Deref for WrittenSchema {
 }
 
 impl Crd {
-    /// Parses a CustomResourceDefinition of `apiextensions.k8s.io/v1`, and sets the defaults of that API.
+    /// Parses a CustomResourceDefinition of `apiextensions.k8s.io/v1` and applies the defaults of this API.
     ///
     /// # Errors
     /// Returns [`SchemaError::Crd`] if a required name is missing.
@@ -109,7 +111,7 @@ impl Crd {
         Self::from_shared(Arc::new(crd.clone()))
     }
 
-    /// Parses like [`Self::from_value`], but shares the CRD instead of copying it.
+    /// Same as [`Self::from_value`], but shares the CRD instead of copying it.
     ///
     /// # Errors
     /// Returns [`SchemaError::Crd`] if a required name is missing.
@@ -169,8 +171,7 @@ impl Crd {
         &self.definition
     }
 
-    /// Returns the resources that the CRD adds to the API: for each served version, the custom resource and its
-    /// subresources.
+    /// Returns the custom resource and its subresources, for each served version.
     #[must_use]
     pub fn resources(&self) -> Vec<ApiResource> {
         let mut resources = Vec::new();
@@ -196,8 +197,7 @@ impl Crd {
         resources
     }
 
-    /// Returns the types of the custom resource's kind, of its list kind, and of `Scale` if used, for all served
-    /// versions.
+    /// Returns the types of the kind, of the list kind, and of `Scale` if a version has this subresource.
     #[must_use]
     pub fn decl_types(
         &self,
@@ -215,7 +215,7 @@ impl Crd {
         types
     }
 
-    /// Returns the part of the OpenAPI document for a version that affects types.
+    /// Builds the part of a version's OpenAPI document that affects types.
     fn document(&self, version: &CrdVersion) -> Result<OpenApiDocument, SchemaError> {
         let gvk = |kind: &String| Some(Gvk::new(&self.group, &version.name, kind));
         let mut schemas = meta_schemas()?;
@@ -259,7 +259,7 @@ impl Crd {
 
 type NamedSchema = (Box<str>, Schema, Option<Gvk>);
 
-/// Returns the schemas to which schemas of custom resources refer, as generated by upstream.
+/// Parses [`META`].
 fn meta_schemas() -> Result<Vec<NamedSchema>, SchemaError> {
     static DEFINITIONS: LazyLock<Result<Map<String, Value>, String>> =
         LazyLock::new(|| serde_json::from_str(META).map_err(|error| error.to_string()));
@@ -289,8 +289,8 @@ fn add_type_and_object_meta(schema: &mut Schema) {
     schema.set_property("metadata", reference(OBJECT_META));
 }
 
-/// Changes a structural schema as the API server does when it publishes the schema: adds the common fields of resources
-/// to embedded resources, and drops references. References of structural schemas can only be empty.
+/// Converts a structural schema to the form that the API server publishes. Embedded resources get the common fields of
+/// resources. References are dropped, since only empty references are allowed in structural schemas.
 ///
 /// Source: apiextensions-apiserver `pkg/controller/openapi/builder/builder.go`,
 /// `addEmbeddedProperties`; `pkg/apiserver/schema/kubeopenapi.go`, `ToKubeOpenAPI`.
@@ -328,7 +328,7 @@ fn list_schema() -> Schema {
     list
 }
 
-/// Returns true if `value` has at most `depth` levels of nesting.
+/// Returns true if `value` has at most `depth` nested levels.
 pub(crate) fn is_shallower(value: &Value, depth: usize) -> bool {
     let Some(below) = depth.checked_sub(1) else {
         return false;

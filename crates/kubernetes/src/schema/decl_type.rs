@@ -1,13 +1,12 @@
-//! Declared types: the information from a schema that CEL uses.
+//! Declared types: the properties of a schema that CEL uses.
 //!
-//! A [`DeclType`] is immutable and shared, so a type that many fields have exists only once. A [`DeclType`] has no
-//! name, because the name of an object type depends on the position of its values in the object
-//! (`Deployment#.spec.template`). [`DeclType::cel_type`] creates a named CEL type, which names the types of its fields
-//! when an expression selects them.
+//! A [`DeclType`] is immutable and shared by all fields with the same type. It has no name, because the name of an
+//! object type depends on the field path, as in `Deployment#.spec.template`. [`DeclType::cel_type`] creates a CEL type
+//! with a name. The types of its fields are named when an expression selects them.
 //!
-//! Upstream drops fields that CEL does not expose, such as fields without a type. Here, such fields stay as
-//! [`DeclKind::Unknown`], and [`DeclType::is_exposed`] returns false for them. The CEL types are the same as
-//! upstream's. [`DeclType::declared_field`] finds all fields.
+//! Upstream drops fields that CEL does not expose, such as fields without a type. Here, these fields have the kind
+//! [`DeclKind::Unknown`]. [`DeclType::is_exposed`] returns false for them, and [`DeclType::cel_type`] omits them as
+//! upstream does. [`DeclType::declared_field`] returns them.
 //!
 //! Source: apiserver `pkg/cel/types.go` (`DeclType`, `DeclField`, `MaybeAssignTypeName`).
 
@@ -20,7 +19,7 @@ use super::escape;
 use super::sizes;
 use cel::types::{FieldTypes, StructType, Type};
 
-/// The kind of values that a type has.
+/// The kind of a type's values.
 #[derive(Clone, Debug)]
 pub enum DeclKind {
     /// A boolean.
@@ -29,15 +28,15 @@ pub enum DeclKind {
     Int,
     /// A double.
     Double,
-    /// A string without a format that affects its type.
+    /// A string. Some formats have their own kind, such as [`DeclKind::Timestamp`].
     String,
-    /// Bytes. In JSON, they are a string in base64.
+    /// Bytes, a base64 string in JSON.
     Bytes,
-    /// A duration. In JSON, it is a string.
+    /// A duration, a string in JSON.
     Duration,
-    /// A date, or a date with a time. In JSON, it is a string.
+    /// A date, optionally with a time; a string in JSON.
     Timestamp,
-    /// An integer or a string. In CEL, it has the type `dyn`.
+    /// An integer or a string, `dyn` in CEL.
     IntOrString,
     /// A list of values of this type.
     List(Arc<DeclType>),
@@ -45,28 +44,28 @@ pub enum DeclKind {
     Map(Arc<DeclType>),
     /// An object with declared fields.
     Object(ObjectDecl),
-    /// A CEL type without a schema, used in manually declared objects.
+    /// A CEL type without a schema, for objects that are declared in Rust code.
     Cel(Type),
-    /// A quantity of a built-in kind. The schema has no type for it; in JSON, it is a string.
+    /// A quantity in a built-in kind, a string in JSON. Its schema has no type.
     Quantity,
-    /// A value without a type in the schema, or of a type that CEL does not expose.
+    /// A value whose schema has no type, or a type that CEL does not expose.
     Unknown,
 }
 
 /// The declaration of an object type.
 #[derive(Clone, Debug)]
 pub struct ObjectDecl {
-    /// The name of a manually declared type, such as `kubernetes.UserInfo`. Types from schemas have no name.
+    /// The name of a type declared in Rust code, such as `kubernetes.UserInfo`. `None` for types from schemas.
     pub name: Option<Arc<str>>,
-    /// The fields, sorted by name and unique.
+    /// The fields, sorted by name, without duplicates.
     fields: Box<[DeclField]>,
-    /// True if objects may have undeclared fields, because the schema preserves unknown fields, allows additional
-    /// properties, or declares no properties.
+    /// True if objects may have undeclared fields. The schema preserves unknown fields, allows additional properties,
+    /// or declares no properties.
     pub is_open: bool,
 }
 
 impl ObjectDecl {
-    /// Returns all declared fields, sorted by name, including fields that CEL does not expose.
+    /// Returns all declared fields, sorted by name. Includes fields that CEL does not expose.
     #[must_use]
     pub fn fields(&self) -> &[DeclField] {
         &self.fields
@@ -76,7 +75,7 @@ impl ObjectDecl {
 /// A field of an object type.
 #[derive(Clone, Debug)]
 pub struct DeclField {
-    /// The escaped name, as used in expressions.
+    /// The escaped name that expressions use.
     pub name: Arc<str>,
     /// The type.
     pub type_: Arc<DeclType>,
@@ -87,7 +86,7 @@ pub struct DeclField {
 }
 
 impl DeclField {
-    /// Creates a field. `name` is the escaped name.
+    /// Creates a field with an escaped name and without a default.
     pub fn new(name: impl Into<Arc<str>>, type_: Arc<DeclType>, required: bool) -> Self {
         Self {
             name: name.into(),
@@ -107,26 +106,26 @@ impl DeclField {
 pub struct DeclType {
     /// The kind of values.
     pub kind: DeclKind,
-    /// The maximum number of elements of a list or map, or of bytes of a string. 0 for types without a size. -1 for
-    /// manually declared lists and maps without a bound.
+    /// The maximum number of list elements, map entries or string bytes. 0 for types without a size. -1 if a type
+    /// declared in Rust code has no bound.
     pub max_elements: i64,
-    /// The minimum size of a value in JSON, in bytes.
+    /// The minimum JSON size of a value, in bytes.
     pub min_serialized_size: i64,
     /// True if the schema allows null.
     pub nullable: bool,
     /// True if the schema has a default that is not null.
     pub has_default: bool,
-    /// True if the value is an embedded resource, with its own kind and metadata.
+    /// True if the value is an embedded resource, which has its own kind and metadata.
     pub embedded_resource: bool,
-    /// The allowed values, if the schema has the keyword `enum`.
+    /// The values of the keyword `enum`, if the schema has it.
     pub enum_values: Option<Arc<[Value]>>,
-    /// The number of nested type levels, including this one.
+    /// The number of levels of nested types, including this type.
     depth: u16,
     exposed: bool,
 }
 
 impl DeclType {
-    /// Returns true if values are strings, numbers or booleans, and not a more specific type such as a timestamp.
+    /// Returns true if values are plain strings, numbers or booleans. Timestamps and durations are not scalars.
     #[must_use]
     pub fn is_scalar(&self) -> bool {
         matches!(
@@ -139,7 +138,6 @@ impl DeclType {
         )
     }
 
-    /// Creates a type from its kind and its sizes. The other keywords have their defaults.
     fn new(kind: DeclKind, max_elements: i64, min_serialized_size: i64) -> Self {
         let (below, exposed) = match &kind {
             DeclKind::List(elem) | DeclKind::Map(elem) => (elem.depth, elem.exposed),
@@ -168,8 +166,7 @@ impl DeclType {
         }
     }
 
-    /// Creates a type that contains no other types, such as [`DeclKind::Bool`]. The maximum size of the type is not
-    /// set.
+    /// Creates a type without nested types, such as [`DeclKind::Bool`]. Does not set the maximum size.
     #[must_use]
     pub fn scalar(kind: DeclKind) -> Self {
         let (max_elements, min_serialized_size) = match &kind {
@@ -187,7 +184,7 @@ impl DeclType {
         Self::new(kind, max_elements, min_serialized_size)
     }
 
-    /// Creates the type `dyn`, for values that are only checked at run time.
+    /// Creates the type `dyn`, whose values are checked at run time.
     #[must_use]
     pub fn dyn_() -> Self {
         Self::scalar(DeclKind::Cel(Type::Dyn))
@@ -203,7 +200,7 @@ impl DeclType {
         )
     }
 
-    /// Creates a map with at most `max_entries` values of the type `value`. The keys are strings.
+    /// Creates a map from strings to at most `max_entries` values of the type `value`.
     #[must_use]
     pub fn map(value: Arc<DeclType>, max_entries: i64) -> Self {
         Self::new(
@@ -213,7 +210,7 @@ impl DeclType {
         )
     }
 
-    /// Creates a manually declared object type with its own name.
+    /// Creates an object type that is declared in Rust code and has its own name.
     #[must_use]
     pub fn object(
         name: impl Into<Arc<str>>,
@@ -228,7 +225,7 @@ impl DeclType {
         ))
     }
 
-    /// Creates an object type. If several fields have the same name, the last one is used.
+    /// If several fields have the same name, the last field is used.
     pub(super) fn object_of(
         name: Option<Arc<str>>,
         mut fields: Vec<DeclField>,
@@ -246,21 +243,20 @@ impl DeclType {
         Self::new(DeclKind::Object(object), 0, min_serialized_size)
     }
 
-    /// Returns true if CEL exposes values of the type. Values without a type in the schema are not exposed, nor are
+    /// Returns true if CEL exposes values of the type. CEL exposes neither values without a type in the schema nor
     /// lists and maps of such values.
     #[must_use]
     pub fn is_exposed(&self) -> bool {
         self.exposed
     }
 
-    /// Returns the number of nested type levels, including this one. At most [`sizes::MAX_DEPTH`] for types from
-    /// schemas.
+    /// Returns the number of levels of nested types, including this type. Types from schemas have at most [`sizes::MAX_DEPTH`].
     #[must_use]
     pub fn depth(&self) -> u16 {
         self.depth
     }
 
-    /// Returns the declaration of an object type. Returns `None` for any other type.
+    /// Returns the declaration of an object type. Returns `None` if the type is not an object.
     #[must_use]
     pub fn as_object(&self) -> Option<&ObjectDecl> {
         match &self.kind {
@@ -269,19 +265,20 @@ impl DeclType {
         }
     }
 
-    /// Returns all declared fields, sorted by name, including fields that CEL does not expose. Empty if the type is not
+    /// Returns all declared fields, sorted by name. Includes fields that CEL does not expose. Empty if the type is not
     /// an object.
     #[must_use]
     pub fn declared_fields(&self) -> &[DeclField] {
         self.as_object().map_or(&[], |object| &object.fields)
     }
 
-    /// Returns the field that an expression selects by `name`, even if CEL does not expose it.
+    /// Returns the field that an expression selects by `name`. Includes fields that CEL does not expose.
     ///
-    /// If `name` is a reserved word, also looks up the escaped name: `namespace` finds the field `__namespace__`.
+    /// If `name` is a reserved word, the escaped name is looked up as well: `namespace` finds the field
+    /// `__namespace__`.
     ///
     /// Source: apiserver `pkg/cel/types.go`, `DeclTypeProvider.FindStructFieldType` with
-    /// `recognizeKeywordAsFieldName`, which is on since version 1.31.
+    /// `recognizeKeywordAsFieldName`, which is enabled since version 1.31.
     #[must_use]
     pub fn declared_field(&self, name: &str) -> Option<&DeclField> {
         let fields = self.declared_fields();
@@ -304,10 +301,10 @@ impl DeclType {
             .filter(|field| field.type_.exposed)
     }
 
-    /// Returns the CEL type. `name` becomes the name of an object type that has no name of its own.
+    /// Returns the CEL type. If an object type has no name of its own, its name is `name`.
     ///
-    /// A type that CEL does not expose becomes `dyn`. The API server uses `dyn` for a variable whose schema has no
-    /// type. Fields with such types are not declared at all.
+    /// Returns `dyn` for a type that CEL does not expose. The API server does the same for a variable whose schema has
+    /// no type. Fields with such types are not declared.
     ///
     /// Source: apiserver `pkg/cel/types.go`, `DeclType.MaybeAssignTypeName`;
     /// `pkg/admission/plugin/policy/validating/typechecking.go`, `createVariableOpts`.
@@ -338,7 +335,7 @@ impl DeclType {
     }
 }
 
-/// Formats only one level, because nested types may repeat exponentially often.
+/// Formats only one level. Shared nested types would otherwise be repeated exponentially often.
 impl fmt::Debug for DeclType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.kind {
@@ -354,7 +351,7 @@ impl fmt::Debug for DeclType {
     }
 }
 
-/// Declares the exposed fields of an object type to CEL. Other types have no fields.
+/// Declares the exposed fields of an object type. Other types have no fields.
 impl FieldTypes for DeclType {
     fn field_type(&self, owner: &str, field: &str) -> Option<Type> {
         let field = self.field(field)?;

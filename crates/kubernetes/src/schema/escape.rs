@@ -1,10 +1,10 @@
-//! Escapes property names as CEL identifiers, and restores them.
+//! Escapes property names as CEL identifiers, and unescapes identifiers.
 //!
 //! Source: apiserver `pkg/cel/escaping.go`.
 
 use std::borrow::Cow;
 
-/// Returns true if CEL reserves `word`. A property with this name is escaped with underscores (`__namespace__`).
+/// Returns true if CEL reserves `word`. A property with a reserved name is escaped: `__namespace__`.
 ///
 /// Source: `celReservedSymbols`.
 #[must_use]
@@ -34,8 +34,7 @@ pub fn is_reserved(word: &str) -> bool {
     )
 }
 
-/// Returns the identifier by which expressions select the property `name`. Returns `None` if the name cannot be
-/// escaped.
+/// Escapes the property name `name` for use in expressions. Returns `None` if the name cannot be escaped.
 ///
 /// Source: `Escape`.
 #[must_use]
@@ -74,8 +73,8 @@ pub fn escape(name: &str) -> Option<Cow<'_, str>> {
     Some(escaped.into())
 }
 
-/// Returns the name of the property with the identifier `escaped`. Returns `None` if it contains an escape sequence
-/// that [`escape`] does not produce.
+/// Returns the property name of the identifier `escaped`. Returns `None` if `escaped` contains an invalid escape
+/// sequence.
 ///
 /// Source: `Unescape`.
 #[must_use]
@@ -87,12 +86,12 @@ pub fn unescape(escaped: &str) -> Option<Cow<'_, str>> {
     let mut rest = escaped;
     while let Some((before, after)) = rest.split_once("__") {
         name.push_str(before);
-        // An escape sequence is two underscores, at least one other character, and two underscores.
+        // Syntax of an escape sequence: two underscores, other characters, two underscores.
         let sequence = after
             .split_once("__")
             .filter(|(s, _)| !s.is_empty() && !s.contains('_'));
         let Some((sequence, behind)) = sequence else {
-            // An escape sequence may start at the second of the two underscores.
+            // There may be three underscores. Try again at the second underscore.
             name.push('_');
             rest = rest.get(before.len() + 1..).unwrap_or_default();
             continue;

@@ -1,15 +1,17 @@
-//! The types of values in evaluated policy expressions.
+//! The types of values when policy expressions are evaluated.
 //!
-//! The API server checks the expressions of a policy against the declared types, but evaluates them on plain JSON
-//! without the schema. The types of values therefore differ from the declared types:
+//! The API server type-checks policy expressions with the declared types. It then evaluates the expressions on plain
+//! JSON, without the schema. The types of values therefore differ from the declared types:
 //!
-//! - A timestamp, a duration or bytes is a string in JSON. `object.metadata.creationTimestamp <
+//! - A timestamp, a duration or bytes is a string. Example: `object.metadata.creationTimestamp <
 //!   timestamp("2030-01-01T00:00:00Z")` fails for every object, but
-//!   `object.metadata.creationTimestamp.startsWith("2030")` does not.
-//! - A number is an `int` or a `double`, depending on its JSON representation.
-//! - A field without a type in the schema exists, and any field of an open object may exist. A quantity is a string.
-//! - A field with a default exists, because defaults are set when the request is decoded.
-//! - A property has its unescaped name: `object.spec.__if__` passes the type checker, but fails when evaluated.
+//!   `object.metadata.creationTimestamp.startsWith("2030")` works.
+//! - A number is an `int` or a `double`, depending on its JSON text.
+//! - A quantity is a string.
+//! - Fields without a type in the schema can be read, and so can any field of an open object.
+//! - A field with a default is always set, because the API server sets defaults when it decodes the request.
+//! - A property has its unescaped name. Example: `object.spec.__if__` passes the type checker, but its evaluation
+//!   fails.
 //!
 //! Source: apiserver `pkg/admission/plugin/cel/condition.go`, `objectToResolveVal`.
 
@@ -20,14 +22,14 @@ use super::escape::escape;
 use cel::types::{FieldTypes, StructType, Type};
 
 impl DeclType {
-    /// Returns the type that values have in evaluated expressions. `name` becomes the name of an object type that has
-    /// no name of its own, as in [`DeclType::cel_type`].
+    /// Returns the type of the values when an expression is evaluated. If an object type has no name of its own, its
+    /// name is `name`, as in [`DeclType::cel_type`].
     #[must_use]
     pub fn evaluated_type(self: &Arc<Self>, name: &str) -> Type {
         self.evaluated_as(&|| name.to_owned())
     }
 
-    /// Returns the declaration of the property whose unescaped name is `name`.
+    /// Returns the declared field for the unescaped property name `name`.
     #[must_use]
     pub fn property(&self, name: &str) -> Option<&DeclField> {
         let escaped = escape(name)?;
@@ -36,7 +38,7 @@ impl DeclType {
         fields.get(idx.ok()?)
     }
 
-    /// Same as [`DeclType::evaluated_type`], but computes the name only if the type needs it.
+    /// Same as [`DeclType::evaluated_type`]. The name is only computed if the type needs a name.
     fn evaluated_as(self: &Arc<Self>, name: &dyn Fn() -> String) -> Type {
         match &self.kind {
             DeclKind::String
@@ -61,7 +63,6 @@ impl DeclType {
     }
 }
 
-/// The fields that an object type has in evaluated expressions.
 #[derive(Debug)]
 struct Evaluated(Arc<DeclType>);
 
@@ -84,14 +85,14 @@ impl FieldTypes for Evaluated {
 
     fn may_hold(&self, field: &str) -> bool {
         let is_open = matches!(&self.0.kind, DeclKind::Object(object) if object.is_open);
-        // A property whose name cannot be escaped has no declaration, but may be present.
+        // A property whose name cannot be escaped is never declared, but objects may have this property.
         is_open || self.0.property(field).is_some() || escape(field).is_none()
     }
 
     fn alternatives(&self, field: &str) -> &[Type] {
         match self.0.property(field).map(|field| &field.type_.kind) {
             Some(DeclKind::IntOrString) => &[Type::Int, Type::String],
-            // The JSON representation of a number determines whether it is an integer.
+            // A number is an integer or a double, depending on its JSON text.
             Some(DeclKind::Double) => &[Type::Int, Type::Double],
             _ => &[],
         }

@@ -12,13 +12,12 @@ pub const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
 pub const EMBEDDED_RESOURCE: &str = "x-kubernetes-embedded-resource";
 /// `x-kubernetes-preserve-unknown-fields`: the value may have undeclared fields.
 pub const PRESERVE_UNKNOWN_FIELDS: &str = "x-kubernetes-preserve-unknown-fields";
-/// `x-kubernetes-group-version-kind`: the kinds that a schema describes, or the kind of the objects in requests for an
-/// operation.
+/// `x-kubernetes-group-version-kind`: the kinds that a schema describes, or the kind of an operation's request objects.
 pub const GROUP_VERSION_KIND: &str = "x-kubernetes-group-version-kind";
-/// The format that built-in kinds use for an integer or a string.
+/// The `format` of fields in built-in kinds that contain an integer or a string.
 pub const INT_OR_STRING_FORMAT: &str = "int-or-string";
 
-/// Returns the kinds listed in [`GROUP_VERSION_KIND`] of a schema. Invalid entries are skipped.
+/// Returns the kinds in a schema's [`GROUP_VERSION_KIND`]. Skips invalid entries.
 #[must_use]
 pub fn kinds(extension: &Value) -> Vec<Gvk> {
     extension
@@ -29,7 +28,7 @@ pub fn kinds(extension: &Value) -> Vec<Gvk> {
         .collect()
 }
 
-/// Returns the kind in [`GROUP_VERSION_KIND`] of an operation. Returns `None` if it is invalid.
+/// Returns the kind in an operation's [`GROUP_VERSION_KIND`]. Returns `None` if the value is invalid.
 #[must_use]
 pub fn kind(extension: &Value) -> Option<Gvk> {
     let text = |key: &str| match extension.get(key) {

@@ -22,8 +22,10 @@ impl GroupVersion {
 
     /// Parses an `apiVersion`. Returns `None` if it is invalid.
     ///
-    /// Source: apimachinery `pkg/runtime/schema/group_version.go`, `ParseGroupVersion`. Upstream parses an empty string
-    /// and a single slash as the empty group and version, this function returns `None`.
+    /// Source: apimachinery `pkg/runtime/schema/group_version.go`, `ParseGroupVersion`.
+    ///
+    /// Differs: for an empty string and for `/`, upstream returns an empty group and version. This function returns
+    /// `None`.
     #[must_use]
     pub fn parse(api_version: &str) -> Option<Self> {
         match Self::split_valid(api_version)? {
@@ -32,14 +34,13 @@ impl GroupVersion {
         }
     }
 
-    /// Splits an `apiVersion` at its first slash into group and version. Without a slash, the group is empty (the core
-    /// group).
+    /// Splits an `apiVersion` at its first slash into group and version. Without a slash, the group is empty.
     #[must_use]
     pub fn split(api_version: &str) -> (&str, &str) {
         api_version.split_once('/').unwrap_or(("", api_version))
     }
 
-    /// Splits an `apiVersion` into group and version like upstream. Returns `None` if it contains more than one slash.
+    /// Splits an `apiVersion` into group and version. Returns `None` if it contains more than one slash.
     ///
     /// Source: apimachinery `pkg/runtime/schema/group_version.go`, `ParseGroupVersion`.
     #[must_use]
@@ -48,8 +49,8 @@ impl GroupVersion {
         (!version.contains('/')).then_some((group, version))
     }
 
-    /// Parses the path of an OpenAPI v3 document in the API server's index, such as `api/v1` or `apis/apps/v1`. Returns
-    /// `None` if the document does not describe a group version (`apis/apps`, `version`).
+    /// Parses the path of an OpenAPI v3 document, such as `api/v1` or `apis/apps/v1`. Returns `None` if the document is
+    /// not for a group version (`apis/apps`, `version`).
     ///
     /// Source: apiserver `pkg/cel/openapi/resolver/discovery.go`, `resourcePathFromGV`.
     #[must_use]
@@ -63,8 +64,8 @@ impl GroupVersion {
         parts.next().is_none().then_some(gv)
     }
 
-    /// Parses the name of a file in the directory `api/openapi-spec/v3` of Kubernetes, such as
-    /// `apis__apps__v1_openapi.json`. Returns `None` if the document does not describe a group version.
+    /// Parses a file name in the Kubernetes directory `api/openapi-spec/v3`, such as `apis__apps__v1_openapi.json`.
+    /// Returns `None` if the document is not for a group version.
     #[must_use]
     pub fn from_openapi_file_name(name: &str) -> Option<Self> {
         Self::from_openapi_path(&name.strip_suffix("_openapi.json")?.replace("__", "/"))
@@ -119,11 +120,11 @@ impl Gvk {
         self.group_version().to_string()
     }
 
-    /// Returns the CEL type name for objects of the kind, such as `Deployment#`.
+    /// Returns the CEL type name of the kind's objects, such as `Deployment#`. `#` is not allowed in identifiers, so no
+    /// expression can refer to the type.
     ///
-    /// Differs: upstream appends the nanoseconds of the clock instead of `#` (apiserver
-    /// `pkg/admission/plugin/policy/validating/typechecking.go`, `generateUniqueTypeName`), so upstream's warnings
-    /// differ between runs. `#` is invalid in identifiers, so no expression can refer to the type.
+    /// Differs: upstream appends the current time in nanoseconds instead of `#`, so its warnings differ between runs
+    /// (apiserver `pkg/admission/plugin/policy/validating/typechecking.go`, `generateUniqueTypeName`).
     #[must_use]
     pub fn type_name(&self) -> String {
         format!("{}#", self.kind)
@@ -146,7 +147,7 @@ pub struct Gvr {
     pub group: String,
     /// The version.
     pub version: String,
-    /// The resource, such as `deployments`. For a subresource, it is `deployments/scale`.
+    /// The resource, such as `deployments`, or the subresource, such as `deployments/scale`.
     pub resource: String,
 }
 

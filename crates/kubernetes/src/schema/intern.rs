@@ -1,7 +1,7 @@
-//! Interns equal types and names, within a document and across documents.
+//! Interns types and names, so that equal types share memory within and across documents.
 //!
-//! Metadata and Pod templates occur in dozens of documents. If all documents are converted with the same [`Interner`],
-//! these types exist only once.
+//! Dozens of documents contain the types of metadata and Pod templates. Convert all documents with the same
+//! [`Interner`] to store these types only once.
 
 use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
@@ -11,8 +11,8 @@ use super::decl_type::{DeclField, DeclKind, DeclType, ObjectDecl};
 
 /// A set of interned types and names.
 ///
-/// The interner owns the types and names. To free memory, drop the interner after loading or call [`Interner::purge`]
-/// regularly.
+/// An interner keeps its types and names in memory. To free memory, drop the interner after loading, or call
+/// [`Interner::purge`] regularly.
 #[derive(Clone, Debug, Default)]
 pub struct Interner {
     types: HashSet<Shallow>,
@@ -20,7 +20,7 @@ pub struct Interner {
 }
 
 impl Interner {
-    /// Returns the interned type that equals `type_`. The types nested in `type_` must be interned already.
+    /// Returns the interned type that equals `type_`. The nested types of `type_` must already be interned.
     pub fn intern(&mut self, type_: DeclType) -> Arc<DeclType> {
         let candidate = Shallow(Arc::new(type_));
         if let Some(Shallow(known)) = self.types.get(&candidate) {
@@ -41,9 +41,9 @@ impl Interner {
         name
     }
 
-    /// Removes the types and names that only this interner owns.
+    /// Removes the types and names without other owners than this interner.
     pub fn purge(&mut self) {
-        // Removing a type may leave its nested types without owners, so removal repeats until nothing changes.
+        // A removed type may have been the last owner of its nested types. Repeat until no type is removed.
         let mut before = usize::MAX;
         while self.types.len() < before {
             before = self.types.len();
@@ -66,7 +66,7 @@ impl Interner {
     }
 }
 
-/// A type that is compared by its own data and by the addresses of nested types, so that comparisons do not recurse.
+/// A type that compares nested types by address, so that comparisons do not recurse.
 #[derive(Clone, Debug)]
 struct Shallow(Arc<DeclType>);
 
@@ -114,7 +114,7 @@ fn same_kind(a: &DeclKind, b: &DeclKind) -> bool {
     }
 }
 
-/// Returns true if the kind contains no other types.
+/// Returns true if the kind has no nested types.
 fn is_plain(kind: &DeclKind) -> bool {
     !matches!(
         kind,

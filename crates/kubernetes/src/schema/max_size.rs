@@ -11,43 +11,43 @@ use cel::cost::{AstNode, PathStep, SizeEstimate, SizeEstimator};
 
 /// Estimates the sizes of values from the declared types of variables.
 ///
-/// A value whose schema sets no bound is bounded by the size of the largest request, so estimates for declared types
-/// are finite. As in upstream, map keys and objects have size 0. A value that is selected from a map like a field
-/// (`map.key`) has an unknown size.
+/// If a schema sets no bound, the maximum request size is the bound. Estimates for declared types are therefore finite.
+/// As in upstream, map keys and objects have size 0, and a map entry selected like a field (`map.key`) has an unknown
+/// size.
 ///
-/// By default, estimates assume the largest objects that fit into a request. [`DeclaredSizes::in_objects`] assumes
-/// smaller objects.
+/// By default, objects may be as large as the largest request. [`DeclaredSizes::in_objects`] sets a smaller object
+/// size.
 ///
-/// Differs: upstream uses a single type, the type of `self` in the rule, for the paths of all variables.
-/// [`DeclaredSizes::for_rule`] does the same. With [`DeclaredSizes::new`], each variable has its own type, and sizes of
-/// other variables are unknown.
+/// Differs: upstream uses the type of `self` for the paths of all variables, as [`DeclaredSizes::for_rule`] does here.
+/// With [`DeclaredSizes::new`], each variable has its own type. Other variables have unknown sizes.
 #[derive(Clone, Debug, Default)]
 pub struct DeclaredSizes {
     variables: Arc<[(Arc<str>, Arc<DeclType>)]>,
-    /// The type for all variables that are not in `variables`.
+    /// The type of all variables that are not in `variables`.
     otherwise: Option<Arc<DeclType>>,
-    /// The assumed objects. `None` means the largest objects that fit into a request.
+    /// The assumed object shape. If `None`, objects may be as large as the largest request.
     objects: Option<ObjectShape>,
-    /// A flag that is set when the size of a nested list or map is requested.
+    /// A flag to set when the size of a nested list or map is requested.
     asks_within: Option<Arc<AtomicBool>>,
 }
 
-/// The assumed shape of objects in an estimate: their total size and its distribution.
+/// The assumed shape of objects in an estimate: their size, and how elements are distributed over nested lists.
 ///
-/// An object of limited size cannot have many containers and also many ports in each of them. If `filled_from` is 0,
-/// the object has as many containers as fit, and the ports are distributed over them. If `filled_from` is 1, the object
-/// has one container with as many ports as fit. A nested loop has its maximum cost for one of these shapes.
+/// An object of limited size cannot have many containers and also many ports in each container. With `filled_from` 0,
+/// the object has as many containers as possible, and the ports are distributed over the containers. With `filled_from`
+/// 1, the object has one container with as many ports as possible. One of these shapes causes the maximum cost of a
+/// nested loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObjectShape {
-    /// The size of the object in JSON, in bytes.
+    /// The JSON size of the object, in bytes.
     pub n_bytes: i64,
-    /// The number of outer levels of lists and maps that have only one element each.
+    /// The number of outer levels of lists and maps that have exactly one element.
     pub filled_from: usize,
 }
 
 impl ObjectShape {
-    /// Returns the maximum size of a value of the type that fits into the object: the number of elements for a list, of
-    /// entries for a map, and of bytes for any other type.
+    /// Returns the maximum size of a value of the type in such an object. The size is a number of list elements, map
+    /// entries, or bytes.
     fn fitting(self, type_: &DeclType) -> u64 {
         let n = match &type_.kind {
             DeclKind::List(elem) => sizes::items_within(self.n_bytes, elem.min_serialized_size),
@@ -59,7 +59,7 @@ impl ObjectShape {
 }
 
 impl DeclaredSizes {
-    /// Creates an estimator for `variables` with their types.
+    /// Creates an estimator for variables with these names and types.
     pub fn new(variables: impl IntoIterator<Item = (Arc<str>, Arc<DeclType>)>) -> Self {
         Self {
             variables: variables.into_iter().collect(),
@@ -69,23 +69,22 @@ impl DeclaredSizes {
         }
     }
 
-    /// Assumes objects of the given shape.
+    /// Assumes that objects have this shape.
     #[must_use]
     pub fn in_objects(mut self, shape: ObjectShape) -> Self {
         self.objects = Some(shape);
         self
     }
 
-    /// Sets `flag` when the size of a nested list or map is requested. If the flag stays unset, a larger `filled_from`
-    /// does not change the estimates.
+    /// Sets `flag` when the size of a nested list or map is requested. As long as the flag is not set, `filled_from`
+    /// does not affect the estimates.
     #[must_use]
     pub fn with_nesting_flag(mut self, flag: &Arc<AtomicBool>) -> Self {
         self.asks_within = Some(Arc::clone(flag));
         self
     }
 
-    /// Creates the estimator that the API server uses for a validation rule of a CRD. `self_type` is the type of
-    /// `self`.
+    /// Creates the API server's estimator for a CRD rule. `self_type` is the type of `self`.
     #[must_use]
     pub fn for_rule(self_type: Arc<DeclType>) -> Self {
         Self {
@@ -96,7 +95,7 @@ impl DeclaredSizes {
         }
     }
 
-    /// Sets the flag if `target` is a nested list or map.
+    /// Sets the nesting flag if `target` is a nested list or map.
     fn note_nesting(&self, enclosing: &Enclosing, target: &StepTarget<'_>) {
         if let (Some(flag), StepTarget::Type(type_)) = (&self.asks_within, target)
             && enclosing.depth > 0
@@ -106,7 +105,7 @@ impl DeclaredSizes {
         }
     }
 
-    /// Returns the type of the variable at the start of a path. `first` is the first step of the path.
+    /// Returns the type of the variable at the start of a path. `first` is the path's first step.
     fn beginning(&self, first: &PathStep) -> Option<&DeclType> {
         let variable = self
             .variables
@@ -117,10 +116,10 @@ impl DeclaredSizes {
     }
 }
 
-/// The value at the end of a prefix of a path.
+/// The value reached after some steps of a path.
 enum StepTarget<'a> {
     Type(&'a DeclType),
-    /// A key of a map. Schemas do not limit the length of keys.
+    /// A map key. Schemas do not limit the length of map keys.
     Key,
 }
 
@@ -134,8 +133,7 @@ impl StepTarget<'_> {
                 Some(Self::Type(elem))
             }
             (PathStep::Keys, DeclKind::Map(_)) => Some(Self::Key),
-            // If the name is a reserved word, the type checker also looks up the escaped name. Upstream's estimator
-            // does not.
+            // Upstream's estimator does not look up the escaped form of reserved words. The type checker does.
             (PathStep::Field(name), DeclKind::Object(_)) => {
                 let field = type_.field(name).filter(|field| field.name == *name)?;
                 Some(Self::Type(&field.type_))
@@ -144,8 +142,8 @@ impl StepTarget<'_> {
         }
     }
 
-    /// Returns true if fields of this value are parts of an object, not computed values. Manually declared types, such
-    /// as the type of a policy's `variables`, contain computed values and have a name.
+    /// Returns true if the fields of this value are part of the object. A type with a name is declared in Rust code,
+    /// such as the type of a policy's `variables`. Its fields are computed, not part of an object.
     fn is_part_of_object(&self) -> bool {
         match self {
             Self::Type(type_) => type_.as_object().is_none_or(|object| object.name.is_none()),
@@ -167,7 +165,7 @@ impl SizeEstimator for DeclaredSizes {
         self.estimate_varying_size(node).0
     }
 
-    /// Returns the estimate, and true if the estimate depends on the assumed shape of objects.
+    /// Returns the estimate. The flag is true if the estimate depends on the object shape.
     fn estimate_varying_size(&self, node: &AstNode<'_>) -> (Option<SizeEstimate>, bool) {
         const UNKNOWN: (Option<SizeEstimate>, bool) = (None, false);
         let steps = node.path().steps();
@@ -187,7 +185,7 @@ impl SizeEstimator for DeclaredSizes {
             let is_part_of_object = target.is_part_of_object();
             target = match (target.step(step), self.objects) {
                 (Some(next), _) => next,
-                // The total size of all untyped values in an object is at most the size of the object.
+                // All untyped values of an object together are at most as large as the object.
                 (None, Some(shape)) if is_part_of_object => {
                     let within = sizes::length_within(shape.n_bytes).max(0).cast_unsigned();
                     let of_each = within.checked_div(enclosing.n_elements).unwrap_or(1).max(1);
@@ -202,17 +200,15 @@ impl SizeEstimator for DeclaredSizes {
             None => bound,
             Some(shape) => enclosing.max_size(&target, shape),
         };
-        // A value with a size of at most one fits into objects of any shape, so its estimate does not depend on the
-        // shape.
+        // A value of size 0 or 1 fits into objects of any shape.
         (Some(SizeEstimate::new(0, max)), bound > 1)
     }
 }
 
-/// The lists and maps that enclose a value in an object of an assumed shape.
+/// The lists and maps that enclose a value.
 struct Enclosing {
-    /// The number of enclosing lists and maps.
     depth: usize,
-    /// The total number of elements of all lists or maps at the innermost level of the object.
+    /// The assumed total number of elements at the innermost level, summed over the whole object.
     n_elements: u64,
 }
 
@@ -234,7 +230,7 @@ impl Enclosing {
         }
     }
 
-    /// Returns the maximum size of `target`, a value nested in these lists and maps, in an object of the given shape.
+    /// Returns the maximum size of `target`, a value nested in these lists and maps.
     fn max_size(&self, target: &StepTarget<'_>, shape: ObjectShape) -> u64 {
         let StepTarget::Type(type_) = target else {
             return target.max_size();
@@ -267,8 +263,8 @@ mod tests {
         Arc::new(type_)
     }
 
-    /// Returns the cost estimate for `expression`. `a.l` is a list of at most 3 strings of at most 20 bytes. `a.m` is a
-    /// map with at most 5 strings of at most 30 bytes. `b` is an unbounded list of strings of at most 100 bytes.
+    /// Estimates the cost of `expression`. `a.l` is a list of at most 3 strings of at most 20 bytes. `a.m` is a map
+    /// with at most 5 strings of at most 30 bytes. `b` is an unbounded list of strings of at most 100 bytes.
     fn estimated(expression: &str) -> CostEstimate {
         let list = Arc::new(DeclType::list(text(20), 3));
         let map = Arc::new(DeclType::map(text(30), 5));
@@ -283,7 +279,7 @@ mod tests {
         estimate_of(expression, variables, |sizes| sizes)
     }
 
-    /// Checks `expression` in an environment with the standard library and these variables.
+    /// Type-checks `expression` with the standard library and `variables`.
     fn checked(expression: &str, variables: &[(Arc<str>, Arc<DeclType>)]) -> CheckedAst {
         let mut library = Library::default();
         for rows in stdlib::TABLES {
@@ -338,8 +334,8 @@ mod tests {
         check("b.all(x, true)", 2, u64::MAX);
     }
 
-    /// Returns the maximum cost of `expression` if the object `a` has the given shape. `a.items` is a list of objects
-    /// with a string `name`, a list of integers `parts` and a map `limits`. `a.short` is a list of at most 3 strings.
+    /// Returns the maximum cost of `expression` for an object `a` of this shape. `a.items` is a list of objects with a
+    /// string `name`, an integer list `parts` and a map `limits`. `a.short` is a list of at most 3 strings.
     fn most(expression: &str, n_bytes: i64, filled_from: usize) -> u64 {
         let number = Arc::new(DeclType::scalar(DeclKind::Int));
         let part = Arc::new(DeclType::list(number, -1));
@@ -365,8 +361,7 @@ mod tests {
 
     #[test]
     fn object_shape_limits_elements() {
-        // 1000 bytes can contain 332 items of 2 bytes with a comma, 499 parts of 1 byte with a comma, or a string of
-        // 998 bytes.
+        // 1000 bytes fit 332 items (2 bytes plus a comma), 499 parts (1 byte plus a comma), or one string of 998 bytes.
         assert_eq!(most("a.items.all(x, true)", 1000, 0), 3 + 332 * 3);
         assert_eq!(most("a.items.all(x, true)", 100, 0), 3 + 32 * 3);
         assert_eq!(most("a.items[0].name.contains('a')", 1000, 1), 4 + 100);
@@ -392,7 +387,7 @@ mod tests {
             65_536,
             0,
         );
-        // There are 21,844 items, and each costs a few units.
+        // There are 21,844 items, each with a cost of a few units.
         assert!(by_field < 200_000, "{by_field}");
         assert!(by_key < 200_000, "{by_key}");
         // A single item can contain all bytes of the object.
@@ -400,7 +395,6 @@ mod tests {
         assert!((6_000..20_000).contains(&in_one), "{in_one}");
     }
 
-    /// Estimating for many shapes at once results in the same costs as estimating for each shape.
     #[test]
     fn estimate_each_equals_individual_estimates() {
         let item = DeclType::object(

@@ -1,6 +1,6 @@
-//! Collects schemas and served resources from files that contain OpenAPI documents and CustomResourceDefinitions.
+//! Loads schemas and served resources from files: OpenAPI documents and CustomResourceDefinitions.
 //!
-//! The paths in the OpenAPI documents replace discovery.
+//! The served resources come from the paths in the OpenAPI documents, not from discovery.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -17,7 +17,7 @@ use super::resolver::SchemaSet;
 use super::rest_mapper::{ApiResource, RestMapper};
 use super::{GroupVersion, Gvr, extensions};
 
-/// Schemas and resources, collected from one document after another.
+/// A collection of schemas and resources from several documents.
 #[derive(Debug, Default)]
 pub struct Offline {
     schemas: SchemaSet,
@@ -26,8 +26,8 @@ pub struct Offline {
 }
 
 impl Offline {
-    /// Adds the OpenAPI v3 document of the group version `own`, which [`GroupVersion::from_openapi_file_name`] can
-    /// parse from the name of the file.
+    /// Adds an OpenAPI v3 document. `own` is the group version of the document. Use
+    /// [`GroupVersion::from_openapi_file_name`] to get it from the file name.
     ///
     /// # Errors
     /// Returns [`SchemaError::Document`] if the document cannot be parsed.
@@ -56,7 +56,7 @@ impl Offline {
     }
 }
 
-/// The part of an OpenAPI document that is parsed. A path whose operations are malformed is skipped.
+/// The parsed part of an OpenAPI document. Paths with malformed operations are skipped.
 #[derive(Deserialize)]
 struct Document<'a> {
     #[serde(borrow, default, deserialize_with = "null_to_default")]
@@ -69,10 +69,10 @@ struct Operation {
     kind: Value,
 }
 
-/// Returns the resources and subresources that the paths in an OpenAPI document serve.
+/// Returns the resources and subresources that the document's paths serve.
 ///
 /// # Errors
-/// Returns [`SchemaError::Document`] if the document is not JSON or its paths are malformed.
+/// Returns [`SchemaError::Document`] if the document is not JSON or if its paths are malformed.
 pub fn served_resources(bytes: &[u8]) -> Result<Vec<ApiResource>, SchemaError> {
     let text = String::from_utf8_lossy(bytes);
     let document: Document<'_> = serde_json::from_str(&text)
@@ -84,8 +84,8 @@ pub fn served_resources(bytes: &[u8]) -> Result<Vec<ApiResource>, SchemaError> {
         };
         let operations = serde_json::from_str(operations.get());
         let operations: HashMap<Cow<'_, str>, &RawValue> = operations.unwrap_or_default();
-        // For subresources, the kind of the request body takes precedence over the kind of the response: the request
-        // body for `pods/eviction` is an Eviction.
+        // For subresources, try the kind of the request body first, then the kind of the response. For example, the
+        // request body of `pods/eviction` is an Eviction.
         let verbs: &[&str] = if gvr.is_subresource() {
             &["post", "put", "patch", "get", "delete"]
         } else {
@@ -113,8 +113,8 @@ pub fn served_resources(bytes: &[u8]) -> Result<Vec<ApiResource>, SchemaError> {
     Ok(resources)
 }
 
-/// Returns the resource or subresource that a path serves, and true if the path contains a namespace. Returns `None`
-/// for watch paths and for paths that serve no resource.
+/// Returns the resource or subresource of a path, and true if the path contains a namespace. Returns `None` for watch
+/// paths and paths without a resource.
 fn served_at(path: &str) -> Option<(Gvr, bool)> {
     let mut parts = path.trim_matches('/').split('/').peekable();
     let group = match parts.next()? {

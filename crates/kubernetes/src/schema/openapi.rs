@@ -1,7 +1,7 @@
-//! OpenAPI v3 documents, which the API server publishes for each group version.
+//! OpenAPI v3 documents. The API server publishes one per group version.
 //!
-//! A document is parsed, its kinds are converted to declared types, and then the document is dropped. Parsing keeps
-//! only the keywords that affect types.
+//! Parsing keeps only the keywords that affect types. A document can be dropped after its kinds are converted to
+//! declared types.
 //!
 //! Source: apiserver `pkg/cel/openapi/resolver/discovery.go` (`ClientDiscoveryResolver`).
 
@@ -25,16 +25,16 @@ use super::read::SchemaSeed;
 use super::refs::Entry;
 use super::{extensions, sizes};
 
-/// The schemas of a document, and the kinds that they describe.
+/// The schemas of a document, and the kinds described by these schemas.
 #[derive(Debug)]
 pub struct OpenApiDocument {
-    /// The schemas or their parse errors, sorted by name.
+    /// The schemas sorted by name, each parsed or with its parse error.
     schemas: Vec<(Box<str>, Result<Schema, SchemaError>)>,
-    /// The index of the schema that describes each kind.
+    /// The index in `schemas` for each kind.
     kinds: BTreeMap<Gvk, usize>,
 }
 
-/// The part of a document that is parsed. Each schema is parsed separately, so that an invalid schema does not affect
+/// The parsed part of a document. Each schema is parsed separately, so that one invalid schema does not affect the
 /// others.
 #[derive(Deserialize)]
 struct Document<'a> {
@@ -48,7 +48,7 @@ struct Components<'a> {
     schemas: BTreeMap<Cow<'a, str>, &'a RawValue>,
 }
 
-/// The kinds that a schema describes. Used if the whole schema cannot be parsed.
+/// The kinds that a schema describes. Parsed separately, because the rest of the schema may be invalid.
 #[derive(Deserialize)]
 struct Head {
     #[serde(rename = "x-kubernetes-group-version-kind", default)]
@@ -63,15 +63,15 @@ pub(super) fn null_to_default<'de, D: Deserializer<'de>, T: Default + Deserializ
 }
 
 impl OpenApiDocument {
-    /// Parses a document. Invalid UTF-8, which only occurs in descriptions, is replaced.
+    /// Parses a document. Replaces invalid UTF-8, which only occurs in descriptions.
     ///
     /// # Errors
-    /// Returns [`SchemaError::Document`] if the document is not JSON or not an OpenAPI document. An invalid schema does
-    /// not cause an error here. The conversion of the kinds that use the schema fails instead.
+    /// Returns [`SchemaError::Document`] if the document is not JSON or not an OpenAPI document. If a single schema is
+    /// invalid, parsing succeeds, and converting the kinds that use the schema fails.
     pub fn parse(bytes: &[u8]) -> Result<Self, SchemaError> {
         let text = String::from_utf8_lossy(bytes);
         if !text.trim_start().starts_with('{') {
-            // Without this check, serde would accept a list of the document's fields.
+            // Without this check, serde would also accept an array of the document's fields.
             return Err(SchemaError::Document("it is not a JSON object".into()));
         }
         let document: Document<'_> = serde_json::from_str(&text)
@@ -93,7 +93,7 @@ impl OpenApiDocument {
                     .map_or_else(|_| Vec::new(), |head| extensions::kinds(&head.kinds)),
             };
             for gvk in gvks {
-                // If several schemas describe the same kind, the schema with the first name in sorted order is used.
+                // If several schemas describe a kind, the first schema in name order is used.
                 kinds.entry(gvk).or_insert(schemas.len());
             }
             let schema = schema.map_err(|error| SchemaError::Schema {
@@ -105,7 +105,7 @@ impl OpenApiDocument {
         Ok(Self { schemas, kinds })
     }
 
-    /// Creates a document from schemas, each with its name and optionally the kind that it describes.
+    /// Creates a document from names, schemas, and the kinds that they describe.
     pub(super) fn from_schemas(
         schemas: impl IntoIterator<Item = (Box<str>, Schema, Option<Gvk>)>,
     ) -> Self {
@@ -122,23 +122,23 @@ impl OpenApiDocument {
         Self { schemas, kinds }
     }
 
-    /// Returns the kinds for which the document has a schema, sorted.
+    /// Returns the kinds that have a schema in the document, sorted.
     pub fn kinds(&self) -> impl Iterator<Item = &Gvk> {
         self.kinds.keys()
     }
 
-    /// Returns the type of one kind. For many kinds, [`Self::decl_types`] is faster.
+    /// Returns the type of one kind. To convert all kinds, use the faster [`Self::decl_types`].
     ///
     /// # Errors
-    /// Returns [`SchemaError::UnknownKind`] if the document has no schema for the kind, or the error of converting the
-    /// schema.
+    /// Returns [`SchemaError::UnknownKind`] if the document has no schema for the kind. Returns other errors if the
+    /// schema cannot be converted.
     pub fn decl_type(&self, gvk: &Gvk) -> Result<Arc<DeclType>, SchemaError> {
         let idx = *self.kinds.get(gvk).ok_or(SchemaError::UnknownKind)?;
         let mut interner = Interner::default();
         Converter::new(&self.entries(), &mut interner).root(idx)
     }
 
-    /// Converts the schemas of all kinds. Returns the type or the error for each kind, sorted by kind.
+    /// Converts the schemas of all kinds. Returns a type or an error for each kind, sorted by kind.
     #[must_use]
     pub fn decl_types(
         &self,
@@ -160,7 +160,7 @@ impl OpenApiDocument {
     }
 }
 
-/// Parses one schema. `serde_json` limits its depth to 128 levels of JSON.
+/// Parses one schema. `serde_json` limits the nesting to 128 levels of JSON.
 fn read_schema(raw: &RawValue, left: &Cell<u32>) -> Result<Schema, serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_str(raw.get());
     SchemaSeed { left }.deserialize(&mut deserializer)

@@ -1,4 +1,4 @@
-//! A schema of an OpenAPI v3 document as parsed by [`read`](super::read), with only the keywords that affect types.
+//! A parsed schema of an OpenAPI v3 document. Contains only the keywords that affect types.
 //!
 //! Source: kube-openapi `pkg/validation/spec/schema.go` (`Schema`).
 
@@ -7,10 +7,10 @@ use serde_json::Value;
 use super::Gvk;
 use super::extensions;
 
-/// A type of JSON values, as in the keyword `type`.
+/// A value of the keyword `type`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum JsonType {
-    /// The keyword is missing or names an unknown type.
+    /// The keyword is missing, or its type is unknown.
     #[default]
     None,
     Array,
@@ -35,10 +35,10 @@ impl JsonType {
     }
 }
 
-/// A string format that affects the CEL type.
+/// A value of the keyword `format` that affects the CEL type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Format {
-    /// No format, or a format that does not affect the type.
+    /// No `format`, or a format that does not affect the CEL type.
     #[default]
     None,
     Byte,
@@ -61,7 +61,6 @@ impl Format {
     }
 }
 
-/// The value of the keyword `additionalProperties`.
 #[derive(Debug, Default)]
 pub(super) enum AdditionalProperties {
     #[default]
@@ -77,38 +76,38 @@ pub(super) enum AdditionalProperties {
     reason = "each flag corresponds to a schema keyword"
 )]
 pub(super) struct Schema {
-    /// The first type in the list `type`. Other types only affect [`Schema::is_string`] and [`Schema::is_object`].
+    /// The first type in `type`. Other types only affect [`Schema::is_string`] and [`Schema::is_object`].
     pub(super) type_: JsonType,
     pub(super) format: Format,
-    /// True if the list `type` contains `string`.
+    /// True if `type` contains `string`.
     pub(super) is_string: bool,
-    /// True if the list `type` contains `object`.
+    /// True if `type` contains `object`.
     pub(super) is_object: bool,
     pub(super) nullable: bool,
     pub(super) int_or_string: bool,
     pub(super) embedded_resource: bool,
     pub(super) preserve_unknown_fields: bool,
-    /// True if the schema has a default that is not null.
+    /// True if the default is set and not null.
     pub(super) has_default: bool,
     /// True if a keyword that affects the type has a value of the wrong type.
     pub(super) malformed: bool,
-    /// The keywords that most schemas do not have. `None` if the schema has none of them.
+    /// Rarely used keywords, stored separately to save memory.
     details: Option<Box<Details>>,
 }
 
-/// The keywords of lists, maps, objects, references and restricted scalars.
+/// The keywords of references, lists, maps and objects, and the restrictions of scalars.
 #[derive(Debug, Default)]
 pub(super) struct Details {
-    /// The `$ref` of the schema, or else the first `$ref` in its `allOf`: schemas wrap a reference in `allOf` to add a
+    /// The schema's own `$ref`, or the first `$ref` in its `allOf`. Schemas wrap a reference in `allOf` to add a
     /// description.
     pub(super) reference: Option<Box<str>>,
     pub(super) max_length: Option<i64>,
     pub(super) max_items: Option<i64>,
     pub(super) max_properties: Option<i64>,
     pub(super) enum_values: Vec<Value>,
-    /// The names of required properties, sorted.
+    /// Sorted names of the required properties.
     pub(super) required: Vec<Box<str>>,
-    /// The properties, sorted by name and unique.
+    /// The properties, sorted by name, without duplicates.
     pub(super) properties: Vec<(Box<str>, Schema)>,
     pub(super) items: Option<Schema>,
     pub(super) additional: AdditionalProperties,
@@ -116,7 +115,7 @@ pub(super) struct Details {
 }
 
 impl Schema {
-    /// Creates a schema that only declares its type.
+    /// Creates a schema with only a type.
     pub(super) fn with_type(type_: JsonType) -> Self {
         Self {
             type_,
@@ -126,7 +125,7 @@ impl Schema {
         }
     }
 
-    /// Returns the schema that replaces a value which is not a schema.
+    /// Returns the substitute for a value that is not a schema.
     pub(super) fn malformed() -> Self {
         Self {
             malformed: true,
@@ -134,15 +133,13 @@ impl Schema {
         }
     }
 
-    /// Creates a schema that consists of a reference. `name` is the value of `$ref`.
+    /// Creates a schema with only the reference `name`, a `$ref` value.
     pub(super) fn from_reference(name: &str) -> Self {
         let mut schema = Self::default();
         schema.details_mut().reference = Some(name.into());
         schema
     }
 
-    /// Returns the values of the less common keywords, which are stored separately. `None` if the schema has none of
-    /// them.
     pub(super) fn details(&self) -> Option<&Details> {
         self.details.as_deref()
     }
@@ -158,7 +155,6 @@ impl Schema {
         self.details()?.reference.as_deref()
     }
 
-    /// Returns the schema of the property `name`.
     pub(super) fn property(&self, name: &str) -> Option<&Schema> {
         let properties = &self.details()?.properties;
         let idx = properties
@@ -167,7 +163,6 @@ impl Schema {
         properties.get(idx).map(|(_, schema)| schema)
     }
 
-    /// Sets the schema of the property `name`.
     pub(super) fn set_property(&mut self, name: &str, schema: Schema) {
         let properties = &mut self.details_mut().properties;
         match properties.binary_search_by(|(key, _)| (**key).cmp(name)) {
@@ -180,7 +175,6 @@ impl Schema {
         }
     }
 
-    /// Marks the property `name` as required.
     pub(super) fn require(&mut self, name: &str) {
         let required = &mut self.details_mut().required;
         if let Err(idx) = required.binary_search_by(|known| (**known).cmp(name)) {

@@ -1,8 +1,9 @@
 //! Parses schemas. Descriptions, examples and validations are skipped.
 //!
-//! Parsing is tolerant, so that a malformed schema does not affect the other types of its group. Unknown keywords are
-//! skipped. A keyword with a value of the wrong type makes only its own schema [malformed](Schema::malformed), which
-//! then has no type. In contrast, upstream rejects the whole document.
+//! A malformed schema does not affect other types of the same group. Unknown keywords are skipped. A keyword with a
+//! value of the wrong type makes the schema [malformed](Schema::malformed), so the schema has no type.
+//!
+//! Differs: upstream rejects the whole document.
 //!
 //! Source: kube-openapi `pkg/validation/spec/schema.go` (`UnmarshalNextJSON`),
 //! `pkg/validation/spec/swagger.go` (`SchemaOrBool`, `SchemaOrArray`, `StringOrArray`).
@@ -16,7 +17,7 @@ use serde_json::Value;
 use super::extensions;
 use super::raw::{AdditionalProperties, Format, JsonType, Schema};
 
-/// Deserializes a [`Schema`], and decrements the number of schemas that may still be parsed.
+/// Deserializes a [`Schema`]. Also decrements `left`, the remaining number of schemas that may be parsed.
 #[derive(Clone, Copy)]
 pub(super) struct SchemaSeed<'a> {
     pub(super) left: &'a Cell<u32>,
@@ -42,7 +43,7 @@ impl<'de> DeserializeSeed<'de> for SchemaSeed<'_> {
     }
 }
 
-/// The value of a keyword that may be a schema, a boolean or a list of schemas.
+/// The value of a keyword that accepts a schema, a boolean or a list of schemas.
 enum Any {
     Null,
     Bool(bool),
@@ -51,7 +52,6 @@ enum Any {
     Other,
 }
 
-/// Deserializes the value of a keyword as [`Any`].
 struct AnySeed<'a> {
     left: &'a Cell<u32>,
 }
@@ -119,8 +119,7 @@ impl<'de> Visitor<'de> for AnySeed<'_> {
                 }
                 Keyword::Items => match map.next_value_seed(seed)? {
                     Any::Schema(items) => schema.details_mut().items = Some(items),
-                    // If `items` is a list of schemas, one for each item, the items have no type. Upstream does the
-                    // same.
+                    // If `items` is a list with one schema per item, the items have no type, as in upstream.
                     Any::Null | Any::Schemas(_) => {}
                     Any::Bool(_) | Any::Other => schema.malformed = true,
                 },
@@ -161,10 +160,10 @@ impl<'de> Visitor<'de> for AnySeed<'_> {
     }
 }
 
-/// Sets a keyword to a value that is not null. Returns `None` if the value has the wrong type.
+/// Sets a keyword to a non-null value. Returns `None` if the value has the wrong type.
 fn set(schema: &mut Schema, keyword: Plain, value: Value) -> Option<()> {
     match keyword {
-        // Upstream ignores a `$ref` that is not a string, and extensions that are not booleans.
+        // Upstream ignores a `$ref` that is no string, and extensions that are no booleans.
         Plain::Ref => {
             if let Value::String(name) = value {
                 schema.details_mut().reference = Some(name.into());
@@ -219,7 +218,7 @@ fn set(schema: &mut Schema, keyword: Plain, value: Value) -> Option<()> {
     Some(())
 }
 
-/// Returns the value as an integer. A fraction of zero is allowed, as in `5.0`.
+/// Returns the value as an integer. Accepts a zero fraction, as in `5.0`.
 fn integer(value: &Value) -> Option<i64> {
     const LIMIT: f64 = 9_007_199_254_740_992.0;
     #[expect(
@@ -232,7 +231,7 @@ fn integer(value: &Value) -> Option<i64> {
     })
 }
 
-/// A keyword whose value is not a schema.
+/// A keyword whose value contains no schemas.
 #[derive(Clone, Copy)]
 enum Plain {
     Ref,
@@ -251,7 +250,7 @@ enum Plain {
     Kinds,
 }
 
-/// A keyword of a schema, grouped by how its value is parsed.
+/// A keyword, grouped by the syntax of its value.
 enum Keyword {
     Properties,
     Items,
@@ -304,7 +303,7 @@ impl Visitor<'_> for KeywordSeed {
     }
 }
 
-/// Deserializes the value of `properties`. Returns `None` if it is neither an object nor null.
+/// Deserializes the value of `properties`. Returns `None` if the value is neither an object nor null.
 struct PropertiesSeed<'a> {
     left: &'a Cell<u32>,
 }

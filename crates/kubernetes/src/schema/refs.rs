@@ -1,8 +1,8 @@
-//! The references between the schemas of a document.
+//! References between the schemas of a document, and their cycles.
 //!
-//! Upstream replaces each reference by its target schema. A reference nested in itself becomes an object without
-//! fields. The conversion of a schema therefore depends on the path to it, but only on references in the same cycle.
-//! [`References`] finds the cycles, so that schemas outside of cycles are converted only once.
+//! Upstream replaces each reference by its target schema. Inside its own target, a reference is replaced by an object
+//! without fields. The type of a schema in a cycle therefore depends on the references on the path. Schemas outside of
+//! cycles do not depend on the path and are converted only once.
 //!
 //! Source: apiserver `pkg/cel/openapi/resolver/refs.go` (`PopulateRefs`).
 
@@ -11,16 +11,15 @@ use std::collections::HashMap;
 use super::error::SchemaError;
 use super::raw::Schema;
 
-/// A schema with its name, or the error of parsing it.
+/// The name of a schema with the parsed schema or the parse error.
 pub(super) type Entry<'a> = (&'a str, Result<&'a Schema, &'a SchemaError>);
 
-/// The prefix of references to schemas of the same document. Without it, the whole reference is looked up as a name.
+/// The prefix of references within a document. Without the prefix, the whole reference is used as the schema's name.
 ///
 /// Source: apiserver `pkg/cel/openapi/resolver/discovery.go`, `refPrefix`.
 pub(crate) const PREFIX: &str = "#/components/schemas/";
 
-/// The id of a reference. References with the same `$ref` value have the same id. References with different values may
-/// point to the same schema.
+/// Identifies a `$ref` value. Different `$ref` values may point to the same schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct RefId(u32);
 
@@ -36,18 +35,16 @@ pub(super) struct References<'a> {
     ids: HashMap<&'a str, RefId>,
     /// The `$ref` value of each reference, by id.
     texts: Vec<&'a str>,
-    /// The index of the target schema of each reference. `None` if the document has no such schema.
+    /// The index of each reference's target schema. `None` if the document lacks this schema.
     targets: Vec<Option<usize>>,
-    /// The number of the cycle to which each reference belongs. Two references belong to the same cycle if each can be
-    /// reached from the other.
+    /// The cycle number of each reference. Two references have the same number if each can be reached from the other.
     cycles: Vec<u32>,
-    /// The references in topological order: a reference comes after the references in its target schema, except within
-    /// a cycle.
+    /// The references in topological order. Outside of cycles, a reference comes after all references in its target
+    /// schema.
     order: Vec<RefId>,
 }
 
 impl<'a> References<'a> {
-    /// Collects the references in `schemas`, which must be sorted by name.
     pub(super) fn new(schemas: &'a [Entry<'a>]) -> Self {
         let mut references = Self::default();
         let mut edges_of_schema = Vec::with_capacity(schemas.len());
@@ -56,8 +53,8 @@ impl<'a> References<'a> {
             for part in schema.iter().copied().flat_map(Schema::parts) {
                 references.collect(schemas, part, &mut edges);
             }
-            // A schema may be a reference itself. This reference is resolved if the schema is the root. Nested schemas
-            // may then refer to the root by its name.
+            // A schema may itself be a reference. The reference is resolved if the schema is the root. Nested schemas
+            // may refer to the root by name.
             if let Some(name) = schema.ok().and_then(Schema::reference) {
                 edges.push(references.id_or_insert(schemas, name));
             }
@@ -77,7 +74,7 @@ impl<'a> References<'a> {
         references
     }
 
-    /// Adds the references in `schema` to `edges`. The target schemas of these references are not visited.
+    /// Adds the references in `schema` to `edges`. Does not visit the target schemas of these references.
     fn collect(&mut self, schemas: &'a [Entry<'a>], schema: &'a Schema, edges: &mut Vec<RefId>) {
         if let Some(name) = schema.reference() {
             edges.push(self.id_or_insert(schemas, name));
@@ -104,43 +101,41 @@ impl<'a> References<'a> {
         id
     }
 
-    /// Returns the `$ref` value of the reference.
     pub(super) fn text(&self, id: RefId) -> &'a str {
         self.texts.get(id.idx()).copied().unwrap_or_default()
     }
 
-    /// Returns the id of the reference with this `$ref` value. Returns `None` if the document has no such reference.
+    /// Returns the id of the `$ref` value `text`. Returns `None` if the document does not contain this reference.
     pub(super) fn id(&self, text: &str) -> Option<RefId> {
         self.ids.get(text).copied()
     }
 
-    /// Returns the index of the target schema of the reference. Returns `None` if the document has no such schema.
+    /// Returns the index of the target schema. Returns `None` if the document lacks this schema.
     pub(super) fn target(&self, id: RefId) -> Option<usize> {
         self.targets.get(id.idx()).copied().flatten()
     }
 
-    /// Returns the number of the cycle to which the reference belongs. A reference outside of all cycles has a number
-    /// that no other reference has.
+    /// Returns the cycle number of the reference. Outside of cycles, every reference has its own number.
     pub(super) fn cycle(&self, id: RefId) -> Option<u32> {
         self.cycles.get(id.idx()).copied()
     }
 
-    /// Returns true if both references belong to the same cycle.
     pub(super) fn in_one_cycle(&self, a: RefId, b: RefId) -> bool {
         self.cycle(a) == self.cycle(b)
     }
 
-    /// Returns all references, each after the references in its target, except within a cycle.
+    /// Returns all references in topological order. Outside of cycles, a reference comes after all references in its
+    /// target.
     pub(super) fn in_order(&self) -> impl Iterator<Item = RefId> + use<> {
         self.order.clone().into_iter()
     }
 }
 
-/// Sorts the nodes `0..n` topologically, so that a node comes after the targets of its edges, except within a cycle.
-/// Also assigns a cycle number to each node.
+/// Sorts the nodes `0..n` topologically: a node comes after the targets of its edges, except within a cycle. Returns
+/// the order and the cycle number of each node.
 ///
-/// This is Tarjan's algorithm for strongly connected components. It uses an explicit stack, because a chain of
-/// references may be as long as the document.
+/// This is Tarjan's algorithm for strongly connected components. The stack is explicit because reference chains may be
+/// too long for recursion.
 fn cycles<'e>(n: usize, edges: impl Fn(RefId) -> &'e [RefId]) -> (Vec<RefId>, Vec<u32>) {
     const UNSEEN: u32 = u32::MAX;
     let mut state = Tarjan {
@@ -211,7 +206,7 @@ impl Tarjan {
         }
     }
 
-    /// Assigns the next cycle number to `first` and to the nodes after it on the stack `open`.
+    /// Assigns the next cycle number to `first` and to all nodes after `first` on the stack `open`.
     fn close(&mut self, first: RefId) {
         while let Some(node) = self.open.pop() {
             if let Some(cycle) = self.cycle.get_mut(node.idx()) {

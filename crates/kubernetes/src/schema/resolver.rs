@@ -1,4 +1,4 @@
-//! Finds the declared type of a kind.
+//! Looks up the declared type of a kind.
 //!
 //! Source: apiserver `pkg/cel/openapi/resolver/resolver.go` (`SchemaResolver`).
 
@@ -15,34 +15,34 @@ use super::{GroupVersion, Gvk};
 /// The result of looking up the type of a kind.
 #[derive(Clone, Debug)]
 pub enum Resolution {
-    /// The type of the kind's objects. To get its CEL type, call [`DeclType::cel_type`] with [`Gvk::type_name`].
+    /// The type of the kind's objects. Call [`DeclType::cel_type`] with [`Gvk::type_name`] to get the CEL type.
     Found(Arc<DeclType>),
-    /// No published document has a schema for the kind.
+    /// No document contains a schema for the kind.
     NotFound,
-    /// The schema is temporarily unavailable or cannot be parsed. Contains the reason.
+    /// The schema is temporarily unavailable or invalid, with the reason.
     Unavailable(String),
 }
 
-/// A source of the types of kinds.
+/// Looks up the types of kinds.
 pub trait SchemaResolver: Sync {
-    /// Returns the type of the kind's objects.
+    /// Looks up the type of the kind's objects.
     fn resolve(&self, gvk: &Gvk) -> Resolution;
 
-    /// Returns the CustomResourceDefinition of a kind, and its version. Returns `None` for built-in kinds, or if the
-    /// CRD is not available.
+    /// Returns the CRD and the version of a custom kind. Returns `None` if the kind is built-in or the CRD is not
+    /// available.
     fn custom(&self, _gvk: &Gvk) -> Option<(&Crd, &CrdVersion)> {
         None
     }
 }
 
-/// The types of kinds from OpenAPI documents and CustomResourceDefinitions, in memory.
+/// Types of kinds from OpenAPI documents and CustomResourceDefinitions.
 ///
-/// If several sources have a schema for a kind, the document of the kind's own group version takes precedence.
-/// Otherwise, the source that was added first takes precedence.
+/// Several documents may describe the same kind. The document of the kind's own group version takes precedence, then
+/// the document that was added first.
 #[derive(Clone, Debug, Default)]
 pub struct SchemaSet {
     types: HashMap<Gvk, Known>,
-    /// The group versions whose documents cannot be read, with the reasons.
+    /// The group versions without a readable document, with the reasons.
     unavailable: BTreeMap<GroupVersion, String>,
 }
 
@@ -53,7 +53,7 @@ struct Known {
 }
 
 impl SchemaSet {
-    /// Adds the types of all kinds in an OpenAPI document. `own` is the group version of the document.
+    /// Adds all kinds of an OpenAPI document. `own` is the group version of the document.
     pub fn add_document(
         &mut self,
         own: Option<&GroupVersion>,
@@ -66,7 +66,7 @@ impl SchemaSet {
         }
     }
 
-    /// Adds the types of a CustomResourceDefinition, for all served versions.
+    /// Adds all served versions of a CustomResourceDefinition.
     pub fn add_crd(&mut self, crd: &Crd, interner: &mut Interner) {
         for (gvk, outcome) in crd.decl_types(interner) {
             let is_own = gvk.group == crd.group;
@@ -79,7 +79,7 @@ impl SchemaSet {
         self.unavailable.insert(group_version, reason.into());
     }
 
-    /// Returns the kinds that have a schema, even if it is invalid, in arbitrary order.
+    /// Returns all kinds that have a schema, in arbitrary order. The schema may be invalid.
     pub fn kinds(&self) -> impl Iterator<Item = &Gvk> {
         self.types.keys()
     }

@@ -1,7 +1,7 @@
 //! Maps served resources to their kinds.
 //!
-//! [`RestMapper::kinds_for`] reproduces upstream's mapper, including its oddities. The other methods find the resources
-//! that requests to the API server can use.
+//! [`RestMapper::kinds_for`] returns the same kinds as upstream's mapper, including its unusual results. The other
+//! methods look up resources that the API server serves.
 //!
 //! Source: apimachinery `pkg/api/meta/restmapper.go` (`DefaultRESTMapper`),
 //! `pkg/api/meta/multirestmapper.go`; client-go `restmapper/discovery.go`
@@ -12,12 +12,12 @@ use super::{Gvk, Gvr};
 /// A served resource or subresource.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ApiResource {
-    /// The resource, such as `deployments`. A subresource includes its resource, such as `deployments/scale`.
+    /// The resource, such as `deployments`, or the subresource, such as `deployments/scale`.
     pub gvr: Gvr,
-    /// The kind of the objects in requests. The kind of a subresource may differ from the kind of the resource
-    /// (`autoscaling/v1, Kind=Scale`).
+    /// The kind of the request objects. A subresource may have another kind than its resource, such as `autoscaling/v1,
+    /// Kind=Scale`.
     pub gvk: Gvk,
-    /// The singular name. Empty if discovery does not provide it.
+    /// The singular name. Empty if discovery does not return one.
     pub singular: String,
     /// True if the resource is namespaced.
     pub namespaced: bool,
@@ -28,20 +28,20 @@ pub struct ApiResource {
 pub struct RestMapper {
     /// The resources, sorted by group, version and name.
     pub resources: Vec<ApiResource>,
-    /// Group versions (`group/version`) whose resources could not be listed, with the reason. An example is the group
-    /// of an unavailable aggregated API server.
+    /// The group versions (`group/version`) that could not be listed, with the reason. For example, an aggregated API
+    /// server may be unavailable.
     pub incomplete: Vec<(String, String)>,
-    /// Group versions (`group/version`, sorted) that have not been discovered for some time. Their resources may still
-    /// be known, but results that depend on them may be outdated.
+    /// The group versions (`group/version`, sorted) whose last successful discovery is too old. Results that depend on
+    /// their resources may be outdated.
     pub undiscovered: Vec<String>,
 }
 
-/// The wildcard for all groups, versions, resources or subresources in a rule of a policy.
+/// The wildcard in the groups, versions and resources of a policy rule.
 const ANY: &str = "*";
 
 impl RestMapper {
-    /// Creates a mapper for `resources`, in any order. If several resources have the same group, version and name, the
-    /// first of them is used. It is namespaced if any of them is namespaced.
+    /// Creates a mapper. If several resources have the same group, version and name, the first resource is used. The
+    /// resource is namespaced if any of the duplicates is namespaced.
     #[must_use]
     pub fn new(mut resources: Vec<ApiResource>) -> Self {
         resources.sort_by(|a, b| a.gvr.cmp(&b.gvr));
@@ -57,14 +57,14 @@ impl RestMapper {
         }
     }
 
-    /// Returns the kinds that upstream's mapper finds for a group, version and resource of a rule.
+    /// Returns the kinds that upstream's mapper finds for a group, version and resource in a rule.
     ///
-    /// The resource may be in upper case, singular, or the kind with the suffix `list` or `lists`. An empty group,
-    /// which is the core group, matches any group. An empty version matches any version. If the version is empty and
-    /// the group has no such resource, all groups that start with the group's name are searched. Subresources are not
-    /// found.
+    /// - The resource name may be in upper case, singular, or the kind with the suffix `list` or `lists`.
+    /// - An empty group is the core group, but matches all groups. An empty version matches all versions.
+    /// - If no kind is found and the version is empty, `group` is used as a prefix of group names.
+    /// - Subresources are not found.
     ///
-    /// Differs: upstream returns the kinds in the order of discovery; this function sorts them by group and version.
+    /// Differs: the kinds are sorted by group and version. Upstream returns them in discovery order.
     ///
     /// Source: apimachinery `pkg/api/meta/restmapper.go`, `DefaultRESTMapper.KindsFor`.
     #[must_use]
@@ -83,8 +83,8 @@ impl RestMapper {
         kinds
     }
 
-    /// Returns the kind of `resource` in each group version for which `is_wanted` returns true. `is_wanted` is called
-    /// with one [`Gvr`] of each group version, and must ignore its resource.
+    /// Returns the kind of `resource` in each matching group version. Calls `is_wanted` once per group version, with
+    /// the [`Gvr`] of any resource in it.
     fn kinds_in(&self, resource: &str, is_wanted: impl Fn(&Gvr) -> bool) -> Vec<Gvk> {
         let mut kinds = Vec::new();
         let mut rest = self.resources.as_slice();
@@ -98,8 +98,8 @@ impl RestMapper {
             if !is_wanted(&first.gvr) {
                 continue;
             }
-            // Upstream inserts the resources into a map one after the other, so the last resource with the name is
-            // used.
+            // Upstream stores the resources in a map by name. A later resource replaces an earlier resource with the
+            // same name.
             let mut resources = in_version
                 .iter()
                 .filter(|served| !served.gvr.is_subresource());
@@ -124,7 +124,7 @@ impl RestMapper {
         self.resources.get(idx)
     }
 
-    /// Returns the resources whose objects have the kind. Subresources are not returned.
+    /// Returns the resources whose objects have this kind. Excludes subresources.
     pub fn resources_of_kind<'a, 'k>(
         &'a self,
         gvk: &'k Gvk,
@@ -134,10 +134,11 @@ impl RestMapper {
             .filter(move |served| served.gvk == *gvk && !served.gvr.is_subresource())
     }
 
-    /// Returns the resources and subresources that match a rule with these groups, versions and resources, sorted.
+    /// Returns the resources and subresources that match a rule, sorted.
     ///
-    /// `*` matches all groups, all versions, or all resources without their subresources. `pods/*` matches `pods` and
-    /// all its subresources, `*/scale` matches the `scale` subresource of every resource, and `*/*` matches everything.
+    /// For `groups` and `versions`, `*` matches everything. For `resources`, `*` matches all resources, but no
+    /// subresources. `pods/*` matches `pods` and all its subresources. `*/scale` matches all `scale` subresources.
+    /// `*/*` matches everything.
     ///
     /// Source: apiserver `pkg/admission/plugin/webhook/predicates/rules/rules.go`, `Matcher`.
     pub fn matching<'a>(
@@ -157,7 +158,7 @@ impl RestMapper {
     }
 }
 
-/// Returns true if `rule`, the name of a resource in a rule, matches the resource or subresource `served`.
+/// Returns true if `rule`, a resource name in a rule, matches `served`, a resource or subresource.
 ///
 /// Source: apiserver `pkg/admission/plugin/webhook/predicates/rules/rules.go`, `Matcher.resource`.
 #[must_use]
@@ -168,11 +169,12 @@ pub fn rule_matches(rule: &str, served: &str) -> bool {
         && (subresource == ANY || subresource == served_subresource)
 }
 
-/// Returns the kind to which upstream maps `name` because `served` exists: the resource's kind for its plural and
-/// singular name, or the kind of lists for the name of its lists. Returns `None` for all other names.
+/// Returns the kind to which upstream maps `name` for the resource `served`. For the plural or singular name, this is
+/// the resource's kind. For the name of the resource's lists, this is the kind of lists. Returns `None` for other
+/// names.
 ///
-/// If discovery provides no singular name, the singular name is derived from the kind. The names of lists are always
-/// derived from the kind.
+/// Without a singular name from discovery, the kind in lower case is the singular name. List names always consist of
+/// the kind in lower case and a suffix.
 fn mapped_kind(served: &ApiResource, name: &str) -> Option<String> {
     let kind = &served.gvk.kind;
     let item = name

@@ -1,7 +1,7 @@
-//! The CEL types for rules of a CustomResourceDefinition, derived from its structural schema or from a nested schema.
+//! The CEL types for the CEL rules of a CRD, derived from its structural schema or from a nested schema.
 //!
-//! These types differ from the types of the published schema: `format: int-or-string` and references have no effect,
-//! and the metadata of a resource only declares names.
+//! These types differ from the types of the published schema. `format: int-or-string` and references have no effect.
+//! The metadata of a resource only declares the names.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/cel/model/schemas.go` (`SchemaDeclType`).
 
@@ -19,8 +19,9 @@ use super::raw::{AdditionalProperties, Format, Schema};
 use super::read::SchemaSeed;
 use super::sizes;
 
-/// Returns the type for values of `schema`. The schema must be structural and nest no deeper than
-/// [`MAX_JSON_DEPTH`](super::crd::MAX_JSON_DEPTH). Returns `None` if rules cannot access the values.
+/// Returns the type of values of `schema`. Returns `None` if rules cannot access the values.
+///
+/// The schema must be structural and have at most [`MAX_JSON_DEPTH`](super::crd::MAX_JSON_DEPTH) levels.
 pub(crate) fn rule_type(
     schema: &Map<String, Value>,
     is_resource: bool,
@@ -35,7 +36,7 @@ pub(crate) fn rule_type(
     Ok(type_.is_exposed().then_some(type_))
 }
 
-/// Removes the keywords that structural schemas do not have.
+/// Removes keywords that have no effect in structural schemas.
 fn plain(schema: &mut Schema) {
     if schema.format == Format::IntOrString {
         schema.format = Format::None;

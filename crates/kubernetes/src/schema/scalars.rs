@@ -1,4 +1,4 @@
-//! Converts schemas that contain no other schemas: strings of all formats, and integers or strings.
+//! Converts schemas of strings, and of values that are an integer or a string.
 //!
 //! Source: apiserver `pkg/cel/common/schemas.go` (`SchemaDeclType`).
 
@@ -8,14 +8,14 @@ use super::decl_type::{DeclKind, DeclType};
 use super::raw::{Format, Schema};
 use super::sizes;
 
-/// Returns true if the schema allows both integers and strings, regardless of its `type`.
+/// Returns true if the schema allows both integers and strings. `type` does not matter.
 ///
 /// Source: apiserver `pkg/cel/openapi/extensions.go`, `isXIntOrString`.
 pub(super) fn is_int_or_string(schema: &Schema) -> bool {
     schema.int_or_string || schema.format == Format::IntOrString
 }
 
-/// Returns the type of an integer or string, with the maximum length of a string.
+/// The maximum size is that of a string.
 pub(super) fn int_or_string(schema: &Schema) -> DeclType {
     let mut type_ = DeclType::scalar(DeclKind::IntOrString);
     type_.max_elements = max_length(schema).map_or(sizes::max_string_length(), sizes::max_bytes);
@@ -26,7 +26,7 @@ fn max_length(schema: &Schema) -> Option<i64> {
     schema.details()?.max_length
 }
 
-/// Returns the type for a schema with the type `string`. The result depends on the format.
+/// Returns the type of a string schema, which depends on the format.
 pub(super) fn string(schema: &Schema) -> DeclType {
     let max_length = max_length(schema);
     let (kind, min_size, max_elements) = match schema.format {
@@ -62,8 +62,7 @@ pub(super) fn string(schema: &Schema) -> DeclType {
     type_
 }
 
-/// Returns the length of the longest string in `enum`. Without `enum`, returns the length of the longest string in a
-/// request.
+/// Returns the length of the longest string in `enum`. Without `enum`, the longest string in a request is assumed.
 ///
 /// Source: apiserver `pkg/cel/common/schemas.go`, `estimateMaxStringEnumLength`.
 fn longest_of_enum(schema: &Schema) -> i64 {

@@ -1,12 +1,12 @@
 //! Checks whether the schema of a CustomResourceDefinition is structural.
 //!
-//! If a schema is not structural, the API server publishes an object without known fields instead. Such schemas can no
-//! longer be created, but still exist in old clusters.
+//! If a schema is not structural, the API server publishes an object without declared fields. New CRDs must have
+//! structural schemas, but old clusters may still contain other schemas.
 //!
-//! The check uses the JSON of the schema. A keyword with a value of the wrong type is ignored; no API server stores
-//! such a schema.
+//! The check operates on JSON. Keywords with a value of the wrong type are ignored, because no API server stores such a
+//! schema.
 //!
-//! Differs: patterns are not checked, because the API server checks them when a CustomResourceDefinition is created.
+//! Differs: patterns are not checked. The API server checks patterns when a CRD is created.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/convert.go` (`NewStructural`),
 //! `pkg/apiserver/schema/validation.go` (`ValidateStructural`), `pkg/apiserver/schema/complete.go`,
@@ -17,14 +17,13 @@ use serde_json::{Map, Value};
 use super::extensions::{EMBEDDED_RESOURCE, INT_OR_STRING, PRESERVE_UNKNOWN_FIELDS};
 use cel::interrupt::checkpoint;
 
-/// The position of a schema.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
     Root,
     Within,
 }
 
-/// Returns true if `schema` is structural. Recurses once per level, so the caller must bound the depth.
+/// Returns true if `schema` is structural. The function is recursive, so the caller must limit the depth.
 pub(crate) fn is_structural(schema: &Map<String, Value>) -> bool {
     let node = Node(schema);
     has_no_unsupported(node)
@@ -32,11 +31,9 @@ pub(crate) fn is_structural(schema: &Map<String, Value>) -> bool {
         && junctors(node).all(|nested| is_complete(nested, node))
 }
 
-/// A schema as JSON.
 #[derive(Clone, Copy)]
 struct Node<'a>(&'a Map<String, Value>);
 
-/// The value of the keyword `additionalProperties`.
 enum Additional<'a> {
     Bool(bool),
     Schema(Node<'a>),
@@ -94,8 +91,8 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Returns true if no keywords other than those in `but` are set. A keyword with Go's zero value is treated as
-    /// unset, unless upstream distinguishes between unset and zero.
+    /// Returns true if all keywords outside of `but` are unset. Go's zero value counts as unset, except for keywords
+    /// for which upstream distinguishes the two.
     fn is_blank_but(self, but: &[&str]) -> bool {
         self.0.iter().all(|(key, value)| {
             but.contains(&key.as_str())
@@ -136,7 +133,7 @@ impl<'a> Node<'a> {
     }
 }
 
-/// Returns the schemas in `not`, `allOf`, `anyOf` and `oneOf`.
+/// Iterates over the schemas in `not`, `allOf`, `anyOf` and `oneOf`.
 fn junctors(node: Node<'_>) -> impl Iterator<Item = Node<'_>> {
     let lists = ["allOf", "anyOf", "oneOf"]
         .into_iter()
@@ -144,7 +141,7 @@ fn junctors(node: Node<'_>) -> impl Iterator<Item = Node<'_>> {
     node.child("not").into_iter().chain(lists)
 }
 
-/// Returns the schemas in `items`, `properties` and `additionalProperties`.
+/// Iterates over the schemas in `items`, `properties` and `additionalProperties`.
 fn parts(node: Node<'_>) -> impl Iterator<Item = Node<'_>> {
     let additional = match node.additional() {
         Some(Additional::Schema(schema)) => Some(schema),
@@ -154,7 +151,7 @@ fn parts(node: Node<'_>) -> impl Iterator<Item = Node<'_>> {
     node.items().into_iter().chain(properties).chain(additional)
 }
 
-/// Returns true if a schema and its nested schemas only use keywords and types that structural schemas support.
+/// Returns true if a schema and all nested schemas use only supported keywords and types.
 fn has_no_unsupported(node: Node<'_>) -> bool {
     const TYPES: [&str; 7] = [
         "", "array", "boolean", "integer", "number", "object", "string",
@@ -205,7 +202,7 @@ fn has_invariants(node: Node<'_>, level: Level) -> bool {
         && parts(node).all(|part| has_invariants(part, Level::Within))
 }
 
-/// Returns true if the schema restricts `kind`, `apiVersion` and `metadata` of a resource only in supported ways.
+/// Returns true if the restrictions on `kind`, `apiVersion` and `metadata` of a resource are supported.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/schema/validation.go`,
 /// `validateStructuralMetadataInvariants`.
@@ -228,8 +225,8 @@ fn has_metadata_invariants(node: Node<'_>, level: Level, embedded: bool) -> bool
     is_string("kind") && is_string("apiVersion") && metadata
 }
 
-/// The `anyOf` lists that may declare types because they consist of the types integer and string, as for
-/// `x-kubernetes-int-or-string`. Each flag is true if the respective list has this form.
+/// The `anyOf` lists of a schema that have the form `[{type: integer}, {type: string}]`. These lists may declare types,
+/// as needed for `x-kubernetes-int-or-string`.
 #[derive(Clone, Copy, Default)]
 struct Skipped {
     any_of: bool,
@@ -249,7 +246,7 @@ fn skipped(node: Node<'_>) -> Skipped {
 fn is_int_or_string_any_of(node: Node<'_>) -> bool {
     let is = |node: Option<Node<'_>>, type_| {
         node.is_some_and(|node| {
-            // `additionalProperties: false` is allowed in such a list because it has no effect.
+            // `additionalProperties: false` has no effect here, so it is allowed.
             let no_more = matches!(node.additional(), Some(Additional::Bool(false)));
             let but: &[&str] = if no_more {
                 &["type", "additionalProperties"]
@@ -284,7 +281,7 @@ fn has_nested_invariants(node: Node<'_>, skipped: Skipped) -> bool {
         && node.child("not").is_none_or(plain)
 }
 
-/// Returns true if a schema in a junctor only restricts values and does not declare fields or types.
+/// Returns true if a schema in `not`, `allOf`, `anyOf` or `oneOf` declares no fields or types.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/schema/validation.go`,
 /// `validateNestedValueValidation`.
@@ -323,7 +320,7 @@ fn is_restriction(node: Node<'_>, skipped: Skipped) -> bool {
         && node.map("properties").all(|(_, nested)| plain(nested))
 }
 
-/// Returns true if `schema` declares every field to which the restriction refers.
+/// Returns true if `schema` declares every field that `restriction` mentions.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/schema/complete.go`,
 /// `validateNestedValueValidationCompleteness`.

@@ -1,8 +1,8 @@
-//! Tests of converting schemas to types, by schema keyword.
+//! Tests of converting schemas to types, grouped by keyword.
 
 use super::*;
 
-/// Returns the type of a field that has the given schema.
+/// Returns the type of a field with this schema.
 fn field(schema: Value) -> Arc<DeclType> {
     let root = json!({"type": "object", "properties": {"field": schema}});
     let root = decl_type(root, &[]).unwrap();
@@ -111,7 +111,7 @@ fn int_or_string_has_type_dyn() {
         MAX - 2,
         1,
     );
-    // An extension whose value is not a boolean is ignored.
+    // A value that is not a boolean is ignored.
     check_sizes(
         json!({"type": "integer", "x-kubernetes-int-or-string": "true"}),
         "int",
@@ -162,7 +162,7 @@ fn required_properties_without_default_increase_min_size() {
     });
     let required = json!(["a", "bb", "cc", "dd", "no identifier"]);
     let object = json!({"type": "object", "properties": properties, "required": required});
-    // The braces have 2 bytes. Each required property has the length of its name, 4 bytes, and the size of its value.
+    // The braces have 2 bytes. A required property adds the length of its name, 4 bytes, and the size of its value.
     check_sizes(object, "T", 0, 2 + 6 + 7 + 21);
 }
 
@@ -287,8 +287,8 @@ fn untyped_fields_are_not_exposed() {
 fn objects_are_open_if_schema_allows_undeclared_fields() {
     let is_open = |schema| field(schema).as_object().unwrap().is_open;
     let x = json!({"x": {"type": "integer"}});
-    // A nested schema without properties is not open. A named schema without properties is open, because it may
-    // describe a type whose fields are not published.
+    // A nested schema without properties is not open. A named schema without properties is open, because the type may
+    // have unpublished fields.
     for silent in [
         json!({"type": "object"}),
         json!({"type": "object", "properties": {}}),
@@ -319,7 +319,7 @@ fn root_without_complete_metadata_gets_minimal_metadata() {
     check(&bare, "metadata", "Test#.metadata");
     check(&bare, "apiVersion", "string");
 
-    // If part of the metadata is declared with another type, all of it is replaced.
+    // If one field of the metadata has another type, the whole metadata is replaced.
     let name = json!({"type": "string"});
     let partly = json!({"type": "object", "properties": {
         "kind": {"type": "integer"},

@@ -3,7 +3,7 @@
 use super::*;
 use crate::schema::crd::Crd;
 
-/// Returns the type of the custom resource whose CRD has the given schema.
+/// Returns the type of a custom resource with this schema.
 fn crd_type(schema: Value) -> Result<Arc<DeclType>, SchemaError> {
     let crd = json!({"kind": "CustomResourceDefinition", "spec": {
         "group": "example.com", "scope": "Namespaced",
@@ -17,7 +17,8 @@ fn crd_type(schema: Value) -> Result<Arc<DeclType>, SchemaError> {
     entry.unwrap().1
 }
 
-/// Asserts that the schema is published unchanged if `expected` is true, otherwise as an object without known fields.
+/// If `expected` is true, asserts that the schema is published unchanged. If false, asserts that an object without
+/// declared fields is published.
 #[track_caller]
 fn check_structural(schema: Value, expected: bool) {
     let type_ = crd_type(schema.clone()).unwrap();
@@ -30,7 +31,7 @@ fn check_structural(schema: Value, expected: bool) {
     assert_eq!(!is_bare, expected, "{schema}");
 }
 
-/// Asserts like [`check_structural`], with the schema as a property of the root.
+/// Same as [`check_structural`], with `schema` as a property of the root.
 #[track_caller]
 fn check_field(schema: Value, expected: bool) {
     check_structural(
@@ -103,7 +104,7 @@ fn list_kind_has_type_with_items() {
         .unwrap();
     check(&list, "items.[].a", "int");
     check(&list, "items.[].metadata.labels", "map(string, string)");
-    // The metadata of a list has no field `name`, so upstream replaces it by minimal metadata.
+    // List metadata has no field `name`, so upstream replaces it by minimal metadata.
     check(&list, "metadata.continue", "undefined");
     check(&list, "metadata.name", "string");
 }
@@ -259,7 +260,7 @@ fn junctors_of_root_must_refer_to_declared_fields() {
     check_structural(root(json!({"properties": {"b": {"enum": ["x"]}}})), false);
     check_structural(root(json!({"not": {"properties": {"b": {}}}})), false);
     check_structural(root(json!({"items": {}})), false);
-    // Upstream requires declared fields only in junctors of the root.
+    // Upstream requires declared fields only in the root's `not`, `allOf`, `anyOf` and `oneOf`.
     check_field(root(json!({"properties": {"b": {"enum": ["x"]}}})), true);
 }
 

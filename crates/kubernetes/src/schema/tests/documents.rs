@@ -29,7 +29,7 @@ fn references_replace_whole_schema() {
         let type_ = &root.field(field).unwrap().type_;
         assert!(type_.max_elements == 12 && !type_.has_default, "{field}");
     }
-    // Upstream resolves a reference once. If the target is a reference too, it is ignored.
+    // Upstream resolves only one reference. If the target is also a reference, the second reference is ignored.
     check(&root, "not_chased", "undefined");
 }
 
@@ -47,7 +47,7 @@ fn dangling_reference_is_always_an_error() {
     let error = |root| decl_type(root, &[]).unwrap_err();
     let unresolved = SchemaError::UnresolvedRef(format!("{PREFIX}absent").into());
     assert_eq!(error(object(json!({"a": to("absent")}))), unresolved);
-    // An integer has no items, but references in `items` are resolved anyway.
+    // Upstream resolves references in `items` even if the type is not a list.
     assert_eq!(
         error(object(
             json!({"a": {"type": "integer", "items": to("absent")}})
@@ -58,7 +58,7 @@ fn dangling_reference_is_always_an_error() {
         error(object(json!({"a": {"$ref": ""}}))),
         SchemaError::UnresolvedRef("".into())
     );
-    // A reference without the prefix to a missing schema causes the same error.
+    // A missing schema is the same error if the reference has no prefix.
     assert_eq!(
         error(json!({"$ref": "absent"})),
         SchemaError::UnresolvedRef("absent".into())
@@ -67,8 +67,8 @@ fn dangling_reference_is_always_an_error() {
 
 #[test]
 fn cycles_are_truncated_at_repetition() {
-    // The root is identified by its name without the prefix, so a reference with the prefix to the root is resolved
-    // once.
+    // The root is identified by its name without the prefix. A reference to the root with the prefix is therefore
+    // resolved once.
     let root = decl_type(
         object(json!({"self": to("test"), "other": to("other")})),
         &[(
@@ -113,7 +113,7 @@ fn root_may_be_referenced_by_its_bare_name() {
     check(&root, "x", "int");
     check(&root, "back", "Test#.back");
     check(&root, "back.metadata", "undefined");
-    // If the root is a reference to itself, it only has the common fields of resources.
+    // A root that is a reference to itself has only the common fields of resources.
     let itself = decl_type(bare, &[("part", part)]).unwrap();
     check(&itself, "x", "undefined");
     check(&itself, "metadata.name", "string");

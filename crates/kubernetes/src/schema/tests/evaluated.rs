@@ -1,8 +1,8 @@
-//! Tests of the types of values in evaluated expressions, compared with the declared types.
+//! Compares the types of values in evaluated expressions with the declared types.
 
 use super::*;
 
-/// Asserts the declared and the evaluated type at `path` of a root with a property `field` of the given schema.
+/// Asserts the declared type and the evaluated type at `path`. The root has a property `field` with this schema.
 #[track_caller]
 fn check_both(schema: Value, path: &str, declared: &str, evaluated: &str) {
     let root = decl_type(

@@ -1,5 +1,5 @@
-//! Tests of schemas designed to crash the conversion or exhaust time or memory. Each must quickly result in a type or
-//! an error.
+//! Tests of hostile schemas, which could cause a crash or exhaust time or memory. Each test must quickly return a type
+//! or an error.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use super::*;
 use crate::schema::sizes;
 
-/// The maximum time of a conversion, long enough for a debug build on a busy machine. If types were not shared, some
-/// cases would take years.
+/// The maximum time of a conversion, sufficient for a debug build on a busy machine. Without shared types, some cases
+/// would take years.
 const LONG: Duration = Duration::from_secs(20);
 
-/// Returns a document with the schemas `bodies`, named `s0`, `s1` and so on. The schema `s0` describes the kind `Test`.
+/// Returns a document with schemas named `s0`, `s1` and so on. `s0` describes the kind `Test`.
 fn document_of(bodies: impl IntoIterator<Item = String>) -> Vec<u8> {
     let mut text = String::from(
         r##"{"components":{"schemas":{"root":{"$ref":"#/components/schemas/s0",
@@ -28,7 +28,7 @@ fn to(n: usize) -> String {
     format!(r##"{{"$ref":"#/components/schemas/s{n}"}}"##)
 }
 
-/// Returns the type of `Test`, and asserts that parsing, converting and formatting it takes little time.
+/// Returns the type of `Test`. Asserts that parsing, converting and formatting the type takes little time.
 #[track_caller]
 fn timed(text: &[u8]) -> Result<Arc<DeclType>, SchemaError> {
     let start = Instant::now();
@@ -42,7 +42,7 @@ fn timed(text: &[u8]) -> Result<Arc<DeclType>, SchemaError> {
 
 #[test]
 fn schema_with_exponentially_many_paths_is_converted() {
-    // Each schema refers to the next one twice, which results in 2^100 paths but only 101 types.
+    // Each schema refers to the next schema twice: 2^100 paths, but only 101 types.
     let body = |n: usize| match n {
         100 => r#"{"type":"string"}"#.into(),
         n => {

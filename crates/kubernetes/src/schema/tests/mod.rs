@@ -20,13 +20,13 @@ use serde_json::{Value, json};
 use super::{DeclField, DeclKind, DeclType, Gvk, Interner, OpenApiDocument, SchemaError};
 use cel::types::{FieldTypes, Type};
 
-/// Returns the type of the kind `Test` with the given schema, in a document that also contains the schemas `others`.
+/// Returns the type of the kind `Test` with this schema. The document also contains the schemas `others`.
 fn decl_type(schema: Value, others: &[(&str, Value)]) -> Result<Arc<DeclType>, SchemaError> {
     let gvk = Gvk::new("example.com", "v1", "Test");
     document(schema, others).decl_type(&gvk)
 }
 
-/// Creates a document with the given schema for the kind `Test`, and with the schemas `others`.
+/// Creates a document with this schema for the kind `Test`, and with the schemas `others`.
 fn document(mut schema: Value, others: &[(&str, Value)]) -> OpenApiDocument {
     schema["x-kubernetes-group-version-kind"] =
         json!([{"group": "example.com", "version": "v1", "kind": "Test"}]);
@@ -38,13 +38,13 @@ fn document(mut schema: Value, others: &[(&str, Value)]) -> OpenApiDocument {
     OpenApiDocument::parse(document.to_string().as_bytes()).unwrap()
 }
 
-/// Returns the CEL type at `path` of objects of `type_`. The path consists of field names separated by dots; `[]`
-/// denotes the elements of a list or map.
+/// Returns the CEL type at `path` in objects of `type_`. The path is a list of field names separated by dots. `[]`
+/// denotes an element of a list or map.
 fn select(type_: &Arc<DeclType>, path: &str) -> Option<Type> {
     select_from(type_.cel_type("Test#"), path)
 }
 
-/// Returns the CEL type at `path` of values of the type `selected`.
+/// Returns the CEL type at `path` in values of the type `selected`.
 fn select_from(mut selected: Type, path: &str) -> Option<Type> {
     for step in path.split('.').filter(|step| !step.is_empty()) {
         selected = match (selected, step) {
@@ -61,7 +61,7 @@ fn select_from(mut selected: Type, path: &str) -> Option<Type> {
     Some(selected)
 }
 
-/// Asserts the name of the CEL type at `path`. `undefined` means that there is no such field.
+/// Asserts the name of the CEL type at `path`, or `undefined` if there is no such field.
 #[track_caller]
 fn check(type_: &Arc<DeclType>, path: &str, expected: &str) {
     let type_ = select(type_, path).map_or_else(|| "undefined".into(), |type_| type_.to_string());

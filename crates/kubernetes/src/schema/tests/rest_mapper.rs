@@ -1,4 +1,4 @@
-//! Tests of mapping resources to kinds, both like upstream's mapper and for requests.
+//! Tests of mapping resources to kinds, and of finding resources for requests.
 
 use super::json;
 use crate::schema::crd::Crd;
@@ -48,7 +48,7 @@ fn kinds_for_accepts_any_case_singular_and_list_names() {
     for name in ["deployments", "deployment", "DEPLOYMENTS", "Deployment"] {
         check(("apps", "v1", name), &["apps/v1, Kind=Deployment"]);
     }
-    // Discovery provides no singular name for this version, so it is derived from the kind.
+    // Discovery returns no singular name for this version, so the kind in lower case is the singular name.
     check(
         ("apps", "v1beta1", "deployment"),
         &["apps/v1beta1, Kind=Deployment"],
