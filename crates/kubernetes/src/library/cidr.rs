@@ -102,8 +102,7 @@ impl Opaque for Network {
         }
     }
 
-    /// Returns the number of bytes of the prefix, including a partial last byte. Upstream uses this size to compute
-    /// costs.
+    /// Returns the length of the prefix in bytes, rounded up. Upstream derives costs from this size.
     ///
     /// Source: k8s.io/apiserver `pkg/cel/cidr.go`, `CIDR.Size`.
     fn size(&self) -> Option<usize> {
@@ -129,7 +128,7 @@ impl Opaque for Network {
 
 const PREFIX: &str = "network address parse error during conversion from string";
 
-/// Parses an IPv4 or IPv6 network. IPv4-mapped IPv6 addresses are errors.
+/// Parses an IPv4 or IPv6 network. Rejects IPv4-mapped IPv6 addresses.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/cidr.go`, `parseCIDR`.
 fn parse(text: &str) -> std::result::Result<Network, EvalError> {
@@ -143,7 +142,7 @@ fn parse(text: &str) -> std::result::Result<Network, EvalError> {
     Ok(network)
 }
 
-/// Parses a network like [`parse`]. An error has upstream's message, which contains the prefix twice.
+/// Same as [`parse`], but errors have upstream's message, which contains the prefix twice.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/cidr.go`, `stringToCIDR`.
 fn read(text: &str) -> std::result::Result<Network, EvalError> {

@@ -1,5 +1,5 @@
-//! Estimates the cost of evaluating an expression in the API server. The costs of the individual functions are defined
-//! in their overload rows.
+//! Estimates the evaluation cost of an expression in the API server. The overload rows contain the costs of the
+//! functions.
 //!
 //! Source: k8s.io/apiserver `pkg/cel/environment/base.go`, `pkg/cel/library/cost.go`.
 
@@ -8,18 +8,19 @@ use cel::checker::CheckedAst;
 use cel::cost::{CostEstimate, SizeEstimator};
 use cel::estimate::{self, CostOptions};
 
-/// The options of the API server's cost model: `has()` is free.
+/// The options of the API server's cost model. `has()` is free.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/environment/base.go`, `baseOpts`.
 pub const COST_OPTIONS: CostOptions = CostOptions {
     presence_test_has_cost: false,
 };
 
-/// Estimates the cost of evaluating `checked` in the API server. `sizes` provides the sizes of variables.
+/// Estimates the evaluation cost of `checked` in the API server. `sizes` provides the sizes of variables.
 ///
-/// With [`UnknownSizes`](cel::cost::UnknownSizes), costs that depend on the size of a variable are unbounded. The API
-/// server estimates the costs of CRD rules and rejects rules that may exceed its limits. For policies, it makes no
-/// estimates and only measures costs during evaluation.
+/// With [`UnknownSizes`](cel::cost::UnknownSizes), a cost that depends on the size of a variable is unbounded.
+///
+/// The API server estimates the costs of CRD rules, and rejects a rule whose estimate exceeds the limits. It makes no
+/// estimates for policies. It only measures their costs during evaluation.
 ///
 /// # Example
 /// ```
@@ -42,8 +43,8 @@ pub fn estimate(checked: &CheckedAst, sizes: &dyn SizeEstimator) -> CostEstimate
     estimate::estimate(checked, sizes, COST_OPTIONS)
 }
 
-/// Estimates like [`estimate()`], once for each estimator in `sizes`. If the estimators agree on most sizes, this takes
-/// little more time than a single estimate.
+/// Same as [`estimate()`], for each estimator in `sizes`. If most sizes are equal, this is almost as fast as a single
+/// estimate.
 #[must_use]
 pub fn estimate_each(checked: &CheckedAst, sizes: &[&dyn SizeEstimator]) -> Vec<CostEstimate> {
     estimate::estimate_each(checked, sizes, COST_OPTIONS)

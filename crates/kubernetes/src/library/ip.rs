@@ -97,7 +97,7 @@ impl Opaque for Ip {
         }
     }
 
-    /// Returns the number of bytes of the address. Upstream uses this size to compute costs.
+    /// Returns the number of bytes of the address. Upstream derives costs from this size.
     ///
     /// Source: k8s.io/apiserver `pkg/cel/ip.go`, `IP.Size`.
     fn size(&self) -> Option<usize> {
@@ -121,7 +121,7 @@ impl Opaque for Ip {
     }
 }
 
-/// Parses an IP address. Zones and IPv4-mapped IPv6 addresses are errors.
+/// Parses an IP address. Rejects zones and IPv4-mapped IPv6 addresses.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/ip.go`, `parseIPAddr`.
 fn parse(text: &str) -> std::result::Result<IpAddr, EvalError> {
@@ -146,7 +146,7 @@ fn parse(text: &str) -> std::result::Result<IpAddr, EvalError> {
     Ok(address.ip)
 }
 
-/// Returns the address of a string or an address value. Any error becomes `no such overload`, as in upstream.
+/// Returns the address in a string or an address value. Every error is replaced by `no such overload`, as in upstream.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/cidr.go`, `cidrContainsIPString`, `cidrContainsIP`.
 pub(super) fn address_of(value: Option<&Value>) -> std::result::Result<IpAddr, EvalError> {

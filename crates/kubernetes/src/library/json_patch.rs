@@ -1,4 +1,4 @@
-//! The JSON patch library: escapes keys for paths of JSON patches.
+//! The JSON patch library: escapes keys for use in JSON patch paths.
 
 use super::args::{Result, text};
 use super::costs::CONVERTED_URL;
@@ -9,7 +9,7 @@ use cel::value::EvalBudget;
 const SOURCE: Source =
     Source::new("k8s.io/apiserver pkg/cel/library/jsonpatch.go, jsonPatchLibraryDecls");
 
-/// `jsonpatch.escapeKey`, which is only available in mutation expressions.
+/// The function `jsonpatch.escapeKey`, which only mutation expressions can use.
 pub static ROWS: &[OverloadRow] = &[OverloadRow::global(
     "jsonpatch.escapeKey",
     "string_jsonpatch_escapeKey_string",

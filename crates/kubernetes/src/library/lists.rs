@@ -1,4 +1,4 @@
-//! The lists library: order, sums, extremes and positions of list elements.
+//! The lists library: order, sum, minimum, maximum and position of list elements.
 
 use std::cmp::Ordering;
 
@@ -15,7 +15,7 @@ const SOURCE: Source = Source::new("k8s.io/apiserver pkg/cel/library/lists.go, l
 const A: Sig = Param("A");
 const LIST_A: Sig = List(&A);
 
-/// `isSorted`, `sum`, `min` and `max` of lists of comparable elements, and `indexOf` and `lastIndexOf` of any list.
+/// The functions `isSorted`, `sum`, `min`, `max`, `indexOf` and `lastIndexOf`.
 pub static ROWS: &[OverloadRow] = &[
     OverloadRow::member(
         "isSorted",
@@ -342,7 +342,7 @@ fn is_comparable(value: &Value) -> bool {
     )
 }
 
-/// Iterates over the elements of `list`. Yields an error for an element that is not comparable.
+/// Iterates over the elements of `list`. Returns an error for each element that is not comparable.
 fn comparable<'a>(
     list: &'a ListValue,
     budget: &'a EvalBudget,
@@ -357,8 +357,7 @@ fn comparable<'a>(
     })
 }
 
-/// Returns true if the list is sorted. Two adjacent elements that cannot be ordered, such as NaN and a number, are
-/// treated as sorted.
+/// Returns true if the list is sorted. Adjacent elements without an order, such as NaN and a number, count as sorted.
 fn is_sorted(budget: &EvalBudget, args: &[Value]) -> Result {
     let mut previous: Option<Value> = None;
     for element in comparable(list(args)?, budget) {
@@ -373,8 +372,7 @@ fn is_sorted(budget: &EvalBudget, args: &[Value]) -> Result {
     Ok(true.into())
 }
 
-/// Returns the smallest or greatest element. `replaced_if` is `Less` for the greatest element, and `Greater` for the
-/// smallest. If several elements are equal, returns the first of them.
+/// Returns the first greatest element if `replaced_if` is `Less`, or the first smallest element if it is `Greater`.
 fn extreme(budget: &EvalBudget, args: &[Value], name: &str, replaced_if: Ordering) -> Result {
     let mut extreme: Option<Value> = None;
     for element in comparable(list(args)?, budget) {
@@ -423,7 +421,7 @@ fn sum_of_durations(budget: &EvalBudget, args: &[Value]) -> Result {
     sum(budget, args, Value::Duration(0))
 }
 
-/// Returns the first of `indices` whose element equals the second argument, or -1 if there is none.
+/// Returns the first of `indices` whose element equals the second argument. Returns -1 if no element is equal.
 fn place(budget: &EvalBudget, args: &[Value], indices: impl Iterator<Item = usize>) -> Result {
     let list = list(args)?;
     let item = args.get(1).ok_or(EvalError::no_such_overload())?;

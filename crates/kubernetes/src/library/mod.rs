@@ -1,7 +1,7 @@
-//! The CEL libraries that the Kubernetes API server adds, the versions that support them, and the limits on evaluation.
+//! The CEL libraries that the Kubernetes API server adds, and its limits on evaluation.
 //!
 //! Each library is a module with a table of overloads. [`environment`] combines the libraries. [`version`] determines
-//! which Kubernetes versions support an expression.
+//! the Kubernetes versions that support an expression.
 //!
 //! Source: k8s.io/apiserver `pkg/cel/library`, `pkg/cel/environment/base.go`.
 

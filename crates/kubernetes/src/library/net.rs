@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use cel::go_text::quote_bytes;
 
-/// Error of parsing an IP address. Its `Display` is Go's message.
+/// An error of parsing an IP address. Its `Display` is Go's message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("ParseAddr({input}): {message}{place}")]
 pub struct AddressError {
@@ -16,7 +16,7 @@ pub struct AddressError {
     place: String,
 }
 
-/// Go's message about an address or network, and the part of the input that is invalid.
+/// Go's error message, and the invalid part of the input.
 struct Problem<'a>(&'static str, Option<&'a [u8]>);
 
 impl Problem<'_> {
@@ -30,7 +30,7 @@ impl Problem<'_> {
     }
 }
 
-/// A parsed IP address. The name of a zone, as in `fe80::1%eth0`, is not stored.
+/// A parsed IP address. A zone name, as in `fe80::1%eth0`, is not stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
     /// The address.
@@ -39,7 +39,7 @@ pub struct Address {
     pub has_zone: bool,
 }
 
-/// Parses an IP address. The input does not need to be UTF-8.
+/// Parses an IP address. The input may be invalid UTF-8.
 ///
 /// # Errors
 ///
@@ -187,7 +187,7 @@ fn parse_ipv6(text: &[u8]) -> Result<Address, Problem<'_>> {
     })
 }
 
-/// Parses the hexadecimal number at the start of the string. Returns it with the rest of the string.
+/// Parses the hexadecimal number at the start of the string. Returns the number and the rest of the string.
 fn hex_group(text: &[u8]) -> Result<(u16, &[u8]), Problem<'_>> {
     let mut value = 0_u32;
     let mut n_digits = 0;
@@ -237,7 +237,7 @@ pub fn is_link_local_multicast(ip: IpAddr) -> bool {
     }
 }
 
-/// Returns true if the address is a global unicast address in Go's sense, which includes private networks.
+/// Returns true if the address is a global unicast address by Go's definition, which includes private networks.
 ///
 /// Source: Go `net/netip/netip.go`, `Addr.IsGlobalUnicast`.
 #[must_use]
@@ -250,7 +250,7 @@ pub fn is_global_unicast(ip: IpAddr) -> bool {
         && !is_link_local_unicast(ip)
 }
 
-/// Error of parsing a network. Its `Display` is Go's message.
+/// An error of parsing a network. Its `Display` is Go's message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("netip.ParsePrefix({input}): {message}")]
 pub struct NetworkError {
@@ -261,7 +261,7 @@ pub struct NetworkError {
 /// A network: an IP address and a prefix length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
-    /// The address. Its host bits may be set, as in `10.0.0.1/8`.
+    /// The address. May have host bits, as in `10.0.0.1/8`.
     pub ip: IpAddr,
     /// The prefix length in bits.
     pub n_bits: u8,
@@ -303,7 +303,7 @@ impl Network {
         })
     }
 
-    /// Returns the network with the host bits cleared.
+    /// Clears the host bits.
     #[must_use]
     pub fn masked(self) -> Self {
         let ip = match self.ip {
@@ -322,7 +322,7 @@ impl Network {
         self.ip.is_ipv4() == ip.is_ipv4() && self.masked() == of_ip.masked()
     }
 
-    /// Returns true if `other` is part of this network.
+    /// Returns true if `other` is a subnet of this network or equal to it.
     ///
     /// Source: k8s.io/apiserver `pkg/cel/library/cidr.go`, `cidrContainsCIDR`.
     #[must_use]
@@ -337,7 +337,7 @@ impl fmt::Display for Network {
     }
 }
 
-/// Returns the length of an address of this family, in bits.
+/// Returns the number of bits in an address of this family.
 #[must_use]
 pub fn width(ip: IpAddr) -> u8 {
     match ip {
@@ -457,7 +457,7 @@ mod tests {
         );
     }
 
-    /// For inputs without a zone, the standard library accepts the same inputs and returns the same addresses.
+    /// The standard library agrees with Go on inputs without a zone.
     #[test]
     fn parse_address_agrees_with_standard_library() {
         let pieces = [

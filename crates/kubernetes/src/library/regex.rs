@@ -12,7 +12,7 @@ use regexp::{EngineBudget, Program};
 
 const SOURCE: Source = Source::new("k8s.io/apiserver pkg/cel/library/regex.go, regexLibraryDecls");
 
-/// `find` and `findAll`.
+/// The functions `find` and `findAll`.
 pub static ROWS: &[OverloadRow] = &[
     OverloadRow::member(
         "find",
@@ -49,7 +49,6 @@ pub static ROWS: &[OverloadRow] = &[
     .costed_before(SEARCHED_LENGTHS),
 ];
 
-/// Compiles the regular expression in the second argument.
 fn program(args: &[Value]) -> std::result::Result<Program, EvalError> {
     Program::cached(text(args, 1)?).map_err(|error| failed(format!("Illegal regex: {error}")))
 }
@@ -66,7 +65,7 @@ fn find_all(budget: &EvalBudget, args: &[Value]) -> Result {
     all_matches(&program, budget, args)
 }
 
-/// Compiles a call of `find` whose pattern is a constant.
+/// Compiles a call of `find` that has a constant pattern.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/regex.go`, `FindRegexOptimization`.
 fn finding(
@@ -80,7 +79,7 @@ fn finding(
     }))
 }
 
-/// Compiles a call of `findAll` whose pattern is a constant.
+/// Compiles a call of `findAll` that has a constant pattern.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/regex.go`, `FindAllRegexOptimization`.
 fn finding_all(
@@ -93,12 +92,12 @@ fn finding_all(
     }))
 }
 
-/// The memory per match while the list of matches is built, in bytes: the list element, the string header, and the
-/// borrowed slice in a vector with up to twice the capacity. The content of the match is not included.
+/// The memory per match in bytes while the result is built, without the characters of the match. It consists of the
+/// list element, the string header, and a borrowed slice in a vector with up to twice the capacity.
 const MATCH: usize = size_of::<Value>() + 32 + 2 * size_of::<&str>();
 
-/// Returns the matches of a pattern in the first argument. The third argument is the maximum number of matches; a
-/// negative number means no maximum.
+/// Returns the matches of a pattern in the first argument. The third argument limits the number of matches. A negative
+/// limit means no limit.
 fn all_matches(program: &Program, budget: &EvalBudget, args: &[Value]) -> Result {
     let limit = match args.get(2) {
         None => None,
@@ -106,8 +105,7 @@ fn all_matches(program: &Program, budget: &EvalBudget, args: &[Value]) -> Result
         Some(_) => return Err(EvalError::no_such_overload()),
     };
     let text = subject(args)?;
-    // The number of matches is limited to one more than the memory budget allows. This number exceeds the budget,
-    // so further matches are not needed.
+    // The search stops at the first match that exceeds the memory budget.
     let max = budget.bytes_left() / MATCH + 1;
     let matches = program.find_all(
         &text,
@@ -118,7 +116,7 @@ fn all_matches(program: &Program, budget: &EvalBudget, args: &[Value]) -> Result
         .iter()
         .fold(0, |sum: usize, text| sum.saturating_add(text.len()));
     budget.reserve(matches.len().saturating_mul(MATCH).saturating_add(n_bytes))?;
-    // The evaluator counts the memory of the returned list, but not of its strings.
+    // The evaluator counts the memory of the returned list, but not the memory of its strings.
     budget.allocate(matches.len().saturating_mul(32).saturating_add(n_bytes))?;
     Ok(strings(matches))
 }

@@ -1,4 +1,4 @@
-//! The options with which the API server plans and evaluates expressions.
+//! The API server's options for planning and evaluating expressions.
 //!
 //! Source: k8s.io/apiserver `pkg/cel/environment/base.go` (`ProgramOptions`).
 
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use cel::eval::Runtime;
 use regexp::EngineBudget;
 
-/// The API server's runtime options, without a shared budget for regular expressions.
+/// The API server's options for expressions that do not share a memory budget for regular expressions.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KubernetesRuntime;
 
@@ -17,15 +17,15 @@ impl Runtime for KubernetesRuntime {
     }
 }
 
-/// The API server's runtime options for the expressions of one policy, whose regular expressions share a memory budget.
+/// The API server's options for the expressions of one policy. Their regular expressions share a memory budget.
 #[derive(Clone, Debug, Default)]
 pub struct PolicyRuntime {
     engines: Arc<EngineBudget>,
 }
 
 impl PolicyRuntime {
-    /// Creates a runtime for expressions that an analysis evaluates only a few times. This runtime does not build
-    /// search engines for regular expressions. An expression that uses a large pattern fails with an error.
+    /// Creates a runtime for an analysis that evaluates each expression only a few times. No search engines are built
+    /// for regular expressions. Therefore, an expression with a large pattern fails with an error.
     #[must_use]
     pub fn for_trials() -> Self {
         Self {

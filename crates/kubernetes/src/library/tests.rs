@@ -1,4 +1,4 @@
-//! Tests the values of the types that the libraries add.
+//! Tests of the values whose types are added by the libraries.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ fn evaluated(text: &str) -> Result<Value, EvalError> {
 }
 
 #[test]
-fn values_have_types_and_texts_of_go() {
+fn values_have_go_types_and_strings() {
     for (text, type_, native, go_type, shown) in [
         ("ip('1.2.3.4')", "net.IP", "netip.Addr", "cel.IP", "1.2.3.4"),
         (
@@ -86,7 +86,7 @@ fn values_have_types_and_texts_of_go() {
 }
 
 #[test]
-fn addresses_have_size_and_text() {
+fn addresses_have_size_and_string() {
     for (text, size, shown) in [
         ("ip('1.2.3.4')", 4, "1.2.3.4"),
         ("ip('::1')", 16, "::1"),

@@ -1,7 +1,7 @@
 //! The CEL types that the API server's libraries add.
 //!
-//! A type that upstream declares with `cel.ObjectType` is an object type without declared fields, so selecting a field
-//! is a type check error. A type declared with `cel.OpaqueType` has no fields at all.
+//! If upstream declares a type with `cel.ObjectType`, it is an object type without declared fields here. Selecting a
+//! field of such a type is a type error. A type declared with `cel.OpaqueType` has no fields at all.
 
 use cel::decls::Sig;
 
@@ -15,7 +15,7 @@ pub const AUTHORIZER: Sig = Sig::Object("kubernetes.authorization.Authorizer");
 /// Source: k8s.io/apiserver `pkg/cel/library/authz.go`, `PathCheckType`.
 pub const PATH_CHECK: Sig = Sig::Object("kubernetes.authorization.PathCheck");
 
-/// An authorization check for an API group, before a resource is chosen.
+/// An authorization check for an API group. The resource is not chosen yet.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/authz.go`, `GroupCheckType`.
 pub const GROUP_CHECK: Sig = Sig::Object("kubernetes.authorization.GroupCheck");
@@ -30,12 +30,12 @@ pub const RESOURCE_CHECK: Sig = Sig::Object("kubernetes.authorization.ResourceCh
 /// Source: k8s.io/apiserver `pkg/cel/library/authz.go`, `DecisionType`.
 pub const DECISION: Sig = Sig::Object("kubernetes.authorization.Decision");
 
-/// An IP address. Expressions can use the name of this type.
+/// An IP address. Expressions can use this type by name.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/ip.go`, `IPType`.
 pub const IP: Sig = Sig::Opaque("net.IP");
 
-/// A network in CIDR notation. Expressions can use the name of this type.
+/// A network in CIDR notation. Expressions can use this type by name.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/cidr.go`, `CIDRType`.
 pub const CIDR: Sig = Sig::Opaque("net.CIDR");

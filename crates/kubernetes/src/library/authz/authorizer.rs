@@ -1,9 +1,9 @@
-//! The interface of the authorizer for the variable `authorizer`, and an implementation based on a list of rules.
+//! The interface behind the variable `authorizer`, and an implementation with a list of rules.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A user who makes a request.
+/// The user of a request.
 ///
 /// Source: k8s.io/apiserver `pkg/authentication/user/user.go`, `Info`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl UserInfo {
     }
 }
 
-/// The attributes of an authorization check.
+/// The input of an authorization check.
 ///
 /// Source: k8s.io/apiserver `pkg/authorization/authorizer/interfaces.go`, `Attributes`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,7 +48,7 @@ pub struct AuthorizerAttributes {
     pub groups: Vec<String>,
     /// Extra attributes of the user.
     pub extra: BTreeMap<String, Vec<String>>,
-    /// True for a resource request, false for a path.
+    /// True for a resource, false for a path.
     pub is_resource: bool,
     /// The requested verb, such as `get`.
     pub verb: String,
@@ -64,11 +64,11 @@ pub struct AuthorizerAttributes {
     pub namespace: String,
     /// The name of the object.
     pub name: String,
-    /// The path of a non-resource request.
+    /// The path, for a check without a resource.
     pub path: String,
-    /// The field selector as written in the expression. A selector that cannot be parsed selects everything.
+    /// The field selector as written in the expression. An invalid selector selects everything.
     pub field_selector: String,
-    /// The label selector as written in the expression. A selector that cannot be parsed selects everything.
+    /// The label selector as written in the expression. An invalid selector selects everything.
     pub label_selector: String,
 }
 
@@ -95,13 +95,13 @@ pub struct AuthorizerAnswer {
     pub error: Option<String>,
 }
 
-/// An authorizer that CEL expressions can query.
+/// Performs authorization checks for CEL expressions.
 pub trait Authorizer: fmt::Debug + Send + Sync {
     /// Performs an authorization check.
     fn authorize(&self, attributes: &AuthorizerAttributes) -> AuthorizerAnswer;
 }
 
-/// The result for all checks with certain attributes. A `None` field matches any value of the attribute.
+/// The result of all checks whose attributes match. A field that is `None` matches any value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuthorizerRule {
     /// The user name to match.
@@ -120,7 +120,7 @@ pub struct AuthorizerRule {
     pub namespace: Option<String>,
     /// The object name to match.
     pub name: Option<String>,
-    /// The non-resource path to match.
+    /// The path to match, for checks without a resource.
     pub path: Option<String>,
     /// The result of matching checks.
     pub answer: AuthorizerAnswer,
@@ -144,8 +144,8 @@ impl AuthorizerRule {
     }
 }
 
-/// An authorizer with a list of rules. The first matching rule determines the result. Without a matching rule, the
-/// decision is `NoOpinion`.
+/// An authorizer with a list of rules. The first matching rule determines the result. If no rule matches, the decision
+/// is `NoOpinion`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuthorizerList(pub Vec<AuthorizerRule>);
 

@@ -1,4 +1,4 @@
-//! The authorizer library: authorization checks, optionally restricted by selectors.
+//! The authorizer library: authorization checks, optionally with selectors.
 
 mod authorizer;
 mod values;
@@ -25,7 +25,7 @@ const SELECTORS_SOURCE: Source =
     Source::new("k8s.io/apiserver pkg/cel/library/authz.go, authzSelectorsLibraryDecls")
         .since(V1_31);
 
-/// The functions that build a check from `authorizer`, perform the check, and read the decision.
+/// The functions that build a check, perform it, and read the decision.
 pub static ROWS: &[OverloadRow] = &[
     OverloadRow::member(
         "path",
@@ -146,7 +146,7 @@ pub static ROWS: &[OverloadRow] = &[
     .evaluated_by(reason),
 ];
 
-/// The functions that restrict a check by a field or label selector.
+/// The functions that add a field or label selector to a check.
 pub static SELECTORS: &[OverloadRow] = &[
     OverloadRow::member(
         "fieldSelector",
@@ -205,8 +205,7 @@ fn resource(_: &EvalBudget, args: &[Value]) -> Result {
     Ok(Value::opaque(group.resource(resource)))
 }
 
-/// Copies the resource check in the first argument, and sets the field selected by `field` to the
-/// second argument.
+/// Copies the resource check in the first argument. Sets the given field of the copy to the second argument.
 fn narrowed(args: &[Value], field: fn(&mut ResourceCheck) -> &mut std::string::String) -> Result {
     let mut check: ResourceCheck = opaque::<ResourceCheck>(args, 0)?.clone();
     text(args, 1)?.clone_into(field(&mut check));

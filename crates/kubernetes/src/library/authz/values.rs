@@ -1,4 +1,4 @@
-//! The CEL values of authorization checks: authorizers, checks under construction, and decisions.
+//! CEL values for authorization checks: the authorizer, unfinished checks, and decisions.
 //!
 //! Source: k8s.io/apiserver `pkg/cel/library/authz.go` (`authorizerVal`, `pathCheckVal`, `groupCheckVal`,
 //! `resourceCheckVal`, `decisionVal`, `receiverOnlyObjectVal`).
@@ -13,8 +13,7 @@ use cel::decls::Sig;
 use cel::types::Type;
 use cel::value::{EvalBudget, EvalError, Opaque, Value};
 
-/// The value of the variable `authorizer`: the source of authorization decisions, and the user whose permissions are
-/// checked.
+/// The value of the variable `authorizer`: an authorizer, and the user to check.
 #[derive(Clone, Debug)]
 pub struct AuthorizerValue {
     user: Arc<UserInfo>,
@@ -31,7 +30,6 @@ impl AuthorizerValue {
         }
     }
 
-    /// Returns the total length of the user's strings, in bytes.
     fn text_len(&self) -> usize {
         let groups = self.user.groups.iter().map(String::len).sum::<usize>();
         self.user.name.len().saturating_add(groups)
@@ -58,8 +56,7 @@ impl AuthorizerValue {
         }
     }
 
-    /// Returns a check of a resource. The variable `authorizer.requestResource` is the check of the request's own
-    /// resource.
+    /// Returns a check of a resource. The variable `authorizer.requestResource` is the check of the requested resource.
     #[must_use]
     pub fn resource(&self, group: &str, resource: &str) -> ResourceCheck {
         self.group(group).resource(resource)
@@ -98,7 +95,7 @@ impl PathCheck {
     }
 }
 
-/// A check of an API group, before a resource is chosen.
+/// A check of an API group. The resource is not chosen yet.
 #[derive(Clone, Debug)]
 pub struct GroupCheck {
     authorizer: AuthorizerValue,
@@ -196,7 +193,7 @@ impl Decision {
     }
 }
 
-/// Implements [`Opaque`] for values that only support calls of their methods.
+/// Implements [`Opaque`] for values that have methods but support no other operations.
 macro_rules! receiver_only {
     ($($value:ty => $type_:expr, $go_type:literal);* $(;)?) => {$(
         impl Opaque for $value {
@@ -209,7 +206,7 @@ macro_rules! receiver_only {
                 Err(EvalError::no_such_overload())
             }
 
-            /// Returns the message of the error that upstream's method `Value` returns for these values.
+            /// Returns the error message of upstream's `Value` method for these values.
             fn text(&self) -> Option<String> {
                 Some(EvalError::no_such_overload().to_string())
             }

@@ -1,4 +1,4 @@
-//! Estimates the costs of calls from the sizes of their operands.
+//! Estimates the costs of calls from the sizes of their arguments.
 //!
 //! Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `CostEstimator.EstimateCallCost`.
 
@@ -17,13 +17,13 @@ type Sizes<'a> = &'a dyn SizeEstimator;
 /// The cost of a function that takes constant time.
 const NOMINAL: CostEstimate = CostEstimate::fixed(1);
 
-/// The estimate for a call whose operands do not match its signature. Checked expressions contain no such call.
+/// The estimate for a call with the wrong number of arguments. Checked expressions contain no such call.
 const ONE_UNIT: CallEstimate = CallEstimate::from_cost(NOMINAL);
 
 /// The size of an IP address in bytes: 4 for IPv4, 16 for IPv6.
 const ADDRESS_SIZE: SizeEstimate = SizeEstimate::new(4, 16);
 
-/// Estimates a call that reads a string once and returns a string that is at most as long.
+/// Estimates a call that reads `text` once and returns a string of at most the same length.
 pub(super) fn reading(text: Option<&AstNode<'_>>, sizes: Sizes<'_>) -> CallEstimate {
     let Some(text) = text else { return ONE_UNIT };
     let size = size_of(sizes, text);
@@ -45,7 +45,7 @@ pub(super) fn canonical(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     }
 }
 
-/// Estimates a traversal of a list with a comparison for each element, or a traversal of a string.
+/// Estimates a call that compares each element of a list or reads a string.
 pub(super) fn scan(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     let Some(target) = call.target else {
         return ONE_UNIT;
@@ -78,18 +78,18 @@ pub(super) fn replace(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     };
     let size = size_of(sizes, target);
     let (replaced, replacement) = (size_of(sizes, replaced), size_of(sizes, replacement));
-    // For the maximum size of the result, the replaced string has its minimum size. Matches are only replaced if the
-    // replacement is longer. `kept_most` is the size of the characters that are not replaced.
+    // The result is longest if the replaced string has its minimum size. Matches count only if the replacement is
+    // longer than the replaced string. `kept_most` is the size of the part that is not replaced.
     let (most, kept_most) = if replaced.min == 0 {
-        // An empty string matches between any two code points and at both ends.
+        // An empty string matches between any two code points and at both ends of the string.
         (size.max.saturating_add(1), size.max)
     } else if replacement.max <= replaced.min {
         (0, size.max)
     } else {
         (quotient(size.max, replaced.min), 0)
     };
-    // For the minimum size of the result, the replaced string has its maximum size. Matches are only replaced if the
-    // replacement is shorter.
+    // The result is shortest if the replaced string has its maximum size. Matches count only if the replacement is
+    // shorter than the replaced string.
     let (fewest, kept_fewest) = if replaced.max == 0 {
         (size.min.saturating_add(1), size.min)
     } else if replaced.max <= replacement.min {
@@ -103,8 +103,8 @@ pub(super) fn replace(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     CallEstimate::sized(twice(size), result)
 }
 
-/// Estimates a call of `split`, which reads a string and writes its parts. The number of parts is at most the limit in
-/// the second argument, or else the number of code points.
+/// Estimates a call of `split`. The second argument limits the number of parts. Without a limit, each code point may be
+/// a part.
 pub(super) fn split(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     let Some(target) = call.target else {
         return ONE_UNIT;
@@ -117,7 +117,7 @@ pub(super) fn split(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     CallEstimate::sized(twice(size), SizeEstimate::new(0, most))
 }
 
-/// Estimates a call of `join`, which writes all elements and a separator between any two of them.
+/// Estimates a call of `join`, which writes all elements and the separators between them.
 pub(super) fn join(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     let Some(list) = call.target else {
         return ONE_UNIT;
@@ -136,13 +136,13 @@ pub(super) fn join(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     CallEstimate::sized(traversal_cost(size), size)
 }
 
-/// Estimates a search with a regular expression. Each code point of the searched string may be a match.
+/// Estimates a search with a regular expression. Each code point of the string may be a match.
 pub(super) fn find(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     let (Some(target), [regex, ..]) = (call.target, call.args) else {
         return ONE_UNIT;
     };
     let size = size_of(sizes, target);
-    // The size is increased by one, so that searching an empty string still has the cost of the regular expression.
+    // One is added so that searching an empty string still costs as much as the regular expression.
     let text = traversal_cost(size.plus(SizeEstimate::fixed(1)));
     let regex = size_of(sizes, regex).by_factor(REGEX_STRING_LENGTH_COST_FACTOR);
     CallEstimate::sized(text.times(regex), SizeEstimate::new(0, size.max))
@@ -176,13 +176,12 @@ fn compared_addresses() -> CostEstimate {
     traversal_cost(ADDRESS_SIZE.plus(ADDRESS_SIZE))
 }
 
-/// Returns the cost of masking a network and comparing the result with another network.
+/// The network is masked and then compared with the other network.
 fn compared_networks() -> CostEstimate {
     let masking = traversal_cost(ADDRESS_SIZE).plus(NOMINAL);
     compared_addresses().plus(masking)
 }
 
-/// Adds the cost of parsing the first argument to `cost`.
 fn with_parsing(cost: CostEstimate, call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     match call.args.first() {
         Some(text) => CallEstimate::from_cost(cost.plus(traversal_cost(size_of(sizes, text)))),
@@ -190,8 +189,7 @@ fn with_parsing(cost: CostEstimate, call: &Call<'_>, sizes: Sizes<'_>) -> CallEs
     }
 }
 
-/// Estimates a call that parses a selector and stores its requirements. Upstream assumes two code points per
-/// requirement.
+/// Estimates a call that parses a selector. Upstream assumes one requirement per two code points.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `selectorCostEstimate`.
 pub(super) fn selector(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
@@ -223,8 +221,7 @@ pub(super) fn equality(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     }
 }
 
-/// Returns the cost of comparing two values of the same type, if the API server added the type. Otherwise returns
-/// `None`.
+/// Returns the cost of comparing two values of the same type that the API server added. Returns `None` for other types.
 fn equality_cost(left: &AstNode<'_>, right: &AstNode<'_>) -> Option<CostEstimate> {
     let (Some(name), Some(other)) = (name_of(left.type_()), name_of(right.type_())) else {
         return None;
@@ -272,7 +269,7 @@ fn twice(size: SizeEstimate) -> CostEstimate {
     size.by_factor(2.0 * STRING_TRAVERSAL_COST_FACTOR)
 }
 
-/// Returns `size` divided by `part`, rounded up. Computed in floating point like upstream.
+/// Returns `size` divided by `part`, rounded up. Uses floating point like upstream.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -283,7 +280,7 @@ fn quotient(size: u64, part: u64) -> u64 {
     (size as f64 / part as f64).ceil() as u64
 }
 
-/// Returns the cost per character of matching a string with a regular expression of `size` bytes.
+/// Returns the cost per character of a match with a regular expression of `size` bytes.
 #[expect(
     clippy::cast_precision_loss,
     reason = "sizes of regular expressions are small"

@@ -1,6 +1,6 @@
 //! Computes the costs of evaluated calls from their arguments and results.
 //!
-//! The computation rounds at the same points as upstream, so the costs are exactly equal.
+//! Intermediate results are rounded like in upstream, so the costs are equal.
 //!
 //! Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `CostEstimator.CallCost`.
 
@@ -17,7 +17,7 @@ type CallResult = Result<Value, EvalError>;
 
 type Measured = Result<u64, EvalError>;
 
-/// The cost per character of a function that traverses a string twice.
+/// The cost per character if a function reads the string twice.
 const TWICE: f64 = 2.0 * STRING_TRAVERSAL_COST_FACTOR;
 
 pub(super) fn first_read(args: &[Value]) -> u64 {
@@ -46,7 +46,7 @@ pub(super) fn selector(args: &[Value]) -> u64 {
         .saturating_add(requirements)
 }
 
-/// Returns the cost of traversing the first argument with all nested values. The traversal consumes fuel of the budget.
+/// Returns the cost of traversing the first argument and its nested values. Each value also costs one step of fuel.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `traversalCost`.
 pub(super) fn first_walked(args: &[Value], _: &CallResult, budget: &EvalBudget) -> Measured {
@@ -72,8 +72,7 @@ pub(super) fn first_walked(args: &[Value], _: &CallResult, budget: &EvalBudget) 
     Ok(cost)
 }
 
-/// Returns the cost of traversing a single value without its nested values. The cost of a string depends on its length
-/// in bytes.
+/// Returns the cost of a value without its nested values. Strings count in bytes.
 fn flat_cost(value: &Value) -> u64 {
     let of_bytes = |len: usize| {
         scaled(
@@ -92,7 +91,7 @@ pub(super) fn searched(args: &[Value]) -> u64 {
     matching_cost(size_at(args, 0), size_at(args, 1))
 }
 
-/// Returns the cost of checking whether a network contains an address.
+/// The cost of checking whether a network contains an address.
 fn compared_with_network(args: &[Value]) -> u64 {
     string_traversal_cost(size_at(args, 0).wrapping_mul(2))
 }
@@ -106,7 +105,6 @@ pub(super) fn contains_ip_text(args: &[Value]) -> u64 {
     compared_with_network(args).wrapping_add(text)
 }
 
-/// Returns the cost of checking whether a network contains another network.
 pub(super) fn contains_cidr(args: &[Value]) -> u64 {
     let masked = string_traversal_cost(size_at(args, 0));
     compared_with_network(args)
@@ -119,8 +117,8 @@ pub(super) fn contains_cidr_text(args: &[Value]) -> u64 {
     contains_cidr(args).wrapping_add(text)
 }
 
-/// Returns the cost of comparing two values. The cost is 1 for types that the API server added. For all other types,
-/// including other opaque types such as messages, the cost is the one that CEL defines.
+/// Returns the cost of comparing two values. The cost is 1 for types that the API server added. Other types, including
+/// other opaque types such as messages, have CEL's cost.
 pub(super) fn equality(args: &[Value]) -> u64 {
     match args {
         [Value::Opaque(value), _] if is_added(&value.type_()) => 1,
@@ -128,7 +126,6 @@ pub(super) fn equality(args: &[Value]) -> u64 {
     }
 }
 
-/// Returns true if `type_` is a type that the API server added to CEL.
 fn is_added(type_: &Type) -> bool {
     let name = type_.type_name();
     ["kubernetes.", "net."]

@@ -1,4 +1,4 @@
-//! Tests of costs that cannot be observed by evaluating an expression. `tests/cases/cost` contains the other cases.
+//! Tests of costs that expressions cannot show. `tests/cases/cost` contains the other tests.
 
 use crate::library::environment::base_env;
 use crate::library::types;
@@ -8,7 +8,7 @@ use cel::decls::{OverloadRow, Sig};
 use cel::types::Type;
 use cel::value::{EvalBudget, EvalError, Value};
 
-/// Returns the overload row with this id in the base environment.
+/// Returns the row of the overload `id` in the base environment.
 fn row(id: &str) -> &'static OverloadRow {
     let functions = base_env(KubernetesVersion::DEFAULT).library().functions();
     let mut rows = functions.flat_map(|function| &function.overloads);
@@ -44,7 +44,7 @@ fn replace_estimates_size_of_result() {
     check(4, [(1, 2), (1, 1)], (2, 4));
 }
 
-/// Upstream assumes that the cost of comparing values of unknown size is at most a tenth of the maximum string length.
+/// For values of unknown size, upstream assumes at most a tenth of the maximum string length as the cost.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/cost_test.go`, `TestTypeEquality`.
 #[test]

@@ -1,7 +1,7 @@
 //! The CEL base environment of the API server, which combines its libraries.
 //!
-//! The base environment contains everything that does not depend on a policy: functions, named types and validators.
-//! [`Env::extend`] adds variables and object types.
+//! The base environment contains functions, named types and validators. It does not depend on a policy. [`Env::extend`]
+//! adds variables and object types.
 //!
 //! Source: k8s.io/apiserver `pkg/cel/environment/base.go` (`baseOpts`).
 
@@ -30,13 +30,13 @@ static LISTS_0: &[OverloadRow] = &OverloadRow::introduced(V1_34, ext::lists::VER
 static LISTS_1: &[OverloadRow] = &OverloadRow::introduced(V1_34, ext::lists::VERSION_1);
 static LISTS_2: &[OverloadRow] = &OverloadRow::introduced(V1_34, ext::lists::VERSION_2);
 
-/// The tables of overloads in addition to those of CEL's standard library, in the order in which they are added.
+/// The overload tables of the libraries, except CEL's standard library, in the order in which they are added.
 ///
-/// If several libraries have overloads of a function, the type checker tries them in this order. If two overloads have
-/// the same id, the first overload is used.
+/// If several libraries have overloads of a function, the type checker tries the overloads in this order. If two
+/// overloads have the same id, the first overload is used.
 ///
-/// Differs: upstream offers the selectors of `kubernetes.authzSelectors` in every version if the feature gate
-/// `AuthorizeWithSelectors` is enabled, which is the default since 1.32. Here, version 1.31 adds the selectors.
+/// Differs: here, `kubernetes.authzSelectors` is available since version 1.31. In upstream, this library is available
+/// in every version if the feature gate `AuthorizeWithSelectors` is enabled, the default since 1.32.
 static LIBRARIES: &[&[OverloadRow]] = &[
     url::ROWS,
     regex::ROWS,
@@ -62,14 +62,14 @@ static LIBRARIES: &[&[OverloadRow]] = &[
     lists::VERSION_1,
 ];
 
-/// The names of types that expressions can use, in addition to the names of CEL's own types.
+/// The type names that expressions can use, in addition to CEL's own type names.
 static TYPES: &[(&str, Sig)] = &[
     (OPTIONAL_TYPE, Sig::Opaque(OPTIONAL_TYPE)),
     ("net.IP", types::IP),
     ("net.CIDR", types::CIDR),
 ];
 
-/// The validators that run after the type checker. Their findings are reported in this order.
+/// The validators that run after the type checker, in the order in which their findings are reported.
 static VALIDATORS: &[Validator] = &[
     Validator::HomogeneousLiterals,
     Validator::Duration,
@@ -78,7 +78,7 @@ static VALIDATORS: &[Validator] = &[
     Validator::StringFormat,
 ];
 
-/// The functions whose arguments may contain list and map literals with elements of different types.
+/// The functions whose arguments may contain list and map literals with mixed element types.
 static HOMOGENEOUS_EXEMPT: &[&str] = &[ext::strings::FORMAT.function];
 
 fn new_base_env(release: Release) -> Env {
@@ -94,7 +94,6 @@ fn new_base_env(release: Release) -> Env {
     Env::new(Arc::new(library))
 }
 
-/// Returns all tables of overloads, in the order in which they are added.
 fn tables() -> impl Iterator<Item = &'static [OverloadRow]> {
     let standard = stdlib::TABLES.iter().copied();
     let own = LIBRARIES.iter().copied();

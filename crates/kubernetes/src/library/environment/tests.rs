@@ -10,7 +10,6 @@ use cel::env::Ident;
 use cel::stdlib::comparison;
 use cel::types::Type;
 
-/// Returns the overload rows of all libraries.
 fn rows() -> Vec<&'static OverloadRow> {
     tables().flatten().collect()
 }
@@ -24,7 +23,7 @@ fn params(sig: Sig) -> Vec<&'static str> {
     }
 }
 
-/// Returns the ids of the overloads of `function`, in their order.
+/// Returns the ids of the overloads of `function`, in declaration order.
 fn ids(function: &str) -> Vec<&'static str> {
     let function = base_env(KubernetesVersion::DEFAULT).lookup_function(function);
     function.map_or_else(Vec::new, |f| f.overloads.iter().map(|o| o.row.id).collect())
@@ -37,8 +36,8 @@ fn every_overload_is_evaluated() {
     }
 }
 
-/// The cost of an overload that checks the lengths of its arguments is computed before the call, so it must not depend
-/// on the result.
+/// Some overloads have a cost that only depends on the lengths of the arguments and is computed before the call. The
+/// cost must then not depend on the result.
 #[test]
 fn overloads_costed_before_call_have_costs_without_result() {
     for row in rows()
@@ -74,8 +73,8 @@ fn overload_rows_are_well_formed() {
             source.symbol.starts_with("cel-go ") || source.symbol.starts_with("k8s.io/"),
             "{row:?}"
         );
-        // If the arguments do not determine a type parameter of the result, the checker sets the parameter to `dyn`.
-        // Only these two overloads have such a parameter.
+        // If no argument determines a type parameter of the result, the checker sets the parameter to `dyn`. Only these
+        // two overloads have such a parameter.
         let open = params(result)
             .iter()
             .any(|param| !args.iter().any(|arg| params(*arg).contains(param)));
@@ -150,7 +149,7 @@ fn new_expressions_use_additions_of_previous_version() {
     }));
 }
 
-/// The order of overloads determines the result type of an ambiguous call.
+/// If several overloads match a call, their order determines the result type.
 #[test]
 fn overloads_have_upstream_order() {
     assert_eq!(

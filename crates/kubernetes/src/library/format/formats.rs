@@ -9,15 +9,15 @@ use cel::value::{EvalBudget, EvalError, Hashed, Opaque, Value};
 
 use super::validation;
 
-/// A named format and its check.
+/// A named format with its validation function.
 #[derive(Clone, Copy, Debug)]
 pub struct Format {
-    /// The name of the function that returns the format, without `format.`.
+    /// The function name without the prefix `format.`.
     pub function: &'static str,
-    /// The name that identifies the format when two formats are compared.
+    /// The name used to compare two formats.
     pub name: &'static str,
     check: fn(&str) -> Vec<String>,
-    /// The length of the regular expression that upstream assumes when it computes the cost, in bytes.
+    /// The length of the regular expression that upstream assumes for the cost, in bytes.
     pub pattern_len: u64,
 }
 
@@ -36,7 +36,7 @@ impl Format {
         }
     }
 
-    /// Returns the error messages for a string. The list is empty if the string has the format.
+    /// Validates a string. Returns the error messages, or an empty list if the string has the format.
     #[must_use]
     pub fn messages(&self, text: &str) -> Vec<String> {
         (self.check)(text)
@@ -160,7 +160,7 @@ static ALL: [&Format; 13] = [
     &DATETIME,
 ];
 
-/// Returns the format whose function is called `function`.
+/// Returns the format that the function `function` returns.
 #[must_use]
 pub fn named(function: &str) -> Option<&'static Format> {
     ALL.into_iter().find(|format| format.function == function)

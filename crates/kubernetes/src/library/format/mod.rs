@@ -21,7 +21,7 @@ const SOURCE: Source =
 const CONSTANTS_SOURCE: Source =
     Source::new("k8s.io/apiserver pkg/cel/library/format.go, ConstantFormats").since(V1_31);
 
-/// The lookup of a format by name, and the validation of a string.
+/// The functions that look up a format by name and validate a string.
 pub static ROWS: &[OverloadRow] = &[
     OverloadRow::member(
         "validate",
@@ -43,7 +43,7 @@ pub static ROWS: &[OverloadRow] = &[
     .evaluated_by(named),
 ];
 
-/// The functions that return a format, one per format, without arguments.
+/// The functions without arguments that return a format, such as `format.uuid()`.
 pub static CONSTANTS: &[OverloadRow] = &[
     OverloadRow::global(
         "format.dns1123Label",
@@ -174,7 +174,7 @@ fn validate(_: &EvalBudget, args: &[Value]) -> Result {
     })
 }
 
-/// Returns the cost of validating a string: upstream assumes that a regular expression is matched.
+/// Returns the cost of validating a string. Upstream assumes a match with a regular expression.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `CostEstimator.CallCost`.
 fn validation_cost(args: &[Value]) -> u64 {

@@ -1,6 +1,6 @@
 //! Validates names, labels, UUIDs, dates and other strings like apimachinery and strfmt.
 //!
-//! Functions that return messages use upstream's wording. An empty list means that the input is valid.
+//! Most functions return upstream's error messages, or an empty list if the input is valid.
 //!
 //! Source: k8s.io/apimachinery `pkg/api/validate/content` (`dns.go`, `kube.go`, `errors.go`),
 //! `pkg/util/validation/validation.go`, `pkg/api/validation/generic.go`; k8s.io/kube-openapi
@@ -8,7 +8,7 @@
 
 use cel::temporal::{TimestampError, parse_timestamp};
 
-/// The maximum length in bytes of a label of a DNS name, and of the name and the value of a Kubernetes label.
+/// The maximum length of a DNS label, and of the name and value of a Kubernetes label, in bytes.
 const MAX_LABEL_LEN: usize = 63;
 
 /// The maximum length of a DNS name, in bytes.
@@ -16,7 +16,7 @@ const MAX_SUBDOMAIN_LEN: usize = 253;
 
 const LABEL_PATTERN: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 
-/// The unit of length in upstream's older messages. This unit is wrong, because lengths are always measured in bytes.
+/// The unit in upstream's older messages. It is incorrect, because upstream measures the length in bytes.
 const CHARACTERS: &str = "characters";
 const BYTES: &str = "bytes";
 
@@ -30,7 +30,7 @@ fn is_lower_alphanumeric(byte: u8) -> bool {
     byte.is_ascii_lowercase() || byte.is_ascii_digit()
 }
 
-/// Returns true if all characters of the string satisfy `is_inner`, and the first and last character satisfy `is_end`.
+/// Returns true if all bytes satisfy `is_inner`, and the first and last byte also satisfy `is_end`.
 fn has_form(text: &[u8], is_inner: fn(u8) -> bool, is_end: fn(u8) -> bool) -> bool {
     text.first().is_some_and(|byte| is_end(*byte))
         && text.last().is_some_and(|byte| is_end(*byte))
@@ -102,7 +102,8 @@ pub fn dns1035_label(text: &[u8]) -> Vec<String> {
     messages
 }
 
-/// Replaces a trailing `-` and the character before it by `a`. Prefixes of generated names are validated in this form.
+/// Replaces a trailing `-` and the character before it by `a`. The prefix of a generated name is validated in this
+/// form.
 ///
 /// Source: k8s.io/apimachinery `pkg/api/validation/generic.go`, `maskTrailingDash`.
 #[must_use]
@@ -122,7 +123,7 @@ const KEY_NAME: &str = "must consist of alphanumeric characters, '-', '_' or '.'
                         with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', \
                         regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 
-/// Validates a string as the key of a label: a name with an optional domain prefix.
+/// Validates a string as a label key: a name with an optional domain prefix.
 ///
 /// Source: k8s.io/apimachinery `pkg/api/validate/content/kube.go`, `IsLabelKey`.
 #[must_use]
@@ -202,7 +203,7 @@ pub fn is_uuid(text: &str) -> bool {
     rest.is_empty()
 }
 
-/// Returns true if the string is nonempty base64 with padding.
+/// Returns true if the string is padded base64 and not empty.
 ///
 /// Source: k8s.io/kube-openapi `pkg/internal/third_party/govalidator/patterns.go`, `Base64`.
 #[must_use]
@@ -217,12 +218,12 @@ pub fn is_base64(text: &str) -> bool {
 /// Source: k8s.io/kube-openapi `pkg/validation/strfmt/date.go`, `IsDate`.
 #[must_use]
 pub fn is_date(text: &str) -> bool {
-    // A date in the year 0 is valid, although the timestamp is out of range.
+    // The year 0 is valid here, although such a timestamp is out of range.
     text.len() == "2024-02-29".len()
         && parse_timestamp(&format!("{text}T00:00:00Z")) != Err(TimestampError::Malformed)
 }
 
-/// Returns true if the string is a date and a time. Like upstream, ignores everything after a second `T`.
+/// Returns true if the string is a date and a time. Everything after a second `T` is ignored, as in upstream.
 ///
 /// Source: k8s.io/kube-openapi `pkg/validation/strfmt/time.go`, `IsDateTime`.
 #[must_use]
@@ -257,7 +258,7 @@ fn is_time(text: &str) -> bool {
         let offset = offset.and_then(|offset| offset.split_once(':'));
         zone == "z" || offset.is_some_and(|(h, m)| number(h).is_some() && number(m).is_some())
     };
-    // Upstream's pattern has an unescaped dot, so any character may precede the fraction of a second.
+    // Upstream's pattern has an unescaped dot. Any character may therefore precede the fraction of a second.
     let mut behind = rest.chars();
     let fraction = behind
         .next()

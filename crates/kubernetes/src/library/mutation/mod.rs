@@ -1,6 +1,6 @@
-//! The CEL types that mutation expressions construct: `Object`, nested types such as `Object.spec`, and `JSONPatch`.
+//! The CEL types for mutation expressions: `Object`, nested types such as `Object.spec`, and `JSONPatch`.
 //!
-//! The `Object` types have no schema. Each `Object` type has fields with all names, of the type `dyn`.
+//! The `Object` types have no schema. They accept any field name, and each field has the type `dyn`.
 //!
 //! Source: k8s.io/apiserver `pkg/cel/mutation` (`DynamicTypeResolver`).
 
@@ -20,7 +20,7 @@ use cel::version::Release;
 pub use object::{Misplaced, ObjectValue};
 pub use patch::JsonPatchValue;
 
-/// The type name of the whole object. The names of nested types begin with it.
+/// The type name of the whole object, and the first part of the names of nested types.
 pub const OBJECT: &str = "Object";
 
 /// The type name of a JSON patch operation.
@@ -58,7 +58,6 @@ pub fn is_object(name: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// Resolves the names of types for mutations.
 #[derive(Clone, Copy, Debug)]
 struct Resolver;
 
@@ -90,7 +89,7 @@ impl TypeResolver for Resolver {
     }
 }
 
-/// The fields of an `Object` type: a field of the type `dyn` for every name.
+/// The fields of an `Object` type. Any field exists and has the type `dyn`.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/mutation/dynamic/objects.go`, `ObjectType.Field`.
 #[derive(Debug)]
@@ -110,7 +109,7 @@ impl FieldTypes for AnyFields {
     }
 }
 
-/// The fields of a `JSONPatch`. An unknown field has a type that accepts no value, as in upstream.
+/// The fields of a `JSONPatch`. As in upstream, the type of an unknown field accepts no value.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/mutation/jsonpatch.go`, `JSONPatchType.Field`.
 #[derive(Debug)]

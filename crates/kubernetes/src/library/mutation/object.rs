@@ -1,4 +1,4 @@
-//! The values of the type `Object` and its nested types, such as `Object.spec`.
+//! The values of `Object` and its nested types, such as `Object.spec`.
 //!
 //! Source: k8s.io/apiserver `pkg/cel/mutation/dynamic/objects.go`, `ObjectVal`.
 
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use cel::types::{StructType, Type};
 use cel::value::{EvalBudget, EvalError, Opaque, Traits, Value, format_double};
 
-/// The maximum depth to which values are traversed.
+/// The maximum number of nested levels to traverse.
 const MAX_DEPTH: u32 = 500;
 
 /// An object constructed by an expression such as `Object{spec: Object.spec{}}`.
@@ -39,10 +39,10 @@ impl ObjectValue {
         &self.fields
     }
 
-    /// Returns the nested objects whose type names do not match the paths of the fields that contain them.
+    /// Returns the nested objects whose type name does not match their field path.
     ///
-    /// For example, an object in the field `spec` of an `Object`, or in lists or maps in that field, must have the type
-    /// `Object.spec`. Keys of maps are not part of the path, as in upstream.
+    /// For example, an object in the field `spec` of an `Object` must have the type `Object.spec`. The same applies to
+    /// objects in lists and maps in `spec`. Map keys are not part of the path, as in upstream.
     ///
     /// Source: k8s.io/apiserver `pkg/cel/mutation/dynamic/objects.go`, `CheckTypeNamesMatchFieldPathNames`.
     #[must_use]
@@ -53,12 +53,12 @@ impl ObjectValue {
     }
 }
 
-/// A nested object whose type does not match its path. Its `Display` is the API server's message.
+/// A nested object whose type does not match its field path. Its `Display` is the API server's message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Misplaced {
     /// The type name of the object, such as `Object.wrong`.
     pub found: Arc<str>,
-    /// The type name that the path requires, such as `Object.spec`.
+    /// The type name that matches the path, such as `Object.spec`.
     pub expected: String,
 }
 
@@ -73,8 +73,8 @@ impl fmt::Display for Misplaced {
     }
 }
 
-/// Adds `object` and the objects nested in it to `misplaced` if their type names do not match their paths. `expected`
-/// is the type name for the path of `object`, such as `Object.spec`.
+/// Adds `object` and its nested objects to `misplaced` if their type names do not match their paths. `expected` is the
+/// type name that matches the path of `object`.
 fn misplaced_below(
     object: &ObjectValue,
     expected: &str,
@@ -127,8 +127,7 @@ impl Opaque for ObjectValue {
         Ok(Type::type_of(self.type_()))
     }
 
-    /// Compares the fields with the semantics of Go's `reflect.DeepEqual`: `1` and `1.0` differ, and a CEL list never
-    /// equals another list.
+    /// Compares the fields like Go's `reflect.DeepEqual`. `1` and `1.0` differ. A CEL list never equals another list.
     fn equals(&self, other: &Value) -> Result<bool, EvalError> {
         let other = other.downcast::<Self>();
         Ok(other.is_some_and(|other| same_objects(self, other, 0)))
@@ -160,7 +159,7 @@ impl Opaque for ObjectValue {
         "*dynamic.ObjectVal"
     }
 
-    /// Converts the object to a map, as upstream does when it passes the value to Go code.
+    /// Converts the object to a map, as upstream does for Go code.
     ///
     /// Source: `ObjectVal.Value`, `convertField`.
     fn through_native(&self, budget: &EvalBudget) -> Result<Option<Value>, EvalError> {
@@ -181,7 +180,7 @@ impl Opaque for ObjectValue {
     }
 }
 
-/// Converts a value nested in a field to a Go value and back.
+/// Converts a nested value to a Go value and back.
 fn converted(value: &Value, budget: &EvalBudget) -> Result<Value, EvalError> {
     match value {
         Value::List(list) => match list.as_slice() {
@@ -240,8 +239,8 @@ fn same_objects(a: &ObjectValue, b: &ObjectValue, depth: u32) -> bool {
             })
 }
 
-/// Returns true if `reflect.DeepEqual` returns true for the corresponding Go values. Two lists can only be equal if
-/// both are native Go lists (`is_native`), not CEL lists.
+/// Compares two values like Go's `reflect.DeepEqual`. Lists can only be equal if they are native Go lists
+/// (`is_native`). CEL lists always differ.
 fn same(a: &Value, b: &Value, is_native: bool, depth: u32) -> bool {
     if depth > MAX_DEPTH {
         return false;

@@ -11,7 +11,7 @@ use cel::value::{EvalBudget, EvalError, Opaque, Traits, Value};
 /// A JSON patch operation constructed by an expression such as `JSONPatch{op: "add"}`.
 #[derive(Clone, Debug, Default)]
 pub struct JsonPatchValue {
-    /// The kind of operation, such as `add`.
+    /// The operation, such as `add`.
     pub op: Arc<str>,
     /// The source path of `move` and `copy`. Empty if absent.
     pub from: Arc<str>,
@@ -41,7 +41,7 @@ impl JsonPatchValue {
             };
             match value {
                 Value::String(text) => *slot = text,
-                // A type, such as `int`, is converted to its name.
+                // A type is replaced by its name, such as `int`.
                 Value::Type(of) => *slot = of.type_name().into(),
                 other => {
                     return Err(EvalError::new(format!(
@@ -54,7 +54,7 @@ impl JsonPatchValue {
         Ok(patch)
     }
 
-    /// Returns the value of the field `key`. An unset `value` is null. Returns `None` for an unknown field.
+    /// Returns the value of the field `key`. Returns null for an unset `value`, and `None` for an unknown field.
     fn field(&self, key: &Value) -> Option<Value> {
         Some(match key.as_str()? {
             "op" => Value::String(Arc::clone(&self.op)),
@@ -66,7 +66,7 @@ impl JsonPatchValue {
     }
 }
 
-/// Formats an index key like Go's `%s` verb.
+/// Formats a key like Go's `%s` verb.
 fn shown(key: &Value) -> String {
     match key {
         Value::String(text) => text.to_string(),

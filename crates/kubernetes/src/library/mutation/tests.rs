@@ -1,4 +1,4 @@
-//! Tests of constructing `Object` and `JSONPatch`. The cases come from upstream's tests and code.
+//! Tests of constructing `Object` and `JSONPatch`, based on upstream's tests and code.
 
 use std::sync::Arc;
 
@@ -13,8 +13,7 @@ fn env() -> Env {
     mutation_env(KubernetesVersion::DEFAULT).extend([Variable::new("object", Type::Dyn)])
 }
 
-/// Returns the errors of checking or planning the expression. If there are no errors, returns the
-/// type of the expression.
+/// Returns the errors of checking or planning the expression. Without errors, returns the type of the expression.
 fn rejection(text: &str) -> String {
     let ast = Arc::new(syntax::parse(text).0.unwrap());
     let env = env();
@@ -239,7 +238,7 @@ fn objects_are_equal_if_their_go_values_are() {
             holds(&format!("Object{{a: {b}}} != Object{{a: {a}}}"));
         }
     }
-    // A list of an expression never equals another.
+    // A CEL list never equals another list.
     holds("Object{a: [1]} != Object{a: [1]}");
     holds("Object{a: object.spec.list} != Object{a: object.spec.list}");
     holds("Object{a: {'x': object.spec}} == Object{a: {'x': object.spec}}");

@@ -1,7 +1,7 @@
-//! The number of a quantity as a scaled 64-bit integer ([`ScaledInt`]), and the canonical forms of all numbers.
+//! The number of a quantity as a scaled 64-bit integer ([`ScaledInt`]), and the canonical forms of numbers.
 //!
-//! A number that is too large or too precise for a 64-bit integer times a power of ten is a [`Decimal`]. Expressions
-//! can observe the representation: `isInteger` and `asInteger` do not support a [`Decimal`].
+//! If a number does not fit into a 64-bit integer times a power of ten, it is a [`Decimal`]. Expressions can observe
+//! the difference, because `isInteger` is false and `asInteger` fails for a [`Decimal`].
 //!
 //! Source: k8s.io/apimachinery `pkg/api/resource/amount.go`, `math.go`.
 
@@ -78,7 +78,7 @@ impl ScaledInt {
         })
     }
 
-    /// Returns true if the number has no fraction.
+    /// Returns true if the number is an integer.
     pub(super) fn is_whole(self) -> bool {
         self.scale >= 0 || rounded_up(self.value, self.scale.unsigned_abs()).1
     }
@@ -96,7 +96,7 @@ impl ScaledInt {
         }
     }
 
-    /// Returns the digits and the exponent of 1024 of the canonical form with a binary suffix.
+    /// Returns the digits and the exponent of 1024 of the canonical form that has a binary suffix.
     ///
     /// Source: k8s.io/apimachinery `pkg/api/resource/amount.go`, `int64Amount.AsCanonicalBase1024Bytes`.
     pub(super) fn canonical_of_1024(self) -> Result<(String, i32), TooLong> {
@@ -129,7 +129,7 @@ pub(super) fn canonical(number: Decimal) -> (String, i32) {
     (number.with_zeros(n_zeros).unscaled_text(), exponent)
 }
 
-/// Returns the digits and the exponent of 1024 of the canonical form with a binary suffix.
+/// Returns the digits and the exponent of 1024 of the canonical form that has a binary suffix.
 ///
 /// Source: k8s.io/apimachinery `pkg/api/resource/amount.go`, `infDecAmount.AsCanonicalBase1024Bytes`.
 pub(super) fn canonical_of_1024(number: &Decimal) -> Result<(String, i32), TooLong> {
@@ -137,7 +137,7 @@ pub(super) fn canonical_of_1024(number: &Decimal) -> Result<(String, i32), TooLo
     Ok((number.unscaled_text(), times))
 }
 
-/// Returns `value` times ten to the power of `exponent`, which must not be negative. Returns `None` on overflow.
+/// Returns `value` times ten to the power of `exponent`. Returns `None` on overflow. `exponent` must not be negative.
 ///
 /// Source: k8s.io/apimachinery `pkg/api/resource/math.go`, `positiveScaleInt64`.
 fn times_power_of_ten(value: i64, exponent: i32) -> Option<i64> {
@@ -147,8 +147,8 @@ fn times_power_of_ten(value: i64, exponent: i32) -> Option<i64> {
     value.checked_mul(10_i64.checked_pow(u32::try_from(exponent).ok()?)?)
 }
 
-/// Returns the quotient and remainder of dividing `value` by ten to the power of `exponent`. Returns `None` for an
-/// exponent that upstream does not support.
+/// Divides `value` by ten to the power of `exponent`. Returns the quotient and remainder, or `None` if upstream does
+/// not support the exponent.
 ///
 /// Source: k8s.io/apimachinery `pkg/api/resource/math.go`, `divideByScaleInt64`.
 fn divided_by_power_of_ten(value: i64, exponent: i32) -> Option<(i64, i64)> {
@@ -159,8 +159,8 @@ fn divided_by_power_of_ten(value: i64, exponent: i32) -> Option<(i64, i64)> {
     Some((value / divisor, value % divisor))
 }
 
-/// Divides `value` by ten to the power of `exponent`, rounding away from zero. Returns the result, and true if the
-/// result is exact.
+/// Divides `value` by ten to the power of `exponent`, and rounds away from zero. The flag is true if the division is
+/// exact.
 ///
 /// Source: k8s.io/apimachinery `pkg/api/resource/math.go`, `negativeScaleInt64`.
 fn rounded_up(value: i64, exponent: u32) -> (i64, bool) {
@@ -171,13 +171,12 @@ fn rounded_up(value: i64, exponent: u32) -> (i64, bool) {
     (quotient + remainder.signum(), remainder == 0)
 }
 
-/// Divides `value` by `base` as often as possible. Returns the result and the number of divisions.
+/// Divides `value` by `base` until there is a remainder. Returns the result and the number of divisions.
 ///
 /// Source: k8s.io/apimachinery `pkg/api/resource/math.go`, `removeInt64Factors`.
 fn without_factors(mut value: i64, base: i64) -> (i64, i32) {
     let mut times = 0;
-    // Upstream negates the value first. The negation of the minimum integer overflows, so upstream does not divide the
-    // minimum integer.
+    // Upstream negates a negative value first. The minimum integer has no negation, so upstream does not divide it.
     while value != i64::MIN && value.abs() >= base && value % base == 0 {
         value /= base;
         times += 1;

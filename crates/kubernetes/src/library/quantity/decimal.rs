@@ -1,7 +1,7 @@
-//! Decimal numbers of arbitrary length, for very large or very precise quantities.
+//! Decimal numbers of arbitrary length, for quantities that do not fit into 64 bits.
 //!
-//! Upstream has no limit on the length, so a few characters of input can cause hours of computation. Here, a number has
-//! at most [`MAX_DIGITS`] digits, and computing a longer number is an error.
+//! Upstream does not limit the length, so a short input can cause hours of computation. Here, a number with more than
+//! [`MAX_DIGITS`] digits is an error.
 //!
 //! Source: gopkg.in/inf.v0 `dec.go` (`Dec`), `rounder.go` (`RoundUp`).
 
@@ -9,25 +9,26 @@ use std::cmp::Ordering;
 
 /// The maximum number of digits of a number.
 ///
-/// Differs: upstream is only limited by memory and time.
+/// Differs: upstream has no limit.
 pub(super) const MAX_DIGITS: usize = 10_000;
 
-/// Error for a number with more than [`MAX_DIGITS`] digits.
+/// The error for a number with more than [`MAX_DIGITS`] digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TooLong;
 
-/// A decimal number: an integer (the unscaled value) divided by a power of ten.
+/// A decimal number: an integer (the unscaled value) divided by ten to the power of `scale`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Decimal {
     negative: bool,
-    /// The decimal digits of the integer, from 0 to 9. The first digit is the most significant digit and is not zero.
+    /// The decimal digits of the unscaled value, each from 0 to 9, most significant digit first. The first digit is not
+    /// zero.
     digits: Vec<u8>,
-    /// The number of digits after the decimal point. A negative scale means additional zeros at the end.
+    /// The number of digits after the decimal point. A negative scale adds zeros at the end.
     scale: i32,
 }
 
 impl Decimal {
-    /// Returns the number of stored digits, one byte each.
+    /// Returns the number of stored digits. Each digit takes one byte.
     pub(super) fn n_digits(&self) -> usize {
         self.digits.len()
     }
@@ -52,7 +53,7 @@ impl Decimal {
         }
     }
 
-    /// Parses digits with an optional sign and decimal point. Returns `None` if the syntax is wrong.
+    /// Parses digits with an optional sign and decimal point. Returns `None` on a syntax error.
     ///
     /// Source: gopkg.in/inf.v0 `dec.go`, `Dec.SetString`.
     pub(super) fn parse(text: &str) -> Result<Option<Self>, TooLong> {
@@ -78,7 +79,7 @@ impl Decimal {
         )))
     }
 
-    /// Returns -1, 0 or 1 for a negative number, zero, or a positive number.
+    /// Returns -1 for a negative number, 0 for zero, and 1 for a positive number.
     pub(super) fn sign(&self) -> i64 {
         match (self.digits.is_empty(), self.negative) {
             (true, _) => 0,
@@ -107,7 +108,7 @@ impl Decimal {
         }
     }
 
-    /// Formats the unscaled integer, with its sign.
+    /// Formats the unscaled value with its sign.
     pub(super) fn unscaled_text(&self) -> String {
         if self.digits.is_empty() {
             return "0".to_owned();
@@ -118,9 +119,9 @@ impl Decimal {
             .collect()
     }
 
-    /// Returns the double that is nearest to the unscaled integer.
+    /// Returns the double nearest to the unscaled value.
     pub(super) fn unscaled_double(&self) -> f64 {
-        // The standard library correctly rounds decimal numbers of any length.
+        // The standard library rounds decimal numbers of any length correctly.
         self.unscaled_text().parse().unwrap_or(f64::NAN)
     }
 
@@ -139,8 +140,8 @@ impl Decimal {
         Ok(Self::from_parts(self.negative, digits, scale))
     }
 
-    /// Returns the same number with `scale` digits after the decimal point. Returns an error if `scale` is less than
-    /// the current number of these digits, or if the number has too many digits.
+    /// Changes the number of digits after the decimal point to `scale`, without rounding. Returns an error if this
+    /// would remove digits, or if the result has too many digits.
     fn rescaled(&self, scale: i32) -> Result<Self, TooLong> {
         let n_zeros = i64::from(scale) - i64::from(self.scale);
         let n_zeros = usize::try_from(n_zeros).map_err(|_| TooLong)?;
@@ -158,7 +159,7 @@ impl Decimal {
         })
     }
 
-    /// Returns both numbers with the same number of digits after the decimal point.
+    /// Changes both numbers to the same number of digits after the decimal point.
     fn aligned(&self, other: &Self) -> Result<(Self, Self), TooLong> {
         let scale = self.scale.max(other.scale);
         Ok((self.rescaled(scale)?, other.rescaled(scale)?))
@@ -200,7 +201,7 @@ impl Decimal {
         })
     }
 
-    /// Multiplies the unscaled integer by two to the power of `exponent`.
+    /// Multiplies the unscaled value by two to the power of `exponent`.
     pub(super) fn shifted_left(&self, exponent: u32) -> Result<Self, TooLong> {
         let mut digits = self.digits.clone();
         for _ in 0..exponent {
@@ -212,7 +213,7 @@ impl Decimal {
         Ok(Self::from_parts(self.negative, digits, self.scale))
     }
 
-    /// Removes the factors of ten from the unscaled integer. Returns the rest and the number of factors.
+    /// Divides the unscaled value by ten until there is a remainder. Returns the result and the number of divisions.
     pub(super) fn without_factors_of_10(mut self) -> (Self, i32) {
         let n_zeros = self
             .digits
@@ -224,7 +225,7 @@ impl Decimal {
         (self, i32::try_from(n_zeros).unwrap_or(i32::MAX))
     }
 
-    /// Removes the factors of 1024 from the unscaled integer. Returns the rest and the number of factors.
+    /// Divides the unscaled value by 1024 until there is a remainder. Returns the result and the number of divisions.
     pub(super) fn without_factors_of_1024(mut self) -> (Self, i32) {
         let mut times = 0;
         while !self.digits.is_empty()
@@ -236,7 +237,7 @@ impl Decimal {
         (self, times)
     }
 
-    /// Appends `n` zeros to the unscaled integer.
+    /// Appends `n` zeros to the unscaled value.
     pub(super) fn with_zeros(mut self, n: usize) -> Self {
         self.digits.resize(self.digits.len() + n, 0);
         self
@@ -247,7 +248,7 @@ fn compare_digits(left: &[u8], right: &[u8]) -> Ordering {
     left.len().cmp(&right.len()).then_with(|| left.cmp(right))
 }
 
-/// Adds one to an integer.
+/// Adds one to the integer with these digits.
 fn increment(digits: &mut Vec<u8>) {
     for digit in digits.iter_mut().rev() {
         if *digit < 9 {
@@ -279,7 +280,7 @@ fn add_digits(left: &[u8], right: &[u8]) -> Vec<u8> {
     sum
 }
 
-/// Returns `left` minus `right`. `right` must not be greater than `left`.
+/// Returns `left` minus `right`. `left` must not be less than `right`.
 fn subtract_digits(left: &[u8], right: &[u8]) -> Vec<u8> {
     let mut right = right.iter().rev();
     let mut borrow = 0;

@@ -128,8 +128,8 @@ impl Opaque for Quantity {
         QUANTITY.to_type()
     }
 
-    /// Returns an error if `other` is the result of `add` or `sub`: upstream's equality does not support the Go type of
-    /// this result.
+    /// Returns an error if `other` is a result of `add` or `sub`. Upstream's equality does not support the Go type of
+    /// such a result.
     ///
     /// Source: k8s.io/apiserver `pkg/cel/quantity.go`, `Quantity.Equal`.
     fn equals(&self, other: &Value) -> std::result::Result<bool, EvalError> {
@@ -160,8 +160,8 @@ impl Opaque for Quantity {
     }
 }
 
-/// Converts an error to an evaluation error. Exceeding the digit limit ends the evaluation, because upstream has no
-/// such limit and returns a result.
+/// Converts the error. Too many digits end the evaluation, because upstream has no digit limit and would return a
+/// result.
 fn failed(error: QuantityError) -> EvalError {
     match error {
         QuantityError::TooLong => Exceeded::QuantityDigits.into(),
@@ -190,7 +190,7 @@ fn compare(budget: &EvalBudget, args: &[Value]) -> std::result::Result<Ordering,
     let (left, right): (&Quantity, &Quantity) = (opaque(args, 0)?, opaque(args, 1)?);
     let before = Quantity::heap_size(left);
     let order = left.compare(right);
-    // The comparison may have converted the left quantity to the decimal representation, which needs more memory.
+    // The comparison may have converted `left` to the decimal representation, which needs more memory.
     let grown = Quantity::heap_size(left).saturating_sub(before);
     budget.allocate(grown)?;
     order.map_err(failed)

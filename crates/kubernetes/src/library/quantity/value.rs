@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::amount::{ScaledInt, canonical, canonical_of_1024};
 use super::decimal::{Decimal, TooLong};
 
-/// Error of parsing a quantity or computing with quantities.
+/// An error of parsing a quantity or computing with quantities.
 ///
 /// Source: k8s.io/apimachinery `pkg/api/resource/quantity.go` (`ErrFormatWrong`, `ErrNumeric`,
 /// `ErrSuffix`).
@@ -26,7 +26,7 @@ pub enum QuantityError {
     /// The suffix is not known.
     #[error("unable to parse quantity's suffix")]
     Suffix,
-    /// The number has too many digits. Upstream has no such limit and might compute for hours.
+    /// The number has too many digits. Upstream has no such limit, so a computation may take hours.
     #[error("quantity has too many digits")]
     TooLong,
 }
@@ -37,25 +37,25 @@ impl From<TooLong> for QuantityError {
     }
 }
 
-/// The notation in which a quantity is formatted.
+/// The format of a quantity.
 ///
 /// Source: k8s.io/apimachinery `pkg/api/resource/quantity.go`, `Format`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Notation {
-    /// An exponent of ten, as in `12e6`.
+    /// With an exponent of ten, as in `12e6`.
     DecimalExponent,
-    /// A binary suffix, as in `12Mi`.
+    /// With a binary suffix, as in `12Mi`.
     BinarySi,
-    /// A decimal suffix, as in `12M`.
+    /// With a decimal suffix, as in `12M`.
     DecimalSi,
 }
 
-/// The number of a quantity, in one of two representations.
+/// The number of a quantity.
 #[derive(Clone, Debug)]
 enum Amount {
     Scaled(ScaledInt),
-    /// A decimal number. It is shared because additions in upstream change the number of the left operand in place, and
-    /// the sum shares this number.
+    /// A decimal number, shared by several quantities. In upstream, an addition changes the number of the left operand
+    /// in place, and the sum shares this number.
     Decimal(Arc<Mutex<Decimal>>),
 }
 
@@ -93,15 +93,17 @@ impl Amount {
 struct State {
     amount: Amount,
     notation: Notation,
-    /// The parsed input, if the input is already in canonical form.
+    /// The input, if it was already in canonical form.
     text: Option<Box<str>>,
 }
 
 /// A quantity such as `1.5Gi`.
 ///
-/// Clones share their number, as in upstream. If the right operand of a comparison is in the decimal representation,
-/// the left operand is converted to this representation. Adding to a quantity in the decimal representation changes the
-/// number of the quantity.
+/// Clones share their number, as in upstream. This is visible in two cases:
+///
+/// - If the right operand of a comparison is in the decimal representation, the left operand is converted to this
+///   representation.
+/// - An addition changes the number of the left operand if it is in the decimal representation.
 #[derive(Clone, Debug)]
 pub struct Quantity {
     state: Arc<Mutex<State>>,
@@ -109,7 +111,7 @@ pub struct Quantity {
 }
 
 impl Quantity {
-    /// Returns the memory of the digits and the original input, in bytes.
+    /// Returns the memory of the digits and the input, in bytes.
     pub(in crate::library) fn heap_size(&self) -> usize {
         let state = self.state();
         let of_digits = match &state.amount {
@@ -166,20 +168,20 @@ impl Quantity {
             .clone()
     }
 
-    /// Returns true if the quantity is the result of an addition or subtraction. Upstream's equality rejects such a
-    /// quantity as the right operand.
+    /// Returns true if the quantity is a sum or difference. Upstream's equality does not accept such a quantity as the
+    /// right operand.
     #[must_use]
     pub fn is_sum(&self) -> bool {
         self.is_sum
     }
 
-    /// Returns -1, 0 or 1 for a negative quantity, zero, or a positive quantity.
+    /// Returns -1 for a negative quantity, 0 for zero, and 1 for a positive quantity.
     #[must_use]
     pub fn sign(&self) -> i64 {
         self.state().amount.sign()
     }
 
-    /// Returns the quantity as an integer. Returns `None` if it has a fraction or is in the decimal representation.
+    /// Returns the quantity as an integer. Returns `None` for a fraction and for the decimal representation.
     ///
     /// Source: k8s.io/apimachinery `pkg/api/resource/quantity.go`, `Quantity.AsInt64`.
     #[must_use]
@@ -190,7 +192,7 @@ impl Quantity {
         }
     }
 
-    /// Returns the quantity as a double, which may be inexact.
+    /// Returns the nearest double. The result may be inexact.
     ///
     /// Source: k8s.io/apimachinery `pkg/api/resource/quantity.go`, `Quantity.AsApproximateFloat64`.
     #[must_use]
@@ -363,8 +365,8 @@ impl State {
         Ok((digits, suffix))
     }
 
-    /// Returns the digits and the exponent of 1024. Returns `None` if the quantity has a fraction or its magnitude is
-    /// below 1024. Such a quantity is formatted in decimal notation.
+    /// Returns the digits and the exponent of 1024. Returns `None` for a fraction and for a magnitude below 1024. Such
+    /// quantities have no binary suffix.
     fn canonical_binary(&self) -> Result<Option<(String, i32)>, TooLong> {
         let limit = |value| Amount::Scaled(ScaledInt { value, scale: 0 });
         if self.amount.compare(&limit(-1024))?.is_gt() && self.amount.compare(&limit(1024))?.is_lt()
@@ -398,7 +400,7 @@ impl fmt::Display for Quantity {
     }
 }
 
-/// Returns ten to the power of `exponent`, with the rounding errors of Go's `math.Pow10`.
+/// Returns ten to the power of `exponent`, with the same rounding errors as Go's `math.Pow10`.
 ///
 /// Source: Go `math/pow10.go`, `Pow10`.
 fn power_of_ten(exponent: i32) -> f64 {
@@ -415,14 +417,14 @@ fn power_of_ten(exponent: i32) -> f64 {
     }
 }
 
-/// The components of a quantity's string representation.
+/// The components of a quantity's text.
 struct Parts<'a> {
     negative: bool,
     /// The number with its sign.
     value: &'a str,
-    /// The digits before the point, without leading zeros.
+    /// The digits before the decimal point, without leading zeros.
     whole: &'a str,
-    /// The digits after the point.
+    /// The digits after the decimal point.
     fraction: &'a str,
     suffix: &'a str,
 }
@@ -435,7 +437,7 @@ impl<'a> Parts<'a> {
         let negative = text.starts_with('-');
         let significant = unsigned.trim_start_matches('0');
         if significant.is_empty() {
-            // Upstream also parses a sign without digits as zero.
+            // As in upstream, a sign without digits is zero.
             return Ok(Self {
                 negative,
                 value: "0",
@@ -472,7 +474,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Returns a string without the suffix `end`, or the whole string if it has no such suffix.
+/// Removes the suffix `end` if `text` has this suffix.
 fn before<'a>(text: &'a str, end: &str) -> &'a str {
     text.strip_suffix(end).unwrap_or(text)
 }
@@ -481,7 +483,7 @@ fn before<'a>(text: &'a str, end: &str) -> &'a str {
 #[derive(Clone, Copy)]
 struct Suffix {
     notation: Notation,
-    /// The exponent of two for a binary suffix, otherwise the exponent of ten.
+    /// The exponent of two of a binary suffix, or the exponent of ten of a decimal suffix.
     exponent: i32,
 }
 
@@ -507,8 +509,8 @@ const BINARY_SUFFIXES: [(&str, i32); 6] = [
     ("Ei", 60),
 ];
 
-/// Returns the suffix for an exponent of ten. Returns an empty string if there is no suffix for the exponent. The
-/// exponent is then lost, as in upstream.
+/// Returns the suffix for an exponent of ten. Returns an empty string if no suffix exists, which drops the exponent as
+/// in upstream.
 fn decimal_suffix(exponent: i32) -> &'static str {
     DECIMAL_SUFFIXES
         .iter()
@@ -549,8 +551,7 @@ impl Suffix {
     }
 }
 
-/// Creates the quantity as a scaled 64-bit integer. Returns `None` if the quantity has too many digits for this
-/// representation.
+/// Creates the quantity as a scaled 64-bit integer. Returns `None` if the number has too many digits.
 fn parse_scaled(
     text: &str,
     parts: &Parts<'_>,
@@ -592,7 +593,7 @@ fn parse_scaled(
     Ok(Some(Quantity::new(amount, suffix.notation, text)))
 }
 
-/// The minimum exponent of ten. Numbers with smaller fractions are rounded up.
+/// The smallest exponent of ten. Numbers with more precision are rounded up.
 const NANO: i32 = -9;
 
 /// Creates the quantity as a decimal number.

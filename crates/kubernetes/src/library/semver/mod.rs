@@ -1,4 +1,4 @@
-//! The semver library, version 1: semantic versions.
+//! The semver library: semantic versions.
 
 mod value;
 
@@ -76,7 +76,7 @@ pub static VERSION_0: &[OverloadRow] = &[
         .evaluated_by(patch),
 ];
 
-/// The functions that version 1 of the library adds: parsing with normalization.
+/// The functions that version 1 of the library adds. They can normalize the input.
 pub static VERSION_1: &[OverloadRow] = &[
     OverloadRow::global(
         "semver",
@@ -131,14 +131,14 @@ impl Opaque for Semver {
     }
 }
 
-/// Parses the first argument as a semantic version. If the second argument is true, the input is normalized first.
+/// Parses the first argument as a semantic version. If the second argument is true, normalizes the input first.
 fn parse(
     budget: &EvalBudget,
     args: &[Value],
 ) -> std::result::Result<std::result::Result<Semver, SemverError>, EvalError> {
     let text = text(args, 0)?;
-    // This is an upper bound of the memory for identifiers. An identifier and its dot have at least two characters, and
-    // a list of identifiers has at most twice the necessary capacity.
+    // An upper bound for the memory of the identifiers. An identifier and its dot have at least two characters. The
+    // list of identifiers has at most twice the needed capacity.
     budget.reserve(text.len().saturating_mul(IDENTIFIER))?;
     Ok(match args.get(1) {
         Some(Value::Bool(true)) => Semver::parse_normalized(text),
@@ -171,7 +171,7 @@ fn compare_to(_: &EvalBudget, args: &[Value]) -> Result {
     compare(args).map(|order| (order as i64).into())
 }
 
-/// Converts a number of a version to a CEL `int`. Numbers above the maximum wrap, as in upstream.
+/// Converts a component of a version to a CEL `int`. Large values wrap around, as in upstream.
 fn number(value: u64) -> Value {
     value.cast_signed().into()
 }

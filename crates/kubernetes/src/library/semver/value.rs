@@ -21,9 +21,10 @@ pub struct Semver {
     build: Vec<String>,
 }
 
-/// A dot-separated identifier of a pre-release version.
+/// A dot-separated identifier in the pre-release part of a version.
 ///
-/// INVARIANT: numbers are declared before words, because semantic versioning orders them this way.
+/// INVARIANT: the variant for numbers comes before the variant for words. Semantic versioning orders identifiers this
+/// way.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Identifier {
     Number(u64),
@@ -39,10 +40,10 @@ impl fmt::Display for Identifier {
     }
 }
 
-/// The memory of an identifier in bytes: its struct and the overhead of an allocation, without the characters.
+/// The memory of an identifier without its characters, in bytes: the struct and the overhead of an allocation.
 pub(super) const IDENTIFIER: usize = size_of::<Identifier>() + 24;
 
-/// Error of parsing a semantic version. Its `Display` is upstream's message.
+/// An error of parsing a semantic version. Its `Display` is upstream's message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SemverError(String);
@@ -105,8 +106,7 @@ impl Semver {
         })
     }
 
-    /// Parses a version after normalization, which allows a `v` prefix, leading zeros, and missing minor and patch
-    /// numbers.
+    /// Normalizes and parses a version. A `v` prefix, leading zeros, and missing minor and patch numbers are accepted.
     ///
     /// # Errors
     ///
@@ -159,7 +159,7 @@ fn split_off(text: &str, separator: char) -> (&str, Option<&str>) {
         .map_or((text, None), |(before, behind)| (before, Some(behind)))
 }
 
-/// Removes the leading zeros of a number, but keeps a single zero.
+/// Removes leading zeros, but keeps the last zero of `00`.
 fn without_zeros(part: &str) -> String {
     if part.len() < 2 {
         return part.to_owned();

@@ -16,7 +16,7 @@ use super::types::URL;
 
 const SOURCE: Source = Source::new("k8s.io/apiserver pkg/cel/library/urls.go, urlLibraryDecls");
 
-/// Conversion of strings to URLs, and accessors for the components of a URL.
+/// Functions that parse URLs and return their components.
 pub static ROWS: &[OverloadRow] = &[
     OverloadRow::global(
         "url",
@@ -144,7 +144,7 @@ fn escaped_path(_: &EvalBudget, args: &[Value]) -> Result {
     opaque(args, 0).map(|url: &Url| url.escaped_path().into())
 }
 
-/// The memory of a parsed query parameter, in bytes: a map entry, the list of its values, and two strings.
+/// The memory of one parsed query parameter in bytes: a map entry, a list of values, and two strings.
 const PARAMETER: usize = 512;
 
 fn query(budget: &EvalBudget, args: &[Value]) -> Result {

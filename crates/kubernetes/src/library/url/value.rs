@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use crate::library::net::parse_address;
 use cel::go_text::{decode, quote, quote_bytes};
 
-/// Error of parsing a URL. Its `Display` is Go's message.
+/// An error of parsing a URL. Its `Display` is Go's message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("parse {url}: {reason}")]
 pub struct UrlError {
@@ -24,7 +24,7 @@ pub struct Url {
     user: Option<User>,
     host: Vec<u8>,
     path: Vec<u8>,
-    /// The original encoding of the path, if it differs from the default encoding.
+    /// The encoded path from the input, if it differs from the default encoding.
     raw_path: String,
     omit_host: bool,
     force_query: bool,
@@ -39,7 +39,7 @@ struct User {
     password: Option<Vec<u8>>,
 }
 
-/// The kind of a URL component. It determines which characters must be escaped.
+/// The kind of a URL component. It determines the characters that must be escaped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Path,
@@ -77,7 +77,7 @@ fn hex_value(byte: Option<&u8>) -> Option<u8> {
     u8::try_from(digit).ok()
 }
 
-/// Decodes the percent-encoded bytes of a URL component of the kind `part`.
+/// Decodes the percent-encoded bytes in a URL component of the kind `part`.
 ///
 /// Source: Go `net/url/url.go`, `unescape`.
 fn unescape(text: &[u8], part: Part) -> Result<Vec<u8>, String> {
@@ -101,7 +101,7 @@ fn unescape(text: &[u8], part: Part) -> Result<Vec<u8>, String> {
         let value = high << 4 | low;
         let is_percent = value == b'%';
         let allowed = match part {
-            // In a host, only non-ASCII characters and the `%` before a zone can be escaped.
+            // In a host, only non-ASCII bytes and the `%` before a zone can be percent-encoded.
             Part::Host => high >= 8 || is_percent,
             Part::Zone => is_percent || value == b' ' || !Part::Host.must_escape(value),
             _ => true,
@@ -128,7 +128,7 @@ fn escape(bytes: &[u8], part: Part) -> String {
     decode(&text)
 }
 
-/// Returns true if the string is a valid encoding of a component of the kind `part`.
+/// Returns true if the string is valid in an encoded component of the kind `part`.
 ///
 /// Source: Go `net/url/url.go`, `validEncoded`.
 fn is_escaped(text: &str, part: Part) -> bool {
@@ -136,7 +136,7 @@ fn is_escaped(text: &str, part: Part) -> bool {
         .all(|byte| b"!$&'()*+,;=:@[]%".contains(&byte) || !part.must_escape(byte))
 }
 
-/// Returns the original encoding `raw` if it is a valid encoding of `plain`. Otherwise returns the default encoding.
+/// Returns `raw` if it is a valid encoding of `plain`. Otherwise encodes `plain`.
 fn escaped(raw: &str, plain: &[u8], part: Part) -> String {
     let says_plain = || unescape(raw.as_bytes(), part).is_ok_and(|said| said == plain);
     if !raw.is_empty() && is_escaped(raw, part) && says_plain() {
@@ -146,7 +146,7 @@ fn escaped(raw: &str, plain: &[u8], part: Part) -> String {
 }
 
 impl Url {
-    /// Parses an absolute URL or an absolute path. Both may have a fragment.
+    /// Parses an absolute URL or an absolute path. A fragment is allowed.
     ///
     /// # Errors
     ///
@@ -301,7 +301,7 @@ impl Url {
         (inner.unwrap_or(host), port.get(1..).unwrap_or_default())
     }
 
-    /// Returns the path in its original encoding if that is valid, otherwise in the default encoding.
+    /// Returns the encoded path of the input if it is valid. Otherwise encodes the path.
     ///
     /// Source: Go `net/url/url.go`, `URL.EscapedPath`.
     #[must_use]
@@ -312,7 +312,6 @@ impl Url {
         escaped(&self.raw_path, &self.path, Part::Path)
     }
 
-    /// Returns the total length of the URL's components, in bytes.
     pub(super) fn text_len(&self) -> usize {
         let of_user = self.user.as_ref().map_or(0, |user| {
             user.name
@@ -332,7 +331,7 @@ impl Url {
         lengths.into_iter().fold(of_user, usize::saturating_add)
     }
 
-    /// Returns the number of query parameters that [`Self::query`] parses. Returns 0 if the URL has more than
+    /// Returns the number of query parameters that [`Self::query`] parses. Returns 0 if there are more than
     /// [`MAX_PARAMETERS`].
     pub(super) fn n_parameters(&self) -> usize {
         match self.query.split('&').count() {
@@ -341,7 +340,7 @@ impl Url {
         }
     }
 
-    /// Returns the query parameters by name, each with all its values. Invalid parameters are skipped.
+    /// Returns the query parameters: each name with all its values. Skips invalid parameters.
     ///
     /// Source: Go `net/url/url.go`, `parseQuery`, `urlParamsWithinMax`.
     #[must_use]
@@ -372,16 +371,16 @@ impl Url {
     }
 }
 
-/// The maximum number of query parameters. If a query has more, all are ignored.
+/// The maximum number of query parameters. A longer query is ignored as a whole.
 ///
 /// Source: Go `net/url/url.go`, `defaultMaxParams`.
 const MAX_PARAMETERS: usize = 10_000;
 
-/// Checks that the string is an absolute URL or an absolute path, without a fragment.
+/// Checks that the string is an absolute URL or an absolute path. A fragment is not allowed.
 ///
 /// # Errors
 ///
-/// Returns Go's error if the string is not such a URL.
+/// Returns Go's error if the string is neither an absolute URL nor an absolute path.
 ///
 /// Source: Go `net/url/url.go`, `ParseRequestURI`.
 pub fn parse_request_uri(text: &str) -> Result<(), UrlError> {
@@ -433,7 +432,7 @@ fn parse_host(scheme: &str, host: &str) -> Result<Vec<u8>, String> {
     }
     let first = host.find(':');
     let last = host.rfind(':');
-    // For schemes other than HTTP and HTTPS, Go allows several colons in a host for historical reasons.
+    // For schemes other than HTTP and HTTPS, Go accepts a host with several colons, for historical reasons.
     let is_strict = matches!(scheme, "http" | "https");
     if let Some(at) = if is_strict { first } else { last } {
         check_port(host.get(at..).unwrap_or_default())?;
@@ -441,7 +440,7 @@ fn parse_host(scheme: &str, host: &str) -> Result<Vec<u8>, String> {
     unescape(host.as_bytes(), Part::Host)
 }
 
-/// Parses the part of a host after an opening bracket: an IPv6 address, the closing bracket and an optional port.
+/// Parses the part of a host after the opening bracket: an IPv6 address, a closing bracket and an optional port.
 fn parse_literal(
     text: &str,
     check_port: impl Fn(&str) -> Result<(), String>,
