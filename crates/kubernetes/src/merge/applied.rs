@@ -1,4 +1,4 @@
-//! Objects produced by `applyConfiguration` expressions. They can contain values that JSON cannot represent.
+//! Results of `applyConfiguration` expressions. They may contain values that JSON cannot represent.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::{Number, Value};
 /// A value of an `applyConfiguration` object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Applied {
-    /// A null from JSON. A CEL null is a [`NonJson`] value instead, as in the API server.
+    /// A JSON null. In contrast, a CEL null is a [`NonJson`] value, as in the API server.
     Null,
     /// A JSON boolean.
     Bool(bool),
@@ -21,23 +21,23 @@ pub enum Applied {
     List(Vec<Applied>),
     /// A map or an object.
     Map(BTreeMap<String, Applied>),
-    /// A CEL value without a JSON representation. It does not match any schema.
+    /// A CEL value that JSON cannot represent. Such a value matches no schema.
     NonJson(NonJson),
 }
 
-/// A CEL value without a JSON representation, as formatted by Go in error messages.
+/// A CEL value that JSON cannot represent, as Go formats the value in error messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NonJson {
-    /// The Go type of the value, formatted with `%T`.
+    /// The Go type, formatted with `%T`.
     pub go_type: String,
-    /// The value, formatted with `%v` as part of a pointer to a struct.
+    /// The value as part of a pointer to a struct, formatted with `%v`.
     pub plain: String,
-    /// The value formatted with `%#v`.
+    /// The value, formatted with `%#v`.
     pub syntax: String,
 }
 
 impl From<&Value> for Applied {
-    /// Converts JSON. An integer that does not fit 64 bits becomes a double.
+    /// Converts JSON. An integer that does not fit into 64 bits becomes a double.
     fn from(value: &Value) -> Self {
         match value {
             Value::Null => Self::Null,
@@ -58,7 +58,7 @@ impl From<&Value> for Applied {
 }
 
 impl Applied {
-    /// Returns true if the value has at most `depth` levels of nesting.
+    /// Returns true if the value has at most `depth` nested levels.
     pub(super) fn is_shallower(&self, depth: usize) -> bool {
         let mut open = vec![(self, 1_usize)];
         while let Some((value, level)) = open.pop() {
@@ -76,7 +76,7 @@ impl Applied {
     }
 }
 
-/// Returns a double as JSON number. NaN and infinities become null.
+/// Converts a double to JSON. NaN and infinities become null.
 pub(super) fn json_double(value: f64) -> Value {
     Number::from_f64(value).map_or(Value::Null, Value::Number)
 }

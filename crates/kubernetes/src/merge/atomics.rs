@@ -1,5 +1,5 @@
-//! Finds the atomic lists, maps and objects in an applied object. The API server rejects applied objects that contain
-//! any.
+//! Finds atomic lists, maps and objects in an applied object. The API server rejects an applied object that contains
+//! any of them.
 //!
 //! Source: apiserver `pkg/admission/plugin/policy/mutating/patch/smd.go`, `findAtomics`.
 
@@ -10,8 +10,7 @@ use super::types::{Relationship, TypeRef, Types};
 /// The maximum total size of the returned paths, in bytes. Further paths are dropped.
 const MAX_BYTES: usize = 1024 * 1024;
 
-/// Returns the paths of all atomic values in `value`, and the names of the fields on the path to the first atomic
-/// value.
+/// Returns the paths of all atomic values in `value`, and the field names on the path to the first atomic value.
 pub(super) fn find(types: &Types, type_: &TypeRef, value: &Node<'_>) -> (Vec<String>, Vec<String>) {
     let mut atomics = Atomics::default();
     atomics.visit(types, type_, value, &Path::Root);
@@ -47,7 +46,7 @@ impl Atomics {
                     self.push(path);
                 }
                 for (name, value) in fields {
-                    // The API server does not search undeclared fields.
+                    // The API server does not search in undeclared fields.
                     if let Some(field) = map.fields.get(*name) {
                         self.visit(types, &field.type_, value, &Path::Field(path, name));
                     }

@@ -11,9 +11,9 @@ use super::types::{Atom, Field, ListType, MapType, Relationship, Scalar, Target,
 use crate::schema::Gvk;
 use crate::schema::extensions::{GROUP_VERSION_KIND, PRESERVE_UNKNOWN_FIELDS};
 
-/// The name of the type for values without a schema that are replaced as a whole.
+/// The type of values without a schema that are replaced as a whole.
 const UNTYPED: &str = "__untyped_atomic_";
-/// The name of the type for values without a schema whose maps are merged entry by entry.
+/// The type of values without a schema whose maps are merged by entry.
 const DEDUCED: &str = "__untyped_deduced_";
 
 const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
@@ -26,7 +26,7 @@ type Kinds = BTreeMap<Gvk, TypeRef>;
 /// Converts the schemas of an OpenAPI document.
 ///
 /// # Errors
-/// Returns the errors of all schemas that cannot be converted.
+/// Returns one error for each schema that cannot be converted.
 pub(super) fn convert(schemas: &Schemas) -> Result<(Named, Kinds), Vec<String>> {
     let mut named = Named::new();
     let mut kinds = Kinds::new();
@@ -64,8 +64,8 @@ pub(super) fn convert(schemas: &Schemas) -> Result<(Named, Kinds), Vec<String>> 
     Ok((named, kinds))
 }
 
-/// Returns a type for values without a schema. Entries of maps have the type called `entry`, and maps are merged as
-/// `relationship` specifies.
+/// Returns a type for values without a schema. `entry` is the type name of map entries. `relationship` determines how
+/// maps are merged.
 fn untyped(entry: &str, relationship: Relationship) -> Atom {
     Atom {
         map: Some(Box::new(MapType {
@@ -82,7 +82,7 @@ fn untyped(entry: &str, relationship: Relationship) -> Atom {
     }
 }
 
-/// Returns the kinds that `schema` describes. Entries that lack a group, a version or a kind are skipped.
+/// Returns the kinds that `schema` describes. Skips entries without a group, version or kind.
 fn kinds_of(schema: &Value) -> Vec<Gvk> {
     let kinds = schema.get(GROUP_VERSION_KIND).and_then(Value::as_array);
     let kinds = kinds.into_iter().flatten().filter_map(|kind| {
@@ -99,9 +99,9 @@ fn reference(schema: &Value) -> Option<&str> {
 }
 
 struct Converter<'a> {
-    /// The name of the schema, for error messages.
+    /// The name of the schema, used in error messages.
     name: String,
-    /// True if the schema or an enclosing schema preserves unknown fields.
+    /// True if this schema or an enclosing schema preserves unknown fields.
     preserves: bool,
     errors: &'a mut Vec<String>,
 }
@@ -307,7 +307,7 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// Returns the first type of the schema, or an empty string. A structural schema has at most one type.
+/// Returns the first type, or an empty string. A structural schema has at most one type.
 fn type_of(schema: &Value) -> &str {
     match schema.get("type") {
         Some(Value::String(type_)) => type_,

@@ -1,5 +1,5 @@
-//! Builds the OpenAPI document that the API server publishes for a version of a CustomResourceDefinition, reduced to
-//! the keywords that affect merges.
+//! Builds the OpenAPI document that the API server publishes for a version of a CRD. Contains only the keywords that
+//! affect merges.
 //!
 //! Source: apiextensions-apiserver `pkg/controller/openapi/builder/builder.go` (`generateBuilder`, `buildKubeNative`,
 //! `addEmbeddedProperties`); `pkg/apiserver/schema/kubeopenapi.go` (`ToKubeOpenAPI`).
@@ -10,7 +10,7 @@ use crate::schema::crd::{Crd, CrdVersion, MAX_JSON_DEPTH, META, OBJECT_META, is_
 use crate::schema::extensions::{EMBEDDED_RESOURCE, GROUP_VERSION_KIND};
 use crate::schema::{SchemaError, refs, structural};
 
-/// The schema keywords that affect merges and do not contain other schemas.
+/// The keywords that affect merges and contain no schemas.
 const KEPT: [&str; 9] = [
     "type",
     "format",
@@ -46,7 +46,7 @@ pub(super) fn document(crd: &Crd, version: &CrdVersion) -> Result<Value, SchemaE
     Ok(json!({"components": {"schemas": schemas}}))
 }
 
-/// Returns the schema that the API server publishes for `written`, a schema in the CRD.
+/// Converts a schema in the CRD to the schema that the API server publishes.
 fn published(written: &Map<String, Value>) -> Map<String, Value> {
     let part = |schema: &Value| match schema {
         Value::Object(schema) => Value::Object(published(schema)),
@@ -56,7 +56,7 @@ fn published(written: &Map<String, Value>) -> Map<String, Value> {
     for (keyword, value) in written {
         let value = match (keyword.as_str(), value) {
             (_, Value::Null) => continue,
-            // The API server publishes no empty list of keys.
+            // The API server does not publish an empty list of keys.
             ("x-kubernetes-list-map-keys", Value::Array(keys)) if keys.is_empty() => continue,
             (kept, value) if KEPT.contains(&kept) => value.clone(),
             ("properties", Value::Object(properties)) => properties

@@ -1,4 +1,4 @@
-//! The keys that identify the items of associative lists, and the paths to values.
+//! The keys of items in associative lists, and the paths of values.
 //!
 //! Source: structured-merge-diff `fieldpath/element.go` (`PathElement`), `typed/helpers.go`
 //! (`listItemToPathElement`).
@@ -10,7 +10,7 @@ use cel::go_text;
 use super::node::Node;
 use super::types::{ListType, Relationship, Types};
 
-/// The key of a list item: the item itself in a set, or the values of its key fields in a list of type `map`.
+/// The key of a list item: the item itself in a set, or its key fields in a list of type `map`.
 #[derive(Clone, Debug)]
 pub(super) enum Key<'a> {
     Value(Node<'a>),
@@ -63,7 +63,7 @@ impl PartialEq for Key<'_> {
 
 impl Eq for Key<'_> {}
 
-/// Returns the key of an item of a list.
+/// Returns the key of a list item.
 ///
 /// # Errors
 /// Returns the API server's message if the list is not associative or the item has no valid key.
@@ -121,7 +121,7 @@ pub(super) fn key_of<'a>(
     Ok(Key::Fields(fields))
 }
 
-/// Returns the default of the key field `name`, if its schema declares one.
+/// Returns the default of the key field `name`, if the schema declares a default.
 ///
 /// Source: structured-merge-diff `typed/helpers.go`, `getAssociativeKeyDefault`.
 fn default_of<'a>(
@@ -140,7 +140,7 @@ fn default_of<'a>(
         .get(name)
         .and_then(|field| field.default.as_ref());
     Ok(default.map(|default| match Node::from_json(default) {
-        // Upstream decodes defaults as generic JSON, in which all numbers are doubles.
+        // Upstream decodes defaults as generic JSON. All numbers are then doubles.
         #[expect(
             clippy::cast_precision_loss,
             reason = "upstream converts the integer to a double"
@@ -150,7 +150,7 @@ fn default_of<'a>(
     }))
 }
 
-/// The path to a value. Each path element contains a reference to the path of its parent.
+/// The path of a value: the last element, and a link to the parent's path.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Path<'a> {
     Root,
@@ -160,7 +160,7 @@ pub(super) enum Path<'a> {
 }
 
 impl Path<'_> {
-    /// Returns the names of the fields on the path, without list elements.
+    /// Returns the field names on the path, without list elements.
     pub(super) fn fields(&self) -> Vec<String> {
         let mut fields = Vec::new();
         let mut path = self;

@@ -1,11 +1,11 @@
-//! Formats values for error messages like the verbs of Go's `fmt`.
+//! Formats values in error messages like the verbs of Go's `fmt`.
 
 use cel::go_text;
 use cel::value::format_double;
 
 use super::node::Node;
 
-/// Returns the name of the value's Go type, as formatted with `%T`.
+/// Returns the Go type of the value, as formatted with `%T`.
 pub(super) fn type_name<'a>(node: &Node<'a>) -> &'a str {
     match node {
         Node::Null => "<nil>",
@@ -19,7 +19,7 @@ pub(super) fn type_name<'a>(node: &Node<'a>) -> &'a str {
     }
 }
 
-/// Formats the value with `%v`. Upstream prints a pointer to a struct that contains the value.
+/// Formats the value with `%v`. In upstream, the value is part of a pointer to a struct.
 pub(super) fn plain(node: &Node<'_>) -> String {
     let mut text = String::from("&{");
     push_plain(&mut text, node);
@@ -60,7 +60,7 @@ fn push_plain(into: &mut String, node: &Node<'_>) {
     }
 }
 
-/// Formats the value with `%#v`. Upstream prints a pointer to a struct that contains the value.
+/// Formats the value with `%#v`. In upstream, the value is part of a pointer to a struct.
 pub(super) fn syntax(node: &Node<'_>) -> String {
     let mut text = String::from("&value.valueUnstructured{Value:");
     push_syntax(&mut text, node);

@@ -1,9 +1,8 @@
-//! Merges an applied object into a live object, based on the schema of the kind. The API server does this for the
+//! Merges an applied object into a live object, based on the schema of the kind. The API server does the same for the
 //! `applyConfiguration` of mutating policies: server-side apply without field ownership.
 //!
-//! [`Types`] contains the schemas of one OpenAPI document as types of structured-merge-diff. [`apply`] merges two
-//! objects. Lists whose schema declares keys are merged item by item. An applied object that contains atomic lists,
-//! maps or structs is rejected.
+//! [`Types`] contains the types of one OpenAPI document. [`apply`] merges two objects. If the schema of a list declares
+//! keys, the list is merged item by item. An applied object with atomic lists, maps or structs is rejected.
 //!
 //! ```
 //! use kubernetes::merge::{Applied, Error, Types, apply};
@@ -35,9 +34,11 @@
 //! # Ok::<(), String>(())
 //! ```
 //!
-//! Differs: several errors of one object are sorted by field name; upstream's order is random. If an object has fields
-//! that its schema does not declare, upstream reports a random undeclared field, possibly with the errors of other
-//! fields. Here, only the first undeclared field is reported.
+//! Differs:
+//!
+//! - If an object has several errors, they are sorted by field name. Upstream's order is random.
+//! - If an object has undeclared fields, only the first undeclared field is reported. Upstream reports a random
+//!   undeclared field, possibly with the errors of other fields.
 //!
 //! Source: apiserver `pkg/admission/plugin/policy/mutating/patch/smd.go` (`ApplyStructuredMergeDiff`);
 //! structured-merge-diff v6.3.3 `typed` (`TypedValue.Merge`, `Validate`); apimachinery
@@ -69,28 +70,28 @@ pub use undeclared::undeclared;
 use node::Node;
 use validate::{Texts, Validation};
 
-/// The maximum number of levels of an object.
+/// The maximum number of nested levels in an object.
 ///
 /// Differs: the API server's limit is 10,000 levels.
 pub const MAX_DEPTH: usize = 256;
 
-/// Error for an object that does not match its type, or for two objects that cannot be merged.
+/// An error: an object does not match its type, or two objects cannot be merged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct Invalid {
     /// The API server's message.
     pub reason: String,
-    /// The names of the fields on the path to the first error, without list elements.
+    /// The field names on the path to the first error, without list elements.
     pub fields: Vec<String>,
 }
 
-/// Error of [`apply`]. Its `Display` is the API server's message, except for [`Error::TooDeep`].
+/// An error of [`apply`]. Its `Display` is the API server's message, except for [`Error::TooDeep`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The applied object does not match the type of its kind.
+    /// The applied object does not match the type of the kind.
     #[error("failed to convert patch object to typed object: {0}")]
     Applied(Invalid),
-    /// The OpenAPI document has no schema for this kind.
+    /// The OpenAPI document has no schema for the kind.
     #[error("failed to convert patch object to typed object: no corresponding type for {0}")]
     NoType(String),
     /// The applied object contains atomic lists, maps or structs.
@@ -101,23 +102,23 @@ pub enum Error {
     Atomic {
         /// The paths of the atomic values.
         paths: Vec<String>,
-        /// The names of the fields on the path to the first atomic value.
+        /// The field names on the path to the first atomic value.
         fields: Vec<String>,
     },
-    /// The live object does not match the type of its kind.
+    /// The live object does not match the type of the kind.
     #[error("failed to convert original object to typed object: {0}")]
     Live(Invalid),
     /// The objects cannot be merged.
     #[error("failed to merge patch: {0}")]
     Merge(Invalid),
-    /// The live or the applied object exceeds [`MAX_DEPTH`].
+    /// One of the objects exceeds [`MAX_DEPTH`].
     #[error("the object nests deeper than {MAX_DEPTH} levels")]
     TooDeep,
 }
 
 impl Error {
-    /// Returns the names of the fields on the path to the value in the applied object that caused the first error.
-    /// Returns `None` for errors that no such value causes.
+    /// Returns the field names on the path to the first error in the applied object. Returns `None` if the error is not
+    /// in the applied object.
     #[must_use]
     pub fn fields(&self) -> Option<&[String]> {
         match self {
@@ -129,14 +130,13 @@ impl Error {
     }
 }
 
-/// Merges `applied` into `live`, an object of the kind `gvk`, and returns the merged object.
+/// Merges `applied` into `live`, an object of the kind `gvk`. Returns the merged object.
 ///
-/// `apiVersion` and `kind` of `applied` are ignored. If `live` is a custom resource, it must be decoded as in the API
-/// server. If `live` is an object of a built-in kind, it must have the form that the API server passes to policies.
+/// `apiVersion` and `kind` of `applied` are ignored. `live` must have the form in which the API server merges objects.
+/// A custom resource must be decoded. An object of a built-in kind must have the form that policies see.
 ///
 /// # Errors
-/// Returns an [`Error`] with the API server's message. The API server reports the message after `error applying patch:
-/// `.
+/// Returns an [`Error`] with the API server's message, without the API server's prefix `error applying patch: `.
 pub fn apply(types: &Types, gvk: &Gvk, live: &Value, applied: &Applied) -> Result<Value, Error> {
     if !is_shallower(live, MAX_DEPTH) || !applied.is_shallower(MAX_DEPTH) {
         return Err(Error::TooDeep);

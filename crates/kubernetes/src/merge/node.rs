@@ -1,4 +1,4 @@
-//! The values of the live and the applied object during a merge.
+//! The values of the live and the applied object.
 //!
 //! Source: structured-merge-diff `value/value.go` (`Value`, `Compare`, `ToString`).
 
@@ -11,7 +11,6 @@ use serde_json::Value;
 
 use super::applied::{Applied, NonJson, json_double};
 
-/// A value of the live or the applied object.
 #[derive(Clone, Debug)]
 pub(super) enum Node<'a> {
     Null,
@@ -90,9 +89,9 @@ impl<'a> Node<'a> {
         )
     }
 
-    /// Formats the value as the key of a list item in a path.
+    /// Formats the value as a list item's key in a path.
     ///
-    /// Source: structured-merge-diff `value/value.go`, `ToString`. The order of map entries is random there.
+    /// Source: structured-merge-diff `value/value.go`, `ToString`. Upstream's order of map entries is random.
     pub(super) fn path_text(&self) -> String {
         match self {
             Self::Null => "null".to_owned(),
@@ -117,7 +116,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Compares two values of any types. Used to find equal items in a list of type `set`.
+    /// Compares two values of any types. Used to find equal items in sets.
     ///
     /// Source: structured-merge-diff `value/value.go`, `Compare`.
     pub(super) fn compare(&self, other: &Self) -> Ordering {
@@ -150,7 +149,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Returns the position of the value's type in the order of types.
+    /// Returns the rank of the value's type. Values of different types are ordered by rank.
     fn rank(&self) -> u8 {
         match self {
             Self::Double(_) => 0,

@@ -1,4 +1,4 @@
-//! The types of structured-merge-diff, which determine how values are merged.
+//! The types of structured-merge-diff. They determine how values are merged.
 //!
 //! Source: structured-merge-diff `schema/elements.go`.
 
@@ -10,20 +10,20 @@ use super::{convert, custom};
 use crate::schema::crd::{Crd, CrdVersion, MAX_JSON_DEPTH, is_shallower};
 use crate::schema::{Builtin, Gvk, SchemaError};
 
-/// The types converted from the schemas of one OpenAPI document.
+/// The types of one OpenAPI document.
 #[derive(Debug, Default)]
 pub struct Types {
     named: BTreeMap<String, Atom>,
-    /// The types of the objects of each kind.
+    /// The object type of each kind.
     kinds: BTreeMap<Gvk, TypeRef>,
 }
 
 impl Types {
-    /// Converts an OpenAPI v3 document as the API server publishes it for a group version.
+    /// Converts an OpenAPI v3 document of a group version.
     ///
     /// # Errors
-    /// Returns [`SchemaError::Document`] if the document cannot be parsed or one of its schemas cannot be converted.
-    /// The API server then has no types for any kind in the document.
+    /// Returns [`SchemaError::Document`] if the document cannot be parsed or if any schema cannot be converted. In this
+    /// case, the API server has no types for the kinds in the document.
     pub fn from_document(bytes: &[u8]) -> Result<Self, SchemaError> {
         let text = String::from_utf8_lossy(bytes);
         let document: Value = serde_json::from_str(&text)
@@ -31,19 +31,18 @@ impl Types {
         Self::from_value(&document)
     }
 
-    /// Converts the OpenAPI document that the API server publishes for a version of a CustomResourceDefinition.
+    /// Converts the OpenAPI document that the API server publishes for a version of a CRD.
     ///
     /// # Errors
-    /// Returns the errors of [`Self::from_document`], and an error if the schema nests too deeply.
+    /// Returns the errors of [`Self::from_document`], or an error if the schema is too deep.
     pub fn from_crd(crd: &Crd, version: &CrdVersion) -> Result<Self, SchemaError> {
         Self::from_value(&custom::document(crd, version)?)
     }
 
-    /// Converts the built-in OpenAPI document that contains the schema of `gvk`.
+    /// Converts the built-in OpenAPI document that contains the kind `gvk`.
     ///
     /// # Errors
-    /// Returns the errors of [`Self::from_document`], and [`SchemaError::UnknownKind`] if no document contains the
-    /// kind.
+    /// Returns the errors of [`Self::from_document`], or [`SchemaError::UnknownKind`] if no document contains the kind.
     pub fn from_builtin(builtin: &Builtin, gvk: &Gvk) -> Result<Self, SchemaError> {
         Self::from_document(&builtin.document(gvk)?)
     }
@@ -80,8 +79,8 @@ impl Types {
         self.kinds.get(gvk)
     }
 
-    /// Resolves a reference to a type. Returns `None` if no type has the name, or if `reference` overrides the
-    /// relationship of a type that is neither a map nor a list.
+    /// Resolves a reference. Returns `None` if there is no type with this name. Also returns `None` if `reference`
+    /// overrides the relationship of a type that is neither a map nor a list.
     ///
     /// Source: structured-merge-diff `schema/elements.go`, `Schema.Resolve`.
     pub(super) fn resolve<'a>(&'a self, reference: &'a TypeRef) -> Option<Resolved<'a>> {
@@ -110,7 +109,7 @@ impl Types {
     }
 }
 
-/// A type with up to three alternatives. A value may be a map, a scalar or a list if the respective member is set.
+/// A type with up to three alternatives: map, scalar and list. A member that is `None` is not an allowed alternative.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Atom {
     pub(super) map: Option<Box<MapType>>,
@@ -118,7 +117,6 @@ pub(super) struct Atom {
     pub(super) list: Option<Box<ListType>>,
 }
 
-/// The type of a scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scalar {
     Numeric,
@@ -130,7 +128,7 @@ pub(super) enum Scalar {
 /// How the items of a list or the entries of a map are merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Relationship {
-    /// The items of a list are matched by their keys, or by their values.
+    /// List items are matched by their keys or values.
     Associative,
     /// The list or map is replaced as a whole.
     Atomic,
@@ -142,19 +140,17 @@ pub(super) enum Relationship {
 #[derive(Clone, Debug)]
 pub(super) struct MapType {
     pub(super) fields: BTreeMap<String, Field>,
-    /// The type of the entries that are not declared in `fields`. `None` if only declared fields are allowed.
+    /// The type of undeclared entries. `None` if only the entries in `fields` are allowed.
     pub(super) element: Option<TypeRef>,
     pub(super) relationship: Relationship,
 }
 
-/// The type of an object's field.
 #[derive(Clone, Debug)]
 pub(super) struct Field {
     pub(super) type_: TypeRef,
     pub(super) default: Option<Value>,
 }
 
-/// The type of a list.
 #[derive(Clone, Debug)]
 pub(super) struct ListType {
     pub(super) element: TypeRef,
@@ -162,11 +158,11 @@ pub(super) struct ListType {
     pub(super) relationship: Relationship,
 }
 
-/// A reference to a type by name, or an inline type.
+/// A reference to a named type, or an inline type.
 #[derive(Clone, Debug)]
 pub(super) struct TypeRef {
     pub(super) target: Target,
-    /// Overrides the relationship of the referenced type. `None` keeps it.
+    /// If set, overrides the relationship of the referenced type.
     pub(super) relationship: Option<Relationship>,
 }
 
@@ -184,7 +180,7 @@ impl TypeRef {
         }
     }
 
-    /// Returns the name of the type for error messages.
+    /// Returns the type name for error messages.
     pub(super) fn name(&self) -> &str {
         match &self.target {
             Target::Named(name) => name,
@@ -193,7 +189,7 @@ impl TypeRef {
     }
 }
 
-/// A resolved type. If the reference overrides the relationship, the override has been applied.
+/// A resolved type. A relationship in the reference has already replaced the type's own relationship.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Resolved<'a> {
     pub(super) map: Option<(&'a MapType, Relationship)>,
@@ -201,7 +197,7 @@ pub(super) struct Resolved<'a> {
     pub(super) list: Option<(&'a ListType, Relationship)>,
 }
 
-/// The alternative of a type that determines how a value is merged.
+/// The alternative of a type that matches a value.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Form<'a> {
     Map(&'a MapType, Relationship),
@@ -210,7 +206,7 @@ pub(super) enum Form<'a> {
 }
 
 impl<'a> Resolved<'a> {
-    /// Returns the alternatives of the type that match the value, or all alternatives if none matches.
+    /// Returns the alternatives that match the value. If no alternative matches, returns all alternatives.
     ///
     /// Source: structured-merge-diff `typed/helpers.go`, `deduceAtom`.
     pub(super) fn deduced(self, value: Option<&super::node::Node<'_>>) -> Self {
@@ -237,7 +233,7 @@ impl<'a> Resolved<'a> {
         }
     }
 
-    /// Returns the first alternative of the type, in upstream's order: map, scalar, list.
+    /// Returns the first alternative in upstream's order: map, scalar, list.
     ///
     /// Source: structured-merge-diff `typed/helpers.go`, `handleAtom`.
     pub(super) fn form(self) -> Option<Form<'a>> {
@@ -258,7 +254,7 @@ impl<'a> Resolved<'a> {
         }
     }
 
-    /// Returns true if both types have the same alternatives: map, scalar and list.
+    /// Returns true if both types have the same alternatives.
     pub(super) fn has_forms_of(&self, other: &Self) -> bool {
         self.map.is_some() == other.map.is_some()
             && self.scalar.is_some() == other.scalar.is_some()

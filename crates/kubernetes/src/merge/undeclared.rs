@@ -1,4 +1,4 @@
-//! Finds the fields of an object that its schema does not declare, which strict decoding rejects.
+//! Finds fields that a schema does not declare. Strict decoding rejects such fields.
 //!
 //! Source: `sigs.k8s.io/json` `internal/golang/encoding/json/kubernetes_patch.go` (`saveStrictError`).
 
@@ -10,13 +10,12 @@ use super::types::{TypeRef, Types};
 use super::{MAX_DEPTH, is_shallower};
 use crate::schema::Gvk;
 
-/// The maximum number of fields that are reported.
+/// The maximum number of reported fields.
 ///
 /// Source: `sigs.k8s.io/json` `internal/golang/encoding/json/kubernetes_patch.go`, `strictErrors`.
 const MAX_FIELDS: usize = 100;
 
-/// Returns the paths of the fields that the schema of the kind does not declare, such as `spec.ports[0].pot`, sorted by
-/// name.
+/// Returns the paths of the undeclared fields of an object, such as `spec.ports[0].pot`, sorted by name.
 #[must_use]
 pub fn undeclared(types: &Types, gvk: &Gvk, object: &Value) -> Vec<String> {
     let mut paths = Vec::new();

@@ -13,11 +13,11 @@ use super::types::{Form, ListType, MapType, Relationship, Scalar, TypeRef, Types
 /// The maximum total size of error messages, in bytes. Further errors are dropped.
 const MAX_BYTES: usize = 1024 * 1024;
 
-/// The error messages of an object.
+/// The error messages for an object.
 #[derive(Debug, Default)]
 pub(super) struct Texts {
     reasons: Vec<String>,
-    /// The names of the fields on the path to the first error.
+    /// The field names on the path to the first error.
     fields: Vec<String>,
     bytes: usize,
 }
@@ -41,12 +41,12 @@ impl Texts {
         self.reasons.push(text);
     }
 
-    /// Returns the error messages. Returns `None` if there are none.
+    /// Returns the error messages. Returns `None` if there are no errors.
     pub(super) fn into_reasons(self) -> Option<Vec<String>> {
         (!self.reasons.is_empty()).then_some(self.reasons)
     }
 
-    /// Combines all messages into one error, like upstream.
+    /// Combines all messages to one error like upstream.
     ///
     /// Source: structured-merge-diff `typed/helpers.go`, `ValidationErrors.Error`.
     pub(super) fn into_result(self) -> Result<(), Invalid> {
@@ -60,7 +60,7 @@ impl Texts {
     }
 }
 
-/// Settings for validating an object.
+/// The types and options for validating an object.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Validation<'a> {
     types: &'a Types,
@@ -75,7 +75,7 @@ impl<'a> Validation<'a> {
         }
     }
 
-    /// Validates an object and adds its errors to `errors`.
+    /// Validates an object. Adds errors to `errors`.
     pub(super) fn check(&self, type_: &'a TypeRef, value: &Node<'a>, errors: &mut Texts) {
         self.value(type_, value, &Path::Root, errors);
     }
@@ -171,7 +171,7 @@ fn atom_name(type_: &TypeRef) -> String {
     }
 }
 
-/// Returns an error if the value does not match the scalar type.
+/// Returns an error if the value does not have the scalar type.
 ///
 /// Source: structured-merge-diff `typed/validate.go`, `validateScalar`.
 pub(super) fn scalar_error(scalar: Scalar, value: &Node<'_>) -> Result<(), String> {

@@ -11,7 +11,7 @@ use super::node::Node;
 use super::types::{Form, ListType, MapType, Relationship, Resolved, TypeRef, Types};
 use super::validate::{Texts, scalar_error};
 
-/// Merges the applied value `right` into the live value `left`. Adds errors to `errors`.
+/// Merges the applied value `right` into the live value `left`.
 pub(super) fn merge<'a>(
     types: &'a Types,
     type_: &'a TypeRef,
@@ -28,11 +28,11 @@ struct Merge<'a> {
     types: &'a Types,
 }
 
-/// The value in the live or the applied object. `None` if the object has no such value.
+/// A value in the live or the applied object. `None` if this object has no such value.
 type Side<'v, 'a> = Option<&'v Node<'a>>;
 
-/// Returns the merged value of a scalar, or of a list or map whose items are not merged: the right value if present,
-/// otherwise the left value.
+/// Merges scalars, and lists or maps that are replaced as a whole. Returns the right value if present, otherwise the
+/// left value.
 fn leaf(left: Side<'_, '_>, right: Side<'_, '_>) -> Option<Value> {
     right.or(left).map(Node::to_json)
 }
@@ -58,8 +58,8 @@ impl<'a> Merge<'a> {
             return self.form(of_left, type_, left, right, path, errors);
         }
         if left.is_some() && !of_left.has_forms_of(&of_right) {
-            // If the values match different alternatives of the type, upstream first merges them with the alternatives
-            // that match the left value. The result is discarded, but the errors are reported.
+            // The values match different alternatives of the type. Upstream first merges with the alternatives that
+            // match the left value. It discards the result, but reports the errors.
             self.form(of_left, type_, left, right, path, errors);
         }
         self.form(of_right, type_, left, right, path, errors)
@@ -179,7 +179,7 @@ impl<'a> Merge<'a> {
                     (left.by_key(key, of_left), right.by_key(key, of_right))
                 }
             };
-            // Like upstream, discards the errors of list items.
+            // Errors of list items are discarded, as in upstream.
             let mut dropped = Texts::default();
             let type_ = &list.element;
             merged.extend(self.value(type_, of_left, of_right, &Path::Root, &mut dropped));
@@ -187,7 +187,7 @@ impl<'a> Merge<'a> {
         (!merged.is_empty()).then_some(Value::Array(merged))
     }
 
-    /// Assigns each item of a list to its key.
+    /// Determines the key of each item of a list.
     fn indexed(
         self,
         list: &'a ListType,
@@ -225,7 +225,7 @@ impl<'a> Merge<'a> {
     }
 }
 
-/// Returns the fields of a map. Other values have no fields.
+/// Returns the fields of a map. Returns no fields for other values.
 fn fields_of<'v, 'a>(side: Side<'v, 'a>) -> &'v BTreeMap<&'a str, Node<'a>> {
     static EMPTY: BTreeMap<&str, Node<'_>> = BTreeMap::new();
     match side {
@@ -241,7 +241,7 @@ fn items_of<'v, 'a>(side: Side<'v, 'a>) -> &'v [Node<'a>] {
     }
 }
 
-/// Assigns a number to each key of the items of two lists. Equal keys have the same number.
+/// Numbers the keys of the items of two lists. Equal keys have the same number.
 #[derive(Debug, Default)]
 struct Keys<'a> {
     ids: BTreeMap<Key<'a>, usize>,
@@ -260,11 +260,11 @@ impl<'a> Keys<'a> {
     }
 }
 
-/// The keys of a list's items in order, and the index of the item with each key.
+/// The keys of a list's items in order, and the index of each key's item.
 #[derive(Debug, Default)]
 struct Indexed {
     keys: Vec<usize>,
-    /// The index of the item with each key. `None` if several items have the key.
+    /// The index of each key's item. `None` if several items have this key.
     observed: BTreeMap<usize, Option<usize>>,
 }
 
@@ -273,8 +273,7 @@ impl Indexed {
         self.observed.contains_key(&key)
     }
 
-    /// Returns the item with this key, or a null if several items have this key. Returns `None` if no item has this
-    /// key.
+    /// Returns the item with this key. Returns a null if several items have this key, and `None` if no item has it.
     fn by_key<'v, 'a>(&self, key: usize, items: &'v [Node<'a>]) -> Option<&'v Node<'a>> {
         match self.observed.get(&key)? {
             Some(n) => items.get(*n),
@@ -283,19 +282,19 @@ impl Indexed {
     }
 }
 
-/// The origin of the next item of the merged list.
+/// The origin of an item in the merged list.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// The item at this index of the left list. The right list has no item with the same key.
+    /// The left item at this index. No right item has the same key.
     Left(usize),
-    /// The merged items with this key, which is the next key in both lists.
+    /// The merged items with this key. The key comes next in both lists.
     Both(usize),
-    /// The item of the right list with this key, merged with the item of the left list that has the same key, if any.
+    /// The right item with this key. If the left list has an item with this key, both items are merged.
     Right(usize),
 }
 
-/// Returns the items of the merged list in their order. Items of the right list keep their order. Items that are only
-/// in the left list keep their positions.
+/// Returns the order of the merged list. Right items keep their order. Items that are only in the left list keep their
+/// positions.
 ///
 /// Source: structured-merge-diff `typed/merge.go`, `visitListItems`.
 fn steps(left: &Indexed, right: &Indexed) -> Vec<Step> {
@@ -318,7 +317,7 @@ fn steps(left: &Indexed, right: &Indexed) -> Vec<Step> {
                 continue;
             }
             if right.has(key) && next_shared.is_some_and(|next| next != key) {
-                // The right list has the key at another position, so the item is merged later.
+                // The right list has this key at a later position. The item is merged at that position.
                 at_left = at_left.saturating_add(1);
                 continue;
             }

@@ -1,4 +1,4 @@
-//! Parses dates, times and durations of JSON formats like Go, with Go's error messages.
+//! Parses dates, times and durations like Go, with Go's error messages.
 //!
 //! Source: Go `time/format.go`, `parse`; kube-openapi `pkg/validation/strfmt/time.go` (`ParseDateTime`),
 //! `duration.go` (`ParseDuration`).
@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use cel::temporal;
 use cel::value::{Timestamp, go_quote};
 
-/// An element of a Go time layout, such as the year `2006`.
+/// An element of a Go time layout, such as `2006` for the year.
 #[derive(Clone, Copy)]
 enum Element {
     Year,
@@ -33,7 +33,8 @@ impl Element {
         }
     }
 
-    /// Returns the element's name in error messages and the range of its values. Returns `None` if Go checks no range.
+    /// Returns the element's name in error messages and the allowed values. Returns `None` if Go does not check the
+    /// values.
     fn range(self) -> Option<(&'static str, std::ops::RangeInclusive<u32>)> {
         match self {
             Self::Month => Some(("month", 1..=12)),
@@ -67,7 +68,7 @@ const DATE_TIME: &[Element] = &[
     Element::Second,
 ];
 
-/// Quotes a string as in errors of Go's `time` package, which escape bytes that are not ASCII.
+/// Quotes a string like Go's `time` package, which escapes non-ASCII bytes.
 ///
 /// Source: Go `time/format.go`, `quote`.
 fn quote(text: &str) -> String {
@@ -86,7 +87,7 @@ fn quote(text: &str) -> String {
     quoted
 }
 
-/// Returns Go's error message for a string that does not match `layout`.
+/// Returns Go's error message for a string that does not have the layout `layout`.
 fn parse_error(text: &str, layout: &[Element]) -> String {
     let layout_text: String = layout.iter().map(|element| element.text()).collect();
     let parsing = format!("parsing time {}", quote(text));
@@ -107,7 +108,7 @@ fn parse_error(text: &str, layout: &[Element]) -> String {
                 None => return cannot(),
             },
             Element::Year if n_digits >= 4 => 4,
-            // Go accepts hours with a single digit.
+            // Go accepts one-digit hours.
             Element::Hour if n_digits == 1 => 1,
             Element::Month | Element::Day | Element::Hour | Element::Minute | Element::Second
                 if n_digits >= 2 =>
@@ -134,7 +135,7 @@ fn parse_error(text: &str, layout: &[Element]) -> String {
     }
 }
 
-/// Removes the fraction of a second at the start of the string.
+/// Removes a fraction of a second from the start of the string.
 fn without_fraction(text: &str) -> &str {
     match text.strip_prefix(['.', ',']) {
         Some(digits) if digits.starts_with(|c: char| c.is_ascii_digit()) => {
@@ -153,7 +154,7 @@ fn timestamp(text: &str) -> Option<Timestamp> {
     })
 }
 
-/// Parses a date. Returns the start of that day in UTC.
+/// Parses a date. Returns the start of the day in UTC.
 ///
 /// # Errors
 ///
@@ -164,7 +165,7 @@ pub(super) fn date(text: &str) -> Result<Timestamp, String> {
         .ok_or_else(|| parse_error(text, DATE))
 }
 
-/// Parses a time. A time without a time zone is in UTC. An empty string is the Unix epoch.
+/// Parses a date and time. The default time zone is UTC. An empty string is the Unix epoch.
 ///
 /// # Errors
 ///
@@ -183,8 +184,8 @@ pub(super) fn date_time(text: &str) -> Result<Timestamp, String> {
         .ok_or_else(|| parse_error(text, DATE_TIME))
 }
 
-/// The names of units, and their lengths in nanoseconds. Durations in Go have no days and weeks. Any word that starts
-/// with the last name of a unit, such as `hours`, is also a name of the unit.
+/// The units: their names, and their lengths in nanoseconds. Go has no units for days and weeks. A word that starts
+/// with the last name in a list is also accepted, such as `hours` for `hour`.
 const UNITS: &[(&[&str], i64)] = &[
     (&["ns", "nano"], 1),
     (&["us", "\u{b5}s", "micro"], 1_000),
@@ -196,11 +197,11 @@ const UNITS: &[(&[&str], i64)] = &[
     (&["w", "wk", "week"], 604_800_000_000_000),
 ];
 
-/// Parses a duration in Go's format (`1h30m`) or as numbers with unit names (`2 days`). Returns nanoseconds.
+/// Parses a duration: in Go's format (`1h30m`), or numbers with unit names (`2 days`). Returns nanoseconds.
 ///
 /// # Errors
 ///
-/// Returns an error if the string is in neither format.
+/// Returns an error if the string has neither format.
 pub(super) fn duration(text: &str) -> Result<i64, String> {
     if let Some(nanos) = temporal::parse_duration(text) {
         return Ok(nanos);

@@ -1,8 +1,7 @@
-//! Converts a JSON value with a schema to a CEL value on demand: only the fields that an expression selects are
-//! converted.
+//! Converts a JSON value with a schema to CEL on demand. Only the fields that an expression selects are converted.
 //!
-//! If the conversion of a selected field fails, or the selection is not a simple field access, the whole value is
-//! converted. The evaluator then reports any error.
+//! The whole value is converted if a selected field cannot be converted, or if the expression does not select simple
+//! fields. The evaluator then reports errors.
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -15,13 +14,13 @@ use cel::value::{EvalBudget, Value};
 use super::{ValueSchema, typed_within};
 use crate::schema::escape::unescape;
 
-/// A JSON value with its schema, converted on demand.
+/// A JSON value with a schema, converted on demand.
 pub(crate) struct Lazy<'a> {
     json: &'a Json,
     schema: &'a Arc<ValueSchema>,
     budget: &'a Arc<EvalBudget>,
     whole: OnceLock<Value>,
-    /// The converted nested objects and lists, identified by their addresses.
+    /// The converted objects and lists, each with the address of its JSON value.
     parts: Mutex<Vec<(usize, Value)>>,
 }
 
@@ -40,14 +39,14 @@ impl<'a> Lazy<'a> {
         }
     }
 
-    /// Returns the CEL value of the whole JSON value.
+    /// Converts the whole JSON value.
     pub(crate) fn whole(&self) -> &Value {
         let make = || typed_within(&Value::from(self.json), self.schema, self.budget);
         self.whole.get_or_init(make)
     }
 
-    /// Selects the nested value at the path `keys`. If `is_test` is true, only checks that the last key is present.
-    /// Returns `None` if the caller must evaluate the selection on [`Self::whole`].
+    /// Selects the nested value at the path `keys`. If `is_test` is true, only tests whether the last key is present.
+    /// Returns `None` if the caller must use [`Self::whole`] instead.
     pub(crate) fn part(&self, keys: &[Arc<str>], is_test: bool) -> Option<Part<'static>> {
         let (mut json, mut schema) = (self.json, self.schema);
         for (n, key) in keys.iter().enumerate() {
@@ -68,7 +67,6 @@ impl<'a> Lazy<'a> {
         Some(Part::Value(keys.len(), Cow::Owned(value)))
     }
 
-    /// Converts a nested value. Returns `None` if the conversion fails.
     fn converted(&self, json: &Json, schema: &Arc<ValueSchema>) -> Option<Value> {
         let make = || match typed_within(&Value::from(json), schema, self.budget) {
             Value::Error(_) => None,
@@ -88,13 +86,13 @@ impl<'a> Lazy<'a> {
     }
 }
 
-/// Returns the fields of `json` if it is an object and the schema allows an object.
+/// Returns the fields of `json` if `json` and its schema are objects.
 fn fields_of<'j>(json: &'j Json, schema: &ValueSchema) -> Option<&'j Map<String, Json>> {
     let is_map = schema.type_ == "object" && !schema.int_or_string;
     json.as_object().filter(|_| is_map)
 }
 
-/// Returns true if `json` is a list and the schema allows a list.
+/// Returns true if `json` and its schema are lists.
 fn is_list(json: &Json, schema: &ValueSchema) -> bool {
     let is_known = matches!(&*schema.list_type, "" | "atomic" | "map" | "set");
     json.is_array()
@@ -104,8 +102,8 @@ fn is_list(json: &Json, schema: &ValueSchema) -> bool {
         && is_known
 }
 
-/// Returns the field or map entry `key` and its schema. Returns `None` if the field is absent or the schema does not
-/// declare it.
+/// Returns the field or map entry `key` and its schema. Returns `None` if the field is absent or not declared in the
+/// schema.
 ///
 /// Source: same as `TypedMap::find`.
 fn field<'j, 's>(
@@ -117,7 +115,7 @@ fn field<'j, 's>(
         return Some((fields.get(key)?, schema.part(key)?));
     }
     let name = unescape(key)?;
-    // A null field of an object is treated as absent.
+    // In an object, a null field counts as absent.
     let raw = fields.get(&*name).filter(|raw| !raw.is_null())?;
     Some((raw, schema.part(&name)?))
 }

@@ -1,4 +1,4 @@
-//! Lists with a schema, including lists of type `map` and `set`.
+//! Lists with a schema, including the list types `map` and `set`.
 
 use std::collections::HashMap;
 use std::fmt::{self, Write as _};
@@ -10,14 +10,13 @@ use cel::value::{EvalBudget, EvalError, List, ListSource, Value};
 use super::raw::{Members, hashable, unwrapped};
 use super::{ValueSchema, no_such_overload, part_equals, typed_within};
 
-/// The maximum number of key fields that upstream compares by value. If there are more key fields, upstream compares
-/// them in printed form.
+/// The maximum number of key fields that upstream compares by value. Upstream converts more key fields to strings.
 const MAX_HASHED_KEYS: usize = 3;
 
-/// The memory for an element of a set, or for a key without its characters, in bytes.
+/// The memory of a set element, or of a key without its characters, in bytes.
 const MEMBER: usize = 96;
 
-/// The type of a list, which determines how it is compared and concatenated.
+/// The list type. It determines how lists are compared and concatenated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ListKind {
     Atomic,
@@ -25,7 +24,7 @@ pub(super) enum ListKind {
     Set,
 }
 
-/// A list with a schema. Its elements are converted on access.
+/// A list with a schema. Elements are converted when they are accessed.
 ///
 /// Source: apiserver `pkg/cel/common/valuesunstructured.go`, `unstructuredList`, `unstructuredMapList`,
 /// `unstructuredSetList`.
@@ -33,15 +32,15 @@ pub(super) struct TypedList {
     raw: List,
     items: Arc<ValueSchema>,
     kind: ListKind,
-    /// The schema of the list, which declares the keys of its elements.
+    /// The schema of the list. It declares the key fields.
     schema: Arc<ValueSchema>,
-    /// The elements of a list of type `set` as a hash set, computed on first use. Includes elements added by
-    /// concatenation, which upstream adds to the same Go map.
+    /// The elements of a list of type `set`, computed on first use. Also contains elements from concatenations, because
+    /// upstream adds them to the same Go map.
     members: Mutex<Option<Members>>,
     budget: Arc<EvalBudget>,
 }
 
-/// Formats the list without its computed members and its budget.
+/// Omits the computed members and the budget.
 impl fmt::Debug for TypedList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("TypedList");
@@ -71,8 +70,7 @@ impl TypedList {
         typed_within(raw, &self.items, &self.budget)
     }
 
-    /// Calls `ask` with the hash set of this list's elements, and returns the result. The hash set is computed on the
-    /// first call.
+    /// Calls `ask` with the set of this list's elements, which is computed on first use. Returns the result of `ask`.
     fn with_members<T>(&self, ask: impl FnOnce(&mut Members) -> T) -> Result<T, EvalError> {
         let mut held: MutexGuard<'_, Option<Members>> =
             self.members.lock().unwrap_or_else(PoisonError::into_inner);
@@ -89,8 +87,8 @@ impl TypedList {
         Ok(ask(held.get_or_insert_default()))
     }
 
-    /// Returns the values of an element's key fields as a string, for a list of type `map`. Returns `None` if the
-    /// element is not an object; such an element equals no other element.
+    /// Combines the key fields of an element to a string, for a list of type `map`. Returns `None` if the element is
+    /// not an object. Such an element equals no other element.
     ///
     /// Source: apiserver `pkg/cel/common/valuesunstructured.go`, `unstructuredMapList.toMapKey`.
     fn key_of(&self, raw: &Value) -> Result<Option<String>, EvalError> {
@@ -104,8 +102,8 @@ impl TypedList {
             let part = match map.field(&escaped) {
                 None | Some(Value::Null) => "none".to_owned(),
                 Some(value) => {
-                    // Upstream uses up to three key values directly as the key of a Go map, so they must be hashable.
-                    // If there are more key values, upstream prints them and uses the string.
+                    // Upstream uses up to three key values as the key of a Go map, so the values must be hashable. More
+                    // key values are converted to a string.
                     if names.len() <= MAX_HASHED_KEYS {
                         hashable(value)?;
                     }
@@ -118,8 +116,8 @@ impl TypedList {
         Ok(Some(text))
     }
 
-    /// Returns the index of each key in a list of type `map`. If several elements have the same key, returns the index
-    /// of the last of these elements.
+    /// Returns the index of each key in a list of type `map`. If several elements have the same key, the last index is
+    /// returned.
     fn places(&self) -> Result<HashMap<String, usize>, EvalError> {
         let mut places = HashMap::new();
         for (at, own) in self.raw.iter().enumerate() {

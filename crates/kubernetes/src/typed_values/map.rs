@@ -7,7 +7,7 @@ use cel::value::{EvalBudget, EvalError, Map, MapSource, Value};
 
 use super::{ValueSchema, no_such_overload, part_equals, typed_within};
 
-/// An object or a map with a schema. Its values are converted on access.
+/// An object or a map with a schema. Values are converted when they are accessed.
 ///
 /// Source: apiserver `pkg/cel/common/valuesunstructured.go`, `unstructuredMap`.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl MapSource for TypedMap {
             Some(_) => self.raw.field(&name).cloned(),
             None => self.raw.find(&Value::from(&*name))?,
         };
-        // A null field of an object is treated as absent.
+        // In an object, a null field counts as absent.
         let Some(raw) = raw.filter(|raw| !is_object || !matches!(raw, Value::Null)) else {
             return Ok(None);
         };
@@ -71,7 +71,7 @@ impl MapSource for TypedMap {
                 _ => key,
             })
             .collect();
-        // Like upstream, the list of keys contains a null for each key without a schema.
+        // Upstream's list of keys contains a null for each key without a schema.
         keys.resize(n_all, Value::Null);
         Ok(keys)
     }
@@ -99,7 +99,7 @@ impl TypedMap {
                 .is_some_and(|name| self.schema.part(name).is_some());
             if is_known {
                 let own = self.find(&key)?;
-                // If the other map's value is an error, it differs from every value. The error is not reported.
+                // If the other map's value is an error, the values differ. The error is not reported.
                 let others = match other_map.find(&key) {
                     Err(error) if !error.ends_evaluation() => Some(Value::Error(error)),
                     found => found?,

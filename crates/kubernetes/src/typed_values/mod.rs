@@ -1,8 +1,8 @@
-//! CEL values with a schema: nested JSON values are converted to the types of the schema on access.
+//! CEL values with a schema. Nested values are converted to the types of the schema when they are accessed.
 //!
-//! [`typed()`] combines a [`ValueSchema`] and a plain value. The fields and elements of the result have the types that
-//! the schema declares: timestamps, durations, byte sequences, and lists of type `map` or `set`. Rules of
-//! CustomResourceDefinitions use such values; policies use plain values.
+//! [`typed()`] combines a plain value and a [`ValueSchema`]. Fields and elements of the result have the declared types,
+//! such as timestamps, durations, bytes, and lists of type `map` or `set`. The CEL rules of CRDs operate on such
+//! values. Policies operate on plain values.
 //!
 //! Source: apiserver `pkg/cel/common/valuesunstructured.go`.
 
@@ -28,7 +28,7 @@ use preserved::Preserved;
 use raw::go_type;
 pub use value_schema::ValueSchema;
 
-/// Returns true if the string is a duration, in Go's format (`1h30m`) or as numbers with unit names (`2 days`).
+/// Returns true if the string is a duration: in Go's format (`1h30m`), or numbers with unit names (`2 days`).
 #[must_use]
 pub(crate) fn is_duration(text: &str) -> bool {
     go_time::duration(text).is_ok()
@@ -38,7 +38,7 @@ fn invalid(message: impl Into<String>) -> Value {
     Value::Error(EvalError::new(message))
 }
 
-/// Converts the plain value `raw` to the type that `schema` declares. An invalid value becomes an error value.
+/// Converts the plain value `raw` to the type in `schema`. An invalid value becomes an error value.
 ///
 /// Source: apiserver `pkg/cel/common/valuesunstructured.go`, `UnstructuredToVal`.
 #[must_use]
@@ -46,7 +46,7 @@ pub fn typed(raw: &Value, schema: &Arc<ValueSchema>) -> Value {
     typed_within(raw, schema, &Arc::default())
 }
 
-/// Converts like [`typed()`]. Later comparisons and concatenations of the result consume `budget`.
+/// Same as [`typed()`]. Comparisons and concatenations of the result consume `budget`.
 #[must_use]
 pub fn typed_within(raw: &Value, schema: &Arc<ValueSchema>, budget: &Arc<EvalBudget>) -> Value {
     let got = |expected: &str| {
@@ -141,9 +141,9 @@ fn typed_string(text: &Arc<str>, schema: &ValueSchema, budget: &EvalBudget) -> V
             "date-time" => go_time::date_time(text)
                 .map(Value::Timestamp)
                 .map_err(|error| format!("Invalid date-time formatted string {text}: {error}")),
-            // Upstream decodes base64 with the URL alphabet, although the format specifies the standard alphabet.
+            // Upstream decodes base64 with the URL alphabet, although the format requires the standard alphabet.
             "byte" => {
-                // The memory is counted here because the string is decoded again on each access.
+                // The string is decoded again on each access, so its memory is counted here.
                 let room = budget
                     .allocate(text.len())
                     .and_then(|()| budget.reserve(text.len()));
@@ -159,8 +159,7 @@ fn typed_string(text: &Arc<str>, schema: &ValueSchema, budget: &EvalBudget) -> V
     read.unwrap_or_else(invalid)
 }
 
-/// Returns true if a nested value equals `other`. Typed lists and maps have their own comparison, which fails if
-/// `other` is null.
+/// Compares a nested value with `other`. If `other` is null, typed lists and maps return an error.
 fn part_equals(own: &Value, other: &Value, budget: &EvalBudget) -> Result<bool, EvalError> {
     budget.step()?;
     let by_rule = match own {
@@ -171,8 +170,8 @@ fn part_equals(own: &Value, other: &Value, budget: &EvalBudget) -> Result<bool, 
     by_rule.unwrap_or_else(|| own.equals_within(other, budget))
 }
 
-/// Returns the error of comparing or concatenating a list or map with a value of another type. If `other` is an error
-/// value, returns that error.
+/// Returns the error of comparing or concatenating a list or map with another type. If `other` is an error value,
+/// returns this error.
 ///
 /// Source: cel-go `common/types/err.go`, `MaybeNoSuchOverloadErr`.
 fn no_such_overload(other: &Value) -> EvalError {

@@ -1,11 +1,11 @@
-//! Values of fields without a declared type (`x-kubernetes-preserve-unknown-fields`).
+//! Values of fields without a declared type, as with `x-kubernetes-preserve-unknown-fields`.
 
 use cel::types::Type;
 use cel::value::{EvalBudget, EvalError, Opaque, Value};
 
 use super::raw::{go_type, unwrapped};
 
-/// A value without a declared type. Expressions can only compare it.
+/// A value without a declared type. Expressions can only compare such values.
 ///
 /// Source: apiserver `pkg/cel/common/valuesunstructured.go`, `unknownPreserved`.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! Represents the Go values that CEL values wrap, and uses them as keys of Go maps.
+//! The Go values inside of CEL values, and their use as keys of Go maps.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use cel::value::{EvalBudget, EvalError, List, Opaque, Value};
 
 use super::preserved::Preserved;
 
-/// Returns the name of the Go type of a plain value.
+/// Returns the Go type of a plain value.
 pub(super) fn go_type(raw: &Value) -> &'static str {
     match raw {
         Value::Null => "<nil>",
@@ -25,7 +25,7 @@ pub(super) fn go_type(raw: &Value) -> &'static str {
     }
 }
 
-/// A Go value that JSON cannot represent, such as a `time.Duration`, as an element of a list of plain values.
+/// A Go value that JSON cannot represent, such as a `time.Duration`. Occurs as an element of a list of plain values.
 #[derive(Debug)]
 struct Foreign {
     value: Value,
@@ -43,7 +43,7 @@ impl Opaque for Foreign {
 
     fn equals_within(&self, other: &Value, budget: &EvalBudget) -> Result<bool, EvalError> {
         match other.downcast::<Self>() {
-            // Go compares pointers by identity, so two pointers are never equal here.
+            // Go compares pointers by address. Two separately converted pointers always differ.
             Some(other) => Ok(self.go_type == other.go_type
                 && !self.go_type.starts_with('*')
                 && self.value.equals_within(&other.value, budget)?),
@@ -56,8 +56,7 @@ impl Opaque for Foreign {
     }
 }
 
-/// Returns the Go value that `value` wraps. Upstream uses this Go value as an element of a concatenated list, as an
-/// element of a set, and as a key.
+/// Returns the Go value in `value`. In upstream, concatenated lists, sets and map keys contain this Go value.
 ///
 /// # Errors
 ///
@@ -106,7 +105,7 @@ pub(super) fn unwrapped(value: &Value, budget: &EvalBudget) -> Result<Value, Eva
     })
 }
 
-/// Returns an error with Go's panic message if Go cannot use `raw` as the key of a map.
+/// Returns Go's panic message as an error if `raw` cannot be the key of a Go map.
 pub(super) fn hashable(raw: &Value) -> Result<(), EvalError> {
     let go_type = go_type(raw);
     let is_hashable = !go_type.starts_with("[]")
@@ -120,11 +119,11 @@ pub(super) fn hashable(raw: &Value) -> Result<(), EvalError> {
     )))
 }
 
-/// The keys of a Go map: a hash set of plain values.
+/// The keys of a Go map, as a set of plain values.
 #[derive(Debug, Default)]
 pub(super) struct Members {
     scalars: HashSet<Scalar>,
-    /// The keys that are not JSON scalars.
+    /// All keys except JSON scalars.
     others: Vec<Value>,
 }
 
@@ -134,7 +133,7 @@ enum Scalar {
     Null,
     Bool(bool),
     Int(i64),
-    /// The bits of the double. Negative zero is replaced by zero, because both are equal.
+    /// The bits of the double. Negative zero becomes zero, because the two are equal.
     Double(u64),
     String(Arc<str>),
 }
@@ -162,7 +161,7 @@ impl Members {
         }
     }
 
-    /// Returns true if the set contains `value`, compared like the keys of a Go map.
+    /// Returns true if the set contains `value`, by Go's comparison of map keys.
     pub(super) fn contains(&self, value: &Value) -> bool {
         match Scalar::new(value) {
             Some(scalar) => self.scalars.contains(&scalar),

@@ -1,4 +1,4 @@
-//! Tests the conversion of plain values to the types of a schema.
+//! Tests of converting plain values to the types of a schema.
 
 use serde_json::{Value as Json, json};
 

@@ -10,8 +10,7 @@ use crate::schema::extensions::INT_OR_STRING_FORMAT;
 /// The keywords of a schema that determine the CEL types of values.
 #[derive(Debug, Default)]
 pub struct ValueSchema {
-    /// The declared properties without the common properties of resources. `None` if no common properties were added to
-    /// `properties`.
+    /// The declared properties, if common properties of resources were added to `properties`. Otherwise `None`.
     own_properties: Option<Properties>,
     pub(super) type_: String,
     pub(super) format: String,
@@ -27,7 +26,7 @@ pub struct ValueSchema {
 
 type Properties = HashMap<String, Arc<ValueSchema>>;
 
-/// The origin of a schema, which determines how some keywords are interpreted.
+/// The origin of a schema. Some keywords depend on the origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     /// A schema of an OpenAPI document.
@@ -36,7 +35,7 @@ enum Form {
     Structural,
 }
 
-/// The maximum depth of a schema. Values at deeper levels have no type.
+/// The maximum number of levels in a schema. Deeper values have no type.
 const MAX_DEPTH: u32 = 100;
 
 impl ValueSchema {
@@ -46,8 +45,8 @@ impl ValueSchema {
         Arc::new(Self::read(schema, Form::OpenApi, 0))
     }
 
-    /// Parses a structural schema of a CustomResourceDefinition. If `is_resource` is true, the common properties of
-    /// resources (`apiVersion`, `kind`, `metadata`) are added.
+    /// Parses a structural schema of a CRD. If `is_resource` is true, adds the common properties of resources:
+    /// `apiVersion`, `kind` and `metadata`.
     #[must_use]
     pub fn from_structural(schema: &Json, is_resource: bool) -> Arc<Self> {
         let mut read = Self::read(schema, Form::Structural, 0);
@@ -157,27 +156,26 @@ impl ValueSchema {
         self.properties.as_ref()?.get(name)
     }
 
-    /// Returns the type as written in the schema. Empty if there is none.
+    /// Returns the `type` of the schema. Empty if the schema has no `type`.
     #[must_use]
     pub fn type_name(&self) -> &str {
         &self.type_
     }
 
-    /// Returns the schema of the list's items. Returns `None` if it is not declared.
+    /// Returns the schema of the list's items, if declared.
     #[must_use]
     pub fn items(&self) -> Option<&Arc<Self>> {
         self.items.as_ref()
     }
 
-    /// Returns the key fields of a list of type `map`. The slice is empty for any other schema.
+    /// Returns the key fields of a list of type `map`. Empty for any other schema.
     #[must_use]
     pub fn map_keys(&self) -> &[String] {
         let is_map = self.type_ == "array" && self.list_type == "map";
         if is_map { &self.list_map_keys } else { &[] }
     }
 
-    /// Returns the schema of the field or map entry `name`, if the schema declares it. Ignores the common properties of
-    /// resources that were added.
+    /// Returns the declared schema of the field or map entry `name`. Ignores the added common properties of resources.
     #[must_use]
     pub fn declared_part(&self, name: &str) -> Option<&Arc<Self>> {
         let own = self.own_properties.as_ref().or(self.properties.as_ref());
@@ -189,7 +187,7 @@ impl ValueSchema {
         self.properties.is_some()
     }
 
-    /// Returns the schema of the field or map entry `name`, including the common properties of resources.
+    /// Returns the schema of the field or map entry `name`. Includes the common properties of resources.
     pub(super) fn part(&self, name: &str) -> Option<&Arc<Self>> {
         if self.is_object() {
             self.property(name)

@@ -24,44 +24,42 @@ use crate::library::runtime::KubernetesRuntime;
 use crate::schema::{DeclType, DeclaredSizes, sizes};
 use crate::version::KubernetesVersion;
 
-/// The name of the variable for the validated value.
+/// The variable for the validated value.
 pub(super) const SELF: &str = "self";
-/// The name of the variable for the old value of an update.
+/// The variable for the old value in an update.
 pub(super) const OLD_SELF: &str = "oldSelf";
 
-/// The CEL type name of the validated objects. Upstream generates a different name each time.
+/// The CEL type name of the validated objects. Upstream generates a new name for each compilation.
 const TYPE_NAME: &str = "selfType";
 
-/// The maximum total number of AST nodes in the expressions of a CustomResourceDefinition. Further expressions are not
-/// compiled.
+/// The maximum number of AST nodes in all expressions of a CRD. Expressions above this limit are not compiled.
 const MAX_NODES: usize = 500_000;
 
-/// The maximum total size of error messages, in bytes. After the limit is exceeded, only the first error of each
-/// expression is reported.
+/// The maximum total size of error messages, in bytes. Above this limit, only the first error of each expression is
+/// reported.
 const MAX_TEXT_BYTES: usize = 8 * 1024 * 1024;
 
-/// Kinds of compilation failures.
+/// Kinds of compilation errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpressionErrorKind {
     /// The API server rejects the expression.
     Rejected,
-    /// The expression makes the API server panic.
+    /// The expression causes a panic in the API server.
     Unsafe,
-    /// The expression exceeds a limit that only this crate has.
+    /// The expression exceeds a limit of this crate. The API server has no such limit.
     Unsupported,
 }
 
-/// Failure to compile the expression of a rule.
+/// An error of compiling a rule's expression.
 #[derive(Clone, Debug)]
 pub struct ExpressionError {
     /// The kind of the error.
     pub kind: ExpressionErrorKind,
     /// The API server's message.
     pub detail: String,
-    /// True if the expression compiles, but its result has the wrong type.
+    /// True if the expression compiles but returns the wrong type.
     pub is_result_type: bool,
-    /// The errors with their locations in the expression and this project's own messages. Empty if no location is
-    /// known.
+    /// The errors with their locations, and messages that only this project has. Empty if no location is known.
     pub found: Diagnostics,
 }
 
@@ -76,25 +74,24 @@ impl ExpressionError {
     }
 }
 
-/// A compiled rule. If the rule has no expression, all fields are empty.
+/// A compiled rule. All fields are empty if the rule has no expression.
 #[derive(Debug, Default)]
 pub(super) struct CompiledRule {
     pub(super) error: Option<ExpressionError>,
     pub(super) program: Option<Program>,
     /// True if the expression uses `oldSelf`.
     pub(super) uses_old_self: bool,
-    /// The maximum cost of evaluating the rule once.
+    /// The maximum cost of one evaluation of the rule.
     pub(super) max_cost: u64,
-    /// The maximum number of values that the rule validates in one request, limited by the size of the request.
+    /// The maximum number of values that the rule validates in one request. The request size limits this number.
     pub(super) max_cardinality: u64,
     pub(super) message_error: Option<ExpressionError>,
     pub(super) message: Option<Program>,
     pub(super) message_max_cost: u64,
-    /// The path of the reported field in the API server's format, relative to the validated value.
+    /// The path of the reported field, relative to the validated value, in the API server's format.
     pub(super) field_path: String,
 }
 
-/// The remaining limits for compiling the rules of a CRD.
 #[derive(Debug)]
 pub(super) struct Budget {
     nodes: usize,
@@ -112,7 +109,7 @@ impl Default for Budget {
     }
 }
 
-/// Compiles `rules`, the rules of `schema` at `path`. The validated values have the type `type_`.
+/// Compiles the rules of `schema` at `path`. `type_` is the type of the validated values.
 pub(super) fn compile(
     rules: &[ValidationRule],
     schema: &Map<String, Json>,
@@ -196,7 +193,7 @@ fn compile_rule(
     compiled
 }
 
-/// The required type and the error messages of a kind of expressions: rules or message expressions.
+/// The required type and the error messages for rules or for message expressions.
 struct ExpressionKind {
     prefix: &'static str,
     type_: Type,
@@ -215,15 +212,14 @@ static MESSAGE: ExpressionKind = ExpressionKind {
     wrong_type: "messageExpression must evaluate to a string",
 };
 
-/// An expression that compiles.
 struct CheckedExpression {
     program: Program,
     uses_old_self: bool,
     max_cost: u64,
 }
 
-/// Compiles an expression. The flag that is returned with an error is true if the expression uses `oldSelf`. The flag
-/// is always false if the expression cannot be parsed or checked.
+/// Compiles an expression. The flag in the error is true if the expression uses `oldSelf`. It is always false if the
+/// expression cannot be parsed or checked.
 fn expression(
     text: &str,
     env: &Env,
@@ -300,7 +296,6 @@ fn names_old_self(checked: &CheckedAst) -> bool {
     )
 }
 
-/// Returns the compilation error for an expression with the findings `diagnostics`.
 fn expression_error(
     diagnostics: Diagnostics,
     is_syntax: bool,

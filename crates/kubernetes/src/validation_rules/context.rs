@@ -1,4 +1,4 @@
-//! The context of a schema for compiling its rules: the type of `self`, and the number of evaluations per object.
+//! The context for compiling the rules of a schema: the type of `self`, and the number of evaluations per object.
 //!
 //! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/cel_validation.go` (`CELSchemaContext`).
 
@@ -12,7 +12,7 @@ use crate::schema::escape::escape;
 use crate::schema::rule_type::rule_type;
 use crate::schema::{DeclKind, DeclType, Interner};
 
-/// The position of a schema in its enclosing schema.
+/// The position of a schema within the enclosing schema.
 #[derive(Clone, Copy)]
 pub(super) enum Step<'a> {
     Property(&'a str),
@@ -20,15 +20,15 @@ pub(super) enum Step<'a> {
     Values,
 }
 
-/// The context of a schema for compiling its rules and the rules of nested schemas.
+/// The context for compiling the rules of a schema and of its nested schemas.
 pub(super) struct Context<'a> {
     around: Option<(&'a Context<'a>, Step<'a>)>,
     schema: &'a Map<String, Json>,
     /// True if the schema or an enclosing schema has rules.
     is_in_scope: bool,
-    /// The type, computed on first use. `None` if rules cannot access the values.
+    /// The type, computed on first use. `None` if rules cannot access values of the schema.
     type_: OnceCell<Result<Option<Arc<DeclType>>, String>>,
-    /// The maximum number of values of the schema in an object. `None` if it is unbounded.
+    /// The maximum number of values of this schema in one object. `None` if there is no maximum.
     pub(super) max_cardinality: Option<u64>,
 }
 
@@ -65,8 +65,8 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Returns the type of the schema's values. If an enclosing schema has rules, the type is taken from the type of
-    /// the directly enclosing schema, as in upstream.
+    /// Returns the type of the schema's values. If an enclosing schema has rules, the result is a part of the directly
+    /// enclosing schema's type, as in upstream.
     pub(super) fn type_(
         &self,
         interner: &RefCell<Interner>,
@@ -91,15 +91,14 @@ impl<'a> Context<'a> {
     }
 }
 
-/// The result of looking up the type of a nested schema in the enclosing type.
+/// The result of looking up a nested schema's type in the enclosing type.
 enum Part {
-    /// The nested schema was found. `None` if rules cannot access its values.
+    /// The type of the nested schema. `None` if rules cannot access its values.
     Found(Option<Arc<DeclType>>),
     /// The enclosing type does not contain the nested schema.
     Missing,
 }
 
-/// Looks up the type of a nested schema in the enclosing type.
 fn part(type_: &DeclType, step: Step<'_>) -> Part {
     let exposed = |type_: &Arc<DeclType>| type_.is_exposed().then(|| Arc::clone(type_));
     match (step, &type_.kind) {

@@ -1,5 +1,4 @@
-//! Correlates an object with its old version in an update: finds the old value of each nested value and compares the
-//! two.
+//! Correlates an updated object with the old object: finds the old value of each nested value and compares both values.
 //!
 //! Source: apiserver `pkg/cel/common/equality.go` (`CorrelatedObject`), `maplist.go` (`MapList`).
 
@@ -12,8 +11,8 @@ use serde_json::{Number, Value as Json};
 use crate::typed_values::ValueSchema;
 use cel::value::go_quote;
 
-/// The elements of a list of type `map` by their keys. If several elements have the same key, the first of these
-/// elements is used.
+/// The elements of a list of type `map` by key. If several elements have the same key, only the first element is
+/// stored.
 #[derive(Debug, Default)]
 pub(super) struct MapList<'a> {
     keys: &'a [String],
@@ -21,7 +20,7 @@ pub(super) struct MapList<'a> {
 }
 
 impl<'a> MapList<'a> {
-    /// Indexes the elements of `list`. The index is empty if `schema` does not describe a list of type `map`.
+    /// Indexes the elements of `list`. The index is empty if `schema` is not a list of type `map`.
     pub(super) fn new(schema: &'a ValueSchema, list: Option<&'a Json>) -> Self {
         let keys = schema.map_keys();
         let mut elements = HashMap::new();
@@ -35,7 +34,7 @@ impl<'a> MapList<'a> {
         Self { keys, elements }
     }
 
-    /// Returns the element that has the same key as `element`.
+    /// Returns the indexed element with the same key as `element`.
     pub(super) fn get(&self, element: &Json) -> Option<&'a Json> {
         if self.elements.is_empty() {
             return None;
@@ -44,8 +43,7 @@ impl<'a> MapList<'a> {
     }
 }
 
-/// Returns the values of the key fields of an element as one string. Returns `None` if a key field is absent or not a
-/// scalar.
+/// Combines the key fields of an element to a string. Returns `None` if a key field is absent or not a scalar.
 fn key_of(keys: &[String], element: &Json) -> Option<String> {
     let fields = element.as_object()?;
     let mut text = String::new();
@@ -56,7 +54,7 @@ fn key_of(keys: &[String], element: &Json) -> Option<String> {
             Json::Bool(value) => write!(text, "{value}"),
             Json::Number(number) => match number.as_i64() {
                 Some(value) => write!(text, "{value}"),
-                // Upstream compares a single key as a number, but several keys as strings.
+                // Upstream compares a single key as a number. It compares several keys as strings.
                 None if keys.len() == 1 => write!(text, "double {}", double(number)),
                 None => write!(text, "{:.6}", double(number)),
             },
@@ -67,12 +65,11 @@ fn key_of(keys: &[String], element: &Json) -> Option<String> {
     Some(text)
 }
 
-/// Returns the value of a number that is not a 64-bit integer.
+/// Converts a number that is not a 64-bit integer.
 fn double(number: &Number) -> f64 {
     number.as_f64().unwrap_or(f64::NAN)
 }
 
-/// A value and its old value in an update.
 #[derive(Debug)]
 pub(crate) struct Correlated<'a> {
     new: &'a Json,
@@ -91,8 +88,8 @@ impl<'a> Correlated<'a> {
         }
     }
 
-    /// Correlates the field `name`. Returns `None` if the field is absent in the new or the old object, or if the
-    /// schema does not declare the field.
+    /// Correlates the field `name`. Returns `None` if either object lacks the field, or if the schema does not declare
+    /// the field.
     pub(crate) fn key(&self, name: &str) -> Option<Self> {
         let (new, old) = (self.new.as_object()?, self.old.as_object()?);
         let (new, old) = (new.get(name)?, old.get(name)?);
@@ -100,7 +97,7 @@ impl<'a> Correlated<'a> {
         Some(Self::new(new, old, schema))
     }
 
-    /// Correlates the elements of a list of type `map`.
+    /// Correlates the list elements, if the list has the type `map`.
     pub(crate) fn elements(&self) -> Elements<'a> {
         let list = match (self.new, self.old) {
             (Json::Array(new), Json::Array(_)) => Some(new.as_slice()),
@@ -113,7 +110,7 @@ impl<'a> Correlated<'a> {
         }
     }
 
-    /// Returns true if the value did not change. The order of the elements of a list of type `map` is irrelevant.
+    /// Returns true if the value did not change. For a list of type `map`, the order of the elements does not matter.
     pub(crate) fn is_equal(&self) -> bool {
         *self.is_equal.get_or_init(|| self.compare())
     }
@@ -141,7 +138,6 @@ impl<'a> Correlated<'a> {
     }
 }
 
-/// The elements of a list, correlated with the elements of the old list.
 #[derive(Debug)]
 pub(crate) struct Elements<'a> {
     list: Option<&'a [Json]>,
@@ -150,8 +146,8 @@ pub(crate) struct Elements<'a> {
 }
 
 impl<'a> Elements<'a> {
-    /// Returns the element at `index`, correlated with the old element that has the same keys. Returns `None` if there
-    /// is no such old element.
+    /// Returns the element at `index` with the old element that has the same key. Returns `None` if no old element has
+    /// this key.
     pub(crate) fn get(&self, index: usize) -> Option<Correlated<'a>> {
         let new = self.list?.get(index)?;
         let old = self.before.get(new)?;
@@ -159,7 +155,7 @@ impl<'a> Elements<'a> {
     }
 }
 
-/// Returns true if Go considers two JSON values equal.
+/// Returns true if the values are equal in Go.
 fn same(a: &Json, b: &Json) -> bool {
     match (a, b) {
         (Json::Number(a), Json::Number(b)) => match (a.as_i64(), b.as_i64()) {

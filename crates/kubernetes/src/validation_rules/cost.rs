@@ -1,4 +1,4 @@
-//! Limits on the estimated costs of the rules of a CustomResourceDefinition, and the messages for exceeding them.
+//! The limits on the estimated costs of CRD rules, and the messages for exceeding a limit.
 //!
 //! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go` (`getCostErrorMessage`,
 //! `multiplyWithOverflowGuard`), `cel_validation.go` (`TotalCost`).
@@ -8,22 +8,22 @@ use super::path::{Path, PathStep};
 /// The maximum estimated cost of one expression for one object, in CEL cost units (`StaticEstimatedCostLimit`).
 pub const STATIC_ESTIMATED_COST_LIMIT: u64 = 10_000_000;
 
-/// The maximum estimated cost of all expressions of a schema for one object, in CEL cost units
+/// The maximum total estimated cost of a schema's expressions for one object, in CEL cost units
 /// (`StaticEstimatedCRDCostLimit`).
 pub const STATIC_ESTIMATED_CRD_COST_LIMIT: u64 = 100_000_000;
 
-/// The number of most expensive expressions that are reported if the total cost exceeds its limit.
+/// The number of expressions to report if the total cost exceeds its limit. The most expensive expressions are
+/// reported.
 const N_NAMED: usize = 4;
 
 pub(super) const CONTRIBUTED: &str =
     "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema";
 
-/// Returns the cost of evaluating an expression `cardinality` times.
 pub(super) fn product(cost: u64, cardinality: u64) -> u64 {
     cost.saturating_mul(cardinality)
 }
 
-/// Returns the API server's message for an estimate that exceeds its limit.
+/// Returns the API server's message for an estimate above its limit.
 pub(super) fn exceeded(what: &str, cost: u64, limit: u64) -> String {
     #[expect(clippy::cast_precision_loss, reason = "as upstream does")]
     let factor = cost as f64 / limit as f64;
@@ -40,12 +40,11 @@ pub(super) fn exceeded(what: &str, cost: u64, limit: u64) -> String {
     )
 }
 
-/// The total estimated cost of all expressions of a schema.
 #[derive(Debug, Default)]
 pub(super) struct Total {
     cost: u64,
-    /// The most expensive expressions, sorted by descending cost: the cost, the elements of the path, and the formatted
-    /// path.
+    /// The most expensive expressions, sorted by descending cost. Each entry contains the cost, the path, and the
+    /// formatted path.
     expensive: Vec<(u64, Vec<PathStep>, String)>,
 }
 

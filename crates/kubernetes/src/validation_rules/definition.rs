@@ -1,11 +1,13 @@
-//! Validates the rules of a CustomResourceDefinition like the API server when it is created.
+//! Validates the rules of a new CustomResourceDefinition like the API server.
 //!
-//! The errors of the rules have the API server's messages. Other errors of the CRD are not reported. If such errors
-//! prevent the API server from compiling rules, the rules are not compiled here either.
+//! The errors have the API server's messages. Only errors of rules are reported. Other errors of the CRD may prevent
+//! the API server from compiling rules. The rules are not compiled here either in this case.
 //!
-//! Differs: the API server validates defaults against the schema before it compiles rules. [`validate_rules`] does not;
-//! [`validate_definition`](crate::custom_resource::validate_definition) does. Errors are sorted by property name;
-//! upstream's order is random.
+//! Differs:
+//!
+//! - The API server validates defaults against the schema before it compiles rules. [`validate_rules`] does not
+//!   validate defaults, but [`validate_definition`](crate::custom_resource::validate_definition) does.
+//! - Errors are sorted by property name. Upstream's order is random.
 //!
 //! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`
 //! (`validateCustomResourceDefinitionValidation`, `ValidateCustomResourceDefinitionOpenAPISchema`),
@@ -35,31 +37,31 @@ use cel::value::go_quote;
 pub struct DefinitionError {
     /// The error as the API server reports it.
     pub error: FieldError,
-    /// The path to the field in the CRD as written. The path in `error` is different if all versions have the same
-    /// schema: the API server then reports `spec.validation`.
+    /// The path of the field in the CRD as written. The path in `error` differs if all versions have the same schema.
+    /// The API server then reports `spec.validation`.
     pub place: Vec<PathStep>,
-    /// The cause of the error, for callers that treat some causes differently.
+    /// The cause of the error.
     pub cause: DefinitionCause,
 }
 
 /// The cause of an error of a CustomResourceDefinition.
 #[derive(Clone, Debug, Default)]
 pub enum DefinitionCause {
-    /// A cause that has no variant of its own.
+    /// Any cause without its own variant.
     #[default]
     Other,
     /// An expression does not compile.
     Expression(ExpressionError),
-    /// The estimated cost of an expression, or of all expressions, exceeds its limit.
+    /// The estimated cost of one expression or of all expressions exceeds the limit.
     CostLimit,
-    /// A rule uses `oldSelf` in a list whose elements cannot be matched with the elements of the old list.
+    /// A rule uses `oldSelf` in a list whose elements cannot be matched with old elements.
     UncorrelatableRule,
     /// A schema contains an unknown keyword.
     UnknownKeyword,
 }
 
 impl DefinitionError {
-    /// Returns the compilation error of the expression that caused this error. Returns `None` for other causes.
+    /// Returns the compilation error, if an expression caused this error.
     #[must_use]
     pub fn expression(&self) -> Option<&ExpressionError> {
         match &self.cause {
@@ -69,30 +71,30 @@ impl DefinitionError {
     }
 }
 
-/// The estimated cost of a rule or message expression for one object.
+/// The estimated cost of a rule or a message expression for one object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleCost {
     /// The path to the expression in the API server's format.
     pub field: String,
     /// The maximum cost for one object, in CEL cost units.
     pub max_cost: u64,
-    /// True if the expression compiles. If it does not, the cost is zero.
+    /// True if the expression compiles. Otherwise, the cost is zero.
     pub is_compiled: bool,
 }
 
 /// The result of validating the rules of a CustomResourceDefinition.
 #[derive(Clone, Debug, Default)]
 pub struct DefinitionVerdict {
-    /// The errors. The API server accepts the rules if the list is empty.
+    /// The errors. Empty if the API server accepts the rules.
     pub errors: Vec<DefinitionError>,
     /// The estimated costs of the rules and message expressions.
     pub costs: Vec<RuleCost>,
-    /// True if some rules were not compiled because the schema has other errors.
+    /// True if some rules were not compiled because of other errors in the schema.
     pub is_partial: bool,
 }
 
-/// Validates the rules of `definition`, a CustomResourceDefinition of `apiextensions.k8s.io/v1`, like the API server
-/// when it is created.
+/// Validates the rules of a new CRD like the API server. `definition` must be a CustomResourceDefinition of
+/// `apiextensions.k8s.io/v1`.
 ///
 /// # Example
 /// ```
@@ -118,11 +120,11 @@ pub fn validate_rules(definition: &Json) -> DefinitionVerdict {
     validate_rules_with(definition, &|_, _| Vec::new())
 }
 
-/// A function that validates the defaults of a structural schema at a path.
+/// Validates the defaults of the structural schema at a path.
 pub(crate) type DefaultErrors<'a> = &'a dyn Fn(&Json, &Path<'_>) -> Vec<DefinitionError>;
 
-/// Validates like [`validate_rules`], and also validates the defaults with `default_errors`. If `default_errors`
-/// returns errors, no rules are compiled.
+/// Same as [`validate_rules`], but also validates defaults with `default_errors`. If there are errors of defaults,
+/// rules are not compiled.
 pub(crate) fn validate_rules_with(
     definition: &Json,
     default_errors: DefaultErrors<'_>,
@@ -176,7 +178,7 @@ pub(crate) fn validate_rules_with(
     verdict
 }
 
-/// Returns true if the schema of a version of `definition` contains a rule.
+/// Returns true if a version of `definition` has rules in its schema.
 #[must_use]
 pub fn has_rules(definition: &Json) -> bool {
     let versions = definition.pointer("/spec/versions");
@@ -287,14 +289,14 @@ fn error(
     }
 }
 
-/// The errors of a schema and of its nested schemas.
+/// Errors of a schema and its nested schemas.
 #[derive(Default)]
 struct SchemaErrors {
-    /// True if the schema has errors that are not about rules.
+    /// True if there are errors that do not concern rules.
     has_others: bool,
-    /// Errors of rules that are found without compiling them.
+    /// Errors of rules that do not require compilation.
     about_rules: Vec<DefinitionError>,
-    /// Errors of expressions.
+    /// Errors of compiled expressions.
     of_expressions: Vec<DefinitionError>,
 }
 
@@ -306,14 +308,14 @@ impl SchemaErrors {
     }
 }
 
-/// Properties of a schema that its nested schemas inherit.
+/// State that nested schemas inherit.
 #[derive(Clone)]
 struct Inherited {
     is_root: bool,
-    /// True for the schemas of `metadata`, `kind` and `apiVersion` of a resource, and for the schemas nested in them.
+    /// True in the schemas of a resource's `metadata`, `kind` and `apiVersion`.
     in_metadata: bool,
     allows_defaults: bool,
-    /// The path of the outermost enclosing list or map whose values cannot be matched with old values.
+    /// The path of the outermost enclosing list or map whose elements cannot be matched with old elements.
     uncorrelatable: Option<String>,
 }
 
@@ -337,7 +339,6 @@ impl Inherited {
     }
 }
 
-/// State of validating the schema of one version.
 struct SchemaValidation<'b> {
     budget: &'b mut Budget,
     interner: RefCell<Interner>,
@@ -347,7 +348,7 @@ struct SchemaValidation<'b> {
 }
 
 impl SchemaValidation<'_> {
-    /// Validates `schema` and its nested schemas. If `context` is `None`, rules are not compiled.
+    /// Validates `schema` and its nested schemas. If `context` is `None`, does not compile rules.
     fn schema(
         &mut self,
         schema: &Map<String, Json>,
@@ -497,8 +498,8 @@ impl SchemaValidation<'_> {
         }
     }
 
-    /// Records the estimated cost of an expression, and adds an error if the cost exceeds its limit. `what` describes
-    /// the cost in the error message.
+    /// Records the estimated cost of an expression. Adds an error if the cost exceeds its limit. `what` names the cost
+    /// in the error message.
     fn cost(
         &mut self,
         path: &Path<'_>,
@@ -537,7 +538,7 @@ fn below_property(
     below
 }
 
-/// Adds the errors of a rule that are found without compiling it.
+/// Adds the errors of a rule that do not require compilation.
 fn about_rule(
     rule: &ValidationRule,
     schema: &Map<String, Json>,

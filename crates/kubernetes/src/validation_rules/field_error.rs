@@ -1,4 +1,4 @@
-//! Errors of fields, formatted with the API server's messages.
+//! Field errors with the API server's messages.
 //!
 //! Source: apimachinery `pkg/util/validation/field/errors.go` (`Error`, `ErrorBody`).
 
@@ -16,9 +16,9 @@ pub enum FieldErrorKind {
     Required,
     /// The value is a duplicate.
     Duplicate,
-    /// The value is not allowed here.
+    /// The value is not allowed.
     Forbidden,
-    /// The value is not one of the supported values.
+    /// The value is not a supported value.
     NotSupported,
     /// The value has the wrong type.
     TypeInvalid,
@@ -31,7 +31,7 @@ pub enum FieldErrorKind {
 }
 
 impl FieldErrorKind {
-    /// Returns the name of the type as used for a `reason` in the causes of a `Status`.
+    /// Returns the name of the type, used as the `reason` in a `Status`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -77,7 +77,7 @@ impl FieldErrorKind {
 pub struct FieldError {
     /// The type of the error.
     pub kind: FieldErrorKind,
-    /// The path to the field in the API server's format. `<nil>` means the whole object.
+    /// The path of the field in the API server's format. `<nil>` is the whole object.
     pub field: String,
     /// The value in the API server's format. `None` if the message contains no value.
     pub value: Option<String>,
@@ -86,7 +86,7 @@ pub struct FieldError {
 }
 
 impl FieldError {
-    /// Returns the message without the path at its start.
+    /// Returns the message without the path.
     #[must_use]
     pub fn body(&self) -> String {
         let mut text = self.kind.words().to_owned();

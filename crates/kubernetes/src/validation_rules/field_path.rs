@@ -1,4 +1,4 @@
-//! Parses the `fieldPath` of a rule, the path to a nested field that the schema must declare.
+//! Parses the `fieldPath` of a rule: the path of a nested field, which the schema must declare.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/cel/validation.go` (`ValidFieldPath`,
 //! `unescapeSingleQuote`).
@@ -7,10 +7,10 @@ use serde_json::{Map, Value as Json};
 
 use super::path::{PathStep, written};
 
-/// Returns the path `text` in the format of the API server's errors. Returns `None` if it is invalid or `schema` does
-/// not declare the field.
+/// Converts the path `text` to the format of the API server's errors. Returns `None` if the path is invalid or not
+/// declared in `schema`.
 ///
-/// Differs: upstream panics if the path continues below a map whose values have no schema.
+/// Differs: upstream panics on a path into map values that have no schema.
 pub(super) fn normalized(text: &str, schema: &Map<String, Json>) -> Option<String> {
     let mut tokens = Tokens(text);
     let mut current = Some(schema);
@@ -36,7 +36,7 @@ pub(super) fn normalized(text: &str, schema: &Map<String, Json>) -> Option<Strin
     Some(written(&steps))
 }
 
-/// Returns the schema of the field or map entry `name`, and appends `name` to `steps`.
+/// Returns the schema of the field or map entry `name`. Appends `name` to `steps`.
 fn step<'a>(
     schema: &'a Map<String, Json>,
     name: String,
@@ -57,7 +57,7 @@ fn step<'a>(
     }
 }
 
-/// A tokenizer for paths. A token is a delimiter (`.`, `[`, `]`), a quoted string, or a name.
+/// A tokenizer for paths. A token is `.`, `[`, `]`, a quoted string, or a name.
 struct Tokens<'a>(&'a str);
 
 impl<'a> Tokens<'a> {
@@ -84,12 +84,12 @@ impl<'a> Tokens<'a> {
     }
 }
 
-/// Decodes the content of a single-quoted string. Returns `None` if it contains an invalid escape.
+/// Decodes a single-quoted string without its quotes. Returns `None` if an escape is invalid.
 fn unescaped(text: &str) -> Option<String> {
     let mut plain = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
-        // A backslash at the end or before a line break is kept as it is.
+        // A backslash at the end of the string or before a line break is not an escape.
         if c != '\\' || chars.peek().is_none_or(|next| *next == '\n') {
             plain.push(c);
             continue;

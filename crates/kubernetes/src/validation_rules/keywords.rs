@@ -1,4 +1,4 @@
-//! Accessors for the keywords of a schema, and checks for values that the API server rejects.
+//! Accessors for schema keywords, and a check for errors that the API server rejects.
 //!
 //! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`
 //! (`ValidateCustomResourceDefinitionOpenAPISchema`, `specStandardValidatorV3.validate`,
@@ -8,7 +8,7 @@ use serde_json::{Map, Value as Json};
 
 type Schema = Map<String, Json>;
 
-/// Returns the value of the keyword `key`. Returns `None` if the value is absent or null.
+/// Returns the value of the keyword `key`. Returns `None` if it is absent or null.
 fn get<'a>(schema: &'a Schema, key: &str) -> Option<&'a Json> {
     schema.get(key).filter(|value| !value.is_null())
 }
@@ -21,7 +21,7 @@ pub(super) fn flag(schema: &Schema, key: &str) -> bool {
     get(schema, key) == Some(&Json::Bool(true))
 }
 
-/// Returns the schemas in the map `key`, such as `properties`, sorted by name.
+/// Returns the schemas in a map such as `properties`, sorted by name.
 pub(super) fn schemas_of<'a>(
     schema: &'a Schema,
     key: &str,
@@ -41,8 +41,8 @@ fn list<'a>(schema: &'a Schema, key: &str) -> &'a [Json] {
     list.map_or(&[], Vec::as_slice)
 }
 
-/// Returns the schemas in `not`, `allOf`, `oneOf` and `anyOf`. Each schema is returned with its keyword and, if the
-/// keyword contains a list, its index in the list.
+/// Returns the schemas in `not`, `allOf`, `oneOf` and `anyOf`. Each result contains the keyword, the index if the
+/// keyword is a list, and the schema.
 pub(super) fn junctors(
     schema: &Schema,
 ) -> impl Iterator<Item = (&'static str, Option<usize>, &Schema)> {
@@ -56,7 +56,7 @@ pub(super) fn junctors(
     not.chain(lists)
 }
 
-/// Returns the maximum number of elements or entries of a value. Returns `None` if it is unbounded.
+/// Returns the maximum number of elements or entries. Returns `None` if there is no maximum.
 pub(super) fn max_elements(schema: &Schema) -> Option<u64> {
     let bound = |key: &str| {
         let max = get(schema, key).and_then(|max| {
@@ -75,7 +75,7 @@ pub(super) fn max_elements(schema: &Schema) -> Option<u64> {
     }
 }
 
-/// Returns true if the fields of an object can be matched with the fields of the old object.
+/// Returns true if fields of the object can be matched with fields of the old object.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/schema/cel/validation.go`, `MapIsCorrelatable`.
 pub(super) fn is_map_correlatable(schema: &Schema) -> bool {
@@ -85,7 +85,7 @@ pub(super) fn is_map_correlatable(schema: &Schema) -> bool {
     )
 }
 
-/// Returns true if the API server rejects `schema` for errors that are neither in nested schemas nor in rules.
+/// Returns true if the API server rejects `schema`. Ignores errors in nested schemas and in rules.
 pub(super) fn has_errors(schema: &Schema, allows_defaults: bool, in_metadata: bool) -> bool {
     has_unsupported(schema)
         || (get(schema, "default").is_some() && !allows_defaults)
@@ -153,7 +153,7 @@ fn has_wrong_list_type(schema: &Schema) -> bool {
         || (list_type != "atomic" && items.is_some_and(|items| flag(items, "nullable")))
 }
 
-/// Returns true if `x-kubernetes-list-map-keys` of a list of type `map` is invalid.
+/// Returns true if a list of type `map` has an invalid `x-kubernetes-list-map-keys`.
 fn has_wrong_keys(schema: &Schema) -> bool {
     if text(schema, "x-kubernetes-list-type") != "map" {
         return false;
@@ -180,8 +180,8 @@ fn has_wrong_keys(schema: &Schema) -> bool {
     keys.iter().enumerate().any(is_wrong)
 }
 
-/// Returns true if upstream can convert `schema` to a structural schema: the schema and its nested schemas contain no
-/// unsupported keywords.
+/// Returns true if upstream can convert `schema` to a structural schema. The schema and its nested schemas must not
+/// contain unsupported keywords.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/schema/convert.go`, `NewStructural`, `validateUnsupportedFields`.
 pub(super) fn is_convertible(schema: &Schema) -> bool {

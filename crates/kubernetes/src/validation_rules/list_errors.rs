@@ -1,4 +1,4 @@
-//! Validates the schema keywords that declare the types of lists and maps (`x-kubernetes-list-type` and others).
+//! Validates the schema keywords for list and map types, such as `x-kubernetes-list-type`.
 //!
 //! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`
 //! (`ValidateCustomResourceDefinitionOpenAPISchema`, `validateMapListKeysMapSet`).
@@ -13,12 +13,12 @@ const LIST_TYPE: &str = "x-kubernetes-list-type";
 const MAP_TYPE: &str = "x-kubernetes-map-type";
 const MAP_KEYS: &str = "x-kubernetes-list-map-keys";
 
-/// An error: the path from the schema to the keyword, the kind, the formatted value, and the detail of the message.
+/// An error: the path of the keyword in the schema, the kind, the formatted value, and the message detail.
 pub(super) type Fault<'a> = (Vec<&'a str>, FieldErrorKind, Option<String>, String);
 
 type Schema = Map<String, Json>;
 
-/// Returns the errors of one schema. Errors within the schema of its items are not included.
+/// Returns the errors of one schema. Errors in the schema of the items are not included.
 pub(super) fn faults(schema: &Schema) -> Vec<Fault<'_>> {
     let mut faults = Vec::new();
     let map_type = schema.get(MAP_TYPE).and_then(Json::as_str);
@@ -92,7 +92,7 @@ fn unsupported<'a>(keyword: &'a str, value: &str, supported: &str) -> Fault<'a> 
     )
 }
 
-/// Returns an error if the items of a set are not atomic.
+/// Returns an error if a set has items that are not atomic.
 fn set_error(items: &Schema) -> Option<Fault<'_>> {
     let wanted = |keyword: &'static str, value: Option<String>| {
         let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
@@ -114,7 +114,7 @@ fn set_error(items: &Schema) -> Option<Fault<'_>> {
     }
 }
 
-/// Adds the errors of a schema for lists of type `map`.
+/// Adds the errors of a list schema of type `map`.
 fn add_map_errors<'a>(schema: &'a Schema, items: Option<&'a Schema>, faults: &mut Vec<Fault<'a>>) {
     if keys(schema).is_empty() {
         let detail = "must not be empty if x-kubernetes-list-type is map";
@@ -170,7 +170,7 @@ fn add_map_errors<'a>(schema: &'a Schema, items: Option<&'a Schema>, faults: &mu
         let place = |keyword: &'static str| vec!["items", "properties", name, keyword];
         if matches!(text(property, "type"), "array" | "object") {
             let detail = "must be a scalar type if parent array's x-kubernetes-list-type is map";
-            // Like upstream, shows the type of the items, not the type of the property.
+            // Upstream shows the type of the items here, not the type of the property.
             let value = Some(go_quote("object"));
             faults.push((
                 place("type"),

@@ -1,13 +1,13 @@
-//! Validates the rules of CustomResourceDefinitions (`x-kubernetes-validations`), and objects against these rules.
+//! Validates the CEL rules of CRDs (`x-kubernetes-validations`), and validates objects against these rules.
 //!
-//! - [`validate_rules`]: validates the rules of a CRD like the API server when it is created. Returns errors and the
-//!   estimated cost of each rule.
+//! - [`validate_rules`]: validates the rules of a new CRD like the API server. Returns the errors and the estimated
+//!   cost of each rule.
 //! - [`has_rules`]: returns true if a CRD contains rules.
-//! - [`validate`]: validates an object against the rules of a CRD, on creation or update. Use it to test CRDs generated
-//!   from Rust types, such as those of `kube`'s derive macro.
-//! - [`Validator`]: validates many objects of one schema.
+//! - [`validate`]: validates a new or updated object against the rules of a CRD. Use this function to test CRDs
+//!   generated from Rust types, such as with the derive macro of `kube`.
+//! - [`Validator`]: validates many objects with the same schema.
 //!
-//! Objects are not pruned or defaulted, and only rules are validated, no other keywords.
+//! Only rules are validated, not other keywords. Objects are neither pruned nor defaulted.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/cel`, `pkg/apis/apiextensions/validation`.
 
@@ -47,29 +47,28 @@ pub use walk::{ObservedRule, RuleObserver};
 use crate::schema::SchemaError;
 use cel::value::Exceeded;
 
-/// Failure to validate an object against rules.
+/// An error that prevents the validation of an object.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ValidateError {
-    /// The CRD has no version with this name, or that version has no schema.
+    /// The CRD has no version with this name, or the version has no schema.
     #[error("the CustomResourceDefinition has no schema for version `{0}`")]
     NoVersion(String),
-    /// The schema exceeds the limits of this crate.
+    /// The schema exceeds a limit of this crate.
     #[error(transparent)]
     Schema(#[from] SchemaError),
-    /// The evaluation of the rules exceeds its budget, so the errors of the object are unknown.
+    /// The rules exceed their budget. The errors of the object are unknown.
     #[error("{0}")]
     Exceeded(Exceeded),
 }
 
-/// Validates `object` against the rules of `definition`, a CustomResourceDefinition of `apiextensions.k8s.io/v1`. If
-/// `before` is set, it is the old object of an update. Returns the API server's errors, or an empty list if all rules
-/// hold.
+/// Validates `object` against the rules of a CRD. Returns the API server's errors, or an empty list if all rules hold.
 ///
-/// The CRD version is taken from the object's `apiVersion`.
+/// `definition` must be a CustomResourceDefinition of `apiextensions.k8s.io/v1`. The `apiVersion` of the object
+/// determines the version. For an update, `before` is the old object.
 ///
 /// # Errors
-/// Returns an error if the CRD has no schema for that version, if the schema nests too deeply or is too large, or if
-/// the rules exceed their budget.
+/// Returns an error if the version has no schema, if the schema is too deep or too large, or if the rules exceed their
+/// budget.
 ///
 /// # Example
 /// ```

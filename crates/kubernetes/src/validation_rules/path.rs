@@ -1,21 +1,21 @@
-//! Paths to fields, formatted like in the API server's errors.
+//! Field paths in the format of the API server's errors.
 //!
 //! Source: apimachinery `pkg/util/validation/field/path.go` (`Path.String`).
 
 use std::fmt::Write as _;
 
-/// One element of a path in a document.
+/// An element of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PathStep {
     /// A field of an object.
     Field(String),
-    /// An entry of a map, which the API server shows in brackets.
+    /// An entry of a map. The API server formats it in brackets.
     Key(String),
     /// An element of a list.
     Index(usize),
 }
 
-/// A path: its last element, and a link to the path of the parent.
+/// A path: the last element, and a link to the parent's path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Path<'a> {
     before: Option<&'a Path<'a>>,
@@ -56,7 +56,7 @@ impl<'a> Path<'a> {
         }
     }
 
-    /// Returns the elements of the path, starting at the root.
+    /// Returns the elements of the path, root first.
     pub(crate) fn steps(&self) -> Vec<PathStep> {
         let mut steps = Vec::new();
         let mut current = Some(self);
@@ -73,7 +73,7 @@ impl<'a> Path<'a> {
         steps
     }
 
-    /// Formats the path like the API server. The root is `<nil>`.
+    /// Formats the path like the API server. The root becomes `<nil>`.
     pub(crate) fn text(&self) -> String {
         match written(&self.steps()) {
             text if text.is_empty() => "<nil>".into(),
@@ -82,7 +82,7 @@ impl<'a> Path<'a> {
     }
 }
 
-/// Formats the elements of a path like the API server. Returns an empty string if there are none.
+/// Formats path elements like the API server. Returns an empty string for an empty path.
 pub(super) fn written(steps: &[PathStep]) -> String {
     let mut text = String::new();
     for (n, step) in steps.iter().enumerate() {

@@ -13,13 +13,13 @@ pub struct ValidationRule {
     pub rule: String,
     /// The message if the expression is false.
     pub message: String,
-    /// The expression that computes the message. Empty if there is none.
+    /// The expression that returns the message. May be empty.
     pub message_expression: String,
-    /// The type of the reported error, such as `FieldValueForbidden`.
+    /// The type of the error, such as `FieldValueForbidden`.
     pub reason: Option<String>,
-    /// The path of the nested field to report in the error, relative to the validated value.
+    /// The path of the field to report, relative to the validated value.
     pub field_path: String,
-    /// If true, `oldSelf` is a CEL optional and the rule is also evaluated on creation.
+    /// If true, `oldSelf` is a CEL optional, and the rule is also evaluated when an object is created.
     pub optional_old_self: Option<bool>,
 }
 
@@ -32,7 +32,7 @@ impl ValidationRule {
         "FieldValueRequired",
     ];
 
-    /// Parses a rule. A field of the wrong type is ignored; no API server stores such a rule.
+    /// Parses a rule. Ignores fields of the wrong type, because no API server stores such a rule.
     #[must_use]
     pub fn read(rule: &Json) -> Self {
         let text = |key: &str| {
@@ -49,7 +49,6 @@ impl ValidationRule {
         }
     }
 
-    /// Returns the rules of a schema.
     pub(super) fn list_from_schema(schema: &serde_json::Map<String, Json>) -> Vec<Self> {
         let rules = schema
             .get("x-kubernetes-validations")
@@ -62,7 +61,7 @@ impl ValidationRule {
         self.optional_old_self == Some(true)
     }
 
-    /// Formats the rule as the invalid value of an error.
+    /// Formats the rule as the value in an error message.
     pub(super) fn as_value(&self) -> String {
         let reason = self.reason.as_deref().map(go_json::string_text);
         let optional = self.optional_old_self.map(|is| is.to_string());
@@ -78,8 +77,8 @@ impl ValidationRule {
         )
     }
 
-    /// Returns the string that identifies the rule in error messages: the message of the rule, or its expression if it
-    /// has no message.
+    /// Returns the text that identifies the rule in error messages: its message, or its expression if the message is
+    /// empty.
     ///
     /// Source: apiextensions-apiserver `pkg/apiserver/schema/cel/validation.go`, `ruleErrorString`.
     pub(super) fn error_text(&self) -> &str {

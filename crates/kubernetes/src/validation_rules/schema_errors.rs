@@ -1,11 +1,10 @@
-//! Validates the schemas of a CustomResourceDefinition, except their rules and defaults. The API server rejects a CRD
-//! with such errors when it is created.
+//! Validates the schemas of a new CustomResourceDefinition, except for rules and defaults.
 //!
-//! Common mistakes are reported with the path and message of the API server: unknown or unsupported keywords, missing
-//! or unknown types, invalid patterns. Other reasons why a schema is not structural are reported once for the whole
+//! Common errors have the path and message of the API server: unknown or unsupported keywords, missing or unknown
+//! types, and invalid patterns. If a schema is not structural for another reason, there is one error for the whole
 //! schema.
 //!
-//! [`crate::custom_resource::validate_definition`] validates defaults, and [`super::spec_errors`] validates the fields
+//! [`crate::custom_resource::validate_definition`] validates defaults. [`super::spec_errors`] validates the fields
 //! outside of schemas.
 //!
 //! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`
@@ -25,14 +24,14 @@ use crate::schema::structural::is_structural;
 use cel::interrupt::checkpoint;
 use cel::value::go_quote;
 
-/// The maximum number of errors that are reported for a CRD.
+/// The maximum number of reported errors.
 const MAX_ERRORS: usize = 50;
 
-/// The message for a keyword that schemas of CRDs do not have.
+/// The message for a keyword that does not exist in CRD schemas.
 const UNKNOWN_KEYWORD: &str =
     "schemas have no such keyword: the API server drops it, and kubectl rejects it";
 
-/// The keywords of schemas in CRDs, sorted.
+/// The keywords of CRD schemas, sorted.
 pub const KEYWORDS: [&str; 44] = [
     "$ref",
     "$schema",
@@ -82,7 +81,7 @@ pub const KEYWORDS: [&str; 44] = [
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 
-/// Keywords that the API server decodes but rejects.
+/// The keywords that the API server decodes but does not support.
 const UNSUPPORTED: [&str; 6] = [
     "$ref",
     "additionalItems",
@@ -92,7 +91,7 @@ const UNSUPPORTED: [&str; 6] = [
     "patternProperties",
 ];
 
-/// The position of a schema, which determines the message for a missing type.
+/// The position of a schema. The message for a missing type depends on the position.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
     Root,
@@ -102,7 +101,8 @@ enum Level {
     Junctor,
 }
 
-/// Returns the errors in the schemas of `definition`, a CustomResourceDefinition of `apiextensions.k8s.io/v1`.
+/// Returns the errors in the schemas of a CRD. `definition` must be a CustomResourceDefinition of
+/// `apiextensions.k8s.io/v1`.
 #[must_use]
 pub fn schema_errors(definition: &Json) -> Vec<DefinitionError> {
     let mut errors = Vec::new();
@@ -214,7 +214,7 @@ fn walk(
     }
 }
 
-/// Adds the errors of the keywords of a single schema.
+/// Adds the errors in the keywords of one schema, without nested schemas.
 fn keywords(
     schema: &Map<String, Json>,
     path: &Path<'_>,
@@ -273,7 +273,7 @@ fn keywords(
                 PathStep::Field(field)
             }
         }));
-        // A missing type was already reported.
+        // The missing type is already reported.
         let field = written(&steps);
         if kind == FieldErrorKind::Required && errors.iter().any(|it| it.error.field == field) {
             continue;
@@ -292,7 +292,7 @@ fn keywords(
     }
 }
 
-/// Adds the errors of `type`, and of keywords that depend on it, of a single schema.
+/// Adds the errors in the `type` of one schema and in the keywords that depend on the type.
 fn types(
     schema: &Map<String, Json>,
     path: &Path<'_>,
@@ -384,7 +384,7 @@ mod tests {
             .collect()
     }
 
-    /// Asserts the errors of a schema with the single property `a`.
+    /// Asserts the errors of a schema that has only the property `a`.
     #[track_caller]
     fn check(property: &Json, expect: &[&str]) {
         let errors = messages(&json!({"type": "object", "properties": {"a": property}}));

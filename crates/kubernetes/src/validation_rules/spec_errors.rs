@@ -1,7 +1,7 @@
-//! Validates a CustomResourceDefinition outside of its schemas: its names, group, scope, versions, printer columns and
-//! conversion. The API server rejects a CRD with such errors when it is created.
+//! Validates the parts of a new CustomResourceDefinition outside of its schemas: names, group, scope, versions, printer
+//! columns and conversion.
 //!
-//! Labels, annotations, the status, JSON paths, selectable fields and the addresses of webhooks are not validated.
+//! Not validated: labels, annotations, the status, JSON paths, selectable fields, and the addresses of webhooks.
 //!
 //! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`
 //! (`ValidateCustomResourceDefinition`, `validateCustomResourceDefinitionSpec`,
@@ -30,11 +30,11 @@ const COLUMN_FORMATS: [&str; 8] = [
     "password",
 ];
 
-/// The annotation that the API server requires for groups of the Kubernetes project.
+/// The annotation that is required for groups of the Kubernetes project.
 const APPROVED: &str = "api-approved.kubernetes.io";
 
-/// Returns the errors of `definition`, a CustomResourceDefinition of `apiextensions.k8s.io/v1`, except errors in its
-/// schemas.
+/// Returns the errors outside of the schemas of a CRD. `definition` must be a CustomResourceDefinition of
+/// `apiextensions.k8s.io/v1`.
 #[must_use]
 pub fn definition_errors(definition: &Json) -> Vec<DefinitionError> {
     let mut faults = Faults(Vec::new());
@@ -85,7 +85,7 @@ fn list<'a>(value: &'a Json, name: &str) -> &'a [Json] {
     value.map_or(&[], Vec::as_slice)
 }
 
-/// Joins several messages about one string with commas, like the API server.
+/// Joins the messages for one string with commas, like the API server.
 fn joined(wrong: &[String]) -> Option<String> {
     (!wrong.is_empty()).then(|| wrong.join(","))
 }
@@ -93,7 +93,7 @@ fn joined(wrong: &[String]) -> Option<String> {
 struct Faults(Vec<DefinitionError>);
 
 impl Faults {
-    /// Adds an error of the field at `path`, such as `spec.versions[0].name`.
+    /// Adds an error for the field at `path`, such as `spec.versions[0].name`.
     fn add(&mut self, path: &str, kind: FieldErrorKind, value: Option<String>, detail: &str) {
         let place = steps(path);
         self.0.push(DefinitionError {
@@ -224,8 +224,8 @@ impl Faults {
                 self.column(column, &format!("{path}.additionalPrinterColumns[{n}]"));
             }
         }
-        // The API server prints all versions as the invalid value. This function omits the value because it adds no
-        // information.
+        // The API server's message includes all versions as the invalid value. The versions add no information, so the
+        // value is omitted here.
         let whole = |faults: &mut Self, detail: &str| {
             faults.add("spec.versions", FieldErrorKind::Invalid, None, detail);
         };
@@ -310,7 +310,7 @@ impl Faults {
     }
 }
 
-/// Parses a path that consists of fields and list indices.
+/// Parses a path of fields and list indices.
 fn steps(path: &str) -> Vec<PathStep> {
     let mut steps = Vec::new();
     for part in path.split('.') {

@@ -1,4 +1,4 @@
-//! Validates an object against the rules of its schema.
+//! Validates objects against the rules of a schema.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/cel/validation.go` (`Validator`).
 
@@ -22,10 +22,10 @@ use crate::schema::{DeclKind, DeclType, Interner, SchemaError};
 use crate::typed_values::ValueSchema;
 use cel::value::Exceeded;
 
-/// The compiled rules of a structural schema, which validate many objects.
+/// The compiled rules of a structural schema. One validator can validate many objects.
 ///
-/// Objects must have their defaults, and must be valid according to all other keywords of the schema: the API server
-/// only evaluates rules for such objects.
+/// Objects must already have their defaults and be valid against all other keywords. The API server evaluates rules
+/// only for such objects.
 ///
 /// # Example
 /// ```
@@ -61,27 +61,25 @@ pub struct Validator {
 /// The result of validating one object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ValidationResult {
-    /// The errors, sorted by field name; upstream's order is random. The object is valid if the list is empty.
+    /// The errors, sorted by field name. Empty if the object is valid. Upstream's order is random.
     pub errors: Vec<FieldError>,
-    /// Errors of values that an update did not change. The API server reports them only as warnings.
+    /// The errors of values that an update did not change. The API server reports these errors as warnings.
     pub warnings: Vec<FieldError>,
     /// The total cost of all evaluated expressions, in CEL cost units.
     pub cost: u64,
-    /// True if all rules were evaluated. False if the evaluation ended early because the cost limit was exceeded.
+    /// True if all rules were evaluated. False if the cost limit ended the evaluation early.
     pub is_complete: bool,
-    /// The limit of this crate that was exceeded, if any. The errors of the object are then unknown.
+    /// The exceeded limit of this crate. If set, the errors of the object are unknown.
     pub exceeded: Option<Exceeded>,
 }
 
-/// The compiled rules of a schema and of its nested schemas.
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) rules: Vec<(ValidationRule, CompiledRule)>,
-    /// The reason why the rules of this schema could not be compiled.
+    /// The reason why this schema's rules do not compile.
     pub(super) compile_error: Option<String>,
     pub(super) uses_old_self: bool,
     pub(super) is_map_correlatable: bool,
-    /// The schema of the validated values.
     pub(super) schema: Arc<ValueSchema>,
     pub(super) properties: BTreeMap<Box<str>, Node>,
     pub(super) items: Option<Box<Node>>,
@@ -91,15 +89,15 @@ pub(super) struct Node {
 impl Validator {
     /// Compiles the rules of `schema`, the `openAPIV3Schema` of a version.
     ///
-    /// If a rule does not compile, every object gets an error. No API server stores such a rule.
+    /// If a rule does not compile, every object gets an error. An API server does not store such a rule.
     ///
     /// # Errors
-    /// Returns an error if the schema nests too deeply or is too large.
+    /// Returns an error if the schema is too deep or too large.
     pub fn new(schema: &Json) -> Result<Self, SchemaError> {
         Self::from_part(schema, true)
     }
 
-    /// Compiles like [`Self::new`], but for a nested schema. `is_resource` is true if the schema describes a resource.
+    /// Same as [`Self::new`], but for a nested schema. `is_resource` is true if the schema describes a resource.
     pub(crate) fn from_part(schema: &Json, is_resource: bool) -> Result<Self, SchemaError> {
         if !is_shallower(schema, MAX_JSON_DEPTH) {
             return Err(SchemaError::TooDeep);
@@ -129,7 +127,7 @@ impl Validator {
         self.root.is_some()
     }
 
-    /// Validates `object` against the rules. If `before` is set, it is the old object of an update.
+    /// Validates `object` against the rules. For an update, `before` is the old object.
     #[must_use]
     pub fn validate(&self, object: &Json, before: Option<&Json>) -> ValidationResult {
         let mut objects = [Some(object), before].into_iter().flatten();
@@ -148,8 +146,8 @@ impl Validator {
         self.validate_shallow(object, before, None)
     }
 
-    /// Validates like [`Self::validate`], but the caller must have bounded the depth of the objects. Notifies
-    /// `observer` of each evaluated rule.
+    /// Same as [`Self::validate`], but without a check of the objects' depth. Notifies `observer` of each evaluated
+    /// rule.
     pub(crate) fn validate_shallow(
         &self,
         object: &Json,
@@ -161,8 +159,8 @@ impl Validator {
         self.walk((object, before), correlated.as_ref(), observer)
     }
 
-    /// Validates an update that does not change the object. In contrast to [`Self::validate`], errors of unchanged
-    /// values are reported as errors, not as warnings.
+    /// Validates an update that changes nothing. Errors of unchanged values remain errors. In contrast,
+    /// [`Self::validate`] turns them into warnings.
     ///
     /// Source: apiextensions-apiserver `pkg/apiserver/schema/defaulting/validation.go` (`validate`), which does not
     /// enable ratcheting.
@@ -223,7 +221,7 @@ struct Building {
 }
 
 impl Building {
-    /// Compiles the rules of `schema` and of its nested schemas. Returns `None` if there are no rules.
+    /// Compiles the rules of `schema` and its nested schemas. Returns `None` if there are no rules.
     fn node(
         &mut self,
         json: &Json,
@@ -296,7 +294,7 @@ impl Building {
     }
 }
 
-/// Returns the type of the field `escaped`. Returns `None` if rules cannot access the field.
+/// Returns the type of the field with this escaped name. Returns `None` if rules cannot access the field.
 fn exposed_field(type_: &DeclType, escaped: &str) -> Option<Arc<DeclType>> {
     let fields = type_.declared_fields();
     let index = fields.binary_search_by(|field| (*field.name).cmp(escaped));

@@ -1,4 +1,4 @@
-//! Traverses an object and evaluates the rules of each nested value within a cost budget.
+//! Evaluates the rules for an object and all nested values, within a cost budget.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/cel/validation.go` (`Validator.validate`,
 //! `validateExpressions`, `evalMessageExpression`).
@@ -20,8 +20,8 @@ use crate::typed_values::Lazy;
 use cel::eval::{Activation, Limits, Observer, Part, Program};
 use cel::value::{EvalBudget, Value, format_double, go_quote};
 
-/// The correlated value that determines whether an error is ratcheted: the validated value, or the nearest enclosing
-/// value if the validated value cannot be correlated.
+/// State for ratcheting: the API server turns errors of unchanged values into warnings. `current` is the validated
+/// value, if the value can be correlated with the old object. `around` is the nearest enclosing correlated value.
 #[derive(Clone, Copy)]
 pub(super) struct Ratchet<'a, 'j> {
     pub(super) current: Option<&'a Correlated<'j>>,
@@ -29,14 +29,14 @@ pub(super) struct Ratchet<'a, 'j> {
 }
 
 impl<'a, 'j> Ratchet<'a, 'j> {
-    /// Returns true if the value did not change in the update, so its errors are only warnings.
+    /// Returns true if the value did not change, so that its errors are only warnings.
     fn is_unchanged(self) -> bool {
         let asked = self.current.or(self.around);
         asked.is_some_and(Correlated::is_equal)
     }
 
-    /// Returns the ratchet of a nested value. `part` is the nested value with its old value. `None` if there is no old
-    /// value.
+    /// Returns the state for a nested value. `part` is the correlated nested value, or `None` if the old object lacks
+    /// this value.
     fn below<'b>(self, part: Option<&'b Correlated<'j>>) -> Ratchet<'b, 'j>
     where
         'a: 'b,
@@ -56,7 +56,7 @@ struct Values<'a> {
     json_before: Option<&'a Json>,
     current: Lazy<'a>,
     before: Option<Lazy<'a>>,
-    /// The value of `oldSelf` for rules with `optionalOldSelf`.
+    /// The value of `oldSelf` in rules with `optionalOldSelf`.
     optional: OnceLock<Value>,
 }
 
@@ -70,7 +70,7 @@ impl Values<'_> {
     }
 }
 
-/// The variables of a single rule.
+/// The variables for one rule.
 struct Variables<'v, 'a> {
     values: &'v Values<'a>,
     /// True if `oldSelf` is a CEL optional in this rule.
@@ -99,7 +99,7 @@ impl Activation for Variables<'_, '_> {
 const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 
-/// Returns the content of an optional `oldSelf`. As in upstream, objects and lists in an optional have no schema.
+/// Returns the content of an optional `oldSelf`. Objects and lists in an optional have no schema, as in upstream.
 ///
 /// Source: cel-go `interpreter/attributes.go`, `applyQualifiers`.
 fn held(before: &Json, typed: &Value) -> Value {
@@ -109,32 +109,31 @@ fn held(before: &Json, typed: &Value) -> Value {
     }
 }
 
-/// A rule that was evaluated, for a [`RuleObserver`].
+/// An evaluated rule, for a [`RuleObserver`].
 #[derive(Clone, Copy, Debug)]
 pub struct ObservedRule<'a> {
     /// The path of the validated value.
     pub place: &'a [PathStep],
-    /// The index of the rule in `x-kubernetes-validations` of the schema.
+    /// The index of the rule in `x-kubernetes-validations`.
     pub n: usize,
     /// The rule.
     pub rule: &'a ValidationRule,
-    /// The error that the rule caused. `None` if the rule holds.
+    /// The error of the rule. `None` if the rule holds.
     pub error: Option<&'a FieldError>,
 }
 
 /// Receives notifications about evaluated rules.
 pub trait RuleObserver {
-    /// Called before a rule is evaluated. Returns the observer for its subexpressions.
+    /// Called before the evaluation of a rule. Returns the observer for the rule's subexpressions.
     fn begin(&self) -> &dyn Observer;
-    /// Called after a rule was evaluated.
+    /// Called after the evaluation of a rule.
     fn end(&self, rule: ObservedRule<'_>);
 }
 
-/// The state of validating an object.
 pub(super) struct Walk<'w> {
-    /// The remaining budget, in CEL cost units.
+    /// The remaining cost budget, in CEL cost units.
     pub(super) left: u64,
-    /// True if no further rules are evaluated.
+    /// True if no more rules will be evaluated.
     pub(super) is_over: bool,
     pub(super) budget: Arc<EvalBudget>,
     pub(super) outcome: ValidationResult,
@@ -192,7 +191,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Validates the field or map entry `name` of a value. `ratchet` belongs to the enclosing value.
+    /// Validates the field or map entry `name`. `ratchet` is the state of the enclosing value.
     fn field(
         &mut self,
         node: &Node,
@@ -201,8 +200,8 @@ impl Walk<'_> {
         before: Option<&Json>,
         ratchet: Ratchet<'_, '_>,
     ) {
-        // `apiVersion` and `kind` of the root are not ratcheted, because the API server sets them to the same values in
-        // both objects.
+        // The root's `apiVersion` and `kind` are not ratcheted, because the API server sets both fields to the same
+        // values in the old and the new object.
         let is_of_type = matches!(name, "apiVersion" | "kind");
         let is_fixed = ratchet.around.is_none() && is_of_type;
         let part = ratchet.current.and_then(|current| current.key(name));
@@ -297,7 +296,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Adds an error that shows the name of the type instead of the value.
+    /// Adds an error with the name of the type as its value.
     fn fail(&mut self, node: &Node, path: &Path<'_>, detail: String) {
         let error = FieldError {
             kind: FieldErrorKind::Invalid,
@@ -310,7 +309,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Counts the memory of an error. If the memory exceeds the budget, ends the validation and returns false.
+    /// Counts the memory of an error. If it exceeds the budget, returns false and ends the validation.
     fn allocate(&mut self, error: &FieldError) -> bool {
         let value = error.value.as_ref().map_or(0, String::len);
         let n_bytes = [error.field.len(), value, error.detail.len()];
@@ -322,7 +321,7 @@ impl Walk<'_> {
         has_room
     }
 
-    /// Subtracts `cost` from the remaining budget. Returns false if the budget is too small.
+    /// Subtracts `cost` from the remaining budget. Returns false if `cost` exceeds the remaining budget.
     fn spend(&mut self, cost: u64) -> bool {
         match self.left.checked_sub(cost) {
             Some(left) => {
@@ -333,7 +332,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Evaluates a rule and returns its result. If the evaluation fails, adds an error and returns `None`.
+    /// Evaluates a rule. If the evaluation fails, adds an error and returns `None`.
     fn evaluate(
         &mut self,
         program: &Program,
@@ -378,7 +377,7 @@ impl Walk<'_> {
         None
     }
 
-    /// Returns the error for a rule whose expression is false.
+    /// Returns the error of a rule whose expression is false.
     fn violation(
         &mut self,
         (rule, compiled): (&ValidationRule, &CompiledRule),
@@ -422,11 +421,11 @@ impl Walk<'_> {
         }
     }
 
-    /// Evaluates a message expression. Returns `None` if the default message must be used instead, because the
-    /// evaluation fails or its result is not usable.
+    /// Evaluates a message expression. Returns `None` if the evaluation fails or its result is not usable. The caller
+    /// then uses the default message.
     ///
     /// # Errors
-    /// Returns the detail of an error after which no further rules are evaluated.
+    /// Returns the detail of an error that ends the validation.
     ///
     /// Source: apiextensions-apiserver `pkg/apiserver/schema/cel/validation.go`, `evalMessageExpression`.
     fn message(
@@ -475,7 +474,6 @@ fn is_over_limit(message: &str) -> bool {
     message.starts_with("operation cancelled: actual cost limit exceeded")
 }
 
-/// Formats a scalar for error messages.
 fn shown(value: &Value) -> String {
     match value {
         Value::Bool(value) => value.to_string(),
@@ -486,7 +484,6 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// Returns the fields sorted by name.
 fn sorted(fields: &Map<String, Json>) -> Vec<(&str, &Json)> {
     let fields = fields.iter();
     let mut sorted: Vec<_> = fields.map(|(name, field)| (name.as_str(), field)).collect();

@@ -1,4 +1,4 @@
-//! Tests merges of an applied object into a live object.
+//! Tests of merging an applied object into a live object.
 
 mod nodes;
 
@@ -72,7 +72,7 @@ fn check(live: &Value, applied: &Value, expected: &Value) {
     );
 }
 
-/// Asserts the error of the applied object, and the path to the field that caused it.
+/// Asserts the error of the applied object and the path of the invalid field.
 #[track_caller]
 fn check_error(applied: &Value, expected: &str, fields: &[&str]) {
     let error = merged(&json!({}), applied).unwrap_err();
@@ -179,12 +179,12 @@ fn sets_keep_order_of_applied_items() {
         json!([false]),
         json!([true, "a", false]),
     );
-    // Items that are duplicates in the live list remain.
+    // Duplicate items in the live list remain.
     check(json!(["a", "a"]), json!(["b"]), json!(["a", "a", "b"]));
 }
 
 #[test]
-fn items_of_maps_are_merged_by_key() {
+fn items_of_list_type_map_are_merged_by_key() {
     let check = |field: &str, live: Value, applied: Value, expected: Value| {
         check(
             &json!({field: live}),
@@ -200,7 +200,7 @@ fn items_of_maps_are_merged_by_key() {
             json!([{"k": "a", "v": 1}, {"k": "b", "v": 2, "l": 3}, {"k": "c"}]),
         );
     }
-    // The key field `l` has a default.
+    // The key field `l` has a default, which is used if `l` is absent.
     check(
         "map2",
         json!([{"k": "a", "v": 1}, {"k": "a", "l": 2, "v": 2}]),
@@ -413,7 +413,7 @@ fn live_object_of_wrong_type_is_an_error() {
 
 #[test]
 fn depth_of_both_objects_is_limited() {
-    // The field `free` is one of the levels.
+    // The field `free` itself counts as a level.
     let nested = |n: usize| json!({"free": (2..n).fold(json!({}), |inner, _| json!({"a": inner}))});
     assert!(merged(&nested(256), &json!({})).is_ok());
     assert!(merged(&json!({}), &nested(256)).is_ok());

@@ -1,4 +1,4 @@
-//! Tests the order and the formats of values.
+//! Tests of the order and the formats of values.
 
 use std::cmp::Ordering;
 

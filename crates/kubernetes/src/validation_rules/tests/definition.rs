@@ -1,4 +1,4 @@
-//! Tests errors of rules, and of objects that break rules.
+//! Tests of errors in rules, and of objects that violate rules.
 
 use serde_json::{Value as Json, json};
 
@@ -23,7 +23,7 @@ fn with_rules(rules: &Json) -> Json {
     })
 }
 
-/// Asserts the errors of a rule with the fields `rule`, whose expression is `self.a > 0` unless it is given.
+/// Asserts the errors of a rule with the fields `rule`. The default expression is `self.a > 0`.
 #[track_caller]
 fn check_rule(rule: &Json, expected: &[&str]) {
     let mut whole = json!({"rule": "self.a > 0"});
@@ -41,7 +41,7 @@ fn check_rule(rule: &Json, expected: &[&str]) {
 }
 
 #[test]
-fn rule_wrong_fields_have_errors() {
+fn rule_with_invalid_fields_has_errors() {
     check_rule(&json!({}), &[]);
     check_rule(
         &json!({"rule": " "}),
@@ -112,7 +112,7 @@ fn rule_wrong_fields_have_errors() {
     );
 }
 
-/// Asserts the kinds of the errors of the expressions of a rule: each the field, and the start of the detail.
+/// Asserts the field and the start of the detail for each expression error of a rule.
 #[track_caller]
 fn check_expressions(rule: &Json, expected: &[(&str, &str)]) {
     let verdict = validate_rules(&definition(&[with_rules(&json!([rule]))]));
@@ -135,7 +135,7 @@ fn check_expressions(rule: &Json, expected: &[(&str, &str)]) {
 }
 
 #[test]
-fn rule_with_wrong_expression_has_error() {
+fn rule_with_invalid_expression_has_error() {
     check_expressions(
         &json!({"rule": "self.a == oldSelf.a", "optionalOldSelf": false}),
         &[],
@@ -176,7 +176,7 @@ fn rule_with_wrong_expression_has_error() {
             "compilation failed: ERROR: <input>:1:9: Syntax error",
         )],
     );
-    // A rule with a wrong message expression is still tested for the use of `oldSelf`.
+    // If the message expression is invalid, the use of `oldSelf` is still checked.
     check_expressions(
         &json!({"rule": "self.a > 0", "messageExpression": "self.c", "optionalOldSelf": true}),
         &[
@@ -269,7 +269,7 @@ fn rule_cost_is_multiplied_by_cardinality() {
 }
 
 #[test]
-fn rule_over_cost_limit_has_error_and_names_the_total() {
+fn rule_over_cost_limit_has_errors_for_rule_and_total() {
     let text = json!({"type": "string"});
     let texts = json!({"type": "array", "items": {"type": "array", "items": text}});
     let rule = "self.all(x, x.all(y, self.all(z, z.all(w, w == y))))";
@@ -355,7 +355,7 @@ fn validate_uses_schema_of_version() {
     );
 }
 
-/// Asserts the error of an object whose field `a` has the given schema and value, and breaks the rule.
+/// Asserts the error of an object that violates `rule`. The field `a` has this schema and value.
 #[track_caller]
 fn check_error(schema: &Json, rule: &Json, value: &Json, expected: &str) {
     let mut schema = schema.clone();
@@ -421,7 +421,7 @@ fn violation_field_path_is_appended() {
 }
 
 #[test]
-fn message_expression_that_is_unusable_falls_back() {
+fn unusable_message_expression_falls_back() {
     let schema = json!({"type": "string"});
     let check = |expression: &str, message: &str, expected: &str| {
         let rule = json!({"rule": "false", "messageExpression": expression, "message": message});
@@ -434,7 +434,7 @@ fn message_expression_that_is_unusable_falls_back() {
     check("'a\\nb'", "m", "m");
     check("'a\\n'", "m", "a");
     check("string(1 / (size(self) - 1))", "m", "m");
-    // The longest allowed message has 5 KiB.
+    // A message may have at most 5 KiB.
     let text = |n: usize| "y".repeat(n);
     let list = |n: usize| format!("'{}'", text(n));
     check(&list(5120), "m", &text(5120));
@@ -442,7 +442,7 @@ fn message_expression_that_is_unusable_falls_back() {
 }
 
 #[test]
-fn rule_that_fails_has_error_with_type() {
+fn failing_rule_has_error_with_type() {
     let check = |rule: &str, expected: &str| {
         let rule = json!({"rule": rule});
         check_error(&json!({"type": "integer"}), &rule, &json!(0), expected);
@@ -535,7 +535,7 @@ fn unchanged_values_have_warnings() {
         &[first],
         &[],
     );
-    // The keys of two elements differ in a number that is not an integer.
+    // Two elements differ in the value of a key field. The value is not an integer.
     let with_number = |n: f64| json!({"k": "a", "v": 1, "n": n});
     check(
         &["n"],

@@ -1,4 +1,4 @@
-//! Tests which schemas the API server rejects.
+//! Tests of finding schemas that the API server rejects.
 
 use serde_json::{Value as Json, json};
 
@@ -52,7 +52,7 @@ fn has_errors_finds_unsupported_keywords() {
 }
 
 #[test]
-fn has_errors_depends_on_place() {
+fn has_errors_depends_on_position() {
     let with_default = json!({"type": "string", "default": "x"});
     let schema = with_default.as_object().unwrap();
     assert!(has_errors(schema, false, false) && !has_errors(schema, true, false));

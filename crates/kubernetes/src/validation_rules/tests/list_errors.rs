@@ -1,4 +1,4 @@
-//! Tests the keywords that declare the types of lists and maps.
+//! Tests of the keywords for list and map types.
 
 use serde_json::{Value as Json, json};
 
@@ -35,7 +35,7 @@ fn map_list(keys: &[&str], items: &Json) -> Json {
 }
 
 #[test]
-fn map_type_of_other_schema_is_an_error() {
+fn map_type_outside_of_object_is_an_error() {
     let typed =
         |type_: &str, map_type: &str| json!({"type": type_, "x-kubernetes-map-type": map_type});
     check(&json!({"type": "object"}), &[]);
@@ -58,7 +58,7 @@ fn map_type_of_other_schema_is_an_error() {
 }
 
 #[test]
-fn list_type_of_other_schema_is_an_error() {
+fn list_type_outside_of_list_is_an_error() {
     let string = json!({"type": "string"});
     check(&json!({"type": "array"}), &[]);
     check(&list("atomic", &string), &[]);

@@ -1,4 +1,4 @@
-//! Tests errors of a CustomResourceDefinition outside of its schemas.
+//! Tests of errors in the parts of a CRD outside of its schemas.
 
 use serde_json::{Value as Json, json};
 
@@ -26,8 +26,7 @@ fn definition() -> Json {
     })
 }
 
-/// Asserts the errors of a valid definition in which the fields at the JSON pointers have other values. Null removes a
-/// field.
+/// Changes a valid CRD at the given JSON pointers and asserts the errors. Null removes a field.
 #[track_caller]
 fn check(changes: &[(&str, Json)], expected: &[String]) {
     let mut definition = definition();
@@ -47,7 +46,7 @@ fn check(changes: &[(&str, Json)], expected: &[String]) {
 }
 
 #[test]
-fn definition_valid_has_no_errors() {
+fn valid_definition_has_no_errors() {
     check(&[], &[]);
     check(&[("/spec", json!(null))], &[]);
     check(&[("/spec/scope", json!("Cluster"))], &[]);
@@ -60,7 +59,7 @@ fn definition_valid_has_no_errors() {
 }
 
 #[test]
-fn definition_wrong_metadata_or_group_has_errors() {
+fn invalid_metadata_or_group_has_errors() {
     let name = "metadata.name: Invalid value: \"disks.example.com\": must be spec.names.plural+\".\"+spec.group";
     check(
         &[("/metadata", json!({}))],
@@ -95,7 +94,7 @@ fn definition_wrong_metadata_or_group_has_errors() {
 }
 
 #[test]
-fn definition_protected_group_needs_approval() {
+fn protected_group_requires_approval() {
     let error = "metadata.annotations: Required value: protected groups must have approval annotation \
                  \"api-approved.kubernetes.io\", see https://github.com/kubernetes/enhancements/pull/1111";
     for (group, is_protected) in [
@@ -128,7 +127,7 @@ fn definition_protected_group_needs_approval() {
 }
 
 #[test]
-fn definition_wrong_scope_or_names_has_errors() {
+fn invalid_scope_or_names_have_errors() {
     check(
         &[("/spec/scope", json!(null))],
         &["spec.scope: Required value".into()],
@@ -210,7 +209,7 @@ fn definition_wrong_scope_or_names_has_errors() {
 }
 
 #[test]
-fn definition_label_too_long_has_error() {
+fn too_long_label_has_error() {
     let check_length = |n: usize, expected: &[String]| {
         let plural = "a".repeat(n);
         let name = json!(format!("{plural}.example.com"));
@@ -231,7 +230,7 @@ fn definition_label_too_long_has_error() {
 }
 
 #[test]
-fn definition_wrong_versions_have_errors() {
+fn invalid_versions_have_errors() {
     let version = |name: &str, is_stored: bool| json!({"name": name, "storage": is_stored, "schema": {"openAPIV3Schema": {"type": "object"}}});
     let stored =
         "spec.versions: Invalid value: must have exactly one version marked as storage version";
@@ -282,7 +281,7 @@ fn definition_wrong_versions_have_errors() {
 }
 
 #[test]
-fn definition_wrong_columns_have_errors() {
+fn invalid_columns_have_errors() {
     let check_column = |column: Json, expected: &[&str]| {
         let valid =
             json!({"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"});
@@ -324,7 +323,7 @@ fn definition_wrong_columns_have_errors() {
 }
 
 #[test]
-fn definition_wrong_conversion_has_errors() {
+fn invalid_conversion_has_errors() {
     let check_conversion = |conversion: Json, expected: &[&str]| {
         let of_conversion = |text: &&str| format!("spec.conversion.{text}");
         let expected: Vec<String> = expected.iter().map(of_conversion).collect();
@@ -380,7 +379,7 @@ fn definition_wrong_conversion_has_errors() {
 }
 
 #[test]
-fn definition_preserving_unknown_fields_has_error() {
+fn preserving_unknown_fields_has_error() {
     check(
         &[("/spec/preserveUnknownFields", json!(true))],
         &[
@@ -392,7 +391,7 @@ fn definition_preserving_unknown_fields_has_error() {
 }
 
 #[test]
-fn definition_error_has_place_with_indices() {
+fn definition_error_path_contains_indices() {
     let mut definition = definition();
     definition["spec"]["names"]["shortNames"] = json!(["d", "D"]);
     let errors = definition_errors(&definition);
