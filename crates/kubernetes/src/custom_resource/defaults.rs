@@ -1,7 +1,7 @@
-//! Validates the defaults in a structural schema against the schemas of their fields.
+//! Validates the defaults in a structural schema against the schemas of their values.
 //!
-//! The input is a structural schema and its path in the CRD. The output is the list of errors for which the API server
-//! rejects the CRD on creation. Defaults of `apiVersion`, `kind` and `metadata` of a resource are not validated.
+//! The API server rejects a CRD if these errors occur. Defaults of a resource's `apiVersion`, `kind` and `metadata` are
+//! not validated.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/defaulting/validation.go` (`ValidateDefaults`).
 
@@ -18,14 +18,14 @@ use crate::validation_rules::{
     DefinitionCause, DefinitionError, DefinitionVerdict, FieldError, FieldErrorKind, Validator,
 };
 
-/// Validates the rules of `definition` like [`validate_rules`](crate::validation_rules::validate_rules), and its
-/// defaults. The API server validates the defaults against the schema before it compiles the rules.
+/// Validates the rules of `definition` like [`validate_rules`](crate::validation_rules::validate_rules), and also the
+/// defaults. Like the API server, validates the defaults before compiling the rules.
 #[must_use]
 pub fn validate_definition(definition: &Json) -> DefinitionVerdict {
     validate_rules_with(definition, &default_errors)
 }
 
-/// Returns the errors of the defaults in `schema`, the structural schema of a resource. The caller must bound the depth
+/// Returns the errors of the defaults in `schema`, the structural schema of a resource. The caller must limit the depth
 /// of the schema.
 fn default_errors(schema: &Json, path: &Path<'_>) -> Vec<DefinitionError> {
     let mut errors = Vec::new();
@@ -35,7 +35,7 @@ fn default_errors(schema: &Json, path: &Path<'_>) -> Vec<DefinitionError> {
     errors
 }
 
-/// Returns the default of a schema. A null default is treated as missing.
+/// Returns the default of a schema. A null default counts as missing.
 fn default_of(schema: &Json) -> Option<&Json> {
     schema.get("default").filter(|default| !default.is_null())
 }
@@ -54,7 +54,7 @@ fn walk(schema: &Json, path: &Path<'_>, is_root: bool, errors: &mut Vec<Definiti
             cause: DefinitionCause::Other,
         }));
     }
-    // `additionalProperties` is not visited because the API server forbids defaults in it.
+    // The API server forbids defaults in `additionalProperties`, so these schemas are not visited.
     if let Some(items) = schema.get("items").filter(|items| items.is_object()) {
         walk(items, &path.field("items"), false, errors);
     }
@@ -69,8 +69,8 @@ fn walk(schema: &Json, path: &Path<'_>, is_root: bool, errors: &mut Vec<Definiti
     }
 }
 
-/// Returns the errors of `default`, the default of a value with the given schema. The paths of the errors are relative
-/// to the default. If `is_resource` is true, the schema describes a resource.
+/// Returns the errors of a schema's default. The paths are relative to the default. `is_resource` is true if the schema
+/// describes a resource.
 fn faults(schema: &Json, default: &Json, is_resource: bool) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if defaulting::has_unknown(default, schema, embedded::is_embedded(schema)) {
@@ -93,13 +93,13 @@ fn faults(schema: &Json, default: &Json, is_resource: bool) -> Vec<FieldError> {
         errors.extend(outcome.faults.into_iter().map(|fault| child(fault.error)));
         return errors;
     }
-    // Compile errors of rules are reported when the rules themselves are validated.
+    // A rule that does not compile is reported elsewhere, when the rules are validated.
     let Ok(rules) = Validator::from_part(schema, is_resource) else {
         return errors;
     };
     if rules.has_rules() {
-        // Upstream first validates the default as an update without changes. If there are no errors, upstream also
-        // validates the default as a creation.
+        // Upstream first validates the default as an update that changes nothing. Without errors, upstream then
+        // validates the default as a new object.
         let mut rule_errors = rules.validate_unchanged(default).errors;
         if rule_errors.is_empty() {
             rule_errors = rules.validate(default, None).errors;
@@ -109,7 +109,7 @@ fn faults(schema: &Json, default: &Json, is_resource: bool) -> Vec<FieldError> {
     errors
 }
 
-/// Inserts a dot before an index at the start of the path of `error` (`.[1]`), as upstream does for errors inside a
+/// Adds a dot before an index at the start of the path, as in `.[1]`. Upstream does the same for errors inside a
 /// default.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/validation/validation.go` (`kubeOpenAPIResultToFieldErrors`).
@@ -120,7 +120,7 @@ fn child(mut error: FieldError) -> FieldError {
     error
 }
 
-/// Appends `field`, a path relative to `path`, to `path`. If `field` is `<nil>`, it denotes the value at `path` itself.
+/// Appends the relative path `field` to `path`. `<nil>` is the value at `path` itself.
 fn below(path: &str, field: &str) -> String {
     match field {
         "<nil>" => path.to_owned(),
@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(errors, expect);
     }
 
-    /// Source: the answers of a real API server, `e2e/tests/custom_resources.rs`.
+    /// Source: responses of a real API server, `e2e/tests/custom_resources.rs`.
     #[test]
     fn defaults_are_validated_against_schema_and_rules() {
         let rule = json!([{"rule": "self.n > 3", "message": "too few"}]);
@@ -181,7 +181,7 @@ mod tests {
                 "type": "string", "maxLength": 1, "default": "ab"}}}}),
             &["~.items.properties[a].default: Too long: may not be more than 1 byte"],
         );
-        // All errors of the rules are reported, not only the first.
+        // All errors of the rules are reported, not only the first error.
         check(
             &json!({"type": "number", "default": 1e300, "x-kubernetes-validations": [
                 {"rule": "int(self) > 2"}, {"rule": "self < 5.0", "message": "no"}]}),
@@ -190,7 +190,7 @@ mod tests {
                 "~.default: Invalid value: 1e+300: no",
             ],
         );
-        // The invalid rule `self +` is not reported because rules are not compiled if a default is rejected.
+        // The invalid rule `self +` is not reported. A rejected default prevents the compilation of rules.
         check(
             &json!({"type": "string", "maxLength": 1, "default": "ab",
                 "x-kubernetes-validations": [{"rule": "self +"}]}),

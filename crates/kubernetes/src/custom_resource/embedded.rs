@@ -1,4 +1,4 @@
-//! Validates resources embedded in custom resources (`x-kubernetes-embedded-resource`).
+//! Validates embedded resources (`x-kubernetes-embedded-resource`).
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/objectmeta/validation.go`.
 
@@ -12,12 +12,11 @@ use crate::schema::GroupVersion;
 use crate::validation_rules::path::Path;
 use crate::validation_rules::{FieldError, FieldErrorKind};
 
-/// Returns true if the schema describes an embedded resource.
 pub(super) fn is_embedded(schema: &Json) -> bool {
     schema.get("x-kubernetes-embedded-resource") == Some(&Json::Bool(true))
 }
 
-/// Validates each embedded resource in `data` and adds its errors to `errors`.
+/// Validates all embedded resources in `data`. Adds their errors to `errors`.
 pub(super) fn validate(schema: &Json, data: &Json, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     match data {
         Json::Object(fields) => {

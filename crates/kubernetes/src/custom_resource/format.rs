@@ -1,6 +1,6 @@
 //! String formats that the API server enforces.
 //!
-//! Dashes in format names are ignored: `credit-card` is the same format as `creditcard`.
+//! Dashes in format names have no effect: `credit-card` is the same format as `creditcard`.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/validation/formats.go` (`supportedVersionedFormats`); kube-openapi
 //! `pkg/validation/strfmt` (`default.go`, `kubernetes-extensions.go`, `bson.go`, `date.go`, `time.go`, `duration.go`),
@@ -13,7 +13,6 @@ use crate::library::format::validation;
 use crate::library::{net, url};
 use crate::typed_values::is_duration;
 
-/// A format that the API server enforces.
 #[derive(Clone, Copy)]
 pub(super) struct Format {
     is_valid: Check,
@@ -25,7 +24,7 @@ impl std::fmt::Debug for Format {
     }
 }
 
-/// A function that returns true if a string has the format.
+/// Returns true if the string has the format.
 type Check = fn(&str) -> bool;
 
 const FORMATS: &[(&str, Check)] = &[
@@ -76,7 +75,7 @@ impl Format {
     }
 }
 
-/// Returns true if the string matches `pattern`, one of the constant regular expressions of this module.
+/// Returns true if the string matches `pattern`, a constant in this module.
 fn matches(pattern: &str, text: &str) -> bool {
     let program = regexp::Program::cached(pattern).ok();
     program.is_some_and(|program| program.is_match(text, &MemoryLimit) == Ok(true))
@@ -101,14 +100,14 @@ fn is_address(text: &str) -> bool {
     net::parse_address(text.as_bytes()).is_ok_and(|address| !address.has_zone)
 }
 
-/// Returns true if the string is an IP address. Leading zeros in numbers are allowed, unlike in Go's current parser.
+/// Returns true if the string is an IP address. Accepts leading zeros in numbers. Go's current parser rejects them.
 ///
 /// Source: `k8s.io/utils` `internal/third_party/forked/golang/net/ip.go`, `ParseIP`, `parseIPv4`, `parseIPv6`.
 fn is_sloppy_address(text: &str) -> bool {
     match text.find(['.', ':']).and_then(|at| text.get(at..)) {
         Some(rest) if rest.starts_with('.') => is_sloppy_ipv4(text),
         Some(_) => match text.rsplit_once(':') {
-            // An IPv6 address may end with an IPv4 address.
+            // An IPv6 address may end in an IPv4 address.
             Some((before, last)) if last.contains('.') => {
                 is_sloppy_ipv4(last) && is_address(&without_zeros(&format!("{before}:1.2.3.4")))
             }
@@ -118,7 +117,7 @@ fn is_sloppy_address(text: &str) -> bool {
     }
 }
 
-/// Removes the leading zeros from IPv6 groups of more than four digits, which Go's current parser rejects.
+/// Removes leading zeros from IPv6 groups with more than four digits. Go's current parser rejects such groups.
 fn without_zeros(text: &str) -> String {
     let shortened = |group: &str| {
         let digits = group.trim_start_matches('0');

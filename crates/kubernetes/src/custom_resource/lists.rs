@@ -1,4 +1,4 @@
-//! Validates that lists of type `set` and `map` have no duplicate elements or keys.
+//! Validates that lists of type `set` have no duplicate elements, and lists of type `map` have no duplicate keys.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/listtype/validation.go`.
 
@@ -11,7 +11,7 @@ use super::value::{identity, sorted};
 use crate::validation_rules::path::Path;
 use crate::validation_rules::{FieldError, FieldErrorKind};
 
-/// Adds an error for each duplicate in the lists of type `set` and `map` that are nested in `fields`.
+/// Adds an error for each duplicate in the lists of type `set` and `map` in `fields`, at any depth.
 pub(super) fn validate(
     schema: &Json,
     fields: &Map<String, Json>,
@@ -36,7 +36,6 @@ pub(super) fn validate(
     }
 }
 
-/// Returns true if `schema` describes a list of type `set` or `map`.
 pub(super) fn is_keyed(schema: &Json) -> bool {
     let kind = schema.get("x-kubernetes-list-type").and_then(Json::as_str);
     matches!(kind, Some("set" | "map"))
@@ -116,8 +115,8 @@ fn map(schema: &Json, items: &[Json], path: &Path<'_>, errors: &mut Vec<FieldErr
     let identities =
         keys.iter().map(
             |key| match key.as_object().map(|fields| fields.values().next()) {
-                // If the list has a single key field, the value of that field identifies the item. Items without the
-                // field have the same identity.
+                // A single key field identifies the item by its value. All items without the field have the same
+                // identity.
                 Some(value) if n_keys == 1 => value.map(set_identity).unwrap_or_default(),
                 _ => set_identity(key),
             },
@@ -132,8 +131,8 @@ fn map(schema: &Json, items: &[Json], path: &Path<'_>, errors: &mut Vec<FieldErr
     }
 }
 
-/// Returns a string that identifies an element of a set: equal elements have the same string. Numbers in nested lists
-/// and objects are equal only if Go formats them identically as JSON.
+/// Returns the same string for equal elements of a set. Inside of lists and objects, numbers are equal if Go's JSON
+/// encoder formats them identically.
 fn set_identity(item: &Json) -> String {
     match item {
         Json::Array(_) | Json::Object(_) => crate::go_json::to_text(item),
@@ -141,8 +140,7 @@ fn set_identity(item: &Json) -> String {
     }
 }
 
-/// The indices of the duplicates in a list. If an element occurs more than twice, only the index of its second
-/// occurrence is included.
+/// The indices of duplicate elements. If an element occurs more than twice, only its second index is included.
 struct Duplicates(Vec<usize>);
 
 impl Duplicates {

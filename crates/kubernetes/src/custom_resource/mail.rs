@@ -1,4 +1,4 @@
-//! Recognizes email addresses that Go's `net/mail` can parse.
+//! Validates email addresses like Go's `net/mail`.
 //!
 //! Differs: the character set of an encoded word (RFC 2047) is not validated.
 //!
@@ -6,14 +6,14 @@
 
 use crate::library::net;
 
-/// Returns true if the string is a single address, with or without a display name, or a group with exactly one address.
+/// Returns true if the string is one address, with or without a display name, or a group of one address.
 pub(super) fn is_address(text: &str) -> bool {
     let mut rest = MailParser(text);
     let n = rest.address(true);
     n == Some(1) && rest.skip_comments().is_some() && rest.0.is_empty()
 }
 
-/// A parser over the remaining input. Its methods return `None` on a syntax error.
+/// A parser with the remaining input. All methods return `None` on a syntax error.
 struct MailParser<'t>(&'t str);
 
 impl<'t> MailParser<'t> {
@@ -34,7 +34,7 @@ impl<'t> MailParser<'t> {
         taken
     }
 
-    /// Parses an address or a group. Returns the number of addresses in it.
+    /// Parses an address or a group. Returns the number of addresses.
     fn address(&mut self, allows_group: bool) -> Option<usize> {
         self.skip_space();
         if self.0.is_empty() {
@@ -84,7 +84,7 @@ impl<'t> MailParser<'t> {
         }
     }
 
-    /// Parses an address without a display name: `local@domain`.
+    /// Parses `local@domain`.
     fn plain(&mut self) -> Option<()> {
         self.skip_space();
         if self.0.starts_with('"') {
@@ -119,7 +119,7 @@ impl<'t> MailParser<'t> {
         (!atom.is_empty()).then_some(atom)
     }
 
-    /// Parses a quoted string. Returns the number of characters between the quotes.
+    /// Parses a quoted string. Returns the number of characters inside the quotes.
     fn quoted(&mut self) -> Option<usize> {
         let mut n: usize = 0;
         let mut is_escaped = false;
@@ -142,7 +142,7 @@ impl<'t> MailParser<'t> {
         Some(n)
     }
 
-    /// Parses a phrase: one or more words, each an atom or a quoted string.
+    /// Parses one or more words. A word is an atom or a quoted string.
     fn phrase(&mut self) -> Option<()> {
         let mut n: usize = 0;
         loop {
@@ -176,7 +176,7 @@ impl<'t> MailParser<'t> {
         Some(())
     }
 
-    /// Parses the rest of a comment after its opening parenthesis. Comments can be nested.
+    /// Parses a comment after its opening parenthesis. Comments can be nested.
     fn comment(&mut self) -> Option<()> {
         let mut depth: usize = 1;
         let mut chars = self.0.chars();

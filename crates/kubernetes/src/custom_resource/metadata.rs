@@ -1,6 +1,6 @@
-//! Validates the metadata of objects as `ValidateObjectMeta` and `ValidateObjectMetaUpdate` do.
+//! Validates object metadata like `ValidateObjectMeta` and `ValidateObjectMetaUpdate`.
 //!
-//! Callers must first check that each metadata field has its declared type. Fields of another type are read as empty.
+//! Callers must first check the types of metadata fields. A field of the wrong type is treated as empty.
 //!
 //! Source: apimachinery `pkg/api/validation/objectmeta.go`, `pkg/apis/meta/v1/validation/validation.go`,
 //! `pkg/api/validate/content`.
@@ -20,15 +20,14 @@ use crate::validation_rules::{FieldError, FieldErrorKind};
 use cel::value::go_quote;
 use regexp::is_printable;
 
-/// A function that validates a name and returns the error messages. The second parameter is true if the name is a
-/// prefix (`generateName`).
+/// Validates a name and returns error messages. The flag is true if the name is a prefix (`generateName`).
 pub(super) type NameCheck = fn(&str, bool) -> Vec<String>;
 
-/// The `metadata` of an object, or `None` if the object has none.
+/// The `metadata` of an object. `None` if the object has no metadata.
 #[derive(Clone, Copy)]
 pub(super) struct Metadata<'a>(pub(super) Option<&'a Map<String, Json>>);
 
-/// The maximum size of the annotations of an object, in bytes.
+/// The maximum total size of an object's annotations, in bytes.
 const MAX_ANNOTATIONS: usize = 256 << 10;
 
 impl<'a> Metadata<'a> {
@@ -40,7 +39,7 @@ impl<'a> Metadata<'a> {
         self.0?.get(name).filter(|value| !value.is_null())
     }
 
-    /// Returns `managedFields`. Returns `None` if the field is missing or invalid. An API server never stores invalid
+    /// Returns `managedFields`. Returns `None` if the field is missing or invalid. An API server does not store invalid
     /// `managedFields`.
     pub(super) fn valid_managed_fields(self) -> Option<&'a Json> {
         let mut list = Vec::new();
@@ -71,7 +70,7 @@ impl<'a> Metadata<'a> {
     }
 }
 
-/// Validates a name as a DNS subdomain. Returns the error messages.
+/// Validates a name as a DNS subdomain.
 pub(super) fn subdomain(name: &str, is_prefix: bool) -> Vec<String> {
     if is_prefix {
         validation::dns1123_subdomain(&validation::without_trailing_dash(name.as_bytes()))
@@ -80,7 +79,7 @@ pub(super) fn subdomain(name: &str, is_prefix: bool) -> Vec<String> {
     }
 }
 
-/// Validates a name as a single segment of a URL path. Returns the error messages.
+/// Validates a name as one segment of a URL path.
 pub(super) fn path_segment(name: &str, is_prefix: bool) -> Vec<String> {
     if !is_prefix && matches!(name, "." | "..") {
         return vec![format!("may not be '{name}'")];
@@ -91,7 +90,7 @@ pub(super) fn path_segment(name: &str, is_prefix: bool) -> Vec<String> {
         .collect()
 }
 
-/// A list of errors, with methods that validate metadata and append to the list.
+/// Validates metadata and collects the errors.
 pub(super) struct Errors<'e> {
     pub(super) list: &'e mut Vec<FieldError>,
 }
@@ -393,7 +392,7 @@ impl Errors<'_> {
     }
 }
 
-/// Formats an owner reference as Go encodes it in JSON.
+/// Formats an owner reference like Go's JSON encoder.
 fn owner_text(owner: &Json) -> String {
     let text = |name: &str| {
         let text = owner.get(name).and_then(Json::as_str).unwrap_or_default();

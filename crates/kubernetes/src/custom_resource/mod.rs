@@ -1,17 +1,23 @@
 //! Validates custom resources against their CRD, as the API server does.
 //!
-//! - [`validate`]: validates one object, or an update of an object, against a CustomResourceDefinition. Use it to test
-//!   definitions generated from Rust types, such as those of `kube`'s derive macro.
+//! - [`validate`]: validates a new or updated object against a CustomResourceDefinition. Use this function to test CRDs
+//!   generated from Rust types, such as with the derive macro of `kube`.
 //! - [`Validator`]: validates many objects of one version.
 //!
-//! An object is first decoded as in the API server: unknown fields and disallowed nulls are pruned, and defaults are
-//! set. Then the following are validated, in this order: metadata, values (types, limits, patterns, formats,
-//! `allOf`/`anyOf`/`oneOf`/`not`), lists of type `set` and `map`, embedded resources, and the rules
-//! (`x-kubernetes-validations`). On an update, errors of unchanged values are ignored (ratcheting).
+//! Like in the API server, an object is decoded first: unknown fields and disallowed nulls are pruned, and defaults are
+//! set. The object is then validated in this order:
+//!
+//! - metadata;
+//! - values: types, limits, patterns, formats, and `allOf`, `anyOf`, `oneOf`, `not`;
+//! - lists of type `set` and `map`;
+//! - embedded resources;
+//! - CEL rules (`x-kubernetes-validations`).
+//!
+//! If an update does not change a value, the errors of the value are ignored (ratcheting).
 //!
 //! Admission and storage are out of scope.
 //!
-//! Differs: errors of an object's fields are sorted by field name. Upstream's order is random.
+//! Differs: the errors of an object are sorted by field name. Upstream's order is random.
 //!
 //! Source: apiextensions-apiserver `pkg/registry/customresource` (`strategy.go`, `validator.go`); apiserver
 //! `pkg/registry/rest` (`create.go`, `update.go`).
@@ -52,23 +58,23 @@ use scale::Scale;
 use schema::{Schema, any_below};
 use value::{Place, Walk};
 
-/// The detail of the error that is reported if the rules are not evaluated because of earlier errors.
+/// The detail of the error for rules that are not evaluated because of other errors.
 pub const RULES_NOT_CHECKED: &str = "some validation rules were not checked because the object was invalid; \
                                      correct the existing errors to complete validation";
 
-/// Failure to determine how the API server would validate an object.
+/// An error that prevents the validation of an object.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The CRD has no version with this name, or that version has no schema.
+    /// The CRD has no version with this name, or the version has no schema.
     #[error("the CustomResourceDefinition has no schema for version `{0}`")]
     NoVersion(String),
-    /// The schema exceeds the limits of this crate.
+    /// The schema exceeds a limit of this crate.
     #[error(transparent)]
     Schema(#[from] SchemaError),
-    /// The API server cannot decode the object and returns this message.
+    /// The API server cannot decode the object. Contains the API server's message.
     #[error("{0}")]
     Undecodable(String),
-    /// The evaluation of the rules exceeds its budget, so the errors of the object are unknown.
+    /// The rules exceed their budget. The errors of the object are unknown.
     #[error("{0}")]
     Exceeded(Exceeded),
 }
@@ -76,23 +82,25 @@ pub enum Error {
 /// The result of validating one object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
-    /// The object with defaults and server-set metadata, as the API server would store it if it has no errors.
+    /// The object with defaults and server-set metadata. If there are no errors, the API server stores this object.
     pub object: Json,
-    /// The causes of the rejection. Empty if the object is valid.
+    /// The reasons for the rejection. Empty if the object is valid.
     pub errors: Vec<FieldError>,
     /// The total cost of the evaluated rules, in CEL cost units.
     pub cost: u64,
 }
 
-/// Validates `object` against `definition`, a CustomResourceDefinition of `apiextensions.k8s.io/v1`. If `before` is
-/// set, it is the old object of an update. Returns the API server's errors, or an empty list if the object is valid.
+/// Validates `object` against a CRD. Returns the API server's errors, or an empty list if the object is valid.
 ///
-/// The CRD version is taken from the object's `apiVersion`. Metadata that the API server or its client can infer may be
-/// omitted: the namespace, which defaults to `default`, and on an update all identifying fields.
+/// `definition` must be a CustomResourceDefinition of `apiextensions.k8s.io/v1`. The `apiVersion` of the object
+/// determines the version. For an update, `before` is the old object.
+///
+/// Metadata that the API server or its client can infer is optional. The default namespace is `default`. In an update,
+/// all identifying fields are optional.
 ///
 /// # Errors
-/// Returns an error if the CRD has no schema for that version, if the schema nests too deeply or is too large, if an
-/// object cannot be decoded, or if the rules exceed their budget.
+/// Returns an error if the version has no schema, if the schema is too deep or too large, if an object cannot be
+/// decoded, or if the rules exceed their budget.
 ///
 /// # Example
 /// ```
@@ -140,7 +148,7 @@ pub fn validate(
     Ok(verdict.errors)
 }
 
-/// A version of a CustomResourceDefinition, compiled to validate many objects.
+/// A compiled version of a CustomResourceDefinition. One validator can validate many objects.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "facts about a definition")]
 pub struct Validator {
@@ -155,17 +163,16 @@ pub struct Validator {
     values: Arc<ValueSchema>,
     rules: rules::Validator,
     has_rules: bool,
-    /// True if the schema contains embedded resources.
     has_embedded: bool,
-    /// True if the schema contains lists of type `set` or `map`.
+    /// True if the schema contains a list of type `set` or `map`.
     has_keyed_lists: bool,
 }
 
 impl Validator {
-    /// Compiles the schema and rules of `version` of `definition`.
+    /// Compiles the schema and the rules of `version`.
     ///
     /// # Errors
-    /// Returns an error if the CRD has no schema for that version, or if the schema nests too deeply or is too large.
+    /// Returns an error if the version has no schema, or if the schema is too deep or too large.
     pub fn new(definition: &Json, version: &str) -> Result<Self, Error> {
         let versions = definition
             .pointer("/spec/versions")
@@ -203,11 +210,11 @@ impl Validator {
         })
     }
 
-    /// Validates `object` in a request to `namespace`. If `before` is set, it is the old object of an update. An empty
-    /// `namespace` means the object's own namespace, or `default`.
+    /// Validates `object` in a request to `namespace`. For an update, `before` is the old object. If `namespace` is
+    /// empty, the namespace of the object is used, or `default`.
     ///
     /// # Errors
-    /// Returns an error if one of the objects cannot be decoded, or if the rules exceed their budget.
+    /// Returns an error if an object cannot be decoded, or if the rules exceed their budget.
     pub fn validate(
         &self,
         object: &Json,
@@ -217,7 +224,7 @@ impl Validator {
         self.validate_observed(object, before, namespace, None)
     }
 
-    /// Validates like [`Self::validate`], and notifies `observer` of each evaluated rule.
+    /// Same as [`Self::validate`], but notifies `observer` of each evaluated rule.
     ///
     /// # Errors
     /// Same as [`Self::validate`].
@@ -246,11 +253,11 @@ impl Validator {
         })
     }
 
-    /// Validates the output of a mutation as a newly created object. The object is not decoded again, so nulls and
-    /// unknown fields are not pruned.
+    /// Validates the output of a mutation as a new object. The object is not decoded again, so nulls and unknown fields
+    /// are not pruned.
     ///
     /// # Errors
-    /// Returns an error if the value is not an object or nests too deeply, or if the rules exceed their budget.
+    /// Returns an error if the value is no object, if it is too deep, or if the rules exceed their budget.
     pub fn validate_mutated(&self, object: &Json, namespace: &str) -> Result<Verdict, Error> {
         check_form(object)?;
         let mut object = self.created(object.clone());
@@ -264,7 +271,7 @@ impl Validator {
         })
     }
 
-    /// Decodes the object of a request: prunes unknown fields and sets defaults.
+    /// Decodes a request object: prunes unknown fields and sets defaults.
     fn read(&self, object: &Json) -> Result<Json, Error> {
         check_form(object)?;
         let mut object =
@@ -275,7 +282,7 @@ impl Validator {
         Ok(object)
     }
 
-    /// Decodes the old object of an update, and adds missing metadata that the API server sets on creation.
+    /// Decodes the old object of an update. Adds missing metadata that the API server sets on creation.
     fn stored(&self, object: &Json, namespace: &str) -> Result<Json, Error> {
         let mut object = self.read(object)?;
         self.place(&mut object, namespace);
@@ -351,9 +358,9 @@ impl Validator {
                 metadata.insert(name.to_owned(), value.clone());
             }
         }
-        // If no other field changes, upstream keeps the old `managedFields`. Otherwise, upstream updates them. This is
-        // not reproduced because rules that compare the objects find a difference in either case. Invalid
-        // `managedFields` are not copied because an API server never stores them.
+        // If no other field changes, upstream keeps the old `managedFields`. Otherwise, upstream updates the field. The
+        // update is not reproduced here, because rules that compare the objects find a difference anyway. Invalid
+        // `managedFields` are not copied, because an API server does not store them.
         if let Some(value) = old.valid_managed_fields() {
             metadata
                 .entry("managedFields")
@@ -367,7 +374,7 @@ impl Validator {
         object
     }
 
-    /// Sets the namespace of a namespaced object that has none, and removes it from a cluster-scoped object.
+    /// Adds the missing namespace to a namespaced object, or removes the namespace from a cluster-scoped object.
     fn place(&self, object: &mut Json, namespace: &str) {
         let metadata = metadata_of(object);
         if !self.is_namespaced {
@@ -382,7 +389,7 @@ impl Validator {
         }
     }
 
-    /// Validates a decoded object: adds its errors to `errors` and returns the cost of its rules.
+    /// Validates a decoded object. Adds errors to `errors` and returns the cost of the rules.
     ///
     /// Source: apiextensions-apiserver `pkg/registry/customresource/strategy.go`, `Validate`, `ValidateUpdate`.
     fn errors(
@@ -514,7 +521,7 @@ impl Validator {
     }
 }
 
-/// Returns an error if `object` is not a JSON object or nests too deeply.
+/// Returns an error if `object` is no JSON object or is too deep.
 fn check_form(object: &Json) -> Result<(), Error> {
     if !is_shallower(object, MAX_JSON_DEPTH) {
         return Err(Error::Undecodable(format!(
@@ -529,7 +536,7 @@ fn check_form(object: &Json) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns the metadata of a decoded object. Inserts empty metadata if it is missing.
+/// Returns the metadata. Inserts empty metadata if the object has none.
 fn metadata_of(object: &mut Json) -> &mut Map<String, Json> {
     if !object.get("metadata").is_some_and(Json::is_object) {
         *object = match std::mem::take(object) {

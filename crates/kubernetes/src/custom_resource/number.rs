@@ -1,4 +1,4 @@
-//! Validates numbers against schemas with Go's number types and conversions, including their rounding errors.
+//! Validates numbers like Go, including Go's number conversions and rounding errors.
 //!
 //! Source: kube-openapi `pkg/validation/validate/validator.go` (`numberValidator`), `values.go`; go-openapi/swag
 //! `convert.go`.
@@ -11,7 +11,7 @@ use super::value::{Place, invalid};
 use crate::validation_rules::FieldErrorKind;
 use cel::value::format_double;
 
-/// Returns the JSON type and the format that upstream infers from a value.
+/// Returns the JSON type and the format that upstream derives from a value.
 pub(super) fn type_of(data: &Json) -> (&'static str, &'static str) {
     match data {
         Json::Null => ("null", ""),
@@ -24,7 +24,7 @@ pub(super) fn type_of(data: &Json) -> (&'static str, &'static str) {
     }
 }
 
-/// A JSON number as Go decodes it: an `int64` if possible, otherwise a `float64`.
+/// A JSON number as decoded by Go: an `int64` if possible, otherwise a `float64`.
 #[derive(Clone, Copy)]
 enum Go {
     Int(i64),
@@ -39,7 +39,7 @@ impl Go {
         }
     }
 
-    /// Formats the number for error messages. If `is_int` is false, an integer is formatted as a double.
+    /// Formats the number for error messages. If `is_int` is false, formats integers as doubles.
     fn shown(self, is_int: bool) -> String {
         match self {
             Self::Int(value) if is_int => value.to_string(),
@@ -56,7 +56,7 @@ impl Go {
     }
 }
 
-/// Converts a double to an integer like Go on amd64, the usual platform of API servers: out-of-range values become
+/// Converts a double to an integer like Go on amd64, the usual platform of API servers. Values out of range become
 /// `i64::MIN`.
 #[expect(clippy::cast_possible_truncation, reason = "as upstream does")]
 fn to_int(value: f64) -> i64 {
@@ -91,12 +91,12 @@ fn is_json_integer(value: f64) -> bool {
     difference / (value.abs() + whole.abs()).min(f64::MAX) < 1e-9
 }
 
-/// Returns true if upstream treats the number as an integer. A tiny fraction caused by rounding is ignored.
+/// Returns true if upstream treats the number as an integer. Ignores tiny fractions from rounding errors.
 pub(super) fn is_whole(data: &Json) -> bool {
     data.as_f64().is_some_and(is_json_integer)
 }
 
-/// Returns true if `data` equals the enum value `value` after Go has converted `data` to the type of `value`.
+/// Converts `data` to the type of the enum value `value` like Go. Returns true if both values are then equal.
 ///
 /// Source: kube-openapi `pkg/validation/validate/validator.go`, `basicCommonValidator.Validate`.
 pub(super) fn is_converted(data: &Json, value: &Json) -> bool {
@@ -108,7 +108,7 @@ pub(super) fn is_converted(data: &Json, value: &Json) -> bool {
             #[expect(clippy::float_cmp, reason = "as upstream does")]
             (data, Go::Double(value)) => data.double() == value,
         },
-        // Go converts an integer to the string that consists of the character with that code point.
+        // Go converts an integer to a string with the character of that code point.
         (Json::Number(data), Json::String(value)) => data.as_i64().is_some_and(|data| {
             let c = u32::try_from(data).ok().and_then(char::from_u32);
             let mut chars = value.chars();
@@ -121,8 +121,7 @@ pub(super) fn is_converted(data: &Json, value: &Json) -> bool {
     }
 }
 
-/// The type and format of a schema, which limit the range of numbers. Both are empty unless the schema has exactly one
-/// type.
+/// The type and format of a schema, which limit its numbers. Both are empty if the schema has several types or no type.
 struct Range<'s> {
     type_: &'s str,
     format: &'s str,
@@ -144,7 +143,7 @@ impl<'s> Range<'s> {
         }
     }
 
-    /// Returns an error if a number of this type and format cannot represent `value`.
+    /// Returns an error if the type and format of the schema cannot represent `value`.
     ///
     /// Source: kube-openapi `pkg/validation/validate/values.go`, `IsValueValidAgainstRange`.
     fn fault(&self, value: Go, what: &str, place: &Place<'_>) -> Option<Fault> {
@@ -172,7 +171,7 @@ impl<'s> Range<'s> {
     }
 }
 
-/// Validates a number against the range of its type, `multipleOf`, `minimum` and `maximum`, in upstream's order.
+/// Validates a number against its type, `multipleOf`, `minimum` and `maximum`, in upstream's order.
 pub(super) fn faults(schema: &Schema, number: &Number, place: &Place<'_>) -> Vec<Fault> {
     if schema.types.is_empty()
         && schema.multiple_of.is_none()
@@ -184,7 +183,7 @@ pub(super) fn faults(schema: &Schema, number: &Number, place: &Place<'_>) -> Vec
     let range = Range::new(schema);
     let value = Go::new(number);
     let mut faults: Vec<Fault> = range.fault(value, "Checked", place).into_iter().collect();
-    // If the factor or a bound is outside the range of the type, upstream compares the number as a double.
+    // If the type cannot represent the factor or bound, upstream compares the number as a double.
     let fault = |detail: String, is_fit: bool| invalid(&place.text(), value.shown(is_fit), &detail);
     if let Some(factor) = schema.multiple_of {
         let unfit = range.fault(Go::Double(factor), "MultipleOf", place);
@@ -210,8 +209,8 @@ pub(super) fn faults(schema: &Schema, number: &Number, place: &Place<'_>) -> Vec
     faults
 }
 
-/// Returns the error message if `value` is less than the minimum or greater than the maximum `bound`. If `is_fit` is
-/// true, integers are compared as integers.
+/// Returns an error message if `value` exceeds the minimum or maximum `bound`. If `is_fit` is true, integers are
+/// compared as integers.
 fn beyond(value: Go, bound: Bound, is_fit: bool, is_maximum: bool) -> Option<String> {
     let Bound { at, is_exclusive } = bound;
     let (ordering, text) = match value {

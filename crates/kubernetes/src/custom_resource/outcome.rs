@@ -1,4 +1,4 @@
-//! Results of validating a value against a schema.
+//! The results of validating a value against a schema.
 //!
 //! Source: kube-openapi `pkg/validation/validate/result.go` (`Result`), `pkg/validation/errors/schema.go`;
 //! apiextensions-apiserver `pkg/apiserver/validation/validation.go` (`kubeOpenAPIResultToFieldErrors`).
@@ -10,26 +10,25 @@ pub(super) use crate::validation_rules::shown;
 use crate::validation_rules::{FieldError, FieldErrorKind};
 use cel::value::go_quote;
 
-/// The errors of a value, and the number of performed checks. If all alternatives of `anyOf` or `oneOf` fail, only the
-/// errors of the alternative with the most checks are reported.
+/// The errors of a value, and the number of checks. If all alternatives of `anyOf` or `oneOf` fail, the errors of the
+/// alternative with the most checks are reported.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
     pub(super) faults: Vec<Fault>,
     pub(super) n_checks: u64,
-    /// The deduplication keys of `faults` as a hash set. `None` until an error is added to a list of at least [`FEW`]
-    /// errors.
+    /// The deduplication keys of `faults`. `None` as long as there are fewer than [`FEW`] errors.
     seen: Option<HashSet<Rc<str>>>,
 }
 
 /// A validation error.
 #[derive(Clone, Debug)]
 pub(super) struct Fault {
-    /// The key for deduplication: upstream's message.
+    /// The deduplication key: upstream's message.
     text: Rc<str>,
     pub(super) error: FieldError,
 }
 
-/// If a list has at least this many errors, duplicates are found with a hash set instead of a linear search.
+/// With at least this many errors, a hash set replaces the linear search for duplicates.
 const FEW: usize = 16;
 
 impl Outcome {
@@ -39,7 +38,7 @@ impl Outcome {
         outcome
     }
 
-    /// Adds an error unless the list contains one with the same key.
+    /// Adds an error, unless an error with the same key exists.
     pub(super) fn add(&mut self, fault: Fault) {
         if self.faults.len() < FEW {
             if self.faults.iter().any(|known| known.text == fault.text) {
@@ -76,7 +75,7 @@ impl Outcome {
 }
 
 impl Fault {
-    /// Creates an error of the value at `path` with upstream's message `text`, which is also the key for deduplication.
+    /// Creates an error of the value at `path`. `text` is upstream's message and the deduplication key.
     pub(super) fn new(
         path: &str,
         kind: FieldErrorKind,
@@ -94,7 +93,7 @@ impl Fault {
         }
     }
 
-    /// Creates an error whose message `detail` differs from `text`, the key for deduplication.
+    /// Creates an error with the message `detail` and the deduplication key `text`.
     pub(super) fn with_key(
         path: &str,
         kind: FieldErrorKind,
@@ -107,12 +106,12 @@ impl Fault {
         fault
     }
 
-    /// Creates an error for which the API server reports no path.
+    /// Creates an error that the API server reports without a path.
     pub(super) fn without_path(text: String) -> Self {
         Self::new("", FieldErrorKind::Invalid, Some(go_quote("")), text)
     }
 
-    /// Returns the size of the error's strings, in bytes.
+    /// Returns the total length of the error's strings, in bytes.
     pub(super) fn len(&self) -> usize {
         let value = self.error.value.as_ref().map_or(0, String::len);
         let texts = self.error.detail.len().saturating_add(self.text.len());
@@ -122,7 +121,7 @@ impl Fault {
     }
 }
 
-/// Returns the field path for an error. The root is `<nil>`.
+/// Returns the field path of an error. The root is `<nil>`.
 fn field_of(path: &str) -> String {
     match path {
         "" | "." => "<nil>".to_owned(),

@@ -1,4 +1,4 @@
-//! Decodes a custom resource of a request like the API server: checks the types of metadata fields, prunes unknown
+//! Decodes a custom resource in a request like the API server. Checks the types of metadata fields, prunes unknown
 //! fields and disallowed nulls, and sets defaults.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go` (`unstructuredSchemaCoercer.apply`),
@@ -11,7 +11,7 @@ use super::value::sorted;
 use crate::defaulting;
 use crate::object_meta::coerce_metadata;
 
-/// Decodes `object` with `schema`. `has_embedded` is true if the schema contains embedded resources.
+/// Decodes `object`. `has_embedded` is true if the schema contains embedded resources.
 ///
 /// # Errors
 /// Returns the API server's error message if the object cannot be decoded.
@@ -34,7 +34,7 @@ pub(super) fn read(object: &Json, schema: &Json, has_embedded: bool) -> Result<J
     Ok(read)
 }
 
-/// Formats a value and its Go type, for messages such as `.kind accessor error: 1 is of the type int64`.
+/// Formats a value with its Go type, for messages such as `.kind accessor error: 1 is of the type int64`.
 pub(super) fn type_text(value: &Json) -> String {
     let (text, type_) = match value {
         Json::Null => ("<nil>".to_owned(), "<nil>"),

@@ -1,4 +1,4 @@
-//! Validates the fields to which the `scale` subresource refers: the replicas and the label selector.
+//! Validates the fields that the `scale` subresource uses: the replicas and the label selector.
 //!
 //! Source: apiextensions-apiserver `pkg/registry/customresource/validator.go` (`ValidateScaleSpec`,
 //! `ValidateScaleStatus`); apimachinery `pkg/apis/meta/v1/unstructured/helpers.go` (`NestedInt64`, `NestedString`).
@@ -9,7 +9,7 @@ use super::read::type_text;
 use crate::validation_rules::{FieldError, FieldErrorKind};
 use cel::value::go_quote;
 
-/// The JSON paths of the `scale` subresource, as set in the CRD.
+/// The JSON paths of the `scale` subresource in the CRD.
 #[derive(Clone, Debug)]
 pub(super) struct Scale {
     spec_replicas: String,
@@ -18,7 +18,8 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// Returns the paths of `version`, an element of `spec.versions`. Returns `None` if it has no `scale` subresource.
+    /// Returns the paths in `version`, an element of `spec.versions`. Returns `None` if the version has no `scale`
+    /// subresource.
     pub(super) fn new(version: &Json) -> Option<Self> {
         let scale = version.pointer("/subresources/scale")?;
         let text = |name: &str| scale.get(name).and_then(Json::as_str).map(str::to_owned);
@@ -89,7 +90,7 @@ fn accessor_error(path: &str, value: &Json, expected: &str) -> String {
     )
 }
 
-/// Returns the value at `path`, or `None` if a field is missing. Returns an error if a parent is not an object.
+/// Returns the value at `path`. Returns `None` if a field is missing, and an error if a parent is not an object.
 fn nested<'a>(object: &'a Json, path: &str) -> Result<Option<&'a Json>, String> {
     let mut value = object;
     let mut way = String::new();

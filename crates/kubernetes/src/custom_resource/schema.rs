@@ -1,6 +1,6 @@
-//! Reads the keywords of a schema that restrict its values.
+//! Decodes the schema keywords that restrict values.
 //!
-//! A keyword of the wrong type is ignored. No API server stores such a schema.
+//! Keywords with a value of the wrong type are ignored, because no API server stores such a schema.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/validation/validation.go` (`ConvertJSONSchemaPropsWithPostProcess`),
 //! `formats.go` (`StripUnsupportedFormatsPostProcessorForVersion`).
@@ -13,15 +13,14 @@ use serde_json::{Map, Value as Json};
 
 use super::format::Format;
 
-/// The validated keywords of a schema, decoded.
 #[derive(Debug, Default)]
 pub(super) struct Schema {
-    /// The allowed types. An empty list allows all types.
+    /// The allowed types. If empty, all types are allowed.
     pub(super) types: Vec<Box<str>>,
     pub(super) nullable: bool,
-    /// The name of the format. `None` if the schema has no format, or the API server does not enforce it.
+    /// The format name. `None` if the schema has no format, or if the API server ignores the format.
     pub(super) format: Option<Box<str>>,
-    /// The format of strings. `None` if there is no format, or the format only applies to numbers.
+    /// The format of strings. `None` if there is no such format.
     pub(super) text_format: Option<Format>,
     pub(super) maximum: Option<Bound>,
     pub(super) minimum: Option<Bound>,
@@ -37,7 +36,7 @@ pub(super) struct Schema {
     pub(super) required: Vec<Box<str>>,
     pub(super) values: Vec<Json>,
     pub(super) properties: BTreeMap<Box<str>, Self>,
-    /// True if undeclared fields are forbidden (`additionalProperties: false`).
+    /// True if `additionalProperties: false` forbids undeclared fields.
     pub(super) is_closed: bool,
     pub(super) additional: Option<Box<Self>>,
     pub(super) items: Option<Box<Self>>,
@@ -47,25 +46,25 @@ pub(super) struct Schema {
     pub(super) not: Option<Box<Self>>,
 }
 
-/// The value of `minimum` or `maximum`.
+/// A `minimum` or `maximum`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bound {
     pub(super) at: f64,
     pub(super) is_exclusive: bool,
 }
 
-/// A regular expression: its source, and the compiled program or Go's error message.
+/// A regular expression: its source, and the compiled program or Go's error.
 #[derive(Debug)]
 pub(super) struct Pattern {
     pub(super) source: Box<str>,
     pub(super) program: Result<Program, String>,
 }
 
-/// The memory budget shared by the compiled patterns of all CRDs.
+/// The memory budget for the compiled patterns of all CRDs.
 static ENGINES: LazyLock<Arc<EngineBudget>> = LazyLock::new(Arc::default);
 
 impl Schema {
-    /// Decodes `schema`. Recurses once per level, so the caller must bound the depth.
+    /// Decodes `schema`. The function is recursive, so the caller must limit the depth.
     pub(super) fn read(schema: &Map<String, Json>) -> Self {
         let get = |key: &str| schema.get(key).filter(|value| !value.is_null());
         let text = |key: &str| {
@@ -139,7 +138,7 @@ impl Schema {
         self.types.iter().any(|type_| **type_ == *name)
     }
 
-    /// Returns the type if there is exactly one, otherwise an empty string.
+    /// Returns the type if the schema has exactly one type. Otherwise returns an empty string.
     pub(super) fn only_type(&self) -> &str {
         match self.types.as_slice() {
             [type_] => type_,
@@ -148,7 +147,7 @@ impl Schema {
     }
 }
 
-/// Returns true if `schema` or a schema nested in its fields, map values or items satisfies `has`.
+/// Returns true if `has` returns true for `schema` or for any schema nested in its fields, map values or items.
 pub(super) fn any_below(schema: &Json, has: fn(&Json) -> bool) -> bool {
     let below = ["additionalProperties", "items"].into_iter();
     let mut below = below.filter_map(|key| schema.get(key));
@@ -159,7 +158,7 @@ pub(super) fn any_below(schema: &Json, has: fn(&Json) -> bool) -> bool {
         || properties.any(|inner| any_below(inner, has))
 }
 
-/// Returns true if the API server enforces the format called `name` for values of `types`.
+/// Returns true if the API server enforces the format `name` for values of `types`.
 fn is_enforced(name: &str, types: &[Box<str>]) -> bool {
     let type_ = match types {
         [type_] => type_,

@@ -1,11 +1,14 @@
 //! Validates values against schemas: types, limits, patterns, formats, enumerations and alternatives.
 //!
-//! The rules for metadata are in the module `metadata`.
+//! The module `metadata` validates metadata.
 //!
-//! Differs: Fields are sorted by name; upstream's order is random. If a value or its schema is too large, validation
-//! stops and reports an error. `$ref`, `patternProperties`, `additionalItems`, `dependencies` and lists of schemas as
-//! `items` are not supported, since current CRDs cannot contain them. Unlike upstream, errors that begin with
-//! `IMPORTANT!` do not replace other errors.
+//! Differs:
+//!
+//! - Fields are sorted by name. Upstream's order is random.
+//! - If a value or a schema is too large, validation stops with an error.
+//! - Not supported, because current CRDs cannot contain them: `$ref`, `patternProperties`, `additionalItems`,
+//!   `dependencies`, and a list of schemas in `items`.
+//! - Errors that start with `IMPORTANT!` do not replace other errors.
 //!
 //! Source: kube-openapi `pkg/validation/validate` (`schema.go`, `type.go`, `schema_props.go`, `validator.go`,
 //! `slice_validator.go`, `object_validator.go`, `values.go`); apiextensions-apiserver
@@ -24,18 +27,18 @@ use crate::validation_rules::FieldErrorKind;
 use crate::validation_rules::correlation::Correlated;
 use cel::value::{format_double, go_quote};
 
-/// The path to a value, linked to the path of its parent.
+/// The path of a value, with a link to the parent's path.
 #[derive(Clone, Copy)]
 pub(super) enum Place<'a> {
     Root,
     Property(&'a Place<'a>, &'a str),
-    /// A value of a map (`additionalProperties`), by key.
+    /// A map value (`additionalProperties`) and its key.
     Entry(&'a Place<'a>, &'a str),
     Item(&'a Place<'a>, usize),
 }
 
 impl Place<'_> {
-    /// Returns the path in upstream's format: an entry of a map at the root has a leading dot.
+    /// Formats the path like upstream. A map entry at the root has a leading dot.
     pub(super) fn text(&self) -> String {
         match self {
             Self::Root => String::new(),
@@ -49,14 +52,14 @@ impl Place<'_> {
     }
 }
 
-/// The maximum work for one object, in units of about one byte of a string. Each validated value also costs [`VISIT`]
-/// units.
+/// The maximum work for one object. One unit is about one byte of a string. Each validated value costs another
+/// [`VISIT`] units.
 const MAX_WORK: u64 = 200_000_000;
 
-/// The work for validating one value against one schema, in the units of [`MAX_WORK`].
+/// The work for validating one value against one schema, in units of [`MAX_WORK`].
 const VISIT: usize = 32;
 
-/// The state of validating one object: the remaining work.
+/// The remaining work for one object.
 #[derive(Debug)]
 pub(super) struct Walk {
     left: u64,
@@ -71,7 +74,7 @@ impl Walk {
         }
     }
 
-    /// Consumes `work`. Returns false if the limit is exceeded.
+    /// Subtracts `work` from the remaining work. Returns false if it exceeds the limit.
     fn take(&mut self, work: usize) -> bool {
         match self
             .left
@@ -97,8 +100,8 @@ impl Walk {
         }
     }
 
-    /// Validates `data` against `schema`, but reports no errors if the update did not change `data`. `before` contains
-    /// the old value.
+    /// Validates `data` against `schema`. Returns no errors if the update did not change `data`. `before` contains the
+    /// old value.
     pub(super) fn ratcheted(
         &mut self,
         schema: &Schema,
@@ -115,7 +118,7 @@ impl Walk {
         outcome
     }
 
-    /// Validates `data` against `schema`. `before` is the old value of an update, if it could be correlated.
+    /// Validates `data` against `schema`. `before` contains the old value, if the update could be correlated.
     pub(super) fn value(
         &mut self,
         schema: &Schema,
@@ -268,8 +271,8 @@ impl Walk {
             other => go_quote(&go_json::to_text(other)),
         });
         let values = values.collect::<Vec<_>>().join(", ");
-        // Upstream deduplicates errors by this message, so two enumerations with the same printed values cause only one
-        // error.
+        // Upstream deduplicates errors by this message. Two enumerations with the same printed values therefore cause
+        // one error.
         let text = format!("{path} in body should be one of [{values}]");
         let detail = format!("supported values: {values}");
         let kind = FieldErrorKind::NotSupported;
@@ -490,7 +493,6 @@ impl Walk {
     }
 }
 
-/// Returns the fields sorted by name.
 pub(super) fn sorted(fields: &Map<String, Json>) -> Vec<(&str, &Json)> {
     let mut sorted: Vec<_> = fields
         .iter()
@@ -500,7 +502,7 @@ pub(super) fn sorted(fields: &Map<String, Json>) -> Vec<(&str, &Json)> {
     sorted
 }
 
-/// Creates an error for `value`. In the message, `detail` follows the path.
+/// Creates an error for `value`. The message consists of the path and `detail`.
 pub(super) fn invalid(path: &str, value: String, detail: &str) -> Fault {
     let text = format!("{path} in body {detail}");
     Fault::new(path, FieldErrorKind::Invalid, Some(value), text)
@@ -533,7 +535,7 @@ fn has_duplicates(items: &[Json]) -> bool {
     !items.iter().all(|item| seen.insert(identity(item)))
 }
 
-/// Returns a string that identifies a value: values that Go considers equal have the same string.
+/// Returns the same string for all values that Go considers equal.
 pub(super) fn identity(value: &Json) -> String {
     match value {
         Json::Number(number) if !number.is_i64() => {

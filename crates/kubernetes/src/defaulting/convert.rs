@@ -1,4 +1,4 @@
-//! Converts objects of built-in kinds between the served versions of their kind.
+//! Converts objects of built-in kinds between versions.
 //!
 //! Source: `k8s.io/kubernetes` `pkg/apis/autoscaling/v1/conversion.go`, and the generated conversions of kinds whose
 //! versions have the same fields.
@@ -8,17 +8,17 @@ use serde_json::{Map, Value, json};
 use super::Error;
 use crate::schema::Gvk;
 
-/// Kinds whose served versions all have the same fields.
+/// Kinds whose versions all have the same fields.
 const ALIKE: [(&str, &str); 3] = [
     ("networking.k8s.io", "IPAddress"),
     ("networking.k8s.io", "ServiceCIDR"),
     ("storage.k8s.io", "VolumeAttributesClass"),
 ];
 
-/// Converts an object of a built-in kind from one version to another.
+/// Converts an object from one version to another.
 ///
 /// # Errors
-/// Returns an error if the conversion is not implemented here or would lose data.
+/// Returns an error if this crate does not implement the conversion, or if the conversion would lose data.
 pub fn convert(object: &Value, from: &Gvk, to: &Gvk) -> Result<Value, Error> {
     if from == to {
         return Ok(object.clone());
@@ -52,7 +52,7 @@ pub fn convert(object: &Value, from: &Gvk, to: &Gvk) -> Result<Value, Error> {
     }
 }
 
-/// The prefix of the annotations in which `autoscaling/v1` stores the fields that only `v2` has.
+/// The prefix of the annotations in which `autoscaling/v1` stores fields of `v2`.
 const HPA_ANNOTATIONS: &str = "autoscaling.alpha.kubernetes.io/";
 
 fn has_hpa_annotations(object: &Value) -> bool {
@@ -112,7 +112,7 @@ fn v2_to_v1(object: &Value) -> Option<Value> {
     Some(object)
 }
 
-/// Returns the `autoscaling/v2` metric for a target CPU utilization of `percent`.
+/// Returns the `autoscaling/v2` metric for a target CPU utilization.
 fn cpu(percent: &Value) -> Value {
     json!({"type": "Resource", "resource": {
         "name": "cpu", "target": {"type": "Utilization", "averageUtilization": percent}}})
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn convert_that_loses_data_is_an_error() {
+    fn convert_with_data_loss_is_an_error() {
         let message = "autoscaling/v2 HorizontalPodAutoscaler to autoscaling/v1";
         let check = |object: &Value| {
             let error = convert(object, &gvk("v2"), &gvk("v1")).unwrap_err();

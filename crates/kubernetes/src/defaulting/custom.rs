@@ -1,27 +1,27 @@
-//! Sets defaults and prunes unknown fields of custom resources, based on their structural schemas.
+//! Sets defaults and prunes unknown fields in custom resources, based on structural schemas.
 //!
 //! Source: `k8s.io/apiextensions-apiserver` `pkg/apiserver/schema/defaulting/{algorithm,prunenulls}.go`,
 //! `pkg/apiserver/schema/pruning/algorithm.go`.
 
 use serde_json::{Map, Value};
 
-/// The maximum depth of schemas and objects. Values at deeper levels are not changed.
+/// The maximum depth of schemas and objects. Deeper values are not changed.
 const MAX_DEPTH: usize = 128;
 
 const EMBEDDED: &str = "x-kubernetes-embedded-resource";
 const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
 
-/// The fields that every object has. Pruning keeps them.
+/// The fields of every resource. Pruning does not remove them.
 const META: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// Sets defaults and removes unknown fields and disallowed nulls, as the API server does when it decodes a request.
+/// Prunes unknown fields and disallowed nulls and sets defaults, like the API server when it decodes a request.
 pub fn complete(object: &mut Value, schema: &Value) {
     prune_nulls(object, Some(schema), 0);
     default(object, Some(schema), 0);
     prune(object, Some(schema), true, 0);
 }
 
-/// Removes unknown fields and disallowed nulls, as the API server does before it sets defaults.
+/// Prunes unknown fields and disallowed nulls, like the API server before it sets defaults.
 pub(crate) fn prune_unknown(object: &mut Value, schema: &Value) {
     prune(object, Some(schema), true, 0);
     if has_null(object) {
@@ -29,7 +29,7 @@ pub(crate) fn prune_unknown(object: &mut Value, schema: &Value) {
     }
 }
 
-/// Sets defaults, as the API server does after mutating admission.
+/// Sets defaults, like the API server after mutating admission.
 pub fn complete_defaults(object: &mut Value, schema: &Value) {
     default(object, Some(schema), 0);
 }
@@ -38,11 +38,11 @@ fn is_true(schema: &Value, key: &str) -> bool {
     schema.get(key) == Some(&Value::Bool(true))
 }
 
-/// The schemas for the fields of an object. They are looked up once per object, not once per field.
+/// The schemas of an object's fields, looked up once per object.
 #[derive(Clone, Copy)]
 struct Fields<'a> {
     properties: Option<&'a Map<String, Value>>,
-    /// `None` if additional properties are not allowed, `Some(None)` if they are unrestricted.
+    /// `None` if additional properties are forbidden. `Some(None)` if they are allowed without a schema.
     #[expect(
         clippy::option_option,
         reason = "additional properties are forbidden, unrestricted, or restricted by a schema"
@@ -62,19 +62,18 @@ impl<'a> Fields<'a> {
         self.properties?.get(name)
     }
 
-    /// Returns the schema of the field `name`: the schema in `properties`, or else the schema in
-    /// `additionalProperties`.
+    /// Returns the schema of the field `name` from `properties`, or else from `additionalProperties`.
     fn schema(self, name: &str) -> Option<&'a Value> {
         self.property(name).or_else(|| self.additional.flatten())
     }
 }
 
-/// Returns the default of `schema`. A null default is treated as missing.
+/// Returns the default of `schema`. A null default counts as missing.
 fn default_of(schema: &Value) -> Option<&Value> {
     schema.get("default").filter(|value| !value.is_null())
 }
 
-/// Reads `additionalProperties` of `schema`. The result has the format of [`Fields::additional`].
+/// Decodes `additionalProperties` in the form of [`Fields::additional`].
 #[expect(
     clippy::option_option,
     reason = "additional properties are forbidden, unrestricted, or restricted by a schema"
@@ -87,7 +86,6 @@ fn additional(schema: &Value) -> Option<Option<&Value>> {
     }
 }
 
-/// Returns true if `value` is an object or a list.
 fn is_nested(value: &Value) -> bool {
     matches!(value, Value::Object(_) | Value::Array(_))
 }
@@ -96,7 +94,7 @@ fn is_forbidden_null(value: &Value, schema: Option<&Value>) -> bool {
     value.is_null() && schema.is_some_and(|schema| !is_true(schema, "nullable"))
 }
 
-/// Returns true if `value` contains a null at any depth. Recurses, so the caller must bound the depth.
+/// Returns true if `value` contains a null at any depth. The function is recursive, so the caller must limit the depth.
 fn has_null(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -187,8 +185,8 @@ fn set_defaults(fields: &mut Map<String, Value>, declared: Fields<'_>) {
     }
 }
 
-/// Returns true if pruning would remove a field from `value`. If `is_resource` is true, `value` may have `apiVersion`,
-/// `kind` and `metadata`.
+/// Returns true if pruning would change `value`. If `is_resource` is true, `apiVersion`, `kind` and `metadata` are
+/// known fields.
 pub(crate) fn has_unknown(value: &Value, schema: &Value, is_resource: bool) -> bool {
     let mut pruned = value.clone();
     prune(&mut pruned, Some(schema), is_resource, 0);
@@ -220,7 +218,7 @@ fn prune(value: &mut Value, schema: Option<&Value>, is_resource: bool, depth: us
                     return true;
                 }
                 match declared.additional {
-                    // If `additionalProperties` contains no schema, upstream removes all fields of the value.
+                    // If `additionalProperties` has no schema, upstream removes all fields of the value.
                     Some(inner) => {
                         prune(value, inner, false, depth);
                         true
@@ -243,8 +241,8 @@ fn prune(value: &mut Value, schema: Option<&Value>, is_resource: bool, depth: us
     }
 }
 
-/// Prunes the values nested in `value`, but keeps the unknown fields of `value` itself. Nested values without a schema
-/// are not pruned.
+/// Prunes the values in `value`, but keeps the unknown fields of `value` itself. Values without a schema are not
+/// pruned.
 fn skip(value: &mut Value, schema: Option<&Value>, depth: usize) {
     let Some(schema) = schema.filter(|_| depth < MAX_DEPTH) else {
         return;

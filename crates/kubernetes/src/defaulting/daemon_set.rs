@@ -1,4 +1,4 @@
-//! Maintains the template generation of a `DaemonSet`, which `apps/v1` stores in an annotation.
+//! Maintains the template generation of a `DaemonSet`. `apps/v1` stores it in an annotation.
 //!
 //! Source: `k8s.io/kubernetes` `pkg/apis/apps/v1/conversion.go` (`Convert_v1_DaemonSet_To_apps_DaemonSet`),
 //! `pkg/registry/apps/daemonset/strategy.go` (`PrepareForUpdate`).
@@ -9,18 +9,16 @@ use crate::schema::Gvk;
 
 const ANNOTATION: &str = "deprecated.daemonset.template.generation";
 
-/// Returns true if the kind is `DaemonSet`.
 pub(super) fn is(gvk: &Gvk) -> bool {
     gvk.group == "apps" && gvk.kind == "DaemonSet"
 }
 
-/// Returns the template generation of an object. Returns `None` if the annotation is missing or not a number.
+/// Returns the template generation. Returns `None` if the annotation is missing or not a number.
 pub(super) fn generation(object: &Value) -> Option<i64> {
     let annotations = object.get("metadata")?.get("annotations")?;
     annotations.get(ANNOTATION)?.as_str()?.parse().ok()
 }
 
-/// Sets the template generation of an object.
 pub(super) fn set(object: &mut Value, generation: i64) {
     let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
     let annotations =
@@ -30,7 +28,7 @@ pub(super) fn set(object: &mut Value, generation: i64) {
     }
 }
 
-/// Copies the template generation from `old` to `object`, and increments it if the Pod template has changed.
+/// Copies the template generation from `old` to `object`. Increments it if the Pod template has changed.
 pub(super) fn count(object: &mut Value, old: &Value) {
     let template = |object: &Value| object.pointer("/spec/template").cloned();
     let is_changed = template(object) != template(old);

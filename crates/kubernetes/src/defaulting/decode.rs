@@ -1,8 +1,8 @@
-//! Decodes mutated objects into their Go types like the API server: from JSON after a JSON patch, or by conversion from
-//! an unstructured object after an apply configuration.
+//! Decodes mutated objects into their Go types like the API server. After a JSON patch, the input is JSON. After an
+//! apply configuration, the input is an unstructured object.
 //!
-//! Differs: if there are several errors, the error of the alphabetically first field is returned. Upstream uses the
-//! order of the JSON document, or the random order of a Go map.
+//! Differs: of several errors, this module returns the error of the alphabetically first field. In upstream, the order
+//! of the JSON document or the random order of a Go map determines the error.
 //!
 //! Source: apimachinery `pkg/runtime/serializer/json/{json,meta}.go` (`Decode`, `Interpret`),
 //! `pkg/runtime/converter.go` (`fromUnstructured`), `pkg/runtime/scheme.go` (`unstructuredToTyped`); `sigs.k8s.io/json`
@@ -18,16 +18,16 @@ use cel::base64;
 use cel::temporal::parse_timestamp;
 use cel::value::go_quote;
 
-/// How the API server decodes an object into its Go type.
+/// The method of decoding an object into its Go type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decoding {
-    /// From JSON: a value whose type differs from the type of its field is an error.
+    /// From JSON. A value of the wrong type is an error.
     Json,
-    /// From an unstructured object: a number is converted to the type of its field, like a type conversion in Go.
+    /// From an unstructured object. Numbers are converted to the type of the field, like a type conversion in Go.
     Conversion,
 }
 
-/// Decodes an object into the Go type of its kind. Returns `None` if that type is not in the table.
+/// Decodes an object into the Go type of its kind. Returns `None` if the table lacks this type.
 ///
 /// # Errors
 /// Returns the API server's error message if the object cannot be decoded.
@@ -81,7 +81,7 @@ fn unconverted(gvk: &Gvk, error: &str) -> String {
     )
 }
 
-/// Checks that `apiVersion` and `kind` of `object` are those of `gvk`. Missing values default to `gvk`.
+/// Checks that `object` has the `apiVersion` and `kind` of `gvk`. Both fields may be missing.
 fn registered(gvk: &Gvk, object: &Value) -> Result<(), String> {
     let mut texts = ["", ""];
     for (name, text) in ["apiVersion", "kind"].into_iter().zip(&mut texts) {
@@ -125,7 +125,7 @@ fn registered(gvk: &Gvk, object: &Value) -> Result<(), String> {
     ))
 }
 
-/// A type of the table, and its name in Go.
+/// A type in the table with its Go name.
 #[derive(Clone, Copy)]
 struct Go<'a> {
     type_: Type<'a>,
@@ -133,8 +133,8 @@ struct Go<'a> {
 }
 
 impl<'a> Go<'a> {
-    /// Returns the element type of a list or map, or the target type of a pointer. `type_` is the returned type in the
-    /// notation of the table.
+    /// Returns the element type of a list or map, or the target type of a pointer. `type_` is this element or target
+    /// type in the table's notation.
     fn within(self, type_: Type<'a>) -> Self {
         let text = match self.text.strip_prefix("map[") {
             Some(map) => map.split_once(']').map_or("", |(_, values)| values),
@@ -147,13 +147,13 @@ impl<'a> Go<'a> {
         Self { type_, text }
     }
 
-    /// Returns the type's name in Go without its package.
+    /// Returns the Go name without its package.
     fn name(self) -> &'a str {
         self.text.rsplit('.').next().unwrap_or(self.text)
     }
 }
 
-/// Returns the name of a value's JSON type in Go's error messages.
+/// Returns the JSON type of a value, as named in Go's error messages.
 fn word(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -165,7 +165,7 @@ fn word(value: &Value) -> &'static str {
     }
 }
 
-/// Returns the Go kind of the value in an unstructured object.
+/// Returns the Go kind of a value in an unstructured object.
 fn untyped(value: &Value) -> &'static str {
     match value {
         Value::Null => "nil",
@@ -185,8 +185,8 @@ struct Decoder<'a> {
 }
 
 impl Decoder<'_> {
-    /// Returns the error for a value of a wrong type. `within` is the name of the struct that declares the last field
-    /// of the path `stack`.
+    /// Returns the error for a value of the wrong type. `within` is the name of the struct that declares the last field
+    /// of `stack`.
     fn mismatch(self, value: &Value, go: &Go<'_>, within: Option<&str>, stack: &[&str]) -> String {
         let actual = match (value, go.type_.shape()) {
             (Value::Number(number), Shape::Int | Shape::Float | Shape::IntOrString) => {
@@ -213,8 +213,8 @@ impl Decoder<'_> {
     }
 }
 
-/// A traversal of an object. Go's JSON decoder continues after a value of a wrong type and returns the first such error
-/// at the end. `saved` contains this error.
+/// A traversal of an object. After a value of the wrong type, Go's JSON decoder continues and returns the error at the
+/// end. `saved` is the first such error.
 struct Walk<'a> {
     decoder: Decoder<'a>,
     saved: Option<String>,
@@ -252,8 +252,7 @@ impl<'a> Walk<'a> {
         Ok(read)
     }
 
-    /// Handles a value of a wrong type: saves the first error of the JSON decoder, or returns the error of a
-    /// conversion.
+    /// Handles a value of the wrong type. For JSON, saves the first error. For a conversion, returns the error.
     fn wrong(
         &mut self,
         value: &Value,
@@ -354,7 +353,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Returns the integer that Go stores in a field of type `go_type`, or `None` if `value` cannot be stored there.
+    /// Converts `value` to an integer of the type `go_type` like Go. Returns `None` if Go cannot store the value.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "Go's conversions truncate numbers"
@@ -370,7 +369,7 @@ impl<'a> Walk<'a> {
         }
         let whole = match (value.as_i64(), value.as_f64()) {
             (Some(whole), _) => whole,
-            // Go on amd64 converts a double that is out of range to the minimum integer.
+            // Go on amd64 converts a double out of range to the minimum integer.
             (None, Some(number)) if number.fract().abs() < f64::MIN_POSITIVE => {
                 let is_in_range =
                     (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&number);

@@ -1,4 +1,4 @@
-//! Determines whether an image name refers to the tag `latest`.
+//! Determines whether an image has the tag `latest`.
 //!
 //! Source: `k8s.io/kubernetes` `pkg/util/parsers/parsers.go` (`ParseImageName`),
 //! `github.com/distribution/reference` `normalize.go`, `regexp.go`.
@@ -6,11 +6,11 @@
 /// The maximum length of an image tag, in characters.
 const MAX_TAG: usize = 128;
 
-/// The maximum length of an image name without its tag and digest, in characters.
+/// The maximum length of an image name without tag and digest, in characters.
 const MAX_NAME: usize = 255;
 
-/// Returns true if the image has the tag `latest`, or neither a tag nor a digest. Returns false if the name cannot be
-/// parsed.
+/// Returns true if the image has the tag `latest`, or has neither a tag nor a digest. Returns false for an invalid
+/// name.
 pub(super) fn is_latest(image: &str) -> bool {
     let is_id = image.len() == 64
         && image
@@ -101,8 +101,8 @@ fn is_domain(domain: &str) -> bool {
     port.is_none_or(is_port) && (is_address || host.split('.').all(is_part))
 }
 
-/// Returns true if the component of an image name consists of lowercase letters and digits, separated by one dot, one
-/// or two underscores, or any number of dashes.
+/// Returns true if the component of an image name is valid. It consists of lowercase letters and digits. Allowed
+/// separators are one dot, one or two underscores, or any number of dashes.
 fn is_component(component: &str) -> bool {
     let is_word = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let bytes = component.as_bytes();

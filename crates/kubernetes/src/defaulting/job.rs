@@ -1,11 +1,11 @@
-//! Generates the selector and labels of a Job from its uid and name, like the API server.
+//! Generates the selector and the labels of a Job from its uid and name, like the API server.
 //!
 //! Source: `k8s.io/kubernetes` `pkg/registry/batch/job/strategy.go`, `generateSelectorIfNeeded`.
 
 use serde_json::{Map, Value};
 
-/// The labels that the API server adds to a Job's Pods. If the flag is true, the value of the label is the uid of the
-/// Job, otherwise the name of the Job.
+/// The labels that the API server adds to a Job's Pods. The value is the uid of the Job if the flag is true, otherwise
+/// its name.
 const LABELS: [(&str, bool); 4] = [
     ("batch.kubernetes.io/controller-uid", true),
     ("controller-uid", true),
@@ -15,8 +15,8 @@ const LABELS: [(&str, bool); 4] = [
 
 const SELECTED: &str = "batch.kubernetes.io/controller-uid";
 
-/// Returns true if the labels of a Job and of its Pod template are the same map in Go, so that setting a label on one
-/// of them also sets it on the other. `given` is the Job before its defaults are set.
+/// Returns true if the Job and its Pod template share one map of labels in Go. A label set on one of them is then also
+/// set on the other. `given` is the Job before its defaults are set.
 pub(super) fn shares_labels(given: &Map<String, Value>) -> bool {
     let labels = |metadata: Option<&Value>| {
         let labels = metadata?.get("labels")?.as_object()?;
@@ -30,8 +30,8 @@ pub(super) fn shares_labels(given: &Map<String, Value>) -> bool {
         && labels(given.get("metadata")) != Some(true)
 }
 
-/// Sets the selector and the Pod labels of a Job in compact form, unless it has a manual selector. If `shares_labels`
-/// is true, the labels of the Pod template replace the labels of the Job itself.
+/// Sets the selector and the Pod labels of a Job in compact form. Does nothing if the Job has a manual selector. If
+/// `shares_labels` is true, the Pod labels replace the labels of the Job.
 pub(super) fn select(job: &mut Value, shares_labels: bool) {
     let text = |field: &str| {
         let value = job.get("metadata").and_then(|metadata| metadata.get(field));
@@ -47,7 +47,7 @@ pub(super) fn select(job: &mut Value, shares_labels: bool) {
     };
     for (label, is_uid) in LABELS {
         let value = if is_uid { &uid } else { &name };
-        // A label set by the user is not overwritten. If its value is different, validation rejects the Job later.
+        // A label set by the user is not overwritten. If its value differs, validation rejects the Job later.
         labels.entry(label).or_insert_with(|| value.clone());
     }
     let labels = labels.clone();
@@ -59,7 +59,7 @@ pub(super) fn select(job: &mut Value, shares_labels: bool) {
     }
 }
 
-/// Returns the object at `path`. Inserts empty objects if they are missing.
+/// Returns the object at `path`. Inserts missing objects.
 fn entry<'a>(value: &'a mut Value, path: &[&str]) -> Option<&'a mut Map<String, Value>> {
     let mut node = value;
     for name in path {

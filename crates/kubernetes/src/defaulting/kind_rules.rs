@@ -1,4 +1,4 @@
-//! Looks up properties of built-in kinds in the table of defaults.
+//! Properties of built-in kinds in the table of defaults.
 
 use super::table::{Rule, Shape, Table, Type};
 use crate::schema::Gvk;
@@ -12,7 +12,7 @@ fn is_at(rule: &Rule, place: &str) -> bool {
     rule.at.len() == 1 && rule.at.first().is_some_and(|step| step.field == place)
 }
 
-/// Returns true if the API server maintains `metadata.generation` for objects of a built-in kind.
+/// Returns true if the API server maintains `metadata.generation` for the kind.
 #[must_use]
 pub fn has_generation(gvk: &Gvk) -> bool {
     creates(gvk, |rule| {
@@ -20,8 +20,8 @@ pub fn has_generation(gvk: &Gvk) -> bool {
     })
 }
 
-/// Returns true if the API server serializes an unset field of a built-in kind as null: its Go type is a list, map,
-/// pointer or time, and its tag has no `omitempty`. In `path`, `None` denotes an element of a list or map.
+/// Returns true if the API server serializes an unset field as null. The Go type of such a field is a list, map,
+/// pointer or time, and the field has no `omitempty`. In `path`, `None` is an element of a list or map.
 #[must_use]
 pub fn is_null_unset<'a>(gvk: &Gvk, path: impl IntoIterator<Item = Option<&'a str>>) -> bool {
     let Ok(table) = Table::get() else {
@@ -66,15 +66,15 @@ pub fn is_null_unset<'a>(gvk: &Gvk, path: impl IntoIterator<Item = Option<&'a st
     is_null
 }
 
-/// The type in which the next element of a path is looked up.
+/// The type that contains the next element of a path.
 #[derive(Clone, Copy)]
 enum Next<'a> {
     Struct(usize),
-    /// The elements of a list or the values of a map.
+    /// The element type of a list or map.
     Of(Type<'a>),
 }
 
-/// Returns true if writes to the main resource cannot change the status of the kind's objects.
+/// Returns true if a write to the main resource cannot change the status.
 pub(super) fn resets_status(gvk: &Gvk) -> bool {
     creates(gvk, |rule| is_at(rule, "status"))
 }

@@ -1,10 +1,10 @@
-//! Changes that the API server makes to an object of a built-in kind before it evaluates policies: it prunes fields
-//! unknown to the Go type, sets defaults, and resets fields that users cannot set.
+//! Changes that the API server makes to objects of built-in kinds before it evaluates policies. It prunes fields that
+//! the Go type lacks, sets defaults, and resets fields that users cannot set.
 //!
-//! The rules are data (ADR 21): `table.bin` contains the rules of each kind, derived by running upstream's own
-//! functions of the version [`kubernetes`]. A kind or field without rules results in an [`Error`].
+//! The rules are data (ADR 21). `table.bin` contains the rules of each kind. They were derived by running upstream's
+//! own functions in the version [`kubernetes`]. A kind or field without rules causes an [`Error`].
 //!
-//! This module reads no clock and generates no identifiers: [`NOW`] and [`UID`] are used instead of generated values.
+//! This module does not use the current time or random identifiers. It uses [`NOW`] and [`UID`] instead.
 
 mod convert;
 mod custom;
@@ -37,13 +37,13 @@ pub use subresource::{
 use crate::schema::Gvk;
 use table::{KindTable, Table};
 
-/// The creation time of objects that have none.
+/// The creation time of objects without a creation time.
 pub const NOW: &str = "2026-01-01T00:00:00Z";
 
-/// The uid of objects that have none.
+/// The uid of objects without a uid.
 pub const UID: &str = "00000000-0000-4000-8000-000000000000";
 
-/// A failure to determine the object that the API server would pass to policies.
+/// A reason why the object that policies see is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The table has no rules for this kind.
@@ -52,29 +52,29 @@ pub enum Error {
     /// The table has no rules for this field.
     #[error("cannot determine how the API server sets `{0}`")]
     Field(String),
-    /// The conversion between these versions is not implemented.
+    /// This crate does not implement the conversion between these versions.
     #[error("cannot determine how the API server converts {0}")]
     Conversion(String),
-    /// A value does not have the type of its field, so the API server rejects the object.
+    /// A value has the wrong type, so the API server rejects the object.
     #[error("the API server cannot decode the object: `{path}` must be {expected}")]
     Type {
         /// The path of the field.
         path: String,
-        /// The expected type, with an article.
+        /// The expected type with its article.
         expected: String,
     },
-    /// A metadata field of a custom resource has a wrong type. Contains the API server's message.
+    /// A metadata field of a custom resource has the wrong type. Contains the API server's message.
     #[error("the API server cannot decode the object: {0}")]
     Undecodable(String),
-    /// The table compiled into this program is corrupt.
+    /// The table in this program is corrupt.
     #[error("the table of defaults is corrupt: {0}")]
     Broken(String),
 }
 
-/// Returns the Kubernetes version from which the rules are derived, such as `1.36.3`.
+/// Returns the Kubernetes version of the rules, such as `1.36.3`.
 ///
 /// # Errors
-/// Returns [`Error::Broken`] if the table compiled into this program is corrupt.
+/// Returns [`Error::Broken`] if the table in this program is corrupt.
 pub fn kubernetes() -> Result<&'static str, Error> {
     Table::get().map(|table| table.kubernetes.as_str())
 }
@@ -85,10 +85,10 @@ pub fn has(gvk: &Gvk) -> bool {
     Table::get().is_ok_and(|table| table.kind(gvk).is_some())
 }
 
-/// Returns the kinds for which the table has rules, sorted.
+/// Returns the kinds with rules, sorted.
 ///
 /// # Errors
-/// Returns [`Error::Broken`] if the table compiled into this program is corrupt.
+/// Returns [`Error::Broken`] if the table in this program is corrupt.
 pub fn kinds() -> Result<Vec<Gvk>, Error> {
     let mut kinds: Vec<Gvk> = Table::get()?.kinds().cloned().collect();
     kinds.sort();
@@ -102,7 +102,7 @@ pub struct TypedObject {
     gvk: Gvk,
     /// The object in compact form: fields with Go's zero value are absent.
     value: Value,
-    /// True if the object is a Job whose labels and template labels are the same map in Go.
+    /// True if the object is a Job that shares one map of labels with its Pod template in Go.
     shares_labels: bool,
 }
 
@@ -110,8 +110,7 @@ impl TypedObject {
     /// Decodes an object and sets its defaults.
     ///
     /// # Errors
-    /// Returns an error if the table has no rules for the kind or for one of the object's fields, or if a value has the
-    /// wrong type.
+    /// Returns an error if the table has no rules for the kind or for a field, or if a value has the wrong type.
     pub fn read(gvk: &Gvk, object: &Value) -> Result<Self, Error> {
         let table = Table::get()?;
         let kind = find(table, gvk)?;
@@ -137,10 +136,10 @@ impl TypedObject {
         })
     }
 
-    /// Sets the fields that the API server sets on creation, except for metadata.
+    /// Sets all fields that the API server sets on creation, except metadata.
     ///
     /// # Errors
-    /// Returns an error if the table has no rules for one of the object's fields.
+    /// Returns an error if the table has no rules for a field.
     pub fn create(&mut self) -> Result<(), Error> {
         let table = Table::get()?;
         if let Some(path) = rules::unknown(table, self.kind, &self.kind.create_unknown, &self.value)
@@ -162,7 +161,7 @@ impl TypedObject {
         Ok(())
     }
 
-    /// Changes the object in compact form.
+    /// Calls `change` with the object in compact form.
     pub fn change(&mut self, change: impl FnOnce(&mut Value)) {
         change(&mut self.value);
     }
@@ -176,7 +175,7 @@ impl TypedObject {
     /// Encodes the object as policies see it.
     ///
     /// # Errors
-    /// Returns [`Error::Broken`] if the table compiled into this program is corrupt.
+    /// Returns [`Error::Broken`] if the table in this program is corrupt.
     pub fn write(&self) -> Result<Value, Error> {
         Ok(write(Table::get()?, self.kind, &self.gvk, &self.value))
     }
@@ -191,10 +190,10 @@ fn write(table: &Table, kind: &KindTable, gvk: &Gvk, compact: &Value) -> Value {
     value
 }
 
-/// Decodes an object into its Go type and encodes it again, without setting defaults.
+/// Decodes an object into its Go type and encodes it again. Does not set defaults.
 ///
 /// # Errors
-/// Returns an error if the table does not contain the kind, or if a value has the wrong type.
+/// Returns an error if the table lacks the kind, or if a value has the wrong type.
 pub fn round_trip(gvk: &Gvk, object: &Value) -> Result<Value, Error> {
     let table = Table::get()?;
     let kind = find(table, gvk)?;

@@ -1,8 +1,8 @@
-//! Sets the fields that admission plugins set. Only plugins that are enabled by default and need no data from the
-//! cluster are included.
+//! Sets the fields that admission plugins set. Only includes plugins that are enabled by default and need no cluster
+//! data.
 //!
 //! Source: `k8s.io/kubernetes` `plugin/pkg/admission/defaulttolerationseconds/admission.go`,
-//! `plugin/pkg/admission/priority/admission.go` (without priority classes of the cluster),
+//! `plugin/pkg/admission/priority/admission.go` (without the cluster's own priority classes),
 //! `plugin/pkg/admission/nodetaint/admission.go`,
 //! `plugin/pkg/admission/storage/storageobjectinuseprotection/admission.go`.
 
@@ -25,7 +25,7 @@ const CLASSES: [(&str, i64); 2] = [
     ("system-node-critical", 2_000_001_000),
 ];
 
-/// Sets the fields that plugins set on creation of an object in compact form.
+/// Sets the fields that plugins set when an object is created. The object is in compact form.
 pub(super) fn admit(gvk: &Gvk, object: &mut Value) {
     if !gvk.group.is_empty() {
         return;
@@ -44,7 +44,7 @@ pub(super) fn admit(gvk: &Gvk, object: &mut Value) {
     }
 }
 
-/// Sets the fields that plugins set on an update from `old` to `object`, both in compact form.
+/// Sets the fields that plugins set in an update of `old` to `object`. Both objects are in compact form.
 pub(super) fn update(gvk: &Gvk, object: &mut Value, old: &Value) {
     if !gvk.group.is_empty() || gvk.kind != "Pod" {
         return;

@@ -1,4 +1,4 @@
-//! Converts the objects of a request into the form in which the API server passes them to policies.
+//! Converts request objects to the form in which policies see them.
 //!
 //! Source: `k8s.io/apiserver` `pkg/endpoints/handlers/create.go`, `pkg/endpoints/handlers/update.go`,
 //! `pkg/registry/generic/registry/store.go`, `pkg/registry/rest/{create,update,meta}.go`;
@@ -15,10 +15,10 @@ use crate::schema::Gvk;
 /// The suffix of names generated from `generateName`.
 pub const SUFFIX: &str = "x7x7x";
 
-/// The resource version of objects that have none.
+/// The resource version of objects without a resource version.
 const REVISION: &str = "1";
 
-/// The maximum number of characters of a generated name without its suffix.
+/// The maximum number of characters in a generated name before the suffix.
 const MAX_GENERATED: usize = 58;
 
 /// The operation of a request.
@@ -32,25 +32,25 @@ pub enum Operation {
     Delete,
 }
 
-/// The admission stage in which policies are evaluated.
+/// The admission stage of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Mutating policies: defaults are set, but fields that the API server sets for storage are not.
+    /// Mutating policies. Defaults are set. Fields that the API server sets when it stores an object are not set.
     Mutation,
-    /// Validating policies and webhooks: all fields are set.
+    /// Validating policies and webhooks. All fields are set.
     Validation,
 }
 
-/// Facts from the CustomResourceDefinition of a custom kind.
+/// Facts from a CustomResourceDefinition.
 #[derive(Clone, Copy, Debug)]
 pub struct Custom<'a> {
-    /// The structural schema of the version. `None` if the version has no schema.
+    /// The structural schema of the version, if the CRD contains a schema.
     pub schema: Option<&'a Value>,
     /// True if the version has a `status` subresource.
     pub has_status: bool,
 }
 
-/// A request with its objects as the client sent them.
+/// A request with the objects that the client sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// The operation.
@@ -65,25 +65,25 @@ pub struct Request<'a> {
     pub namespace: &'a str,
     /// True if the request is for the `status` subresource.
     pub is_status: bool,
-    /// The new object of the request.
+    /// The new object.
     pub object: Option<&'a Value>,
-    /// The stored object before the request.
+    /// The old object, as stored before the request.
     pub old_object: Option<&'a Value>,
 }
 
 /// The objects of a request as policies see them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PreparedObjects {
-    /// The new object of the request.
+    /// The new object.
     pub object: Option<Value>,
-    /// The stored object before the request.
+    /// The old object, as stored before the request.
     pub old_object: Option<Value>,
 }
 
-/// Converts the objects of a request into the objects that the API server passes to policies.
+/// Converts the objects of a request to the objects that the API server passes to policies.
 ///
 /// # Errors
-/// Returns an error if a field's value is unknown, or if the API server cannot decode an object.
+/// Returns an error if the value of a field is unknown, or if the API server cannot decode an object.
 pub fn prepare(request: &Request<'_>) -> Result<PreparedObjects, Error> {
     let object = read(request, request.object)?;
     let old_object = read(request, request.old_object)?;
@@ -108,8 +108,8 @@ pub fn prepare(request: &Request<'_>) -> Result<PreparedObjects, Error> {
     })
 }
 
-/// Decodes the metadata of a custom resource and of its embedded resources into Go types. Objects of built-in kinds are
-/// returned unchanged, because they are decoded later.
+/// Decodes the metadata of a custom resource and its embedded resources into Go types. Returns objects of built-in
+/// kinds unchanged, because they are decoded later.
 fn read<'a>(
     request: &Request<'_>,
     object: Option<&'a Value>,
@@ -122,7 +122,7 @@ fn read<'a>(
     Ok(Some(Cow::Owned(object)))
 }
 
-/// Returns the new object of a create request, as validating policies see it.
+/// Returns the created object as validating policies see it.
 fn created(request: &Request<'_>, object: &Value) -> Result<Value, Error> {
     let mut object = object.clone();
     let metadata = metadata(&mut object);
@@ -153,8 +153,8 @@ fn created(request: &Request<'_>, object: &Value) -> Result<Value, Error> {
     typed.write()
 }
 
-/// Returns the new object as mutating policies see it. On an update, metadata fields that the client omits are copied
-/// from the old object. Fields that the API server sets for storage are not set.
+/// Returns the new object as mutating policies see it. In an update, omitted metadata fields are copied from the old
+/// object. Fields that the API server sets when it stores an object are not set.
 fn decoded(request: &Request<'_>, object: &Value, old: Option<&Value>) -> Result<Value, Error> {
     let mut object = object.clone();
     let has_status = object.get("status").is_some_and(|status| !status.is_null());
@@ -215,8 +215,7 @@ fn decoded(request: &Request<'_>, object: &Value, old: Option<&Value>) -> Result
     typed.write()
 }
 
-/// Returns a stored object as policies see it. Missing fields are set to the values that the API server sets on
-/// creation.
+/// Returns a stored object as policies see it. Missing fields get the values that the API server sets on creation.
 fn stored(request: &Request<'_>, object: &Value) -> Result<Value, Error> {
     let mut object = object.clone();
     let has_status = object.get("status").is_some_and(|status| !status.is_null());
@@ -242,7 +241,7 @@ fn stored(request: &Request<'_>, object: &Value) -> Result<Value, Error> {
         return Ok(object);
     }
     let mut typed = TypedObject::read(request.gvk, &object)?;
-    // An object with a uid was read from a cluster, so it has all fields.
+    // An object with a uid comes from a cluster, so all its fields are already set.
     if !is_known && !has_status {
         typed.change(|object| plugins::admit(request.gvk, object));
         typed.create()?;
@@ -259,7 +258,7 @@ fn stored(request: &Request<'_>, object: &Value) -> Result<Value, Error> {
     typed.write()
 }
 
-/// Returns the new object of an update of `old`, as validating policies see it.
+/// Returns the updated object as validating policies see it.
 fn updated(request: &Request<'_>, object: &Value, old: &Value) -> Result<Value, Error> {
     let mut object = object.clone();
     let given = metadata(&mut object);
@@ -305,8 +304,7 @@ fn updated(request: &Request<'_>, object: &Value, old: &Value) -> Result<Value, 
         }
     };
     if request.is_status {
-        // A request for the status changes only the status and some metadata, so the other fields are copied from
-        // `old`.
+        // An update of the status changes only the status and some metadata. All other fields are copied from `old`.
         let Some(fields) = object.as_object_mut() else {
             return Ok(object);
         };
@@ -360,7 +358,7 @@ fn complete(object: &mut Value, custom: Custom<'_>) {
     }
 }
 
-/// Returns the metadata of an object. Inserts empty metadata if it is missing.
+/// Returns the metadata. Inserts empty metadata if the object has none.
 fn metadata(object: &mut Value) -> &mut Map<String, Value> {
     if !object.is_object() {
         *object = json!({});
@@ -377,7 +375,7 @@ fn metadata(object: &mut Value) -> &mut Map<String, Value> {
         .expect("metadata is an object")
 }
 
-/// Sets the name, generated if necessary, and the namespace of the request.
+/// Sets the namespace and, if necessary, a generated name.
 fn identify(metadata: &mut Map<String, Value>, request: &Request<'_>) {
     let text = |metadata: &Map<String, Value>, field: &str| {
         let text = metadata.get(field).and_then(Value::as_str);
@@ -397,7 +395,7 @@ fn identify(metadata: &mut Map<String, Value>, request: &Request<'_>) {
     }
 }
 
-/// Sets `managedFields` to a placeholder entry. The API server updates the field on each change.
+/// Sets `managedFields` to a placeholder. The API server updates this field on each change.
 pub(super) fn manage(metadata: &mut Map<String, Value>, gvk: &Gvk) {
     metadata.insert(
         "managedFields".to_owned(),

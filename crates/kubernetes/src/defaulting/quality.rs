@@ -11,8 +11,8 @@ use crate::library::quantity::Quantity;
 /// The resources that determine the class.
 const RESOURCES: [&str; 2] = ["cpu", "memory"];
 
-/// Sets `status.qosClass` of a Pod in compact form to `given`, the value set by the client. If the
-/// client set no value, computes the class.
+/// Sets `status.qosClass` of a Pod in compact form to `given`, the value from the client. Without this value, computes
+/// the class.
 pub(super) fn set(pod: &mut Value, given: Option<Value>) {
     let class = given.unwrap_or_else(|| class(pod).into());
     if let Some(status) = pod.get_mut("status").and_then(Value::as_object_mut) {
@@ -21,7 +21,7 @@ pub(super) fn set(pod: &mut Value, given: Option<Value>) {
 }
 
 fn is_positive(amount: &Value) -> bool {
-    // Quantities in compact form are canonical, so zero is always `0`.
+    // Quantities in compact form are canonical, so zero is always written `0`.
     amount
         .as_str()
         .is_some_and(|text| !text.starts_with('-') && text != "0")
@@ -71,7 +71,7 @@ fn class(pod: &Value) -> &'static str {
     }
 }
 
-/// Sums of quantities, by resource name.
+/// Sums of quantities by resource name.
 type Sums = BTreeMap<String, Quantity>;
 
 fn add(sums: &mut Sums, name: &str, amount: &Value) {

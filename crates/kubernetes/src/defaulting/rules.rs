@@ -11,19 +11,19 @@ use super::table::{Action, Dep, Form, KindTable, Open, Rule, Shape, Step, Table,
 use super::typed::{read, zero};
 use crate::library::quantity::Quantity;
 
-/// Fields that contain image names. For their values, rules only distinguish whether the tag is `latest`.
+/// Fields with image names. Rules only distinguish images by whether the tag is `latest`.
 const IMAGES: [&str; 2] = ["image", "reference"];
 
 static NOTHING: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
 
-/// A struct on the path to a field: its type, and its fields before any rule is applied.
+/// A struct on the path to a field: its type, and its fields before any rule was applied.
 #[derive(Clone, Copy)]
 struct Level<'a> {
     struct_: usize,
     before: &'a Map<String, Value>,
 }
 
-/// Applies `rules` to `object`. The conditions of all rules are evaluated on the object before any rule is applied.
+/// Applies `rules` to `object`. All conditions are evaluated on the object before the first rule is applied.
 pub(super) fn apply(
     table: &Table,
     kind: &KindTable,
@@ -35,11 +35,11 @@ pub(super) fn apply(
         struct_: kind.root,
         before: before.as_object().unwrap_or(&*NOTHING),
     };
-    // Rounding rules are applied last, because another rule may copy values into the field to round.
+    // Other rules may copy values into a field to round, so rounding rules come last.
     let is_last = |rule: &&Rule| rule.rows.iter().any(|row| row.action.op == "round");
     let (last, first): (Vec<&Rule>, Vec<&Rule>) = rules.iter().partition(is_last);
     for wanted in [first, last] {
-        // Rules for the same path are adjacent, so the object is traversed only once per path.
+        // Rules for the same path are adjacent. The object is traversed once per path.
         for at_place in wanted.chunk_by(|one, other| one.at == other.at) {
             if let (Some(first), Some(after)) = (at_place.first(), object.as_object_mut())
                 && has_place(&first.at, root.before)
@@ -60,8 +60,8 @@ pub(super) fn apply(
     Ok(())
 }
 
-/// Returns the path of the first field in `unknown` that the API server might set to an unknown value: the object sets
-/// the field itself or one of its dependencies. Returns `None` if there is no such field.
+/// Returns the path of the first field in `unknown` that may get an unknown value. This is the case if the object sets
+/// the field or one of its dependencies. Returns `None` if there is no such field.
 pub(super) fn unknown(
     table: &Table,
     kind: &KindTable,
@@ -107,9 +107,8 @@ pub(super) fn unknown(
     field
 }
 
-/// Returns true if [`walk`] reaches a struct at the path `steps`: all fields on the path except structs must be set.
-/// This check avoids a more expensive traversal, because most paths of a kind lead through lists and pointers that the
-/// object does not set.
+/// Returns true if [`walk`] would reach a struct at the path `steps`. All fields on the path must be set, except struct
+/// fields. This check is cheaper than [`walk`], and most paths contain lists and pointers that the object does not set.
 fn has_place(steps: &[Step], before: &Map<String, Value>) -> bool {
     let mut before = before;
     let mut steps = steps.iter();
@@ -137,8 +136,8 @@ fn has_place(steps: &[Step], before: &Map<String, Value>) -> bool {
     true
 }
 
-/// A callback for each struct at a path. The arguments are the structs on the path, including this struct, and the
-/// current fields of this struct.
+/// A function to call for each struct at a path. The first argument contains all structs on the path, the last of which
+/// is at its end. The second argument contains the current fields of the last struct.
 type AtPlace<'f> = &'f mut dyn FnMut(&[Level<'_>], &mut Map<String, Value>) -> Result<(), Error>;
 
 fn walk<'a>(
@@ -205,8 +204,8 @@ fn walk<'a>(
     Ok(())
 }
 
-/// Returns the struct that contains the field of a dependency: the index of the struct's type, and the fields before
-/// any rule is applied. The index is `usize::MAX` for a dependency with a path.
+/// Returns the struct that contains the field of a dependency: its type index, and its fields before any rule was
+/// applied. The index is `usize::MAX` for a dependency with a path.
 fn lookup<'a>(dep: &Dep, levels: &[Level<'a>]) -> Option<(usize, &'a Map<String, Value>)> {
     if dep.path.is_none() {
         let n = levels.len().checked_sub(1)?.checked_sub(dep.up)?;
@@ -223,7 +222,6 @@ fn value_of<'a>(dep: &Dep, levels: &[Level<'a>]) -> Option<&'a Value> {
     lookup(dep, levels)?.1.get(&dep.field)
 }
 
-/// Returns the type of the field to which `dep` refers.
 fn type_of<'t>(table: &'t Table, dep: &Dep, levels: &[Level<'_>]) -> Option<Type<'t>> {
     let Some(path) = &dep.path else {
         let n = levels.len().checked_sub(1)?.checked_sub(dep.up)?;
@@ -236,8 +234,8 @@ fn type_of<'t>(table: &'t Table, dep: &Dep, levels: &[Level<'_>]) -> Option<Type
     table.type_of(struct_, &dep.field)
 }
 
-/// Returns the class of a value as written in the table: absent (`-`), a constant that rules distinguish (`=x`), or any
-/// other value (`*`).
+/// Returns the class of a value, as written in the table. `-` is an absent value, `=x` is the constant `x` that rules
+/// distinguish, and `*` is any other value.
 fn class<'a>(
     value: Option<&'a Value>,
     type_: Option<Type<'_>>,
@@ -269,7 +267,7 @@ fn class<'a>(
     class.map_or("*", String::as_str)
 }
 
-/// Applies `rule` to the field of one struct.
+/// Applies `rule` to a field of one struct.
 fn change(
     table: &Table,
     rule: &Rule,
@@ -308,7 +306,7 @@ fn change(
         after.remove(&rule.field);
         return Ok(());
     };
-    // Values in the table are in serialized form, so they are decoded into compact form.
+    // Values in the table are serialized. Decode them into compact form.
     match read(table, &value, type_, &rule.field, 0)? {
         Some(value) => after.insert(rule.field.clone(), value),
         None if type_.is_pointer() && !value.is_null() => {
@@ -319,7 +317,7 @@ fn change(
     Ok(())
 }
 
-/// Returns the value that `action` gives to a field, or `None` to remove the field.
+/// Returns the new value of a field. Returns `None` to remove the field.
 fn outcome(action: &Action, values: &[Option<&Value>], present: Option<&Value>) -> Option<Value> {
     let dep = |n: usize| values.get(n).copied().flatten();
     if let Some(value) = &action.set {
@@ -384,7 +382,7 @@ fn outcome(action: &Action, values: &[Option<&Value>], present: Option<&Value>) 
     }
 }
 
-/// Replaces each placeholder `{"$": n}` of a template by the value with the index `n`.
+/// Replaces each placeholder `{"$": n}` in a template by the value at index `n`.
 fn filled(template: &Value, values: &[Option<&Value>]) -> Value {
     match template {
         Value::Object(fields) => {
@@ -403,8 +401,8 @@ fn filled(template: &Value, values: &[Option<&Value>]) -> Value {
     }
 }
 
-/// Rounds a quantity to thousandths, away from zero. Returns `None` if the quantity has no suffix for smaller units
-/// (`u` or `n`).
+/// Rounds a quantity to thousandths, away from zero. Returns `None` if no rounding is necessary because the suffix is
+/// neither `u` nor `n`.
 ///
 /// Source: apimachinery `pkg/api/resource/quantity.go`, `RoundUp`.
 fn rounded_up(text: &str) -> Option<String> {

@@ -1,14 +1,14 @@
-//! Moves the `stringData` of a Secret to `data`, like the API server.
+//! Moves `stringData` of a Secret to `data`, like the API server.
 //!
 //! Source: `k8s.io/kubernetes` `pkg/apis/core/v1/conversion.go`, `Convert_v1_Secret_To_core_Secret`.
 
 use serde_json::{Map, Value};
 
-/// Moves the entries of `stringData` of a Secret in compact form to `data`, encoded in base64. They override entries of
-/// `data` with the same key.
+/// Moves the entries of `stringData` to `data`, encoded in base64. They replace entries with the same key. The Secret
+/// is in compact form.
 ///
-/// `given` contains `stringData` and `data` before the rules of the table were applied. The result of these rules is
-/// not used: the generator of the table tried only a few keys, so the rules do not cover other keys.
+/// `given` contains `stringData` and `data` before the rules of the table were applied. The rules for these fields are
+/// incomplete, because the generator of the table tried only a few keys. Their result is discarded.
 pub(super) fn merge(secret: &mut Value, given: [Option<Value>; 2]) {
     let [texts, data] = given;
     let texts = texts.as_ref().and_then(Value::as_object);
@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn merge_encodes_texts_and_overrides_data() {
+    fn merge_encodes_strings_and_overrides_data() {
         let merged = |texts: Option<Value>, data: Option<Value>| {
             let mut secret = json!({"type": "Opaque", "stringData": {"wrong": "x"}});
             merge(&mut secret, [texts, data]);

@@ -1,4 +1,4 @@
-//! Converts the objects of subresource requests into the form in which the API server passes them to policies.
+//! Converts the objects of subresource requests to the form in which policies see them.
 //!
 //! Source: `k8s.io/kubernetes` `pkg/registry/apps/deployment/storage/storage.go` (`scaleFromDeployment`,
 //! `scaleUpdatedObjectInfo`), `pkg/registry/core/pod/storage/eviction.go` (`propagateDryRun`),
@@ -21,20 +21,20 @@ const TOKEN_SECONDS: i64 = 3600;
 pub struct SubresourceRequest<'a> {
     /// The kind of both objects.
     pub gvk: &'a Gvk,
-    /// The object name in the URL path.
+    /// The object name in the URL.
     pub name: &'a str,
-    /// The namespace in the URL path. Empty for cluster-scoped objects.
+    /// The namespace in the URL. Empty for cluster-scoped objects.
     pub namespace: &'a str,
     /// True for a dry-run request.
     pub dry_run: bool,
-    /// The new object of the request.
+    /// The new object.
     pub object: Option<&'a Value>,
-    /// The stored object before the request.
+    /// The old object, as stored before the request.
     pub old_object: Option<&'a Value>,
 }
 
-/// Converts the objects of a subresource request into the objects that the API server passes to policies. Returns
-/// `None` if objects of this kind need no conversion.
+/// Converts the objects of a request to the objects that the API server passes to policies. Returns `None` if the kind
+/// needs no conversion.
 #[must_use]
 pub fn subresource(request: &SubresourceRequest<'_>) -> Option<PreparedObjects> {
     let kind = (&*request.gvk.group, &*request.gvk.kind);
@@ -47,8 +47,8 @@ pub fn subresource(request: &SubresourceRequest<'_>) -> Option<PreparedObjects> 
     }
 }
 
-/// Sets the defaults of a subresource's object after a mutation. Returns `None` for a kind that this module does not
-/// know.
+/// Sets the defaults of a subresource's object after a mutation. Returns `None` if this module does not support the
+/// kind.
 #[must_use]
 pub fn complete_subresource(gvk: &Gvk, object: &Value) -> Option<Value> {
     let kind = (&*gvk.group, &*gvk.version, &*gvk.kind);
@@ -79,8 +79,8 @@ pub fn complete_subresource(gvk: &Gvk, object: &Value) -> Option<Value> {
     Some(object)
 }
 
-/// Returns true if the kind is only used by a subresource of another API group. The OpenAPI document of the kind's own
-/// group then lacks the kind, so apply configurations for objects of the kind fail because the kind has no type.
+/// Returns true if the kind is used only by subresources of another API group. The OpenAPI document of the kind's own
+/// group then lacks the kind. Apply configurations for such objects fail because there is no type.
 ///
 /// Source: apiserver `pkg/admission/plugin/policy/mutating/patch/typeconverter.go`; apimachinery
 /// `pkg/util/managedfields/internal/typeconverter.go` (`indexModels`).
@@ -108,8 +108,8 @@ fn fields(value: Option<&Value>) -> Map<String, Value> {
         .unwrap_or_default()
 }
 
-/// Prepares a Scale. The API server derives the Scale from the scaled object, so a request can only change the number
-/// of replicas.
+/// Prepares a Scale. The API server builds the Scale from the scaled object. A request can therefore only change the
+/// number of replicas.
 fn scale(request: &SubresourceRequest<'_>) -> PreparedObjects {
     let old = request.old_object.and_then(Value::as_object);
     let given = |field: &str| fields(old.and_then(|old| old.get(field)));
@@ -146,7 +146,7 @@ fn eviction(request: &SubresourceRequest<'_>) -> Option<Value> {
     let mut object = fields(request.object);
     let mut metadata = fields(object.get("metadata"));
     identify(&mut metadata, request);
-    // The API server adds no `managedFields` entry for an object that sets no fields.
+    // The API server does not add `managedFields` if the request sets no fields.
     let options = object.get("deleteOptions").and_then(Value::as_object);
     if options.is_some_and(|options| !options.is_empty()) {
         manage(&mut metadata, request.gvk);
@@ -184,8 +184,8 @@ fn token(request: &SubresourceRequest<'_>) -> Option<Value> {
     request.object.map(|_| Value::Object(object))
 }
 
-/// Prepares the options for `exec` and `attach`. The API server reads the options from URL parameters, so false flags
-/// are omitted.
+/// Prepares the options of `exec` and `attach`. The API server reads them from URL parameters, so false flags are
+/// omitted.
 fn streams(request: &SubresourceRequest<'_>) -> Option<Value> {
     let mut object = fields(request.object);
     object.retain(|_, value| *value != Value::Bool(false));
@@ -195,7 +195,7 @@ fn streams(request: &SubresourceRequest<'_>) -> Option<Value> {
     request.object.map(|_| Value::Object(object))
 }
 
-/// Sets the name and namespace of the URL path if the object has none.
+/// Sets the name and the namespace from the URL if the object lacks them.
 fn identify(metadata: &mut Map<String, Value>, request: &SubresourceRequest<'_>) {
     for (field, value) in [("name", request.name), ("namespace", request.namespace)] {
         let is_there = metadata.get(field).and_then(Value::as_str);

@@ -1,6 +1,6 @@
-//! The table of defaults: the Go types of built-in kinds, and the rules for each kind.
+//! The table of defaults: the Go types and the rules of built-in kinds.
 //!
-//! The program in `parity/defaults` generates the table by running upstream's own functions; see ADR 21.
+//! The program in `parity/defaults` generates the table by running upstream's own functions. See ADR 21.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -16,13 +16,12 @@ static DATA: &[u8] = include_bytes!("table.bin");
 /// The maximum size of the unpacked table, in bytes.
 const MAX_UNPACKED_BYTES: usize = 16 * 1024 * 1024;
 
-/// The condition under which Go's encoder omits a field: never (0), if the value is empty (1), or if the value is zero
-/// (2).
+/// The case in which Go's encoder omits a field: 0 is never, 1 is an empty value, 2 is a zero value.
 pub(super) type Omit = u8;
 
-/// A field of a struct: its name, its type, the condition under which it is omitted, and the name of its type in Go's
-/// error messages. If the field is declared in an embedded struct, the names of the embedded structs and `|` precede
-/// the name of the type, as in `ProbeHandler|*v1.ExecAction`.
+/// A field of a struct. The members are its name, its type, when it is omitted, and the name of its type in Go's error
+/// messages. If an embedded struct declares the field, the last member starts with the embedded struct, as in
+/// `ProbeHandler|*v1.ExecAction`.
 #[derive(Debug, Deserialize)]
 pub(super) struct Field(
     pub(super) String,
@@ -45,7 +44,7 @@ pub(super) struct KindTable {
     group: String,
     version: String,
     kind: String,
-    /// The index of the kind's struct in [`Table::structs`].
+    /// The index of the kind's Go type in [`Table::structs`].
     pub(super) root: usize,
     #[serde(default, deserialize_with = "or_default")]
     pub(super) rules: Vec<Rule>,
@@ -63,7 +62,7 @@ fn or_default<'de, D: serde::Deserializer<'de>, T: Deserialize<'de> + Default>(
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// The changes that the API server makes to one field. They depend on the values of this field and of other fields.
+/// The changes of one field by the API server. They depend on the values of this field and of other fields.
 #[derive(Debug, Deserialize)]
 pub(super) struct Rule {
     #[serde(rename = "at", deserialize_with = "steps")]
@@ -76,7 +75,7 @@ pub(super) struct Rule {
     pub(super) rows: Vec<Row>,
 }
 
-/// A field for which the table has no rules.
+/// A field without rules.
 #[derive(Debug, Deserialize)]
 pub(super) struct Open {
     #[serde(rename = "at", deserialize_with = "steps")]
@@ -84,13 +83,13 @@ pub(super) struct Open {
     pub(super) field: String,
     #[serde(default, deserialize_with = "or_default")]
     pub(super) deps: Vec<Dep>,
-    /// True if the table lacks rules only for an empty list or map as the value of the field.
+    /// If true, rules are missing only for an empty list or map in this field.
     #[serde(default)]
     pub(super) empty: bool,
 }
 
-/// A field on which the change of another field depends. The struct that contains the field is `up` levels above the
-/// struct of the changed field, or at the path `path` from the root if `path` is set.
+/// A field on which the change of another field depends. If `path` is set, the field is in the struct at this path from
+/// the root. Otherwise, it is in the struct `up` levels above the struct of the changed field.
 #[derive(Debug, Deserialize)]
 pub(super) struct Dep {
     #[serde(default)]
@@ -100,7 +99,7 @@ pub(super) struct Dep {
     pub(super) field: String,
 }
 
-/// The action for one combination of value classes of the field and its dependencies.
+/// The action for one combination of value classes. The classes are those of the field and its dependencies.
 #[derive(Debug, Deserialize)]
 pub(super) struct Row {
     #[serde(rename = "if")]
@@ -109,7 +108,7 @@ pub(super) struct Row {
     pub(super) action: Action,
 }
 
-/// The action that determines the new value of a field. If no member is set, the field keeps its value.
+/// The action that determines the new value of a field. If no member is set, the value does not change.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Action {
@@ -117,30 +116,28 @@ pub(super) struct Action {
     pub(super) remove: bool,
     /// Copies the value of the dependency with this index. Index 0 is the field itself.
     pub(super) copy: Option<usize>,
-    /// Adds the entries of the dependencies with these indices, which are maps. An entry is not added if the field
-    /// already has the key.
+    /// Adds the entries of the dependencies with these indices, which are maps. Existing keys are not overwritten.
     pub(super) union: Vec<usize>,
     /// Sets entries of a map to constants.
     pub(super) merge: serde_json::Map<String, Value>,
-    /// Sets entries of a map to the values of the dependencies with these indices. A missing value becomes an empty
-    /// string.
+    /// Sets map entries to the values of the dependencies with these indices. A missing value becomes an empty string.
     pub(super) entry: std::collections::BTreeMap<String, usize>,
-    /// Sets the field to this template. `{"$": n}` in it denotes the value of the dependency `n`.
+    /// Sets the field to this template, in which `{"$": n}` is the value of dependency `n`.
     pub(super) template: Option<Value>,
-    /// Appends these items to a list, unless the list contains them.
+    /// Appends the items that the list does not contain yet.
     pub(super) append: Vec<Value>,
-    /// An action implemented in code: `round` or `now`.
+    /// An action in code: `round` or `now`.
     pub(super) op: String,
 }
 
-/// A field on a path from a struct to a nested struct.
+/// A field on the path to a nested struct.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Step {
     pub(super) field: String,
     pub(super) form: Form,
 }
 
-/// The relationship between a field and the nested struct.
+/// The way in which a field contains a nested struct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     Struct,
@@ -167,7 +164,6 @@ fn steps<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<Step>,
         .collect())
 }
 
-/// The Go types and the rules of all kinds.
 #[derive(Debug)]
 pub(super) struct Table {
     pub(super) kubernetes: String,
@@ -176,7 +172,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Returns the table compiled into this program.
+    /// Returns the table in this program.
     pub(super) fn get() -> Result<&'static Self, Error> {
         static TABLE: OnceLock<Result<Table, String>> = OnceLock::new();
         TABLE
@@ -218,7 +214,7 @@ impl Table {
             .unwrap_or_default()
     }
 
-    /// Returns the type of the field `name` of a struct.
+    /// Returns the type of a struct's field.
     pub(super) fn type_of(&self, struct_: usize, name: &str) -> Option<Type<'_>> {
         let mut fields = self.fields(struct_).iter();
         fields
@@ -227,7 +223,7 @@ impl Table {
     }
 }
 
-/// A type in the notation of the table, such as `*s` for a pointer to a string.
+/// A type in the table's notation, such as `*s` for a pointer to a string.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Type<'a>(pub(super) &'a str);
 
@@ -277,7 +273,7 @@ impl<'a> Type<'a> {
         self.0.starts_with('*')
     }
 
-    /// Returns the index of the struct that the type is or contains. Returns `None` for other types.
+    /// Returns the index of the struct in the type. Returns `None` if the type contains no struct.
     pub(super) fn struct_within(self) -> Option<usize> {
         match self.shape() {
             Shape::Struct(n) => Some(n),

@@ -1,7 +1,7 @@
-//! Decodes objects into Go types and encodes them again: unknown fields are pruned, and empty fields are omitted or
-//! added as in Go.
+//! Decodes objects into Go types and encodes them again. Unknown fields are pruned. Empty fields are omitted or added
+//! like in Go.
 //!
-//! Between decoding and encoding, an object is in *compact* form: fields with Go's zero value are absent.
+//! A decoded object is in *compact* form: fields with Go's zero value are absent.
 //!
 //! Source: apimachinery `pkg/runtime/converter.go` (`ToUnstructured`), `sigs.k8s.io/json`.
 
@@ -16,7 +16,7 @@ use crate::library::quantity::Quantity;
 /// The maximum depth of objects.
 const MAX_DEPTH: usize = 128;
 
-/// Decodes `value` as a Go type. Returns `None` for Go's zero value, unless the type is a pointer.
+/// Decodes `value` as a Go type. Returns `None` for Go's zero value of types other than pointers.
 pub(super) fn read(
     table: &Table,
     value: &Value,
@@ -115,7 +115,7 @@ pub(super) fn read(
     })
 }
 
-/// Decodes the fields of the struct with the index `n`.
+/// Decodes the fields of the struct with index `n`.
 pub(super) fn read_struct(
     table: &Table,
     value: &Value,
@@ -145,7 +145,7 @@ pub(super) fn read_struct(
     Ok(fields)
 }
 
-/// Returns Go's zero value of a type, in compact form.
+/// Returns Go's zero value in compact form.
 pub(super) fn zero(type_: Type<'_>) -> Value {
     match type_.shape() {
         Shape::Text => "".into(),
@@ -164,7 +164,7 @@ pub(super) fn zero(type_: Type<'_>) -> Value {
     }
 }
 
-/// Returns true if Go's `omitempty` omits a field with this value.
+/// Returns true if Go's `omitempty` omits this value.
 fn is_empty(value: Option<&Value>, type_: Type<'_>) -> bool {
     match type_.shape() {
         Shape::Text | Shape::Bool | Shape::Int | Shape::Float | Shape::Pointer(_) => {
@@ -183,7 +183,7 @@ fn is_empty(value: Option<&Value>, type_: Type<'_>) -> bool {
     }
 }
 
-/// Encodes a value in compact form as policies see it.
+/// Encodes a value in the form that policies see. The input is in compact form.
 pub(super) fn write(table: &Table, value: Option<&Value>, type_: Type<'_>) -> Value {
     let value = value.filter(|value| !value.is_null());
     match (type_.shape(), value) {
@@ -204,7 +204,7 @@ pub(super) fn write(table: &Table, value: Option<&Value>, type_: Type<'_>) -> Va
     }
 }
 
-/// Encodes the fields of the struct with the index `n`.
+/// Encodes the fields of the struct with index `n`.
 pub(super) fn write_struct(table: &Table, value: Option<&Value>, n: usize) -> Value {
     let given = value.and_then(Value::as_object);
     let mut fields = Map::new();

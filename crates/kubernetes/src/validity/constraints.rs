@@ -1,5 +1,4 @@
-//! Constraints on the values of an admission request. A constraint restricts the presence, the content or the size of a
-//! value.
+//! Constraints on the values of an admission request: their presence, content and size.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,53 +7,53 @@ use serde_json::Value as Json;
 
 use super::path::FieldPath;
 
-/// A single constraint on the value at one path.
+/// A constraint on the value at a path.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Constraint {
     /// The value is present.
     Present,
-    /// The value is absent, but its parent object is present.
+    /// The value is absent. Its parent object is present.
     Absent,
-    /// The value equals the given value.
+    /// The value equals this value.
     Equals(Json),
-    /// The value differs from the given value.
+    /// The value does not equal this value.
     Differs(Json),
     /// The list or map has at least this many elements or entries.
     MinLen(usize),
     /// The list or map has at most this many elements or entries.
     MaxLen(usize),
-    /// The list contains the given element.
+    /// The list contains this element.
     Holds(Json),
-    /// The string starts with the given prefix.
+    /// The string starts with this prefix.
     Prefix(String),
-    /// The string contains the given substring.
+    /// The string contains this substring.
     Part(String),
-    /// The string ends with the given suffix.
+    /// The string ends with this suffix.
     Suffix(String),
 }
 
-/// All constraints on the value at one path.
+/// All constraints on the value at a path.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ValueConstraints {
-    /// True if the value must be present, false if it must be absent. `None` if it may be either.
+    /// True if the value must be present, false if it must be absent, `None` if both are allowed.
     pub is_present: Option<bool>,
-    /// The value that the actual value must equal. `None` if it is unconstrained.
+    /// The required value, if any.
     pub equals: Option<Json>,
-    /// The values that the actual value must not equal.
+    /// The forbidden values.
     pub differs: Vec<Json>,
     /// The minimum number of elements or entries.
     pub min_len: usize,
-    /// The maximum number of elements or entries. `None` if it is unbounded.
+    /// The maximum number of elements or entries, if any.
     pub max_len: Option<usize>,
     /// The elements that the list must contain.
     pub holds: Vec<Json>,
-    /// The prefix, the substring and the suffix that the string must have. An empty string is no constraint.
+    /// The required prefix, substring and suffix of the string. An empty string is no constraint.
     pub text: [String; 3],
 }
 
 /// A consistent set of constraints on a request. If a variable such as `oldObject` must be absent, its value is null.
 ///
-/// Entries are shared between sets, because the solver copies the set for each disjunct.
+/// The solver copies a set for each disjunct, so copies share their entries.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct InputConstraints(BTreeMap<Arc<FieldPath>, Arc<ValueConstraints>>);
 
@@ -62,12 +61,12 @@ pub struct InputConstraints(BTreeMap<Arc<FieldPath>, Arc<ValueConstraints>>);
 const MAX_PATHS: usize = 200;
 
 impl InputConstraints {
-    /// Returns the constraints with their paths, parents before their fields.
+    /// Returns all paths and their constraints. Parents come before their fields.
     pub fn iter(&self) -> impl Iterator<Item = (&FieldPath, &ValueConstraints)> {
         self.0.iter().map(|(path, of_value)| (&**path, &**of_value))
     }
 
-    /// Returns the constraints on the value at `path`. Returns `None` if the value is unconstrained.
+    /// Returns the constraints on the value at `path`. Returns `None` if there are no constraints.
     #[must_use]
     pub fn at(&self, path: &FieldPath) -> Option<&ValueConstraints> {
         self.0.get(path).map(|of_value| &**of_value)
@@ -80,7 +79,7 @@ impl InputConstraints {
             .is_some_and(|of_value| of_value.is_present == Some(false))
     }
 
-    /// Returns true if the value at `path`, or a value nested in it, must be present.
+    /// Returns true if the value at `path` or a nested value must be present.
     #[must_use]
     pub fn is_present(&self, path: &FieldPath) -> bool {
         self.0
@@ -88,8 +87,7 @@ impl InputConstraints {
             .any(|(known, of_value)| of_value.is_present == Some(true) && known.starts_with(path))
     }
 
-    /// Adds a constraint. Returns `None` if the constraint contradicts other constraints, or if there are too many
-    /// paths.
+    /// Adds a constraint. Returns `None` if it contradicts another constraint, or if there are too many paths.
     pub fn add(&mut self, path: &FieldPath, constraint: Constraint) -> Option<()> {
         if self.0.len() >= MAX_PATHS {
             return None;

@@ -1,4 +1,4 @@
-//! Completes objects of built-in kinds with fields whose validity depends on other fields.
+//! Adds fields to objects of built-in kinds if other fields require them.
 
 use std::collections::HashSet;
 
@@ -7,8 +7,8 @@ use serde_json::{Map, Value as Json, json};
 use super::constraints::{Constraint, InputConstraints};
 use super::path::{FieldPath, Root, at, at_mut};
 
-/// Adds the fields that validation requires of an object of `kind`, given its other fields. Returns `None` if no valid
-/// object has the same combination of present and absent fields.
+/// Adds the fields that are required in an object of `kind` because of its other fields. Returns `None` if no valid
+/// object has these present and absent fields.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/rbac/validation/validation.go` (`ValidatePolicyRule`),
 /// `pkg/apis/networking/validation/validation.go` (`ValidateIngressSpec`, `validateHTTPIngressPath`),
@@ -42,7 +42,7 @@ pub(super) fn complete(kind: &str, object: &mut Json) -> Option<()> {
         }
         "Service" => complete_service(object.get_mut("spec")?.as_object_mut()?),
         "Secret" => {
-            // A token Secret must name its service account.
+            // A token Secret must have the name of its service account.
             let type_ = object.get("type").and_then(Json::as_str);
             if type_ == Some("kubernetes.io/service-account-token") {
                 let metadata = object.get_mut("metadata")?.as_object_mut()?;
@@ -119,14 +119,14 @@ pub(super) fn complete(kind: &str, object: &mut Json) -> Option<()> {
     }
 }
 
-/// The paths at which objects of built-in kinds contain the spec of a Pod.
+/// The paths of Pod specs in objects of built-in kinds.
 const POD_SPECS: [&str; 3] = [
     "spec",
     "spec.template.spec",
     "spec.jobTemplate.spec.template.spec",
 ];
 
-/// Completes the spec of a Pod: Pods of Jobs must terminate, and container names must be unique.
+/// Completes a Pod spec. Pods of Jobs must terminate, and container names must be unique.
 ///
 /// Source: `pkg/apis/batch/validation/validation.go` (`validateJobSpec`, `ValidateJobTemplateSpec`),
 /// `pkg/apis/core/validation/validation.go` (`validateInitContainers`, `validateEphemeralContainers`).
@@ -159,7 +159,7 @@ fn complete_pod(kind: &str, spec: &mut Map<String, Json>) {
     complete_security(spec);
 }
 
-/// Returns the containers in all three lists of a Pod's spec.
+/// Returns the containers in all three container lists.
 fn containers(spec: &Map<String, Json>) -> impl Iterator<Item = &Json> {
     let lists = ["containers", "initContainers", "ephemeralContainers"].into_iter();
     lists
@@ -167,7 +167,7 @@ fn containers(spec: &Map<String, Json>) -> impl Iterator<Item = &Json> {
         .flatten()
 }
 
-/// Adds an `emptyDir` volume for each mount that refers to a volume without an entry in `volumes`.
+/// Adds an `emptyDir` volume for each mount of a missing volume.
 ///
 /// Source: `pkg/apis/core/validation/validation.go` (`ValidateVolumeMounts`).
 fn complete_mounts(spec: &mut Map<String, Json>) {
@@ -188,7 +188,7 @@ fn complete_mounts(spec: &mut Map<String, Json>) {
     }
 }
 
-/// Sets the fields of a Pod's spec that the security settings of its containers require.
+/// Sets the fields of a Pod spec that the security settings of the containers require.
 ///
 /// Source: `pkg/apis/core/validation/validation.go` (`validateWindowsHostProcessPod`, `ValidateSecurityContext`,
 /// `validateHostUsers`).
@@ -208,8 +208,8 @@ fn complete_security(spec: &mut Map<String, Json>) {
     }
 }
 
-/// Adds the constraints that `constraints` imply for a valid object of `kind` at `root`. Returns `None` if no valid
-/// object satisfies them.
+/// Adds constraints that follow from `constraints` because an object of `kind` at `root` must be valid. Returns `None`
+/// if no valid object satisfies the constraints.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/core/validation/validation.go` (`ValidateService`, `isHeadlessService`),
 /// `pkg/apis/core/v1/defaults.go` (`SetDefaults_Service`), `pkg/registry/core/service/storage/alloc.go`
@@ -251,7 +251,7 @@ pub fn add_implied_constraints(
     (!(is_external && has_addresses)).then_some(())
 }
 
-/// The fields that every Service has unless its type is `ExternalName`.
+/// The fields of every Service whose type is not `ExternalName`.
 const ADDRESS_FIELDS: [&str; 5] = [
     "clusterIP",
     "clusterIPs",
@@ -264,7 +264,7 @@ fn fill(object: &mut Map<String, Json>, field: &str, value: Json) {
     object.entry(field).or_insert(value);
 }
 
-/// Completes the spec of a Service with the external name or the node ports that its type requires.
+/// Completes a Service spec: adds the external name or the node ports that the type requires.
 fn complete_service(spec: &mut Map<String, Json>) -> Option<()> {
     let type_ = spec
         .get("type")
@@ -301,8 +301,8 @@ fn complete_service(spec: &mut Map<String, Json>) -> Option<()> {
     Some(())
 }
 
-/// Fields that validation requires, but schemas do not. Each row has the name of the enclosing field (or list), the
-/// name of the object, and the name of the required field in that object.
+/// Fields that validation requires, but schemas do not require. The columns are the enclosing field or list, the
+/// object, and the required field in the object.
 const REQUIRED: [(&str, &str, &str); 9] = [
     ("volumes", "persistentVolumeClaim", "claimName"),
     ("volumes", "secret", "secretName"),
@@ -315,8 +315,8 @@ const REQUIRED: [(&str, &str, &str); 9] = [
     ("envFrom", "configMapRef", "name"),
 ];
 
-/// Adds the fields in [`REQUIRED`], and the names of `Localhost` profiles, to `value` and to all objects nested in it.
-/// `holder` is the field that contains `value`.
+/// Adds the fields in [`REQUIRED`], and the names of `Localhost` profiles, at any depth of `value`. `holder` is the
+/// field that contains `value`.
 fn fill_required(holder: &str, value: &mut Json) {
     match value {
         Json::Array(items) => {
@@ -344,8 +344,8 @@ fn fill_required(holder: &str, value: &mut Json) {
     }
 }
 
-/// Makes the `type` of a strategy consistent with `rollingUpdate`, which the API server only sets for the type
-/// `RollingUpdate`. `otherwise` is the type of strategies without `rollingUpdate`.
+/// Makes the `type` of a strategy consistent with its `rollingUpdate`. The API server sets `rollingUpdate` only for the
+/// type `RollingUpdate`. `otherwise` is the type without `rollingUpdate`.
 fn reconcile_strategy(strategy: &mut Json, otherwise: &str) -> Option<()> {
     let strategy = strategy.as_object_mut()?;
     if !strategy.contains_key("rollingUpdate") {
@@ -356,7 +356,7 @@ fn reconcile_strategy(strategy: &mut Json, otherwise: &str) -> Option<()> {
     Some(())
 }
 
-/// Adds the required fields to a rule of a role. A rule must have verbs, and either API groups with resources, or URLs.
+/// Adds the required fields of a role's rule. A rule must have verbs, and either API groups with resources or URLs.
 fn complete_rule(rule: &mut Map<String, Json>, may_have_urls: bool) -> Option<()> {
     let has = |rule: &Map<String, Json>, name: &str| {
         let list = rule.get(name).and_then(Json::as_array);

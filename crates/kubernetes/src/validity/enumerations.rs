@@ -1,11 +1,12 @@
-//! The values of string fields that are enumerations. The published schemas of built-in kinds omit these values.
+//! The values of enumerations, which are string fields with a fixed set of values. The published schemas of built-in
+//! kinds lack these values.
 
 use super::path::{FieldPath, Segment};
 
-/// The enclosing field (empty for any), the enumerated field, and its values.
+/// The enclosing field (empty for any field), the enumeration, and its values.
 type Enumeration = (&'static str, &'static str, &'static [&'static str]);
 
-/// The enumerated fields.
+/// The enumerations.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/generated/openapi/zz_generated.openapi.go` (`Enum`), `pkg/apis/rbac/validation`
 /// (`ValidateRoleBinding`, `ValidateRoleBindingSubject`), `pkg/apis/storage/validation/validation.go`
@@ -141,17 +142,15 @@ const ENUMS: &[Enumeration] = &[
     ("roleRef", "apiGroup", &["rbac.authorization.k8s.io"]),
 ];
 
-/// The types of a Service.
 const SERVICE_TYPES: &[&str] = &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
 
-/// The phases of a Pod.
 const POD_PHASES: &[&str] = &["Failed", "Pending", "Running", "Succeeded", "Unknown"];
 
-/// Returns the values that the string at `path` in an object of `kind` may have. Returns `None` if it is not an
+/// Returns the possible values of the string at `path` in an object of `kind`. Returns `None` if the string is not an
 /// enumeration.
 #[must_use]
 pub fn enum_values(kind: &str, path: &FieldPath) -> Option<&'static [&'static str]> {
-    // An element of a list of strings is looked up by the name of the list.
+    // A string in a list is looked up by the name of the list.
     let n_fields = path
         .segments
         .iter()

@@ -1,19 +1,19 @@
-//! Fields that an object of a built-in kind always has when a policy is evaluated: the API server sets them, or rejects
-//! objects without them.
+//! Fields that objects of built-in kinds always have when a policy is evaluated. The API server sets these fields, or
+//! rejects objects without them.
 //!
-//! Schemas do not name object types. A type is therefore identified by a combination of fields that only this type
-//! declares.
+//! Schemas do not contain the names of object types. An object type is therefore identified by fields that only this
+//! type declares.
 
 use super::path::{FieldPath, Segment};
 
-/// A field that every object of one type has.
+/// A field that every object of a type has.
 #[derive(Clone, Copy, Debug)]
 struct GuaranteedField {
     /// The fields that identify the object type.
     type_fields: &'static [&'static str],
-    /// The name of the guaranteed field.
+    /// The guaranteed field.
     field: &'static str,
-    /// The usual value of the field, as JSON. An empty string means the minimal value of the field's schema.
+    /// The usual value as JSON. If empty, the minimal value of the field's schema is used.
     value: &'static str,
 }
 
@@ -50,7 +50,7 @@ const SERVICE_REFERENCE: &[&str] = &["name", "namespace", "port"];
 const DEVICES: &[&str] = &["allocationMode", "count", "deviceClassName"];
 const LABELS: &str = r#"{"app": "example"}"#;
 
-/// The guaranteed fields of object types.
+/// The guaranteed fields by object type.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/*/v1/defaults.go` and `zz_generated.validations.go` (defaults that are
 /// declared), `pkg/apis/core/validation/validation.go` (`validateContainers`, `ValidateService`,
@@ -224,11 +224,11 @@ const BY_TYPE: &[GuaranteedField] = &[
         "resources",
         r#"["pods"]"#,
     ),
-    // The registry sets this field.
+    // The registry sets the field `type`.
     guaranteed(&["data", "stringData", "type"], "type", r#""Opaque""#),
 ];
 
-/// The guaranteed fields at fixed paths: the kind, the path of the parent, the field, and its value as JSON.
+/// The guaranteed fields at fixed paths: the kind, the parent's path, the field, and its value as JSON.
 ///
 /// Source: as for [`BY_TYPE`]; `plugin/pkg/admission/{serviceaccount,priority,defaulttolerationseconds}`, which every
 /// API server runs; `pkg/registry/core/namespace/strategy.go`, `pkg/registry/core/pod/strategy.go`
@@ -279,7 +279,7 @@ const BY_KIND: &[(&str, &str, &str, &str)] = &[
     ("DaemonSet", "spec.selector", "matchLabels", LABELS),
     ("DaemonSet", "spec.template.metadata", "labels", LABELS),
     ("CronJob", "spec", "schedule", r#""0 0 * * *""#),
-    // These fields are not set in the Job template of a CronJob.
+    // The Job template of a CronJob does not have these fields.
     ("Job", "spec", "backoffLimit", "6"),
     ("Job", "spec", "completionMode", r#""NonIndexed""#),
     ("Job", "spec", "parallelism", "1"),
@@ -329,8 +329,8 @@ const BY_KIND: &[(&str, &str, &str, &str)] = &[
     ),
 ];
 
-/// Fields of generated minimal objects that other valid objects may lack, because validation requires only one of
-/// several fields.
+/// Fields that generated minimal objects have, but other valid objects may lack. Validation requires one of several
+/// fields, such as `hostPath` or another volume source.
 ///
 /// Source: `pkg/apis/networking/validation/validation.go` (`ValidateIngressSpec`),
 /// `pkg/apis/core/validation/validation.go` (`validatePersistentVolumeSource`, `ValidateService`),
@@ -362,7 +362,7 @@ const USUAL_CHOICES: &[(&str, &str, &str, &str)] = &[
     ),
 ];
 
-/// Boolean fields that the API server omits if they are false, because they are not pointers in Go.
+/// Boolean fields that the API server omits if they are false. They are not pointers in Go.
 ///
 /// Source: `k8s.io/api` `core/v1/types.go`, `apps/v1/types.go`.
 const OMITTED_IF_FALSE: &[&str] = &[
@@ -380,8 +380,8 @@ const OMITTED_IF_FALSE: &[&str] = &[
     "globalDefault",
 ];
 
-/// Fields that Go serializes as null if they are unset. In valid objects, these fields are never null because
-/// validation requires them.
+/// Fields that Go serializes as null if they are unset. Validation requires these fields, so valid objects do not
+/// contain these nulls.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/*/validation/validation.go`.
 const NEVER_NULL: &[&str] = &[
@@ -404,7 +404,7 @@ const NEVER_NULL: &[&str] = &[
     "verbs",
 ];
 
-/// Lists in which validation requires at least one element.
+/// Lists that validation requires to have at least one element.
 const NEVER_EMPTY: &[&str] = &[
     "accessModes",
     "addresses",
@@ -416,20 +416,20 @@ const NEVER_EMPTY: &[&str] = &[
     "verbs",
 ];
 
-/// Returns true if the list at `path` is not empty in any valid object.
+/// Returns true if the list at `path` has elements in every valid object.
 #[must_use]
 pub fn is_never_empty(path: &FieldPath) -> bool {
     let last = path.segments.last();
     matches!(last, Some(Segment::Field(name)) if NEVER_EMPTY.contains(&&**name))
 }
 
-/// Returns true if the field at `path` is never null in a valid object, although Go would serialize the unset field as
-/// null.
+/// Returns true if the field at `path` is never null in a valid object. Go serializes such a field as null if it is
+/// unset.
 #[must_use]
 pub fn is_never_null(path: &FieldPath) -> bool {
     match &*path.names() {
-        // The field `rules` of `podFailurePolicy` and `successPolicy` of a Job is never null. Other fields called
-        // `rules` may be null.
+        // `rules` in a Job's `podFailurePolicy` and `successPolicy` is never null. Other fields named `rules` may be
+        // null.
         [] | ["metadata" | "status", ..] | [.., "podFailurePolicy" | "successPolicy", "rules"] => {
             true
         }
@@ -437,8 +437,8 @@ pub fn is_never_null(path: &FieldPath) -> bool {
     }
 }
 
-/// Returns the fields that a minimal object of `kind` has at `path`, with their values as JSON. An empty value means
-/// the minimal value of the field's schema. `has` returns true if the object type declares a field.
+/// Returns the fields of a minimal object of `kind` at `path`, with their values as JSON. If a value is empty, the
+/// minimal value of the field's schema is used. `has` returns true if the object type declares a field.
 pub fn minimal_fields<'a>(
     kind: &'a str,
     path: &'a FieldPath,
@@ -461,7 +461,7 @@ pub fn is_guaranteed(kind: &str, path: &FieldPath, name: &str, has: impl Fn(&str
 
 fn fields_of_type(has: impl Fn(&str) -> bool) -> Vec<&'static GuaranteedField> {
     let mut fields = Vec::new();
-    // Rows of the same type are adjacent, so the type is only checked once.
+    // Rows of the same type are adjacent. Each type is checked only once.
     let mut type_fields: &[&str] = &[];
     let mut is_of_type = false;
     for row in BY_TYPE {
@@ -487,7 +487,7 @@ fn rows_at<'a>(
         .map(|(_, _, field, value)| (*field, *value))
 }
 
-/// Returns true if `path` consists of the dot-separated fields in `text`.
+/// Returns true if `path` has the dot-separated fields of `text`.
 fn is_at(text: &str, path: &FieldPath) -> bool {
     let fields = path.fields();
     fields.len() == path.segments.len()
@@ -497,20 +497,20 @@ fn is_at(text: &str, path: &FieldPath) -> bool {
             .eq(fields.iter().copied())
 }
 
-/// Returns true if the API server omits the boolean field `name` from objects if it is false.
+/// Returns true if the API server omits the boolean field `name` if it is false.
 #[must_use]
 pub fn is_omitted_if_false(name: &str) -> bool {
     OMITTED_IF_FALSE.contains(&name)
 }
 
-/// Returns true if every stored or admitted object has the field `name` in its metadata.
+/// Returns true if every stored or admitted object has the metadata field `name`.
 ///
 /// Source: apiserver `pkg/registry/rest/create.go` (`BeforeCreate`), `pkg/registry/rest/meta.go`
 /// (`FillObjectMetaSystemFields`), `pkg/endpoints/handlers/fieldmanager` (`managedFields`).
 #[must_use]
 pub fn is_system_metadata(name: &str) -> bool {
-    // `resourceVersion` is absent on creation, and objects of some kinds have no `generation`. These fields are
-    // included because policies do not use them to detect such objects.
+    // On creation, `resourceVersion` is absent. Some kinds have no `generation`. Both fields are included anyway,
+    // because policies do not test for their absence.
     matches!(
         name,
         "name" | "uid" | "creationTimestamp" | "managedFields" | "resourceVersion" | "generation"

@@ -1,5 +1,4 @@
-//! Recognizes objects of built-in kinds that validation rejects because of a single value or a combination of a few
-//! fields.
+//! Recognizes invalid objects of built-in kinds. The cause is a single value or a combination of few fields.
 
 use serde_json::{Map, Value as Json};
 
@@ -10,7 +9,7 @@ use crate::library::format::validation::{
     dns1123_label, dns1123_subdomain, label_value, qualified_name,
 };
 
-/// Integer fields that may be negative.
+/// Integer fields that can be negative.
 const SIGNED: [&str; 6] = [
     "generation",
     "oomScoreAdj",
@@ -20,7 +19,7 @@ const SIGNED: [&str; 6] = [
     "defaultMode",
 ];
 
-/// Fields that contain a port number (1 to 65,535).
+/// Fields with a port number (1 to 65,535).
 const PORTS: [&str; 6] = [
     "containerPort",
     "hostPort",
@@ -30,10 +29,10 @@ const PORTS: [&str; 6] = [
     "targetPort",
 ];
 
-/// Fields that contain user or group ids, at most 2,147,483,647.
+/// Fields with user or group ids, at most 2,147,483,647.
 const IDS: [&str; 4] = ["fsGroup", "runAsGroup", "runAsUser", "supplementalGroups"];
 
-/// Fields that contain an IP address or a list of IP addresses.
+/// Fields with an IP address or a list of IP addresses.
 const IP_ADDRESSES: [&str; 8] = [
     "clusterIP",
     "clusterIPs",
@@ -45,7 +44,7 @@ const IP_ADDRESSES: [&str; 8] = [
     "podIPs",
 ];
 
-/// Fields that contain a range of IP addresses or a list of ranges.
+/// Fields with an IP network or a list of IP networks.
 const CIDRS: [&str; 5] = [
     "cidr",
     "cidrs",
@@ -60,7 +59,7 @@ const QUALIFIED_KEYS: [&str; 4] = ["annotations", "labels", "matchLabels", "node
 /// Maps from resource names to quantities.
 const RESOURCE_LISTS: [&str; 2] = ["limits", "requests"];
 
-/// Lists in the spec of a Pod whose elements must have unique names.
+/// Lists in a Pod spec whose elements have unique names.
 const NAMED_LISTS: [&str; 4] = [
     "containers",
     "ephemeralContainers",
@@ -68,7 +67,7 @@ const NAMED_LISTS: [&str; 4] = [
     "volumes",
 ];
 
-/// Kinds whose objects may have names that are not DNS names.
+/// Kinds whose names may differ from DNS names.
 const NON_DNS_NAMES: [&str; 4] = ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"];
 
 /// Returns true if the elements of the list `name` must have unique names.
@@ -77,8 +76,7 @@ pub fn has_unique_names(name: &str) -> bool {
     NAMED_LISTS.contains(&name)
 }
 
-/// Returns a valid value for the string at `path` in an object of `kind`. Returns `None` if the string has no known
-/// format.
+/// Returns a valid value for the string at `path` in an object of `kind`. Returns `None` if its format is unknown.
 #[must_use]
 pub fn sample_text(kind: &str, path: &FieldPath) -> Option<&'static str> {
     if let Some(first) = enum_values(kind, path).and_then(|values| values.first()) {
@@ -91,8 +89,8 @@ pub fn sample_text(kind: &str, path: &FieldPath) -> Option<&'static str> {
     sample_of_format(names.last()?)
 }
 
-/// Returns a valid value for the string field, or list of strings, called `name`. Returns `None` if it has no known
-/// format.
+/// Returns a valid value for the string or the list of strings in the field `name`. Returns `None` if its format is
+/// unknown.
 fn sample_of_format(name: &str) -> Option<&'static str> {
     if IP_ADDRESSES.contains(&name) {
         Some("10.0.0.1")
@@ -106,8 +104,7 @@ fn sample_of_format(name: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns true if validation rejects `object`, of `kind`, in a request with `operation`. Some invalid values are not
-/// recognized.
+/// Returns true if validation rejects `object` in a request with `operation`. Some invalid objects are not recognized.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/core/validation/validation.go` (`ValidatePodCreate`,
 /// `validateContainerResourceName`, `ValidatePodSecurityContext`, `validateSeccompProfileField`),
@@ -134,14 +131,14 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Returns true if `value` is invalid. `holder` is the name of the field that contains `value`, or a list with the
-    /// element `value`.
+    /// Returns true if `value` is invalid. `holder` is the name of the field that contains `value`, directly or in a
+    /// list.
     fn is_invalid(&mut self, holder: &str, value: &Json) -> bool {
         match value {
             Json::Object(fields) => {
                 self.is_object_invalid(holder, fields)
                     || fields.iter().any(|(name, value)| {
-                        // The status is not checked because clients do not write it.
+                        // Clients do not write the status, so it is not checked.
                         let is_root = self.path.segments.is_empty();
                         if is_root && name == "status" {
                             return false;
@@ -232,7 +229,7 @@ impl Walk<'_> {
                 let is_of_set = matches!(text("operator"), Some("In" | "NotIn" | "Gt" | "Lt"));
                 has_values != is_of_set || text("key").is_none_or(str::is_empty)
             }
-            // The field contains a Pod template, or the value is the whole object.
+            // `fields` is a Pod template or the whole object.
             "template" | "" => self.is_template_invalid(fields),
             "spec" => self.is_spec_invalid(fields),
             _ => {
@@ -300,7 +297,7 @@ impl Walk<'_> {
     }
 }
 
-/// Returns true if the spec at `path` of an object of `kind` lacks a required field or has a forbidden field.
+/// Returns true if the spec at `path` lacks a required field or has a forbidden field.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/core/validation/validation.go` (`ValidatePodSpec`,
 /// `ValidateReplicationControllerSpec`, `validateSecurityContext`, `validateWindowsHostProcessPod`,
@@ -338,9 +335,9 @@ fn is_kind_spec_invalid(kind: &str, path: &[&str], fields: &Map<String, Json>) -
     }
 }
 
-/// Returns true if the spec of a Pod, in an object of `kind`, contradicts the requirements of its containers.
+/// Returns true if a Pod spec in an object of `kind` contradicts its containers.
 ///
-/// The containers of a `StatefulSet` may also mount volumes of its claim templates.
+/// In a `StatefulSet`, containers may also mount volumes of the claim templates.
 fn is_pod_spec_invalid(kind: &str, spec: &Map<String, Json>) -> bool {
     let lists = NAMED_LISTS.iter().filter(|name| **name != "volumes");
     let containers = lists
@@ -376,7 +373,7 @@ fn is_pod_spec_invalid(kind: &str, spec: &Map<String, Json>) -> bool {
         })
 }
 
-/// Returns true if a path of an Ingress is valid for every path type.
+/// Returns true if an Ingress path is valid for all path types.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/networking/validation/validation.go` (`validateHTTPIngressPath`).
 fn is_absolute(path: &str) -> bool {
@@ -387,8 +384,8 @@ fn is_absolute(path: &str) -> bool {
             && !path.ends_with("/.")
 }
 
-/// Returns true if an object in the field `holder` of an object of `kind` has fields that exclude each other. If
-/// `holder` is empty, checks the object itself.
+/// Returns true if an object contains mutually exclusive fields. The object is in the field `holder` of an object of
+/// `kind`. If `holder` is empty, it is this object itself.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/core/validation/validation.go` (`ValidateService`,
 /// `ValidatePersistentVolumeClaimSpec`), `pkg/apis/networking/validation/validation.go`
@@ -455,13 +452,13 @@ fn is_combination_invalid(kind: &str, holder: &str, fields: &Map<String, Json>) 
     }
 }
 
-/// Returns true if the string is a percentage, such as `25%`.
+/// Returns true for a percentage such as `25%`.
 fn is_percentage(text: &str) -> bool {
     let number = text.strip_suffix('%').unwrap_or_default();
     !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Returns true if the string is a valid finalizer: a built-in name, or a name with a domain.
+/// Returns true for a valid finalizer: a built-in name, or a name with a domain.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/core/validation/validation.go` (`ValidateFinalizerName`).
 fn is_finalizer(text: &str) -> bool {
@@ -469,7 +466,7 @@ fn is_finalizer(text: &str) -> bool {
     is_own || text.contains('/') && qualified_name(text.as_bytes()).is_empty()
 }
 
-/// Returns true if two elements of `items` have the same name.
+/// Returns true if two items have the same name.
 fn has_duplicates(items: &[Json]) -> bool {
     let name = |item: &Json| item.get("name").and_then(Json::as_str).map(str::to_owned);
     let names: Vec<String> = items.iter().filter_map(name).collect();
@@ -487,7 +484,7 @@ fn is_number_invalid(holder: &str, n: i64) -> bool {
         || n > i64::from(i32::MAX) && IDS.contains(&holder)
 }
 
-/// Returns true if containers may request the resource `name`: a built-in resource, or a name with a domain.
+/// Returns true if containers may request the resource `name`. The name is built-in or has a domain.
 fn is_resource(name: &str) -> bool {
     let is_own = matches!(name, "cpu" | "memory" | "ephemeral-storage" | "storage")
         || name.starts_with("hugepages-");

@@ -1,16 +1,16 @@
-//! Validity of objects of built-in kinds beyond their OpenAPI schemas.
+//! Validity rules for objects of built-in kinds that are not in their OpenAPI schemas.
 //!
-//! Before validating admission, the API server sets defaults, validates an object, and compares it with the stored one.
-//! An object that matches its schema may therefore never reach a policy. The tables in this module were derived by hand
-//! from the sources that they name:
+//! Before validating admission, the API server sets defaults, validates the object, and compares it with the stored
+//! object. Some objects that match their schema are therefore rejected before policies see them. The tables in this
+//! module were written by hand, based on the sources in their comments:
 //!
-//! - fields that every admitted object has ([`is_guaranteed`], [`minimal_fields`]);
-//! - values of enumerations ([`enum_values`]) and valid samples of formatted strings ([`sample_text`]);
-//! - unions and fields that depend on each other ([`complete`], [`add_implied_constraints`]);
+//! - fields of every admitted object ([`is_guaranteed`], [`minimal_fields`]);
+//! - values of enumerations ([`enum_values`]), and valid samples of formatted strings ([`sample_text`]);
+//! - unions and dependent fields ([`complete`], [`add_implied_constraints`]);
 //! - fields that an update cannot change ([`preserve_immutable`]);
-//! - single invalid values ([`fails_validation`]).
+//! - invalid values ([`fails_validation`]).
 //!
-//! A [`FieldPath`] identifies a value in a request. [`InputConstraints`] constrain the values of a request to generate.
+//! A [`FieldPath`] identifies a value in a request. [`InputConstraints`] constrain the values of a generated request.
 
 mod constraints;
 mod dependent_fields;
@@ -34,8 +34,8 @@ pub use immutable_fields::preserve_immutable;
 pub use invalid_values::{fails_validation, has_unique_names, sample_text};
 pub use path::{FieldPath, Root, Segment, is_identifier};
 
-/// Adds the fields that validation requires to the object of `kind` at `root`, without violating `constraints`. Returns
-/// `None` if no valid object has the same combination of present and absent fields.
+/// Adds required fields to the object of `kind` at `root`, without violating `constraints`. Returns `None` if no valid
+/// object has these present and absent fields.
 pub fn complete(
     kind: &str,
     root: Root,

@@ -1,4 +1,4 @@
-//! Paths to the values of an admission request: a variable, followed by fields, map keys and list indices.
+//! Paths of values in an admission request: a variable, and then fields, map keys and list indices.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 /// The maximum number of segments in a path.
 const MAX_SEGMENTS: usize = 32;
 
-/// The variable of an admission expression with which a path starts.
+/// The variable at the start of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Root {
     /// The variable `object`.
@@ -37,7 +37,7 @@ impl Root {
     }
 }
 
-/// One element of a path.
+/// An element of a path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Segment {
     /// A field of an object, or a key of a map.
@@ -47,7 +47,7 @@ pub enum Segment {
 }
 
 impl Segment {
-    /// Returns the name of the field or key. Returns `None` for an index.
+    /// Returns the name of the field or key. Returns `None` for a list index.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         match self {
@@ -57,17 +57,17 @@ impl Segment {
     }
 }
 
-/// The path to a value of an admission request.
+/// The path of a value in an admission request.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FieldPath {
-    /// The variable with which the path starts.
+    /// The variable at the start of the path.
     pub root: Root,
-    /// The path within the variable. Empty for the variable itself.
+    /// The path within the variable. Empty if the path is the variable itself.
     pub segments: Vec<Segment>,
 }
 
 impl FieldPath {
-    /// Creates the path of the variable itself.
+    /// Creates a path to the variable itself.
     #[must_use]
     pub fn new(root: Root) -> Self {
         Self {
@@ -76,7 +76,7 @@ impl FieldPath {
         }
     }
 
-    /// Appends a segment to the path. Returns `None` if the path becomes too long.
+    /// Appends a segment. Returns `None` if the path becomes too long.
     #[must_use]
     pub fn then(&self, segment: Segment) -> Option<Self> {
         let mut segments = self.segments.clone();
@@ -87,19 +87,19 @@ impl FieldPath {
         })
     }
 
-    /// Returns the path of the field or key `name`. Returns `None` if the path becomes too long.
+    /// Appends a field or key. Returns `None` if the path becomes too long.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<Self> {
         self.then(Segment::Field(name.into()))
     }
 
-    /// Returns the path of the list element `n`. Returns `None` if the path becomes too long.
+    /// Appends a list index. Returns `None` if the path becomes too long.
     #[must_use]
     pub fn element(&self, n: usize) -> Option<Self> {
         self.then(Segment::Index(n))
     }
 
-    /// Returns the path without its last segment. Returns `None` for a variable.
+    /// Removes the last segment. Returns `None` if there are no segments.
     #[must_use]
     pub fn parent(&self) -> Option<Self> {
         let mut segments = self.segments.clone();
@@ -110,19 +110,19 @@ impl FieldPath {
         })
     }
 
-    /// Returns true if the path equals `other` or is nested in it.
+    /// Returns true if this path equals `other` or is nested in `other`.
     #[must_use]
     pub fn starts_with(&self, other: &Self) -> bool {
         self.root == other.root && self.segments.starts_with(&other.segments)
     }
 
-    /// Returns all fields and keys of the path, without indices.
+    /// Returns all fields and keys, without list indices.
     #[must_use]
     pub fn names(&self) -> Vec<&str> {
         self.segments.iter().filter_map(Segment::name).collect()
     }
 
-    /// Returns the fields and keys before the first index.
+    /// Returns the fields and keys before the first list index.
     #[must_use]
     pub fn fields(&self) -> Vec<&str> {
         self.segments.iter().map_while(Segment::name).collect()
@@ -146,13 +146,12 @@ impl fmt::Display for FieldPath {
     }
 }
 
-/// Returns the value at `path`, which consists of field names separated by dots, such as `spec.template`. An empty path
-/// denotes the whole value.
+/// Returns the value at `path`, such as `spec.template`. An empty path is the whole value.
 pub(super) fn at<'a>(value: &'a Json, path: &str) -> Option<&'a Json> {
     fields(path).try_fold(value, |value, name| value.get(name))
 }
 
-/// Returns a mutable reference to the value at `path`, in the format of [`at`].
+/// Same as [`at`], but returns a mutable reference.
 pub(super) fn at_mut<'a>(value: &'a mut Json, path: &str) -> Option<&'a mut Json> {
     fields(path).try_fold(value, |value, name| value.get_mut(name))
 }
@@ -161,7 +160,7 @@ fn fields(path: &str) -> impl Iterator<Item = &str> {
     path.split('.').filter(|name| !name.is_empty())
 }
 
-/// Returns true if an expression can select a field of this name with a dot.
+/// Returns true if expressions can select a field of this name with a dot.
 #[must_use]
 pub fn is_identifier(text: &str) -> bool {
     let mut chars = text.chars();

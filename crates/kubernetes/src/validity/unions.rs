@@ -1,5 +1,4 @@
-//! Unions: object types with alternative fields (members). Validation requires or allows only certain combinations of
-//! the members.
+//! Unions: object types with alternative fields (members). Only certain combinations of members are valid.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -9,19 +8,19 @@ use super::path::{FieldPath, Root, Segment};
 /// An object type with alternative members.
 #[derive(Clone, Copy, Debug)]
 struct Union {
-    /// The kind of the enclosing object. Empty for any kind.
+    /// The kind of the enclosing object. Empty if any kind matches.
     kind: &'static str,
-    /// The names of the fields that contain an object of this type, or a list of such objects.
+    /// The fields that contain an object of this type or a list of such objects.
     holders: &'static [&'static str],
-    /// The members, each with a minimal value as JSON. Members with an empty value are never generated.
+    /// The members, each with a minimal value as JSON. A member with an empty value is never generated.
     members: &'static [(&'static str, &'static str)],
     count: MemberCount,
 }
 
-/// The number of members that must be set.
+/// The number of members in a valid object.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum MemberCount {
-    /// Exactly one, which the field `type` names.
+    /// Exactly one, the member named in the field `type`.
     Discriminated,
     /// Exactly one.
     One,
@@ -260,9 +259,8 @@ const UNIONS: &[Union] = &[
     },
 ];
 
-/// Adds and removes members of the unions in `object`, of `kind`, so that each union is valid and `constraints` are
-/// satisfied. Returns `None` if the constraints exclude all members of a union, or require two members that exclude
-/// each other.
+/// Adds and removes union members in `object`, so that all unions are valid and satisfy `constraints`. Returns `None`
+/// if the constraints exclude all members of a union, or if they require two incompatible members.
 pub(super) fn complete(
     kind: &str,
     root: Root,
@@ -299,7 +297,7 @@ impl Walk<'_> {
                     let is_of_kind = union.kind.is_empty() || union.kind == self.kind;
                     is_of_kind && holder.is_some_and(|holder| union.holders.contains(&holder))
                 };
-                // Unions in a field called `spec` describe the spec of the whole object, not the spec of a nested
+                // Unions in a field named `spec` apply to the spec of the whole object, not to the spec of a nested
                 // template.
                 let is_near = holder != Some("spec") || self.path.segments.len() == 1;
                 if let Some(union) = UNIONS.iter().find(fits).filter(|_| is_near) {
@@ -320,7 +318,7 @@ impl Walk<'_> {
         Some(())
     }
 
-    /// Removes members that exclude each other from `fields`, and adds a member if one is required.
+    /// Removes incompatible members from `fields`. Adds a member if one is required.
     fn choose_members(&self, union: &Union, fields: &mut Map<String, Json>) -> Option<()> {
         let names: Vec<&str> = union.members.iter().map(|(name, _)| *name).collect();
         let present = || {
@@ -373,7 +371,7 @@ impl Walk<'_> {
         Some(())
     }
 
-    /// Sets the field `type` of a discriminated union to the member `name`.
+    /// Sets the field `type` of a discriminated union to `name`.
     fn set_discriminator(union: &Union, name: &str, fields: &mut Map<String, Json>) {
         if union.count == MemberCount::Discriminated {
             fields.insert("type".to_owned(), json!(capitalized(name)));
@@ -381,7 +379,7 @@ impl Walk<'_> {
     }
 }
 
-/// Returns `name` with its first letter in upper case.
+/// Returns `name` with an uppercase first letter.
 fn capitalized(name: &str) -> String {
     let mut letters = name.chars();
     let first = letters.next().map(|first| first.to_ascii_uppercase());
@@ -406,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn complete_absent_union_member_is_replaced_by_another() {
+    fn complete_replaces_absent_union_member() {
         let autoscaler = |metric: Json| json!({"spec": {"metrics": [metric]}});
         let path = |name: &str| {
             let metric = FieldPath::new(Root::Object)

@@ -1,4 +1,4 @@
-//! Tests errors of metadata.
+//! Tests of errors in metadata.
 
 use serde_json::{Value as Json, json};
 
@@ -13,8 +13,8 @@ fn metadata(fields: &Json) -> Metadata<'_> {
     Metadata(fields.as_object())
 }
 
-/// Asserts the errors of the metadata of a new namespaced object, which has a name and a namespace unless they are
-/// given.
+/// Asserts the errors of a new namespaced object with the metadata `fields`. By default, the object has a name and a
+/// namespace.
 #[track_caller]
 fn check_new(fields: &Json, expected: &[&str]) {
     let mut whole = json!({"name": "a", "namespace": "n"});
@@ -135,7 +135,7 @@ fn labels_and_annotations_are_validated() {
         &json!({"annotations": {"-": "x"}}),
         &[&format!("annotations: Invalid value: \"-\": {QUALIFIED}")],
     );
-    // The keys and values have at most 256 KiB.
+    // Keys and values together have at most 256 KiB.
     check_new(
         &json!({"annotations": {"a": "x".repeat((256 << 10) - 1)}}),
         &[],

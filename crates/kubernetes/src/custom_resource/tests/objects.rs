@@ -1,4 +1,4 @@
-//! Tests the decoding and the errors of whole objects.
+//! Tests of decoding and validating whole objects.
 
 use serde_json::{Value as Json, json};
 
@@ -7,7 +7,7 @@ use crate::custom_resource::read::type_text;
 use crate::custom_resource::{Error, Validator};
 
 #[test]
-fn type_text_formats_as_go() {
+fn type_text_agrees_with_go() {
     for (value, expected) in [
         (json!(null), "<nil> is of the type <nil>"),
         (json!(true), "true is of the type bool"),
@@ -115,7 +115,7 @@ fn scale_fields_are_validated() {
 }
 
 #[test]
-fn duplicates_of_lists_have_errors() {
+fn duplicates_in_lists_have_errors() {
     let set = json!({"type": "array", "x-kubernetes-list-type": "set", "items": {
         "x-kubernetes-preserve-unknown-fields": true}});
     check(&set, &json!(["x", "y", 1, 1.5]), &[]);
@@ -244,7 +244,7 @@ fn embedded_resources_are_validated() {
 }
 
 #[test]
-fn created_object_gets_metadata_of_server() {
+fn created_object_gets_metadata_from_server() {
     let mut definition = definition(&json!({"status": {"type": "object",
         "properties": {"x": {"type": "integer"}}}, "a": {"type": "integer"}}));
     let create = |definition: &Json, metadata: Json| {
@@ -293,7 +293,7 @@ fn created_object_gets_metadata_of_server() {
 }
 
 #[test]
-fn updated_object_keeps_status_and_counts_generation() {
+fn updated_object_keeps_status_and_increments_generation() {
     let mut definition = definition(&json!({"status": {"type": "object",
         "properties": {"x": {"type": "integer"}}}, "a": {"type": "integer"}}));
     definition["spec"]["versions"][0]["subresources"] = json!({"status": {}});

@@ -1,4 +1,4 @@
-//! Tests errors of values.
+//! Tests of errors in values.
 
 use serde_json::{Value as Json, json};
 
@@ -119,7 +119,7 @@ fn number_out_of_range_of_format_has_error() {
 }
 
 #[test]
-fn type_of_follows_go() {
+fn type_of_agrees_with_go() {
     for (value, type_) in [
         (json!(null), ("null", "")),
         (json!(true), ("boolean", "")),
@@ -188,7 +188,7 @@ fn strings_have_length_and_pattern() {
     let error = |text: &str| format!("a: Invalid value: {text}");
     let max = |n: u32| json!({"type": "string", "maxLength": n});
     check(&max(2), &json!("ab"), &[]);
-    // The limit counts characters.
+    // The limit is a number of characters, not of bytes.
     check(&max(2), &json!("\u{e9}\u{e9}"), &[]);
     check(
         &max(2),

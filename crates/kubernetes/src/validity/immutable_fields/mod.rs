@@ -1,4 +1,4 @@
-//! Fields of built-in kinds that an update cannot change: the API server compares the new object with the stored one
+//! Fields of built-in kinds that an update cannot change. The API server compares the new object with the stored object
 //! before validating admission.
 
 use serde_json::{Map, Value as Json};
@@ -14,21 +14,22 @@ struct ImmutableField {
     kind: &'static str,
     /// The path of the immutable field, such as `spec.selector`. Empty for the whole object.
     at: &'static str,
-    /// Nested fields that may change: paths relative to `at`, without list indices.
+    /// The paths of nested fields that may change, relative to `at` and without list indices.
     except: &'static [&'static str],
     allowed: AllowedChange,
-    /// If set, the rule only applies to old objects that have this value, as JSON, at this path.
+    /// A path and a JSON value. If set, the rule applies only to old objects with this value at this path.
     applies_if: Option<(&'static str, &'static str)>,
-    /// If set, the nested fields in `except` may only change if the old object has this value, as JSON, at this path.
+    /// A path and a JSON value. If set, the fields in `except` may change only if the old object has this value at this
+    /// path.
     excepted_if: Option<(&'static str, &'static str)>,
 }
 
-/// The allowed changes of an otherwise immutable field.
+/// The changes that are allowed in an otherwise immutable field.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum AllowedChange {
     /// The field must not change.
     None,
-    /// The field may be set if it was not set before.
+    /// The field may be set if the old object lacks it.
     Set,
     /// The field may be set or changed, but not removed.
     SetOrChange,
@@ -59,13 +60,13 @@ impl ImmutableField {
         self
     }
 
-    /// Restricts the rule to old objects that have `value`, as JSON, at `path`.
+    /// Restricts the rule to old objects with `value`, as JSON, at `path`.
     const fn applies_if(mut self, path: &'static str, value: &'static str) -> Self {
         self.applies_if = Some((path, value));
         self
     }
 
-    /// Allows changes of the nested fields in `except` only if the old object has `value`, as JSON, at `path`.
+    /// Allows changes of the fields in `except` only if the old object has `value`, as JSON, at `path`.
     const fn excepted_if(mut self, path: &'static str, value: &'static str) -> Self {
         self.excepted_if = Some((path, value));
         self
@@ -82,7 +83,7 @@ const RBAC: &str = "rbac.authorization.k8s.io";
 /// The immutable fields of built-in kinds.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/*/validation/*.go` (`Validate…Update`, `ValidateImmutableField`),
-/// `pkg/registry/*/*/strategy.go` (`PrepareForUpdate`, which sets back the spec of a `CertificateSigningRequest` and the
+/// `pkg/registry/*/*/strategy.go` (`PrepareForUpdate`, which resets the spec of a `CertificateSigningRequest` and the
 /// finalizers of a Namespace; `dropNonEphemeralContainerUpdates`, `dropNonResizeUpdates`).
 const RULES: &[ImmutableField] = &[
     immutable("", "Pod", "spec").except(&[
@@ -111,7 +112,7 @@ const RULES: &[ImmutableField] = &[
         .excepted_if("status.phase", r#""Bound""#),
     immutable("", "PersistentVolumeClaim", "spec.volumeName").allow(AllowedChange::Set),
     immutable("", "PersistentVolumeClaim", "spec.storageClassName").allow(AllowedChange::Set),
-    // All other fields of the spec describe the source of the volume.
+    // The other fields of the spec are volume sources.
     immutable("", "PersistentVolume", "spec").except(&[
         "accessModes",
         "capacity",
@@ -202,7 +203,7 @@ const RULES: &[ImmutableField] = &[
     immutable(RESOURCE, "ResourceSlice", "spec.pool.name"),
 ];
 
-/// The fields of a Service that are immutable unless the old or the new Service has the type `ExternalName`.
+/// The immutable fields of a Service. They may change if the old or the new Service has the type `ExternalName`.
 ///
 /// Source: `pkg/apis/core/validation/validation.go` (`validateUpgradeDowngradeClusterIPs`,
 /// `validateUpgradeDowngradeIPFamilies`).
@@ -212,8 +213,8 @@ const SERVICE_ADDRESSES: &[ImmutableField] = &[
     immutable("", "Service", "spec.ipFamilies"),
 ];
 
-/// Makes `object` a valid update of `old` by copying immutable fields between the objects. If `constraints` only apply
-/// to the field of `object`, its value is copied to `old`. Otherwise, the value in `old` is copied to `object`.
+/// Changes both objects so that `object` is a valid update of `old`. An immutable field is copied from `old` to
+/// `object`, or from `object` to `old` if only the value in `object` is constrained.
 pub fn preserve_immutable(
     group: &str,
     kind: &str,
@@ -245,24 +246,24 @@ pub fn preserve_immutable(
     }
 }
 
-/// Returns true if `object` has the given value, written as JSON, at the given path.
+/// Returns true if `object` has the JSON value at the path.
 fn has(object: &Json, (path, value): (&str, &str)) -> bool {
     let wanted: Option<Json> = serde_json::from_str(value).ok();
     at(object, path) == wanted.as_ref()
 }
 
-/// An update that is changed so that it does not violate `rule`.
+/// An update to adapt to `rule`.
 struct Update<'a> {
     rule: &'a ImmutableField,
     constraints: &'a InputConstraints,
 }
 
-/// The new and the old value at one path.
+/// The new and the old value at a path.
 type Versions = (Option<Json>, Option<Json>);
 
 impl Update<'_> {
-    /// If the rule applies only to old objects with a flag, sets this flag to false in the old object. The flag is not
-    /// changed if the immutable field is unchanged, or if the flag is constrained.
+    /// If the rule requires a true flag in the old object, sets the flag to false. Does nothing if the immutable field
+    /// is unchanged or the flag is constrained.
     fn disable_rule(&self, object: &Json, old: &mut Json) {
         let Some((path, "true")) = self.rule.applies_if else {
             return;
@@ -279,8 +280,8 @@ impl Update<'_> {
         }
     }
 
-    /// If the fields in `except` may only change for a certain value in the old object, sets this value. The value is
-    /// not set if no such field has changed, or if the value is constrained.
+    /// If changes of the fields in `except` require a value in the old object, sets this value. Does nothing if no such
+    /// field has changed or the value is constrained.
     fn enable_exceptions(&self, object: &Json, old: &mut Json) {
         let Some((path, value)) = self.rule.excepted_if else {
             return;
@@ -289,7 +290,7 @@ impl Update<'_> {
             let path = format!("{}.{exception}", self.rule.at);
             at(object, &path) != at(old, &path)
         };
-        // A field in `except` that has a rule of its own may change without this value.
+        // If a field in `except` has its own rule, it may change without this value.
         let mut exceptions = self.rule.except.iter();
         let is_wanted = exceptions.any(|exception| {
             let path = format!("{}.{exception}", self.rule.at);
@@ -324,7 +325,7 @@ impl Update<'_> {
         (rule.group, rule.kind) == (self.rule.group, self.rule.kind)
     }
 
-    /// Returns true if the value at `segments`, or a value nested in it, is constrained.
+    /// Returns true if the value at `segments` or a nested value is constrained.
     fn is_constrained(&self, root: Root, segments: &[Segment]) -> bool {
         let place = FieldPath {
             root,
@@ -334,7 +335,7 @@ impl Update<'_> {
         constraints.any(|(path, _)| path.starts_with(&place))
     }
 
-    /// Returns the new and the old value at `path`, changed so that they do not violate the rule.
+    /// Returns the new and the old value at `path`, adapted to the rule.
     fn preserved(
         &self,
         path: &mut Vec<Segment>,
@@ -361,7 +362,7 @@ impl Update<'_> {
             return unchanged();
         }
         if is_excepted {
-            // A field in `except` that has a rule of its own is handled by that rule.
+            // If a field in `except` has its own rule, that rule handles the field.
             let has_own = RULES
                 .iter()
                 .any(|rule| self.is_same_kind(rule) && rule.at == names);

@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::*;
 
-/// Asserts the objects after an update of `old` to `new` without constraints.
+/// Asserts both objects after an update from `old` to `new` without constraints.
 #[track_caller]
 fn check(kind: (&str, &str), given: (Json, Json), expected: &(Json, Json)) {
     let (mut new, mut old) = given;
@@ -15,7 +15,7 @@ fn with_spec(spec: &Json) -> Json {
     json!({"metadata": {"name": "a"}, "spec": spec})
 }
 
-/// Asserts that the new spec becomes `expected`, and the old spec remains.
+/// Asserts that the new spec becomes `expected` and the old spec does not change.
 #[track_caller]
 fn check_spec(kind: (&str, &str), new: &Json, old: &Json, expected: &Json) {
     let given = (with_spec(new), with_spec(old));
@@ -38,7 +38,7 @@ fn immutable_field_keeps_old_value() {
         &json!({"selector": 1}),
         &json!({"selector": 1}),
     );
-    // Another kind or group has no such rule.
+    // The rule does not apply to other kinds or groups.
     for kind in [("apps", "Deployments"), ("other", "Deployment")] {
         let new = json!({"selector": 1});
         check_spec(kind, &new, &json!({"selector": 2}), &new);
@@ -59,7 +59,7 @@ fn excepted_fields_may_change() {
         &json!({"containers": [{"name": "a", "image": "a"}]}),
         &json!({"containers": [{"name": "a", "image": "b"}]}),
     );
-    // Lists of different lengths are kept as a whole.
+    // If the lists have different lengths, the whole old list is kept.
     check_spec(
         ("", "Pod"),
         &json!({"containers": [{"image": "b"}, {"image": "c"}]}),
@@ -110,7 +110,7 @@ fn allowed_changes_depend_on_presence() {
 #[test]
 fn rule_applies_only_to_flagged_objects() {
     let map = |value: u32, flag: bool| json!({"data": {"a": value}, "immutable": flag});
-    // The flag of the old object is unconstrained, so it is set to false.
+    // There is no constraint on the flag of the old object, so the flag is set to false.
     check(
         ("", "ConfigMap"),
         (map(2, true), map(1, true)),
