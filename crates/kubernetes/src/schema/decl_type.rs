@@ -250,7 +250,8 @@ impl DeclType {
         self.exposed
     }
 
-    /// Returns the number of levels of nested types, including this type. Types from schemas have at most [`sizes::MAX_DEPTH`].
+    /// Returns the number of levels of nested types, including this type. Types from schemas have at most
+    /// [`sizes::MAX_DEPTH`].
     #[must_use]
     pub fn depth(&self) -> u16 {
         self.depth

@@ -3,9 +3,8 @@
 //! The API server type-checks policy expressions with the declared types. It then evaluates the expressions on plain
 //! JSON, without the schema. The types of values therefore differ from the declared types:
 //!
-//! - A timestamp, a duration or bytes is a string. Example: `object.metadata.creationTimestamp <
-//!   timestamp("2030-01-01T00:00:00Z")` fails for every object, but
-//!   `object.metadata.creationTimestamp.startsWith("2030")` works.
+//! - A timestamp, a duration or bytes is a string. Example: the comparison `t < timestamp("2030-01-01T00:00:00Z")`,
+//!   where `t` is `object.metadata.creationTimestamp`, fails for every object. `t.startsWith("2030")` works.
 //! - A number is an `int` or a `double`, depending on its JSON text.
 //! - A quantity is a string.
 //! - Fields without a type in the schema can be read, and so can any field of an open object.

@@ -14,8 +14,8 @@ use super::{Gvk, Gvr};
 pub struct ApiResource {
     /// The resource, such as `deployments`, or the subresource, such as `deployments/scale`.
     pub gvr: Gvr,
-    /// The kind of the request objects. A subresource may have another kind than its resource, such as `autoscaling/v1,
-    /// Kind=Scale`.
+    /// The kind of the request objects. The kind of a subresource may differ from the kind of its resource, such as
+    /// `autoscaling/v1, Kind=Scale`.
     pub gvk: Gvk,
     /// The singular name. Empty if discovery does not return one.
     pub singular: String,

@@ -1,4 +1,4 @@
-//! The interface behind the variable `authorizer`, and an implementation with a list of rules.
+//! The interface for the variable `authorizer`, and an implementation with a list of rules.
 
 use std::collections::BTreeMap;
 use std::fmt;
