@@ -8,7 +8,7 @@ use serde_json::{Number, Value};
 
 /// Formats a value as JSON.
 ///
-/// This function recurses, so the caller must bound the depth of the value.
+/// The function is recursive, so the caller must limit the depth of the value.
 #[must_use]
 pub fn to_text(value: &Value) -> String {
     let mut text = String::new();
@@ -50,7 +50,7 @@ fn write(into: &mut String, value: &Value) {
     }
 }
 
-/// Formats a number. A number that is not a 64-bit signed integer is a double in Go.
+/// Formats a number. Go decodes a number that does not fit into a signed 64-bit integer as a double.
 #[must_use]
 pub fn number_text(number: &Number) -> String {
     match number.as_i64() {

@@ -20,7 +20,6 @@ pub(super) struct Outcome {
     seen: Option<HashSet<Rc<str>>>,
 }
 
-/// A validation error.
 #[derive(Clone, Debug)]
 pub(super) struct Fault {
     /// The deduplication key: upstream's message.

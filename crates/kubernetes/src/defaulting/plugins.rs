@@ -85,7 +85,6 @@ fn tolerate(spec: &mut Map<String, Value>) {
     }));
 }
 
-/// Adds the taint `node.kubernetes.io/not-ready` to a Node.
 fn taint(node: &mut Value) {
     let Some(fields) = node.as_object_mut() else {
         return;

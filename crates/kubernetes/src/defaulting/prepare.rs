@@ -351,7 +351,6 @@ fn without_metadata(object: &Value) -> Option<Map<String, Value>> {
     Some(fields)
 }
 
-/// Sets the defaults of a custom resource and prunes its unknown fields.
 fn complete(object: &mut Value, custom: Custom<'_>) {
     if let Some(schema) = custom.schema {
         custom::complete(object, schema);

@@ -37,7 +37,6 @@ struct File {
     kinds: Vec<KindTable>,
 }
 
-/// A kind with its rules.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct KindTable {

@@ -13,7 +13,7 @@ use super::Error;
 use super::table::{Shape, Table, Type};
 use crate::library::quantity::Quantity;
 
-/// The maximum depth of objects.
+/// The maximum number of nested levels in an object.
 const MAX_DEPTH: usize = 128;
 
 /// Decodes `value` as a Go type. Returns `None` for Go's zero value of types other than pointers.

@@ -125,7 +125,7 @@ pub(super) enum Scalar {
     Untyped,
 }
 
-/// How the items of a list or the entries of a map are merged.
+/// The way in which list items or map entries are merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Relationship {
     /// List items are matched by their keys or values.
@@ -136,7 +136,6 @@ pub(super) enum Relationship {
     Separable,
 }
 
-/// The type of a map or an object.
 #[derive(Clone, Debug)]
 pub(super) struct MapType {
     pub(super) fields: BTreeMap<String, Field>,

@@ -163,7 +163,7 @@ impl<'a> Validation<'a> {
     }
 }
 
-/// Formats a type for the error message about a type without alternatives.
+/// Formats a type without alternatives for an error message.
 fn atom_name(type_: &TypeRef) -> String {
     match &type_.target {
         super::types::Target::Named(name) => format!("named type: {name}"),

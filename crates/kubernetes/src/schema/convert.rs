@@ -46,7 +46,6 @@ enum Place {
     Inline,
 }
 
-/// The path from the root to the current schema.
 #[derive(Default)]
 struct Path {
     /// The references on the path, root first.

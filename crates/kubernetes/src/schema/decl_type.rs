@@ -34,7 +34,7 @@ pub enum DeclKind {
     Bytes,
     /// A duration, a string in JSON.
     Duration,
-    /// A date, optionally with a time; a string in JSON.
+    /// A date with an optional time, a string in JSON.
     Timestamp,
     /// An integer or a string, `dyn` in CEL.
     IntOrString,

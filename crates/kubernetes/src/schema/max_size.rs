@@ -12,8 +12,8 @@ use cel::cost::{AstNode, PathStep, SizeEstimate, SizeEstimator};
 /// Estimates the sizes of values from the declared types of variables.
 ///
 /// If a schema sets no bound, the maximum request size is the bound. Estimates for declared types are therefore finite.
-/// As in upstream, map keys and objects have size 0, and a map entry selected like a field (`map.key`) has an unknown
-/// size.
+/// As in upstream, map keys and objects have size 0. The size of a map entry is unknown if it is selected like a field
+/// (`map.key`).
 ///
 /// By default, objects may be as large as the largest request. [`DeclaredSizes::in_objects`] sets a smaller object
 /// size.

@@ -69,7 +69,6 @@ pub(super) enum AdditionalProperties {
     Schema(Schema),
 }
 
-/// The keywords of a schema that affect types.
 #[derive(Debug, Default)]
 #[expect(
     clippy::struct_excessive_bools,

@@ -29,7 +29,6 @@ impl RefId {
     }
 }
 
-/// All references in a document.
 #[derive(Debug, Default)]
 pub(super) struct References<'a> {
     ids: HashMap<&'a str, RefId>,

@@ -79,7 +79,6 @@ impl ExpressionError {
 pub(super) struct CompiledRule {
     pub(super) error: Option<ExpressionError>,
     pub(super) program: Option<Program>,
-    /// True if the expression uses `oldSelf`.
     pub(super) uses_old_self: bool,
     /// The maximum cost of one evaluation of the rule.
     pub(super) max_cost: u64,

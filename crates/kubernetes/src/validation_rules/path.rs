@@ -31,7 +31,6 @@ enum Step<'a> {
 }
 
 impl<'a> Path<'a> {
-    /// The path of the whole object.
     pub(crate) const ROOT: Path<'static> = Path {
         before: None,
         step: Step::Root,

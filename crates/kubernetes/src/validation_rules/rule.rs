@@ -24,7 +24,6 @@ pub struct ValidationRule {
 }
 
 impl ValidationRule {
-    /// The allowed values of `reason`.
     pub(super) const REASONS: [&'static str; 4] = [
         "FieldValueDuplicate",
         "FieldValueForbidden",
@@ -56,7 +55,6 @@ impl ValidationRule {
         rules.into_iter().flatten().map(Self::read).collect()
     }
 
-    /// Returns true if `oldSelf` is a CEL optional in this rule.
     pub(super) fn has_optional_old_self(&self) -> bool {
         self.optional_old_self == Some(true)
     }

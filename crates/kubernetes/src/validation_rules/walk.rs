@@ -73,7 +73,6 @@ impl Values<'_> {
 /// The variables for one rule.
 struct Variables<'v, 'a> {
     values: &'v Values<'a>,
-    /// True if `oldSelf` is a CEL optional in this rule.
     has_optional: bool,
 }
 
@@ -200,8 +199,8 @@ impl Walk<'_> {
         before: Option<&Json>,
         ratchet: Ratchet<'_, '_>,
     ) {
-        // The root's `apiVersion` and `kind` are not ratcheted, because the API server sets both fields to the same
-        // values in the old and the new object.
+        // The root's `apiVersion` and `kind` are not ratcheted. The API server sets them to the same values in the old
+        // and the new object.
         let is_of_type = matches!(name, "apiVersion" | "kind");
         let is_fixed = ratchet.around.is_none() && is_of_type;
         let part = ratchet.current.and_then(|current| current.key(name));

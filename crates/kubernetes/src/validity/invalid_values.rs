@@ -384,8 +384,8 @@ fn is_absolute(path: &str) -> bool {
             && !path.ends_with("/.")
 }
 
-/// Returns true if an object contains mutually exclusive fields. The object is in the field `holder` of an object of
-/// `kind`. If `holder` is empty, it is this object itself.
+/// Returns true if `fields` contains mutually exclusive fields. `fields` is a part of an object of `kind`, in the field
+/// `holder`. If `holder` is empty, `fields` is the whole object.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/core/validation/validation.go` (`ValidateService`,
 /// `ValidatePersistentVolumeClaimSpec`), `pkg/apis/networking/validation/validation.go`

@@ -22,9 +22,7 @@ struct Union {
 enum MemberCount {
     /// Exactly one, the member named in the field `type`.
     Discriminated,
-    /// Exactly one.
     One,
-    /// At most one.
     AtMostOne,
     /// At least one. If the last member is set, no other member may be set.
     AtLeastOne,

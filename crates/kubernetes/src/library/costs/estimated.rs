@@ -14,7 +14,6 @@ use cel::types::Type;
 
 type Sizes<'a> = &'a dyn SizeEstimator;
 
-/// The cost of a function that takes constant time.
 const NOMINAL: CostEstimate = CostEstimate::fixed(1);
 
 /// The estimate for a call with the wrong number of arguments. Checked expressions contain no such call.
@@ -37,7 +36,6 @@ pub(super) fn parsing(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     }
 }
 
-/// Estimates a call that parses an IP address and compares it with its canonical form.
 pub(super) fn canonical(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     match call.args.first() {
         Some(text) => CallEstimate::from_cost(twice(size_of(sizes, text))),

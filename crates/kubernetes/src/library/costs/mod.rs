@@ -106,7 +106,6 @@ pub(super) const fn validated(measured: fn(&[Value]) -> u64) -> Costs {
     )
 }
 
-/// The cost of checking whether a network contains an address.
 pub(super) const CONTAINS_IP: Costs = per_function(
     StaticCost::Of(estimated::contains_ip),
     RuntimeCost::ByArgs(measured::contains_ip),
@@ -118,7 +117,6 @@ pub(super) const CONTAINS_IP_TEXT: Costs = Costs::new(
     RuntimeCost::ByArgs(measured::contains_ip_text),
 );
 
-/// The cost of checking whether a network contains another network.
 pub(super) const CONTAINS_CIDR: Costs = per_function(
     StaticCost::Of(estimated::contains_cidr),
     RuntimeCost::ByArgs(measured::contains_cidr),

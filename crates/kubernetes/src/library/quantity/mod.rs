@@ -223,7 +223,7 @@ fn is_integer(_: &EvalBudget, args: &[Value]) -> Result {
     opaque(args, 0).map(|quantity: &Quantity| quantity.as_integer().is_some().into())
 }
 
-/// Returns the second argument, a quantity or an integer, as a quantity.
+/// Converts the second argument, a quantity or an integer, to a quantity.
 fn operand(args: &[Value]) -> std::result::Result<Quantity, EvalError> {
     match args.get(1) {
         Some(Value::Int(value)) => Ok((*value).into()),

@@ -420,7 +420,6 @@ fn power_of_ten(exponent: i32) -> f64 {
 /// The components of a quantity's text.
 struct Parts<'a> {
     negative: bool,
-    /// The number with its sign.
     value: &'a str,
     /// The digits before the decimal point, without leading zeros.
     whole: &'a str,
@@ -479,7 +478,7 @@ fn before<'a>(text: &'a str, end: &str) -> &'a str {
     text.strip_suffix(end).unwrap_or(text)
 }
 
-/// The meaning of a suffix such as `Mi`.
+/// A parsed suffix, such as `Mi`.
 #[derive(Clone, Copy)]
 struct Suffix {
     notation: Notation,
@@ -596,7 +595,6 @@ fn parse_scaled(
 /// The smallest exponent of ten. Numbers with more precision are rounded up.
 const NANO: i32 = -9;
 
-/// Creates the quantity as a decimal number.
 fn parse_decimal(parts: &Parts<'_>, suffix: Suffix) -> Result<Quantity, QuantityError> {
     let number = Decimal::parse(parts.value)?.ok_or(QuantityError::Numeric)?;
     let negative = number.sign() < 0;

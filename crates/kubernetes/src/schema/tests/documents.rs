@@ -91,8 +91,7 @@ fn cycles_are_truncated_at_repetition() {
 fn cycle_conversion_depends_on_entry_point() {
     let a = object(json!({"b": to("b"), "in_a": {"type": "string"}}));
     let b = object(json!({"a": to("a"), "in_b": {"type": "string"}}));
-    // The conversion of the second property must not use types that were cached for the first property. The test uses
-    // both orders.
+    // The conversion of the second property must not use types cached for the first property. Both orders are tested.
     for names in [["a", "b"], ["b", "a"]] {
         let root = object(json!({names[0]: to(names[0]), names[1]: to(names[1])}));
         let root = decl_type(root, &[("a", a.clone()), ("b", b.clone())]).unwrap();

@@ -6,7 +6,6 @@ use serde_json::{Map, Value as Json};
 use super::constraints::InputConstraints;
 use super::path::{FieldPath, Root, Segment, at};
 
-/// A field that an update cannot change.
 #[derive(Clone, Copy, Debug)]
 struct ImmutableField {
     group: &'static str,
@@ -213,8 +212,10 @@ const SERVICE_ADDRESSES: &[ImmutableField] = &[
     immutable("", "Service", "spec.ipFamilies"),
 ];
 
-/// Changes both objects so that `object` is a valid update of `old`. An immutable field is copied from `old` to
-/// `object`, or from `object` to `old` if only the value in `object` is constrained.
+/// Changes both objects so that `object` is a valid update of `old`.
+///
+/// Usually, an immutable field is copied from `old` to `object`. If `constraints` apply only to the field of `object`,
+/// the field is copied from `object` to `old` instead.
 pub fn preserve_immutable(
     group: &str,
     kind: &str,
