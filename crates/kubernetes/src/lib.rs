@@ -1,7 +1,9 @@
-//! Parts of the Kubernetes API server that concern CEL: its libraries, its cost limits, and the CEL types of its
-//! schemas.
+//! Reproduces parts of the Kubernetes API server: its CEL libraries and limits, its schemas as CEL types, and its
+//! validation of objects.
 //!
 //! - [`custom_resource`]: validates custom resources against their CRD, as the API server does.
+//! - [`defaulting`]: changes that an API server makes to objects before it evaluates policies.
+//! - [`json_patch`] and [`merge`]: apply the patches of mutating policies.
 //! - [`library`]: the functions and types that an API server adds to CEL, by version, and its limits.
 //! - [`schema`]: OpenAPI v3 and CRD schemas as CEL types.
 //! - [`typed_values`]: CEL values that have the types of a schema, as the CEL rules of a CRD see them.

@@ -37,10 +37,10 @@ pub use subresource::{
 use crate::schema::Gvk;
 use table::{KindTable, Table};
 
-/// The creation time of objects without a creation time.
+/// The value of `creationTimestamp` if an object has none.
 pub const NOW: &str = "2026-01-01T00:00:00Z";
 
-/// The uid of objects without a uid.
+/// The value of `uid` if an object has none.
 pub const UID: &str = "00000000-0000-4000-8000-000000000000";
 
 /// A reason why the object that policies see is unknown.
@@ -60,7 +60,7 @@ pub enum Error {
     Type {
         /// The path of the field.
         path: String,
-        /// The expected type with its article.
+        /// The requirement, such as `a string`.
         expected: String,
     },
     /// A metadata field of a custom resource has the wrong type. Contains the API server's message.

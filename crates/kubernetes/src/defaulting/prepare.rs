@@ -15,7 +15,7 @@ use crate::schema::Gvk;
 /// The suffix of names generated from `generateName`.
 pub const SUFFIX: &str = "x7x7x";
 
-/// The resource version of objects without a resource version.
+/// The value of `resourceVersion` if an object has none.
 const REVISION: &str = "1";
 
 /// The maximum number of characters in a generated name before the suffix.

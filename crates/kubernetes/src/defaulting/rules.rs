@@ -107,8 +107,10 @@ pub(super) fn unknown(
     field
 }
 
-/// Returns true if [`walk`] would reach a struct at the path `steps`. All fields on the path must be set, except struct
-/// fields. This check is cheaper than [`walk`], and most paths contain lists and pointers that the object does not set.
+/// Returns true if [`walk`] would reach a struct at the path `steps`. For this, all fields on the path must be set,
+/// except struct fields.
+///
+/// This check is cheaper than [`walk`]. Most paths contain lists and pointers that the object does not set.
 fn has_place(steps: &[Step], before: &Map<String, Value>) -> bool {
     let mut before = before;
     let mut steps = steps.iter();

@@ -16,7 +16,7 @@ static DATA: &[u8] = include_bytes!("table.bin");
 /// The maximum size of the unpacked table, in bytes.
 const MAX_UNPACKED_BYTES: usize = 16 * 1024 * 1024;
 
-/// The case in which Go's encoder omits a field: 0 is never, 1 is an empty value, 2 is a zero value.
+/// The condition under which Go's encoder omits a field: 0 for never, 1 for an empty value, 2 for a zero value.
 pub(super) type Omit = u8;
 
 /// A field of a struct. The members are its name, its type, when it is omitted, and the name of its type in Go's error

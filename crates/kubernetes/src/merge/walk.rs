@@ -317,7 +317,7 @@ fn steps(left: &Indexed, right: &Indexed) -> Vec<Step> {
                 continue;
             }
             if right.has(key) && next_shared.is_some_and(|next| next != key) {
-                // The right list has this key at a later position. The item is merged at that position.
+                // The right list has this key at another position. The item is merged at that position.
                 at_left = at_left.saturating_add(1);
                 continue;
             }

@@ -28,7 +28,7 @@ static DATA: &[u8] = include_bytes!("builtin.bin");
 /// The maximum unpacked size of the index or of a document, in bytes.
 const MAX_UNPACKED_BYTES: usize = 16 * 1024 * 1024;
 
-/// The length of the field that contains the length of the index, in bytes.
+/// The number of bytes that encode the length of the index.
 const HEAD_BYTES: usize = 4;
 
 /// The table of contents of the data file.

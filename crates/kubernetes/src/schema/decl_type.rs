@@ -59,8 +59,8 @@ pub struct ObjectDecl {
     pub name: Option<Arc<str>>,
     /// The fields, sorted by name, without duplicates.
     fields: Box<[DeclField]>,
-    /// True if objects may have undeclared fields. The schema preserves unknown fields, allows additional properties,
-    /// or declares no properties.
+    /// True if objects may have undeclared fields. This is the case if the schema preserves unknown fields, allows
+    /// additional properties, or declares no properties.
     pub is_open: bool,
 }
 

@@ -1,7 +1,7 @@
 //! Converts a JSON value with a schema to CEL on demand. Only the fields that an expression selects are converted.
 //!
-//! The whole value is converted if a selected field cannot be converted, or if the expression does not select simple
-//! fields. The evaluator then reports errors.
+//! The whole value is converted if a selected field cannot be converted, or if a selection is not a simple field
+//! access. The evaluator then reports errors.
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};

@@ -59,7 +59,7 @@ pub struct ExpressionError {
     pub detail: String,
     /// True if the expression compiles but returns the wrong type.
     pub is_result_type: bool,
-    /// The errors with their locations, and messages that only this project has. Empty if no location is known.
+    /// The errors with their locations and with this project's own messages. Empty if no location is known.
     pub found: Diagnostics,
 }
 

@@ -1,7 +1,7 @@
 //! Validates the rules of a new CustomResourceDefinition like the API server.
 //!
 //! The errors have the API server's messages. Only errors of rules are reported. Other errors of the CRD may prevent
-//! the API server from compiling rules. The rules are not compiled here either in this case.
+//! the API server from compiling rules. In this case, the rules are not compiled here either.
 //!
 //! Differs:
 //!

@@ -76,8 +76,9 @@ pub(super) fn replace(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     };
     let size = size_of(sizes, target);
     let (replaced, replacement) = (size_of(sizes, replaced), size_of(sizes, replacement));
-    // The result is longest if the replaced string has its minimum size. Matches count only if the replacement is
-    // longer than the replaced string. `kept_most` is the size of the part that is not replaced.
+    // The result is longest if the replaced string has its minimum size and occurs as often as possible. If the
+    // replacement is not longer than the replaced string, the result is longest without a match. `kept_most` is the
+    // size of the part that is not replaced.
     let (most, kept_most) = if replaced.min == 0 {
         // An empty string matches between any two code points and at both ends of the string.
         (size.max.saturating_add(1), size.max)
@@ -86,8 +87,8 @@ pub(super) fn replace(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     } else {
         (quotient(size.max, replaced.min), 0)
     };
-    // The result is shortest if the replaced string has its maximum size. Matches count only if the replacement is
-    // shorter than the replaced string.
+    // The result is shortest if the replaced string has its maximum size and occurs as often as possible. If the
+    // replacement is not shorter than the replaced string, the result is shortest without a match.
     let (fewest, kept_fewest) = if replaced.max == 0 {
         (size.min.saturating_add(1), size.min)
     } else if replaced.max <= replacement.min {

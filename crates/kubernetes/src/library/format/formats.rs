@@ -160,7 +160,7 @@ static ALL: [&Format; 13] = [
     &DATETIME,
 ];
 
-/// Returns the format that the function `function` returns.
+/// Returns the format of the function with this name, without the prefix `format.`.
 #[must_use]
 pub fn named(function: &str) -> Option<&'static Format> {
     ALL.into_iter().find(|format| format.function == function)

@@ -58,7 +58,7 @@ fn dangling_reference_is_always_an_error() {
         error(object(json!({"a": {"$ref": ""}}))),
         SchemaError::UnresolvedRef("".into())
     );
-    // A missing schema is the same error if the reference has no prefix.
+    // Without the prefix, a reference to a missing schema causes the same error.
     assert_eq!(
         error(json!({"$ref": "absent"})),
         SchemaError::UnresolvedRef("absent".into())

@@ -263,8 +263,8 @@ struct Update<'a> {
 type Versions = (Option<Json>, Option<Json>);
 
 impl Update<'_> {
-    /// If the rule requires a true flag in the old object, sets the flag to false. Does nothing if the immutable field
-    /// is unchanged or the flag is constrained.
+    /// If the rule applies only to old objects with a true flag, sets the flag to false. Does nothing if the immutable
+    /// field is unchanged or the flag is constrained.
     fn disable_rule(&self, object: &Json, old: &mut Json) {
         let Some((path, "true")) = self.rule.applies_if else {
             return;
