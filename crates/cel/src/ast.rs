@@ -1,7 +1,7 @@
 //! The abstract syntax tree, an arena of expressions.
 //!
-//! All passes share one tree and store their results in side tables indexed by [`ExprId`]. Macros are
-//! expanded, so the tree contains comprehensions as in cel-go.
+//! The passes share one tree. They store their results in side tables, which are indexed by [`ExprId`]. Macro calls
+//! are already expanded, as in cel-go: `l.all(x, p)` is a comprehension.
 //!
 //! Source: cel-go `common/ast/expr.go`, `common/ast/ast.go`.
 
@@ -17,7 +17,7 @@ const NODES_OF_CHECKPOINT: usize = 16;
 pub struct ExprId(u32);
 
 impl ExprId {
-    /// Returns the index into side tables.
+    /// Returns the index of the expression in side tables.
     #[must_use]
     pub fn index(self) -> usize {
         self.0 as usize
@@ -46,8 +46,8 @@ pub enum Literal {
 /// An expression.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expr {
-    /// A placeholder: a node that only reserves the id of a map entry or struct field, or an
-    /// expression that could not be parsed.
+    /// A placeholder without content. It reserves the id of a map entry or a field, or replaces an expression that
+    /// could not be parsed.
     Unspecified,
     /// A literal.
     Literal(Literal),
@@ -94,7 +94,7 @@ pub enum Expr {
 /// An entry of a map literal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MapEntry {
-    /// The id under which the location of the entry is stored.
+    /// The id of the entry itself, under which its location is stored.
     pub id: ExprId,
     /// The key.
     pub key: ExprId,
@@ -107,7 +107,7 @@ pub struct MapEntry {
 /// A field of an object literal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StructField {
-    /// The id under which the location of the field is stored.
+    /// The id of the field itself, under which its location is stored.
     pub id: ExprId,
     /// The field name.
     pub field: Arc<str>,
@@ -123,10 +123,10 @@ pub struct StructField {
 pub struct Comprehension {
     /// The list or map to iterate over.
     pub iter_range: ExprId,
-    /// The first iteration variable: the list element or map key. In a two-variable comprehension,
-    /// the list index or map key.
+    /// The first iteration variable. With one variable, its values are the list elements or map keys. With two
+    /// variables, they are the list indices or map keys.
     pub iter_var: Arc<str>,
-    /// The second iteration variable: the list element or map value. `None` in a one-variable
+    /// The second iteration variable, whose values are the list elements or map values. `None` in a one-variable
     /// comprehension.
     pub iter_var2: Option<Arc<str>>,
     /// The accumulator variable.
@@ -141,7 +141,7 @@ pub struct Comprehension {
     pub result: ExprId,
 }
 
-/// Returns true if element `n` is optional. `optional_indices` must be sorted.
+/// Returns true if `optional_indices`, which must be sorted, contains `n`.
 #[must_use]
 pub fn is_optional(optional_indices: &[u32], n: usize) -> bool {
     u32::try_from(n).is_ok_and(|n| optional_indices.binary_search(&n).is_ok())
@@ -170,7 +170,7 @@ pub struct Ast {
     depth: u32,
 }
 
-/// Trees are equal if their nodes are equal, regardless of the expanded macros.
+/// Compares expressions and locations, but not the expanded macro calls.
 impl PartialEq for Ast {
     fn eq(&self, other: &Self) -> bool {
         let Self {
@@ -185,7 +185,7 @@ impl PartialEq for Ast {
 }
 
 impl Ast {
-    /// Returns the expanded macro calls, in the order in which the calls end in the source.
+    /// Returns the expanded macro calls, ordered by the ends of the calls in the source.
     #[must_use]
     pub fn macros(&self) -> &[MacroCall] {
         &self.macros
@@ -203,8 +203,8 @@ impl Ast {
         self.exprs.get(id.index()).unwrap_or(&UNSPECIFIED)
     }
 
-    /// Returns the function and the arguments of the global call `id`, such as an operator. `None`
-    /// for a call with a receiver and for other expressions.
+    /// Returns the function and the arguments of `id` if it is a call without a receiver, such as an operator. `None`
+    /// otherwise.
     #[must_use]
     pub fn global_call(&self, id: ExprId) -> Option<(&str, &[ExprId])> {
         match self.expr(id) {
@@ -255,8 +255,8 @@ impl Ast {
         (n < self.exprs.len()).then(|| ExprId(to_u32(n)))
     }
 
-    /// Returns the qualified name that `id` spells. `None` unless it consists of identifiers and selections
-    /// only.
+    /// Returns the qualified name, such as `a.b.c`, if `id` consists of an identifier and selections only. `None`
+    /// otherwise.
     ///
     /// Source: cel-go `common/containers/container.go`, `ToQualifiedName`.
     #[must_use]
@@ -349,7 +349,7 @@ impl AstBuilder {
         }
     }
 
-    /// Adds `expr` at `offset`. Its subexpressions must already be present.
+    /// Adds `expr` at the location `offset`. Its subexpressions must already be present.
     pub fn add(&mut self, offset: u32, expr: Expr) -> ExprId {
         if self.exprs.len().is_multiple_of(NODES_OF_CHECKPOINT) {
             checkpoint();

@@ -1,8 +1,7 @@
 //! Function declarations: one row per overload.
 //!
 //! A library is a `&'static [OverloadRow]`. A row defines the signature, costs, version and implementation of an
-//! overload in one place, so that checker, cost model and evaluator cannot diverge. No other code depends on overload
-//! ids.
+//! overload, so that checker, cost model and evaluator cannot diverge. No other code depends on overload ids.
 //!
 //! Source: cel-go `common/decls/decls.go` (`FunctionDecl`, `OverloadDecl`).
 
@@ -57,7 +56,7 @@ pub enum Sig {
 }
 
 impl Sig {
-    /// Converts the signature type to a [`Type`], with its parameters as [`TypeParam::Declared`].
+    /// Converts the signature type to a [`Type`]. Its parameters become [`TypeParam::Declared`].
     #[must_use]
     pub fn to_type(self) -> Type {
         match self {
@@ -95,7 +94,7 @@ pub enum CallStyle {
 /// Implementation of an overload. The arguments are never errors.
 pub type Implementation = fn(&EvalBudget, &[Value]) -> Result<Value, EvalError>;
 
-/// A call that was specialized during planning.
+/// An implementation that was specialized for a call during planning.
 pub type Specialized = Box<dyn Fn(&EvalBudget, &[Value]) -> Result<Value, EvalError> + Send + Sync>;
 
 /// An operator with a dedicated evaluation step.
@@ -143,8 +142,8 @@ pub enum Binding {
     ///
     /// Source: cel-go `common/decls/decls.go`, `OverloadDecl.guardedFunctionOp`.
     Overload(Implementation),
-    /// One implementation for all overloads of the function, without checking signatures. The first argument
-    /// must have one of the traits, if any are given.
+    /// One implementation for all overloads of the function, without checking signatures. The first argument must
+    /// have all of the traits.
     ///
     /// Source: cel-go `common/decls/decls.go`, `SingletonFunctionBinding`.
     Singleton(Implementation, Traits),
@@ -159,8 +158,8 @@ pub enum Planning {
     ///
     /// Source: cel-go `interpreter/decorators.go`, `maybeOptimizeSetMembership`.
     Membership,
-    /// A constant string is parsed as a regular expression. Planning fails if the pattern is
-    /// invalid. The first search builds the engine of the pattern, within the given budget.
+    /// A constant string is parsed as a regular expression. Planning fails if the pattern is invalid. The first
+    /// search builds the regex engine, whose memory is charged to the given budget.
     ///
     /// Source: cel-go `interpreter/optimizations.go`, `RegexOptimization`.
     Pattern(fn(&str, &Arc<EngineBudget>) -> Result<Specialized, EvalError>),
@@ -185,7 +184,7 @@ impl Source {
         }
     }
 
-    /// Returns this source with `introduced` as the first platform version that has the overload.
+    /// Sets the first platform version that has the overload.
     #[must_use]
     pub const fn since(mut self, introduced: Version) -> Self {
         self.available.since = introduced;
@@ -235,34 +234,32 @@ pub struct OverloadRow {
     pub result: Sig,
     /// The estimated and measured cost of a call.
     pub costs: Costs,
-    /// The upstream file and symbol that declare it, and the version that introduced it.
+    /// The upstream declaration, and the version that introduced the overload.
     pub source: Source,
     /// The evaluation strategy.
     pub binding: Binding,
-    /// Specialization of calls with a constant argument.
+    /// The specialization of calls with a constant second argument.
     pub planning: Planning,
     /// The origin of the contents of the result, for cost estimates.
     pub result_of: ResultOf,
-    /// Thresholds for the lengths of the leading arguments, in bytes. If an argument is longer than
-    /// its threshold, the cost is checked against the limit before the call. The cost must then not
-    /// depend on the result.
+    /// Maximum lengths of the leading arguments, in bytes. If an argument is longer, the cost is compared with the
+    /// limit before the call. The cost of such an overload must not depend on the result.
     ///
-    /// Differs: upstream charges after the call. The outcome is the same, but with arguments of several
-    /// megabytes it takes seconds and much memory.
+    /// Differs: upstream compares the cost with the limit after the call. The outcome is the same, but a call with
+    /// arguments of several megabytes takes seconds and much memory.
     pub costed_before: &'static [usize],
-    /// True if argument types are not checked against the signature when the checker resolved the call to
-    /// this overload only.
+    /// True if argument types are not checked against the signature at run time.
     ///
     /// Source: cel-go `common/decls/decls.go`, `DisableTypeGuards`.
     pub unguarded: bool,
-    /// True if an error in the first of two arguments prevents evaluation of the second. Otherwise both are
-    /// evaluated, which affects the cost.
+    /// True if the second of two arguments is not evaluated after the first one failed. If false, both are evaluated,
+    /// and both costs are charged.
     ///
     /// Source: cel-go `interpreter/planner.go`, `planCall`; `common/decls/decls.go`, `FunctionBinding`.
     pub in_order: bool,
 }
 
-/// Rows are equal if their ids are equal.
+/// Compares the ids only.
 impl PartialEq for OverloadRow {
     fn eq(&self, other: &Self) -> bool {
         self.id == other.id
@@ -329,7 +326,7 @@ impl OverloadRow {
         self
     }
 
-    /// Sets an implementation that all overloads of the function share, for first arguments with one of `traits`.
+    /// Sets an implementation that all overloads of the function share. The first argument must have `traits`.
     #[must_use]
     pub const fn evaluated_as_singleton(
         mut self,
@@ -340,21 +337,21 @@ impl OverloadRow {
         self
     }
 
-    /// Skips the evaluation of the second argument if the first is an error.
+    /// Skips the evaluation of the second argument if the first one failed.
     #[must_use]
     pub const fn evaluated_in_order(mut self) -> Self {
         self.in_order = true;
         self
     }
 
-    /// Disables the check of argument types against the signature.
+    /// Disables the check of argument types against the signature at run time.
     #[must_use]
     pub const fn without_guards(mut self) -> Self {
         self.unguarded = true;
         self
     }
 
-    /// Sets the specialization of calls with a constant argument.
+    /// Sets the specialization of calls with a constant second argument.
     #[must_use]
     pub const fn planned_by(mut self, planning: Planning) -> Self {
         self.planning = planning;
@@ -368,8 +365,7 @@ impl OverloadRow {
         self
     }
 
-    /// Sets [`OverloadRow::costed_before`], the lengths of arguments above which the cost is
-    /// checked before the call.
+    /// Sets [`OverloadRow::costed_before`].
     #[must_use]
     pub const fn costed_before(mut self, lengths: &'static [usize]) -> Self {
         self.costed_before = lengths;
@@ -437,7 +433,7 @@ impl OverloadRow {
     }
 }
 
-/// An overload with its signature converted to types, as used by the checker.
+/// An overload and its signature as types, for the checker.
 #[derive(Clone, Debug)]
 pub struct Overload {
     /// The declaring row.

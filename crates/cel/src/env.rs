@@ -1,7 +1,6 @@
 //! The type-checking environment: functions, named types and variables.
 //!
-//! An [`Env`] is immutable and shared by reference. [`Env::extend`] adds variables for a check and copies
-//! only the list of variables.
+//! [`Env::extend`] is cheap: the new environment shares the library and copies only the list of variables.
 //!
 //! Source: cel-go `checker/env.go` (`Env`, `LookupIdent`, `LookupFunction`), `cel/env.go`.
 
@@ -22,7 +21,7 @@ pub struct Library {
     types: NameMap<Type>,
     messages: NameMap<&'static MessageRow>,
     constants: NameMap<i64>,
-    /// First components of qualified names.
+    /// First components of qualified names: `optional` for `optional.of`.
     namespaces: NameSet,
     validators: Box<[Validator]>,
     homogeneous_exempt: Box<[&'static str]>,
@@ -80,8 +79,7 @@ impl Library {
         }
     }
 
-    /// Declares the type name `name`, which denotes the type `of` in expressions such as
-    /// `type(x) == name`.
+    /// Declares the type name `name`. In expressions such as `type(x) == name`, it denotes the type `of`.
     pub fn add_type(&mut self, name: &'static str, of: Type) {
         self.namespaces.extend(first_part(name));
         self.types.insert(name, of);
@@ -100,8 +98,8 @@ impl Library {
         self.constants.insert(name, value);
     }
 
-    /// Sets the validators that run after the type checker, in order, and the functions within whose calls
-    /// literals may be heterogeneous.
+    /// Sets the validators that run after the type checker, in order. Literals may be heterogeneous within calls of
+    /// the functions in `exempt`.
     pub fn set_validators(&mut self, validators: &[Validator], exempt: &[&'static str]) {
         self.validators = validators.into();
         self.homogeneous_exempt = exempt.into();
@@ -113,7 +111,7 @@ impl Library {
         &self.validators
     }
 
-    /// Returns the functions within whose calls literals may be heterogeneous, at any depth.
+    /// Returns the functions within whose calls literals may be heterogeneous. This includes nested literals.
     #[must_use]
     pub fn homogeneous_exempt(&self) -> &[&'static str] {
         &self.homogeneous_exempt
@@ -228,7 +226,7 @@ impl Env {
         }
     }
 
-    /// Resolves `name` outside of comprehensions. `None` if it is not declared.
+    /// Resolves `name`, ignoring the variables of comprehensions. `None` if it is not declared.
     ///
     /// Source: cel-go `checker/env.go`, `Env.LookupIdent`.
     #[must_use]

@@ -1,5 +1,5 @@
-//! Validates calls of `format` whose format string and arguments are literals: invalid clauses, and arguments
-//! that are missing, unused or of the wrong type.
+//! Validates calls of `format` whose format string and argument list are literals. Reports invalid clauses, and
+//! arguments that are missing, unused or of the wrong type.
 //!
 //! Source: cel-go `ext/formatting.go`, `stringFormatValidator`, `stringFormatChecker`.
 
@@ -10,7 +10,7 @@ use crate::ext::strings::format::{Arguments, Clause, FormatError, interpolate};
 use crate::interrupt::checkpoint;
 use crate::types::{Primitive, Type};
 
-/// Returns the errors of calls of `format` in `checked`, each with its expression.
+/// Returns the errors in calls of `format`, each with the expression that causes it.
 pub(super) fn mistakes(checked: &CheckedAst) -> Vec<(ExprId, String)> {
     let ast = checked.ast();
     let is_format =
@@ -29,7 +29,7 @@ pub(super) fn mistakes(checked: &CheckedAst) -> Vec<(ExprId, String)> {
         .collect()
 }
 
-/// Returns the format string and the arguments of a call of `format`. `None` unless both are
+/// Returns the format string and the arguments of `call`. `None` unless the format string and the argument list are
 /// literals.
 fn literal_args(checked: &CheckedAst, call: ExprId) -> Option<(&str, &[ExprId])> {
     let ast = checked.ast();
@@ -98,8 +98,7 @@ fn mistake(checked: &CheckedAst, format: &str, elements: &[ExprId]) -> Option<Mi
     })
 }
 
-/// The elements of a list literal as arguments of a format string. Only their types are checked;
-/// nothing is formatted.
+/// Arguments of a format string that are only type-checked, not formatted.
 struct Elements<'a> {
     checked: &'a CheckedAst,
     ids: &'a [ExprId],
@@ -137,8 +136,8 @@ impl Arguments for Elements<'_> {
 }
 
 impl Elements<'_> {
-    /// Returns the first expression that `%s` cannot format, among `element` and its nested
-    /// elements, keys and values. `None` if `%s` can format all of them.
+    /// Searches `element` and its nested elements, keys and values. Returns the first expression that `%s` cannot
+    /// format. `None` if there is none.
     fn first_unformattable(&self, element: ExprId) -> Option<ExprId> {
         let ast: &Ast = self.checked.ast();
         let mut pending = vec![element];

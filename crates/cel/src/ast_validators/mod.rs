@@ -1,5 +1,5 @@
-//! Validators that run after the type checker. They reject literals that are well-typed but that the API server
-//! rejects.
+//! Validators that run after the type checker. As in the API server, they reject some well-typed literals, such as
+//! the argument of `duration('x')`.
 //!
 //! Source: cel-go `cel/validator.go` (`ValidateHomogeneousAggregateLiterals`,
 //! `ValidateDurationLiterals`, `ValidateTimestampLiterals`, `ValidateRegexLiterals`), `ext/formatting.go`
@@ -19,8 +19,8 @@ use super::validators::{self, Validator};
 /// Number of expressions visited per checkpoint of an [`Interrupt`](crate::interrupt::Interrupt).
 const EXPRESSIONS_OF_CHECKPOINT: usize = 64;
 
-/// Reports the literals in `checked` that the validators of `env` reject, in the order of the validators. `text` is the
-/// source of `checked`.
+/// Runs the validators of `env` on `checked`, in order, and adds their errors to `diagnostics`. `text` is the source
+/// of `checked`.
 pub fn validate(checked: &CheckedAst, env: &Env, text: &str, diagnostics: &mut Diagnostics) {
     let mut validation = Validation {
         checked,
@@ -59,7 +59,7 @@ struct Validation<'a> {
     text: &'a str,
     source: Option<SourceMap>,
     diagnostics: &'a mut Diagnostics,
-    /// For each expression, true if it is within a call that accepts heterogeneous literals.
+    /// For each expression, true if an enclosing call accepts heterogeneous literals.
     exempt: Vec<bool>,
 }
 
@@ -80,8 +80,8 @@ impl Validation<'_> {
         self.report(id, DiagnosticKind::MixedLiteral { expected, actual });
     }
 
-    /// Applies `is_valid` to the first argument (not the receiver) of each call of `function`, if that argument is a
-    /// literal.
+    /// Reports each literal that is the first argument of a call of `function` and that `is_valid` rejects. A
+    /// receiver is not an argument.
     ///
     /// Source: cel-go `cel/validator.go`, `formatValidator.Validate`.
     fn check_literals(&mut self, function: &str, is_valid: fn(&Literal) -> bool) {
@@ -105,7 +105,7 @@ impl Validation<'_> {
         }
     }
 
-    /// Checks the list and map literals that are not within a call of a function in `exempt`.
+    /// Reports list and map literals with parts of different types, except within calls of the functions in `exempt`.
     fn check_aggregates(&mut self, exempt: &[&str]) {
         let ast = self.ast;
         let is_aggregate = |expr: &Expr| matches!(expr, Expr::List { .. } | Expr::Map(_));
@@ -170,7 +170,7 @@ impl Validation<'_> {
         }
     }
 
-    /// Returns the type of an element or entry, unwrapped if it is optional (`?`).
+    /// Returns the type of an element or entry. The type of an optional one (`?`) is the type of the contained value.
     fn part_type(&self, id: ExprId, optional: bool) -> Type {
         let type_ = self.checked.type_of(id);
         match type_.optional_value() {

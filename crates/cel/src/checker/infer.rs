@@ -13,7 +13,6 @@ use crate::ext::optional;
 use crate::interrupt::checkpoint;
 use crate::types::{Primitive, StructType, Type};
 
-/// State of one check.
 pub(super) struct Checker<'a> {
     pub(super) ast: &'a Arc<Ast>,
     pub(super) env: &'a Env,
@@ -24,8 +23,8 @@ pub(super) struct Checker<'a> {
     scopes: Vec<(Arc<str>, Type)>,
     types: Vec<Option<Type>>,
     references: Vec<Option<Reference>>,
-    /// A selection whose leftmost identifier is known not to start a qualified name. Avoids
-    /// repeated searches for the leftmost identifier of a long chain of selections.
+    /// A selection whose leftmost identifier cannot start a qualified name. In a long chain of selections, this saves
+    /// a search for the leftmost identifier at each selection.
     plain: Option<ExprId>,
     /// See [`Behavior`](crate::version::Behavior).
     locals_hide_qualified_names: bool,
@@ -309,7 +308,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Returns the type of `field`. If the object has no such field, reports that and returns `None`.
+    /// Returns the type of `field`. If `object` has no such field, reports an error and returns `None`.
     ///
     /// Source: cel-go `checker/checker.go`, `lookupFieldType`.
     fn field_type(&mut self, id: ExprId, object: &StructType, field: &str) -> Option<Type> {
@@ -331,8 +330,8 @@ impl<'a> Checker<'a> {
         self.report(id, DiagnosticKind::TypeMismatch { expected, actual });
     }
 
-    /// Returns the value type of an optional element or entry (`?`). Reports a mismatch if the type
-    /// of the element or entry is neither optional nor dynamic.
+    /// Returns `T` for an optional part (`?`) of the type `optional_type(T)`. Returns other types unchanged, and
+    /// reports an error unless the type is dynamic.
     fn unwrap_optional_part(&mut self, id: ExprId, type_: Type) -> Type {
         if let Some(value) = type_.optional_value() {
             return value.clone();
@@ -353,7 +352,7 @@ impl<'a> Checker<'a> {
             }
             elem_type = Some(self.join(elem_type, type_));
         }
-        // Elements without a type do not determine the element type.
+        // An element of the unspecified type does not determine the element type.
         let elem_type = elem_type.filter(|type_| !type_.is_unspecified());
         let elem_type = elem_type.unwrap_or_else(|| self.substitution.new_variable());
         self.set_type(id, Type::list(elem_type));
@@ -377,9 +376,9 @@ impl<'a> Checker<'a> {
         self.set_type(id, Type::map(key_type, value_type));
     }
 
-    /// Joins the element type inferred so far with the type of the next element.
+    /// Returns the common type of the previous elements and the next element.
     ///
-    /// Incompatible types join to `dyn`; a validator rejects such literals.
+    /// Incompatible types have the common type `dyn`. A validator rejects such literals later.
     ///
     /// Source: cel-go `checker/checker.go`, `joinTypes`, `dynAggregateLiteralElementTypesEnabled`.
     fn join(&mut self, previous: Option<Type>, current: Type) -> Type {
@@ -423,8 +422,8 @@ impl<'a> Checker<'a> {
                     .field_type(field.id, object, &field.field)
                     .unwrap_or(Type::Error),
                 Type::Error => {
-                    // Upstream looks up the field although the named type is not a message type,
-                    // and reports the type as unresolved.
+                    // `name` is not a message type. Upstream nevertheless looks up the field, and reports `name` as
+                    // unresolved.
                     let name = name.into();
                     self.report(field.id, DiagnosticKind::UnresolvedType { name });
                     Type::Error
@@ -504,11 +503,11 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// Maximum number of components of a type. A map literal can double the size of a type at each level, which
-/// cel-go does not bound.
+/// Maximum number of components of a type. Each level of nested map literals can double the size of a type. cel-go
+/// has no limit here.
 const MAX_TYPE_PARTS: usize = 250;
 
-/// Returns true if `type_` consists of more than `limit` types.
+/// Returns true if `type_` has more than `limit` components.
 fn n_parts_exceeds(type_: &Type, limit: usize) -> bool {
     fn count(type_: &Type, left: &mut usize) -> bool {
         let Some(rest) = left.checked_sub(1) else {

@@ -26,14 +26,13 @@ use super::types::Type;
 pub enum Reference {
     /// A variable or type, by its qualified name.
     Ident(Arc<str>),
-    /// A function, by its qualified name, with all overloads that match the argument types.
+    /// A function, with the overloads that match the argument types.
     Function {
         /// The qualified name.
         name: &'static str,
         /// The matching overloads.
         overloads: Box<[&'static OverloadRow]>,
-        /// True if the apparent receiver is part of the function's qualified name, as in
-        /// `optional.of(x)`.
+        /// True if the receiver in the syntax tree belongs to the function's name: `optional` in `optional.of(x)`.
         namespaced: bool,
     },
 }
@@ -65,7 +64,7 @@ impl CheckedAst {
         self.types.get(id.index())?.as_ref()
     }
 
-    /// Returns the same type as [`CheckedAst::type_of`], by reference.
+    /// Returns a reference to the type that [`CheckedAst::type_of`] returns.
     #[must_use]
     pub fn type_at(&self, id: ExprId) -> &Type {
         static UNCHECKED: Type = Type::Dyn;
@@ -75,14 +74,14 @@ impl CheckedAst {
         }
     }
 
-    /// Returns the declaration that `id` resolves to. `None` if it does not resolve to a declaration.
+    /// Returns the declaration that the identifier or call `id` resolves to. `None` for other expressions, and if a
+    /// name is not declared.
     #[must_use]
     pub fn reference(&self, id: ExprId) -> Option<&Reference> {
         self.references.get(id.index())?.as_ref()
     }
 
-    /// Returns true if a subexpression has the unspecified type, which upstream cannot convert to
-    /// protobuf.
+    /// Returns true if a subexpression has the unspecified type. Upstream cannot convert this type to protobuf.
     ///
     /// Source: cel-go `common/types/types.go`, `TypeToExprType`.
     #[must_use]
@@ -97,7 +96,7 @@ impl CheckedAst {
     }
 }
 
-/// Returns true if `ast` is so deep that it is checked on a separate thread with a larger stack.
+/// Returns true if [`check`] uses a separate thread with a larger stack for `ast`.
 #[must_use]
 pub fn is_deep(ast: &Ast) -> bool {
     ast.depth() > SHALLOW_DEPTH
@@ -132,7 +131,7 @@ pub fn check(ast: &Arc<Ast>, text: &str, env: &Env) -> (CheckedAst, Diagnostics)
     run_on_deep_stack(is_deep(ast), || infer::Checker::new(ast, text, env).run())
 }
 
-/// Source locations for diagnostics. Lines are indexed when the first location is requested.
+/// Source locations for diagnostics. The source is indexed when the first location is requested.
 #[derive(Debug)]
 struct Places<'a> {
     text: &'a str,

@@ -1,4 +1,4 @@
-//! Bindings of free type variables, and assignability under them.
+//! Bindings of type variables, and assignability of types with such variables.
 //!
 //! Source: cel-go `checker/mapping.go`, `checker/types.go` (`internalIsAssignable`,
 //! `isValidTypeSubstitution`, `mostGeneral`, `notReferencedIn`, `substitute`).
@@ -8,10 +8,10 @@ use std::sync::Arc;
 use crate::interrupt::checkpoint;
 use crate::types::{OpaqueType, Type, TypeParam};
 
-/// Bindings of the free type variables of one inference.
+/// Bindings of the type variables of one check.
 ///
-/// cel-go copies its mapping before each attempt and discards the copy on failure. This type records changes
-/// in a trail and rolls them back.
+/// cel-go copies its mapping before each attempt, and discards the copy if the attempt fails. Here, `trail` records
+/// the changes, which are undone if the attempt fails.
 #[derive(Debug, Default)]
 pub(super) struct Substitution {
     bound: Vec<Option<Type>>,
@@ -19,7 +19,6 @@ pub(super) struct Substitution {
 }
 
 impl Substitution {
-    /// Returns a new unbound type variable.
     pub(super) fn new_variable(&mut self) -> Type {
         let number = u32::try_from(self.bound.len()).unwrap_or(u32::MAX);
         self.bound.push(None);
@@ -47,8 +46,7 @@ impl Substitution {
         }
     }
 
-    /// Returns true if `from` is assignable to `to`. If so, keeps the bindings that make it
-    /// assignable.
+    /// Returns true if `from` is assignable to `to`. If so, keeps the bindings that the assignment requires.
     pub(super) fn is_assignable(&mut self, from: &Type, to: &Type) -> bool {
         let mark = self.trail.len();
         let assignable = self.assign(from, to);
@@ -60,8 +58,9 @@ impl Substitution {
         assignable
     }
 
-    /// Binds the type variable `type_` to `dyn`. Later uses of the expression then cannot bind it
-    /// to a type that lacks the selected field or that cannot be iterated over.
+    /// Binds the type variable `type_` to `dyn`. The variable is the type of the operand of a selection or of the
+    /// range of a comprehension. Without this, a later use could bind the variable to a type without fields or
+    /// elements.
     ///
     /// Source: cel-go `checker/checker.go`, `checkSelectField`, `checkComprehension`.
     pub(super) fn bind_to_dyn(&mut self, type_: &Type) {
@@ -69,7 +68,8 @@ impl Substitution {
         debug_assert!(is_bound, "dyn is assignable to each type");
     }
 
-    /// Returns true if each type of `from` is assignable to its counterpart in `to`, under common bindings.
+    /// Returns true if each type of `from` is assignable to the type at the same index in `to`. A variable has the
+    /// same binding in all of these assignments.
     pub(super) fn is_assignable_list(&mut self, from: &[Type], to: &[Type]) -> bool {
         let mark = self.trail.len();
         let assignable = self.assign_list(from, to);
@@ -122,7 +122,7 @@ impl Substitution {
         }
     }
 
-    /// Binds the variable `param` to `to`, unless that conflicts with its current binding.
+    /// Binds `param` to `to`, unless `to` is incompatible with the current binding.
     fn bind_if_valid(&mut self, to: &Type, param: TypeParam) -> Binding {
         if *to == Type::Param(param) {
             return Binding::Valid;
@@ -150,7 +150,7 @@ impl Substitution {
         Binding::Unknown
     }
 
-    /// Returns true if the variable does not occur in `within` (the occurs check of unification).
+    /// Returns true if the variable `number` does not occur in `within`. This is the occurs check of unification.
     fn is_not_referenced(&self, number: u32, within: &Type) -> bool {
         if is_leaf(within) {
             return true;
@@ -176,12 +176,12 @@ impl Substitution {
         }
     }
 
-    /// Returns `type_` with bound variables replaced. Free variables remain.
+    /// Replaces the bound variables in `type_` with their types. Unbound variables remain.
     pub(super) fn resolve(&self, type_: &Type) -> Type {
         self.substitute(type_, false)
     }
 
-    /// Returns `type_` with bound variables replaced by their types, and free variables replaced by `dyn`.
+    /// Replaces the bound variables in `type_` with their types, and the unbound variables with `dyn`.
     pub(super) fn resolve_to_dyn(&self, type_: &Type) -> Type {
         self.substitute(type_, true)
     }
@@ -221,13 +221,12 @@ impl Substitution {
     }
 }
 
-/// Result of binding a variable to a type.
 enum Binding {
-    /// The variable is bound to a type that is compatible with the given type.
+    /// The variable now has a binding that is compatible with the type.
     Valid,
-    /// The variable is bound to a type that is incompatible with the given type.
+    /// The variable has a binding that is incompatible with the type.
     Conflicting,
-    /// The variable is unbound and cannot be bound to the given type.
+    /// The parameter is not a variable, or the type contains the variable itself.
     Unknown,
 }
 
@@ -256,7 +255,7 @@ pub(super) fn instantiate(type_: &Type, variables: &[(&'static str, Type)]) -> T
     }
 }
 
-/// Returns true if `type_` is neither a variable nor contains other types.
+/// Returns true if `type_` is not a variable and contains no other types.
 fn is_leaf(type_: &Type) -> bool {
     !matches!(
         type_,

@@ -1,4 +1,4 @@
-//! Types and errors of expressions, as in cel-go with all extensions.
+//! Compares types and errors of expressions with those of cel-go. All extensions are enabled.
 
 use std::sync::Arc;
 

@@ -20,6 +20,6 @@ pub const STRUCT_CREATE_BASE_COST: u64 = 40;
 /// Cost of traversing a string (`StringTraversalCostFactor`), in cost units per code point.
 pub const STRING_TRAVERSAL_COST_FACTOR: f64 = 0.1;
 
-/// Cost factor of a regular expression per code point of the pattern (`RegexStringLengthCostFactor`),
-/// multiplied by the cost of traversing the subject string.
+/// Cost of a regular expression (`RegexStringLengthCostFactor`), per code point of the pattern and per cost unit of
+/// traversing the string.
 pub const REGEX_STRING_LENGTH_COST_FACTOR: f64 = 0.25;

@@ -75,7 +75,7 @@ pub fn matching_cost(text: u64, pattern: u64) -> u64 {
     text.wrapping_mul(scaled_up(pattern, REGEX_STRING_LENGTH_COST_FACTOR))
 }
 
-/// Returns the size of a value, or 1 if it has none.
+/// Returns the size of a value, or 1 if the value has no size.
 ///
 /// Source: cel-go `ext/sets.go`, `actualSize`.
 #[must_use]

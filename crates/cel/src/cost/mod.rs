@@ -1,7 +1,8 @@
 //! The cost model. A cost unit is about 50 ns of work.
 //!
-//! The overload row that declares a function also defines its [`Costs`]: the estimated cost of a call and the measured
-//! cost. [`estimate`](super::estimate) adds up the estimates of an expression, using sizes from a [`SizeEstimator`].
+//! Each overload row defines its [`Costs`]: the estimated and the measured cost of a call.
+//! [`estimate`](super::estimate) adds up the estimates of an expression. A [`SizeEstimator`] supplies the sizes of
+//! variables.
 //!
 //! Source: cel-go `checker/cost.go`.
 

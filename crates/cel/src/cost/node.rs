@@ -7,12 +7,12 @@ use super::size::{CostEstimate, SizeEstimate};
 use crate::ast::{Expr, Literal};
 use crate::types::{Primitive, Type};
 
-/// An expression, described for a [`SizeEstimator`].
+/// An expression, as passed to a [`SizeEstimator`].
 #[derive(Clone, Copy, Debug)]
 pub struct AstNode<'a> {
     pub(crate) path: Path<'a>,
     pub(crate) type_: &'a Type,
-    /// The expression. `None` for the elements of a list.
+    /// The expression. `None` for the elements of a list and for the keys of a map.
     pub(crate) expr: Option<&'a Expr>,
     pub(crate) computed_size: Option<SizeEstimate>,
 }
@@ -130,19 +130,19 @@ impl CallEstimate {
     }
 }
 
-/// A source of sizes of variables and their contents.
+/// Supplies the sizes of variables, their fields and their elements.
 pub trait SizeEstimator: Sync {
     /// Returns the size of `node`. `None` if it is unknown.
     fn estimate_size(&self, node: &AstNode<'_>) -> Option<SizeEstimate>;
 
-    /// Returns the size of `node`, and true if the size may vary: another estimator of the same
-    /// [`estimate_each`](crate::estimate::estimate_each) call may return a different one.
+    /// Returns the size of `node`, and true if the size depends on the estimator. Another estimator of the same
+    /// [`estimate_each`](crate::estimate::estimate_each) call may then return a different size.
     fn estimate_varying_size(&self, node: &AstNode<'_>) -> (Option<SizeEstimate>, bool) {
         (self.estimate_size(node), true)
     }
 }
 
-/// An estimator that knows no sizes.
+/// An estimator that does not know any sizes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct UnknownSizes;
 
@@ -152,7 +152,7 @@ impl SizeEstimator for UnknownSizes {
     }
 }
 
-/// Returns the computed size of `node`, or else the size from `sizes`, or else an unknown size.
+/// Returns the computed size of `node`, otherwise the size from `sizes`, otherwise [`SizeEstimate::UNKNOWN`].
 ///
 /// Source: cel-go `ext/sets.go`, `estimateSize`; k8s.io/apiserver `pkg/cel/library/cost.go`, `sizeEstimate`.
 pub fn size_of(sizes: &dyn SizeEstimator, node: &AstNode<'_>) -> SizeEstimate {

@@ -1,7 +1,7 @@
 //! Paths from a declared variable to a value, used by size estimators.
 //!
-//! Paths share prefixes: a path consists of its last step and a prefix. All paths are stored in one arena, so that a
-//! long path is dropped without recursion.
+//! A path consists of its last step and the path before that step, which other paths may share. All paths are stored
+//! in one arena. Dropping a long path therefore needs no recursion.
 //!
 //! Source: cel-go `checker/cost.go`, `AstNode.Path`, `coster.exprPaths`.
 
@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub enum PathStep {
     /// A variable, by its qualified name. Always the first step.
     Variable(Arc<str>),
-    /// A field, by its escaped name, or a map key selected like a field.
+    /// A field, by its escaped name. Also a map key in field syntax, as in `labels.app`.
     Field(Arc<str>),
     /// Any element of a list (cel-go's `@items`).
     Items,
@@ -51,8 +51,8 @@ pub(crate) struct Paths {
 impl Paths {
     /// Appends `step` to the path `before`.
     ///
-    /// `before` may be `None`: the range of a comprehension may have no path, in which case the path of its
-    /// elements has a single step.
+    /// If `before` is `None`, the new path has a single step. An example is the range of a comprehension: it may have
+    /// no path, but its elements do.
     pub(crate) fn add(&mut self, before: Option<PathId>, step: PathStep) -> PathId {
         self.steps.push((before, step));
         self.steps.len().saturating_sub(1)
@@ -71,7 +71,7 @@ impl Paths {
 /// The arena of the empty path.
 pub(crate) static NO_PATHS: Paths = Paths { steps: Vec::new() };
 
-/// A path. Empty if no declared variable leads to the value.
+/// A path from a declared variable to a value. Empty if the value does not originate from a variable.
 #[derive(Clone, Copy, Debug)]
 pub struct Path<'a> {
     paths: &'a Paths,
@@ -102,7 +102,7 @@ impl<'a> Path<'a> {
         steps
     }
 
-    /// Returns the path of the elements of the list at this path. Empty if this path is empty.
+    /// Returns the path of the elements of the list at this path. An empty path remains empty.
     #[must_use]
     pub(crate) fn to_items(self) -> Self {
         let items = self.last.is_some();

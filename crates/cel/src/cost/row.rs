@@ -15,7 +15,8 @@ pub enum StaticCost {
     Fixed(u64),
     /// The cost of the function itself, in addition to the cost of its arguments.
     Of(fn(&Call<'_>, &dyn SizeEstimator) -> CallEstimate),
-    /// The total cost, computed from the costs of the arguments, some of which may not be evaluated.
+    /// The total cost, computed from the costs of the arguments. Used for operators such as `&&`, which may skip an
+    /// argument.
     WithArgs(fn(&Call<'_>, &[CostEstimate]) -> CallEstimate),
 }
 
@@ -36,11 +37,10 @@ impl StaticCost {
     }
 }
 
-/// Computes the cost of an evaluated call from its arguments and its result.
+/// Computes the measured cost of a call from its arguments and its result.
 ///
-/// Arguments that failed are passed as [`Value::Error`]. The function returns an error if
-/// upstream's computation panics; the error ends the evaluation. A function that visits the
-/// contents of values charges these visits to the budget.
+/// A failed argument is passed as [`Value::Error`]. If upstream's computation panics, the function returns an error,
+/// which ends the evaluation. If the function visits the contents of values, it charges the visits to the budget.
 pub type CallCost = fn(&[Value], &Result<Value, EvalError>, &EvalBudget) -> Result<u64, EvalError>;
 
 /// Measured cost of an evaluated call.
@@ -50,8 +50,7 @@ pub enum RuntimeCost {
     Fixed(u64),
     /// A function of the arguments.
     ByArgs(fn(&[Value]) -> u64),
-    /// A function of the arguments and the result. It may fail, for costs whose computation may
-    /// panic upstream.
+    /// A function of the arguments and the result. It returns an error if upstream's computation panics.
     By(CallCost),
 }
 
@@ -79,9 +78,9 @@ impl RuntimeCost {
 /// The calls to which a measured cost applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CostScope {
-    /// Calls that the checker resolved to this overload only (`OverloadCostTracker`).
+    /// Calls that the checker resolved to only this overload (`OverloadCostTracker`).
     Overload,
-    /// All calls of the function that no `Overload` cost covers, including calls without a resolved overload
+    /// These calls, and calls of the function that the checker did not resolve to a single overload
     /// (`ActualCostEstimator`).
     Function,
 }
@@ -117,7 +116,7 @@ impl Costs {
         }
     }
 
-    /// Extends these costs to all calls of the function.
+    /// Sets the scope to [`CostScope::Function`].
     #[must_use]
     pub const fn per_function(mut self) -> Self {
         self.scope = CostScope::Function;
@@ -125,19 +124,19 @@ impl Costs {
     }
 }
 
-/// Origin of the contents of a call's result, from which the estimator derives paths and entry
-/// sizes.
+/// How the result of a call relates to its arguments. The estimator derives the path and the entry sizes of the
+/// result from this relation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultOf {
-    /// The origin is unknown.
+    /// Unknown.
     Call,
-    /// An element of the first argument, a list.
+    /// The result is an element of the first argument, a list.
     Items,
-    /// A value of the first argument, a map.
+    /// The result is a value of the first argument, a map.
     Values,
-    /// Both operands, in a concatenation, or one of the last two operands, in a conditional.
+    /// The result is the concatenation of both operands, or one of the last two operands of a conditional.
     Operands,
-    /// The argument itself.
+    /// The result is the argument itself.
     Argument,
 }
 

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-/// A range of costs, in cost units. `u64::MAX` means that much or more.
+/// A range of costs, in cost units. `u64::MAX` means an unlimited cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct CostEstimate {
     /// The minimum cost of an evaluation.
@@ -107,13 +107,13 @@ impl SizeEstimate {
         )
     }
 
-    /// Returns the cost of this many steps, each with the given cost.
+    /// Returns the cost of `self` operations that have the given cost each.
     #[must_use]
     pub const fn times_cost(self, cost: CostEstimate) -> CostEstimate {
         CostEstimate::new(self.min, self.max).times(cost)
     }
 
-    /// Returns the cost of this many steps of `cost_per_unit` each, rounded up.
+    /// Returns the cost of `self` operations that cost `cost_per_unit` each, rounded up.
     #[must_use]
     pub fn by_factor(self, cost_per_unit: f64) -> CostEstimate {
         CostEstimate::new(self.min, self.max).by_factor(cost_per_unit)

@@ -20,9 +20,9 @@ pub enum Code {
     UndefinedField,
     /// No overload accepts arguments of these types.
     NoMatchingOverload,
-    /// A type that has no fields.
+    /// A field selection from a value whose type has no fields.
     NoFieldSelection,
-    /// A type that cannot be iterated over.
+    /// A comprehension over a value whose type is neither a list nor a map.
     NotARange,
     /// A type other than the expected one.
     TypeMismatch,
@@ -40,10 +40,10 @@ pub enum Code {
     TooComplex,
 }
 
-/// The problem that a diagnostic reports. `Display` formats its message, with cel-go's wording if cel-go
-/// reports it too.
+/// The problem that a diagnostic reports. `Display` formats the message. If cel-go reports the same problem, the
+/// message is cel-go's.
 ///
-/// A problem that several passes report is a variant with data, so that its wording is defined once.
+/// A problem that several passes report has its own variant, so that its message is defined once.
 ///
 /// Source: cel-go `checker/errors.go`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub enum DiagnosticKind {
     NoMatchingOverload {
         /// The function name, such as `startsWith` or `_+_`.
         function: Arc<str>,
-        /// True if the first type is the receiver's.
+        /// True if the first of `args` is the type of the receiver.
         is_member: bool,
         /// The types of the receiver and the arguments.
         args: Box<[Type]>,
@@ -127,12 +127,12 @@ pub enum Candidates {
     Declared(Arc<dyn FieldTypes>),
     /// The keys of a map literal.
     Keys(Arc<[Arc<str>]>),
-    /// Not available, because the names are not in a field table yet. The consumer of the
-    /// diagnostic determines them, for example from the variables of the policy.
+    /// Unknown to the checker. The consumer of the diagnostic may know the names, for example those of a policy's
+    /// variables.
     Elsewhere,
 }
 
-/// Equality ignores the candidates, which only support suggestions.
+/// Compares the names only. The candidates merely serve to suggest corrections.
 impl PartialEq for UndefinedField {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
@@ -142,7 +142,7 @@ impl PartialEq for UndefinedField {
 impl Eq for UndefinedField {}
 
 impl UndefinedField {
-    /// Creates the problem for the field `name` of an object type with the given fields.
+    /// Creates the problem of selecting `name` from an object type with the given fields.
     #[must_use]
     pub fn new(name: &str, fields: &Arc<dyn FieldTypes>) -> Self {
         Self {
@@ -175,7 +175,7 @@ impl Candidates {
 }
 
 impl DiagnosticKind {
-    /// Returns the message without the container name.
+    /// Returns the message without cel-go's suffix ` (in container '')`.
     #[must_use]
     pub(super) fn without_container(&self) -> String {
         match self {
@@ -202,8 +202,8 @@ impl DiagnosticKind {
 }
 
 impl DiagnosticKind {
-    /// Returns true if a type in the message contains the error type. The problem then follows from
-    /// another diagnostic.
+    /// Returns true if the problem is a consequence of another diagnostic. In this case, the message contains the
+    /// error type.
     #[must_use]
     pub fn follows_from_another(&self) -> bool {
         let is_error = |type_: &Type| type_.has_part(|part| *part == Type::Error);

@@ -22,7 +22,7 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// Returns the label in front of a diagnostic.
+    /// Returns the label before the message of a diagnostic.
     ///
     /// Source: cel-go `common/error.go`, `Error.ToDisplayString`, which supports errors only.
     const fn label(self) -> &'static str {
@@ -47,7 +47,7 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
-    /// Returns the message without the container name. Kubernetes' expressions have no container.
+    /// Returns the message without cel-go's suffix ` (in container '')`. Kubernetes does not use containers.
     #[must_use]
     pub fn without_container(&self) -> String {
         let message = self.kind.without_container();
@@ -74,8 +74,8 @@ impl fmt::Display for Diagnostic {
 /// Source: cel-go `common/errors.go`, `maxErrorsToReport`.
 const MAX_REPORTED: usize = 100;
 
-/// Maximum size of a rendering in bytes, after which the number of omitted diagnostics is printed. Upstream
-/// has no limit and produces 3 MB of output for an expression of 16 KB.
+/// Maximum size of a rendering, in bytes. The number of omitted diagnostics is printed after it. Upstream has no
+/// limit: it prints 3 MB for an expression of 16 KB.
 const MAX_RENDERED_BYTES: usize = 128 * 1024;
 
 /// Maximum length of a source line in bytes. Longer lines are not shown.
@@ -138,7 +138,7 @@ impl Diagnostics {
         self.n_found
     }
 
-    /// Removes the diagnostics that `keep` rejects.
+    /// Keeps the diagnostics for which `keep` returns true, and removes the others.
     pub fn retain(&mut self, keep: impl FnMut(&Diagnostic) -> bool) {
         let n_before = self.reported.len();
         self.reported.retain(keep);
@@ -151,8 +151,8 @@ impl Diagnostics {
         self.n_found - self.reported.len()
     }
 
-    /// Sorts the diagnostics by location and truncates them to those that render in about `max_bytes`,
-    /// keeping at least one. Returns the length of the rendering.
+    /// Sorts the diagnostics by location. Removes the last ones until the rendering has at most about `max_bytes`,
+    /// but keeps at least one. Returns the length of the rendering.
     pub fn cut(&mut self, text: &str, max_bytes: usize) -> usize {
         self.reported.sort_by_key(|diagnostic| diagnostic.location);
         let source = SourceMap::new(text);
@@ -247,7 +247,7 @@ pub fn left_out(n: usize) -> String {
 /// Rendering options.
 #[derive(Clone, Copy, Debug)]
 pub struct Shown {
-    /// The severity label in front of each diagnostic.
+    /// The severity, which determines the label before each message.
     pub severity: Severity,
     /// True if the source line and a caret are shown below each diagnostic.
     pub with_source: bool,

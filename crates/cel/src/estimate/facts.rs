@@ -16,7 +16,6 @@ use crate::types::{Primitive, Type};
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Facts {
     pub(super) path: Option<PathId>,
-    /// The size, if it was computed.
     pub(super) size: Option<SizeEstimate>,
     pub(super) entry: Option<EntrySize>,
 }
@@ -48,7 +47,7 @@ pub(super) struct LocalVariable {
     pub(super) path: Option<PathId>,
     pub(super) size: Option<SizeEstimate>,
     pub(super) entry: Option<EntrySize>,
-    /// True if estimators may disagree about `size` or `entry`.
+    /// True if `size` or `entry` may differ between estimators.
     pub(super) varies: bool,
 }
 
@@ -134,8 +133,8 @@ impl Coster<'_> {
         self.size(id).unwrap_or(SizeEstimate::UNKNOWN)
     }
 
-    /// Returns the size of `id`. Sources, by precedence: the computed size, the literal, the estimator, the
-    /// type, the container that a variable iterates over.
+    /// Returns the size of `id` from the first of these sources that knows it: the computed size, the literal, the
+    /// estimator, the type, the container over which a comprehension variable iterates.
     ///
     /// Source: cel-go `checker/cost.go`, `computeSize`.
     pub(super) fn size(&self, id: ExprId) -> Option<SizeEstimate> {

@@ -77,10 +77,10 @@ pub fn estimate(
     estimates.first().copied().unwrap_or_default()
 }
 
-/// Estimates the cost of evaluating `checked` with each of several estimators, in order.
+/// Estimates the cost of evaluating `checked` with each of several estimators. The result has the same order.
 ///
-/// Subexpressions on which all estimators agree, according to [`SizeEstimator::estimate_varying_size`], are
-/// traversed once.
+/// If [`SizeEstimator::estimate_varying_size`] shows that all estimators agree on a subexpression, the subexpression
+/// is traversed once.
 #[must_use]
 pub fn estimate_each(
     checked: &CheckedAst,
@@ -118,7 +118,6 @@ const NO_COST: CostEstimate = CostEstimate::new(u64::MAX, 0);
 /// The empty range, the identity of unions.
 const NO_SIZE: SizeEstimate = SizeEstimate::new(u64::MAX, 0);
 
-/// State of one estimate.
 struct Coster<'a> {
     checked: &'a CheckedAst,
     ast: &'a Ast,
@@ -280,8 +279,7 @@ impl<'a> Coster<'a> {
             return cost;
         }
         let arg_costs: Vec<_> = args.iter().map(|arg| self.cost(*arg)).collect();
-        // A function with a qualified name has no receiver: the apparent receiver is part of the
-        // name.
+        // `optional` in `optional.of(x)` is part of the function name, not a receiver.
         let target = target.filter(|_| !namespaced);
         let target_cost = target.map_or_else(CostEstimate::default, |target| self.cost(target));
         let call = CostedCall {
@@ -329,7 +327,7 @@ impl<'a> Coster<'a> {
         (cost, size)
     }
 
-    /// Sets the path of `id`, an element of a list or map. If the operand may be either, sets the path for a map.
+    /// Sets the path of `id`, a list element or a map value. If the operand may be a list or a map, assumes a map.
     fn set_index_path(&mut self, id: ExprId, overloads: &[&'static OverloadRow], args: &[ExprId]) {
         let step = overloads
             .iter()
@@ -344,7 +342,7 @@ impl<'a> Coster<'a> {
         }
     }
 
-    /// Sets the entry sizes of a concatenation from those of one or both of its operands.
+    /// Sets the entry sizes of a concatenation or conditional to the union of the sizes of its two operands.
     fn set_joined_entry(
         &mut self,
         id: ExprId,
@@ -473,14 +471,13 @@ impl<'a> Coster<'a> {
         });
     }
 
-    /// Returns true if estimators may disagree about properties of `id`. The cost of `id` must
-    /// already be computed.
+    /// Returns true if estimators may disagree about `id`. The cost of `id` must already be computed.
     fn varies(&self, id: ExprId) -> bool {
         self.kept.get(id.index()).is_some_and(Option::is_none)
     }
 }
 
-/// Returns the size of a union of `n_parts` sizes: `size`, or 0 if there are no parts.
+/// Returns `size`, which is the union of `n_parts` sizes. Returns 0 if there are no parts.
 fn non_empty(size: SizeEstimate, n_parts: usize) -> SizeEstimate {
     if n_parts == 0 {
         SizeEstimate::fixed(0)

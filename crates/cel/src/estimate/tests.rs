@@ -18,7 +18,7 @@ impl SizeEstimator for MaxSize {
     }
 }
 
-/// Type-checks `expression`, with the costs of one overload replaced as given by `own`.
+/// Type-checks `expression`. `own` is the id of an overload and the cost that replaces the cost of this overload.
 fn checked_at(
     own: Option<(&str, StaticCost)>,
     expression: &str,

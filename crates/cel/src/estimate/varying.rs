@@ -1,10 +1,10 @@
-//! Counts the sizes about which estimators may disagree.
+//! Counts the sizes that may differ between estimators.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::cost::{AstNode, SizeEstimate, SizeEstimator};
 
-/// An estimator that counts how many of its results may vary between estimators.
+/// An estimator that counts its results that may differ between estimators.
 pub(super) struct Varying<'a> {
     sizes: &'a dyn SizeEstimator,
     n_varying: AtomicUsize,
