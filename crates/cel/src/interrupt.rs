@@ -1,10 +1,13 @@
 //! Interruption of work whose input is untrusted: parsing, checking, planning, cost estimates and analysis.
 //!
-//! [`Interrupt::run`] installs an [`Interrupt`] for the current thread. Loops and recursions over untrusted input call
-//! [`checkpoint`], which polls the interrupt and, once it fires, unwinds to [`Interrupt::run`]. As in rust-analyzer's
-//! `salsa`, the unwinding carries a private payload and does not call the panic hook. Functions in between need no
-//! error for an interruption, and cannot mistake partial work for complete work. The crate reads no clock: the caller
-//! supplies the condition. Without an interrupt, a checkpoint only decrements a counter.
+//! [`Interrupt::run`] installs an [`Interrupt`] for the current thread. Loops and recursions over untrusted input
+//! call [`checkpoint`], which polls the interrupt. If the interrupt fires, the checkpoint unwinds the stack to
+//! [`Interrupt::run`]. As in rust-analyzer's `salsa`, the unwinding carries a private payload and does not call the
+//! panic hook.
+//!
+//! The functions in between need no error type for an interruption, and cannot mistake a partial result for a
+//! complete one. The crate reads no clock: the caller supplies the condition. Without an interrupt, a checkpoint only
+//! decrements a counter.
 //!
 //! INVARIANT: the initializer of a `LazyLock` never reaches a checkpoint, because unwinding would poison the
 //! lock. Such an initializer runs in [`shielded`] if it parses or checks anything.
@@ -124,7 +127,7 @@ pub fn checkpoint() {
     checkpoint_of(1);
 }
 
-/// Counts as `n` calls of [`checkpoint`], for a piece of work that is `n` times as long as usual.
+/// Counts as `n` calls of [`checkpoint`], for work that takes `n` times as long.
 #[inline]
 pub fn checkpoint_of(n: usize) {
     let n = u32::try_from(n).unwrap_or(u32::MAX);

@@ -1,4 +1,5 @@
-//! Declarations of message types: a row lists the fields of one message; a resolver derives object types by a rule.
+//! Declarations of message types and object types. A [`MessageRow`] lists the fields of one message. A
+//! [`TypeResolver`] derives object types by a rule.
 //!
 //! Source: cel-go `common/types/provider.go` (`FindStructType`, `FindStructFieldType`).
 
@@ -9,10 +10,10 @@ use crate::decls::Sig;
 use crate::types::{FieldTypes, Primitive, StructType, Type};
 use crate::value::{EvalError, Value};
 
-/// Object types that are declared by a rule rather than a list, and the construction of their values.
+/// Derives object types by a rule, and constructs their values.
 ///
-/// Expressions can use the names of these types in object literals. As a bare identifier, such a name is a type for the
-/// checker but undefined for the planner, which only knows listed type names.
+/// Expressions can use the names of these types in object literals. In other places, the checker resolves such a name
+/// to a type, but the planner rejects the name as undefined.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/common/typeprovider.go`, `TypeResolver`, `ResolverTypeProvider`.
 pub trait TypeResolver: fmt::Debug + Send + Sync {
@@ -22,8 +23,8 @@ pub trait TypeResolver: fmt::Debug + Send + Sync {
     /// Returns true if a qualified type name starts with the component `first`.
     fn is_namespace(&self, first: &str) -> bool;
 
-    /// Returns true if fields of a value of the type `name` are read from the Go map that the value is
-    /// converted to, rather than from the value.
+    /// Returns true if a field selection from a value of the type `name` first converts the value to a Go map, and
+    /// then reads the field from this map.
     ///
     /// Source: cel-go `interpreter/attributes.go`, `attrFactory.NewQualifier`, `fieldQualifier`.
     fn reads_native(&self, name: &str) -> bool;

@@ -1,7 +1,7 @@
-//! Interned names that occur in most expressions and objects.
+//! Interned names, which occur in many expressions and objects.
 //!
-//! The name in a selection and the name of a field are then the same allocation, so comparing them does not read their
-//! characters. Decoding an object also needs fewer allocations.
+//! A selection and a field with the same interned name share one allocation. The names can therefore be compared by
+//! address, without reading their characters. Decoding an object also needs fewer allocations.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -210,7 +210,7 @@ const NAMES: &[&str] = &[
     "windowsOptions",
 ];
 
-/// Number of slots: a power of two, several per name, so that most names are in their first slot.
+/// Number of slots, a power of two. There are several slots per name, so that most names are in their first slot.
 const N_SLOTS: usize = 1 << N_SLOT_BITS;
 const N_SLOT_BITS: u32 = 10;
 
@@ -256,7 +256,7 @@ pub(crate) fn shared(name: &str) -> Arc<str> {
     Arc::from(name)
 }
 
-/// FNV-1a hash of declared names. No untrusted string is a key, so collisions cannot be provoked.
+/// FNV-1a hash of declared names. All keys are defined in code, so untrusted input cannot provoke collisions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NameHasher(u64);
 

@@ -6,7 +6,7 @@
 /// Largest number that upstream parses as a precision or width.
 const MAX_PARAMETER: u64 = 10_000_009;
 
-/// Text that upstream writes for an invalid precision or width.
+/// Upstream's output for an invalid precision or width.
 const NO_VERB: &str = "%!(NOVERB)";
 
 /// Maximum number of fractional digits of a double.

@@ -33,7 +33,7 @@ pub fn run_on_deep_stack<T: Send>(deep: bool, work: impl FnOnce() -> T + Send) -
         return work();
     }
     let interrupt = interrupt::current();
-    // Still holds the work if the thread does not start.
+    // `pending` still contains the work if the thread does not start.
     let mut pending = Some(work);
     let outcome = std::thread::scope(|scope| {
         std::thread::Builder::new()

@@ -40,7 +40,7 @@ pub enum Type {
     Duration,
     /// `google.protobuf.Timestamp`.
     Timestamp,
-    /// A nullable primitive type, as protobuf's wrapper messages.
+    /// A primitive type or null, like protobuf's wrapper messages.
     Wrapper(Primitive),
     /// `list(elem)`.
     List(Arc<Type>),
@@ -119,8 +119,8 @@ pub trait FieldTypes: fmt::Debug + Send + Sync {
     /// Returns the names of all fields, sorted, in their escaped form.
     fn field_names(&self) -> Vec<&str>;
 
-    /// Returns true if a value may have `field` although the type does not declare it, because the object is
-    /// open or the field's type cannot be expressed.
+    /// Returns true if a value may have `field` although the type does not declare it. For example, the object type
+    /// may allow any field, or CEL may have no type for the field.
     fn may_hold(&self, _field: &str) -> bool {
         false
     }
@@ -174,11 +174,10 @@ impl StructType {
     }
 }
 
-/// Suffix that distinguishes a type from another type with the same displayed name. No other name
-/// contains this character.
+/// Suffix that distinguishes two types with the same displayed name. Displayed names do not contain this character.
 ///
-/// The suffix is part of the name. Names of nested types start with the name of their owner, so
-/// they are distinguished too.
+/// The suffix is part of the name. The names of nested types start with the name of their owner, so they contain the
+/// suffix too.
 const APART: char = '\u{1}';
 
 impl StructType {
@@ -260,7 +259,7 @@ impl Type {
         matches!(self, Self::Opaque(opaque) if opaque.name.is_empty())
     }
 
-    /// Returns the type of the type `of`.
+    /// Returns `type(of)`.
     #[must_use]
     pub fn type_of(of: Type) -> Self {
         Self::Type(Some(Arc::new(of)))

@@ -52,8 +52,8 @@ pub(super) fn offset_at(name: &str, seconds: i64) -> Result<i64, EvalError> {
     Ok(zone.to_offset(timestamp).seconds().into())
 }
 
-/// Returns the error that the operating system reports for `name` as a path, because Go's zones are files in
-/// directories. `None` if the path is valid.
+/// Returns the error of the operating system for the path `name`. Go looks up zones as files in directories. `None`
+/// if the path is valid.
 fn not_a_file(name: &str) -> Option<&'static str> {
     if name.split('/').any(|part| part.len() > 255) {
         return Some("file name too long");

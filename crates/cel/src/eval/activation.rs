@@ -12,10 +12,10 @@ pub trait Activation: Sync {
     /// Returns the value of the variable `name`, which may be qualified. `None` if it is unbound.
     fn resolve(&self, name: &str) -> Option<Cow<'_, Value>>;
 
-    /// Selects `keys`, or a prefix of them, starting from the variable `name`. If `is_test`, only
-    /// tests whether the last key is present.
+    /// Selects the fields `keys` one after another, starting from the variable `name`: `["a", "b"]` for `name.a.b`.
+    /// May stop after some of the keys. If `is_test` is true, the last key is only tested for presence.
     ///
-    /// Returns `None` if the caller must first obtain the value of the variable with
+    /// Returns `None` if the activation does not support this for the variable. The caller must then call
     /// [`Activation::resolve`].
     fn resolve_part(&self, _name: &str, _keys: &[Arc<str>], _is_test: bool) -> Option<Part<'_>> {
         None
@@ -25,16 +25,15 @@ pub trait Activation: Sync {
 /// Result of selecting a chain of keys.
 #[derive(Debug)]
 pub enum Part<'a> {
-    /// The number of selected keys, and the value to which they lead. If the last key is only
-    /// tested for presence, the value is arbitrary.
+    /// The number of selected keys, and the selected value. After a presence test, the value is arbitrary.
     Value(usize, Cow<'a, Value>),
-    /// The number of keys that are present, if the key after them is absent.
+    /// The number of present keys. The key after them is absent.
     Absent(usize),
-    /// The number of selected keys, and the error of selecting the next key.
+    /// The number of selected keys, and the error of selecting the key after them.
     Failed(usize, EvalError),
 }
 
-/// A small set of variables by name, for example those of an [`Env`](crate::env::Env).
+/// A small map from variable names to values.
 #[derive(Clone, Debug, Default)]
 pub struct Bindings(Vec<(String, Value)>);
 
@@ -68,7 +67,7 @@ impl Activation for Bindings {
     }
 }
 
-/// A few variables, searched in order.
+/// Variables as pairs of a name and a value, searched in order.
 impl Activation for [(&str, Value)] {
     fn resolve(&self, name: &str) -> Option<Cow<'_, Value>> {
         self.iter()

@@ -12,42 +12,41 @@ use super::machine::{Machine, fatal};
 use super::node::{Attribute, Node, Qualifier, QualifierKey, Root, Shape};
 use crate::value::{EvalError, List, Value, double_to_int, go_quote};
 
-/// The value of an attribute.
 pub(super) struct Resolved {
     pub(super) value: Value,
-    /// True if upstream represents the value as a native Go value, which determines the type names in
-    /// messages.
+    /// True if upstream represents the value as a native Go value. Messages then contain the name of the Go type.
     native: bool,
 }
 
-/// The start of a traversal along the keys of an attribute.
+/// Result of the first part of a traversal along the keys of an attribute.
 enum Start<'v> {
-    /// The number of traversed keys, and the value to which they lead.
+    /// The number of traversed keys, and the value to which they lead. The other keys still have to be traversed.
     Value(usize, Cow<'v, Value>),
-    /// The traversal is complete: the number of keys that incur a cost, and the result.
+    /// The traversal is complete. Contains the number of charged keys, and the result.
     Ended(usize, Result<Value, EvalError>),
 }
 
 impl Start<'_> {
-    /// Returns the end of a traversal in which the key after the first `n_found` keys fails with
-    /// `error`.
+    /// Creates the result of a traversal that found `n_found` keys and failed with `error` at the next key.
     #[cold]
     fn failed(n_found: usize, error: EvalError) -> Self {
         Self::Ended(n_charged_until(n_found, &error), Err(error))
     }
 }
 
-/// Returns the number of keys that incur a cost if a traversal finds `n_found` keys and the next
-/// one fails with `error`. The failed key incurs a cost too, unless the error ends the evaluation.
+/// Returns the number of charged keys of a traversal that found `n_found` keys and failed with `error` at the next
+/// key. The failed key is charged too, unless the error ends the evaluation.
 fn n_charged_until(n_found: usize, error: &EvalError) -> usize {
     n_found.saturating_add(usize::from(!error.ends_evaluation()))
 }
 
 impl<'p> Machine<'p> {
-    /// Evaluates an attribute. A path of constant keys is traversed without recording intermediate
-    /// steps, because nothing reads them. Other attributes are evaluated step by step.
+    /// Evaluates an attribute.
     ///
-    /// The result is constructed in place, because moving it would take a quarter of the time.
+    /// A path of constant keys is traversed without recording its steps in the cost tracker, because no other step
+    /// searches for them. Other attributes are evaluated step by step.
+    ///
+    /// The result is constructed in place. Moving the result would take a quarter of the evaluation time.
     #[inline]
     pub(super) fn eval_attribute(
         &mut self,
@@ -76,8 +75,7 @@ impl<'p> Machine<'p> {
         end
     }
 
-    /// Charges a traversal in which `n_charged` keys incur a cost. If `end` is an error, sets the
-    /// step in which it occurred.
+    /// Charges the traversal of `n_charged` keys. If `end` is an error, sets its origin to the failed key.
     #[inline]
     fn account_for_path(
         &mut self,
@@ -92,10 +90,10 @@ impl<'p> Machine<'p> {
         {
             return;
         }
-        // Upstream drops the last step with the id of the attribute, which is the id of the last
-        // key. If the traversal reached that key, upstream drops the step that it has just recorded
-        // for the key. This function records no such step, so it drops nothing. Otherwise, only an
-        // earlier iteration of a comprehension can have recorded a step with this id.
+        // Upstream drops the last step with the id of the attribute, which is also the id of the last key. If the
+        // traversal reached the last key, upstream drops the step of this key. This function does not record such a
+        // step and has nothing to drop. Otherwise, an earlier iteration of a comprehension may have recorded a step
+        // with this id.
         let is_dropped = n_charged == attribute.qualifiers.len() && n_charged > 0;
         if !is_dropped && !self.frames.is_empty() {
             self.tracker.drop_step(attribute.id());
@@ -109,7 +107,7 @@ impl<'p> Machine<'p> {
             return;
         }
         if let Err(error) = end
-            // The last charged key is the one that failed.
+            // The last charged key is the failed key.
             && let Some(failed) = n_charged.checked_sub(1)
             && let Some(failed) = attribute.qualifiers.get(failed)
         {
@@ -117,8 +115,7 @@ impl<'p> Machine<'p> {
         }
     }
 
-    /// Returns the start of the traversal of `attribute`. `None` if the attribute is evaluated step
-    /// by step.
+    /// Starts the traversal of `attribute`. Returns `None` if the attribute must be evaluated step by step.
     #[inline]
     fn start(&self, attribute: &'p Attribute) -> Option<Start<'_>> {
         let n_steps = attribute.qualifiers.len().saturating_add(1);
@@ -144,8 +141,7 @@ impl<'p> Machine<'p> {
         }
     }
 
-    /// Starts a traversal within a variable whose fields are created on access. `None` if the value
-    /// of the variable must be resolved first.
+    /// Starts the traversal within a variable whose fields are created on access. Returns `None` for other variables.
     #[inline]
     fn start_at_part(&self, name: &str, attribute: &'p Attribute) -> Option<Start<'_>> {
         let (path, names) = (&*attribute.qualifiers, &*attribute.names);
@@ -261,7 +257,8 @@ impl<'p> Machine<'p> {
         self.tracker.done(qualifier.id)
     }
 
-    /// Applies `qualifier` to `current`. `None` if `is_optional` and the key is absent.
+    /// Selects the value of `qualifier` from `current`. Returns `None` if the key is absent and `is_optional` is
+    /// true.
     fn apply<'v>(
         &mut self,
         current: Cow<'v, Value>,
@@ -301,8 +298,8 @@ fn no_such_attribute(name: &str) -> EvalError {
     EvalError::new(format!("no such attribute(s): {name}"))
 }
 
-/// Traverses `path`, whose keys are constants, from `root`. The last key may be a presence test. Sets
-/// `n_charged` to the number of keys that incur a cost, including the `n_before` keys that lead to `root`.
+/// Traverses `path` from `root`. All keys of `path` are constants, and the last one may be a presence test. Sets
+/// `n_charged` to the number of charged keys, including the `n_before` keys that lead to `root`.
 fn walk_held(
     root: &Value,
     path: &[Qualifier],
@@ -357,8 +354,7 @@ fn walk_held(
     }
 }
 
-/// Returns true if upstream represents the value that `qualifier` selects from `current` as a native Go
-/// value.
+/// Returns true if `qualifier` selects a value from `current` that upstream represents as a native Go value.
 fn is_native_step(current: &Value, qualifier: &Qualifier) -> bool {
     match (current, &qualifier.key) {
         (
@@ -389,8 +385,8 @@ fn valid_key(key: Resolved) -> Result<Value, EvalError> {
     Err(EvalError::new(format!("invalid qualifier type: {name}")))
 }
 
-/// Selects the field `name` of `native`, the Go map to which a value was converted. If `is_test`,
-/// tests for the presence of the field instead. `None` if `is_optional` and the field is absent.
+/// Selects the field `name` from `native`, a value that was converted to a Go map. If `is_test` is true, tests for
+/// the presence of the field instead. Returns `None` if the field is absent and `is_optional` is true.
 ///
 /// Source: cel-go `interpreter/attributes.go`, `fieldQualifier`; k8s.io/apiserver
 /// `pkg/cel/mutation/dynamic/objects.go`, `ObjectType.Field`.
@@ -422,7 +418,7 @@ fn field_of<'v>(
     Ok(Some(Cow::Owned(value)))
 }
 
-/// Returns the value under `key` in `current`. `None` if `is_optional` and the key is absent.
+/// Returns the value under `key` in `current`. Returns `None` if the key is absent and `is_optional` is true.
 ///
 /// Source: cel-go `interpreter/attributes.go`, `refQualify`.
 fn select<'v>(

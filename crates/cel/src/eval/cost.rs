@@ -1,10 +1,11 @@
 //! Tracks the cost of an evaluation.
 //!
-//! Each step is charged when it completes, and is then pushed on a stack. A call removes the steps
-//! of its arguments from the stack, and is charged by the sizes of the arguments if all steps were
-//! present. An argument that was never evaluated has no step. The search for a step compares the
-//! ids of expressions, starts at the top of the stack, and removes the step together with all steps
-//! above it.
+//! A step is the evaluation of one expression. The id of the expression identifies the step. When a step completes,
+//! its cost is added, and its id is pushed on a stack.
+//!
+//! A call searches the stack for the steps of its arguments, from the top. Each search removes the step and all steps
+//! above it. If all arguments have steps, the call is charged by the sizes of the arguments. Otherwise, an argument
+//! was not evaluated, and the call is free.
 //!
 //! Source: cel-go `interpreter/runtimecost.go`.
 
@@ -14,7 +15,7 @@ use crate::value::EvalError;
 /// Number of steps stored without an allocation.
 const N_INLINE: usize = 48;
 
-/// Ids of completed steps that the enclosing step has not consumed yet.
+/// The stack of the ids of completed steps.
 #[derive(Debug)]
 struct Steps {
     inline: [u32; N_INLINE],
@@ -80,13 +81,12 @@ impl Tracker {
         self.cost
     }
 
-    /// Removes the last step with the id `id` and all steps after it, if it is present.
+    /// Removes the last step with the id `id`, if any, and all steps after it.
     pub(super) fn drop_step(&mut self, id: u32) {
         self.take_step(id);
     }
 
-    /// Removes the last step with the id `id` and all steps after it. Returns true if it was
-    /// present.
+    /// Removes the last step with the id `id` and all steps after it. Returns false if there is no such step.
     #[inline]
     pub(super) fn take_step(&mut self, id: u32) -> bool {
         // In most cases, `id` is the last step.
@@ -106,8 +106,8 @@ impl Tracker {
         }
     }
 
-    /// Removes the steps with the given ids, from last to first, up to the first one that is
-    /// absent. Returns true if all were present.
+    /// Removes the steps with the given ids, like [`Tracker::take_step`], starting with the last id. Stops and
+    /// returns false if a step is absent.
     #[inline]
     pub(super) fn take_steps(&mut self, ids: impl DoubleEndedIterator<Item = u32>) -> bool {
         for id in ids.rev() {
@@ -165,18 +165,14 @@ impl Tracker {
         Ok(())
     }
 
-    /// Returns the number of recorded steps.
     pub(super) fn n_steps(&self) -> usize {
         self.steps.len()
     }
 
-    /// Removes the steps with indices in `from..to`, left over from an earlier iteration of a
-    /// comprehension.
+    /// Removes the steps with indices in `from..to`, which an earlier iteration of a comprehension left on the stack.
     ///
-    /// Upstream keeps the leftover steps of all iterations until the end. An iteration only ever
-    /// finds leftover steps of the iteration before it, so removing older ones does not change the
-    /// cost. It bounds the search for a step that does not exist because its expression was not
-    /// evaluated.
+    /// Upstream keeps the leftover steps of all iterations. An iteration can only find those of the iteration before
+    /// it. Removing older ones therefore does not change the cost, and it shortens the search for an absent step.
     pub(super) fn forget(&mut self, from: usize, to: usize) {
         if from >= to {
             return;

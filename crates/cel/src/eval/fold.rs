@@ -163,9 +163,8 @@ impl<'p> Machine<'p> {
         self.eval(&fold.result)
     }
 
-    /// Runs one iteration. Returns `false` if the loop condition was false, in which case the step
-    /// is not evaluated. `before` is the number of steps recorded before the leftover steps of the
-    /// previous iteration.
+    /// Runs one iteration. If the loop condition is false, returns false without evaluating the loop step. The
+    /// leftover steps of the previous iteration start at the index `before` in the cost tracker.
     fn iterate(
         &mut self,
         fold: &'p Fold,
@@ -184,8 +183,7 @@ impl<'p> Machine<'p> {
         let next = fatal(self.eval(&fold.step))?;
         self.set_accumulator(fold.slot, next);
         self.check_interruption()?;
-        // Removes the leftover steps of the previous iteration, and keeps the leftover steps of this
-        // iteration for the next one.
+        // Removes the leftover steps of the previous iteration. Those of this iteration are kept for the next one.
         let n_kept = self.tracker.n_steps();
         if n_kept >= start {
             self.tracker.forget(*before, start);

@@ -88,7 +88,6 @@ impl<'p> Machine<'p> {
         result
     }
 
-    /// Evaluates `node`. Has a single caller, into which it is inlined.
     #[inline]
     fn eval_node(&mut self, node: &'p Node) -> Result<Value, EvalError> {
         match &node.kind {
@@ -124,8 +123,8 @@ impl<'p> Machine<'p> {
         }
     }
 
-    /// Runs `step`. If the result refers to no other values, releases the memory allocated by the
-    /// step, except the memory of the result.
+    /// Runs `step`. If the result contains no other values, releases the memory that `step` allocated, except that of
+    /// the result.
     #[inline]
     fn releasing(
         &mut self,
@@ -240,8 +239,7 @@ impl<'p> Machine<'p> {
         result
     }
 
-    /// Charges a call with the arguments `args`, if steps were recorded for all of its argument
-    /// `nodes`. Then records the step of the call.
+    /// Charges the call if steps were recorded for all of its argument `nodes`. Then records the step of the call.
     fn account(
         &mut self,
         node: &Node,
@@ -341,8 +339,8 @@ impl<'p> Machine<'p> {
         if self.is_beyond_limit(call, args) {
             let not_called = Err(EvalError::no_such_overload());
             self.account(node, &call.args, args, call.cost, &not_called)?;
-            // If this point is reached, an argument was not evaluated, so the call is free and
-            // stays within the limit.
+            // `account` returned no error, so an argument was not evaluated. Such a call is free and stays within the
+            // limit.
             return apply(self.budget, node, call, args);
         }
         let result = match apply(self.budget, node, call, args) {
@@ -371,7 +369,7 @@ impl<'p> Machine<'p> {
         }
     }
 
-    /// Returns an immutable snapshot of the value: see [`Value::frozen`].
+    /// Returns [`Value::frozen`], and charges the copied memory.
     pub(super) fn freeze(&self, value: Value) -> Result<Value, EvalError> {
         match value.frozen_size() {
             0 => {}
@@ -380,7 +378,7 @@ impl<'p> Machine<'p> {
         Ok(value.frozen())
     }
 
-    /// Handles the error of the first of two arguments. Evaluates the second argument too, if
+    /// Completes a call of two arguments whose first argument failed with `error`. Evaluates the second argument if
     /// upstream does.
     #[cold]
     fn fail_first(
@@ -404,7 +402,7 @@ impl<'p> Machine<'p> {
         result
     }
 
-    /// Charges a call whose next argument after `args` failed with `error`, and returns the error.
+    /// Charges a call with the arguments `args` and a further argument that failed with `error`. Returns the error.
     /// Later arguments are not evaluated.
     #[cold]
     fn fail_call(
@@ -424,8 +422,8 @@ impl<'p> Machine<'p> {
         result
     }
 
-    /// Returns true if an argument is so long that the cost is checked before the call, and the
-    /// cost exceeds the limit.
+    /// Returns true if an argument exceeds its threshold in `costed_before` and the cost of the call exceeds the
+    /// limit.
     fn is_beyond_limit(&self, call: &Call, args: &[Value]) -> bool {
         let mut lengths = call.costed_before.iter().zip(args);
         if !lengths.any(|(max, arg)| matches!(arg, Value::String(text) if text.len() > *max)) {
@@ -577,8 +575,7 @@ fn optional_entry<'v>(name: &str, value: &'v Value) -> Result<Option<&'v Value>,
     }
 }
 
-/// Separates errors that end the evaluation, in the outer result, from errors that are values, in
-/// the inner result.
+/// Returns an error that ends the evaluation in the outer result, and any other error in the inner result.
 pub(super) fn fatal<T>(result: Result<T, EvalError>) -> Result<Result<T, EvalError>, EvalError> {
     match result {
         Err(error) if error.ends_evaluation() => Err(error),
@@ -586,7 +583,7 @@ pub(super) fn fatal<T>(result: Result<T, EvalError>) -> Result<Result<T, EvalErr
     }
 }
 
-/// Splits a result into its value, or [`Value::Error`], and its error.
+/// Splits a result into a value and an error. If there is an error, the value is [`Value::Error`].
 fn split(result: Result<Value, EvalError>) -> (Value, Option<EvalError>) {
     match result {
         Ok(value) => (value, None),
@@ -594,8 +591,8 @@ fn split(result: Result<Value, EvalError>) -> (Value, Option<EvalError>) {
     }
 }
 
-/// Returns the arguments of a call, at least one of which must have failed, and the first error as
-/// the result of the call.
+/// Returns the arguments as values, and the first error as the result of the call. At least one argument must have
+/// failed.
 fn failed_pair(
     left: Result<Value, EvalError>,
     right: Result<Value, EvalError>,
@@ -609,8 +606,8 @@ fn failed_pair(
 /// Length of a string or byte sequence, in bytes, above which the memory of a call is checked in advance.
 const LONG: usize = 64 << 10;
 
-/// Upper bound of the temporary memory of a function, in bytes per byte of its arguments. Functions
-/// convert strings to upper case, escape them, or quote them in errors.
+/// Upper bound of the temporary memory of a function, in bytes per byte of its arguments. Functions need it to
+/// convert strings to upper case, to escape them, and to quote them in errors.
 const WORKING_COPIES: usize = 4;
 
 /// Checks that memory is available for a call with long arguments. Functions that may need more

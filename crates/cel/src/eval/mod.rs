@@ -1,11 +1,11 @@
 //! Evaluation: a checked expression is planned once into a [`Program`] and evaluated repeatedly.
 //!
-//! Planning resolves names and functions, folds constants and parses constant patterns. Evaluation interprets the plan,
-//! tracks the cost as the API server does, and stops at the limit. Overload rows define the costs of functions; the
-//! [`Runtime`] of an environment defines its other options.
+//! Planning resolves names and functions, folds constants and parses constant patterns. Evaluation interprets the
+//! plan, tracks the cost as the API server does, and stops at the limit. Overload rows define the costs of functions.
+//! A [`Runtime`] defines the other options.
 //!
-//! Evaluation is recursive. It continues on a thread with a larger stack when its own is nearly used up.
-//! Trees deeper than `SHALLOW_DEPTH` are planned on such a thread. The parser bounds their depth.
+//! Evaluation is recursive. When the stack is nearly used up, evaluation continues on a thread with a larger stack.
+//! Trees deeper than `SHALLOW_DEPTH` are planned on such a thread. The parser bounds the depth of trees.
 //!
 //! Source: cel-go `interpreter` (`planner.go`, `interpretable.go`, `attributes.go`, `runtimecost.go`),
 //! `cel/program.go`.
@@ -63,8 +63,8 @@ impl PlanError {
         &self.message
     }
 
-    /// Returns the innermost expression that cannot be planned, which upstream does not report.
-    /// `None` if it is unknown.
+    /// Returns the innermost expression that cannot be planned. `None` if it is unknown. Upstream does not report
+    /// this expression.
     #[must_use]
     pub fn at(&self) -> Option<ExprId> {
         self.at
@@ -122,7 +122,7 @@ pub struct PlainRuntime;
 
 impl Runtime for PlainRuntime {}
 
-/// Checkpoints charged per evaluation, in addition to those of its iterations.
+/// Number of checkpoints that an evaluation counts as, in addition to one per iteration of a comprehension.
 const CHECKPOINTS_OF_EVALUATION: usize = 16;
 
 /// Limits of an evaluation.
@@ -140,8 +140,8 @@ pub struct Limits<'a> {
 
 /// Observes the results of subexpressions during an evaluation.
 pub trait Observer: Sync {
-    /// Receives the result and the cost of the subexpression with the index `part`. The cost includes that of
-    /// its own subexpressions. Subexpressions in the body of a macro are observed once per element.
+    /// Receives the result and the cost of the subexpression with the index `part` in its AST. The cost includes
+    /// nested subexpressions. The subexpressions of a comprehension's body are observed once per iteration.
     fn observe(&self, part: usize, result: &Result<Value, EvalError>, cost: u64);
 }
 

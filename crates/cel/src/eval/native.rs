@@ -12,37 +12,27 @@ use crate::value::{ALLOCATION, EvalBudget, EvalError, GROWN_ENTRY, Map, Value};
 /// Native type of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Native {
-    /// `bool`.
     Bool,
     /// `[]uint8`.
     Bytes,
     /// An element of [`Native::Bytes`]; no value converts to it.
     Byte,
-    /// `float32`.
     Float32,
-    /// `float64`.
     Float64,
-    /// `int32`.
     Int32,
-    /// `int64`.
     Int64,
-    /// `uint32`.
     Uint32,
-    /// `uint64`.
     Uint64,
-    /// `string`.
     String,
     /// The number of an enum value.
     Enum,
     /// Any JSON value.
     Json,
-    /// A JSON array.
     JsonList,
-    /// A JSON object.
     JsonObject,
 }
 
-/// Largest integer that JSON represents as a number.
+/// Largest integer that is converted to a JSON number. Larger integers are converted to strings.
 ///
 /// Source: cel-go `common/types/json_value.go`, `maxIntJSON`.
 const MAX_JSON_INT: u64 = (1 << 53) - 1;
@@ -68,7 +58,7 @@ impl Native {
         }
     }
 
-    /// Converts `value` as an assignment to a field of this type does.
+    /// Converts `value` for an assignment to a field of this type.
     pub(super) fn convert(self, value: &Value, budget: &EvalBudget) -> Result<Value, EvalError> {
         match value {
             Value::Null => self.convert_null(),
@@ -112,8 +102,7 @@ impl Native {
         }
     }
 
-    /// Returns the conversion error of most source types. `from` is the source type as the error
-    /// spells it.
+    /// Returns the conversion error for most source types. `from` is the source type in the notation of the error.
     fn no_conversion(self, from: &str) -> EvalError {
         EvalError::new(format!(
             "type conversion error from {from} to '{}'",
@@ -121,7 +110,7 @@ impl Native {
         ))
     }
 
-    /// Returns the conversion error of integer source types.
+    /// Returns the conversion error for integer source types.
     fn unsupported(self, from: &str) -> EvalError {
         EvalError::new(format!(
             "unsupported type conversion from '{from}' to {}",

@@ -12,15 +12,14 @@ use crate::value::{EvalError, Key, Traits, Value};
 
 /// A step of the plan.
 ///
-/// `id` is the id of the expression, which identifies the step in the cost tracker. The id of an
-/// attribute is the id of its last qualifier.
+/// `id` is the id of the expression, and identifies the step in the cost tracker. The id of an attribute is the id of
+/// its last qualifier.
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) id: u32,
     pub(super) kind: Kind,
 }
 
-/// Kind of a step.
 #[derive(Debug)]
 pub(super) enum Kind {
     Constant(Value),
@@ -69,7 +68,6 @@ pub(super) struct Member {
     pub(super) set: HashSet<Key>,
 }
 
-/// A function call.
 pub(super) struct Call {
     pub(super) function: Arc<str>,
     pub(super) args: Box<[Node]>,
@@ -77,8 +75,7 @@ pub(super) struct Call {
     /// True if all arguments are evaluated even if one of them fails.
     pub(super) evaluates_all: bool,
     pub(super) cost: RuntimeCost,
-    /// Thresholds for the lengths of the leading arguments, in bytes, above which the cost is
-    /// checked against the limit before the call.
+    /// See `OverloadRow::costed_before`.
     pub(super) costed_before: &'static [usize],
 }
 
@@ -94,25 +91,23 @@ pub(super) enum Target {
     Missing,
     /// One function for all overloads. The first argument must have these traits.
     Singleton(Implementation, Traits),
-    /// The overload that the checker resolved, or the only implemented one, with its signature. The
-    /// signature is `None` if type guards are disabled.
+    /// A single overload: the one that the checker resolved, or the only one with an implementation. The signature is
+    /// `None` if argument types are not checked.
     Overload(Implementation, Option<Arc<Overload>>),
-    /// Several overloads with their signatures. The flag is true if type guards are disabled. The
-    /// first overload whose signature matches the arguments is called.
+    /// Several overloads, of which the first one with a matching signature is called. If the flag is true, argument
+    /// types are not checked.
     Dispatch(Box<[(Implementation, Arc<Overload>, bool)]>),
-    /// A specialized form created during planning.
+    /// An implementation that was specialized during planning.
     Specialized(Specialized),
 }
 
-/// A list literal.
 #[derive(Debug)]
 pub(super) struct ListNode {
     pub(super) elements: Box<[Node]>,
-    /// Marks the optional elements (`?`). Empty if there are none.
+    /// True for each optional element (`?`). Empty if there are none.
     pub(super) optional: Box<[bool]>,
 }
 
-/// An entry of a map literal.
 #[derive(Debug)]
 pub(super) struct MapEntryNode {
     pub(super) key: Node,
@@ -154,8 +149,8 @@ pub(super) struct Fold {
 pub(super) struct Attribute {
     pub(super) root: Root,
     pub(super) qualifiers: Vec<Qualifier>,
-    /// Keys of the leading qualifiers that are constant strings, including the key of a presence
-    /// test.
+    /// Keys of the leading qualifiers, up to the first key that is not a constant string. The key of a presence test
+    /// is included.
     pub(super) names: Vec<Arc<str>>,
     pub(super) shape: Shape,
 }

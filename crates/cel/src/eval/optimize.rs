@@ -10,8 +10,8 @@ use super::{Bindings, Limits, PlanError, Settings};
 use crate::interrupt::checkpoint;
 use crate::value::{EvalBudget, EvalError, Key, Value, double_to_int, double_to_uint};
 
-/// Evaluates a node without variables, within a separate budget. `None` if that budget is exceeded: the node is then
-/// not folded, and the evaluation exceeds its own budget if it reaches the node.
+/// Evaluates a node without variables, within a separate budget. Returns `None` if this budget is exceeded. Such a
+/// node is not folded, and fails during the evaluation if it is reached.
 fn value_of(node: &Node) -> Option<Result<Value, EvalError>> {
     let bindings = Bindings::default();
     let budget = EvalBudget::default();
@@ -29,7 +29,7 @@ fn value_of(node: &Node) -> Option<Result<Value, EvalError>> {
     }
 }
 
-/// Folds `node` into a constant. An error becomes a failure that occurs when the node is reached.
+/// Folds `node` into a constant. If `node` fails, the error is reported when the evaluation reaches it.
 fn folded(node: Node) -> Result<Node, PlanError> {
     let kind = match value_of(&node) {
         None => return Ok(node),
@@ -89,7 +89,7 @@ pub(super) fn is_conversion(function: &str) -> bool {
     )
 }
 
-/// Folds a conversion of a constant. If it fails, planning fails.
+/// Folds the conversion of a constant. Planning fails if the conversion fails.
 ///
 /// Source: cel-go `interpreter/decorators.go`, `maybeOptimizeConstUnary`.
 pub(super) fn conversion(node: Node) -> Result<Node, PlanError> {
@@ -125,8 +125,8 @@ pub(super) fn membership(step: u32, call: Call) -> Result<Node, PlanError> {
     }
 }
 
-/// Returns all keys that are equal to an element of the list, across numeric types. `None` if an
-/// element is not a bool, string or number.
+/// Returns the keys of the elements. For a number, this includes equal numbers of other types: `1u` and `1.0` for
+/// `1`. `None` if an element is not a bool, string or number.
 ///
 /// Source: cel-go `interpreter/decorators.go`, `maybeOptimizeSetMembership`.
 #[expect(

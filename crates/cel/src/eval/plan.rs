@@ -21,12 +21,11 @@ use crate::interrupt::checkpoint;
 use crate::types::{OPTIONAL_TYPE, Type};
 use crate::value::Value;
 
-/// State of planning one expression.
 pub(super) struct Planner<'a> {
     checked: &'a CheckedAst,
     env: &'a Env,
     runtime: &'a dyn Runtime,
-    /// Budget of the engines of constant patterns, created on demand.
+    /// Memory budget of the regex engines of constant patterns, created on first use.
     engines: OnceCell<Arc<EngineBudget>>,
     /// Variables of the enclosing comprehensions, innermost last.
     scopes: Vec<(Arc<str>, Local)>,
@@ -190,7 +189,7 @@ impl<'a> Planner<'a> {
         {
             return Ok(Node::new(step, Kind::Constant(Value::Int(value))));
         }
-        // A variable whose type is `type` is resolved as a type name.
+        // As upstream, a variable whose type is `type` is resolved as a type name.
         if matches!(self.checked.type_of(id), Type::Type(_)) {
             let type_ = self
                 .type_named(name)
@@ -234,8 +233,8 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Converts `node` to an attribute that accepts further qualifiers. The flag is true if the
-    /// node is a presence test.
+    /// Converts `node` to an attribute, to which qualifiers can be appended. Also returns true if the node is a
+    /// presence test.
     ///
     /// Source: cel-go `interpreter/planner.go`, `relativeAttr`.
     fn into_attribute(node: Node) -> (Box<Attribute>, bool) {
@@ -285,7 +284,7 @@ impl<'a> Planner<'a> {
         Ok(Node::new(node_id, kind))
     }
 
-    /// Returns true if selections from `operand` read the Go map to which its value is converted.
+    /// Returns true if selections from `operand` read a field of a Go map, to which the value is converted first.
     fn reads_native(&self, operand: ExprId) -> bool {
         match self.checked.type_at(operand) {
             Type::Struct(object) => {
@@ -421,8 +420,8 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// Returns the measured cost of a call. Without a resolved overload, this is the cost that one of
-/// `rows` defines for all calls of the function, or else [`OPEN_CALL_COST`].
+/// Returns the measured cost of a call. Without a resolved overload, this is the cost of the first row with
+/// [`CostScope::Function`], or [`OPEN_CALL_COST`] if there is no such row.
 fn runtime_cost(
     resolved: Option<&OverloadRow>,
     rows: impl Iterator<Item = &'static OverloadRow>,
@@ -437,8 +436,7 @@ fn runtime_cost(
     }
 }
 
-/// Cost of a call without a resolved overload, if no overload of the function defines a cost for
-/// all calls.
+/// Cost of a call without a resolved overload, if the function has no row with [`CostScope::Function`].
 ///
 /// Source: cel-go `interpreter/runtimecost.go`, `CostTracker.costCall`.
 const OPEN_CALL_COST: u64 = 1;
@@ -521,8 +519,8 @@ fn plan_conditional(step: u32, args: Vec<Node>) -> Planned {
     Ok(attribute_node(Box::new(Attribute::new(root))))
 }
 
-/// Returns the implementation that a call of `function` invokes. The flag is true if all arguments
-/// are evaluated even if one of them fails.
+/// Returns the implementation that a call of `function` invokes. Also returns true if all arguments are evaluated
+/// even if one of them fails.
 ///
 /// Source: cel-go `interpreter/planner.go`, `planCall`; `common/decls/decls.go`, `FunctionDecl.Bindings`.
 fn target_of(function: &Function, resolved: Option<&OverloadRow>, n_args: usize) -> (Target, bool) {

@@ -14,7 +14,7 @@ const SHALLOW_BYTES: usize = 512 * 1024;
 const DEEP_BYTES: usize = usize::MAX;
 
 thread_local! {
-    /// Stack shared by the nested evaluations in progress on this thread. `None` if there are none.
+    /// Stack of the evaluations in progress on this thread. `None` if there are none.
     static AROUND: Cell<Option<Stack>> = const { Cell::new(None) };
 }
 
@@ -27,7 +27,8 @@ pub(super) struct Stack {
 }
 
 impl Stack {
-    /// Returns the stack of the enclosing evaluation, or, if there is none, a stack that starts here on this thread.
+    /// Returns the stack of the enclosing evaluation on this thread. If there is none, returns a stack that starts
+    /// here.
     pub(super) fn here() -> Self {
         AROUND.get().unwrap_or_else(|| Self {
             base: address(),
@@ -35,7 +36,7 @@ impl Stack {
         })
     }
 
-    /// Returns the stack of a thread created with a large stack.
+    /// Returns the stack of the current thread, which must have been created with a large stack.
     pub(super) fn deep() -> Self {
         Self {
             base: address(),
@@ -43,7 +44,7 @@ impl Stack {
         }
     }
 
-    /// Runs `work`. Evaluations within it share this stack.
+    /// Runs `work`. Evaluations within `work` share this stack.
     pub(super) fn enter<T>(self, work: impl FnOnce() -> T) -> T {
         let _restored = Restored(AROUND.replace(Some(self)));
         work()

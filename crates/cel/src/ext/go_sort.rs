@@ -17,11 +17,11 @@ fn n_bits(len: usize) -> u32 {
 /// Ranges of at most this length are sorted by insertion.
 const MAX_INSERTION: usize = 12;
 
-/// Minimum length of a range for which the pivot is a median of medians and unordered elements are
-/// shifted.
+/// Minimum length of a range for which the pivot is a median of medians. Shorter ranges are also not corrected by
+/// shifting elements.
 const LONG: usize = 50;
 
-/// Number of swaps while choosing a pivot that indicates that the elements are in reverse order.
+/// Maximum number of swaps while choosing a pivot. At this number, the elements are assumed to be in reverse order.
 const MAX_SWAPS: u32 = 12;
 
 /// Maximum number of out-of-order adjacent pairs that are corrected by shifting.

@@ -13,7 +13,7 @@ use crate::value::{EvalBudget, EvalError, Value};
 /// Maximum depth to which a value is hashed.
 const MAX_DEPTH: u32 = 20;
 
-/// Returns a hash that is the same for equal values, or 0 if the value may equal values with other hashes.
+/// Returns a hash that is the same for equal values. Returns 0 for a value that may be equal to values with any hash.
 ///
 /// # Errors
 ///
@@ -36,8 +36,7 @@ fn hash_of(value: &Value, depth: u32, budget: &EvalBudget) -> Result<u64, EvalEr
         Value::Timestamp(value) => (5_u8, value.instant()).hash(&mut hasher),
         Value::Null => 6_u8.hash(&mut hasher),
         Value::Type(of) => (7_u8, of.type_name()).hash(&mut hasher),
-        // These values may be incomparable. Within lists and maps, incomparable values count as
-        // equal.
+        // These values may be incomparable. Incomparable elements of lists and maps count as equal.
         Value::Opaque(_) | Value::Optional(_) | Value::Error(_) => return Ok(0),
         Value::List(list) => {
             if depth >= MAX_DEPTH {
@@ -94,7 +93,7 @@ pub(super) struct Values<'b> {
     all: Vec<(Value, Option<usize>)>,
 }
 
-/// Memory per value in bytes. Each collection may reserve twice its length.
+/// Memory per value, in bytes. Each collection may have twice the required capacity.
 const ENTRY: usize = 2 * (size_of::<(Value, Option<usize>)>() + size_of::<(u64, usize)>() + 8);
 
 /// Releases the temporary memory.

@@ -306,7 +306,7 @@ fn flatten(budget: &EvalBudget, args: &[Value]) -> Result {
     let depth =
         usize::try_from(depth).map_err(|_| EvalError::fixed("level must be non-negative"))?;
     let mut flat = Vec::new();
-    // The lists being traversed, each of them nested in the previous one.
+    // The lists being traversed, outermost first, each with the index of its next element.
     let mut open = vec![(list.clone(), 0)];
     while let Some((list, index)) = open.last_mut() {
         let Some(element) = list.get(*index) else {

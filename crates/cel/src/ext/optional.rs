@@ -269,8 +269,8 @@ fn has_value(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     }
 }
 
-/// Returns the element of a list as an optional, which is empty if the index is out of range.
-/// `index` computes the index from the length of the list.
+/// Returns the element of a list at an index as an optional. `index` computes the index from the length of the list.
+/// The optional is empty if the index is out of range.
 fn element(args: &[Value], index: fn(usize) -> usize) -> Result<Value, EvalError> {
     match args {
         [Value::List(list)] => Ok(list

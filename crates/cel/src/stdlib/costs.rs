@@ -93,8 +93,8 @@ pub const FORMATTED: Costs = Costs::new(
     RuntimeCost::ByArgs(first_traversed),
 );
 
-/// Costs of comparing a value with each element of a list. A constant list is evaluated as a set lookup, which the
-/// estimate does not take into account.
+/// Costs of `in` with a list, which compares a value with each element. A constant list is evaluated as a set lookup,
+/// but has the same estimate.
 pub const IN_LIST: Costs = Costs::new(
     StaticCost::Of(|call, _| match call.args {
         [_, list] => CallEstimate::from_cost(size_or_unknown(list).by_factor(1.0)),

@@ -14,9 +14,8 @@ use Sig::{Bool, String};
 
 const SOURCE: Source = Source::new("cel-go common/stdlib/standard.go, stdFunctions");
 
-/// Thresholds for the lengths of the searched string and of the pattern, in bytes. Above them, the
-/// cost is checked against the limit before the call, because the call may take seconds and much
-/// memory.
+/// Maximum lengths of the searched string and of the pattern, in bytes. If one of them is longer, the cost is
+/// compared with the limit before the call. Such a call may take seconds and much memory.
 pub const SEARCHED_LENGTHS: &[usize] = &[100_000, 1_000];
 
 /// `contains`, `endsWith`, `startsWith` and `matches`.

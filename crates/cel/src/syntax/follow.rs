@@ -20,7 +20,7 @@ pub(super) struct Follow {
     pub(super) expect: TokenSet,
 }
 
-/// Nullability of the rest of the calling rule, that is, of its part after the call.
+/// Nullability of the part of the calling rule that follows the call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rest {
     Nullable,
@@ -34,8 +34,8 @@ impl Follow {
         expect: TokenSet::NONE,
     };
 
-    /// Returns the follow sets of a rule that is called from a rule with the follow sets `self`.
-    /// `next` contains the tokens that may directly follow the call within the calling rule.
+    /// Returns the follow sets of a called rule. `self` has the follow sets of the calling rule. `next` contains the
+    /// tokens that may directly follow the call within the calling rule.
     pub(super) const fn then(self, next: TokenSet, rest: Rest) -> Self {
         let expect = match rest {
             Rest::Nullable => next.union(self.expect),

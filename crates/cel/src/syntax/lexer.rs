@@ -1,8 +1,7 @@
 //! The lexer: the longest match wins, and characters that match no token are reported and skipped.
 //!
-//! If no token matches, cel-go's lexer drops all characters up to and including the one at which the longest
-//! attempt failed, and continues after it. This determines the following tokens and hence the locations of
-//! later errors.
+//! If no token matches, cel-go's lexer drops all characters up to and including the one at which the longest attempt
+//! failed. The lexer then continues. This determines the following tokens and the locations of later errors.
 //!
 //! Source: cel-go `parser/gen/CEL.g4` (lexer rules), `github.com/antlr4-go/antlr/v4` `lexer.go` (`Recover`),
 //! `lexer_atn_simulator.go` (`failOrAccept`).
@@ -31,8 +30,7 @@ pub struct Tokens {
     pub all: Vec<Token>,
     /// The invalid spans, in order.
     pub errors: Vec<LexError>,
-    /// Approximate maximum nesting depth of brackets and conditionals, a bound on the recursion of the
-    /// parser.
+    /// Maximum nesting depth of brackets, plus the number of conditionals. This bounds the recursion of the parser.
     pub nesting: u32,
 }
 
@@ -94,7 +92,6 @@ fn nesting(tokens: &[Token]) -> u32 {
     deepest + n_conditionals
 }
 
-/// Result of scanning for a token.
 enum Scan {
     /// The token ends before this byte.
     Token(Kind, usize),

@@ -1,8 +1,8 @@
 //! The parser: converts a source string into an [`Ast`].
 //!
-//! This is a hand-written parser of cel-go's grammar, with cel-go's locations, limits and error recovery, because all
-//! of these affect the reported errors; `docs/adr` has the rationale. It always returns a tree or diagnostics, and its
-//! time and stack use are linear in the length of the source.
+//! This is a hand-written parser of cel-go's grammar. Locations, limits and error recovery are cel-go's, because they
+//! affect the reported errors. `docs/adr` has the rationale. The parser always returns a tree or diagnostics. Its
+//! time and stack usage are linear in the length of the source.
 //!
 //! Source: cel-go `parser/parser.go`, `parser/gen/CEL.g4`.
 
@@ -38,8 +38,8 @@ pub const MAX_CODE_POINTS: u32 = 100_000;
 /// Source: cel-go `parser/parser.go`, `NewParser`, `maxRecursionDepth`.
 pub const MAX_RECURSION_DEPTH: u32 = 250;
 
-/// Maximum number of nodes of a tree. `optMap` duplicates its receiver, so a chain of calls grows
-/// exponentially; cel-go has no limit here.
+/// Maximum number of nodes of a tree. `optMap` duplicates its receiver, so the tree of a chain of such calls grows
+/// exponentially. cel-go has no limit here.
 const MAX_NODES: usize = 250_000;
 
 /// Maximum number of reported syntax errors.
@@ -106,7 +106,7 @@ pub struct GrammarErrors {
 
 /// Returns the diagnostics of [`parse`], with syntax errors replaced by those of `grammar`.
 ///
-/// `grammar` receives the source and its tokens. It is not called if the source is too long or too complex.
+/// `grammar` receives the source and its tokens. `grammar` is not called if the source is too long or too complex.
 #[must_use]
 pub fn findings_by(
     text: &str,
@@ -168,15 +168,14 @@ fn too_long(text: &str) -> Option<Diagnostics> {
     })
 }
 
-/// Result of parsing a source string.
 struct ParseResult {
     builder: AstBuilder,
     /// Syntax errors, ordered by location.
     syntax: Vec<Finding>,
-    /// Semantic errors, in source that conforms to the grammar.
+    /// Errors in source that conforms to the grammar, such as an invalid macro call.
     semantic: Vec<Finding>,
-    /// The root of the tree, or an error if parsing was aborted. The error is `None` if it has
-    /// already been reported; otherwise it concerns the whole source.
+    /// The root of the tree, or the error that aborted parsing. The error concerns the whole source. It is `None` if
+    /// it was already reported.
     outcome: Result<ExprId, Option<(Code, String)>>,
 }
 

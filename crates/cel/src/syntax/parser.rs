@@ -1,8 +1,8 @@
 //! Parser state and error recovery.
 //!
-//! Recovery follows cel-go's generated parser, because it determines which further errors are reported, at which
-//! locations, and which limits are exceeded. An extraneous token is dropped, and a missing token is treated as present.
-//! Otherwise the rule fails, and tokens are skipped until one is in the follow set.
+//! Recovery is that of cel-go's generated parser. It determines the further errors, their locations, and the exceeded
+//! limits. An extraneous token is dropped, and a missing token is treated as present. Otherwise the rule fails, and
+//! tokens are skipped until one is in the follow set.
 //!
 //! Source: `github.com/antlr4-go/antlr/v4` `error_strategy.go` (`DefaultErrorStrategy`); cel-go
 //! `parser/parser.go` (`recoveryLimitErrorStrategy`, `recursionListener`, `SyntaxError`).
@@ -65,7 +65,7 @@ pub(super) struct Parsed {
 
 pub(super) type Rule<T = Parsed> = Result<T, Abort>;
 
-/// Rules whose concurrent activations are limited. No other rule has more concurrent activations.
+/// Rules whose concurrent activations are counted. Other rules never have more concurrent activations.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Counted {
     Expr,
@@ -117,13 +117,11 @@ pub(super) fn n_before_too_deep(mut nested: Vec<Nested>) -> usize {
 pub(super) enum Expected {
     /// The first token of an expression.
     Operand,
-    /// A field name.
     FieldName,
     /// An identifier after a dot.
     Name,
     /// `?` or an identifier.
     FieldOrOptional,
-    /// This token.
     Token(Kind),
     /// The closing token that matches an opening token, or an operator.
     Close(Kind, Token),
@@ -135,11 +133,10 @@ pub(super) struct Parser<'t> {
     pub(super) builder: AstBuilder,
     /// Syntax errors.
     pub(super) syntax: Vec<Finding>,
-    /// Semantic errors, in source that conforms to the grammar. Discarded if parsing is aborted.
+    /// Errors in source that conforms to the grammar. Discarded if parsing is aborted.
     pub(super) semantic: Vec<Finding>,
     /// Subexpressions that count toward the nesting depth, in the order of their ends. `None` if they are not recorded.
     pub(super) nested: Option<Vec<Nested>>,
-    /// Maximum number of nodes.
     pub(super) max_nodes: usize,
     pub(super) behavior: Behavior,
     tokens: &'t [Token],
@@ -282,7 +279,6 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Adds a semantic error.
     pub(super) fn report_semantic(&mut self, offset: u32, code: Code, message: impl Into<String>) {
         self.semantic.push(Finding {
             offset,
@@ -300,8 +296,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Records the subexpression from `from` up to the current token as one that increases the
-    /// nesting depth.
+    /// Records that the subexpression from `from` up to the current token increases the nesting depth.
     pub(super) fn nests(&mut self, from: Mark) {
         if let Some(nested) = &mut self.nested {
             nested.push(Nested {
@@ -350,10 +345,10 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// Returns true if the rule can continue with the current token or, after reporting it as
-    /// extraneous, the next one.
+    /// Returns true if the rule can continue with the current token. If the rule can only continue with the next
+    /// token, reports the current one as extraneous and drops it.
     ///
-    /// Otherwise reports an error, recovers, and returns false. The rule must then end.
+    /// In all other cases, reports an error, recovers, and returns false. The rule must then end.
     pub(super) fn sync(
         &mut self,
         next: TokenSet,
@@ -367,8 +362,8 @@ impl<'t> Parser<'t> {
         Ok(false)
     }
 
-    /// Synchronizes after an element of a repetition, like [`Self::sync`], except that the rule always
-    /// continues.
+    /// Like [`Self::sync`], after an element of a repetition. If there is an error, skips tokens until the rule can
+    /// continue.
     pub(super) fn sync_loop(
         &mut self,
         next: TokenSet,
@@ -394,9 +389,9 @@ impl<'t> Parser<'t> {
         self.recover(follow)
     }
 
-    /// Consumes a token of the given kind, after which a token in `after` is expected. If the token
-    /// is missing, reports an error and continues as if it were present. `None` if that is
-    /// impossible, in which case the rule must end.
+    /// Consumes a token of the given kind. If the token is missing and the current one is in `after`, reports an
+    /// error and continues as if the token were present. Returns `None` after any other error: the rule must then
+    /// end.
     pub(super) fn expect(
         &mut self,
         kind: Kind,

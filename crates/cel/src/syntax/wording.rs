@@ -1,7 +1,7 @@
 //! Messages of syntax errors, which suggest a correction.
 //!
-//! The API server's messages list rules and tokens of the grammar. The messages of this module are different: the API
-//! server rejects expressions with syntax errors, so only the author of an expression sees them.
+//! cel-go's messages list rules and tokens of the grammar. The messages of this module may differ, because only the
+//! author of an expression sees them: the API server rejects expressions with syntax errors.
 
 use super::lexer::LexError;
 use super::parser::Expected;

@@ -8,10 +8,10 @@ use super::EvalError;
 
 /// Work steps and bytes that an evaluation may use. Related evaluations share a budget.
 ///
-/// Upstream limits an evaluation by cost alone, which does not bound two resources. The cost of a
-/// comparison depends on the lengths of its operands, but the number of nested elements is
-/// exponential if each nested value contains the next one twice. The cost of a concatenation of
-/// `dyn` operands is 1, regardless of the length of the result.
+/// Upstream limits an evaluation only by cost, which does not bound its time and memory. The cost of a comparison
+/// depends on the lengths of its operands, but not on the number of their nested elements. If each nested value
+/// contains the next one twice, this number is exponential. The cost of a concatenation of `dyn` operands is 1,
+/// regardless of the length of the result.
 ///
 /// Exceeding a limit is permanent: [`EvalBudget::exceeded`] reports it even if a variable or a
 /// failure policy absorbs the error.
@@ -24,7 +24,6 @@ pub struct EvalBudget {
     max_bytes: u64,
     /// Bytes of values that outlive the step that allocated them.
     retained: AtomicU64,
-    /// The first limit exceeded.
     exceeded: OnceLock<Exceeded>,
     /// Set by another thread to end the evaluation.
     is_cancelled: Option<Arc<AtomicBool>>,
@@ -146,8 +145,8 @@ impl EvalBudget {
         }
     }
 
-    /// Counts `n_steps` of work, each some nanoseconds, and periodically reads the cancellation flag. Called
-    /// by functions that may run long within one step.
+    /// Counts `n_steps` units of work, each of some nanoseconds, and periodically reads the cancellation flag.
+    /// Functions call this method if a single call of them may run for long.
     ///
     /// # Errors
     ///
@@ -210,8 +209,8 @@ impl EvalBudget {
         }
     }
 
-    /// Checks that `n_bytes` can be allocated, without counting them. Used before creating a large result,
-    /// which is counted when the function returns, and for temporary memory.
+    /// Checks that `n_bytes` can be allocated, without counting them. Used for temporary memory, and before creating
+    /// a large result. The result is counted when the function returns.
     ///
     /// # Errors
     ///

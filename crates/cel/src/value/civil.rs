@@ -49,7 +49,7 @@ impl Civil {
             local.div_euclid(SECONDS_PER_DAY),
             local.rem_euclid(SECONDS_PER_DAY),
         );
-        // The calendar library ends with the year 9999. The calendar repeats every 400 years.
+        // The calendar library supports years up to 9999. The calendar repeats every 400 years.
         let cycles = days.div_euclid(DAYS_PER_CYCLE);
         let date = EPOCH.saturating_add(days.rem_euclid(DAYS_PER_CYCLE).days());
         Self {

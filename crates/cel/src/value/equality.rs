@@ -7,7 +7,6 @@ use super::{EvalBudget, EvalError, Exceeded, List, MAX_DEPTH, Map, Value};
 use crate::stack::{SHALLOW_VALUE_DEPTH, run_on_deep_stack};
 use crate::types::Type;
 
-/// State of a comparison.
 #[derive(Clone, Copy)]
 struct Walk<'a> {
     depth: u32,

@@ -1,7 +1,7 @@
 //! Memory used by a single value, for [`EvalBudget`](super::EvalBudget).
 //!
-//! A value with a single reference was just created, so its memory is counted once. Elements are not visited:
-//! a list that contains a large value twice uses the memory of two elements.
+//! Only a value with a single reference is counted. Such a value was just created, so its memory is counted once. The
+//! memory of elements is not counted again: a list that contains a large value twice uses the memory of two elements.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub(crate) const GROWN_ELEMENT: usize = 2 * size_of::<Value>();
 pub(crate) const GROWN_ENTRY: usize = 4 * size_of::<Value>() + 96;
 
 impl Value {
-    /// Returns true if the value uses no memory except that of the enum.
+    /// Returns true if the value uses no heap memory.
     #[inline]
     pub(crate) fn is_inline(&self) -> bool {
         matches!(
@@ -32,7 +32,7 @@ impl Value {
         )
     }
 
-    /// Returns the bytes that the value keeps alive. `None` if it may refer to other values.
+    /// Returns [`Self::own_size`], or `None` if the value may contain other values.
     #[inline]
     pub(crate) fn flat_size(&self) -> Option<usize> {
         match self {

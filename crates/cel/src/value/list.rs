@@ -160,7 +160,7 @@ impl List {
 
     /// Creates an empty mutable list, for the accumulator of a comprehension. Concatenation appends to it.
     ///
-    /// No other value may contain it, or else it could come to contain itself: see [`Value::frozen`].
+    /// No other value may contain this list. Otherwise the list could come to contain itself: see [`Value::frozen`].
     #[must_use]
     pub(crate) fn growing() -> Self {
         Self(Repr::Mutable(Arc::default()))
@@ -188,7 +188,7 @@ impl List {
 
     /// Returns the number of elements.
     ///
-    /// It may exceed the number that fits into memory, because a list may be concatenated with itself.
+    /// The number may exceed the capacity of the memory, because a list may be concatenated with itself.
     #[must_use]
     pub fn len(&self) -> usize {
         match &self.0 {

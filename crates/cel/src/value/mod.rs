@@ -276,8 +276,8 @@ impl Value {
         }
     }
 
-    /// Returns the size used by cost calculations. An optional has the size of its content; values without a
-    /// size count as one.
+    /// Returns the size used by cost calculations. An optional has the size of its content. A value without a size
+    /// has size 1.
     ///
     /// Source: cel-go `interpreter/runtimecost.go`, `actualSize`.
     #[must_use]
@@ -293,8 +293,8 @@ impl Value {
             .map_or(1, |size| u64::try_from(size).unwrap_or(u64::MAX))
     }
 
-    /// Returns true if the value matches `type_`, to the extent that signatures are checked at run time: only
-    /// the first element of a list and the first entry of a map are checked.
+    /// Returns true if the value matches `type_`, as signatures are checked at run time. In a list or map, only the
+    /// first element or entry is checked.
     ///
     /// Source: cel-go `common/types/types.go`, `Type.IsAssignableRuntimeType`.
     #[must_use]
@@ -415,14 +415,13 @@ impl Optional {
         self.0.as_ref().map(|held| &held.0)
     }
 
-    /// Returns the memory owned exclusively by this optional, in bytes, including its content if
-    /// that is not shared.
+    /// Returns the memory owned exclusively by this optional, in bytes. This includes the content, unless the content
+    /// is shared.
     fn own_size(&self) -> usize {
         match &self.0 {
             Some(held) if Arc::strong_count(held) == 1 => {
                 let of_content = match &held.0 {
-                    // A nested optional is an operand of an expression, which refers to it too, so
-                    // its memory is not owned exclusively.
+                    // The expression that created the nested optional refers to it too, so its memory is shared.
                     Value::Optional(_) => 0,
                     content => content.own_size(),
                 };

@@ -3,8 +3,8 @@
 use super::{EvalBudget, EvalError, Value};
 
 impl Value {
-    /// Returns the value after a conversion to a native Go value and back, as applied to the content of an
-    /// optional before a selection.
+    /// Returns the value after a conversion to a native Go value and back. Upstream converts the content of an
+    /// optional in this way before a selection.
     ///
     /// # Errors
     ///

@@ -67,13 +67,13 @@ pub enum Hashed {
     ByAddress,
     /// Equal to all values of its type with this string.
     ByText(String),
-    /// Go panics, because it holds a slice or a function.
+    /// Not usable as a key. Go panics, because the value holds a slice or a function.
     Never,
 }
 
 /// A value of a type that is not part of the language, such as a quantity.
 pub trait Opaque: Any + fmt::Debug + Send + Sync {
-    /// Returns the type that `type(x)` shows and that overload signatures are matched with.
+    /// Returns the type that `type(x)` shows and that is compared with overload signatures.
     fn type_(&self) -> Type;
 
     /// Returns true if `other` is equal to this value.
@@ -154,8 +154,8 @@ pub trait Opaque: Any + fmt::Debug + Send + Sync {
         self.native_type()
     }
 
-    /// Converts the value to a native Go value and back, as upstream does with the branches of a conditional with an
-    /// optional result. `None` if the round trip does not change the value.
+    /// Converts the value to a native Go value and back. Upstream does this with the branches of a conditional that
+    /// returns an optional. `None` if the conversion does not change the value.
     ///
     /// # Errors
     ///

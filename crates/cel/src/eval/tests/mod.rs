@@ -226,7 +226,7 @@ fn comprehensions_have_values_and_costs_of_upstream() {
 
 #[test]
 fn accumulator_is_evaluated_on_first_read() {
-    // The bound name is unused, so its error does not occur.
+    // `x` is unused, so its value is not computed.
     check("optional.of(1).optMap(x, 5)", "optional(5)", 3);
     check("optional.none().optMap(x, o.x)", "optional.none()", 3);
     // As upstream, an empty list that is bound to a name is mutable, so `+` appends to it.

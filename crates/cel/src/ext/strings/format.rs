@@ -1,7 +1,6 @@
 //! Implements `format`: a format string with clauses such as `%d`, and their arguments.
 //!
-//! A validator parses literal format strings in the same way, so [`interpolate`] is generic over the
-//! interpretation of clauses and arguments.
+//! [`interpolate`] is generic over the arguments, because a validator also uses it to check literal format strings.
 //!
 //! Source: cel-go `ext/formatting.go`.
 
@@ -19,7 +18,7 @@ pub enum Clause {
     Decimal,
     /// `%f`, with the number of fractional digits.
     Fixed(u64),
-    /// `%e`, with the precision written in the clause, which upstream uses as the width.
+    /// `%e`, with the precision of the clause. Upstream uses the precision as the width.
     Scientific(u64),
     /// `%b`.
     Binary,
@@ -52,7 +51,7 @@ impl Clause {
     }
 }
 
-/// Memory per byte of the output being written: the output, its reallocation, and an escaped copy.
+/// Memory per byte of output: the output, a reallocated copy, and an escaped copy.
 const GROWTH: usize = 4;
 
 /// Memory per map entry being written, in bytes: the copied entry and its formatted key.
@@ -84,7 +83,7 @@ impl FormatError for EvalError {
     }
 }
 
-/// Interpretation of the clauses and arguments of [`interpolate`].
+/// The arguments of a format string, and their formatting.
 pub trait Arguments {
     /// The error type.
     type Error: FormatError;
@@ -97,7 +96,7 @@ pub trait Arguments {
         self.len() == 0
     }
 
-    /// Announces the use of the argument at `index`, which may be missing.
+    /// Called before the argument at `index` is used. The argument may be missing.
     ///
     /// # Errors
     ///
@@ -328,8 +327,8 @@ fn hex_of(value: &Value) -> Option<String> {
     })
 }
 
-/// Returns the value of a double, or the value that the string `NaN`, `Infinity` or `-Infinity`
-/// names. `None` for other values.
+/// Returns the value of a double, or of one of the strings `NaN`, `Infinity` and `-Infinity`. `None` for other
+/// values.
 fn double_of(value: &Value) -> Option<f64> {
     match value {
         Value::Double(value) => Some(*value),
@@ -507,7 +506,7 @@ fn sorted_entries(map: &Map, budget: &EvalBudget) -> Result<Vec<(String, Value)>
             Value::Bool(_) | Value::Int(_) | Value::Uint(_) => text_of(&key)?,
             _ => return Err(no_function("map key of type ", &key)),
         };
-        // The keys of an object with a schema may include keys that a lookup does not find.
+        // An object with a schema may list a key that a lookup does not find.
         if map.source().is_some() && map.find(&key)?.is_none() {
             return Err(EvalError::new(format!("could not find key: {name}")));
         }

@@ -245,7 +245,7 @@ type Result<T = Value> = std::result::Result<T, EvalError>;
 /// Memory overhead of a short string in bytes: the counters and the header of an allocation.
 const TEXT_OVERHEAD: usize = 32;
 
-/// Memory of an element while a list of strings is being created: the element and the borrowed string, for
+/// Memory per part while a string is split, in bytes. It consists of the list element and of the borrowed string, for
 /// which a vector may reserve twice its length.
 const SPLIT_PART: usize = size_of::<Value>() + 2 * size_of::<&str>();
 

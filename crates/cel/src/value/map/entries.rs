@@ -10,7 +10,7 @@ use crate::value::{self, EvalError, Hashed, Value};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Entries {
     pub(super) entries: Vec<(Value, Value)>,
-    /// Indices of the keys, if there are many.
+    /// Index of each key in `entries`. `None` if there are few entries.
     index: Option<HashMap<Key, usize>>,
 }
 
@@ -31,7 +31,7 @@ impl Drop for Entries {
     }
 }
 
-/// Identity of a key. Two identities are equal if Go's `==` holds for upstream's values.
+/// A key, for comparison. Two keys are equal if upstream's values are equal under Go's `==`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Key {
     Null,

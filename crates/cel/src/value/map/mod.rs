@@ -398,7 +398,7 @@ impl Map {
 
     /// Creates an empty mutable map, for the accumulator of a comprehension.
     ///
-    /// No other value may contain it, or else it could come to contain itself: see [`Value::frozen`].
+    /// No other value may contain this map. Otherwise the map could come to contain itself: see [`Value::frozen`].
     #[must_use]
     pub(crate) fn growing() -> Self {
         Self(Repr::Mutable(Arc::default()))

@@ -35,7 +35,7 @@ fn join_long_shared_lists_links_them() {
     let joined = left.clone().join(&right);
     assert!(joined.is_joined() && joined.as_slice().is_none());
     check(&joined, 0..65);
-    // A short list is merged with a short right end.
+    // A short list is merged with a short right operand.
     let longer = joined.clone().join(&list(65..70));
     check(&longer, 0..70);
     check(&joined, 0..65);

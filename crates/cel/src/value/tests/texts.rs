@@ -1,4 +1,4 @@
-//! Texts of values and their Go types, as messages show them.
+//! Formatted values and Go type names, as shown in messages.
 
 use std::sync::Arc;
 
@@ -135,7 +135,7 @@ fn to_go_string_long_text_is_cut() {
     let text = |n_bytes: usize| Value::from("x".repeat(n_bytes)).to_go_string();
     assert_eq!(text(MAX), "x".repeat(MAX));
     assert_eq!(text(MAX + 1), "x".repeat(MAX) + "...");
-    // A character that exceeds the limit is dropped.
+    // A character that would exceed the limit is dropped as a whole.
     let wide = Value::from("x".repeat(MAX - 1) + "\u{e9}\u{e9}").to_go_string();
     assert_eq!(wide, "x".repeat(MAX - 1) + "...");
     let bytes = Value::bytes(vec![1; MAX]).to_go_string();
