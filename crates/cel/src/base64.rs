@@ -153,7 +153,7 @@ mod tests {
     ];
 
     #[test]
-    fn decode_returns_bytes_or_offset_of_go() {
+    fn decode_agrees_with_go() {
         for (text, standard, url) in ROWS {
             assert_eq!(
                 decode(text).as_deref(),

@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Checkpoints between two polls of the condition. A checkpoint represents less than 10 µs of work.
 const CHECKPOINTS_PER_POLL: u32 = 128;
 
-/// A condition that ends work early, and the progress of that work. Clones share their state.
+/// A condition that ends work early. Also stores the field being processed. Clones share their state.
 #[derive(Clone)]
 pub struct Interrupt(Arc<Shared>);
 
@@ -114,7 +114,7 @@ impl Interrupt {
     }
 }
 
-/// Returns true if `payload`, from a caught unwinding, is an interruption rather than a panic.
+/// Returns true if the panic payload `payload` marks an interruption.
 #[must_use]
 pub fn is_interruption(payload: &(dyn Any + Send)) -> bool {
     payload.is::<Unwind>()

@@ -214,7 +214,7 @@ const NAMES: &[&str] = &[
 const N_SLOTS: usize = 1 << N_SLOT_BITS;
 const N_SLOT_BITS: u32 = 10;
 
-/// The names, each in its first slot or the next free slot after it.
+/// The names, each in its first slot or in the next free slot.
 static SHARED: LazyLock<Vec<Option<Arc<str>>>> = LazyLock::new(|| {
     let mut slots = vec![None; N_SLOTS];
     for name in NAMES {
@@ -278,7 +278,7 @@ impl Hasher for NameHasher {
     }
 }
 
-/// A map with declared names as keys.
+/// A map whose keys are declared names.
 pub(crate) type NameMap<T> = HashMap<&'static str, T, BuildHasherDefault<NameHasher>>;
 
 /// A set of declared names.

@@ -27,9 +27,9 @@ fn special(value: f64) -> Option<&'static str> {
 
 /// Formats `value` with `precision` fractional digits: `1,234.50`.
 ///
-/// Upstream stores the maximum number of digits in 16 bits. If that overflows to a negative number, it writes the
-/// shortest digits that round-trip. It stores the minimum number of digits in eight bits, so that at most 255 trailing
-/// zeros are written.
+/// Upstream stores the maximum number of digits in 16 bits. If this number overflows to a negative one, upstream
+/// writes the shortest digits that round-trip. Upstream stores the minimum number of digits in eight bits, so it
+/// writes at most 255 trailing zeros.
 #[must_use]
 pub fn fixed(value: f64, precision: u64) -> String {
     if precision > MAX_PARAMETER {
@@ -73,7 +73,7 @@ fn grouped(digits: &str) -> String {
 /// Formats `value` in scientific notation with six fractional digits, `1.052033×10⁰³`, padded with spaces to
 /// `width` characters.
 ///
-/// Upstream uses the precision of the clause as the width, which it stores in 16 bits.
+/// Upstream uses the precision of the clause as the width, and stores the width in 16 bits.
 #[must_use]
 pub fn scientific(value: f64, width: u64) -> String {
     if width > MAX_PARAMETER {

@@ -270,7 +270,6 @@ fn parse_zone(bytes: &mut Bytes<'_>) -> Option<i32> {
     i32::try_from(sign * (hours * 3600 + minutes * 60)).ok()
 }
 
-/// January 1, 1970.
 const EPOCH: Date = jiff::civil::date(1970, 1, 1);
 
 /// Returns the date. `None` if it does not exist, or if the year has more than four digits.

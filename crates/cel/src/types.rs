@@ -119,8 +119,8 @@ pub trait FieldTypes: fmt::Debug + Send + Sync {
     /// Returns the names of all fields, sorted, in their escaped form.
     fn field_names(&self) -> Vec<&str>;
 
-    /// Returns true if a value may have `field` although the type does not declare it. For example, the object type
-    /// may allow any field, or CEL may have no type for the field.
+    /// Returns true if a value may have `field` although the type does not declare it. Examples are an object type
+    /// that allows any field, and a field whose type does not exist in CEL.
     fn may_hold(&self, _field: &str) -> bool {
         false
     }

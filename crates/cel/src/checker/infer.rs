@@ -135,7 +135,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Resolves `name`, with or without a leading dot. Comprehension variables shadow other declarations.
+    /// Resolves `name`, with or without a leading dot. The variables of comprehensions shadow other declarations.
     ///
     /// Source: cel-go `common/containers/container.go`, `ResolveCandidateNames`, for the empty container.
     fn lookup(&self, name: &str) -> Option<Ident> {

@@ -58,9 +58,8 @@ impl Substitution {
         assignable
     }
 
-    /// Binds the type variable `type_` to `dyn`. The variable is the type of the operand of a selection or of the
-    /// range of a comprehension. Without this, a later use could bind the variable to a type without fields or
-    /// elements.
+    /// Binds the type variable `type_` to `dyn`. Called for the operand of a selection and for the range of a
+    /// comprehension. If the variable stayed free, a later use could bind it to a type without fields or elements.
     ///
     /// Source: cel-go `checker/checker.go`, `checkSelectField`, `checkComprehension`.
     pub(super) fn bind_to_dyn(&mut self, type_: &Type) {
@@ -68,8 +67,8 @@ impl Substitution {
         debug_assert!(is_bound, "dyn is assignable to each type");
     }
 
-    /// Returns true if each type of `from` is assignable to the type at the same index in `to`. A variable has the
-    /// same binding in all of these assignments.
+    /// Returns true if each type of `from` is assignable to the type at the same index in `to`, with the same
+    /// bindings for all of them.
     pub(super) fn is_assignable_list(&mut self, from: &[Type], to: &[Type]) -> bool {
         let mark = self.trail.len();
         let assignable = self.assign_list(from, to);

@@ -68,10 +68,10 @@ impl Paths {
     }
 }
 
-/// The arena of the empty path.
+/// An arena without paths.
 pub(crate) static NO_PATHS: Paths = Paths { steps: Vec::new() };
 
-/// A path from a declared variable to a value. Empty if the value does not originate from a variable.
+/// A path from a declared variable to a value. Empty for other values, such as literals.
 #[derive(Clone, Copy, Debug)]
 pub struct Path<'a> {
     paths: &'a Paths,

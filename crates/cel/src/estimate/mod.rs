@@ -131,7 +131,6 @@ struct Coster<'a> {
     kept: Vec<Option<CostEstimate>>,
 }
 
-/// A call and the costs of its operands.
 struct CostedCall<'b> {
     target: Option<ExprId>,
     args: &'b [ExprId],

@@ -18,12 +18,11 @@ impl<'a> Varying<'a> {
         }
     }
 
-    /// Returns the number of varying sizes so far.
     pub(super) fn n_varying(&self) -> usize {
         self.n_varying.load(Ordering::Relaxed)
     }
 
-    /// Counts a result that depends on a varying size.
+    /// Counts a size that may differ between estimators.
     pub(super) fn count(&self) {
         self.n_varying.fetch_add(1, Ordering::Relaxed);
     }

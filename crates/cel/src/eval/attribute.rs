@@ -18,7 +18,7 @@ pub(super) struct Resolved {
     native: bool,
 }
 
-/// Result of the first part of a traversal along the keys of an attribute.
+/// The state after the first part of a traversal along the keys of an attribute.
 enum Start<'v> {
     /// The number of traversed keys, and the value to which they lead. The other keys still have to be traversed.
     Value(usize, Cow<'v, Value>),

@@ -15,7 +15,7 @@ use crate::value::EvalError;
 /// Number of steps stored without an allocation.
 const N_INLINE: usize = 48;
 
-/// The stack of the ids of completed steps.
+/// Stack of the ids of completed steps.
 #[derive(Debug)]
 struct Steps {
     inline: [u32; N_INLINE],

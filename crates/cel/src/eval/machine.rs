@@ -18,7 +18,6 @@ use crate::decls::Receiver;
 use crate::stack::run_on_deep_stack;
 use crate::value::{EvalBudget, EvalError, Key, Map, Value};
 
-/// One evaluation of a program.
 pub(super) struct Machine<'p> {
     pub(super) activation: &'p dyn Activation,
     pub(super) tracker: Tracker,
@@ -148,7 +147,6 @@ impl<'p> Machine<'p> {
         result
     }
 
-    /// Runs `work` on a larger stack.
     #[cold]
     pub(super) fn on_deep_stack<T: Send>(&mut self, work: impl FnOnce(&mut Self) -> T + Send) -> T {
         let outer = self.stack;
@@ -173,7 +171,6 @@ impl<'p> Machine<'p> {
         Ok(result)
     }
 
-    /// Evaluates an attribute step by step.
     pub(super) fn eval_steps(
         &mut self,
         node: &'p Node,
@@ -575,7 +572,7 @@ fn optional_entry<'v>(name: &str, value: &'v Value) -> Result<Option<&'v Value>,
     }
 }
 
-/// Returns an error that ends the evaluation in the outer result, and any other error in the inner result.
+/// Moves an error that ends the evaluation to the outer result. Other errors stay in the inner result.
 pub(super) fn fatal<T>(result: Result<T, EvalError>) -> Result<Result<T, EvalError>, EvalError> {
     match result {
         Err(error) if error.ends_evaluation() => Err(error),
@@ -603,15 +600,15 @@ fn failed_pair(
     ([left, right], Err(error))
 }
 
-/// Length of a string or byte sequence, in bytes, above which the memory of a call is checked in advance.
+/// Length in bytes of a string or byte sequence. For longer arguments, the memory of a call is checked in advance.
 const LONG: usize = 64 << 10;
 
 /// Upper bound of the temporary memory of a function, in bytes per byte of its arguments. Functions need it to
 /// convert strings to upper case, to escape them, and to quote them in errors.
 const WORKING_COPIES: usize = 4;
 
-/// Checks that memory is available for a call with long arguments. Functions that may need more
-/// memory perform their own check.
+/// Checks that there is enough memory for a call with long arguments. A function that may need more memory makes its
+/// own check.
 #[inline]
 fn reserve_for(budget: &EvalBudget, args: &[Value]) -> Result<(), EvalError> {
     let mut n_bytes = 0_usize;

@@ -25,7 +25,6 @@ pub(super) enum Message {
     Wrapper(&'static str, Native),
 }
 
-/// The wrapper messages, with the types of their values.
 const WRAPPERS: [(&str, Native); 9] = [
     ("google.protobuf.BoolValue", Native::Bool),
     ("google.protobuf.BytesValue", Native::Bytes),

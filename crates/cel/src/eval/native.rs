@@ -239,7 +239,6 @@ impl Native {
     }
 }
 
-/// Converts a map to a JSON object.
 pub(super) fn json_object(map: &Map, budget: &EvalBudget) -> Result<Value, EvalError> {
     budget.allocate(
         map.len()

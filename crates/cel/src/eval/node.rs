@@ -115,7 +115,6 @@ pub(super) struct MapEntryNode {
     pub(super) optional: bool,
 }
 
-/// An object literal.
 #[derive(Debug)]
 pub(super) struct MessageNode {
     pub(super) maker: Maker,
@@ -131,7 +130,6 @@ pub(super) enum Maker {
     Resolver(&'static dyn TypeResolver, Arc<str>),
 }
 
-/// A comprehension.
 #[derive(Debug)]
 pub(super) struct Fold {
     /// Index of the frame that holds the variables of the comprehension.
@@ -227,7 +225,7 @@ impl Attribute {
         }
     }
 
-    /// Appends a qualifier. A conditional appends it to both branches.
+    /// Appends a qualifier. For a conditional, appends the qualifier to both branches.
     pub(super) fn qualify(&mut self, qualifier: Qualifier) {
         match &mut self.root {
             Root::Conditional(_, conditional) => {
@@ -264,8 +262,8 @@ pub(super) struct Qualifier {
 #[derive(Clone, Debug)]
 pub(super) enum QualifierKey {
     Constant(Value),
-    /// A field of the Go map to which a value is converted. If the flag is true, the qualifier
-    /// tests for the presence of the field.
+    /// A field of the Go map to which the value is converted. If the flag is true, this is a test for the presence of
+    /// the field.
     Field(Arc<str>, bool),
     /// A test for the presence of a key.
     Presence(Value),

@@ -206,8 +206,7 @@ impl<'a> Planner<'a> {
         Ok(attribute_node(Box::new(Attribute::new(root))))
     }
 
-    /// Returns the type that `name` denotes at run time. `None` if the name is undefined at run
-    /// time.
+    /// Returns the type that `name` denotes at run time. `None` if `name` is undefined at run time.
     ///
     /// Source: cel-go `common/types/provider.go`, `NewRegistry`, `Registry.FindIdent`.
     fn type_named(&self, name: &str) -> Option<Type> {

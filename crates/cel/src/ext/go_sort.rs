@@ -24,7 +24,7 @@ const LONG: usize = 50;
 /// Maximum number of swaps while choosing a pivot. At this number, the elements are assumed to be in reverse order.
 const MAX_SWAPS: u32 = 12;
 
-/// Maximum number of out-of-order adjacent pairs that are corrected by shifting.
+/// Maximum number of adjacent pairs in the wrong order that are corrected by shifting.
 const MAX_STEPS: u32 = 5;
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::value::{EvalBudget, EvalError, Value};
 
-/// Maximum depth to which a value is hashed.
+/// Maximum nesting depth of hashed values.
 const MAX_DEPTH: u32 = 20;
 
 /// Returns a hash that is the same for equal values. Returns 0 for a value that may be equal to values with any hash.
@@ -79,7 +79,6 @@ fn hash_double(value: f64, hasher: &mut DefaultHasher) {
     (0_u8, value.to_bits()).hash(hasher);
 }
 
-/// A hash table of values.
 #[derive(Debug)]
 pub(super) struct Values<'b> {
     budget: &'b EvalBudget,
@@ -87,7 +86,7 @@ pub(super) struct Values<'b> {
     n_bytes: usize,
     /// Index of the last value with each hash.
     by_hash: HashMap<u64, usize>,
-    /// Indices of values that may be equal to any value.
+    /// Indices of the values with hash 0, which may be equal to any value.
     odd: Vec<usize>,
     /// Each value, with the index of the previous value with the same hash.
     all: Vec<(Value, Option<usize>)>,

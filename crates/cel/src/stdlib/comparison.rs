@@ -507,7 +507,7 @@ pub static ROWS: &[OverloadRow] = &[
     .evaluated_as_singleton(greater_equals, Traits::COMPARER),
 ];
 
-/// Returns the order of the two arguments of a call.
+/// Compares the two arguments of a call.
 fn order(args: &[Value]) -> Result<Ordering, EvalError> {
     match args {
         [left, right] => left.compare(right),

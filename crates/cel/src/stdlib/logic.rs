@@ -10,7 +10,7 @@ const SOURCE: Source = Source::new("cel-go common/stdlib/standard.go, stdFunctio
 
 const A: Sig = Param("A");
 
-/// `?:`, `&&`, `||`, `!` and `@not_strictly_false`, by which comprehensions stop early.
+/// `?:`, `&&`, `||`, `!` and `@not_strictly_false`, which ends a comprehension early.
 pub static ROWS: &[OverloadRow] = &[
     OverloadRow::global(
         "_?_:_",

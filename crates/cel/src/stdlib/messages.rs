@@ -1,7 +1,7 @@
 //! The well-known protobuf messages, declared in every environment.
 //!
 //! An expression may refer to a message type (`type(x) == google.protobuf.Timestamp`) or construct a message
-//! (`google.protobuf.Int64Value{value: 1}`), so a message has a type and a field table. Most messages are
+//! (`google.protobuf.Int64Value{value: 1}`). A message therefore has a type and a field table. Most messages are
 //! represented by a type of the language, whose values have no fields.
 //!
 //! Source: cel-go `common/types/pb/pb.go` (`init`), `common/types/provider.go` (`NewRegistry`,

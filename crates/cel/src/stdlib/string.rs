@@ -111,7 +111,7 @@ pub static ROWS: &[OverloadRow] = &[
     .costed_before(SEARCHED_LENGTHS),
 ];
 
-/// Returns the contents of two strings.
+/// Returns the two arguments of a call, which must be strings.
 fn two_texts(args: &[Value]) -> Result<(&str, &str), EvalError> {
     match args {
         [Value::String(text), Value::String(part)] => Ok((text, part)),

@@ -356,8 +356,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses the dot and the field name of a selection from `operand`. Returns the selection, and
-    /// true if the rule ended with an error.
+    /// Parses the dot and the field name of a selection from `operand`. Returns the selection, and always false: the
+    /// enclosing rule can continue.
     fn select(&mut self, operand: Parsed, follow: Follow) -> Rule<(Parsed, bool)> {
         let token = self.take();
         let depth = operand.depth + 1;
@@ -546,8 +546,8 @@ impl Parser<'_> {
             let from = self.mark();
             let (args, _) = self.arguments(open, [141, 143], follow.expect, follow)?;
             if is_reserved {
-                // Discards errors in the arguments of an invalid function name, because upstream does not validate
-                // them.
+                // The function name is invalid. Upstream does not validate the arguments in this case, so their
+                // errors are discarded.
                 self.forget(from);
                 return Ok(self.reserved(start, word));
             }
@@ -736,7 +736,7 @@ impl Parser<'_> {
             let expected = Expected::Token(Kind::Colon);
             let Some(colon) = self.expect(Kind::Colon, follow::EXPR_START, expected, follow)?
             else {
-                // Discards errors in a key without a value, because upstream does not validate it.
+                // The value is missing. Upstream does not validate the key in this case, so its errors are discarded.
                 self.forget(from);
                 return Ok((entries, depth));
             };

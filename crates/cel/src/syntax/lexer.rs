@@ -105,7 +105,7 @@ struct Lexer<'a> {
     at: usize,
     /// True if the source is known to be ASCII, so that each code point is one byte.
     is_ascii: bool,
-    /// Byte index up to which code points have been counted.
+    /// Byte index up to which the code points have been counted.
     counted: usize,
     /// The number of code points before `counted`.
     offset: u32,

@@ -32,7 +32,7 @@ pub const ERROR_REPORTING_LIMIT: usize = 100;
 /// Offset of nodes without a location in the source.
 pub(super) const NOWHERE: u32 = u32::MAX;
 
-/// An aborted parse, which exceeded a limit of the language or of this implementation.
+/// The reason why a parse was aborted: a limit of the language or of this implementation is exceeded.
 #[derive(Debug)]
 pub(super) struct Abort {
     /// The error to report. `None` if it has already been reported with a location.
@@ -127,7 +127,6 @@ pub(super) enum Expected {
     Close(Kind, Token),
 }
 
-/// State of one parse.
 pub(super) struct Parser<'t> {
     pub(super) text: &'t str,
     pub(super) builder: AstBuilder,
@@ -287,7 +286,6 @@ impl<'t> Parser<'t> {
         });
     }
 
-    /// Returns the state at the start of a subexpression.
     pub(super) fn mark(&self) -> Mark {
         Mark {
             token: self.at,
@@ -307,7 +305,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Discards errors reported since `from`, in a subexpression that upstream does not validate.
+    /// Discards the errors reported since `from`, because upstream does not validate this subexpression.
     pub(super) fn forget(&mut self, from: Mark) {
         self.semantic.truncate(from.n_semantic);
         if let Some(nested) = &mut self.nested {

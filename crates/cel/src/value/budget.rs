@@ -22,7 +22,7 @@ pub struct EvalBudget {
     bytes: AtomicU64,
     max_steps: u64,
     max_bytes: u64,
-    /// Bytes of values that outlive the step that allocated them.
+    /// Bytes of values that are still needed after the step that allocated them.
     retained: AtomicU64,
     exceeded: OnceLock<Exceeded>,
     /// Set by another thread to end the evaluation.
@@ -81,15 +81,15 @@ impl fmt::Display for Exceeded {
     }
 }
 
-/// Omits the state, so that values with different budgets have the same debug output.
+/// Omits the state, so that the debug output of values does not depend on their budgets.
 impl fmt::Debug for EvalBudget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EvalBudget").finish_non_exhaustive()
     }
 }
 
-/// Maximum number of visited values, about half a second of work. Comparisons within the cost limit of a
-/// policy need fewer.
+/// Maximum number of visited values, about half a second of work. Comparisons within the cost limit of a policy visit
+/// fewer values.
 const MAX_STEPS: u64 = 10_000_000;
 
 /// Maximum memory in bytes. A request object has at most 3 MiB of JSON, from which policies build short

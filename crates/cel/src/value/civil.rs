@@ -15,7 +15,6 @@ const SECONDS_PER_DAY: i64 = 86_400;
 /// Days in 400 years, the period of the calendar.
 const DAYS_PER_CYCLE: i64 = 146_097;
 
-/// January 1, 1970.
 const EPOCH: Date = jiff::civil::date(1970, 1, 1);
 
 /// A civil date and time.
@@ -49,7 +48,7 @@ impl Civil {
             local.div_euclid(SECONDS_PER_DAY),
             local.rem_euclid(SECONDS_PER_DAY),
         );
-        // The calendar library supports years up to 9999. The calendar repeats every 400 years.
+        // The calendar library ends with the year 9999, but the calendar repeats every 400 years.
         let cycles = days.div_euclid(DAYS_PER_CYCLE);
         let date = EPOCH.saturating_add(days.rem_euclid(DAYS_PER_CYCLE).days());
         Self {

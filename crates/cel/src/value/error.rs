@@ -9,8 +9,8 @@ use crate::types::Type;
 /// Effect of an error on the evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// A value of the language. It propagates from operand to operator, and `||`, `&&` and `?:` may absorb
-    /// it.
+    /// The error is a value of the language. The error propagates from operand to operator, and `||`, `&&` and `?:`
+    /// may absorb it.
     Value,
     /// The evaluation ends immediately because the cost limit is exceeded or it was interrupted.
     Cancelled,

@@ -82,8 +82,8 @@ enum Origin {
     #[default]
     Language,
     Json,
-    /// A concatenation, copied because it is short. Concatenated lists have a different Go type and compare
-    /// differently.
+    /// A concatenation that was copied because it is short. Concatenated lists have a different Go type, and are
+    /// compared differently.
     Concatenation,
 }
 
@@ -95,7 +95,6 @@ impl Drop for Elements {
     }
 }
 
-/// A concatenation of two lists.
 #[derive(Debug)]
 struct ConcatList {
     left: List,

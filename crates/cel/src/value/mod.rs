@@ -446,7 +446,7 @@ impl Drop for Held {
     }
 }
 
-/// Drops `pending` and all values that only it references, without recursion.
+/// Drops `pending` without recursion, including nested values that are not shared.
 fn release(mut pending: Vec<Value>) {
     while let Some(value) = pending.pop() {
         match value {

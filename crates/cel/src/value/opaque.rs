@@ -63,9 +63,9 @@ impl Traits {
 /// Behavior of a value as a key of a Go map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Hashed {
-    /// Equal only to itself, because it holds a pointer.
+    /// Equal only to itself, because the value holds a pointer.
     ByAddress,
-    /// Equal to all values of its type with this string.
+    /// Equal to the values of the same type with this string.
     ByText(String),
     /// Not usable as a key. Go panics, because the value holds a slice or a function.
     Never,

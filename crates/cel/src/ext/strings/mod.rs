@@ -13,8 +13,8 @@ use Sig::{Dyn, Int, List, String};
 
 const SOURCE: Source = Source::new("cel-go ext/strings.go, stringLib.CompileOptions");
 
-/// Threshold for the length of the receiver in bytes, above which the cost is checked against the
-/// limit before the call.
+/// Maximum length of the receiver in bytes. If the receiver is longer, the cost is compared with the limit before the
+/// call.
 const LONG_TEXT: &[usize] = &[100_000];
 
 /// `string.charAt(index)`.
@@ -249,10 +249,9 @@ const TEXT_OVERHEAD: usize = 32;
 /// which a vector may reserve twice its length.
 const SPLIT_PART: usize = size_of::<Value>() + 2 * size_of::<&str>();
 
-/// Length of a string in bytes above which its parts are counted before it is split.
+/// Maximum length in bytes of a string that is split without first counting its parts.
 const LONG_SPLIT: usize = 64 << 10;
 
-/// Returns the argument at `n` as a string.
 fn text_arg(args: &[Value], n: usize) -> Result<&str> {
     args.get(n)
         .and_then(Value::as_str)

@@ -44,16 +44,16 @@ pub(crate) enum Key {
     Duration(i64),
     Timestamp(i64, u32, i32),
     Type(Arc<Type>),
-    /// A value that is equal to all values of its type with the same string.
+    /// A value that is equal to the values of the same type with the same string.
     Opaque(&'static str, String),
     /// A value that is only equal to itself, identified by its address.
     Identity(usize),
-    /// A value that is not even equal to itself, such as NaN.
+    /// A value that is not equal to itself, such as NaN.
     Never,
 }
 
 impl Key {
-    /// Creates the identity of `value`.
+    /// Creates the key for `value`.
     ///
     /// # Errors
     ///

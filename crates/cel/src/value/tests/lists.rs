@@ -44,7 +44,7 @@ fn join_long_shared_lists_links_them() {
 }
 
 #[test]
-fn join_list_that_is_not_shared_appends_in_place() {
+fn join_unshared_list_appends_in_place() {
     let joined = list(0..100).join(&list(100..300));
     assert!(joined.is_joined() && joined.as_slice().is_some());
     check(&joined, 0..300);

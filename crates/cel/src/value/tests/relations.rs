@@ -168,7 +168,7 @@ fn equals_values_of_all_types() {
 }
 
 #[test]
-fn equals_errors_of_elements() {
+fn equals_failing_element_comparison_counts_as_equal() {
     let error = EvalError::no_such_overload();
     let (odd, one) = (failing_equality(), Value::Int(1));
     assert_eq!(odd.equals(&one), Err(error.clone()));

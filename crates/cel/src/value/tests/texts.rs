@@ -252,7 +252,7 @@ fn type_of_each_value() {
 }
 
 #[test]
-fn type_texts_are_upstream() {
+fn type_names_match_upstream() {
     let of_two = Type::opaque("pair", vec![Type::Int, Type::Null]);
     let apart = Type::Struct(StructType::undeclared(StructType::name_apart("a.B")));
     for (type_, display, declared, name) in [
