@@ -462,7 +462,7 @@ impl Overload {
         }
     }
 
-    /// Returns true if it is a member overload.
+    /// Returns true for a member overload.
     #[must_use]
     pub fn is_member(&self) -> bool {
         self.row.style == CallStyle::Member

@@ -49,8 +49,8 @@ impl Library {
 
     /// Adds those of `rows` that the release has, in order, after the existing overloads.
     ///
-    /// A row whose id the function already has is skipped, like an overload with the same id and signature in
-    /// cel-go's `FunctionDecl.Merge`.
+    /// A row is skipped if the function already has an overload with the same id. In cel-go, `FunctionDecl.Merge`
+    /// skips overloads with the same id and signature.
     pub fn add_overloads(&mut self, rows: &'static [OverloadRow]) {
         for row in rows {
             if row.source.available.includes(self.release) {

@@ -23,8 +23,8 @@ pub trait TypeResolver: fmt::Debug + Send + Sync {
     /// Returns true if a qualified type name starts with the component `first`.
     fn is_namespace(&self, first: &str) -> bool;
 
-    /// Returns true if a field selection from a value of the type `name` first converts the value to a Go map, and
-    /// then reads the field from this map.
+    /// Returns true if a field selection converts values of the type `name` to a Go map and reads the field from this
+    /// map. Otherwise, the field is read from the value itself.
     ///
     /// Source: cel-go `interpreter/attributes.go`, `attrFactory.NewQualifier`, `fieldQualifier`.
     fn reads_native(&self, name: &str) -> bool;

@@ -1,7 +1,7 @@
 //! Threads with a large stack, for recursion over deeply nested sources, trees and values.
 //!
-//! Other modules bound the nesting depth. Most inputs are shallow, and starting a thread takes longer than
-//! most checks, so the caller decides whether its input is deep.
+//! Other modules bound the nesting depth. Most inputs are shallow, and starting a thread takes longer than most
+//! checks. The caller therefore decides whether its input is deep.
 
 use std::cell::Cell;
 

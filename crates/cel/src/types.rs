@@ -1,8 +1,8 @@
 //! CEL types.
 //!
-//! A [`Type`] is cheap to clone: scalars are plain variants, parameterized types are shared through an
-//! [`Arc`]. An object type carries its field table as a trait object, so that a schema resolves the types of
-//! nested fields only when an expression selects them.
+//! A [`Type`] is cheap to clone: scalars are plain variants, parameterized types are shared through an [`Arc`]. The
+//! field table of an object type is a trait object. A schema can therefore resolve the type of a nested field when an
+//! expression selects this field.
 //!
 //! Source: cel-go `common/types/types.go` (`Type`, `Kind`), `checker/format.go` (`FormatCELType`).
 
@@ -273,13 +273,13 @@ impl Type {
         matches!(self, Self::Dyn | Self::Any)
     }
 
-    /// Returns true if it is the error type.
+    /// Returns true for the error type.
     #[must_use]
     pub fn is_error(&self) -> bool {
         matches!(self, Self::Error)
     }
 
-    /// Returns true if it is dynamic or the error type.
+    /// Returns true for the dynamic types and the error type.
     #[must_use]
     pub fn is_dyn_or_error(&self) -> bool {
         self.is_dyn() || self.is_error()

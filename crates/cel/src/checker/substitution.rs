@@ -67,8 +67,8 @@ impl Substitution {
         debug_assert!(is_bound, "dyn is assignable to each type");
     }
 
-    /// Returns true if each type of `from` is assignable to the type at the same index in `to`, with the same
-    /// bindings for all of them.
+    /// Returns true if each type of `from` is assignable to the type at the same index in `to`. All assignments share
+    /// the bindings of variables.
     pub(super) fn is_assignable_list(&mut self, from: &[Type], to: &[Type]) -> bool {
         let mark = self.trail.len();
         let assignable = self.assign_list(from, to);

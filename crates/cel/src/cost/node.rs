@@ -83,7 +83,7 @@ impl<'a> AstNode<'a> {
     }
 }
 
-/// Operands of a call of one overload.
+/// The operands of a call.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
     /// The receiver.

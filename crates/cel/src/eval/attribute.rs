@@ -43,8 +43,8 @@ fn n_charged_until(n_found: usize, error: &EvalError) -> usize {
 impl<'p> Machine<'p> {
     /// Evaluates an attribute.
     ///
-    /// A path of constant keys is traversed without recording its steps in the cost tracker, because no other step
-    /// searches for them. Other attributes are evaluated step by step.
+    /// A path of constant keys is traversed without recording its steps in the cost tracker. No other step searches
+    /// for them. Other attributes are evaluated step by step.
     ///
     /// The result is constructed in place. Moving the result would take a quarter of the evaluation time.
     #[inline]

@@ -419,8 +419,8 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// Returns the measured cost of a call. Without a resolved overload, this is the cost of the first row with
-/// [`CostScope::Function`], or [`OPEN_CALL_COST`] if there is no such row.
+/// Returns the measured cost of a call. A call without a resolved overload has the cost of the first row with
+/// [`CostScope::Function`]. If there is no such row, the cost is [`OPEN_CALL_COST`].
 fn runtime_cost(
     resolved: Option<&OverloadRow>,
     rows: impl Iterator<Item = &'static OverloadRow>,

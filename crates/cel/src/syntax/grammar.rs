@@ -1,8 +1,11 @@
 //! The grammar: one function per rule of cel-go's grammar, which builds the AST while parsing.
 //!
-//! Locations are cel-go's: the opening parenthesis of a call, the operator token, the dot of a selection, the
-//! opening bracket of an index, the colon of an entry. The numbers passed to `set_state` are those of
-//! cel-go's generated parser; they determine whether an error counts as a repetition of the previous error.
+//! Nodes have the same locations as in cel-go. The location of a call is its opening parenthesis, that of an operator
+//! is its token, and that of a selection is the dot. The location of an index is its opening bracket, and that of an
+//! entry is the colon.
+//!
+//! The numbers passed to `set_state` are those of cel-go's generated parser. They determine whether an error counts
+//! as a repetition of the previous error.
 //!
 //! Source: cel-go `parser/gen/CEL.g4`, `parser/gen/cel_parser.go`, `parser/parser.go` (`Visit*`),
 //! `parser/helper.go` (`balancedTree`).

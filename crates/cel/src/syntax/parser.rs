@@ -387,9 +387,9 @@ impl<'t> Parser<'t> {
         self.recover(follow)
     }
 
-    /// Consumes a token of the given kind. If the token is missing and the current one is in `after`, reports an
-    /// error and continues as if the token were present. Returns `None` after any other error: the rule must then
-    /// end.
+    /// Consumes a token of the given kind. An extraneous token before it is reported and dropped. If the token is
+    /// missing, reports an error. If the current token is in `after`, continues as if the missing token were present.
+    /// Otherwise recovers and returns `None`: the rule must then end.
     pub(super) fn expect(
         &mut self,
         kind: Kind,

@@ -1,9 +1,9 @@
 //! Runtime values.
 //!
-//! A [`Value`] is a shared immutable tree. Cloning copies a word or two and increments a reference count, so
-//! an object is decoded once and never copied by an evaluation (see `docs/adr/0007-evaluator.md`). Lists and
-//! maps may be backed by sources that create elements on access ([`ListSource`], [`MapSource`]). Values of
-//! types that are not part of the language are [`Opaque`].
+//! A [`Value`] is a shared immutable tree. Cloning copies a word or two and increments a reference count. An object
+//! is therefore decoded once and never copied by an evaluation (see `docs/adr/0007-evaluator.md`). Lists and maps may
+//! be backed by sources that create elements on access ([`ListSource`], [`MapSource`]). Values of types that are not
+//! part of the language are [`Opaque`].
 //!
 //! Recursion is bounded: values are dropped by a loop, and traversals stop at [`MAX_DEPTH`] or before.
 //!
@@ -373,7 +373,7 @@ impl Value {
 
     /// Returns an immutable snapshot of the value: a mutable list or map is copied.
     ///
-    /// A value must be frozen before it becomes part of a list, map or optional, so that no value can contain
+    /// A value must be frozen before it becomes part of a list, map or optional. Otherwise a value could contain
     /// itself.
     #[must_use]
     pub(crate) fn frozen(self) -> Self {

@@ -84,8 +84,8 @@ pub trait Opaque: Any + fmt::Debug + Send + Sync {
     /// for a value of another type.
     fn equals(&self, other: &Value) -> Result<bool, EvalError>;
 
-    /// Returns true if `other` is equal to this value, like [`Opaque::equals`]. Comparing contained values uses
-    /// `budget`.
+    /// Returns true if `other` is equal to this value, like [`Opaque::equals`]. Comparisons of contained values are
+    /// charged to `budget`.
     ///
     /// # Errors
     ///
@@ -108,7 +108,7 @@ pub trait Opaque: Any + fmt::Debug + Send + Sync {
         Traits::NONE
     }
 
-    /// Converts the value to `to`. Conversions to its own type and to `type` are handled by the caller.
+    /// Converts the value to `to`. The caller handles conversions to the type of the value and to `type`.
     ///
     /// # Errors
     ///

@@ -206,8 +206,8 @@ fn parse_precision(digits: &str, behind: &str) -> Result<u64, String> {
 ///
 /// # Errors
 ///
-/// Returns an error if a clause is invalid, if an element is missing or cannot be formatted, or if the result exceeds
-/// `budget`.
+/// Returns an error if a clause is invalid, or if an element is missing or cannot be formatted. Also returns an error
+/// if the result exceeds `budget`.
 pub(super) fn format(format: &str, list: &List, budget: &EvalBudget) -> Result<String, EvalError> {
     let mut values = Values {
         list,

@@ -36,7 +36,8 @@ pub(super) fn char_at(text: &str, index: i64) -> Result<String, EvalError> {
     Ok(rest.chars().next().map(String::from).unwrap_or_default())
 }
 
-/// Returns the index of the first occurrence of `part` in the string at or after `offset`, or -1 if there is none.
+/// Returns the index of the first occurrence of `part` in the string at or after `offset`. Returns -1 if there is
+/// none.
 ///
 /// Source: cel-go `ext/strings.go`, `indexOfOffset`.
 pub(super) fn index_of(text: &str, part: &str, offset: i64) -> Result<i64, EvalError> {
@@ -53,8 +54,8 @@ pub(super) fn index_of(text: &str, part: &str, offset: i64) -> Result<i64, EvalE
     Ok(index.unwrap_or(-1))
 }
 
-/// Returns the index of the last occurrence of `part` in the string that starts at or before `offset`, or -1 if there
-/// is none.
+/// Returns the index of the last occurrence of `part` in the string that starts at or before `offset`. Returns -1 if
+/// there is none.
 ///
 /// Source: cel-go `ext/strings.go`, `lastIndexOf`, `lastIndexOfOffset`.
 pub(super) fn last_index_of(text: &str, part: &str, offset: Option<i64>) -> Result<i64, EvalError> {

@@ -14,8 +14,8 @@ use crate::types::Type;
 
 pub(crate) use self::entries::Key;
 
-/// A map whose values are created on access, such as an object with a schema, or variables that are evaluated
-/// on first use.
+/// A map whose values are created on access. Examples are objects with a schema, and variables that are evaluated on
+/// first use.
 pub trait MapSource: Any + fmt::Debug + Send + Sync {
     /// Returns the type: a map, or a specific object type.
     fn type_(&self) -> Type {
