@@ -240,7 +240,7 @@ pub struct OverloadRow {
     pub binding: Binding,
     /// The specialization of calls with a constant second argument.
     pub planning: Planning,
-    /// The origin of the contents of the result, for cost estimates.
+    /// The relation between the result and the arguments, for cost estimates.
     pub result_of: ResultOf,
     /// Maximum lengths of the leading arguments, in bytes. If an argument is longer, the cost is compared with the
     /// limit before the call. The cost of such an overload must not depend on the result.
@@ -358,7 +358,7 @@ impl OverloadRow {
         self
     }
 
-    /// Sets the origin of the contents of the result.
+    /// Sets the relation between the result and the arguments.
     #[must_use]
     pub const fn with_result_of(mut self, result_of: ResultOf) -> Self {
         self.result_of = result_of;

@@ -24,7 +24,8 @@ thread_local! {
     static IS_DEEP: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `work`. If `deep`, runs it on a thread with a large stack, unless the current thread already has one.
+/// Runs `work`. If `deep` is true and the current thread has no large stack, runs `work` on a new thread with a large
+/// stack.
 ///
 /// If no thread can be started, `work` runs in place. Callers with many inputs should enclose all of them in
 /// one call.

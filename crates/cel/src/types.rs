@@ -106,7 +106,7 @@ pub struct OpaqueType {
     pub params: Box<[Type]>,
 }
 
-/// The fields of an object type, resolved by the checker on selection.
+/// The fields of an object type. The checker resolves a field when an expression selects this field.
 ///
 /// `owner` is the name of the object type. Implementations derive the names of nested types from it
 /// (`<owner>.<field>`).
@@ -337,7 +337,7 @@ impl Type {
 
     /// Formats the type as in compile errors of the API server (`must evaluate to bool but got dyn`).
     ///
-    /// Unlike [`Display`](fmt::Display), it shows well-known types by their message names.
+    /// Unlike [`Display`](fmt::Display), this format shows well-known types by their message names.
     ///
     /// Source: cel-go `common/types/types.go`, `Type.String`.
     #[must_use]

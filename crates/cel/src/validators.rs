@@ -66,8 +66,8 @@ pub fn is_valid_timestamp_literal(literal: &Literal) -> bool {
 
 /// Returns true if the literal, the first argument of `matches`, is a valid regular expression.
 ///
-/// Upstream validates the first argument after the receiver even if there is no receiver: in `matches('(',
-/// 'a')`, it validates the string to be searched.
+/// Upstream validates the first argument after the receiver, even if there is no receiver. In `matches('(', 'a')`,
+/// upstream therefore validates `'('`, the string to be searched.
 ///
 /// Source: cel-go `cel/validator.go`, `ValidateRegexLiterals`, `compileRegex`.
 #[must_use]

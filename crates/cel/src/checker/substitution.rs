@@ -221,11 +221,11 @@ impl Substitution {
 }
 
 enum Binding {
-    /// The variable now has a binding that is compatible with the type.
+    /// The variable now has a binding that is compatible with `to`.
     Valid,
-    /// The variable has a binding that is incompatible with the type.
+    /// The variable has a binding that is incompatible with `to`.
     Conflicting,
-    /// The parameter is not a variable, or the type contains the variable itself.
+    /// `param` is not a variable, or `to` contains the variable itself.
     Unknown,
 }
 

@@ -124,8 +124,8 @@ impl Costs {
     }
 }
 
-/// How the result of a call relates to its arguments. The estimator derives the path and the entry sizes of the
-/// result from this relation.
+/// Relation between the result of a call and its arguments. The estimator derives the path and the entry sizes of the
+/// result from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultOf {
     /// Unknown.

@@ -1,7 +1,7 @@
 //! Cost estimates: the minimum and maximum cost of an evaluation, computed by a traversal of the checked AST.
 //!
-//! Takes a [`CheckedAst`] and a [`SizeEstimator`], which supplies the sizes of variables, and returns a
-//! [`CostEstimate`]. An estimate never fails, and takes time linear in the size of the tree.
+//! Takes a [`CheckedAst`] and a [`SizeEstimator`], and returns a [`CostEstimate`]. The [`SizeEstimator`] supplies the
+//! sizes of variables. An estimate never fails, and takes time linear in the size of the tree.
 //!
 //! Source: cel-go `checker/cost.go`, `coster`.
 
@@ -33,7 +33,7 @@ use varying::Varying;
 /// Options of the cost model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CostOptions {
-    /// True if `has()` has a cost of its own (`PresenceTestHasCost`).
+    /// True if a presence test, such as `has(a.b)`, is charged (`PresenceTestHasCost`).
     pub presence_test_has_cost: bool,
 }
 

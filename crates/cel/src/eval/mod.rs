@@ -102,7 +102,7 @@ pub trait Runtime: fmt::Debug + Send + Sync {
         true
     }
 
-    /// Returns true if a presence test has a cost of its own.
+    /// Returns true if a presence test, such as `has(a.b)`, is charged.
     ///
     /// Source: cel-go `interpreter/runtimecost.go`, `PresenceTestHasCost`.
     fn presence_test_has_cost(&self) -> bool {
@@ -130,7 +130,7 @@ const CHECKPOINTS_OF_EVALUATION: usize = 16;
 pub struct Limits<'a> {
     /// Maximum cost. The evaluation ends when the cost exceeds it.
     pub cost: u64,
-    /// Called periodically within comprehensions. The evaluation ends if the function returns true.
+    /// Called periodically within comprehensions. The evaluation ends if this function returns true.
     pub is_interrupted: Option<&'a (dyn Fn() -> bool + Sync)>,
     /// The work and memory budget, if several evaluations share one. `None` for a separate budget.
     pub budget: Option<&'a EvalBudget>,

@@ -1,7 +1,7 @@
 //! The standard library: operators, functions and types of every environment.
 //!
-//! cel-go also declares `_in_`, `in` and `__not_strictly_false__`, former names that are disabled. They are
-//! omitted, because no expression can call them.
+//! cel-go also declares the former names `_in_`, `in` and `__not_strictly_false__`. These names are disabled. They
+//! are omitted here, because no expression can call them.
 //!
 //! Source: cel-go `common/stdlib/standard.go`, `common/types/provider.go`.
 

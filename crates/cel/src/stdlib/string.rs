@@ -172,8 +172,7 @@ fn matching(pattern: &str, engines: &Arc<EngineBudget>) -> Result<Specialized, E
     }))
 }
 
-/// Returns the string that a constant pattern is matched against: the Go string that the first
-/// argument wraps.
+/// Returns the Go string that the first argument wraps. A constant pattern is matched against this string.
 ///
 /// # Errors
 ///

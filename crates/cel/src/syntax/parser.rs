@@ -360,8 +360,8 @@ impl<'t> Parser<'t> {
         Ok(false)
     }
 
-    /// Like [`Self::sync`], after an element of a repetition. If there is an error, skips tokens until the rule can
-    /// continue.
+    /// Like [`Self::sync`], after an element of a repetition. If the current token is unexpected, reports an error
+    /// and skips tokens until the rule can continue.
     pub(super) fn sync_loop(
         &mut self,
         next: TokenSet,

@@ -13,8 +13,8 @@ use super::EvalError;
 /// contains the next one twice, this number is exponential. The cost of a concatenation of `dyn` operands is 1,
 /// regardless of the length of the result.
 ///
-/// Exceeding a limit is permanent: [`EvalBudget::exceeded`] reports it even if a variable or a
-/// failure policy absorbs the error.
+/// A limit remains exceeded: [`EvalBudget::exceeded`] returns the limit even if a variable or a failure policy
+/// absorbs the error.
 pub struct EvalBudget {
     /// Values that comparisons and cost functions may still visit.
     steps: AtomicU64,
@@ -136,7 +136,7 @@ impl EvalBudget {
         self.exceeded.get_or_init(|| limit);
     }
 
-    /// Creates a default budget for evaluations that end soon after `is_cancelled` is set.
+    /// Creates a default budget. Evaluations with this budget end soon after `is_cancelled` is set.
     #[must_use]
     pub fn cancelled_by(is_cancelled: Option<Arc<AtomicBool>>) -> Self {
         Self {
@@ -145,12 +145,12 @@ impl EvalBudget {
         }
     }
 
-    /// Counts `n_steps` units of work, each of some nanoseconds, and periodically reads the cancellation flag.
-    /// Functions call this method if a single call of them may run for long.
+    /// Counts `n_steps` units of work, each of some nanoseconds, and periodically reads the cancellation flag. Must
+    /// be called during function calls that may run for a long time.
     ///
     /// # Errors
     ///
-    /// Returns an error that ends the evaluation if it was cancelled.
+    /// Returns an error if the evaluation was cancelled. The error ends the evaluation.
     #[inline]
     pub fn poll(&self, n_steps: u64) -> Result<(), EvalError> {
         let Some(is_cancelled) = &self.is_cancelled else {
@@ -210,7 +210,7 @@ impl EvalBudget {
     }
 
     /// Checks that `n_bytes` can be allocated, without counting them. Used for temporary memory, and before creating
-    /// a large result. The result is counted when the function returns.
+    /// a large result. The evaluator counts the result itself later.
     ///
     /// # Errors
     ///
@@ -274,8 +274,8 @@ impl EvalBudget {
         self.bytes.store(released, Ordering::Relaxed);
     }
 
-    /// Marks the memory allocated since `mark` as outliving its step, for example because it
-    /// belongs to the value of a variable.
+    /// Marks the memory allocated since `mark` as still needed after the current step. An example is the value of a
+    /// variable.
     pub fn retain(&self, mark: Mark) {
         let used = mark.left.saturating_sub(self.bytes.load(Ordering::Relaxed));
         self.retained

@@ -44,7 +44,8 @@ pub trait ListSource: Any + fmt::Debug + Send + Sync {
 
 /// A list.
 ///
-/// Concatenation copies neither operand, unless both are short or the left one is not shared.
+/// Concatenation usually links both operands without copying their elements. Short operands are copied. If the left
+/// operand is not shared, the elements of the right operand may be appended to it.
 ///
 /// Source: cel-go `common/types/list.go`.
 #[derive(Clone, Debug)]

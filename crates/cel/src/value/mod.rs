@@ -42,8 +42,8 @@ use super::types::{Primitive, Type};
 
 /// Maximum nesting depth of values that can be compared.
 ///
-/// Objects and expressions are far less deep, because of their size and depth limits. Values of a
-/// chain of variables, each of which contains the previous one, may be deeper.
+/// Objects and expressions are far less deep, because of their size and depth limits. The values of variables may be
+/// deeper, if each variable contains the previous one.
 pub const MAX_DEPTH: u32 = 10_000;
 
 /// Maximum nesting depth printed in messages.
@@ -80,7 +80,7 @@ impl Eq for Timestamp {}
 
 /// A value.
 ///
-/// It does not implement `PartialEq`: the language's equality is [`Value::equals`].
+/// `Value` does not implement `PartialEq`. The language's equality is [`Value::equals`].
 #[derive(Clone, Debug)]
 pub enum Value {
     /// `null`.

@@ -7,7 +7,7 @@ use std::fmt;
 use super::{EvalBudget, EvalError, Value};
 use crate::types::Type;
 
-/// Capabilities of a value, which operators require of their operands.
+/// Capabilities of a value. An operator requires certain traits of its operands.
 ///
 /// Source: cel-go `common/types/traits/traits.go`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
