@@ -1,14 +1,13 @@
-//! cel-go's CEL grammar as data, with the same rules as `CEL.g4`, from which ANTLR generates cel-go's parser.
+//! cel-go's CEL grammar as data. The rules are those of `CEL.g4`, from which ANTLR generates cel-go's parser.
 //!
-//! A left-recursive rule consists of its non-recursive first part and a loop over its continuations, each with a
-//! precedence.
+//! A left-recursive rule has two parts: its non-recursive start, and a loop over its continuations. Each continuation
+//! has a precedence.
 //!
 //! Source: cel-go `parser/gen/CEL.g4`.
 
 use self::Part::{AtLeastOnce, Call, CallAt, Either, Loop, Maybe, OneOf, Repeat, Token};
 use cel::syntax::token::Kind;
 
-/// A rule of the grammar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Rule {
@@ -31,30 +30,24 @@ pub(super) enum Rule {
     Literal,
 }
 
-/// An element of a rule's right-hand side.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Part {
-    /// A token.
     Token(Kind),
-    /// One of several tokens.
     OneOf(&'static [Kind]),
-    /// A call of a rule.
+    /// A reference to a rule.
     Call(Rule),
-    /// A call of a rule whose loop only accepts operators of at least this precedence.
+    /// A reference to a rule. The loop of the rule only accepts operators of at least this precedence.
     CallAt(Rule, u8),
-    /// Optional parts.
     Maybe(&'static [Part]),
     /// Zero or more repetitions.
     Repeat(&'static [Part]),
     /// One or more repetitions.
     AtLeastOnce(&'static [Part]),
-    /// One of several alternatives.
     Either(&'static [&'static [Part]]),
-    /// Zero or more repetitions, each of one of several alternatives with precedences.
+    /// Zero or more repetitions of any of the alternatives. Each alternative has a precedence.
     Loop(&'static [(u8, &'static [Part])]),
 }
 
-/// The number of rules.
 pub(super) const N_RULES: usize = RULES.len();
 
 const ARGUMENTS: Part = Maybe(&[Call(Rule::ExprList)]);

@@ -1,7 +1,7 @@
-//! The grammar as a graph of states (ATN), built like ANTLR's own, with the lookahead tokens of each state.
+//! The grammar as a graph of states (ATN), with the lookahead tokens of each state.
 //!
-//! The exact states affect the messages: some states check the next token first, and a message lists the tokens that
-//! are expected in the current state.
+//! The states are those of ANTLR's own graph, because they affect the messages. Some states check the next token first,
+//! and a message lists the tokens that are expected in the current state.
 //!
 //! Source: `github.com/antlr4-go/antlr/v4` `atn_state.go`, `ll1_analyzer.go` (`Look`), `atn.go`
 //! (`NextTokens`); ANTLR 4 `tool` `ParserATNFactory`, `TailEpsilonRemover`.
@@ -11,10 +11,8 @@ use std::sync::LazyLock;
 use super::grammar::{N_RULES, Part, RULES, Rule};
 use cel::syntax::token::TokenSet;
 
-/// The index of a state.
 pub(super) type StateId = u16;
 
-/// Kinds of state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StateKind {
     /// Before a token or a call of a rule.
@@ -23,7 +21,7 @@ pub(super) enum StateKind {
     BlockStart,
     /// After an optional part or alternatives.
     BlockEnd,
-    /// Before a loop. [`Choice`] has the precedence of its alternatives, if they have any.
+    /// Before a loop. If the alternatives have precedences, these are in the state's [`Choice`].
     LoopEntry,
     /// Before each repetition of a loop.
     LoopBlockStart,
@@ -39,7 +37,6 @@ pub(super) enum StateKind {
     RuleStop,
 }
 
-/// An edge between two states.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Edge {
     /// An epsilon edge.
@@ -54,30 +51,28 @@ pub(super) enum Edge {
     },
 }
 
-/// The decision between several alternatives.
+/// Selection of one of several alternatives.
 #[derive(Clone, Debug)]
 pub(super) enum Choice {
-    /// The state has a single alternative.
     None,
-    /// Decided by the next token. At most one of the token sets in `alternatives` contains it. If none contains it and
-    /// `or_last` is true, the last alternative is taken.
+    /// The next token selects the alternative. The token sets in `alternatives` are disjoint. If none of them contains
+    /// the token, the last alternative is taken if `or_last` is true.
     NextToken {
         alternatives: Box<[TokenSet]>,
         or_last: bool,
     },
-    /// Decided by the next token and the precedence.
+    /// The next token and the precedence select the alternative.
     Precedence(Box<[(u8, TokenSet)]>),
-    /// Decided by prediction with unlimited lookahead.
+    /// Prediction with unlimited lookahead selects the alternative.
     Prediction,
 }
 
-/// A state of the graph.
 #[derive(Clone, Debug)]
 pub(super) struct State {
     pub(super) kind: StateKind,
     pub(super) edges: Vec<Edge>,
     pub(super) choice: Choice,
-    /// True if the rule was left-recursive in the grammar and the state is before its recursive alternatives.
+    /// True if the state is before the recursive alternatives of a rule that is left-recursive in the grammar.
     pub(super) is_left_recursive: bool,
     /// The tokens that may come next within the rule.
     pub(super) next: TokenSet,
@@ -85,7 +80,6 @@ pub(super) struct State {
     pub(super) may_end: bool,
 }
 
-/// The graph.
 #[derive(Debug)]
 pub(super) struct Graph {
     states: Vec<State>,
@@ -96,7 +90,6 @@ pub(super) struct Graph {
     nowhere: State,
 }
 
-/// The graph of cel-go's grammar.
 pub(super) static GRAPH: LazyLock<Graph> = LazyLock::new(Graph::new);
 
 impl Graph {
@@ -104,12 +97,11 @@ impl Graph {
         self.states.get(usize::from(id)).unwrap_or(&self.nowhere)
     }
 
-    /// Returns the first state of `rule`.
     pub(super) fn start(&self, rule: Rule) -> StateId {
         self.starts.get(rule as usize).copied().unwrap_or(0)
     }
 
-    /// Returns the states after the calls of the rule with the end state `stop`.
+    /// Returns the states after all calls of the rule whose end state is `stop`.
     pub(super) fn follows(&self, stop: StateId) -> &[StateId] {
         // INVARIANT: the stop states of the rules are the first states, in the order of the rules.
         self.follows
@@ -162,7 +154,7 @@ impl Graph {
         }
     }
 
-    /// Adds the states of `parts`, which lead to `to`, and returns the first.
+    /// Adds states for `parts`, followed by the existing state `to`. Returns the first state.
     fn sequence(&mut self, parts: &[Part], to: StateId) -> StateId {
         parts.iter().rev().fold(to, |to, part| self.part(*part, to))
     }
@@ -244,14 +236,14 @@ impl Graph {
         self.add(StateKind::Basic, vec![call])
     }
 
-    /// Adds the states before and after a repeated part, and returns their ids.
+    /// Adds the two states that delimit a repeated part: before the part, and after it.
     fn repeated(&mut self) -> (StateId, StateId) {
         let entry = self.add(StateKind::LoopEntry, Vec::new());
         let back = self.add(StateKind::LoopBack, vec![Edge::Free(entry)]);
         (entry, back)
     }
 
-    /// Returns the tokens on the edge of `state`, which must be before a token.
+    /// Returns the tokens on the edge of `state`, which must be a state before a token.
     fn first_tokens(&self, state: StateId) -> TokenSet {
         match self.state(state).edges.as_slice() {
             [Edge::Token(tokens, _)] => *tokens,
@@ -271,8 +263,8 @@ impl Graph {
         }
     }
 
-    /// Returns the tokens that may come next at `from`, and true if the rule may end without another token. If `beyond`
-    /// is true, also includes the tokens that may follow the calls of the rule.
+    /// Returns the tokens that may come next at `from`, and true if the rule may end at `from`. If `beyond` is true,
+    /// the tokens include those that may follow calls of the rule.
     fn look(&self, from: StateId, beyond: bool) -> (TokenSet, bool) {
         let (mut next, mut may_end) = (TokenSet::NONE, false);
         let (mut open, mut seen) = (vec![from], Vec::new());
@@ -292,7 +284,7 @@ impl Graph {
                 match *edge {
                     Edge::Free(to) => open.push(to),
                     Edge::Token(tokens, _) => next = next.union(tokens),
-                    // Every rule consumes at least one token, so the next token belongs to the called rule.
+                    // The called rule consumes at least one token, so the state after the call is irrelevant.
                     Edge::Call { rule, .. } => open.push(self.start(rule)),
                 }
             }
@@ -300,8 +292,7 @@ impl Graph {
         (next, may_end)
     }
 
-    /// Determines how each state selects one of its alternatives: by the next token if it is sufficient, otherwise by
-    /// prediction.
+    /// Sets the [`Choice`] of each state: by the next token if that is sufficient, otherwise by prediction.
     ///
     /// Source: ANTLR 4 `tool` `ParserFactory` (`LL1OptionalBlock` and others against `*Block`).
     fn choose(&mut self) {

@@ -6,7 +6,7 @@
 
 use cel::syntax::token::{Kind, Token, TokenSet};
 
-/// The name of the end of the source.
+/// The name of the end token.
 pub(super) const END: &str = "<EOF>";
 
 /// Token kinds and their names, in the order in which messages list them.
@@ -49,8 +49,7 @@ const NAMES: [(Kind, &str); 36] = [
     (Kind::EscapedIdent, "ESC_IDENTIFIER"),
 ];
 
-/// Returns the names of the tokens in `set`, separated by commas and enclosed in braces. A single name has no
-/// braces.
+/// Returns the names of the tokens in `set`: `'=='` for one token, `{'==', '!='}` for several.
 pub(super) fn set_text(set: TokenSet) -> String {
     let names: Vec<_> = NAMES
         .iter()
@@ -80,11 +79,11 @@ pub(super) fn quoted(text: &str) -> String {
     format!("'{escaped}'")
 }
 
-/// The prefix of the message about input that matches no alternative.
+/// Prefix of ANTLR's message for input that matches no alternative.
 pub(super) const NO_VIABLE: &str = "no viable alternative at input ";
 
-/// Replaces each [`NO_VIABLE`] error in `message` whose quoted input is any character and a reserved word. The
-/// replacement is cel-go's error that an identifier was expected.
+/// Replaces [`NO_VIABLE`] errors in `message` whose quoted input is one character and a reserved word, such as `.true`.
+/// The replacement is cel-go's error that an identifier was expected.
 ///
 /// Source: cel-go `parser/parser.go` (`reservedIdentifier`, `mismatchedReservedIdentifier`).
 pub(super) fn with_reserved_words(message: String) -> String {
@@ -108,7 +107,7 @@ pub(super) fn with_reserved_words(message: String) -> String {
     out
 }
 
-/// Parses a quote, any character, a reserved word and a closing quote. Returns the word and the rest.
+/// Parses a quote, any character, a reserved word and a closing quote. Returns the word and the remaining input.
 fn reserved_word(from: &str) -> Option<(&str, &str)> {
     let mut quoted = from.strip_prefix('\'')?.chars();
     quoted.next().filter(|&c| c != '\n')?;

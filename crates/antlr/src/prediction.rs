@@ -1,9 +1,11 @@
-//! Predicts the alternative to take with unlimited lookahead (SLL prediction).
+//! Predicts an alternative with unlimited lookahead (SLL prediction).
 //!
-//! Each alternative is simulated with a stack of the rules it has entered. An alternative that leaves the rule of the
-//! decision continues after every call of that rule (SLL). If alternatives are ambiguous, ANTLR repeats the prediction
-//! with the actual calls (LL). In this grammar only `-1` is ambiguous: it is both a literal and a negated literal. Both
-//! alternatives continue in the same way, so the first one is taken in any case.
+//! Each alternative is simulated with a stack of the rules that it has entered. If an alternative leaves the rule that
+//! contains the decision, the simulation continues after every call of that rule (SLL).
+//!
+//! For ambiguous alternatives, ANTLR repeats the prediction with the actual calls (LL). In this grammar only `-1` is
+//! ambiguous: it is a literal, or the negation of a literal. Both alternatives continue in the same way, so the
+//! repetition is unnecessary: the first alternative is taken.
 //!
 //! Source: `github.com/antlr4-go/antlr/v4` `parser_atn_simulator.go` (`execATN`, `computeReachSet`,
 //! `closureWork`, `getSynValidOrSemInvalidAltThatFinishedDecisionEntryRule`).
@@ -14,16 +16,15 @@ use super::graph::{Edge, GRAPH, StateId, StateKind};
 use cel::interrupt::checkpoint;
 use cel::syntax::token::Kind;
 
-/// The index of an alternative.
 pub(super) type Alternative = usize;
 
-/// A stack of return states, by its index in [`Stacks`].
+/// Index of a stack of return states in [`Stacks`].
 type StackId = usize;
 
-/// The empty stack, for a path within the rule that contains the decision.
+/// The empty stack. A path has this stack within the rule that contains the decision.
 const BOTTOM: StackId = 0;
 
-/// A configuration: the state that an alternative has reached.
+/// A configuration of the simulation: an alternative, and the state that it has reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Config {
     alternative: Alternative,
@@ -33,7 +34,6 @@ struct Config {
     outside: bool,
 }
 
-/// The interned stacks.
 #[derive(Default)]
 struct Stacks {
     all: Vec<(StateId, StackId)>,
@@ -49,13 +49,12 @@ impl Stacks {
         })
     }
 
-    /// Returns the state on top of `stack` and the rest, or `None` at the bottom.
     fn pop(&self, stack: StackId) -> Option<(StateId, StackId)> {
         self.all.get(stack.checked_sub(1)?).copied()
     }
 }
 
-/// The index of a set of configurations in [`Predictor`].
+/// Index of a set of configurations in [`Predictor`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct SetId(usize);
 
@@ -63,23 +62,22 @@ pub(super) struct SetId(usize);
 #[derive(Clone, Debug)]
 struct ConfigSet {
     configs: Vec<Config>,
-    /// The first alternative if all alternatives have the same configurations. Further tokens cannot distinguish such
-    /// alternatives. Otherwise `None`.
+    /// The first alternative if all alternatives have the same configurations, because further tokens cannot
+    /// distinguish them.
     tied: Option<Alternative>,
 }
 
-/// The state of the prediction after a token.
+/// Result of a prediction after one token.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
     /// The alternative to take.
     Decided(Alternative),
     /// No alternative accepts the token.
     Stuck,
-    /// Another token is needed.
     Open(SetId),
 }
 
-/// Simulates the alternatives token by token, and caches the results, since the same configurations recur.
+/// Simulates the alternatives token by token. The results are cached, because the same configurations recur.
 #[derive(Default)]
 pub(super) struct Predictor {
     stacks: Stacks,
@@ -90,7 +88,7 @@ pub(super) struct Predictor {
 }
 
 impl Predictor {
-    /// Returns the configurations before the first token at `state`, which has several alternatives.
+    /// Returns the configurations at `state`, before the first token. The state must have several alternatives.
     pub(super) fn start(&mut self, state: StateId) -> SetId {
         if let Some(set) = self.starts.get(&state) {
             return *set;
@@ -110,7 +108,7 @@ impl Predictor {
         set
     }
 
-    /// Advances the alternatives of `set` that accept `token`.
+    /// Advances the alternatives of `set` by `token`, and drops the alternatives that do not accept the token.
     pub(super) fn step(&mut self, set: SetId, token: Kind) -> Step {
         checkpoint();
         if let Some(step) = self.steps.get(&(set, token)) {
@@ -152,14 +150,13 @@ impl Predictor {
             .map_or(&[], |set| set.configs.as_slice())
     }
 
-    /// Returns the first alternative of `set` that has left the rule that contains the decision. The alternative may be
-    /// valid. If it is not, a calling rule reports the mismatch.
+    /// Returns the first alternative of `set` that has left the rule that contains the decision. If the alternative
+    /// turns out to be invalid, a calling rule reports the mismatch.
     pub(super) fn outside(&self, set: SetId) -> Option<Alternative> {
         let outside = self.configs(set).iter().filter(|config| config.outside);
         outside.map(|config| config.alternative).min()
     }
 
-    /// Computes the epsilon closure of `open`.
     fn spread(&mut self, mut open: Vec<Config>) -> SetId {
         let (mut seen, mut configs) = (HashSet::new(), Vec::new());
         while let Some(config) = open.pop() {
@@ -195,8 +192,8 @@ impl Predictor {
         set
     }
 
-    /// Leaves the rule that ends at `config`: continues after the rule's call, or after all calls of the rule if the
-    /// stack is empty.
+    /// Leaves the rule that ends at `config`. Continues after the rule's call. If the stack is empty, continues after
+    /// every call of the rule.
     fn leave(&self, config: Config, open: &mut Vec<Config>, configs: &mut Vec<Config>) {
         if let Some((state, stack)) = self.stacks.pop(config.stack) {
             open.push(Config {
@@ -208,7 +205,7 @@ impl Predictor {
         }
         let follows = GRAPH.follows(config.state);
         if follows.is_empty() {
-            // The outermost rule has ended, after the end of the source.
+            // The outermost rule ends at the end of the source, so no state follows.
             configs.push(config);
         }
         open.extend(follows.iter().map(|&state| Config {
@@ -219,7 +216,7 @@ impl Predictor {
     }
 }
 
-/// Returns the first alternative if there are several alternatives and all of them have the same configurations.
+/// Returns the first alternative if there are several and all of them have the same configurations.
 fn tied(configs: &[Config]) -> Option<Alternative> {
     let mut by_alternative: Vec<(Alternative, HashSet<(StateId, StackId)>)> = Vec::new();
     for config in configs {

@@ -1,20 +1,19 @@
-//! The token stream of the generated parser: each token is read on first access.
+//! The token stream of the generated parser.
 //!
-//! Lexical errors are reported when they are reached. As in ANTLR, they therefore count toward the limit of syntax
-//! errors, and errors after the end of parsing are not reported.
+//! A token is read when it is first accessed, and its lexical errors are reported at that time. As in ANTLR, lexical
+//! errors therefore count toward the limit of syntax errors. Lexical errors after the end of parsing are not reported.
 //!
 //! Source: `github.com/antlr4-go/antlr/v4` `common_token_stream.go`, `lexer.go` (`notifyListeners`).
 
 use cel::syntax::lexer::{LexError, Tokens};
 use cel::syntax::token::{Kind, Token};
 
-/// The source of an expression, its tokens, and the position of the parser.
 pub(super) struct Stream<'t> {
     pub(super) text: &'t str,
     tokens: &'t [Token],
     errors: &'t [LexError],
     at: usize,
-    /// The number of reported `errors`.
+    /// The number of lexical errors that have been reported.
     n_seen: usize,
 }
 
@@ -29,12 +28,11 @@ impl<'t> Stream<'t> {
         }
     }
 
-    /// Returns the index of the current token.
     pub(super) fn at(&self) -> usize {
         self.at
     }
 
-    /// Returns the token at offset `ahead` from the current one, or the end token after the end.
+    /// Returns the token at offset `ahead` from the current token. Returns the end token beyond the end.
     pub(super) fn peek(&self, ahead: usize) -> Token {
         let end = Token {
             kind: Kind::End,
@@ -49,19 +47,17 @@ impl<'t> Stream<'t> {
             .unwrap_or(end)
     }
 
-    /// Returns the kind of the current token.
     pub(super) fn current(&self) -> Kind {
         self.peek(0).kind
     }
 
-    /// Advances to the next token.
     pub(super) fn advance(&mut self) {
         if self.current() != Kind::End {
             self.at += 1;
         }
     }
 
-    /// Returns the next unreported lexical error before the token at offset `ahead`. `None` if there is none.
+    /// Returns the next unreported lexical error before the token at offset `ahead`.
     pub(super) fn next_error(&mut self, ahead: usize) -> Option<LexError> {
         let error = *self.errors.get(self.n_seen)?;
         (error.start < self.peek(ahead).start || self.peek(ahead).kind == Kind::End).then(|| {
@@ -70,7 +66,7 @@ impl<'t> Stream<'t> {
         })
     }
 
-    /// Returns the source from `first` to `last` without the characters of lexical errors.
+    /// Returns the source from `first` to `last`, without the characters that are lexical errors.
     pub(super) fn text_between(&self, first: Token, last: Token) -> String {
         let (mut text, mut at) = (String::new(), first.start);
         let n_before = self.errors.partition_point(|error| error.start < at);
@@ -91,7 +87,6 @@ impl<'t> Stream<'t> {
             .unwrap_or_default()
     }
 
-    /// Returns the characters of a lexical error.
     pub(super) fn error_text(&self, error: LexError) -> &'t str {
         self.bytes(error.start, error.end)
     }

@@ -1,7 +1,7 @@
 //! Simulates ANTLR's generated parser on the state graph and collects its syntax errors.
 //!
-//! It builds no syntax tree. The active rules are on an explicit stack, so the stack usage of the thread does not
-//! depend on the nesting of the expression.
+//! The simulation builds no syntax tree. The active rules are on an explicit stack, so that deeply nested expressions
+//! do not overflow the stack of the thread.
 //!
 //! Source: cel-go `parser/gen/cel_parser.go`; `github.com/antlr4-go/antlr/v4` `parser.go` (`Match`,
 //! `EnterRule`, `ExitRule`, `PushNewRecursionContext`, `UnrollRecursionContexts`); cel-go
@@ -28,20 +28,19 @@ pub(super) struct Frame {
     pub(super) follow: Option<StateId>,
 }
 
-/// The state of one parse.
 pub(super) struct Parser<'t> {
     pub(super) stream: Stream<'t>,
-    /// The state that determines the expected tokens.
+    /// The current state, for the expected tokens in messages.
     pub(super) state: StateId,
     /// The active rules, outermost first.
     pub(super) frames: Vec<Frame>,
     pub(super) recovery: Recovery,
     pub(super) outcome: GrammarErrors,
     predictor: Predictor,
-    /// The number of token lookups, which is proportional to the cost of the parse.
+    /// The number of token lookups, which measures the cost of the parse.
     #[cfg(test)]
     pub(super) n_looks: usize,
-    /// The number of active calls of each rule, compared with the recursion limit.
+    /// The number of active calls of each rule. The recursion limit applies to these numbers.
     active: [u32; N_RULES],
 }
 
@@ -74,7 +73,6 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Parses the expression.
     pub(super) fn run(&mut self) {
         match self.walk() {
             Ok(()) => self.outcome.is_complete = true,
@@ -89,7 +87,7 @@ impl<'t> Parser<'t> {
         // The first token is read before the first rule is entered.
         self.look(0)?;
         let mut id = self.call(Rule::Start, 0, None)?;
-        // True if the last state was the `LoopBack` state of a loop, which has already checked the next token.
+        // True if the last state was a `LoopBack` state. Such a state has already checked the next token.
         let mut is_again = false;
         loop {
             let outcome = match GRAPH.state(id).kind {
@@ -115,7 +113,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Returns the state after `id`, which must not be the end of a rule.
+    /// Moves from the state `id`, which must not be the end of a rule, to the next state, and returns it.
     fn step(&mut self, id: StateId, is_again: bool) -> Result<StateId, Stop> {
         let state = GRAPH.state(id);
         let looks = match state.kind {
@@ -161,7 +159,6 @@ impl<'t> Parser<'t> {
         Ok(next)
     }
 
-    /// Enters `rule` and returns its first state.
     fn call(
         &mut self,
         rule: Rule,
@@ -177,7 +174,7 @@ impl<'t> Parser<'t> {
         Ok(GRAPH.start(rule))
     }
 
-    /// Leaves the current rule and returns the state after its call. `None` if it was the first rule.
+    /// Leaves the current rule and returns the state after its call. Returns `None` for the first rule.
     fn return_(&mut self) -> Option<StateId> {
         self.exit_event();
         self.frames.pop()?.follow
@@ -206,7 +203,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Reports the lexical errors before the token at offset `ahead` from the current one, and returns the token.
+    /// Returns the token at offset `ahead` from the current token. First reports the lexical errors before it.
     pub(super) fn look(&mut self, ahead: usize) -> Result<Token, Abort> {
         #[cfg(test)]
         {
@@ -220,7 +217,6 @@ impl<'t> Parser<'t> {
         Ok(self.stream.peek(ahead))
     }
 
-    /// Consumes the current token.
     pub(super) fn consume(&mut self) -> Result<(), Abort> {
         self.stream.advance();
         self.look(0).map(|_| ())
@@ -283,7 +279,7 @@ impl<'t> Parser<'t> {
                             last: token,
                         }));
                 }
-                // There are no further tokens after the end of the source.
+                // The end token is the last one, so prediction cannot continue.
                 Step::Open(_) if token.kind == Kind::End => {
                     return Ok(self.predictor.outside(set).unwrap_or(0));
                 }

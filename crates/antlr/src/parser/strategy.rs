@@ -1,7 +1,7 @@
 //! The error strategy of the generated parser: the message for an unexpected token, and the recovery.
 //!
-//! A single extra token is dropped, and a single missing token is treated as present, each with a message. Otherwise
-//! the rule ends, and tokens are skipped until one may follow any of the active rules. Further errors are suppressed
+//! A single extra token is dropped. A single missing token is treated as present. For any other error, the current rule
+//! ends, and tokens are skipped until one may follow an active rule. After an error, further errors are suppressed
 //! until a token matches.
 //!
 //! Source: `github.com/antlr4-go/antlr/v4` `error_strategy.go` (`DefaultErrorStrategy`), `atn.go`
@@ -14,7 +14,6 @@ use cel::syntax::GrammarError;
 use cel::syntax::token::{Kind, Token, TokenSet};
 use cel::syntax::{ERROR_RECOVERY_LIMIT, ERROR_REPORTING_LIMIT, RECOVERY_LOOKAHEAD_LIMIT};
 
-/// The reason why a rule does not match.
 pub(crate) enum Failure {
     /// The current token is not expected.
     Mismatch,
@@ -24,20 +23,19 @@ pub(crate) enum Failure {
 
 /// The reason why parsing ends before the end of the source.
 pub(crate) enum Abort {
-    /// The reason was already reported.
+    /// The parser has already reported the reason.
     Reported,
-    /// The expression exceeds a limit. Contains the message.
+    /// The expression exceeds a limit. The string is the message.
     Limit(String),
 }
 
-/// State of error recovery.
 #[derive(Debug, Default)]
 pub(crate) struct Recovery {
     /// True if no token has matched since the last error.
     is_active: bool,
     /// The index of the current token at the last recovery.
     last_at: Option<usize>,
-    /// The states of the recoveries since a token matched.
+    /// The states of the recoveries since the last matching token.
     states: Vec<StateId>,
     n_attempts: u32,
 }
@@ -52,7 +50,7 @@ impl Recovery {
 }
 
 impl Parser<'_> {
-    /// Adds an error at `offset`. Aborts the parse if there are more than [`ERROR_REPORTING_LIMIT`] errors.
+    /// Adds an error at `offset`. Returns [`Abort`] if there are more than [`ERROR_REPORTING_LIMIT`] errors.
     pub(crate) fn notify(&mut self, offset: u32, message: String) -> Result<(), Abort> {
         let is_too_many = self.outcome.errors.len() >= ERROR_REPORTING_LIMIT;
         let message = if is_too_many {
@@ -70,7 +68,6 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Reports that the current rule does not match.
     pub(crate) fn report(&mut self, failure: &Failure) -> Result<(), Abort> {
         if self.recovery.is_active {
             return Ok(());
@@ -93,7 +90,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Checks the current token. If it is not expected, drops it, skips several tokens, or ends the rule.
+    /// Checks the current token. If the token is unexpected, drops it, skips several tokens, or ends the rule.
     pub(crate) fn sync(&mut self) -> Result<(), Stop> {
         if self.recovery.is_active {
             return Ok(());
@@ -127,7 +124,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Recovers from a mismatched token: drops it, or treats a missing token as present, or ends the rule.
+    /// Recovers from a mismatched token. Drops the token, treats a missing token as present, or ends the rule.
     pub(crate) fn recover_inline(&mut self) -> Result<(), Stop> {
         self.count_attempt()?;
         if self.drop_token()? {
@@ -148,13 +145,13 @@ impl Parser<'_> {
         Err(Stop::Failed(Failure::Mismatch))
     }
 
-    /// Skips tokens until one may follow any of the active rules.
+    /// Skips tokens until one may follow an active rule.
     pub(crate) fn recover(&mut self) -> Result<(), Abort> {
         self.count_attempt()?;
         let mut n_skipped = 0;
         let index = Some(self.stream.at());
         if self.recovery.last_at == index && self.recovery.states.contains(&self.state) {
-            // The same error occurs again. Skipping a token ensures progress.
+            // The same error occurs again at the same token. Skipping the token ensures progress.
             self.skip(&mut n_skipped)?;
         }
         self.recovery.last_at = Some(self.stream.at());
@@ -187,7 +184,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Drops the current token if the next one is expected. Returns true if it was dropped.
+    /// Drops the current token if the next token is expected. Returns true if a token was dropped.
     fn drop_token(&mut self) -> Result<bool, Abort> {
         let next = self.look(1)?;
         if !self.expected().contains(next.kind) {
@@ -232,13 +229,12 @@ impl Parser<'_> {
         current != Kind::End && !until.contains(current)
     }
 
-    /// Returns the tokens that may come next.
     fn expected(&self) -> TokenSet {
         self.expected_at(self.state)
     }
 
-    /// Returns the tokens that may come next at `state` of the current rule. If the rule may end there, includes the
-    /// tokens after its call, and likewise for the calling rules.
+    /// Returns the tokens that may come next at `state` of the current rule. If the rule may end at `state`, the tokens
+    /// after its call are included. The same applies to the calling rules.
     fn expected_at(&self, state: StateId) -> TokenSet {
         let first = GRAPH.state(state);
         let (mut expected, mut may_end) = (first.next, first.may_end);
@@ -256,7 +252,7 @@ impl Parser<'_> {
         expected
     }
 
-    /// Returns the tokens that may follow any of the active rules within its caller.
+    /// Returns the tokens that may follow the calls of the active rules.
     fn recovery_set(&self) -> TokenSet {
         self.frames
             .iter()

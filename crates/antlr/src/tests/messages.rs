@@ -1,9 +1,9 @@
-//! Errors of the API server's parser: the column and message of each error, in order of location.
+//! Tests messages of the API server's parser: the column and the message of each error, in order of location.
 
 use crate::findings;
 use cel::version::{Behavior, CelGo};
 
-/// Expected tokens at the start of an operand, which the expected messages abbreviate.
+/// Tokens that may start an operand. The expected messages abbreviate this list.
 const OPERAND: &str = "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}";
 
 const ROWS: &[(&str, &str)] = &[

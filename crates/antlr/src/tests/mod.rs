@@ -1,5 +1,5 @@
-//! Tests with random and expensive expressions: every parse ends quickly and agrees with the parser that builds the
-//! syntax tree. `tests/cases/check/syntax_errors.md` tests the messages.
+//! Tests random expressions and expensive expressions: every parse ends quickly, and finds errors exactly where the
+//! parser of the `cel` crate finds them. `tests/cases/check/syntax_errors.md` tests the messages.
 
 mod messages;
 
@@ -18,7 +18,6 @@ const PIECES: &[&str] = &[
     "// c\n",
 ];
 
-/// A deterministic pseudorandom sequence.
 struct Chance(u64);
 
 impl Chance {
@@ -72,7 +71,7 @@ fn parsers_agree_on_locations_of_random_tokens() {
         let (ast, ours) = parse(&text);
         let theirs = findings(&text, Behavior::new(CelGo::V0_26));
         assert_eq!(ast.is_some(), theirs.is_empty(), "{text}");
-        // If a limit ends a parse, the two parsers may have reported a different number of lexical errors.
+        // If a limit ends one of the parses, the two may have reported different numbers of lexical errors.
         let is_whole = !places(&theirs).contains(&Location::NONE) && theirs.n_found() < 100;
         if is_whole {
             n_whole += 1;
