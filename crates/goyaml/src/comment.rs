@@ -1,4 +1,4 @@
-//! Finds control comments, `# MARK …`, and the part of the document to which each of them applies.
+//! Finds control comments (`# MARK …`), and the part of the document to which each of them applies.
 //!
 //! A mark within a scalar is not a comment.
 
@@ -27,8 +27,9 @@ pub enum About {
     Nothing,
 }
 
-/// Returns the comments that begin with `mark` in the first document of a YAML stream, and true if there is a document.
-/// For invalid YAML, returns no comments and false.
+/// Returns the comments that begin with `mark` in the first document of a YAML stream.
+///
+/// The boolean is true if there is a document. For invalid YAML, returns no comments and false.
 #[must_use]
 pub fn comments(text: &str, mark: &str) -> (Vec<Comment>, bool) {
     let start = if text.starts_with(BYTE_ORDER_MARK) {
@@ -36,7 +37,7 @@ pub fn comments(text: &str, mark: &str) -> (Vec<Comment>, bool) {
     } else {
         0
     };
-    // Ignores the input from the first forbidden character on.
+    // As in go-yaml, the input ends at the first forbidden character.
     let end = cursor::forbidden(text).map_or(text.len(), |(offset, _)| offset);
     let mut text = text.get(..end).unwrap_or_default().to_owned();
     if !text.ends_with('\n') {
@@ -65,13 +66,13 @@ pub fn comments(text: &str, mark: &str) -> (Vec<Comment>, bool) {
     (spans.into_iter().map(about).collect(), true)
 }
 
-/// The parts of a document to which a comment may apply. Each list is sorted by start.
+/// The parts of a document to which a comment may apply, each list in the order of the source.
 struct Parts {
     /// List items and map entries. Entries with the same start are ordered from largest to smallest.
     named: Vec<Range<usize>>,
-    /// Scalars, with true for block scalars.
+    /// Scalars. The boolean is true for block scalars.
     scalars: Vec<(Range<usize>, bool)>,
-    /// Starts of keys, each with the span of the key's value.
+    /// Starts of keys, and the spans of their values.
     values: Vec<(usize, Range<usize>)>,
 }
 
@@ -93,7 +94,7 @@ impl Parts {
                 Content::Map(entries) => {
                     for (key, value) in entries {
                         let (key, value) = (span(*key), span(*value));
-                        // If the value is omitted, its span is at the next token.
+                        // An omitted value has an empty span at the next token.
                         let end = if value.is_empty() { key.end } else { value.end };
                         parts.named.push(key.start..end.max(key.end));
                         if !value.is_empty() {
@@ -112,7 +113,6 @@ impl Parts {
         parts
     }
 
-    /// Returns the first item or entry that starts after `offset`. `None` if there is none.
     fn next(&self, offset: usize) -> Option<&Range<usize>> {
         let n = self.named.partition_point(|part| part.start <= offset);
         self.named.get(n)
@@ -129,7 +129,7 @@ impl Parts {
             };
         }
         let mut about = line..comment.end;
-        // Includes the value of an entry that starts on this line, if the value starts after the comment.
+        // An entry may start on the line of the comment, with its value after the comment: the comment applies to both.
         let first = self.values.partition_point(|(key, _)| *key < line);
         for (key, value) in self.values.iter().skip(first) {
             if *key > comment.start {
@@ -139,7 +139,7 @@ impl Parts {
                 about.end = about.end.max(value.end);
             }
         }
-        // Includes the multi-line scalars to which this line belongs.
+        // The line may belong to scalars of several lines: the comment applies to these.
         let first = self.scalars.partition_point(|(part, _)| part.end <= line);
         for (part, _) in self.scalars.iter().skip(first) {
             if part.start > comment.start {
@@ -148,7 +148,7 @@ impl Parts {
             about.start = about.start.min(part.start);
             about.end = about.end.max(part.end);
         }
-        // Includes an item whose scalar starts on the next line.
+        // The scalar of an item may start on the next line: the comment applies to the item.
         let n = self
             .scalars
             .partition_point(|(part, _)| part.start <= comment.end);
@@ -174,7 +174,7 @@ mod tests {
 
     const MARK: &str = "vap:";
 
-    /// Checks that the comments of the source apply to the line ranges `expected`, counted from 1.
+    /// Asserts that the comments of `text` apply to the line ranges `expected`. Lines start at 1.
     #[track_caller]
     fn check(text: &str, expected: &[&str]) {
         let (actual, _) = comments(text, MARK);

@@ -13,7 +13,6 @@ use super::parse::{Content, NodeId, Nodes, too_deep};
 use super::scalar::{self, CORE, Scalar};
 use super::{Copies, Data, Entry, MAX_DEPTH, MAX_NODES, Node, ScanError, Style};
 
-/// Composes the node `root` into a value.
 pub(super) fn compose(nodes: Nodes, root: NodeId, copies: &mut Copies) -> Result<Node, ScanError> {
     let has_aliases = nodes
         .iter()
@@ -29,7 +28,8 @@ pub(super) fn compose(nodes: Nodes, root: NodeId, copies: &mut Copies) -> Result
         without_json: Vec::new(),
     };
     let node = composer.node(root, 0)?;
-    // A value that cannot be represented is reported only if no later entry with the same name replaces it.
+    // A value that JSON cannot represent is only an error if it is part of the result. A later entry with the same name
+    // may have replaced the value.
     let spans: Vec<_> = composer.without_json.iter().map(|(span, _)| span).collect();
     let first = if spans.is_empty() {
         None
@@ -42,8 +42,7 @@ pub(super) fn compose(nodes: Nodes, root: NodeId, copies: &mut Copies) -> Result
     }
 }
 
-/// Returns the index in `spans` of the span that occurs first in `node`, as a value or key. `None` if none of them
-/// occurs.
+/// Returns the index of the span that occurs first in `node`, as the span of a value or key.
 fn first_of(node: &Node, spans: &[&Range<usize>]) -> Option<usize> {
     let find = |key: &Range<usize>| spans.iter().position(|span| *span == key);
     match &node.data {
@@ -60,19 +59,18 @@ struct Composer<'a> {
     has_aliases: bool,
     /// Ids of the aliases that are being expanded.
     open_aliases: HashSet<NodeId>,
-    /// Start of the outermost alias being expanded.
+    /// Start of the outermost alias that is being expanded.
     alias_at: usize,
     /// Number of decoded nodes, including the document.
     n_decoded: usize,
     /// Number of nodes that were decoded through an alias.
     n_of_aliases: usize,
     copies: &'a mut Copies,
-    /// Values and keys that JSON cannot represent, each with the reason. A key of this kind is replaced by a unique
-    /// name.
+    /// Spans of the values and keys that JSON cannot represent, with the reasons. Such a key gets a unique name.
     without_json: Vec<(Range<usize>, String)>,
 }
 
-/// Returns the maximum share of nodes decoded through aliases that go-yaml accepts for a document of `n_decoded` nodes.
+/// Returns the maximum share of nodes that aliases may contribute to a document of `n_decoded` nodes.
 ///
 /// Source: `go.yaml.in/yaml/v2` `decode.go` (`allowedAliasRatio`).
 fn allowed_alias_ratio(n_decoded: usize) -> f64 {
@@ -90,7 +88,6 @@ fn allowed_alias_ratio(n_decoded: usize) -> f64 {
 }
 
 impl Composer<'_> {
-    /// Composes a node at the nesting depth `depth`.
     fn node(&mut self, id: NodeId, depth: usize) -> Result<Node, ScanError> {
         let (span, part) = self.open(id, depth)?;
         let data = match part {
@@ -113,7 +110,7 @@ impl Composer<'_> {
         Ok(Node { span, data })
     }
 
-    /// Counts a node and returns its span and content.
+    /// Counts the node `id`, and returns its span and content.
     fn open(&mut self, id: NodeId, depth: usize) -> Result<(Range<usize>, Part), ScanError> {
         let can_take = !self.has_aliases;
         let Some(node) = self.nodes.get(id) else {
@@ -172,7 +169,7 @@ impl Composer<'_> {
         Ok((span, part))
     }
 
-    /// Counts a node with `n_bytes` of scalar content. `is_copy` is true if the node is decoded through an alias.
+    /// Counts a node with `n_bytes` of scalar content. `is_copy` is true within an alias.
     fn count(&mut self, n_bytes: usize, is_copy: bool) -> Result<(), String> {
         self.n_decoded += 1;
         if is_copy {
@@ -198,7 +195,7 @@ impl Composer<'_> {
         Ok(())
     }
 
-    /// Adds the entries of a map. `is_merged` is true if they come from a merge key (`<<`).
+    /// Adds the entries of a map. `is_merged` is true for a map from a merge key (`<<`).
     fn entries(
         &mut self,
         entries: &[(NodeId, NodeId)],
@@ -218,7 +215,7 @@ impl Composer<'_> {
         Ok(())
     }
 
-    /// Returns the JSON name of a key, and its span.
+    /// Returns the JSON name and the span of a key.
     fn key(&mut self, id: NodeId) -> Result<(String, Range<usize>), ScanError> {
         let missing = || ScanError::new(0, "a node is missing");
         let node = self.nodes.get(id).ok_or_else(missing)?;
@@ -270,7 +267,6 @@ impl Composer<'_> {
         }
     }
 
-    /// Returns true if the node is a map or an alias of one.
     fn is_map(&self, id: NodeId) -> bool {
         let content = |id: NodeId| self.nodes.get(id).map(|node| &node.content);
         match content(id) {
@@ -280,8 +276,8 @@ impl Composer<'_> {
         }
     }
 
-    /// Adds the entries of a merge key's value. They override entries before the merge key, and entries after it
-    /// override them.
+    /// Adds the entries of a merge key's value. Entries before the merge key are overridden. Entries after the merge
+    /// key override the merged ones.
     fn merge(
         &mut self,
         value: NodeId,
@@ -311,7 +307,7 @@ impl Composer<'_> {
         depth: usize,
         into: &mut BTreeMap<String, Entry>,
     ) -> Result<(), ScanError> {
-        // An alias does not add to the depth: its target must be a map, and the depth of the map is counted.
+        // An alias does not add to the depth. The map to which it refers does.
         match self.open(id, depth)? {
             (_, Part::Map(entries)) => self.entries(&entries, depth + 1, true, into),
             (_, Part::Alias(target)) => {
@@ -324,7 +320,6 @@ impl Composer<'_> {
     }
 }
 
-/// Content of a node.
 enum Part {
     Scalar(Value, Style),
     List(Vec<NodeId>),
@@ -332,8 +327,8 @@ enum Part {
     Alias(NodeId),
 }
 
-/// Sets an entry. If several entries have the same name, the last one wins. A merged entry is not a duplicate of the
-/// entry that overrides it.
+/// Sets an entry. The last entry with a name wins. An entry from a merge key is not a duplicate of the entry that
+/// overrides it.
 pub(super) fn insert(
     entries: &mut BTreeMap<String, Entry>,
     name: String,
@@ -363,7 +358,7 @@ pub(super) fn insert(
     }
 }
 
-/// Converts a scalar to the JSON that kubectl sends: signed 64-bit integers, and floats.
+/// Converts a scalar to JSON. As in kubectl, the integers are those of 64 bits with a sign, and larger ones are floats.
 fn json(scalar: Scalar) -> Result<Value, String> {
     Ok(match scalar {
         Scalar::Null => Value::Null,
@@ -378,7 +373,6 @@ fn json(scalar: Scalar) -> Result<Value, String> {
     })
 }
 
-/// Returns the JSON name of a key.
 fn key_name(key: Scalar) -> Result<String, String> {
     match key {
         Scalar::Text(name) => Ok(name),

@@ -3,20 +3,17 @@
 //! Source: `go.yaml.in/yaml/v2` `yamlprivateh.go` (`is_alpha`, `is_blank`, `is_break`) and `readerc.go`
 //! (`yaml_parser_update_buffer`).
 
-/// A line break.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Break {
-    /// Its character in the decoded value: a line feed, or a Unicode line or paragraph separator, which is preserved.
+    /// The character of the decoded value: a line feed, or the Unicode line or paragraph separator of the source.
     pub(super) character: char,
     /// Byte index of the line break.
     pub(super) offset: usize,
 }
 
-/// A position in the source.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor<'a> {
     text: &'a str,
-    /// Byte index.
     pub(super) offset: usize,
     /// Number of characters before the position on the same line.
     pub(super) column: usize,
@@ -27,7 +24,7 @@ pub(super) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// Creates a cursor at the byte `offset` of the source, at the given column.
+    /// Creates a cursor at the byte `offset` of the source. `column` is the column of that byte.
     pub(super) fn new(text: &'a str, offset: usize, column: usize) -> Self {
         Self {
             text,
@@ -38,7 +35,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Returns the byte `n` bytes after the position, or 0 after the end. The source itself contains no NUL.
+    /// Returns the byte at offset `n` from the position. Returns 0 after the end. The source contains no NUL.
     pub(super) fn byte(&self, n: usize) -> u8 {
         let bytes = self.text.as_bytes();
         bytes.get(self.offset + n).copied().unwrap_or(0)
@@ -52,10 +49,10 @@ impl<'a> Cursor<'a> {
         matches!(self.byte(n), b' ' | b'\t')
     }
 
-    /// Returns the length of the line break `n` bytes after the position, or 0 if there is none.
+    /// Returns the length of the line break at offset `n` from the position, or 0.
     ///
-    /// kubectl strips the carriage return from the end of each line before parsing it as YAML, so two carriage returns
-    /// before a line feed are a single line break.
+    /// Before parsing, kubectl strips the carriage return from the end of each line. Two carriage returns before a line
+    /// feed are therefore a single line break.
     fn break_len(&self, n: usize) -> usize {
         match self.byte(n) {
             b'\r' if self.byte(n + 1) == b'\n' => 2,
@@ -91,17 +88,14 @@ impl<'a> Cursor<'a> {
             && self.is_blank_or_end(3)
     }
 
-    /// Returns the rest of the source.
     pub(super) fn rest(&self) -> &'a str {
         self.text.get(self.offset..).unwrap_or_default()
     }
 
-    /// Returns the source from the byte `start` to this position.
     pub(super) fn since(&self, start: usize) -> &'a str {
         self.text.get(start..self.offset).unwrap_or_default()
     }
 
-    /// Advances past the current character.
     pub(super) fn advance(&mut self) {
         let width = match self.byte(0) {
             0 if self.is_end() => 0,
@@ -121,7 +115,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Advances past the current line break. `None` if there is none.
+    /// Advances past a line break and returns it. Returns `None` if the cursor is not at one.
     pub(super) fn advance_line(&mut self) -> Option<Break> {
         let offset = self.offset;
         let len = self.break_len(0);
@@ -140,7 +134,7 @@ impl<'a> Cursor<'a> {
         Some(Break { character, offset })
     }
 
-    /// Moves to the start of a new line at the end of the source, even without a line break.
+    /// Moves to the start of the next line at the end of the source. The last line may lack a line break.
     pub(super) fn end_line(&mut self) {
         if self.column > 0 {
             self.column = 0;
@@ -148,8 +142,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Advances past the visible ASCII characters that `is_wanted` accepts. Most characters of YAML are of this kind.
-    /// They are never line breaks, so the line number does not change.
+    /// Advances past visible ASCII characters that `is_wanted` accepts. This is the fast path for most characters of a
+    /// source. None of these characters is a line break, so the line number does not change.
     pub(super) fn advance_visible(&mut self, is_wanted: impl Fn(u8) -> bool) {
         let rest = self.rest().as_bytes();
         let is_other = |byte: &u8| !(matches!(byte, 0x20..=0x7e) && is_wanted(*byte));
@@ -165,7 +159,6 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Advances to the end of the line if a comment starts here.
     pub(super) fn skip_comment(&mut self) {
         if self.byte(0) == b'#' {
             self.advance_visible(|_| true);
@@ -177,11 +170,11 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Returns the first character of the source that YAML does not allow, and its byte index. `None` if all are allowed.
+/// Returns the first character that YAML does not allow, with its byte index.
 pub(super) fn forbidden(text: &str) -> Option<(usize, char)> {
     let is_plain = |byte: u8| matches!(byte, b'\t' | b'\n' | b'\r' | 0x20..=0x7e);
-    // Most sources contain only these characters. Testing bytes is faster than testing characters, and testing chunks
-    // is faster still.
+    // Fast path: most sources contain only plain characters. Bytes are tested in chunks, which is faster than one by
+    // one.
     let are_plain = |bytes: &[u8]| bytes.iter().fold(true, |all, byte| all & is_plain(*byte));
     if text.as_bytes().chunks(256).all(are_plain) {
         return None;

@@ -1,4 +1,4 @@
-//! Parses JSON with spans, as kubectl does for a file that starts with `{`.
+//! Parses JSON with spans, like kubectl for a file that starts with `{`.
 //!
 //! Source: apimachinery `pkg/util/yaml/decoder.go` (`YAMLOrJSONDecoder.Decode`), Go `encoding/json`
 //! (`scanner`), `sigs.k8s.io/json` (`convertNumber`).
@@ -10,11 +10,12 @@ use serde_json::Value;
 use super::compose::insert;
 use super::{Data, MAX_DEPTH, MAX_NODES, Node, Style, YamlError, scalar};
 
-/// The result of parsing valid JSON, and the index after the last byte of the JSON value. The result is an error if
-/// the value cannot be represented.
+/// The result of parsing valid JSON, and the byte index after the value. The result is an error if a [`Node`] cannot
+/// represent the value.
 pub type Read = (Result<Node, YamlError>, usize);
 
-/// Parses the value at the byte `start` of the source, skipping whitespace. `None` if there is only whitespace.
+/// Parses the value at the byte `start` of the source. Leading whitespace is skipped. Returns `None` if nothing else
+/// follows.
 ///
 /// # Errors
 ///
@@ -45,8 +46,8 @@ pub fn read(text: &str, start: usize) -> Result<Option<Read>, YamlError> {
     }
 }
 
-/// Returns the characters of a JSON string, each with the index of its first byte in `raw`. `raw` is the source of
-/// the string with the quotation marks.
+/// Returns the characters of a JSON string, with their byte indices in `raw`. `raw` is the source of the string,
+/// including the quotation marks.
 pub(super) fn characters(raw: &str) -> Vec<(char, usize)> {
     let mut reader = Reader {
         text: raw,
@@ -55,7 +56,7 @@ pub(super) fn characters(raw: &str) -> Vec<(char, usize)> {
         too_large: None,
     };
     let mut characters = Vec::new();
-    // Ignores errors: they were reported when the string was first parsed.
+    // The string is valid, because it was parsed before.
     let _ = reader.string(&mut |character, offset| characters.push((character, offset)));
     characters
 }
@@ -64,7 +65,7 @@ struct Reader<'a> {
     text: &'a str,
     offset: usize,
     n_nodes: usize,
-    /// Start of a number that is valid JSON but out of range.
+    /// Start of a number that is valid JSON but exceeds the range.
     too_large: Option<usize>,
 }
 
@@ -79,7 +80,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Consumes the next byte, which must be `first` or `second`, and returns it.
+    /// Consumes a byte, which must be `first` or `second`, and returns it.
     fn one_of(&mut self, first: u8, second: u8) -> Result<u8, String> {
         self.skip_white_space();
         match self.byte() {
@@ -198,7 +199,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Parses an escape sequence after its backslash.
+    /// Parses an escape sequence. The backslash is already consumed.
     fn escape(&mut self) -> Result<char, String> {
         let byte = self.byte();
         self.offset += 1;
@@ -214,7 +215,7 @@ impl Reader<'_> {
                 if let Some(character) = char::from_u32(high) {
                     return Ok(character);
                 }
-                // Two surrogates form one character; a lone one becomes U+FFFD.
+                // A pair of surrogates is one character. A single surrogate becomes U+FFFD.
                 let before_low = self.offset;
                 let rest = self.text.get(self.offset..).unwrap_or_default();
                 if rest.starts_with("\\u") {

@@ -1,11 +1,11 @@
 //! YAML as kubectl parses it, with source spans.
 //!
-//! Accepts and rejects the same input as sigs.k8s.io/yaml and returns the same values: YAML 1.1 with libyaml's grammar
-//! as implemented in go-yaml. `yes`, `on` and `0777` have the same meaning as in kubectl, keys may be repeated (the
-//! last value wins), and `<<` merges objects. ADR 17 lists the deliberate differences.
+//! This crate accepts the same input as sigs.k8s.io/yaml and returns the same values. The language is YAML 1.1 with
+//! libyaml's grammar, as implemented in go-yaml. `yes`, `on` and `0777` mean the same as in kubectl. If a key is
+//! repeated, its last value wins. `<<` merges objects. ADR 17 lists the deliberate differences.
 //!
-//! The scanner (`scan`, with `cursor`, `text` and `tag`) produces tokens, the parser (`parse`) builds nodes,
-//! and the composer (`compose`) converts them to values.
+//! The scanner (`scan`, with `cursor`, `text` and `tag`) produces tokens, the parser (`parse`) builds nodes, and the
+//! composer (`compose`) converts them to values.
 
 mod comment;
 mod compose;
@@ -29,10 +29,10 @@ pub use comment::{About, Comment, comments};
 pub use places::written;
 pub use text::after_mark;
 
-/// Maximum number of nodes of a document, after expanding aliases.
+/// Maximum number of nodes of a document. Nodes within aliases count at each alias.
 const MAX_NODES: usize = 1_000_000;
 
-/// Maximum number of nodes copied by aliases. Without this limit, a short document could expand to billions of nodes.
+/// Maximum number of nodes that aliases copy. Without this limit, a short document could expand to billions of nodes.
 const MAX_COPIED_NODES: usize = 100_000;
 
 /// Maximum size of the scalars copied by aliases, in bytes.
@@ -41,10 +41,9 @@ const MAX_COPIED_BYTES: usize = 16 * 1024 * 1024;
 /// Maximum nesting depth of lists and maps.
 const MAX_DEPTH: usize = 255;
 
-/// The byte order mark.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// An error and the byte at which it was detected.
+/// An error, and the byte at which the scanner or parser detected it.
 #[derive(Clone, Debug)]
 struct ScanError {
     offset: usize,
@@ -60,7 +59,7 @@ impl ScanError {
     }
 }
 
-/// An error in a document that is not valid YAML, or that JSON cannot represent.
+/// The error for invalid YAML or JSON, or for a value that JSON cannot represent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {message}")]
 pub struct YamlError {
@@ -73,7 +72,6 @@ pub struct YamlError {
 }
 
 impl YamlError {
-    /// Creates an error at the byte `offset` of the source.
     fn new(text: &str, offset: usize, message: String) -> Self {
         let before = text.get(..offset.min(text.len())).unwrap_or(text);
         let line = before.rsplit('\n').next().unwrap_or_default();
@@ -90,11 +88,11 @@ impl YamlError {
 pub struct Node {
     /// The span in the source. An alias has the span of the anchored node.
     pub span: Range<usize>,
-    /// Content of the node.
+    /// The content of the node.
     pub data: Data,
 }
 
-/// Content of a node.
+/// The content of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Data {
     /// Null, a boolean, a number or a string.
@@ -105,13 +103,15 @@ pub enum Data {
     Map(Entries),
 }
 
-/// The entries of a map, sorted by name. They are stored in a vector, because a tree needs ten times the memory for a
-/// small map, and most documents contain many small maps.
+/// The entries of a map, sorted by name.
+///
+/// A vector stores the entries. For small maps, which most documents consist of, a tree would need ten times the
+/// memory.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Entries(Vec<(String, Entry)>);
 
 impl Entries {
-    /// Returns the entry `name`. `None` if it is absent.
+    /// Returns the entry `name`.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Entry> {
         let idx = self.find(name).ok()?;
@@ -128,7 +128,7 @@ impl Entries {
             .binary_search_by(|(known, _)| known.as_str().cmp(name))
     }
 
-    /// Removes and returns the entry `name`. `None` if it is absent.
+    /// Removes the entry `name` and returns it.
     pub fn remove(&mut self, name: &str) -> Option<Entry> {
         let idx = self.find(name).ok()?;
         Some(self.0.remove(idx).1)
@@ -159,16 +159,16 @@ pub struct Entry {
     pub key: Range<usize>,
     /// The value.
     pub node: Node,
-    /// Spans of earlier keys with the same name, whose values are ignored.
+    /// Spans of earlier keys with the same name. Their values are ignored.
     pub repeats: Vec<Range<usize>>,
-    /// Spans of the keys with the same name that a merge key added or overrode, in order.
+    /// Spans of earlier keys with the same name, if they or their replacements come from a merge key, in order.
     pub merged: Vec<Range<usize>>,
-    /// True if the entry comes from a merge key and may be overridden.
+    /// True if the entry comes from a merge key. Other entries may override such an entry.
     is_merged: bool,
 }
 
 impl Entry {
-    /// Creates an entry without duplicates.
+    /// Creates an entry whose key is not repeated.
     #[must_use]
     pub fn new(key: Range<usize>, node: Node) -> Self {
         Self {
@@ -181,7 +181,7 @@ impl Entry {
     }
 }
 
-/// Style of a scalar.
+/// The style of a scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
     /// Without quotation marks.
@@ -192,12 +192,12 @@ pub enum Style {
     DoubleQuoted,
     /// `|`.
     Literal {
-        /// Column of the scalar's lines, starting at 0.
+        /// Column of the scalar's lines, from 0.
         indent: u32,
     },
     /// `>`.
     Folded {
-        /// Column of the scalar's lines, starting at 0.
+        /// Column of the scalar's lines, from 0.
         indent: u32,
     },
     /// A string in a JSON file.
@@ -218,7 +218,7 @@ impl Node {
         }
     }
 
-    /// Creates a node from JSON. The node and all its descendants have the span `span`.
+    /// Converts JSON to a node. The node and all its descendants get the span `span`.
     fn from_json(value: Value, span: &Range<usize>) -> Self {
         let data = match value {
             Value::Array(items) => Data::List(
@@ -242,7 +242,7 @@ impl Node {
         }
     }
 
-    /// Creates a map with the span `span`. The entries keep their own spans.
+    /// Creates a map with the span `span`. The entries have their own spans.
     pub fn from_entries<'a>(
         span: Range<usize>,
         entries: impl IntoIterator<Item = (&'a str, Entry)>,
@@ -255,7 +255,7 @@ impl Node {
         }
     }
 
-    /// Sets the entry `name` of a map to a string with an empty span. Does nothing for other nodes.
+    /// Sets the entry `name` of a map to the string `text`, with an empty span. Does nothing for other nodes.
     pub fn set_text(&mut self, name: &str, text: &str) {
         let span = self.span.start..self.span.start;
         if let Data::Map(entries) = &mut self.data {
@@ -273,7 +273,7 @@ impl Node {
         entries.into_iter().flat_map(Entries::iter)
     }
 
-    /// Returns the items of a list. Empty for other nodes.
+    /// Returns the items of a list. Returns an empty slice for other nodes.
     #[must_use]
     pub fn items(&self) -> &[Self] {
         match &self.data {
@@ -282,7 +282,7 @@ impl Node {
         }
     }
 
-    /// Returns the entry `name` of a map. `None` if it is absent.
+    /// Returns the entry `name` of a map.
     #[must_use]
     pub fn entry(&self, name: &str) -> Option<&Entry> {
         match &self.data {
@@ -291,13 +291,13 @@ impl Node {
         }
     }
 
-    /// Returns the value of the entry `name` of a map. `None` if it is absent.
+    /// Returns the value of the entry `name` of a map.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Self> {
         self.entry(name).map(|entry| &entry.node)
     }
 
-    /// Returns the value of a string. `None` for other nodes.
+    /// Returns the content of a string node.
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {
         match &self.data {
@@ -312,8 +312,8 @@ impl Node {
         matches!(&self.data, Data::Scalar(Value::Null, _))
     }
 
-    /// Returns the node at a field reference such as `spec.validations[0].expression`, or its nearest
-    /// existing ancestor.
+    /// Returns the node at a field reference such as `spec.validations[0].expression`. If the node is missing, returns
+    /// its nearest existing ancestor.
     #[must_use]
     pub fn nearest(&self, field_ref: &str) -> &Self {
         let mut node = self;
@@ -343,7 +343,7 @@ pub fn to_json(text: &str) -> Result<Value, YamlError> {
     Ok(read(text, &mut Copies::default())?.map_or(Value::Null, |node| node.to_json()))
 }
 
-/// The amount of data that aliases may still copy, in one or several documents.
+/// The number of nodes and bytes that aliases may still copy. Several documents can share the limit.
 #[derive(Debug)]
 pub struct Copies {
     nodes: usize,
@@ -360,7 +360,7 @@ impl Default for Copies {
 }
 
 impl Copies {
-    /// Counts a node with `n_bytes` of scalar content that is decoded through an alias.
+    /// Counts a node within an alias. `n_bytes` is the size of the node's scalar.
     fn count(&mut self, n_bytes: usize) -> Result<(), String> {
         match (self.nodes.checked_sub(1), self.bytes.checked_sub(n_bytes)) {
             (Some(n_left), Some(bytes_left)) => {
@@ -376,14 +376,14 @@ impl Copies {
     }
 }
 
-/// Parses the first document of a YAML stream, which may start with a byte order mark. `None` if the stream has no
-/// document.
+/// Parses the first document of a YAML stream. A byte order mark at the start is skipped. Returns `None` if the stream
+/// has no document.
 ///
 /// # Errors
 ///
 /// Returns an error if the document is not valid YAML, or if JSON cannot represent it.
 pub fn read(text: &str, copies: &mut Copies) -> Result<Option<Node>, YamlError> {
-    // Like kubectl, adds a line break to the last line if necessary.
+    // Like kubectl, adds a missing line break at the end.
     let ended = if text.ends_with('\n') {
         Cow::Borrowed(text)
     } else {
@@ -393,7 +393,7 @@ pub fn read(text: &str, copies: &mut Copies) -> Result<Option<Node>, YamlError> 
     read.map_err(|error| YamlError::new(text, error.offset, error.message))
 }
 
-/// Parses the first document of a YAML stream whose last line ends with a line break.
+/// Parses the first document of a YAML stream. The stream must end with a line break.
 fn read_ended(text: &str, copies: &mut Copies) -> Result<Option<Node>, ScanError> {
     let start = if text.starts_with(BYTE_ORDER_MARK) {
         BYTE_ORDER_MARK.len_utf8()
@@ -412,7 +412,8 @@ fn read_ended(text: &str, copies: &mut Copies) -> Result<Option<Node>, ScanError
                     ),
                 )
             };
-            // The forbidden character is irrelevant if go-yaml's parser does not read the chunk that contains it.
+            // go-yaml does not report the forbidden character if its parser does not reach the chunk with the
+            // character.
             let before = text.get(..offset).unwrap_or_default();
             let (document, end) = parse::document(before, start).map_err(|_| error())?;
             if end + LOOKAHEAD >= chunk_start(text, start, offset) {
@@ -430,13 +431,14 @@ fn read_ended(text: &str, copies: &mut Copies) -> Result<Option<Node>, ScanError
 /// Number of characters that go-yaml reads ahead.
 const LOOKAHEAD: usize = 3;
 
-/// Returns the start of the chunk that contains the byte `offset`. go-yaml reads input in chunks. When it reaches the
-/// start of a chunk, it validates all characters of the chunk.
+/// Returns the start of the chunk that contains the byte `offset`.
+///
+/// go-yaml reads input in chunks. At the start of a chunk, it validates all characters of the chunk.
 ///
 /// Source: `go.yaml.in/yaml/v2` `readerc.go` (`yaml_parser_update_buffer`).
 fn chunk_start(text: &str, start: usize, offset: usize) -> usize {
     const CHUNK: usize = 512;
-    // The byte order mark is read with the first chunk.
+    // The byte order mark is part of the first chunk.
     let (mut begin, mut end) = (start, CHUNK);
     loop {
         while end < text.len() && !text.is_char_boundary(end) {

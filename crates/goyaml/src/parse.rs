@@ -1,6 +1,6 @@
 //! The YAML parser: builds nodes from tokens and resolves aliases. Scalars keep their source form.
 //!
-//! As in go-yaml, only the first document of a YAML stream is parsed. Later documents are ignored.
+//! As in go-yaml, only the first document of a YAML stream is parsed.
 //!
 //! Source: `go.yaml.in/yaml/v2` `parserc.go` and `decode.go` (`parser.parse`).
 
@@ -14,22 +14,22 @@ use super::{MAX_DEPTH, MAX_NODES, ScanError, Style};
 /// Index of a node in its document.
 pub(super) type NodeId = usize;
 
-/// A node in source form.
+/// A node whose scalars are in source form.
 #[derive(Debug)]
 pub(super) struct RawNode {
     pub(super) span: Range<usize>,
     pub(super) content: Content,
 }
 
-/// Content of a node in source form.
+/// Content of a [`RawNode`].
 #[derive(Debug)]
 pub(super) enum Content {
     Scalar {
         text: String,
         style: Style,
-        /// The full URI of the tag, if there is one.
+        /// The full URI of the tag.
         tag: Option<String>,
-        /// True if the content determines the type, because the scalar has neither a tag nor quotes.
+        /// True if the content determines the type, because the scalar has no tag and no quotation marks.
         is_implicit: bool,
     },
     List(Vec<NodeId>),
@@ -39,7 +39,7 @@ pub(super) enum Content {
 }
 
 impl Content {
-    /// Returns the number of bytes of a scalar, or 0 for other nodes.
+    /// Returns the number of bytes of a scalar. Returns 0 for other nodes.
     pub(super) fn n_bytes(&self) -> usize {
         match self {
             Self::Scalar { text, .. } => text.len(),
@@ -48,11 +48,11 @@ impl Content {
     }
 }
 
-/// The nodes of a document.
+/// The nodes of a document, by [`NodeId`].
 pub(super) type Nodes = Vec<RawNode>;
 
-/// Parses the first document of the source from the byte `start`. Returns two values: the nodes and the root of the
-/// document (`None` if there is no document), and the index up to which the source was read.
+/// Parses the first document from the byte `start`. Returns the nodes and the root of the document, and the byte index
+/// up to which the source was read. Instead of nodes and root, returns `None` if there is no document.
 pub(super) fn document(
     text: &str,
     start: usize,
@@ -63,12 +63,12 @@ pub(super) fn document(
     Ok((root.map(|root| (parser.nodes, root)), end))
 }
 
-/// The nodes and the root of a document (`None` if there is no document), and the spans of the comments that
-/// begin with the mark.
+/// The nodes and the root of a document, and the spans of its comments. Instead of nodes and root, `None` if there is
+/// no document.
 type WithComments = (Option<(Nodes, NodeId)>, Vec<Range<usize>>);
 
-/// Parses the first document of the source from the byte `start`, and collects the comments before, in and after the
-/// document that begin with `mark`.
+/// Parses the first document from the byte `start`. Also returns the comments that begin with `mark`, including those
+/// before and after the document.
 pub(super) fn document_with_comments(
     text: &str,
     start: usize,
@@ -85,20 +85,20 @@ struct Parser<'a> {
     scanner: Scanner<'a>,
     nodes: Nodes,
     anchors: HashMap<&'a str, NodeId>,
-    /// Tag handles with their prefixes.
+    /// Tag handles and their prefixes.
     handles: Vec<(String, String)>,
-    /// End of the last token that is not the end of a block or of the source.
+    /// End of the last token. The end tokens of blocks and of the source are ignored.
     last_end: usize,
 }
 
-/// Position of a node, which determines the allowed kinds of node.
+/// Position of a node. It determines the node's allowed kinds.
 #[derive(Clone, Copy, PartialEq)]
 enum Position {
     /// In a flow collection.
     Flow,
     /// In a block list, or at the top level.
     Block,
-    /// A key or value of a map, which may be a list without additional indentation.
+    /// The key or value of a map. A list in this position needs no additional indentation.
     BlockMap,
 }
 
@@ -231,7 +231,7 @@ impl<'a> Parser<'a> {
         self.add(offset..offset, content)
     }
 
-    /// Adds an empty node in place of omitted content.
+    /// Adds an empty node for omitted content.
     fn empty(&mut self, offset: usize) -> Result<NodeId, ScanError> {
         self.add(
             offset..offset,
@@ -301,8 +301,7 @@ impl<'a> Parser<'a> {
                 return Err(ScanError::new(offset, message));
             }
         };
-        // Registers the anchor before parsing the items, because an alias within the collection may refer to the
-        // collection.
+        // Registers the anchor before the items are parsed: an alias within the collection may refer to the collection.
         let id = self.add_collection(offset, content, depth)?;
         self.anchor(anchor, id);
         let content = self.collection(depth + 1)?;
@@ -320,7 +319,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Parses an anchor and a tag, in either order.
+    /// Parses an anchor and a tag, in either order. Both are optional.
     fn properties(&mut self) -> Result<(Option<&'a str>, Option<String>), ScanError> {
         let mut anchor = None;
         let mut tag = None;
@@ -353,7 +352,7 @@ impl<'a> Parser<'a> {
         Some(format!("{prefix}{suffix}")).filter(|tag| !tag.is_empty())
     }
 
-    /// Returns the reason why no node starts here.
+    /// Returns the error message for a token that starts no node.
     fn why_no_node(&mut self) -> Result<&'static str, ScanError> {
         Ok(match self.next()? {
             Token::End => "expected a value, but the document ends here",
@@ -408,7 +407,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Parses a list with the same indentation as the keys of the enclosing map.
+    /// Parses a list whose indentation is that of the enclosing map's keys.
     fn level_list(&mut self, depth: usize) -> Result<Content, ScanError> {
         let mut items = Vec::new();
         while *self.next()? == Token::BlockEntry {
@@ -489,7 +488,7 @@ impl<'a> Parser<'a> {
         Ok(Content::List(items))
     }
 
-    /// Parses the `,` between two items of a flow collection.
+    /// Parses the `,` after an item of a flow collection.
     fn flow_entry(&mut self, opened: usize, expected: &str) -> Result<(), ScanError> {
         match self.next()? {
             Token::FlowEntry => {
@@ -504,12 +503,12 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Parses a list item that is a map with a single entry, `[a: 1]`.
+    /// Parses a list item that is a map with a single entry, such as `a: 1` in `[a: 1]`.
     fn flow_pair(&mut self, depth: usize) -> Result<NodeId, ScanError> {
         let start = self.take()?.start;
         let id = self.add_collection(start, Content::Map(Vec::new()), depth)?;
         let key = match self.next()? {
-            // Like go-yaml, skips each of these tokens.
+            // Like go-yaml, skips these tokens.
             Token::Value | Token::FlowEntry | Token::FlowListEnd => {
                 let end = self.take()?.end;
                 self.empty(end)?
@@ -525,7 +524,6 @@ impl<'a> Parser<'a> {
         Ok(id)
     }
 
-    /// Parses the value after a key in a flow collection.
     fn flow_value(&mut self, depth: usize) -> Result<NodeId, ScanError> {
         if *self.next()? == Token::Value {
             self.take()?;
@@ -584,7 +582,6 @@ fn not_closed(opened: usize, expected: &str) -> ScanError {
     )
 }
 
-/// Returns the error message for excessive nesting.
 pub(super) fn too_deep() -> String {
     format!("lists and objects nest more than {MAX_DEPTH} deep")
 }

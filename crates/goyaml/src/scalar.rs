@@ -1,4 +1,4 @@
-//! Resolves plain scalars like go-yaml, which implements YAML 1.1.
+//! Resolves plain scalars of YAML 1.1, like go-yaml.
 //!
 //! Source: `go.yaml.in/yaml/v2` `resolve.go` (`resolve`, `resolveMap`, `yamlStyleFloat`).
 
@@ -7,7 +7,7 @@ use serde_json::{Number, Value};
 /// Prefix of YAML's standard tags.
 pub(super) const CORE: &str = "tag:yaml.org,2002:";
 
-/// A scalar. As in programs that decode YAML into JSON, timestamps are strings.
+/// The value of a scalar. Timestamps are strings, as in programs that decode YAML into JSON.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Scalar {
     /// `~`, `null`, or an empty scalar.
@@ -18,7 +18,7 @@ pub enum Scalar {
     Int(i64),
     /// An integer greater than `i64::MAX`.
     Uint(u64),
-    /// A number with a fraction or an exponent, or an integer that exceeds 64 bits.
+    /// A number with a fraction or exponent, or an integer of more than 64 bits.
     Float(f64),
     /// Any other scalar.
     Text(String),
@@ -60,7 +60,7 @@ pub fn resolve(text: &str) -> Scalar {
     }
 }
 
-/// Resolves a scalar with a tag.
+/// Resolves a scalar that may have a tag.
 ///
 /// # Errors
 ///
@@ -124,7 +124,7 @@ fn binary(text: &str) -> Result<String, String> {
     Ok(decoded)
 }
 
-/// Returns true if the string is a timestamp.
+/// Returns true if `text` is a timestamp.
 ///
 /// Source: `go.yaml.in/yaml/v2` `resolve.go` (`parseTimestamp`), Go `time` (`Parse`).
 fn is_timestamp(text: &str) -> bool {
@@ -186,13 +186,14 @@ fn is_timestamp(text: &str) -> bool {
     date_and_time(text).is_some()
 }
 
-/// Formats a float like Go's JSON encoder. Integral values have no fraction, so that `1e3` can be decoded as an
-/// integer. `None` if JSON cannot represent the number.
+/// Formats a float like Go's JSON encoder. Integral values have no fraction: `1e3` becomes `1000`, which can be decoded
+/// as an integer. Returns `None` if JSON cannot represent the number.
 pub(super) fn json_float(number: f64) -> Option<Value> {
-    // Source: Go `encoding/json` (`floatEncoder`), which uses an exponent from this value on.
+    // The smallest number that Go writes with an exponent.
+    // Source: Go `encoding/json` (`floatEncoder`).
     const WITH_EXPONENT: f64 = 1e21;
     if number.fract() == 0.0 && number.abs() < WITH_EXPONENT {
-        // Formatting yields the shortest digits that round-trip, followed by zeros.
+        // Rust formats a float with the fewest digits that identify the number, followed by zeros.
         if let Ok(integer) = format!("{number}").parse::<i64>() {
             return Some(Value::from(integer));
         }
@@ -200,7 +201,7 @@ pub(super) fn json_float(number: f64) -> Option<Value> {
     Number::from_f64(number).map(Value::Number)
 }
 
-/// Formats a float as the name of a key.
+/// Formats a float that is the name of a key.
 ///
 /// Source: `sigs.k8s.io/yaml` `yaml.go` (`convertToJSONableObject`), Go `strconv` (`FormatFloat` with `'g'`,
 /// -1 and 32).
@@ -218,14 +219,14 @@ pub(super) fn go_float_key(number: f64) -> String {
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
     if number != 0.0 && !(-4..6).contains(&exponent) {
-        // Go writes an exponent of 6 or more in a key, but only an exponent of 21 or more in a JSON number.
+        // In keys, Go uses an exponent from 6 on. In JSON numbers, Go uses an exponent from 21 on.
         let sign = if exponent < 0 { '-' } else { '+' };
         return format!("{digits}e{sign}{:02}", exponent.abs());
     }
     format!("{number}")
 }
 
-/// Parses a notation that only go-yaml accepts: `0b` followed by a sign. `None` if the string does not match.
+/// Parses `0b` followed by a sign, which only go-yaml accepts.
 fn signed_binary(text: &str) -> Option<Scalar> {
     let digits = text.strip_prefix("0b")?;
     let bits = digits.strip_prefix(['+', '-'])?;
@@ -234,7 +235,7 @@ fn signed_binary(text: &str) -> Option<Scalar> {
     number.filter(|_| is_binary).map(Scalar::Int)
 }
 
-/// Returns true if an underscore is not between two digits.
+/// Returns true if an underscore of `text` is not between two digits.
 ///
 /// Source: Go `strconv` (`underscoreOK`).
 fn has_misplaced_underscore(text: &str) -> bool {
@@ -246,7 +247,7 @@ fn has_misplaced_underscore(text: &str) -> bool {
     })
 }
 
-/// Parses an integer in Go's notation: `0x`, `0o`, `0b`, or a leading `0` for octal. `None` if the string is not one.
+/// Parses an integer with the prefix `0x`, `0o`, `0b` or `0` (octal), or without a prefix.
 fn integer(text: &str) -> Option<Scalar> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
@@ -261,7 +262,7 @@ fn integer(text: &str) -> Option<Scalar> {
             (!rest.is_empty()).then_some((base, rest))
         })
         .unwrap_or((10, &lower));
-    // Unlike Go, Rust accepts a sign after the prefix.
+    // Rust accepts a sign after the prefix, Go does not.
     if digits.starts_with(['+', '-']) {
         return None;
     }
@@ -276,7 +277,7 @@ fn integer(text: &str) -> Option<Scalar> {
     }
 }
 
-/// Parses a float in YAML's notation, a subset of Rust's. `None` if the string is not one.
+/// Parses a float in YAML's notation. It is a subset of Rust's notation.
 fn float(text: &str) -> Option<f64> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     let (mantissa, exponent) = match digits.split_once(['e', 'E']) {
@@ -292,7 +293,7 @@ fn float(text: &str) -> Option<f64> {
         && !(whole.is_empty() && fraction.is_empty())
         && all_digits(exponent_digits)
         && !exponent_digits.is_empty();
-    // Like go-yaml, treats a number that is out of range as a string.
+    // Like go-yaml, treats a number out of range as a string.
     well_formed
         .then(|| text.parse::<f64>().ok())?
         .filter(|number| number.is_finite())

@@ -1,11 +1,11 @@
-//! The YAML scanner: splits the source into tokens, and converts indentation and `:` to start and end tokens of
-//! collections.
+//! The YAML scanner: splits the source into tokens. It also derives the start and end tokens of collections from the
+//! indentation and from `:`.
 //!
-//! A key is recognized by the `:` after it. Tokens therefore remain in a queue as long as one of them may start a key.
+//! The `:` after a key shows that it is a key. Tokens therefore stay in a queue as long as one of them may start a key.
 //! A key must end on the line on which it starts, and within 1,024 characters.
 //!
-//! Source: `go.yaml.in/yaml/v2` `scannerc.go`, which differs from libyaml in details; compared by `./dev
-//! parity-yaml`.
+//! Source: `go.yaml.in/yaml/v2` `scannerc.go`, which differs from libyaml in details. `./dev parity-yaml` compares the
+//! scanners.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -37,13 +37,13 @@ struct Mark {
     index: usize,
 }
 
-/// Pairs of the number of a key's first token and the index of the key, in ascending order.
+/// The first tokens of possible keys. Each pair consists of the token's number and the key's index. The pairs are in
+/// ascending order.
 #[derive(Debug, Default)]
 struct KeysOfTokens(VecDeque<(usize, usize)>);
 
 impl KeysOfTokens {
-    /// Returns the key that starts with the token `first`, and discards the keys that start with earlier tokens. `None`
-    /// if no key starts with `first`.
+    /// Returns the key that starts with the token `first`. Discards the keys that start with earlier tokens.
     fn take(&mut self, first: usize) -> Option<usize> {
         while let Some((token, key)) = self.0.front().copied() {
             if token >= first {
@@ -54,7 +54,7 @@ impl KeysOfTokens {
         None
     }
 
-    /// Records that the most recent token, with the number `token`, starts the key `key`.
+    /// Records that the last token starts the key `key`. `token` is the number of the token.
     fn insert(&mut self, token: usize, key: usize) {
         self.remove(token);
         self.0.push_back((token, key));
@@ -69,7 +69,7 @@ impl KeysOfTokens {
     }
 }
 
-/// Scans tokens on demand.
+/// A scanner that reads tokens on demand.
 #[derive(Debug)]
 pub(super) struct Scanner<'a> {
     text: &'a str,
@@ -77,25 +77,25 @@ pub(super) struct Scanner<'a> {
     queue: VecDeque<Spanned<'a>>,
     /// Number of tokens removed from the queue.
     n_taken: usize,
-    /// True if the first token of the queue is final.
+    /// True if the first token in the queue is final: no token can be inserted before it.
     is_ready: bool,
     /// Column of the innermost block collection. `None` outside of block collections.
     indent: Option<usize>,
     outer_indents: Vec<Option<usize>>,
-    /// The possible key of the block context, followed by the possible keys of the open flow collections.
+    /// The possible key of the block context, and then the possible key of each open flow collection.
     keys: Vec<PossibleKey>,
-    /// Indices into `keys` by token number.
+    /// Indices into `keys`, by the number of the key's first token.
     key_of_token: KeysOfTokens,
     /// True if a key may start here.
     allows_key: bool,
-    /// Prefix of the comments to collect, if any.
+    /// Start of the comments to collect.
     comment_mark: Option<&'a str>,
     /// Spans of the collected comments.
     comments: Vec<Range<usize>>,
 }
 
 impl<'a> Scanner<'a> {
-    /// Creates a scanner of the source, starting at the byte `start`.
+    /// Creates a scanner that starts at the byte `start` of the source.
     pub(super) fn new(text: &'a str, start: usize) -> Self {
         Self {
             text,
@@ -118,34 +118,31 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Makes the scanner collect the comments that begin with `mark`.
+    /// Enables collecting the comments that begin with `mark`.
     pub(super) fn keep_comments(&mut self, mark: &'a str) {
         self.comment_mark = Some(mark);
     }
 
-    /// Returns the spans of the comments collected so far.
     pub(super) fn take_comments(&mut self) -> Vec<Range<usize>> {
         std::mem::take(&mut self.comments)
     }
 
-    /// Returns the byte index up to which the source is scanned.
+    /// Returns the byte index up to which the source has been scanned.
     pub(super) fn offset(&self) -> usize {
         self.cursor.offset
     }
 
-    /// Returns the next token without consuming it.
     pub(super) fn peek(&mut self) -> Result<&Spanned<'a>, ScanError> {
         if !self.is_ready {
             self.fetch_until_ready()?;
             self.is_ready = true;
         }
-        // The end token stays in the queue.
+        // The end token always stays in the queue.
         self.queue
             .front()
             .ok_or_else(|| ScanError::new(self.cursor.offset, "unexpected end of the text"))
     }
 
-    /// Consumes the next token.
     pub(super) fn take(&mut self) -> Result<Spanned<'a>, ScanError> {
         self.peek()?;
         self.is_ready = false;
@@ -188,8 +185,8 @@ impl<'a> Scanner<'a> {
         self.queue.push_back(Spanned { token, start, end });
     }
 
-    /// Inserts a token before the token with the number `before`, or at the end of the queue if that token has left the
-    /// queue.
+    /// Inserts a token before the token with the number `before`. If that token has left the queue, appends the new
+    /// token.
     fn insert(&mut self, before: usize, token: Token<'a>, offset: usize) {
         let length = self.queue.len();
         let position = before.checked_sub(self.n_taken).unwrap_or(length);
@@ -201,7 +198,6 @@ impl<'a> Scanner<'a> {
         self.queue.insert(position.min(length), spanned);
     }
 
-    /// Scans one or more tokens.
     fn fetch(&mut self) -> Result<(), ScanError> {
         self.skip_to_token();
         self.close_blocks(Some(self.cursor.column));
@@ -261,7 +257,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// Returns the reason why no token starts with the current character.
+    /// Returns the error message for a character that starts no token.
     fn why_no_token(&self) -> String {
         match self.cursor.byte(0) {
             b'\t' => "tabs are not allowed as indentation; use spaces".to_owned(),
@@ -303,7 +299,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Returns true if `keys[key]` may still be a key: its line has not ended, and it is not too long.
+    /// Returns true if `keys[key]` may still become a key. A key must not exceed its line or the maximum length.
     fn is_still_possible(&mut self, key: usize) -> Result<bool, ScanError> {
         let now = self.mark();
         let Some(key) = self.keys.get_mut(key) else {
@@ -340,7 +336,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// Discards the current possible key.
+    /// Discards the innermost possible key.
     fn forget_key(&mut self) -> Result<(), ScanError> {
         if let Some(key) = self.keys.last_mut()
             && key.is_possible
@@ -354,8 +350,8 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// Opens a block collection at `mark` if it is indented further than the enclosing one. Inserts the start token
-    /// before the token with the number `before`, or at the end of the queue if `before` is `None`.
+    /// Opens a block collection at `mark` if its indentation is greater than that of the enclosing collection. Inserts
+    /// the start token before the token with the number `before`, or at the end of the queue if `before` is `None`.
     fn open_block(&mut self, mark: Mark, before: Option<usize>, token: Token<'a>) {
         if self.in_flow() || self.indent.is_some_and(|indent| indent >= mark.column) {
             return;
@@ -366,7 +362,8 @@ impl<'a> Scanner<'a> {
         self.insert(before, token, mark.offset);
     }
 
-    /// Closes the block collections that are indented further than `column`, or all of them if it is `None`.
+    /// Closes the block collections with an indentation greater than `column`. If `column` is `None`, closes all of
+    /// them.
     fn close_blocks(&mut self, column: Option<usize>) {
         if self.in_flow() {
             return;

@@ -6,7 +6,7 @@ use super::ScanError;
 use super::cursor::Cursor;
 use super::token::Token;
 
-/// Scans the directive at `cursor`, including its line break.
+/// Scans the directive at `cursor` and its line break.
 pub(super) fn directive<'a>(cursor: &mut Cursor<'a>) -> Result<Token<'a>, ScanError> {
     let start = cursor.offset;
     cursor.advance();
@@ -84,8 +84,7 @@ fn version_number(cursor: &mut Cursor<'_>) -> Result<u8, ScanError> {
     number.ok_or_else(|| ScanError::new(start, "expected a YAML version such as `1.1`"))
 }
 
-/// Scans the tag at `cursor`. Returns the handle of the tag, which is empty for a full URI, and the
-/// suffix.
+/// Scans the tag at `cursor`. Returns the handle and the suffix. The handle of a full URI is empty.
 pub(super) fn tag(cursor: &mut Cursor<'_>) -> Result<(String, String), ScanError> {
     let (handle, suffix) = if cursor.byte(1) == b'<' {
         cursor.advance_by(2);
@@ -127,7 +126,7 @@ fn not_in_uri(cursor: &Cursor<'_>) -> ScanError {
     )
 }
 
-/// Scans `!`, `!!` or `!name!`, or the start of a tag without a handle, `!name`.
+/// Scans a handle (`!`, `!!` or `!name!`), or the start of a tag without a handle (`!name`).
 fn handle(cursor: &mut Cursor<'_>) -> Result<String, ScanError> {
     let start = cursor.offset;
     if cursor.byte(0) != b'!' {
@@ -143,7 +142,7 @@ fn handle(cursor: &mut Cursor<'_>) -> Result<String, ScanError> {
     Ok(cursor.since(start).to_owned())
 }
 
-/// Scans a URI. `head` is the part of the URI that has already been consumed.
+/// Scans a URI. `head` is the start of the URI, which is already consumed.
 fn uri(cursor: &mut Cursor<'_>, head: &str, may_be_empty: bool) -> Result<String, ScanError> {
     let start = cursor.offset;
     let mut bytes = head.as_bytes().to_vec();
@@ -163,7 +162,7 @@ fn uri(cursor: &mut Cursor<'_>, head: &str, may_be_empty: bool) -> Result<String
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Scans the octets of one character, each written as `%` and two hexadecimal digits.
+/// Scans the octets of one character. Each octet is a `%` and two hexadecimal digits.
 fn octets(cursor: &mut Cursor<'_>, into: &mut Vec<u8>) -> Result<(), ScanError> {
     let mut n_left = None;
     while n_left != Some(0) {

@@ -1,4 +1,4 @@
-//! Decodes the text of scalars: line folding, escape sequences and block scalars, with the source position of each
+//! Decodes scalars: line folding, escape sequences and block scalars. Also determines the source position of each
 //! character.
 //!
 //! Source: `go.yaml.in/yaml/v2` `scannerc.go` (`yaml_parser_scan_plain_scalar`,
@@ -7,7 +7,7 @@
 use super::ScanError;
 use super::cursor::{Break, Cursor};
 
-/// Decoded text and the source positions of its characters.
+/// A decoded string and the source positions of its characters.
 #[derive(Debug, Default)]
 pub(super) struct Written {
     pub(super) text: String,
@@ -16,7 +16,7 @@ pub(super) struct Written {
 }
 
 impl Written {
-    /// Creates an empty string that records positions.
+    /// Creates an empty string. The positions of its characters will be recorded.
     pub(super) fn with_places() -> Self {
         Self {
             text: String::new(),
@@ -32,7 +32,7 @@ impl Written {
         }
     }
 
-    /// Appends a string that the source contains verbatim at the byte index `offset`.
+    /// Appends `text`, which the source contains verbatim at the byte `offset`.
     fn push_all(&mut self, text: &str, offset: usize) {
         self.text.push_str(text);
         if let Some(places) = &mut self.places {
@@ -47,10 +47,10 @@ impl Written {
     }
 }
 
-/// Blanks and line breaks between two words of a flow scalar.
+/// The blanks and line breaks between two words of a flow scalar.
 #[derive(Debug, Default)]
 struct Gap {
-    /// Range of the blanks on the line of the preceding word.
+    /// Byte range of the blanks on the line of the preceding word.
     blanks: Option<(usize, usize)>,
     first: Option<Break>,
     others: Vec<Break>,
@@ -80,8 +80,8 @@ impl Gap {
         }
     }
 
-    /// Appends the folded gap: a single line break becomes a space; if there are several line breaks, all but the first
-    /// are kept.
+    /// Appends the folded gap. A single line break becomes a space. Otherwise the first line break is dropped, and the
+    /// others are kept.
     fn fold(&mut self, text: &str, into: &mut Written) {
         if self.has_breaks {
             match self.first.take() {
@@ -103,17 +103,17 @@ impl Gap {
     }
 }
 
-/// The position where a plain scalar ends.
+/// The end of a plain scalar.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PlainEnd {
-    /// Index after the scalar's last byte.
+    /// Byte index after the scalar.
     pub(super) offset: usize,
     /// True if line breaks follow the scalar.
     pub(super) is_before_break: bool,
 }
 
-/// Scans a plain scalar. `text` is the whole source to which `cursor` belongs. `is_flow` is true in a flow collection.
-/// On lines after the first, a tab must not precede the column `indent`.
+/// Scans a plain scalar. `text` is the whole source. `is_flow` is true within a flow collection. On lines after the
+/// first, a tab before the column `indent` is an error.
 pub(super) fn plain(
     text: &str,
     cursor: &mut Cursor<'_>,
@@ -174,7 +174,7 @@ pub(super) fn plain(
     })
 }
 
-/// Scans a quoted scalar. The opening quotation mark is at `cursor`.
+/// Scans a quoted scalar. `cursor` is at the opening quotation mark.
 pub(super) fn quoted(
     text: &str,
     cursor: &mut Cursor<'_>,
@@ -308,13 +308,13 @@ fn hexadecimal(cursor: &mut Cursor<'_>, n_digits: usize) -> Result<char, ScanErr
 pub(super) struct BlockHeader {
     /// Column of the scalar's lines, if specified.
     pub(super) indent: Option<usize>,
-    /// True for `+`: all trailing line breaks are kept.
+    /// True for `+`, which keeps trailing line breaks.
     pub(super) keeps: bool,
-    /// True for `-`: all trailing line breaks are stripped.
+    /// True for `-`, which strips trailing line breaks.
     pub(super) strips: bool,
 }
 
-/// Scans the header of a block scalar, including its line break. `|` or `>` is at `cursor`.
+/// Scans the header of a block scalar and its line break. `cursor` is at `|` or `>`.
 pub(super) fn block_header(
     cursor: &mut Cursor<'_>,
     parent: Option<usize>,
@@ -359,16 +359,16 @@ pub(super) fn block_header(
     Ok(header)
 }
 
-/// Location of the text of a block scalar.
+/// Location of the content of a block scalar.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BlockText {
-    /// Index of the first byte of the first line with text, and index after the last byte. `None` if no line has text.
+    /// Start of the first line with content, and end of the last one. `None` if no line has content.
     pub(super) bytes: Option<(usize, usize)>,
     /// Column of the scalar's lines.
     pub(super) indent: usize,
 }
 
-/// Scans the lines of a block scalar, starting after its header.
+/// Scans the lines of a block scalar. `cursor` is after the header.
 pub(super) fn block(
     cursor: &mut Cursor<'_>,
     header: BlockHeader,
@@ -383,7 +383,7 @@ pub(super) fn block(
     Ok(BlockText { bytes, indent })
 }
 
-/// Scans the lines of a block scalar, starting with the first line that has text, at the column `indent`.
+/// Scans the lines of a block scalar from the first line with content. `indent` is the column of the lines.
 pub(super) fn block_lines(
     cursor: &mut Cursor<'_>,
     indent: usize,
@@ -427,8 +427,7 @@ pub(super) fn block_lines(
     Ok(bytes)
 }
 
-/// Consumes empty lines and the indentation of the next line. Returns the indentation of the block, which these lines
-/// determine if it is not yet known.
+/// Consumes empty lines and the indentation of the next line. These lines determine `indent` if it is not set.
 fn block_breaks(
     cursor: &mut Cursor<'_>,
     indent: &mut Option<usize>,
@@ -457,7 +456,7 @@ fn block_breaks(
     Ok(*indent.get_or_insert(deepest.max(least)))
 }
 
-/// Returns the part after `mark` of a comment that begins with `mark`. `None` for other comments.
+/// Returns the part of `comment` after `mark`. Returns `None` if the comment does not begin with the mark.
 #[must_use]
 pub fn after_mark<'a>(comment: &'a str, mark: &str) -> Option<&'a str> {
     let text = comment.trim_start_matches('#').trim_start();

@@ -2,24 +2,23 @@
 
 use super::Style;
 
-/// A token.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Token<'a> {
     /// The end of the input.
     End,
     /// `%YAML`, with its two version numbers.
     Version(u8, u8),
-    /// `%TAG`.
+    /// `%TAG`, with a tag handle and its prefix.
     TagDirective { handle: String, prefix: String },
     /// `---`.
     DocumentStart,
     /// `...`.
     DocumentEnd,
-    /// Start of a block list, before its first `-`.
+    /// Start of a block list. Precedes the first `-`.
     BlockListStart,
-    /// Start of a block map, before its first key.
+    /// Start of a block map. Precedes the first key.
     BlockMapStart,
-    /// End of a block list or map, before a line with less indentation.
+    /// End of a block list or map. Precedes a line with less indentation.
     BlockEnd,
     /// `[`.
     FlowListStart,
@@ -41,13 +40,10 @@ pub(super) enum Token<'a> {
     Alias(&'a str),
     /// An anchor: `&` and a name.
     Anchor(&'a str),
-    /// A tag.
     Tag { handle: String, suffix: String },
-    /// A scalar.
     Scalar(String, Style),
 }
 
-/// A token with its span.
 #[derive(Clone, Debug)]
 pub(super) struct Spanned<'a> {
     pub(super) token: Token<'a>,

@@ -2,7 +2,7 @@
 
 use crate::{Copies, json, read, to_json};
 
-/// Asserts that the error of the document begins with `expected`: the line, the column and the message.
+/// Asserts that the error of `text` begins with `expected`, which contains the line, the column and the message.
 #[track_caller]
 fn check(text: &str, expected: &str) {
     let error = to_json(text).unwrap_err().to_string();
@@ -257,7 +257,7 @@ fn depth_is_limited_to_255() {
     let blocks = |n: usize| "- ".repeat(n);
     assert!(to_json(&blocks(255)).is_ok());
     assert!(to_json(&blocks(256)).is_err());
-    // The items of an alias nest in the alias.
+    // Items within an alias have the depth of the alias plus their own.
     let alias = |n: usize| {
         format!(
             "a: &a {}\nb: {}*a{}",
@@ -289,7 +289,7 @@ fn copies_are_limited_across_documents() {
     assert_eq!(error.message, expected);
 }
 
-/// Asserts the error of invalid JSON, in the same form as for YAML.
+/// Like [`check`], for JSON.
 #[track_caller]
 fn check_json(text: &str, expected: &str) {
     let error = json::read(text, 0).unwrap_err();

@@ -63,7 +63,7 @@ fn to_json_alias_expansion_is_bounded() {
     let text = lines.join("\n");
     assert!(to_json(&text).unwrap_err().to_string().contains("line"));
 
-    // An anchored node that no alias refers to does not count toward the limits, regardless of its size.
+    // The limits do not count an anchored node to which no alias refers.
     let nested: Vec<_> = (0..200).map(|n| format!("&a{n} [")).collect();
     let nested = nested.concat();
     let text = format!("{nested}{}{}", "x, ".repeat(100_000), "]".repeat(200));
@@ -77,7 +77,7 @@ fn to_json_alias_expansion_is_bounded() {
 fn to_json_depth_is_bounded() {
     assert!(to_json(&"[".repeat(100_000)).is_err());
     for (open, close) in [("[", "]"), ("{a: ", "}"), ("[a: ", "]")] {
-        // An item `a: 1` of a flow list is a map, so it has two levels.
+        // In a flow list, the item `a: 1` is a map, so each item has two levels.
         let levels = if open == "[a: " { 2 } else { 1 };
         let nested = |n: usize| to_json(&format!("{}1{}", open.repeat(n), close.repeat(n)));
         let max = 255 / levels;

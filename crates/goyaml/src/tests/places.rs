@@ -8,7 +8,7 @@ fn node(text: &str) -> Node {
     read(text, &mut Copies::default()).unwrap().unwrap()
 }
 
-/// Asserts the style and the characters' positions of the scalar in the field `a`.
+/// Asserts the style of the scalar in the field `a`, and the byte index of each of its characters.
 #[track_caller]
 fn check(text: &str, style: Style, expected: &[usize]) {
     let root = node(text);
