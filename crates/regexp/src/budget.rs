@@ -1,30 +1,28 @@
-//! Memory accounting of engines: budgets, and reservations that are released with the engine.
+//! Memory accounting of engines: budgets, and memory reservations. Dropping an engine releases its reservation.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Maximum total bytes of all engines that programs with a budget retain.
+/// Maximum total bytes of the engines that all budgets retain.
 pub const MAX_KEPT_BYTES: usize = 12 << 20;
 
-/// Maximum bytes of the engines of one [`EngineBudget`] (a policy or an expression).
+/// Maximum bytes of the engines that one [`EngineBudget`] retains. The owner is a policy or an expression.
 pub const MAX_OWNER_BYTES: usize = 2 << 20;
 
 /// Maximum bytes of the engines in the shared cache.
 pub const MAX_CACHE_BYTES: usize = 4 << 20;
 
-/// Bytes of the engines that programs with a budget retain.
+/// Total bytes of the engines that all budgets retain.
 static KEPT: Counter = Counter::new(MAX_KEPT_BYTES);
 
-/// Bytes of the engines in the shared cache.
 static CACHED: Counter = Counter::new(MAX_CACHE_BYTES);
 
-/// Number of engines built in this process.
 static BUILT: AtomicU64 = AtomicU64::new(0);
 
 /// Current memory use of engines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EngineBytes {
-    /// Bytes of the engines that programs with a budget retain, at most [`MAX_KEPT_BYTES`].
+    /// Total bytes of the engines that all budgets retain, at most [`MAX_KEPT_BYTES`].
     pub kept: usize,
     /// Bytes of the engines in the shared cache, at most [`MAX_CACHE_BYTES`].
     pub cached: usize,
@@ -45,12 +43,11 @@ pub fn n_engines_built() -> u64 {
     BUILT.load(Ordering::Relaxed)
 }
 
-/// Counts a newly built engine.
 pub(super) fn count_built() {
     BUILT.fetch_add(1, Ordering::Relaxed);
 }
 
-/// A bounded counter of bytes.
+/// A counter of bytes with a limit.
 #[derive(Debug)]
 struct Counter {
     used: AtomicUsize,
@@ -69,7 +66,7 @@ impl Counter {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Adds `n_bytes`. Returns false, without adding, if the sum would exceed the limit.
+    /// Adds `n_bytes` and returns true. If the sum would exceed the limit, adds nothing and returns false.
     fn add(&self, n_bytes: usize) -> bool {
         let added = |used: usize| {
             let sum = used.checked_add(n_bytes)?;
@@ -101,10 +98,10 @@ impl Default for EngineBudget {
 }
 
 impl EngineBudget {
-    /// Creates a budget for patterns that are matched a few times during an analysis. No engine is retained.
+    /// Creates a budget for patterns that an analysis matches a few times. The budget retains no engine.
     ///
-    /// Each search builds a temporary machine. Searching for a pattern of more than
-    /// [`MAX_TRIAL_INSTRUCTIONS`](super::MAX_TRIAL_INSTRUCTIONS) instructions is an error.
+    /// Each search builds a temporary machine. A search returns an error if its pattern has more than
+    /// [`MAX_TRIAL_INSTRUCTIONS`](super::MAX_TRIAL_INSTRUCTIONS) instructions.
     #[must_use]
     pub const fn for_trials() -> Self {
         Self {
@@ -113,7 +110,7 @@ impl EngineBudget {
         }
     }
 
-    /// Returns true if no engine is retained within the budget.
+    /// Returns true if the budget retains no engine.
     #[must_use]
     pub fn is_trial(&self) -> bool {
         self.is_trial
@@ -133,7 +130,7 @@ pub(super) struct Reservation {
     account: Account,
 }
 
-/// Counters to which a reservation is charged.
+/// The counters that a reservation increases.
 #[derive(Debug)]
 enum Account {
     /// The counter of the engine's owner and the counter of all owners.
@@ -145,20 +142,18 @@ enum Account {
 }
 
 impl Reservation {
-    /// Reserves `n_bytes` for an engine that `owner` retains. `None` if the reservation would exceed a
-    /// limit.
+    /// Reserves `n_bytes` for an engine that `owner` retains. Returns `None` if a limit would be exceeded.
     pub(super) fn kept(owner: &Arc<EngineBudget>, n_bytes: usize) -> Option<Self> {
         Self::new(Account::Kept(Arc::clone(owner)), n_bytes)
     }
 
-    /// Reserves `n_bytes` for an engine in the shared cache. `None` if the reservation would exceed the
-    /// limit of the cache.
+    /// Reserves `n_bytes` for an engine in the shared cache. Returns `None` if the limit of the cache would be
+    /// exceeded.
     pub(super) fn cached(n_bytes: usize) -> Option<Self> {
         Self::new(Account::Cached, n_bytes)
     }
 
-    /// Creates an empty reservation for an engine that exists for one search. The caller counts the memory
-    /// of the engine.
+    /// Creates an empty reservation for an engine that exists for one search. The caller counts the engine's memory.
     pub(super) const fn transient() -> Self {
         Self {
             bytes: AtomicUsize::new(0),
@@ -174,7 +169,7 @@ impl Reservation {
         reservation.grow(n_bytes).then_some(reservation)
     }
 
-    /// Reserves `n_bytes` more. Returns false, without reserving, if the reservation would exceed a limit.
+    /// Reserves `n_bytes` more and returns true. If a limit would be exceeded, reserves nothing and returns false.
     pub(super) fn grow(&self, n_bytes: usize) -> bool {
         let is_reserved = match &self.account {
             Account::Kept(owner) => {
@@ -194,7 +189,6 @@ impl Reservation {
         is_reserved
     }
 
-    /// Releases `n_bytes` of the reservation.
     pub(super) fn shrink(&self, n_bytes: usize) {
         self.bytes.fetch_sub(n_bytes, Ordering::Relaxed);
         self.release(n_bytes);

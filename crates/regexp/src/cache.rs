@@ -1,5 +1,5 @@
-//! A cache of engines by pattern, for programs without a budget or with an exhausted one. The total number of bytes is
-//! bounded; the least recently used engines are evicted first.
+//! A cache of engines by pattern. Programs use it if they have no budget, or if their budget is exhausted. The total
+//! number of bytes is limited. The least recently used engines are evicted first.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,6 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use super::budget::{MAX_CACHE_BYTES, Reservation};
 use super::engine::Engine;
 
-/// Engines and their order of use.
 #[derive(Debug, Default)]
 struct Cache {
     engines: HashMap<Arc<str>, (Arc<Engine>, u64)>,
@@ -33,7 +32,6 @@ impl Cache {
     }
 }
 
-/// Returns the engine for `pattern`. `None` if it is not cached.
 pub(super) fn get(pattern: &str) -> Option<Arc<Engine>> {
     let mut cache = lock();
     let now = cache.next_use();
@@ -48,8 +46,8 @@ pub(super) fn get(pattern: &str) -> Option<Arc<Engine>> {
     Some(Arc::clone(engine))
 }
 
-/// Reserves `n_bytes` for a new engine, evicting the least recently used engines if necessary. `None` if the engine is
-/// too large, or if running searches still use the evicted engines.
+/// Reserves `n_bytes` for a new engine. If necessary, evicts the least recently used engines. Returns `None` if the
+/// engine is too large, or if running searches still hold the evicted engines.
 pub(super) fn reserve(n_bytes: usize) -> Option<Reservation> {
     if n_bytes > MAX_CACHE_BYTES {
         return None;
@@ -73,7 +71,8 @@ pub(super) fn reserve(n_bytes: usize) -> Option<Reservation> {
     Reservation::cached(n_bytes)
 }
 
-/// Inserts `engine`, whose bytes must be reserved. If the pattern is already cached, returns the existing engine.
+/// Inserts `engine`, whose bytes must be reserved, and returns it. If the pattern is already cached, returns the
+/// existing engine instead.
 pub(super) fn insert(pattern: &str, engine: Engine) -> Arc<Engine> {
     let mut cache = lock();
     let now = cache.next_use();

@@ -1,7 +1,7 @@
 //! Character classes, in source form and as ranges of code points.
 //!
-//! A short pattern can refer to a class with hundreds of ranges, and can do so thousands of times. A
-//! [`Class`] therefore stores names, and its [`Ranges`] are computed on request.
+//! A short pattern can refer thousands of times to classes with hundreds of ranges. A [`Class`] therefore stores the
+//! names of sets. Its [`Ranges`] are computed on request.
 //!
 //! Source: Go `regexp/syntax/parse.go` (`parseClass`, `appendGroup`, `parseUnicodeClass`, `cleanClass`,
 //! `negateClass`), `regexp/syntax/perl_groups.go`.
@@ -12,7 +12,7 @@ use super::ranges::Ranges;
 use super::unicode::{self, UnicodeSet};
 
 impl Ranges {
-    /// Adds all case variants of the contained code points.
+    /// Adds all case variants of the code points in the set.
     pub(super) fn folded(self) -> Self {
         let mut others = Vec::new();
         for &(lo, hi) in self.as_slice() {
@@ -33,9 +33,9 @@ impl Ranges {
 /// An item of a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Item {
-    /// A range from one code point to another.
+    /// A range, from the first to the last code point.
     Range(u32, u32),
-    /// A named set of ASCII characters of Perl or POSIX.
+    /// A named ASCII set of Perl or POSIX, such as `\d` or `[:alpha:]`.
     Ascii {
         set: &'static [(u32, u32)],
         negated: bool,
@@ -45,7 +45,7 @@ pub(super) enum Item {
 }
 
 impl Item {
-    /// Adds the code points of the item. If `fold` is true, case is ignored.
+    /// Adds the code points of the item. If `fold` is true, also adds their case variants.
     fn add_to(self, fold: bool, ranges: &mut Vec<(u32, u32)>) {
         let folded = |set: Ranges| if fold { set.folded() } else { set };
         match self {
@@ -74,12 +74,11 @@ struct Part {
     fold: bool,
 }
 
-/// Ranges of a union. They are merged periodically, so that the memory use is proportional to the size
-/// of the union.
+/// Ranges of a union. Periodic merging keeps the memory use proportional to the size of the union.
 #[derive(Default)]
 struct Collected {
     ranges: Vec<(u32, u32)>,
-    /// Number of collected ranges that triggers the next merge. The minimum is [`MAX_COLLECTED`].
+    /// Number of ranges that triggers the next merge, at least [`MAX_COLLECTED`].
     limit: usize,
 }
 
@@ -96,8 +95,7 @@ impl Collected {
 }
 
 impl Part {
-    /// Adds the code points of the part to `collected`. Skips the Unicode sets in `seen`, which have
-    /// already been added.
+    /// Adds the code points of the part to `collected`. Skips the Unicode sets in `seen`, because they have been added.
     fn add_to(&self, collected: &mut Collected, seen: &mut HashSet<(Item, bool)>) {
         if !self.negated {
             for item in &self.items {
@@ -124,7 +122,6 @@ impl Part {
         items.any(|item| item.contains_caseless(rune, self.fold)) != self.negated
     }
 
-    /// Returns an upper bound on the number of ranges.
     fn n_ranges(&self) -> usize {
         let items = self.items.iter().map(|item| item.n_ranges(self.fold));
         items.fold(1, usize::saturating_add)
@@ -136,7 +133,7 @@ impl Item {
         matches!(self, Self::Unicode { .. })
     }
 
-    /// Returns true if the item contains `rune`, which must have no case variants.
+    /// Returns true if the item contains `rune`. `rune` must have no case variants.
     fn contains_caseless(self, rune: u32, fold: bool) -> bool {
         match self {
             Self::Range(lo, hi) => (lo..=hi).contains(&rune),
@@ -147,7 +144,6 @@ impl Item {
         }
     }
 
-    /// Returns an upper bound on the number of ranges.
     fn n_ranges(self, fold: bool) -> usize {
         match self {
             Self::Range(lo, hi) if fold => {
@@ -164,7 +160,7 @@ impl Item {
 /// Upper bound on the number of code points with case variants.
 const MAX_FOLDED: u32 = 3_000;
 
-/// A character class in source form, or several alternatives merged into one.
+/// A character class in source form. The parser may merge several alternatives into one class.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Class {
     parts: Vec<Part>,
@@ -181,7 +177,7 @@ impl Class {
         }
     }
 
-    /// Adds the items of `other`, except for duplicates. Returns true if the class changed.
+    /// Adds the items of `other` that are not yet in the class. Returns true if the class changed.
     pub(super) fn merge(&mut self, other: Self) -> bool {
         let mut is_changed = false;
         for mut part in other.parts {
@@ -202,14 +198,14 @@ impl Class {
         is_changed
     }
 
-    /// Returns true if the class contains a set that is large or needs case folding.
+    /// Returns true if computing the ranges is expensive: a set of the class is large or needs case folding.
     pub(super) fn is_expensive(&self) -> bool {
         let is_expensive =
             |part: &Part| part.fold || part.items.iter().any(|item| item.is_unicode());
         self.parts.iter().any(is_expensive)
     }
 
-    /// Returns true if the class contains `rune`, which must have no case variants.
+    /// Returns true if the class contains `rune`. `rune` must have no case variants.
     pub(super) fn contains_caseless(&self, rune: u32) -> bool {
         self.parts.iter().any(|part| part.contains(rune))
     }
@@ -231,10 +227,10 @@ impl Class {
     }
 }
 
-/// Maximum number of existing items with which a new item is compared to find duplicates.
+/// Maximum number of items that a new item is compared with to find duplicates.
 const MAX_COMPARED: usize = 64;
 
-/// Returns the set of `\d`, `\s` or `\w`, given its lower-case letter. `None` for other letters.
+/// Returns the set of `\d`, `\s` or `\w`. `letter` is `d`, `s` or `w`.
 pub(super) fn perl_set(letter: u8) -> Option<&'static [(u32, u32)]> {
     match letter {
         b'd' => Some(&[(0x30, 0x39)]),
@@ -246,7 +242,7 @@ pub(super) fn perl_set(letter: u8) -> Option<&'static [(u32, u32)]> {
 
 const WORD: &[(u32, u32)] = &[(0x30, 0x39), (0x41, 0x5a), (0x5f, 0x5f), (0x61, 0x7a)];
 
-/// Returns the set of `[:name:]`. `None` if the name is unknown.
+/// Returns the set of `[:name:]`.
 pub(super) fn posix_set(name: &str) -> Option<&'static [(u32, u32)]> {
     Some(match name {
         "alnum" => &[(0x30, 0x39), (0x41, 0x5a), (0x61, 0x7a)],
@@ -373,7 +369,7 @@ mod tests {
         assert!(merged.merge(class(&[range(2)], false)));
         assert!(merged.merge(Class::new(vec![range(2)], false, true)));
         assert_eq!(merged.parts.len(), 4);
-        // Only the first items are compared.
+        // A merge only compares new items with the first 64 items.
         let many: Vec<_> = (0..65).map(range).collect();
         let mut large = class(&many, false);
         assert!(!large.merge(class(&many[63..64], false)));

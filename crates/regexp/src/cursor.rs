@@ -19,7 +19,7 @@ impl<'a> Cursor<'a> {
         self.rest.is_empty()
     }
 
-    /// Returns the byte at the offset `ahead`. `None` at the end.
+    /// Returns the byte at offset `ahead`. Returns `None` at the end.
     pub(super) fn byte(self, ahead: usize) -> Option<u8> {
         self.rest.as_bytes().get(ahead).copied()
     }
@@ -31,7 +31,7 @@ impl<'a> Cursor<'a> {
         next
     }
 
-    /// Skips `prefix`. Returns true if it was present.
+    /// Skips `prefix` and returns true. Returns false if the rest does not start with `prefix`.
     pub(super) fn eat(&mut self, prefix: &str) -> bool {
         match self.rest.strip_prefix(prefix) {
             Some(rest) => {
@@ -42,7 +42,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Skips `n_bytes`, which must end at a character boundary, and returns them.
+    /// Skips `n_bytes` and returns them. They must end at a character boundary.
     pub(super) fn take(&mut self, n_bytes: usize) -> &'a str {
         match self.rest.split_at_checked(n_bytes) {
             Some((taken, rest)) => {
@@ -59,7 +59,7 @@ impl<'a> Cursor<'a> {
         self.take(n_bytes)
     }
 
-    /// Returns the part of the pattern between `start` and the position of the cursor.
+    /// Returns the part of the pattern from `start` to this cursor.
     pub(super) fn since(self, start: Self) -> &'a str {
         start
             .rest

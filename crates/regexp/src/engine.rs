@@ -13,33 +13,32 @@ use super::machine::{Machine, Scratch};
 use super::size::{self, Size};
 use super::tree::Regex;
 
-/// Maximum bytes of an automaton of `regex-automata` in one direction. Building a larger automaton fails in less
-/// than a millisecond, after allocating this number of bytes.
+/// Maximum bytes of an automaton of `regex-automata` in one direction. If an automaton would be larger, building it
+/// fails within a millisecond, after allocating this number of bytes.
 const MAX_AUTOMATON_BYTES: usize = 320 << 10;
 
-/// Maximum bytes of the cached states of an automaton in one direction.
+/// Maximum bytes of an automaton's cached states in one direction.
 const MAX_STATES_BYTES: usize = 384 << 10;
 
-/// Maximum length of a pattern for the engines of `regex-automata`, in bytes.
+/// Maximum length in bytes of a pattern that is given to `regex-automata`.
 const MAX_AUTOMATON_PATTERN: usize = 10_000;
 
-/// Maximum product of the number of automaton states and the length of the input for searches by `regex-automata`.
-/// In the worst case, a search visits each state at each byte. It cannot be interrupted, so the limit keeps it
-/// below one second.
+/// Maximum product of the number of automaton states and the length of the input, for searches by `regex-automata`. In
+/// the worst case, a search visits each state at each byte. Such a search cannot be interrupted. This limit keeps its
+/// time below one second.
 const MAX_AUTOMATON_STEPS: usize = 100_000_000;
 
-/// Maximum number of instructions of an engine built for one search of an analysis.
+/// Maximum number of instructions of an engine that is built for one search of an analysis.
 pub const MAX_TRIAL_INSTRUCTIONS: usize = 4_096;
 
 /// Number of concurrent searches that retain their memory.
 const N_SLOTS: usize = 4;
 
-/// A search engine for a pattern.
 #[derive(Debug)]
 pub(super) struct Engine {
     kind: Kind,
     size: Size,
-    /// Memory of searches, one slot per concurrent search.
+    /// One slot for each concurrent search.
     slots: [Mutex<Slot>; N_SLOTS],
     reservation: Reservation,
 }
@@ -50,7 +49,7 @@ enum Kind {
     Machine(Machine),
 }
 
-/// Memory of a search, and its reserved size.
+/// Memory of one search, and its reserved size.
 #[derive(Debug, Default)]
 struct Slot {
     memory: Option<Memory>,
@@ -75,15 +74,14 @@ impl Memory {
 
 /// A newly built engine.
 pub(super) enum Built {
-    /// An engine that may be retained, and the size of the engine in bytes.
+    /// An engine that may be retained, and its size in bytes.
     New(Engine, usize),
-    /// An engine for one search, whose memory is already charged to the limits of the search.
+    /// An engine for one search. The limits of the search already include its memory.
     Transient(Engine),
 }
 
 impl Engine {
-    /// Builds an engine for `regex`. The memory of an engine that is too large to be retained is charged to
-    /// `limits`.
+    /// Builds an engine for `regex`. If the engine is too large to be retained, `limits` counts its memory.
     ///
     /// # Errors
     ///
@@ -115,13 +113,12 @@ impl Engine {
         Ok(Built::New(engine, n_bytes))
     }
 
-    /// Sets the reservation of the engine's bytes.
     pub(super) fn reserved(mut self, reservation: Reservation) -> Self {
         self.reservation = reservation;
         self
     }
 
-    /// Builds a machine for one search. `None` if the pattern is too large.
+    /// Builds a machine for one search. Returns `None` if the pattern is too large.
     pub(super) fn for_trial(regex: &Regex) -> Option<Self> {
         let size = size::estimate(regex);
         let fits = size.n_instructions <= MAX_TRIAL_INSTRUCTIONS
@@ -130,7 +127,7 @@ impl Engine {
         fits.then(|| Self::new(machine(), size, Reservation::transient()))
     }
 
-    /// Builds a machine for one search.
+    /// Builds a machine for one search. `limits` counts its memory.
     ///
     /// # Errors
     ///
@@ -156,12 +153,12 @@ impl Engine {
         }
     }
 
-    /// Returns true if the engine is the built-in machine.
     pub(super) fn is_machine(&self) -> bool {
         matches!(self.kind, Kind::Machine(_))
     }
 
-    /// Returns true if the built-in machine must search the input, because `regex-automata` may take too long for it.
+    /// Returns true if a search by `regex-automata` may take too long. In this case, the built-in machine must search
+    /// `text`.
     pub(super) fn takes_long(&self, text: &str) -> bool {
         !self.is_machine() && text.len().saturating_mul(self.size.n_states) > MAX_AUTOMATON_STEPS
     }
@@ -175,7 +172,7 @@ impl Engine {
         allocated + size_of::<Self>()
     }
 
-    /// Returns the number of work steps that building the engine took.
+    /// Returns the number of work steps for building the engine.
     fn build_steps(&self) -> usize {
         match &self.kind {
             Kind::Automata(_) => self.size.n_states.saturating_mul(16),
@@ -190,8 +187,7 @@ impl Engine {
         }
     }
 
-    /// Calls `search` with memory for one search. The memory is retained for later searches if the memory limits
-    /// allow it.
+    /// Calls `search` with memory for one search. Retains the memory for later searches if the limits allow it.
     pub(super) fn search<T>(&self, search: impl FnOnce(&mut Search<'_>) -> T) -> T {
         let call = |memory: &mut Memory| {
             search(&mut Search {
@@ -199,7 +195,7 @@ impl Engine {
                 memory,
             })
         };
-        // Allocates new memory if all slots are in use, so that a search never waits for another.
+        // If all slots are in use, allocates new memory, so that a search never waits for another.
         let mut free = self.slots.iter().find_map(|slot| slot.try_lock().ok());
         let Some(slot) = free.as_deref_mut() else {
             return call(&mut self.new_memory());
@@ -228,7 +224,7 @@ impl Slot {
     }
 }
 
-/// Builds the automata of `regex`. `None` if they would be too large.
+/// Builds the automata of `regex`. Returns `None` if they would be too large.
 fn automata(pattern: &str, regex: &Regex, size: &Size) -> Option<meta::Regex> {
     if pattern.len() > MAX_AUTOMATON_PATTERN || size.automaton_bytes() > MAX_AUTOMATON_BYTES {
         return None;
@@ -243,7 +239,7 @@ fn automata(pattern: &str, regex: &Regex, size: &Size) -> Option<meta::Regex> {
     builder.configure(config).build_from_hir(&hir).ok()
 }
 
-/// An engine with memory for a search.
+/// An engine and memory for a search.
 pub(super) struct Search<'a> {
     engine: &'a Engine,
     memory: &'a mut Memory,
@@ -270,7 +266,7 @@ impl Search<'_> {
         }
     }
 
-    /// Returns the first match at or after `start`. Assertions such as `^` and `\b` see the preceding input.
+    /// Returns the first match at or after `start`. Assertions such as `^` and `\b` also see the input before `start`.
     ///
     /// # Errors
     ///
@@ -283,7 +279,7 @@ impl Search<'_> {
     ) -> Result<Option<Range<usize>>, L::Error> {
         match (&self.engine.kind, &mut *self.memory) {
             (Kind::Automata(regex), Memory::Automata(cache)) => {
-                // Counts the whole remaining input: a search may read it even if the preferred match is short.
+                // Counts the whole remaining input, because a search may read all of it even for a short match.
                 limits.work(text.len().saturating_sub(start))?;
                 let input = Input::new(text).range(start..);
                 Ok(regex.search_with(cache, &input).map(|found| found.range()))

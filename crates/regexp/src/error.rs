@@ -7,31 +7,31 @@ use std::fmt;
 /// Kind of a syntax error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SyntaxErrorCode {
-    /// A range whose end is before its start, or an unknown class name.
+    /// A range whose end precedes its start, or an unknown class name.
     InvalidCharRange,
     /// An unknown escape sequence.
     InvalidEscape,
-    /// A capture whose name is not a word.
+    /// A group name that is not a word.
     InvalidNamedCapture,
     /// `(?` followed by an unknown operator.
     InvalidPerlOp,
     /// A repetition of a repetition, such as `a**`.
     InvalidRepeatOp,
-    /// A count above 1000, or nested counts whose product is above 1000.
+    /// A repetition count above 1000. For nested repetitions, their product counts.
     InvalidRepeatSize,
-    /// An unterminated class.
+    /// A class without a closing bracket.
     MissingBracket,
-    /// An unterminated group.
+    /// A group without a closing parenthesis.
     MissingParen,
     /// A repetition operator without an operand.
     MissingRepeatArgument,
-    /// A backslash at the end.
+    /// A backslash at the end of the pattern.
     TrailingBackslash,
     /// A closing parenthesis without an opening one.
     UnexpectedParen,
     /// More than 1000 nesting levels.
     NestingDepth,
-    /// A pattern that is too large for Go to compile.
+    /// A pattern that exceeds Go's size limits.
     Large,
 }
 
@@ -55,7 +55,7 @@ impl fmt::Display for SyntaxErrorCode {
     }
 }
 
-/// A syntax error of a pattern. `Display` formats Go's message.
+/// A syntax error of a pattern. Its `Display` is Go's message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("error parsing regexp: {code}: `{expr}`")]
 pub struct SyntaxError {

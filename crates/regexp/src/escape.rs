@@ -9,7 +9,7 @@ use super::error::{SyntaxError, SyntaxErrorCode};
 use super::ranges::MAX_RUNE;
 use super::unicode::UnicodeSet;
 
-/// Parses an escape sequence that denotes one character. The cursor must be at the backslash.
+/// Parses an escape sequence for one character. The cursor must be at the backslash.
 pub(super) fn parse_escape(cursor: &mut Cursor<'_>) -> Result<u32, SyntaxError> {
     let start = *cursor;
     cursor.take(1);
@@ -17,7 +17,7 @@ pub(super) fn parse_escape(cursor: &mut Cursor<'_>) -> Result<u32, SyntaxError> 
         return Err(SyntaxError::new(SyntaxErrorCode::TrailingBackslash, ""));
     };
     let rune = match c {
-        // A single digit would be a backreference, which is not supported.
+        // A single digit would be a backreference. Go does not support these.
         '1'..='7' if !is_octal(cursor.byte(0)) => None,
         '0'..='7' => Some(octal(c, cursor)),
         'x' => hexadecimal(cursor),
@@ -37,7 +37,7 @@ fn is_octal(byte: Option<u8>) -> bool {
     matches!(byte, Some(b'0'..=b'7'))
 }
 
-/// Parses up to three octal digits, of which `first` is already consumed.
+/// Parses up to three octal digits. `first` is the first digit, which is already consumed.
 fn octal(first: char, cursor: &mut Cursor<'_>) -> u32 {
     let mut rune = first.to_digit(8).unwrap_or(0);
     for _ in 0..2 {
@@ -50,7 +50,7 @@ fn octal(first: char, cursor: &mut Cursor<'_>) -> u32 {
     rune
 }
 
-/// Parses two hexadecimal digits, or any number of them in braces.
+/// Parses two hexadecimal digits, or any number of digits in braces.
 fn hexadecimal(cursor: &mut Cursor<'_>) -> Option<u32> {
     let first = cursor.next_char()?;
     if first != '{' {
@@ -70,8 +70,7 @@ fn hexadecimal(cursor: &mut Cursor<'_>) -> Option<u32> {
     }
 }
 
-/// Parses `\d`, `\s`, `\w`, or one of their complements `\D`, `\S` and `\W`. `None` if the cursor is not at such an
-/// escape.
+/// Parses `\d`, `\s` or `\w`, or a complement (`\D`, `\S` or `\W`). Returns `None` for other input.
 pub(super) fn parse_perl_class(cursor: &mut Cursor<'_>) -> Option<Item> {
     if cursor.byte(0)? != b'\\' {
         return None;
@@ -85,8 +84,7 @@ pub(super) fn parse_perl_class(cursor: &mut Cursor<'_>) -> Option<Item> {
     })
 }
 
-/// Parses `\pN`, `\p{Name}`, or one of their complements `\PN` and `\P{Name}`. `None` if the cursor is not at such an
-/// escape.
+/// Parses `\pN` or `\p{Name}`, or a complement (`\PN` or `\P{Name}`). Returns `None` for other input.
 pub(super) fn parse_unicode_class(cursor: &mut Cursor<'_>) -> Result<Option<Item>, SyntaxError> {
     let start = *cursor;
     let mut negated = match (cursor.byte(0), cursor.byte(1)) {
@@ -119,8 +117,8 @@ pub(super) fn parse_unicode_class(cursor: &mut Cursor<'_>) -> Result<Option<Item
     }
 }
 
-/// Parses `[:name:]` within a class. `None` if the cursor is not at such a name. Clears `is_possible` if the pattern
-/// contains no further `:]`, so that later calls do not search for `:]` again.
+/// Parses `[:name:]` within a class. Returns `None` for other input. If the rest of the pattern contains no `:]`, sets
+/// `is_possible` to false, so that later calls do not search again.
 fn parse_posix_class(
     cursor: &mut Cursor<'_>,
     is_possible: &mut bool,
@@ -146,10 +144,10 @@ fn parse_posix_class(
     }
 }
 
-/// Parses a bracket class. The cursor must be at the opening bracket. Returns the items of the class, and true if it is
-/// negated.
+/// Parses a bracket class. The cursor must be at the opening bracket. Returns the items of the class. The boolean is
+/// true for a negated class.
 ///
-/// Clears `has_posix` if the rest of the pattern contains no `[:name:]`.
+/// Sets `has_posix` to false if the rest of the pattern contains no `:]`.
 pub(super) fn parse_class(
     cursor: &mut Cursor<'_>,
     has_posix: &mut bool,
@@ -173,7 +171,7 @@ pub(super) fn parse_class(
     Ok((items, negated))
 }
 
-/// Parses one character of a class, or a range.
+/// Parses one character of a class, or a range of characters.
 fn parse_range(cursor: &mut Cursor<'_>, class: Cursor<'_>) -> Result<Item, SyntaxError> {
     let start = *cursor;
     let lo = parse_class_char(cursor, class)?;

@@ -8,9 +8,9 @@ use super::tree::{ClassNode, Flags, NodeId, NodeKind};
 
 /// Maximum nesting depth of common prefixes.
 ///
-/// Each level adds about two levels to the tree, and requires a longer alternative than the previous level. Reaching
-/// this limit takes a pattern of 125,000 characters, longer than any literal in an expression. Go allows 1000 levels of
-/// the tree.
+/// Each depth adds about two levels to the tree, of which Go allows 1000. Each depth also requires a longer
+/// alternative. A pattern that reaches this limit has 125,000 characters, which is longer than any literal in an
+/// expression.
 const MAX_DEPTH: u32 = 500;
 
 impl Stack {
@@ -38,7 +38,7 @@ impl Stack {
     fn factor_strings(&mut self, parts: Vec<NodeId>) -> Limited<Vec<NodeId>> {
         let mut factored = Vec::with_capacity(parts.len());
         let mut run = Vec::new();
-        // The common literal prefix of the current run: a node, and the length of the prefix.
+        // The longest common literal prefix of the current run.
         let mut common: Option<Leading> = None;
         for part in parts {
             let leading = self.leading_string(part);
@@ -82,7 +82,7 @@ impl Stack {
         Ok(())
     }
 
-    /// Returns `prefix` followed by an alternation of `suffixes`.
+    /// Creates `prefix` followed by an alternation of `suffixes`.
     fn prefixed(&mut self, prefix: NodeId, suffixes: Vec<NodeId>) -> Limited<NodeId> {
         let suffix = self.collapse(suffixes, &NodeKind::Alternate)?;
         let id = self.alloc(NodeKind::Concat, Flags::default());
@@ -127,7 +127,7 @@ impl Stack {
             .count()
     }
 
-    /// Removes the first `n` code points from the leading literal of `id`.
+    /// Removes the first `n` code points from the literal at the start of `id`.
     fn remove_leading_string(&mut self, id: NodeId, n: usize) -> NodeId {
         let node = self.node(id);
         let (NodeKind::Concat, Some(&first)) = (&node.kind, node.parts.first()) else {
@@ -152,7 +152,8 @@ impl Stack {
         }
     }
 
-    /// Removes the first part of the concatenation `id`. If only one part remains, returns this part, otherwise `id`.
+    /// Removes the first part of the concatenation `id`. Returns the remaining part if there is only one, otherwise
+    /// `id`.
     fn without_first_part(&mut self, id: NodeId) -> NodeId {
         let node = self.node_mut(id);
         if !node.parts.is_empty() {
@@ -171,9 +172,9 @@ impl Stack {
         }
     }
 
-    /// Factors out common prefixes that are a class, or a class repeated a fixed number of times.
+    /// Factors out common prefixes that are a class, or a class that is repeated a fixed number of times.
     ///
-    /// Factoring out other prefixes would merge distinct paths through the automaton.
+    /// Other prefixes stay, because factoring them out would merge distinct paths through the automaton.
     fn factor_classes(&mut self, parts: Vec<NodeId>) -> Limited<Vec<NodeId>> {
         let mut factored = Vec::with_capacity(parts.len());
         let mut run = Vec::new();
@@ -207,7 +208,7 @@ impl Stack {
             return Ok(());
         };
         for (n, part) in run.iter_mut().enumerate() {
-            // The prefix node belongs to the first alternative. It remains in use, so it is not recycled.
+            // The prefix node is that of the first alternative (`n` is 0). It stays in use, so it is not recycled.
             *part = self.remove_leading_part(*part, n > 0);
             self.check_limits(*part)?;
         }
@@ -238,7 +239,7 @@ impl Stack {
         }
     }
 
-    /// Returns true if two nodes are equal. At least one of them must satisfy [`Self::is_simple`].
+    /// Returns true if two nodes are equal. One of them must satisfy [`Self::is_simple`].
     fn is_equal(&self, left: NodeId, right: NodeId) -> bool {
         let (left, right) = (self.node(left), self.node(right));
         let same_flag = |flag| left.flags.only(flag) == right.flags.only(flag);
@@ -263,7 +264,7 @@ impl Stack {
         }
     }
 
-    /// Removes the leading part of `id`. If `recycle` is true, also recycles the removed node.
+    /// Removes the leading part of `id`. If `recycle` is true, the node of that part is recycled.
     fn remove_leading_part(&mut self, id: NodeId, recycle: bool) -> NodeId {
         let node = self.node(id);
         let (NodeKind::Concat, Some(&first)) = (&node.kind, node.parts.first()) else {
@@ -296,8 +297,8 @@ impl Stack {
 
     fn end_of_characters(&mut self, run: &mut Vec<NodeId>, joined: &mut Vec<NodeId>) {
         if run.len() > 1 {
-            // Merges all parts of the run into the most general part, or into the first of several equally general
-            // parts.
+            // Merges all parts of the run into the most general one, as Go does. If several are equally general, the
+            // first of them is used.
             let mut most = 0;
             let mut most_general = (None, 0);
             for (n, &part) in run.iter().enumerate() {
@@ -328,11 +329,11 @@ impl Stack {
     }
 }
 
-/// A leading literal of an alternative.
+/// The literal at the start of an alternative.
 #[derive(Clone, Copy, Debug)]
 struct Leading {
     literal: NodeId,
-    /// Length of the relevant prefix of the literal, in code points.
+    /// Number of code points of the literal that are relevant.
     len: usize,
     flags: Flags,
 }

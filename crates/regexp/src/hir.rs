@@ -8,13 +8,13 @@ use super::ranges::{MAX_RUNE, Ranges};
 use super::tree::{Flags, Node, NodeId, NodeKind, Regex};
 use super::unicode::simple_fold;
 
-/// Maximum depth of a translated tree, over which the engines recurse.
+/// Maximum depth of a translated tree. The engines recurse over the tree.
 const MAX_DEPTH: u32 = 100;
 
 /// Maximum number of code point ranges in all classes of a translated tree.
 const MAX_RANGES: usize = 50_000;
 
-/// Translates `regex`. `None` if it is too deep or too large for the engines.
+/// Translates `regex`. Returns `None` if the tree is too deep or too large for the engines.
 pub(super) fn translate(regex: &Regex) -> Option<Hir> {
     let mut translator = Translator { regex, n_ranges: 0 };
     translator.node(regex.root(), 0)
@@ -86,11 +86,11 @@ fn literal(runes: &[u32], flags: Flags) -> Hir {
         return Hir::concat(runes.iter().map(cases).collect());
     }
     let text: Option<String> = runes.iter().map(|rune| char::from_u32(*rune)).collect();
-    // An escape may denote a surrogate, which never occurs in a string.
+    // The literal contains a surrogate, which an escape may denote. A string never contains one, so nothing matches.
     text.map_or_else(Hir::fail, |text| Hir::literal(text.into_bytes()))
 }
 
-/// Returns the code points that equal `rune` under case folding, as ranges.
+/// Returns the case variants of `rune`, including `rune`, as ranges.
 pub(super) fn cases_of(rune: u32) -> Vec<(u32, u32)> {
     let mut cases = vec![(rune, rune)];
     let mut other = simple_fold(rune);
@@ -103,7 +103,7 @@ pub(super) fn cases_of(rune: u32) -> Vec<(u32, u32)> {
 
 fn class(ranges: &Ranges) -> Hir {
     let ranges = ranges.as_slice().iter().flat_map(|&(lo, hi)| {
-        // Surrogates never occur in a string.
+        // Excludes surrogates, because a string never contains them.
         [(lo, hi.min(0xd7ff)), (lo.max(0xe000), hi)]
     });
     let ranges = ranges.filter_map(|(lo, hi)| {

@@ -1,9 +1,10 @@
 //! Go's regular expressions, as used by `matches` and `find`.
 //!
-//! [`parse`] parses a pattern to a [`Regex`], a tree with the same captures, flags and character classes as in Go, or
-//! returns an error with Go's message. It rejects exactly the patterns that Go rejects for their syntax or size. A
-//! [`Program`] searches strings for a pattern, within the [`Limits`] of the search and the memory of an
-//! [`EngineBudget`].
+//! [`parse`] parses a pattern to a [`Regex`]: a tree with the same captures, flags and character classes as Go's. For
+//! an invalid pattern, it returns an error with Go's message. The syntax and the size limits are those of Go.
+//!
+//! A [`Program`] searches strings for a pattern. [`Limits`] limit the time and memory of a search. An [`EngineBudget`]
+//! limits the memory of the engines that programs retain.
 //!
 //! ```
 //! use regexp::{MemoryLimit, Program};
@@ -18,11 +19,10 @@
 //! # Ok::<(), regexp::SyntaxError>(())
 //! ```
 //!
-//! The parser does not recurse: nesting is represented by an explicit stack. Classes retain their source form
-//! ([`Class`]), so that the tree is no larger than the pattern.
+//! The parser does not recurse, but uses an explicit stack. A [`Class`] retains its source form, so that the tree is no
+//! larger than the pattern.
 //!
-//! Source: Go `regexp/syntax/parse.go` (`Parse` with the flags `Perl`), from the Go release that the API server is
-//! built with.
+//! Source: Go `regexp/syntax/parse.go` (`Parse` with the flags `Perl`), in the Go version of the API server.
 
 mod budget;
 mod cache;
@@ -60,11 +60,11 @@ pub use ranges::Ranges;
 pub use tree::{Flags, Node, NodeId, NodeKind, Regex};
 pub use unicode::is_printable;
 
-/// Parses `pattern`, as Go's `regexp.Compile` does.
+/// Parses `pattern` like Go's `regexp.Compile`.
 ///
 /// # Errors
 ///
-/// Returns Go's error, with the same message, if the pattern is invalid or too large.
+/// Returns Go's error, with Go's message, if the pattern is invalid or too large.
 pub fn parse(pattern: &str) -> Result<Regex, SyntaxError> {
     parser::Parser::new(pattern).parse()
 }

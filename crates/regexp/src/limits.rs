@@ -1,38 +1,36 @@
-//! Limits of a search.
+//! Limits of searches.
 
 /// Limits of a search: memory and interruption.
 pub trait Limits {
     /// The reason why a search ends early.
     type Error;
 
-    /// Counts `n_steps` steps of work, each of which takes a few nanoseconds, and periodically
-    /// checks for an interruption.
+    /// Counts `n_steps` steps of work and periodically checks for an interruption. A step takes a few nanoseconds.
     ///
     /// # Errors
     ///
-    /// Returns an error if the search must end, such as after an interruption.
+    /// Returns an error if the search must end, for example after an interruption.
     fn work(&self, n_steps: usize) -> Result<(), Self::Error>;
 
-    /// Counts `n_bytes` that are about to be allocated for this search.
+    /// Counts `n_bytes` that the search is about to allocate.
     ///
     /// # Errors
     ///
-    /// Returns an error if the memory limit is exceeded. In this case, the caller must not allocate
-    /// the memory.
+    /// Returns an error if the memory limit is exceeded. The caller must then not allocate the memory.
     fn allocate(&self, n_bytes: usize) -> Result<(), Self::Error>;
 
     /// Returns the error of a search that exceeds its memory limit.
     fn exceeded(&self) -> Self::Error;
 }
 
-/// Limits for searches outside of an evaluation: a memory limit, without interruption.
+/// Limits for searches outside of an evaluation: a memory limit without interruption.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MemoryLimit;
 
 /// Maximum bytes that a search under [`MemoryLimit`] may allocate.
 const MAX_BYTES: usize = 8 << 20;
 
-/// Error of a search that exceeds its memory limit.
+/// The error of a search that exceeds its memory limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the regular expression needs more than {} MiB of memory", MAX_BYTES >> 20)]
 pub struct TooLarge;

@@ -1,8 +1,9 @@
-//! A matching machine over code points, like Go's, for patterns that are too large for the engines of
-//! `regex-automata`.
+//! A matching machine like Go's, which searches code points. It searches for patterns that are too large for the
+//! engines of `regex-automata`.
 //!
-//! Its program has about one instruction for each part of the pattern. The time of a search is bounded by the product
-//! of the lengths of program and input, and its memory by the length of the program. A search can be interrupted.
+//! The machine's program has about one instruction for each part of the pattern. The time of a search is at most
+//! proportional to the length of the program times the length of the input. The memory of a search is proportional to
+//! the length of the program. A search can be interrupted.
 //!
 //! Source: Go `regexp/syntax/compile.go`, `regexp/syntax/simplify.go`, `regexp/exec.go`.
 
@@ -15,14 +16,13 @@ use super::limits::Limits;
 use super::ranges::Ranges;
 use super::tree::{Flags, NodeId, NodeKind, Regex};
 
-/// Bytes of an instruction.
 pub(super) const INSTRUCTION_BYTES: usize = size_of::<Instruction>();
 
-/// Maximum bytes that a search needs per instruction: two sets of states, and a stack.
+/// Maximum bytes of a search per instruction, for two sets of states and a stack.
 pub(super) const SEARCH_BYTES: usize =
     2 * (size_of::<State>() + size_of::<u32>()) + 2 * size_of::<u32>();
 
-/// An instruction. Targets are instruction indices.
+/// An instruction. Each target is the index of an instruction.
 #[derive(Clone, Copy, Debug)]
 enum Instruction {
     /// Consumes this code point and continues with the next instruction.
@@ -31,9 +31,9 @@ enum Instruction {
     AnyNotNewline,
     /// Consumes any code point.
     Any,
-    /// Consumes a code point of the class with this index.
+    /// Consumes a code point of the class with this index in `ranges`.
     Class(u32),
-    /// Continues with the next instruction if the condition holds, without consuming a code point.
+    /// Checks a condition at the current position, such as `^`. Consumes no code point.
     Look(Look),
     /// Continues with both instructions, preferring the first.
     Split(u32, u32),
@@ -66,29 +66,28 @@ impl Look {
     }
 }
 
-/// Pending step of the compilation of a pattern.
+/// A pending step of compiling a pattern.
 enum Task {
     Node(NodeId),
-    /// Emits a choice between the following part and skipping that part.
+    /// Emits a choice: match the next part, or skip it.
     Open {
         greedy: bool,
     },
-    /// Ends the part that belongs to the last choice. Sets the target of the choice that skips the part.
+    /// Ends the part of the last [`Task::Open`]. The choice of that task now skips to this point.
     Close,
-    /// Ends a part that may be repeated. Emits a choice between a jump back to the instruction `start` and the next
-    /// instruction.
+    /// Ends a part that may be repeated. Emits a choice: jump back to the instruction `start`, or continue.
     Loop {
         start: usize,
         greedy: bool,
     },
-    /// Compiles `part`, followed by a [`Task::Loop`] that may repeat it.
+    /// Compiles `part` and then a [`Task::Loop`] back to its start.
     OpenLoop {
         part: NodeId,
         greedy: bool,
     },
-    /// Ends the part of a star: emits a jump back to the choice, which repeats or skips the part.
+    /// Ends the part of a star. Emits a jump back to the choice of the last [`Task::Open`], and closes that choice.
     CloseStar,
-    /// Ends an alternative other than the last one: jumps to the end of the alternation.
+    /// Ends an alternative that is not the last one. Emits a jump to the end of the alternation.
     Or,
     OpenAlternatives,
     CloseAlternatives,
@@ -98,16 +97,16 @@ struct Compiler<'a> {
     regex: &'a Regex,
     program: Vec<Instruction>,
     tasks: Vec<Task>,
-    /// Choices whose end has not been reached: the index of the instruction, and true if the choice is greedy.
+    /// Open choices: the index of the instruction, and true if the choice is greedy.
     open: Vec<(usize, bool)>,
     /// For each open alternation, the indices of the jumps to its end.
     ends: Vec<Vec<usize>>,
     ranges: Vec<Ranges>,
-    /// For each class, its index in `ranges`.
+    /// Index of each class in `ranges`.
     classes: HashMap<&'a Class, u32>,
-    /// For each code point of a case-insensitive literal, the index in `ranges` of its case variants.
+    /// Case variants of the code points in case-insensitive literals, as indices in `ranges`.
     cases: HashMap<u32, u32>,
-    /// True for each node that can match the empty string.
+    /// For each node, true if it can match the empty string.
     nullable: Vec<bool>,
 }
 
@@ -171,7 +170,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Pushes tasks to be executed in the given order.
+    /// Pushes tasks such that they are executed in the given order.
     fn push(&mut self, tasks: Vec<Task>) {
         self.tasks.extend(tasks.into_iter().rev());
     }
@@ -193,7 +192,7 @@ impl Compiler<'_> {
                     let instruction = if fold {
                         self.any_case(rune)
                     } else {
-                        // An escape may denote a surrogate, which never occurs in a string.
+                        // A surrogate never occurs in the input, so it never matches.
                         char::from_u32(rune).map_or(Instruction::Fail, Instruction::Char)
                     };
                     self.program.push(instruction);
@@ -229,7 +228,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Returns the instruction that matches `rune` while ignoring case.
+    /// Returns an instruction that matches all case variants of `rune`.
     fn any_case(&mut self, rune: u32) -> Instruction {
         if let Some(number) = self.cases.get(&rune) {
             return Instruction::Class(*number);
@@ -295,7 +294,7 @@ impl Compiler<'_> {
     }
 }
 
-/// Converts an instruction index. A program has fewer than 2^32 instructions: Go's limit is 3.3 million.
+/// Converts the index of an instruction. Go's limit is 3.3 million instructions, so every index fits into 32 bits.
 fn target(index: usize) -> u32 {
     u32::try_from(index).unwrap_or(u32::MAX)
 }
@@ -309,7 +308,7 @@ fn split(greedy: bool, part: usize, past: usize) -> Instruction {
     }
 }
 
-/// Determines for each node whether it can match the empty string.
+/// For each node, computes whether it can match the empty string.
 fn nullable_nodes(regex: &Regex) -> Vec<bool> {
     let mut nullable = vec![false; regex.nodes.len()];
     let mut pending = vec![(regex.root(), false)];
@@ -351,39 +350,35 @@ fn nullable_nodes(regex: &Regex) -> Vec<bool> {
     nullable
 }
 
-/// A compiled pattern.
 #[derive(Debug)]
 pub(super) struct Machine {
     program: Vec<Instruction>,
-    /// The classes, by index.
     ranges: Vec<Ranges>,
 }
 
-/// A state of a search: an instruction, and the offset at which its match starts.
+/// A state of a search: the index of an instruction, and the start of the match.
 type State = (u32, usize);
 
-/// The states of a search at one position, in order of preference.
+/// The states of a search at one position, the preferred ones first.
 #[derive(Debug, Default)]
 struct States {
     active: Vec<State>,
-    /// For each instruction, the number of the position where it was last reached.
+    /// For each instruction, the number of the last position at which a search reached it.
     reached: Vec<u32>,
 }
 
-/// Reusable memory of searches.
+/// Memory of searches, which later searches reuse.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
     now: States,
     then: States,
     stack: Vec<u32>,
     class_cache: ClassCache,
-    /// Number of the last position. The next search continues the numbering, so `reached` needs no reset between
-    /// searches.
+    /// Number of the last position. The next search continues the numbering, so that `reached` needs no reset.
     position: u32,
 }
 
 impl Scratch {
-    /// Returns the allocated bytes.
     pub(super) fn memory_usage(&self) -> usize {
         let states = |states: &States| {
             states.active.capacity() * size_of::<State>()
@@ -396,15 +391,15 @@ impl Scratch {
     }
 }
 
-/// Cached class tests: for each class, the last position at which the class was tested, and true if the class
-/// contains the code point at that position.
+/// Cached results of class tests. Each entry is the last position at which the class was tested, and the result at that
+/// position.
 #[derive(Debug, Default)]
 struct ClassCache {
     answers: Vec<(u32, bool)>,
 }
 
 impl ClassCache {
-    /// Returns true if `class` contains `c`, the code point at `position`. Computes the result once per position.
+    /// Returns true if `class` contains `c`, the code point at `position`. The result is cached for the position.
     fn contains(&mut self, ranges: &[Ranges], class: u32, (position, c): (u32, char)) -> bool {
         let class = class as usize;
         let look_up = || {
@@ -443,12 +438,10 @@ impl Machine {
         Self { program, ranges }
     }
 
-    /// Returns the number of instructions of the program.
     pub(super) fn len(&self) -> usize {
         self.program.len()
     }
 
-    /// Returns the allocated bytes, excluding the memory of searches.
     pub(super) fn memory_usage(&self) -> usize {
         let ranges = self.ranges.iter().map(|ranges| {
             size_of::<Ranges>() + std::mem::size_of_val::<[(u32, u32)]>(ranges.as_slice())
@@ -457,7 +450,7 @@ impl Machine {
     }
 
     /// Returns the first match at or after `start`. If `earliest` is true, returns the first match that is detected.
-    /// It proves that a match exists, but may not be the preferred match.
+    /// Such a match shows that the input matches, but need not be the preferred match.
     ///
     /// # Errors
     ///
@@ -488,7 +481,7 @@ impl Machine {
         let mut rest = rest.chars();
         let mut best = None;
         let mut n_steps = 0_usize;
-        // Skips a position number. An interrupted search may already have marked states as reached at that position.
+        // Skips a position number: an interrupted search may have marked states with it.
         *position += 1;
         loop {
             if *position >= u32::MAX - 2 {
@@ -496,7 +489,7 @@ impl Machine {
                 then.reached.fill(0);
                 class_cache.answers.fill((0, false));
                 for (instruction, _) in &now.active {
-                    // The active states belong to position number 1 from now on.
+                    // All numbers were reset. The active states now belong to position 1.
                     if let Some(reached) = now.reached.get_mut(*instruction as usize) {
                         *reached = 1;
                     }
@@ -519,7 +512,7 @@ impl Machine {
                 let takes = match (self.program.get(instruction as usize), after) {
                     (Some(Instruction::Match), _) => {
                         best = Some(began..offset);
-                        // The states after a match have lower preference than the match, so they are irrelevant.
+                        // The match is preferred to all later states, so these are irrelevant.
                         break;
                     }
                     (Some(Instruction::Char(expected)), Some(c)) => *expected == c,
@@ -535,7 +528,7 @@ impl Machine {
                     n_steps += self.follow(then, *position + 1, state, (after, next), stack);
                 }
             }
-            // Puts the vector back, to reuse its memory.
+            // Puts the vector back, so that its memory is reused.
             now.active = active;
             now.active.clear();
             if n_steps >= STEPS_AT_ONCE {
@@ -552,8 +545,8 @@ impl Machine {
         Ok(best)
     }
 
-    /// Adds all states reachable from a state without consuming a code point, in order of preference. Returns the
-    /// number of steps taken.
+    /// Adds all states that are reachable from a state without consuming a code point, the preferred ones first.
+    /// Returns the number of steps.
     fn follow(
         &self,
         states: &mut States,

@@ -1,4 +1,4 @@
-//! The parser: reads a pattern and performs the corresponding operations on the stack.
+//! The parser reads a pattern and calls the operations of the [`Stack`].
 //!
 //! Source: Go `regexp/syntax/parse.go` (`parse`, `parsePerlFlags`, `parseRepeat`, `repeat`).
 
@@ -9,20 +9,19 @@ use super::escape::{parse_class, parse_escape, parse_perl_class, parse_unicode_c
 use super::stack::{Limited, MAX_REPEAT, Stack};
 use super::tree::{Capture, Flags, NodeKind, Regex};
 
-/// State of parsing one pattern.
 #[derive(Debug)]
 pub(super) struct Parser<'a> {
     pattern: &'a str,
     cursor: Cursor<'a>,
     stack: Stack,
     n_captures: u32,
-    /// Start of the last repetition operator, if it directly precedes the cursor.
+    /// Start of the last repetition operator, if the cursor is directly after it.
     last_repeat: Option<Cursor<'a>>,
-    /// False if the rest of the pattern is known to contain no class `[:name:]`.
+    /// False if the rest of the pattern contains no `:]`, and therefore no class `[:name:]`.
     has_posix: bool,
 }
 
-/// The counts of `{min,max}`. `None` if they are too large to be valid.
+/// The counts of `{min,max}`. `None` if they are too large.
 type Counts = Option<(u32, Option<u32>)>;
 
 impl<'a> Parser<'a> {
@@ -61,7 +60,7 @@ impl<'a> Parser<'a> {
         Err(SyntaxError::new(code, self.cursor.since(start)))
     }
 
-    /// Converts an exceeded limit to an error that contains the whole pattern.
+    /// Converts an exceeded limit to an error about the whole pattern.
     fn limited<T>(&self, result: Limited<T>) -> Result<T, SyntaxError> {
         result.map_err(|code| SyntaxError::new(code, self.pattern))
     }
@@ -91,7 +90,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Skips an operator of `n_bytes` and pushes a node of `kind`.
+    /// Skips an operator of `n_bytes`, and pushes a node of `kind`.
     fn op(&mut self, n_bytes: usize, kind: NodeKind) -> Result<(), SyntaxError> {
         self.cursor.take(n_bytes);
         let pushed = self.stack.op(kind);
@@ -114,7 +113,7 @@ impl<'a> Parser<'a> {
         if !self.stack.flags.has(Flags::ONE_LINE) {
             return self.op(1, NodeKind::EndLine);
         }
-        // `WAS_DOLLAR` applies to this node only.
+        // Sets `WAS_DOLLAR` for this node only.
         let flags = self.stack.flags;
         self.stack.flags = flags.with(Flags::WAS_DOLLAR);
         let done = self.op(1, NodeKind::EndText);
@@ -180,7 +179,7 @@ impl<'a> Parser<'a> {
         self.literal(rune)
     }
 
-    /// Parses `\Q` and the literals up to `\E` or the end.
+    /// Parses `\Q` and the literals up to `\E` or to the end.
     fn parse_quoted(&mut self) -> Result<(), SyntaxError> {
         self.cursor.take(2);
         while !self.cursor.is_empty() && !self.cursor.eat(r"\E") {
@@ -192,11 +191,11 @@ impl<'a> Parser<'a> {
 
 /// Groups with flags or names.
 impl Parser<'_> {
-    /// Parses a group or flags that start with `(?`.
+    /// Parses a group or flags. The cursor is at `(?`.
     fn parse_perl_group(&mut self) -> Result<(), SyntaxError> {
         let rest = self.cursor.rest();
         let named = ["(?P<", "(?<"].into_iter().find(|open| {
-            // If no byte follows, Go parses the group as flags.
+            // Go parses the group as flags if the pattern ends here.
             rest.len() > open.len() && rest.starts_with(open)
         });
         match named {
@@ -219,7 +218,7 @@ impl Parser<'_> {
         self.open_capture(0, Some(name))
     }
 
-    /// Parses flags up to `:`, which opens a group, or `)`.
+    /// Parses flags, and the `:` or `)` after them. A `:` opens a group.
     fn parse_flags(&mut self) -> Result<(), SyntaxError> {
         let start = self.cursor;
         self.cursor.take(2);
@@ -257,7 +256,7 @@ impl Parser<'_> {
 
 /// Repetitions.
 impl<'a> Parser<'a> {
-    /// Parses a repetition operator of `n_bytes`, which repeats the top of the stack.
+    /// Parses a repetition operator of `n_bytes`. The operator repeats the top of the stack.
     fn repeat(
         &mut self,
         n_bytes: usize,
@@ -288,7 +287,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Parses `{min,max}`. A brace that does not start a repetition is a literal.
+    /// Parses `{min,max}`. Any other brace is a literal.
     fn parse_brace(&mut self, last_repeat: Option<Cursor<'a>>) -> Result<(), SyntaxError> {
         let start = self.cursor;
         let Some(counts) = parse_counts(&mut self.cursor) else {
@@ -306,7 +305,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Parses `{min}`, `{min,}` or `{min,max}`. `None` if the cursor is not at one of them.
+/// Parses `{min}`, `{min,}` or `{min,max}`. Returns `None` for other input.
 fn parse_counts(cursor: &mut Cursor<'_>) -> Option<Counts> {
     cursor.take(1);
     let min = parse_count(cursor)?;
@@ -326,7 +325,7 @@ fn parse_counts(cursor: &mut Cursor<'_>) -> Option<Counts> {
     Some(min.zip(max).map(|(min, max)| (min, Some(max))))
 }
 
-/// Parses a number without leading zeros. `None` if the cursor is not at one, `Some(None)` if the number is too large.
+/// Parses a number without leading zeros. Returns `None` for other input, and `Some(None)` if the number is too large.
 #[expect(
     clippy::option_option,
     reason = "distinguishes a missing number from one that is too large"

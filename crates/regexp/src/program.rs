@@ -1,12 +1,14 @@
-//! Programs: patterns with the engines that search for them.
+//! Programs: patterns, and the engines that search for them.
 //!
-//! Go's tree is translated for the engines of `regex-automata`, whose time is linear in the length of the input.
-//! Patterns that are too large or too deep for these engines run on the built-in machine ([`super::machine`]). Both
-//! kinds of engine find the same match as Go: the leftmost match. If several matches start at the same position, they
-//! find the match that a backtracking search would find first.
+//! The engines of `regex-automata` search with a translation of Go's tree, in a time that is linear in the length of
+//! the input. If a pattern is too large or too deep for these engines, it runs on the built-in machine
+//! ([`super::machine`]).
 //!
-//! A pattern is parsed when its program is created. The first search builds its engine, within the bounds of
-//! [`EngineBudget`]. An engine that exceeds the budget is stored in a shared cache, or exists for one search only.
+//! Both kinds of engine find the same match as Go, the leftmost one. If several matches start at the same position,
+//! they find the match that a backtracking search would find first.
+//!
+//! A pattern is parsed when its program is created. The first search builds the engine within the limits of the
+//! [`EngineBudget`]. If the engine exceeds the budget, it is stored in a shared cache or only used for one search.
 //!
 //! Source: Go `regexp/regexp.go` (`MatchString`, `FindString`, `FindAllString`).
 
@@ -20,24 +22,23 @@ use super::{SyntaxError, SyntaxErrorCode, cache, size};
 
 pub use super::engine::MAX_TRIAL_INSTRUCTIONS;
 
-/// Maximum length of a pattern in bytes. A longer pattern is rejected with Go's message for large patterns.
+/// Maximum length of a pattern in bytes. The error for a longer pattern is Go's error for large patterns.
 ///
-/// Go has no such limit, and needs hundreds of megabytes for the largest pattern that fits into an object.
-/// Patterns in expressions are much shorter.
+/// Go has no such limit. It needs hundreds of megabytes for the largest pattern that fits into an object. Patterns in
+/// expressions are much shorter.
 const MAX_PATTERN: usize = 1_000_000;
 
-/// A parsed regular expression. The first search builds its engine.
+/// A regular expression. The first search builds its engine.
 #[derive(Debug)]
 pub struct Program {
     pattern: Box<str>,
-    /// The budget of the engine. If `None`, the engine may be in the shared cache.
+    /// The budget of the engine. A program without a budget uses the shared cache.
     budget: Option<Arc<EngineBudget>>,
     engine: OnceLock<Arc<Engine>>,
-    /// True if the pattern always runs on the built-in machine.
+    /// True if all searches must run on the built-in machine.
     on_machine: bool,
 }
 
-/// An engine for a search.
 enum Handle<'a> {
     Kept(&'a Engine),
     Shared(Arc<Engine>),
@@ -57,12 +58,12 @@ impl Deref for Handle<'_> {
 }
 
 impl Program {
-    /// Parses `pattern`. Its engine is stored in the shared cache.
+    /// Parses `pattern`. The engine of the program will be stored in the shared cache.
     ///
     /// # Errors
     ///
-    /// Returns the error of Go's `regexp.Compile`, with the same message, if the pattern is invalid or too large. A
-    /// pattern of more than a million bytes is too large.
+    /// Returns the error of Go's `regexp.Compile`, with Go's message, if the pattern is invalid or too large. A pattern
+    /// of more than a million bytes is too large.
     pub fn new(pattern: &str) -> Result<Self, SyntaxError> {
         if pattern.len() > MAX_PATTERN {
             let shown: String = pattern.chars().take(100).collect();
@@ -77,8 +78,8 @@ impl Program {
         })
     }
 
-    /// Parses `pattern` like [`Self::new`], unless the shared cache contains its engine. Used for patterns that are
-    /// computed during an evaluation.
+    /// Like [`Self::new`], but does not parse `pattern` if the shared cache contains its engine. For patterns that an
+    /// evaluation computes.
     ///
     /// # Errors
     ///
@@ -95,8 +96,7 @@ impl Program {
         }
     }
 
-    /// Parses `pattern` like [`Self::new`], for a few searches of short strings during an analysis; see
-    /// [`EngineBudget::for_trials`].
+    /// Like [`Self::new`], for a few searches of short strings during an analysis. See [`EngineBudget::for_trials`].
     ///
     /// # Errors
     ///
@@ -105,8 +105,7 @@ impl Program {
         Self::within(pattern, &Arc::new(EngineBudget::for_trials()))
     }
 
-    /// Parses `pattern` like [`Self::new`], with an engine that is retained within `budget` for the lifetime
-    /// of the program.
+    /// Like [`Self::new`], but the program retains the engine within `budget`.
     ///
     /// # Errors
     ///
@@ -119,8 +118,7 @@ impl Program {
         })
     }
 
-    /// Parses `pattern` like [`Self::new`], but always runs on the built-in machine, for tests that compare the
-    /// engines.
+    /// Like [`Self::new`], but all searches run on the built-in machine. For tests that compare the engines.
     ///
     /// # Errors
     ///
@@ -132,7 +130,7 @@ impl Program {
         })
     }
 
-    /// Returns the engine, building it if necessary.
+    /// Returns the engine. Builds it if necessary.
     fn engine<L: Limits>(&self, limits: &L) -> Result<Handle<'_>, L::Error> {
         if let Some(engine) = self.engine.get() {
             return Ok(Handle::Kept(engine));
@@ -169,14 +167,13 @@ impl Program {
         Ok(Handle::Transient(Box::new(engine)))
     }
 
-    /// Parses the pattern a second time, because the tree is not retained.
+    /// Parses the pattern a second time, because the program does not retain the tree.
     fn parsed<L: Limits>(&self, limits: &L) -> Result<super::Regex, L::Error> {
         limits.work(self.pattern.len().saturating_mul(16))?;
-        // Does not fail: the same pattern was parsed without an error before.
+        // The pattern was parsed before, so this cannot fail.
         super::parse(&self.pattern).map_err(|_| limits.exceeded())
     }
 
-    /// Builds a machine that is used for one search only.
     fn machine<L: Limits>(&self, limits: &L) -> Result<Handle<'_>, L::Error> {
         let regex = self.parsed(limits)?;
         let size = size::estimate(&regex);
@@ -184,14 +181,14 @@ impl Program {
         Ok(Handle::Transient(Box::new(engine)))
     }
 
-    /// Builds a small machine that is used for one search only.
+    /// Builds a small machine for one search of an analysis.
     fn trial<L: Limits>(&self, limits: &L) -> Result<Handle<'_>, L::Error> {
         let regex = self.parsed(limits)?;
         let engine = Engine::for_trial(&regex).ok_or_else(|| limits.exceeded())?;
         Ok(Handle::Transient(Box::new(engine)))
     }
 
-    /// Calls `search` with an engine that can search the input.
+    /// Calls `search` with an engine that is able to search the input.
     fn search<L: Limits, T>(
         &self,
         text: &str,
@@ -214,7 +211,7 @@ impl Program {
         self.search(text, limits, |search| search.is_match(text, limits))
     }
 
-    /// Returns the first match in the input. `None` if there is none.
+    /// Returns the first match in the input. Returns `None` if there is no match.
     ///
     /// # Errors
     ///
@@ -228,8 +225,8 @@ impl Program {
         Ok(range.and_then(|range| text.get(range)))
     }
 
-    /// Returns the successive matches in the input, at most `n_max` if it is set. An empty match directly after another
-    /// match is ignored.
+    /// Returns the successive matches in the input. If `n_max` is set, returns at most this number. An empty match
+    /// directly after another match is ignored.
     ///
     /// # Errors
     ///
@@ -267,7 +264,7 @@ impl Program {
     }
 }
 
-/// Returns the length in bytes of the character at `index`, or 1 at the end.
+/// Returns the length in bytes of the character at `index`. Returns 1 at the end.
 fn width_at(text: &str, index: usize) -> usize {
     text.get(index..)
         .and_then(|rest| rest.chars().next())
@@ -279,7 +276,7 @@ mod tests {
     use super::*;
     use crate::limits::MemoryLimit;
 
-    /// Checks that `regex-automata` and the built-in machine find the matches `expected`, which are Go's.
+    /// Asserts that both kinds of engine find the matches `expected`, which Go finds.
     #[track_caller]
     fn check(pattern: &str, text: &str, expected: &[&str]) {
         let engines = [Program::new(pattern), Program::on_machine(pattern)];
@@ -417,7 +414,7 @@ mod tests {
         );
     }
 
-    /// Counts the steps of searches, and interrupts them at a limit.
+    /// Counts the steps of searches. Interrupts a search at the limit.
     struct WorkLimit(std::cell::Cell<usize>);
 
     impl Limits for WorkLimit {
@@ -494,7 +491,7 @@ mod tests {
 
     #[test]
     fn trial_pattern_at_limit_of_instructions() {
-        // Each repeated character is an instruction, and so is the end.
+        // Each repeated character is one instruction. The end is another one.
         let program = |n: usize| {
             let pattern = format!("(?:a{{1000}}){}b{{{n}}}", "a".repeat(3_000));
             Program::for_trials(&pattern).unwrap()

@@ -8,7 +8,7 @@ pub(super) const MAX_RUNE: u32 = 0x10_ffff;
 pub struct Ranges(pub(super) Vec<(u32, u32)>);
 
 impl Ranges {
-    /// Creates the union of `ranges`, which may be unordered and overlapping.
+    /// Creates the union of `ranges`. They may overlap, and need not be sorted.
     #[must_use]
     pub fn new(mut ranges: Vec<(u32, u32)>) -> Self {
         ranges.sort_unstable();
@@ -22,7 +22,8 @@ impl Ranges {
         Self(ranges)
     }
 
-    /// Returns the ranges, each from its first to its last code point. They may include surrogates.
+    /// Returns the ranges. Each pair is the first and the last code point of a range. The ranges may include
+    /// surrogates.
     #[must_use]
     pub fn as_slice(&self) -> &[(u32, u32)] {
         &self.0

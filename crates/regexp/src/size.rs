@@ -1,4 +1,4 @@
-//! Estimates of engine sizes, computed from the tree before building an engine.
+//! Estimates the sizes of engines from the tree, before an engine is built.
 
 use std::collections::HashSet;
 
@@ -6,44 +6,43 @@ use super::class::Class;
 use super::machine::{INSTRUCTION_BYTES, SEARCH_BYTES};
 use super::tree::{Flags, Node, NodeId, NodeKind, Regex};
 
-/// Sizes of the engines of a pattern. Sums saturate.
+/// Sizes of the engines of a pattern. A sum that would overflow is `usize::MAX`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Size {
     /// Upper bound on the number of instructions of the built-in machine.
     pub(super) n_instructions: usize,
-    /// Number of states of the automaton, which reads bytes.
+    /// Number of states of the automaton. The automaton reads bytes.
     pub(super) n_states: usize,
     /// Bytes of the ranges of all distinct classes.
     class_bytes: usize,
 }
 
-/// States of `.` in the reverse UTF-8 automaton, which is larger than the forward one.
+/// Number of states for `.` in the reverse automaton. It is larger than the forward automaton.
 const ANY_STATES: usize = 28;
 
-/// States of the reverse automaton per range of a large class.
+/// Number of states in the reverse automaton for each range of a large class.
 const RANGE_STATES: usize = 2;
 
-/// Bytes per automaton state, including its transitions.
+/// Bytes of an automaton state, including its transitions.
 const STATE_BYTES: usize = 28;
 
-/// Bytes per range of a class.
+/// Bytes of a range.
 const RANGE_BYTES: usize = 8;
 
 impl Size {
-    /// Returns the bytes of the built-in machine and of a search on it.
+    /// Returns the bytes of the built-in machine and of a search.
     pub(super) fn machine_bytes(&self) -> usize {
         self.n_instructions
             .saturating_mul(INSTRUCTION_BYTES + SEARCH_BYTES)
             .saturating_add(self.class_bytes)
     }
 
-    /// Returns the estimated bytes of the automaton for one search direction.
+    /// Returns the estimated bytes of an automaton in one direction.
     pub(super) fn automaton_bytes(&self) -> usize {
         self.n_states.saturating_mul(STATE_BYTES)
     }
 }
 
-/// Number of instructions and states of a node.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
     instructions: usize,
@@ -74,7 +73,6 @@ impl Count {
     }
 }
 
-/// Estimates the sizes of the engines of `regex`.
 pub(super) fn estimate(regex: &Regex) -> Size {
     let mut counts = vec![Count::default(); regex.nodes.len()];
     let mut classes: HashSet<&Class> = HashSet::new();
@@ -110,7 +108,7 @@ pub(super) fn estimate(regex: &Regex) -> Size {
     }
 }
 
-/// Computes the instructions and states of `node` from those of its parts.
+/// Computes the instructions and states of `node` from `counts`, which contains those of its parts.
 fn count_of(node: &Node, counts: &[Count]) -> Count {
     let part_count = |part: &NodeId| counts.get(part.index()).copied().unwrap_or_default();
     let parts = node

@@ -1,8 +1,8 @@
-//! The parser's stack, which builds the tree and enforces Go's limits.
+//! The parser's stack. It builds the tree and enforces Go's limits.
 //!
-//! The limits are identical to Go's. Go measures the sizes and heights of nodes only after the number of nodes (for
-//! sizes, multiplied by the repetition counts) exceeds a bound. This number depends on the reuse of freed nodes. Nodes
-//! are therefore recycled exactly where Go recycles them.
+//! Go measures sizes and heights only if the number of nodes exceeds a bound. For sizes, the number is first multiplied
+//! by the repetition counts. The number depends on the reuse of freed nodes. This parser therefore recycles nodes
+//! exactly where Go does.
 //!
 //! Source: Go `regexp/syntax/parse.go` (`checkLimits`, `push`, `maybeConcat`, `repeat`, `concat`,
 //! `alternate`, `collapse`, `swapVerticalBar`).
@@ -25,7 +25,7 @@ const MAX_HEIGHT: u64 = 1000;
 /// Source: Go `regexp/syntax/parse.go`, `maxSize`.
 const MAX_SIZE: u64 = (128 << 20) / 40;
 
-/// Maximum number of code points in a tree. A class counts as two code points per range.
+/// Maximum number of code points in a tree. Each range of a class counts as two.
 ///
 /// Source: Go `regexp/syntax/parse.go`, `maxRunes`.
 const MAX_RUNES: usize = (128 << 20) / 4;
@@ -37,30 +37,29 @@ pub(super) const MAX_REPEAT: u32 = 1000;
 
 pub(super) type Limited<T> = Result<T, SyntaxErrorCode>;
 
-/// The nodes and the stack of a parser.
 #[derive(Debug)]
 pub(super) struct Stack {
     pub(super) flags: Flags,
     nodes: Vec<Node>,
     free: Vec<NodeId>,
-    /// The stack: nodes without a parent, and marks.
+    /// Nodes without a parent, and marks.
     open: Vec<NodeId>,
     n_runes: usize,
-    /// The product of all repetition counts.
     repeats: u64,
-    /// Sizes of nodes. `None` until measuring starts.
+    /// Sizes of nodes. `None` until the first measurement.
     sizes: Option<Measures>,
-    /// Heights of nodes. `None` until measuring starts.
+    /// Heights of nodes. `None` until the first measurement.
     heights: Option<Measures>,
     /// Summaries of expensive classes.
     summaries: HashMap<Class, ClassSummary>,
-    /// Size and height of the last node created by [`Stack::collapse`], if known.
+    /// Size and height of the last node from [`Stack::collapse`], if known.
     collapsed: Option<Collapsed>,
     /// Recursion depth of factoring.
     pub(super) factor_depth: u32,
 }
 
-/// Size and height of a concatenation that absorbed another concatenation, derived from the measures of its parts.
+/// Size and height of a concatenation that absorbed another concatenation. They are derived from the measures of the
+/// parts.
 #[derive(Debug)]
 struct Collapsed {
     id: NodeId,
@@ -68,7 +67,7 @@ struct Collapsed {
     height: Option<u64>,
 }
 
-/// The size or height of some of the nodes. Known values are positive.
+/// The size or height of each measured node. 0 for nodes that have not been measured.
 #[derive(Debug, Default)]
 struct Measures(Vec<u64>);
 
@@ -120,7 +119,7 @@ impl Stack {
         &mut self.nodes[id.index()]
     }
 
-    /// Creates a node, reusing a recycled one if possible.
+    /// Creates a node. Reuses a recycled node if there is one.
     pub(super) fn alloc(&mut self, kind: NodeKind, flags: Flags) -> NodeId {
         let node = Node {
             kind,
@@ -143,7 +142,7 @@ impl Stack {
         self.free.push(id);
     }
 
-    /// Returns the only node on the stack, and all nodes. `None` if a group is still open.
+    /// Returns the only node on the stack as the root, and all nodes. Returns `None` if a group is still open.
     pub(super) fn finish(mut self) -> Option<(NodeId, Vec<Node>)> {
         let root = self.open.pop()?;
         self.open.is_empty().then_some((root, self.nodes))
@@ -195,7 +194,7 @@ impl Stack {
         }
     }
 
-    /// Returns the size of a node, computed from the known sizes of its parts.
+    /// Computes the size of a node from the sizes of its parts.
     fn measure_size(&self, sizes: &mut Measures, id: NodeId) -> u64 {
         let node = self.node(id);
         let mut parts = 0_u64;
@@ -266,7 +265,7 @@ impl Stack {
         }
     }
 
-    /// Returns the height of a node, computed from the known heights of its parts.
+    /// Computes the height of a node from the heights of its parts.
     fn measure_height(&self, heights: &mut Measures, id: NodeId) -> u64 {
         let mut height = 1;
         for &part in &self.node(id).parts {
@@ -283,20 +282,18 @@ impl Stack {
 
 /// Operations that push nodes.
 impl Stack {
-    /// Pushes a node of `kind`.
     pub(super) fn op(&mut self, kind: NodeKind) -> Limited<()> {
         let id = self.alloc(kind, self.flags);
         self.push(id)
     }
 
-    /// Pushes one code point.
     pub(super) fn literal(&mut self, rune: u32) -> Limited<()> {
         let folds = self.flags.has(Flags::FOLD_CASE);
         let rune = if folds { min_fold(rune) } else { rune };
         self.op(NodeKind::Literal(vec![rune]))
     }
 
-    /// Creates a node for a class that is set later.
+    /// Creates a node for a class. [`Self::push_class`] sets the class later.
     pub(super) fn alloc_class(&mut self) -> NodeId {
         let class = Class::new(Vec::new(), false, false);
         self.alloc(
@@ -308,7 +305,7 @@ impl Stack {
         )
     }
 
-    /// Sets the class of a node created by [`Self::alloc_class`], and pushes the node.
+    /// Sets the class of a node from [`Self::alloc_class`], and pushes the node.
     pub(super) fn push_class(&mut self, id: NodeId, class: Class) -> Limited<()> {
         self.node_mut(id).kind = NodeKind::Class(ClassNode {
             class,
@@ -347,10 +344,10 @@ impl Stack {
         self.check_limits(id)
     }
 
-    /// Joins the two literals at the top of the stack. The caller ensures that no repetition operator can still apply
-    /// to the upper literal alone.
+    /// Joins the two literals at the top of the stack. The caller ensures that no later repetition operator applies to
+    /// the upper literal alone.
     ///
-    /// Reuses the freed node for the literal `next`. Returns true if `next` was pushed.
+    /// The freed node is reused for the literal `next`. Returns true if `next` was pushed.
     fn join_literals(&mut self, next: Option<(u32, Flags)>) -> bool {
         let [.., below, top] = *self.open.as_slice() else {
             return false;
@@ -380,7 +377,7 @@ impl Stack {
         false
     }
 
-    /// Replaces the top of the stack by its repetition. `None` if the stack has no operand.
+    /// Replaces the top of the stack by its repetition. Returns `None` if the stack has no operand.
     pub(super) fn repeat(&mut self, kind: NodeKind, flags: Flags) -> Limited<Option<NodeId>> {
         let Some(&part) = self
             .open
@@ -414,7 +411,6 @@ impl Stack {
 
 /// Groups and alternatives.
 impl Stack {
-    /// Removes and returns all nodes above the topmost mark.
     fn take_above_mark(&mut self) -> Vec<NodeId> {
         let is_mark = |id: &NodeId| self.node(*id).kind.is_mark();
         let start = self
@@ -451,8 +447,8 @@ impl Stack {
         self.push(id)
     }
 
-    /// Combines `parts` into a concatenation or alternation, as given by `kind`, and flattens parts of the
-    /// same kind.
+    /// Combines `parts` into a node of `kind`, which is a concatenation or an alternation. Parts of the same kind are
+    /// flattened.
     pub(super) fn collapse(&mut self, parts: Vec<NodeId>, kind: &NodeKind) -> Limited<NodeId> {
         if let [part] = *parts {
             return Ok(part);
@@ -473,7 +469,7 @@ impl Stack {
                 flat.push(part);
             }
         }
-        // The size and height are no longer valid, because factoring changes nodes.
+        // Factoring changes nodes, which invalidates the size and height.
         self.collapsed = None;
         if *kind == NodeKind::Alternate {
             flat = self.factor(flat)?;
@@ -487,8 +483,8 @@ impl Stack {
         Ok(id)
     }
 
-    /// Computes the size and height of the concatenation of `parts` if one of the parts is itself a concatenation.
-    /// Without this shortcut, measuring nested groups would take quadratic time.
+    /// Computes the size and height of the concatenation of `parts`, if one of the parts is itself a concatenation.
+    /// Otherwise, measuring nested groups would take quadratic time.
     fn measures_of_concat(
         &self,
         parts: &[NodeId],
@@ -511,7 +507,7 @@ impl Stack {
         let height = self.heights.as_ref().and_then(|heights| {
             let mut most = 1;
             for part in parts {
-                // The parts of a nested concatenation become parts of the new one.
+                // The parts of a nested concatenation become parts of the new concatenation.
                 let height = heights.get(*part)?;
                 most = most.max(if is_concat(part) { height } else { height + 1 });
             }
@@ -538,7 +534,7 @@ impl Stack {
         self.alternate()
     }
 
-    /// Handles `)`. Returns true if a group was open.
+    /// Handles `)`. Returns false if no group is open.
     pub(super) fn right_paren(&mut self) -> Limited<bool> {
         self.end_group()?;
         let [.., open, content] = *self.open.as_slice() else {
@@ -564,8 +560,8 @@ impl Stack {
         Ok(true)
     }
 
-    /// If there is a vertical bar below the top of the stack, moves the top below that bar, so that it becomes an
-    /// alternative. Merges it with the previous alternative if both are single characters or classes.
+    /// If there is a vertical bar below the top of the stack, moves the top below the bar, as another alternative. If
+    /// this alternative and the previous one are single characters or classes, merges them.
     fn swap_vertical_bar(&mut self) -> bool {
         let [.., bar, top] = *self.open.as_slice() else {
             return false;
@@ -599,7 +595,7 @@ impl Stack {
 
 /// Classes as alternatives.
 impl Stack {
-    /// Returns the generality of a single character or class, as a rank: a higher rank can match more characters.
+    /// Returns a rank of a single character or class: a node with a higher rank can match more characters. Returns
     /// `None` for other nodes.
     pub(super) fn class_rank(&self, id: NodeId) -> Option<u8> {
         match &self.node(id).kind {
@@ -611,7 +607,7 @@ impl Stack {
         }
     }
 
-    /// Merges the matches of `from` into `into`, which must be at least as general.
+    /// Merges `from` into `into`. `into` must have at least the rank of `from`.
     pub(super) fn merge_classes(&mut self, into: NodeId, from: NodeId) {
         let other = std::mem::take(self.node_mut(from));
         self.recycle(from);
@@ -643,7 +639,7 @@ impl Stack {
         }
     }
 
-    /// Replaces a class that covers all matches of `.` by the node of `.`.
+    /// Replaces a class by the node of `.` if it contains all code points, or all of them except the newline.
     pub(super) fn clean_alternative(&mut self, id: NodeId) {
         if matches!(self.node(id).kind, NodeKind::Class(_)) {
             match self.summary(id).extent {
@@ -655,7 +651,7 @@ impl Stack {
     }
 }
 
-/// Returns a single character or class as a [`Class`]. `None` for other nodes.
+/// Converts a single character or class to a [`Class`]. Returns `None` for other nodes.
 fn class_of(node: &Node) -> Option<Class> {
     match &node.kind {
         NodeKind::Literal(runes) => {
@@ -671,7 +667,7 @@ fn class_of(node: &Node) -> Option<Class> {
 fn matches_newline(node: &Node) -> bool {
     match &node.kind {
         NodeKind::AnyChar => true,
-        // As in Go, the flag for case folding is ignored: a newline has no case variants.
+        // Ignores the flag for case folding, like Go: a newline has no case variants.
         NodeKind::Literal(runes) => *runes == [NEWLINE],
         NodeKind::Class(class) => class.class.contains_caseless(NEWLINE),
         _ => false,
@@ -681,7 +677,7 @@ fn matches_newline(node: &Node) -> bool {
 const NEWLINE: u32 = 0xa;
 
 impl Stack {
-    /// Computes the summary of the class `id` for the parser.
+    /// Returns the summary of the class `id`. Computes it if necessary.
     pub(super) fn summary(&mut self, id: NodeId) -> ClassSummary {
         let NodeKind::Class(class) = &self.node(id).kind else {
             return ClassSummary {

@@ -10,7 +10,7 @@ pub struct NodeId(u32);
 
 impl NodeId {
     pub(super) fn new(index: usize) -> Self {
-        // A pattern has fewer nodes than bytes.
+        // A pattern has fewer nodes than bytes, so every index fits into 32 bits.
         Self(u32::try_from(index).unwrap_or(u32::MAX))
     }
 
@@ -19,20 +19,20 @@ impl NodeId {
     }
 }
 
-/// Flags in effect at the source of a node.
+/// Flags that apply to a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags(u8);
 
 impl Flags {
-    /// Case is ignored: `(?i)`.
+    /// Ignores case: `(?i)`.
     pub const FOLD_CASE: Self = Self(1);
-    /// `.` matches a newline: `(?s)`.
+    /// `.` also matches a newline: `(?s)`.
     pub const DOT_NL: Self = Self(1 << 1);
-    /// `^` and `$` match only at the ends of the input: the default, `(?-m)`.
+    /// `^` and `$` only match at the start and end of the input: the default, `(?-m)`.
     pub const ONE_LINE: Self = Self(1 << 2);
     /// Repetitions are lazy: `(?U)`, or a repetition with `?`.
     pub const NON_GREEDY: Self = Self(1 << 3);
-    /// An end of input that was written as `$` rather than `\z`.
+    /// The source has `$`, not `\z`. Only for [`NodeKind::EndText`].
     pub const WAS_DOLLAR: Self = Self(1 << 4);
 
     /// Returns true if all of `flags` are set.
@@ -58,19 +58,19 @@ impl Flags {
     }
 }
 
-/// Kind of a node.
+/// The kind of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum NodeKind {
-    /// Never matches, not even the empty string.
+    /// Never matches.
     #[default]
     NoMatch,
     /// Matches the empty string.
     Empty,
-    /// A sequence of code points, ignoring case if the node has [`Flags::FOLD_CASE`].
+    /// A sequence of code points. Case is ignored if the node has [`Flags::FOLD_CASE`].
     ///
-    /// An escape may denote a surrogate, which never occurs in a string.
+    /// A code point may be a surrogate, which never occurs in a string.
     Literal(Vec<u32>),
-    /// One code point of a class. The class takes the flags into account.
+    /// One code point of the class. The class already includes case variants if case is ignored.
     Class(ClassNode),
     /// Any code point except a newline.
     AnyCharNotNewline,
@@ -84,37 +84,37 @@ pub enum NodeKind {
     BeginText,
     /// The end of the input.
     EndText,
-    /// The boundary between an ASCII word character and another character.
+    /// The boundary between an ASCII word character and any other character.
     WordBoundary,
-    /// Any position except a [`Self::WordBoundary`].
+    /// Any position that is not a [`Self::WordBoundary`].
     NoWordBoundary,
-    /// Captures the only part.
+    /// A capturing group. Has one part.
     Capture(Capture),
-    /// Repeats the only part any number of times.
+    /// Repeats its part any number of times.
     Star,
-    /// Repeats the only part at least once.
+    /// Repeats its part at least once.
     Plus,
-    /// Matches the only part or the empty string.
+    /// Matches its part or the empty string.
     Quest,
-    /// Repeats the only part at least `min` and at most `max` times.
+    /// Repeats its part at least `min` times, and at most `max` times.
     Repeat {
         /// The minimum count.
         min: u32,
-        /// The maximum count. `None` if unlimited.
+        /// The maximum count. `None` means no maximum.
         max: Option<u32>,
     },
     /// Concatenation of all parts.
     Concat,
-    /// Alternation of the parts, preferring the first that leads to a match.
+    /// Alternation of the parts. The first part that leads to a match is preferred.
     Alternate,
-    /// Only while parsing: the start of a group, with its capture if the group captures.
+    /// The start of a group, only while parsing. Contains the capture of a capturing group.
     LeftParen(Option<Capture>),
-    /// Only while parsing: a bar below which the stack contains the alternatives of the group.
+    /// A vertical bar, only while parsing. The stack contains the group's alternatives below the bar.
     VerticalBar,
 }
 
 impl NodeKind {
-    /// Returns true if the node is a mark on the parser's stack rather than part of the tree.
+    /// Returns true if the node is a mark on the parser's stack. A mark is not part of the tree.
     pub(super) fn is_mark(&self) -> bool {
         matches!(self, Self::LeftParen(_) | Self::VerticalBar)
     }
@@ -129,7 +129,7 @@ pub struct Capture {
     pub name: Option<Box<str>>,
 }
 
-/// A class, with a summary so that the parser does not recompute its ranges.
+/// A class and a summary of it. The summary saves the parser from computing the ranges again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassNode {
     /// The class.
@@ -138,7 +138,6 @@ pub struct ClassNode {
 }
 
 impl ClassNode {
-    /// Returns an upper bound on the number of ranges of the class.
     pub(super) fn n_ranges(&self) -> usize {
         match self.summary {
             Some(summary) => summary.n_ends / 2,
@@ -147,20 +146,19 @@ impl ClassNode {
     }
 }
 
-/// Properties of a class that the parser needs.
+/// Properties of a class for the parser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ClassSummary {
-    /// Number of bounds of the class's ranges: two per range.
+    /// Number of first and last code points in the class's ranges: two for each range.
     pub(super) n_ends: usize,
     pub(super) extent: Extent,
 }
 
-/// Extent of a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extent {
     /// One code point.
     One(u32),
-    /// One code point and its only case variant. Contains the smaller of them.
+    /// A code point and its only case variant. Contains the smaller one.
     BothCases(u32),
     /// All code points except the newline.
     AllButNewline,
@@ -170,18 +168,18 @@ pub(super) enum Extent {
     Other,
 }
 
-/// A node: its kind, the flags in effect at its source, and its parts.
+/// A node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Node {
     /// The kind of node.
     pub kind: NodeKind,
-    /// The flags.
+    /// The flags that apply to the node.
     pub flags: Flags,
     /// The parts, in order.
     pub parts: Vec<NodeId>,
 }
 
-/// A regular expression: a tree of nodes.
+/// The tree of a regular expression.
 #[derive(Clone, Debug)]
 pub struct Regex {
     pub(super) nodes: Vec<Node>,
@@ -196,7 +194,7 @@ impl Regex {
         self.root
     }
 
-    /// Returns the node `id`, which must belong to this expression.
+    /// Returns the node `id`. `id` must belong to this expression.
     #[must_use]
     pub fn node(&self, id: NodeId) -> &Node {
         static NOTHING: Node = Node {

@@ -11,32 +11,31 @@ use super::unicode_tables::{
     ALIASES, CATEGORY_NAMES, CATEGORY_RUNS, EVEN_ODD, FOLDS, ODD_EVEN, SCRIPTS,
 };
 
-/// A named set of code points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum UnicodeSet {
     /// All code points.
     Any,
     /// The ASCII code points.
     Ascii,
-    /// The categories whose bits are set, numbered as in [`CATEGORY_NAMES`].
+    /// A union of categories. The bits have the order of [`CATEGORY_NAMES`].
     Categories(u32),
-    /// The category `LC`, cased letters, which Go does not fold.
+    /// The category `LC` (cased letters). Go does not add case variants to it.
     CasedLetter,
-    /// A script, by its index in [`SCRIPTS`].
+    /// A script, as its index in [`SCRIPTS`].
     Script(usize),
 }
 
-/// A set, and true if case is ignored.
+/// A set, and true for the set with case variants.
 type CacheKey = (UnicodeSet, bool);
 
-/// Ranges of all sets requested so far. There are fewer than 200 sets, some with 700 ranges.
+/// Ranges of all requested sets. There are fewer than 200 sets, with at most 700 ranges.
 static CACHE: LazyLock<RwLock<HashMap<CacheKey, Arc<Ranges>>>> = LazyLock::new(RwLock::default);
 
 impl UnicodeSet {
-    /// Returns the set with the given name, and true if the name denotes its complement.
+    /// Returns the set `name`. The boolean is true if the name denotes the complement of the set.
     ///
-    /// Case, spaces, hyphens and underscores are ignored. As in Go, scripts whose official name contains
-    /// an underscore are not found.
+    /// Case, spaces, hyphens and underscores are ignored. As in Go, scripts with an underscore in their official name
+    /// are not found.
     pub(super) fn by_name(name: &str) -> Option<(Self, bool)> {
         let name = canonical_name(name);
         let set = match name.as_str() {
@@ -51,9 +50,9 @@ impl UnicodeSet {
         Some((set, false))
     }
 
-    /// Returns the code points of the set. With `fold`, includes their case variants.
+    /// Returns the code points of the set. If `fold` is true, includes their case variants.
     pub(super) fn ranges(self, fold: bool) -> Arc<Ranges> {
-        // Go does not fold this category.
+        // Go does not add case variants to this category.
         let key = (self, fold && self != Self::CasedLetter);
         let cached = CACHE
             .read()
@@ -95,7 +94,7 @@ fn mask_of(is_meant: impl Fn(&str) -> bool) -> u32 {
         .fold(0, |mask, (n, _)| mask | 1 << n)
 }
 
-/// Returns the category with a two-letter name, or all categories that start with a one-letter name.
+/// Returns a category by its two-letter name. A one-letter name denotes all categories that start with the letter.
 fn category(name: &str) -> Option<UnicodeSet> {
     let mask = match name.len() {
         1 => mask_of(|category| category.starts_with(name)),
@@ -119,7 +118,7 @@ fn alias(name: &str) -> Option<UnicodeSet> {
     }
 }
 
-/// Returns true if `c` is a letter, mark, number, punctuation, symbol or the ASCII space.
+/// Returns true if `c` is a letter, mark, number, punctuation, symbol or ASCII space.
 ///
 /// Source: Go `strconv/quote.go`, `IsPrint`.
 #[must_use]
@@ -147,7 +146,7 @@ fn category_ranges(mask: u32) -> Ranges {
     )
 }
 
-/// Converts `name` to an initial capital followed by lower case, without spaces, hyphens and underscores.
+/// Converts `name` to the form of the table: `old italic` becomes `Olditalic`.
 fn canonical_name(name: &str) -> String {
     let mut canonical = String::with_capacity(name.len());
     for c in name.chars().filter(|c| !matches!(c, '_' | '-' | ' ')) {
@@ -169,7 +168,7 @@ fn delta_of(rune: u32, delta: i32) -> i32 {
     }
 }
 
-/// Returns the next code point in the cycle of case variants of `rune`.
+/// Returns the next code point in the cycle of `rune` and its case variants.
 pub(super) fn simple_fold(rune: u32) -> u32 {
     let after = FOLDS.partition_point(|&(lo, ..)| lo <= rune);
     match after.checked_sub(1).and_then(|n| FOLDS.get(n)) {

@@ -1,4 +1,4 @@
-//! Trees of classes and alternatives, which the parser merges and factors, in the format of Go's tests.
+//! Tests that the parser merges and factors classes and alternatives. The trees have the format of Go's tests.
 
 const ROWS: &[(&str, &str)] = &[
     ("[\u{100}\u{101}]", "litfold{\u{100}}"),

@@ -1,4 +1,4 @@
-//! Errors of patterns, with Go's messages.
+//! Tests the errors of patterns, with Go's messages.
 
 const ROWS: &[(&str, &str)] = &[
     (

@@ -1,4 +1,4 @@
-//! Go's limits of sizes, heights and numbers of ranges: the largest valid pattern, and the next larger one.
+//! Tests Go's limits of sizes, heights and numbers of ranges: the largest valid pattern, and the smallest invalid one.
 
 use super::{check_error, check_valid};
 
@@ -9,7 +9,8 @@ fn check(pattern: impl Fn(usize) -> String, n_most: usize, message: &str) {
     check_error(&larger, &format!("{message}: `{larger}`"));
 }
 
-/// The start and the end of a repetition, the repeated part, and its largest number.
+/// The start of a repeated pattern, its repeated part, its end, and the largest valid number of repetitions of the
+/// part.
 const SIZES: &[(&str, &str, &str, usize)] = &[
     ("(?:", "[ab]", "){1000}", 3355),
     ("(?:", "[ab]*", "){1000}", 1118),
@@ -40,7 +41,7 @@ fn parse_limits_size_as_go() {
     }
 }
 
-/// The start and the end of a nested group, the innermost part, and the largest depth.
+/// The start of a nested group, the innermost part, the end of the group, and the largest valid depth.
 const HEIGHTS: &[(&str, &str, &str, usize)] = &[
     ("(", "a", ")", 999),
     ("(?:x", "a", ")*", 500),

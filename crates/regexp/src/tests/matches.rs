@@ -1,4 +1,4 @@
-//! Matches of patterns, which both kinds of engine find as Go's `FindAllString` does.
+//! Tests that both kinds of engine find the same matches as Go's `FindAllString`.
 
 use std::fmt::Write as _;
 
@@ -22,7 +22,8 @@ const TEXTS: [&str; 15] = [
     "\n",
 ];
 
-/// The matches in each input, each match in brackets, or `-`. A semicolon separates the inputs.
+/// A pattern and the matches in each input. A semicolon separates the inputs. Each match is in brackets. `-` means no
+/// match.
 const ROWS: &[(&str, &str)] = &[
     (
         "a*",

@@ -1,4 +1,4 @@
-//! Tests of Go's error messages, limits, and the trees of some patterns.
+//! Tests Go's error messages and limits, and the trees of some patterns.
 
 mod alternatives;
 mod errors;
@@ -157,7 +157,7 @@ fn parse_of_classes_agrees_with_go() {
     );
     check_error(r"\p{L", r"invalid character class range: `\p{L`");
     check_error(r"\p", r"invalid character class range: `\p`");
-    // Go's lookup does not support scripts whose name consists of two words.
+    // Go does not find scripts whose name consists of two words.
     check_error(
         r"\p{Old_Italic}",
         r"invalid character class range: `\p{Old_Italic}`",
@@ -218,7 +218,7 @@ fn parse_factors_common_prefixes() {
     assert_eq!(root("a*b|a*c"), (NodeKind::Alternate, 2));
 }
 
-/// Runs on the small stack of a test thread, because the parser must not recurse.
+/// Runs on the small stack of a test thread. A recursive parser would overflow it.
 #[test]
 fn parse_enforces_limits_of_go() {
     let nested = |n: usize| format!("{}a{}", "(".repeat(n), ")".repeat(n));
@@ -240,8 +240,8 @@ fn parse_enforces_limits_of_go() {
 
 #[test]
 fn parse_of_nested_concatenations_takes_linear_time() {
-    // The pattern has more than a thousand nodes, so that the parser measures heights. `n` is the
-    // nesting depth of the groups at the end of the pattern.
+    // The pattern has more than a thousand nodes, so that the parser measures heights. It ends with groups whose
+    // nesting depth is `n`.
     let long = "[ab].".repeat(600);
     let nested = |n: usize| {
         format!("{}{long}{}", "(?:".repeat(2_000), "[ab].)".repeat(2_000))

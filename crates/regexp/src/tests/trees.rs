@@ -1,4 +1,4 @@
-//! Trees of patterns, in the format of Go's `regexp/syntax/parse_test.go`.
+//! Tests the trees of patterns, in the format of Go's `regexp/syntax/parse_test.go`.
 
 const ROWS: &[(&str, &str)] = &[
     ("a", "lit{a}"),

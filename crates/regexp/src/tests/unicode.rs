@@ -1,10 +1,10 @@
-//! Sets and case variants of Unicode 15.0.0, compared with Go's by number of ranges and hash.
+//! Tests the sets and case variants of Unicode 15.0.0. Hashes compare them with Go's.
 
 use super::{check_error, ranges};
 use crate::is_printable;
 use crate::unicode::{min_fold, simple_fold};
 
-/// The FNV-1a hash of numbers.
+/// Returns the FNV-1a hash of `numbers`.
 fn hash(numbers: impl Iterator<Item = u32>) -> u64 {
     let bytes = numbers.flat_map(u32::to_le_bytes);
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
@@ -33,7 +33,7 @@ fn is_printable_of_all_characters() {
     assert_eq!(hash(printable), 0xf880_fc8c_897b_5965);
 }
 
-/// Names of sets, with the numbers of ranges and hashes of `[\p{name}\x{10ffff}]`.
+/// Names of sets. For each, the number of ranges of `[\p{name}\x{10ffff}]`, and a hash of the ranges.
 const SETS: &[(&str, usize, u64)] = &[
     ("C", 712, 0xf838_0439_56b1_ff9c),
     ("Cc", 3, 0x3997_6911_e4ec_1686),
@@ -243,7 +243,7 @@ fn sets_have_ranges_of_go() {
     }
 }
 
-/// Names that Go declares but does not find, because it compares them without underscores.
+/// Names that Go declares but does not find: Go's lookup removes underscores from the name.
 const NOT_FOUND: &[&str] = &[
     "Anatolian_Hieroglyphs",
     "Bassa_Vah",
