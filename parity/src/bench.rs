@@ -1,6 +1,6 @@
 //! `parity bench`: measures the speed of our engine in the same way as the oracle measures upstream's.
 //!
-//! Allocations are not counted: counting them would need a custom allocator and with it unsafe code.
+//! Allocations are not counted, because this needs a custom allocator and thus unsafe code.
 //!
 //! Source: the oracle's `bench.go`.
 
@@ -24,13 +24,13 @@ use crate::{admit, compile, eval, typecheck};
 /// The operation that is measured. Each variant is a subcommand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Parsing, compiling and type-checking of each policy.
+    /// Parses, compiles and type-checks each policy.
     Typecheck,
-    /// Parsing and compiling of each policy as on creation (mode `new`).
+    /// Parses and compiles each policy as on creation (mode `new`).
     Compile,
-    /// Evaluating the compiled policy of each case.
+    /// Evaluates the compiled policy of each case.
     Admit,
-    /// Evaluating the planned expression of each case.
+    /// Evaluates the planned expression of each case.
     Eval,
 }
 
@@ -56,7 +56,7 @@ pub struct BenchLine {
     pub policies: usize,
     /// The number of expressions in these policies.
     pub expressions: usize,
-    /// The number of pairs of an expression and a kind.
+    /// The number of type checks: one for each pair of an expression and a kind.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub checks: usize,
     /// The number of passes over all policies.
@@ -66,10 +66,10 @@ pub struct BenchLine {
     pub ns_per_policy: f64,
     /// The mean time per expression, in nanoseconds.
     pub ns_per_expression: f64,
-    /// The mean time per pair of an expression and a kind, in nanoseconds.
+    /// The mean time per type check, in nanoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ns_per_check: Option<f64>,
-    /// The peak resident memory of the process, including loading.
+    /// The peak resident memory of the process, including the memory for loading the inputs.
     pub max_rss_kib: u64,
     /// The number of policies that were skipped because they are invalid.
     pub skipped: usize,
@@ -83,7 +83,7 @@ fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
-/// Measures for `seconds`, after `warmup` seconds.
+/// Measures for `seconds` after a warm-up of `warmup` seconds.
 ///
 /// # Errors
 ///
@@ -146,8 +146,8 @@ pub fn run(
     Ok(line)
 }
 
-/// Measures the evaluation of cases. Like upstream's benchmark, it omits the dispatcher, which selects policies and
-/// bindings.
+/// Measures the evaluation of cases. The dispatcher, which selects policies and bindings, is not measured, as in the
+/// oracle.
 fn run_admit(
     mut line: BenchLine,
     schemas: &Schemas,
@@ -175,7 +175,6 @@ fn run_admit(
     Ok(line)
 }
 
-/// Measures the evaluation of single expressions.
 fn run_eval(mut line: BenchLine, paths: &[PathBuf], times: (f64, f64)) -> Result<BenchLine> {
     let mut work = Vec::new();
     for path in paths {
@@ -199,7 +198,7 @@ fn run_eval(mut line: BenchLine, paths: &[PathBuf], times: (f64, f64)) -> Result
     Ok(line)
 }
 
-/// Repeats the work for `seconds`, after a warm-up of `warmup` seconds, and adds the times to `line`.
+/// Repeats the work for `seconds` after a warm-up of `warmup` seconds. Adds the times to `line`.
 fn measure<T>(line: &mut BenchLine, work: &[T], once: impl Fn(&T), (seconds, warmup): (f64, f64)) {
     repeat(work, &once, warmup);
     let (iterations, elapsed) = repeat(work, &once, seconds);
@@ -211,7 +210,6 @@ fn measure<T>(line: &mut BenchLine, work: &[T], once: impl Fn(&T), (seconds, war
     line.max_rss_kib = max_rss_kib();
 }
 
-/// Counts the expressions that upstream type-checks.
 fn checked_expressions(policy: &ValidatingAdmissionPolicy) -> usize {
     let validations = policy
         .spec
@@ -222,7 +220,8 @@ fn checked_expressions(policy: &ValidatingAdmissionPolicy) -> usize {
         .sum()
 }
 
-/// Processes all of `work` repeatedly until `seconds` have passed. Returns the number of passes and the duration.
+/// Calls `once` for each item of `work`, repeatedly until `seconds` have passed. Returns the number of passes and the
+/// duration.
 fn repeat<T>(work: &[T], once: impl Fn(&T), seconds: f64) -> (usize, Duration) {
     let limit = Duration::try_from_secs_f64(seconds).unwrap_or_default();
     let start = Instant::now();
@@ -244,7 +243,7 @@ fn float(count: usize) -> f64 {
     count as f64
 }
 
-/// Returns the peak resident memory of this process; 0 if the system does not report it.
+/// Returns the peak resident memory of this process. Returns 0 if the system does not report it.
 fn max_rss_kib() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -1,4 +1,4 @@
-//! Generates the built-in schemas of the plugin from Kubernetes' OpenAPI documents.
+//! Generates the plugin's built-in schemas from Kubernetes' OpenAPI documents.
 //!
 //! Source: `k8s.io/kubernetes` `api/openapi-spec/v3`, reduced to facts about types.
 
@@ -15,10 +15,10 @@ use vap_status_controller::schema::extensions;
 use vap_status_controller::schema::offline::served_resources;
 use vap_status_controller::schema::{GroupVersion, Gvk, OpenApiDocument, RestMapper};
 
-/// The slowest compression level, with the smallest output.
+/// The compression level with the smallest output.
 const LEVEL: u8 = 10;
 
-/// The schema keywords that affect types or merges and do not contain schemas.
+/// The schema keywords that affect types or merges and whose values contain no schemas.
 const KEYWORDS: [&str; 19] = [
     "$ref",
     "type",
@@ -41,7 +41,8 @@ const KEYWORDS: [&str; 19] = [
     "x-kubernetes-patch-merge-key",
 ];
 
-/// Packs the OpenAPI documents in `directory`, which are those of Kubernetes `version`, into the contents of a file.
+/// Packs the OpenAPI documents in `directory` into the contents of a file. `version` is the Kubernetes version of the
+/// documents.
 ///
 /// # Errors
 ///
@@ -73,8 +74,8 @@ pub fn pack(directory: &Path, version: &str) -> Result<Vec<u8>> {
         let own = GroupVersion::from_openapi_file_name(&name);
         documents.push((own, kinds, reduced(&document).to_string()));
     }
-    // The schema of a kind is taken from the document of its own group version. If that document
-    // lacks the kind, the first document with the kind is used.
+    // The schema of a kind comes from the document of the kind's group version. If this document lacks the kind, it
+    // comes from the first document with the kind.
     let mut holders: BTreeMap<Gvk, usize> = BTreeMap::new();
     for (n, (own, kinds, _)) in documents.iter().enumerate() {
         for gvk in kinds {
@@ -120,8 +121,7 @@ pub fn pack(directory: &Path, version: &str) -> Result<Vec<u8>> {
     Ok(file)
 }
 
-/// Unpacks the contents of a file into the packed documents, so that files can be compared independently of their
-/// compression.
+/// Unpacks the contents of a file into the documents. Comparisons of documents do not depend on the compression.
 ///
 /// # Errors
 ///
@@ -153,7 +153,7 @@ fn triple(gvk: &Gvk) -> (String, String, String) {
     (gvk.group.clone(), gvk.version.clone(), gvk.kind.clone())
 }
 
-/// Returns the document with only its schemas, which are reduced too.
+/// Returns the document with only its reduced schemas.
 fn reduced(document: &Value) -> Value {
     let schemas = document.pointer("/components/schemas");
     let schemas = schemas.and_then(Value::as_object);
@@ -165,8 +165,8 @@ fn reduced(document: &Value) -> Value {
     json!({"components": {"schemas": schemas}})
 }
 
-/// Returns the schema without keywords that affect neither types nor merges. A non-scalar default is only recorded as
-/// present, since keys of lists have scalar defaults.
+/// Removes the keywords that affect neither types nor merges. If a default is not a scalar, only its presence is
+/// recorded, because the keys of lists have scalar defaults.
 fn reduced_schema(schema: &Value) -> Value {
     let Value::Object(keywords) = schema else {
         return schema.clone();

@@ -10,7 +10,7 @@ use crate::documents::{AnyPolicy, AnyPolicyDoc};
 use crate::guard::{Panic, guard};
 use crate::version;
 
-/// The output for a policy and a mode.
+/// The result for a policy and a mode, as a line of output.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CompileLine {
     /// The path of the file.
@@ -20,14 +20,13 @@ pub struct CompileLine {
     /// The name of the policy.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// The mode: `new` compiles the policy as on its creation, `stored` as the admission plugin
-    /// does.
+    /// The mode. `new` compiles the policy as on its creation. `stored` compiles it like the admission plugin.
     pub mode: &'static str,
     /// True if all expressions compile.
     pub ok: bool,
     /// The result for each expression.
     pub expressions: Vec<ExpressionLine>,
-    /// The error, if the policy could not be compiled at all; otherwise empty.
+    /// The error if the whole policy could not be compiled, otherwise empty.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub error: String,
     /// The panic, if compiling the policy panicked.

@@ -1,4 +1,4 @@
-//! Reads the policies for tests: generated policies, and real policies from the directory in `VAP_CORPUS_DIR`.
+//! Reads the policies for tests: generated policies, and real policies below the directory `VAP_CORPUS_DIR`.
 
 use std::path::{Path, PathBuf};
 

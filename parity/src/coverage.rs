@@ -1,5 +1,5 @@
-//! Measures which overloads, syntax, schema features, policy features and admission results inputs cover. Inputs are a
-//! directory that [`crate::cases::write`] has filled, or single paths.
+//! Measures the coverage of inputs: overloads, syntax, schema features, policy features, and admission results. The
+//! inputs are a directory that [`crate::cases::write`] has filled, or single paths.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -15,7 +15,6 @@ use crate::documents::load_documents;
 use crate::schemas::Schemas;
 use crate::{admit, eval};
 
-/// Names of macros.
 const MACROS: [&str; 13] = [
     "all",
     "exists",
@@ -35,9 +34,9 @@ const MACROS: [&str; 13] = [
 /// The inputs to analyze.
 #[derive(Clone, Debug, Default)]
 pub struct Inputs {
-    /// Files of expressions with values.
+    /// Files of single expressions.
     pub eval: Vec<PathBuf>,
-    /// Files of requests with policies.
+    /// Files of admission cases.
     pub admit: Vec<PathBuf>,
     /// Files or directories of policies.
     pub policies: Vec<PathBuf>,
@@ -94,7 +93,7 @@ impl Coverage {
         Ok(coverage)
     }
 
-    /// Returns the known items that are not covered: overloads of the environment, macros, and the items in
+    /// Returns the items that are not covered, out of the overloads of the environment, the macros, and the items in
     /// [`REQUIRED`].
     #[must_use]
     pub fn missing(&self) -> Vec<String> {
@@ -113,7 +112,7 @@ impl Coverage {
             .collect()
     }
 
-    /// Returns all covered items as category and name.
+    /// Returns the covered items. Each consists of its category and name.
     pub fn items(&self) -> impl Iterator<Item = String> {
         self.0.iter().flat_map(|(category, found)| {
             found.iter().map(move |item| format!("{category} {item}"))
@@ -131,7 +130,7 @@ impl Coverage {
         self.0.entry(category).or_default().insert(item.into());
     }
 
-    /// Adds the overloads that the checker resolved without ambiguity.
+    /// Adds the overloads of calls that the checker resolved to a single overload.
     fn add_overloads(&mut self, checked: &CheckedAst) {
         for (id, _) in checked.ast().iter() {
             if let Some(Reference::Function { overloads, .. }) = checked.reference(id)
@@ -192,7 +191,8 @@ impl Coverage {
         }
     }
 
-    /// Adds the fields of a policy and the syntax of its expressions. `at` is the path of the field with `value`.
+    /// Adds the fields of a policy and the syntax of its expressions. `at` is the path of the field whose value is
+    /// `value`.
     fn add_policy(&mut self, at: &str, value: &Value) {
         match value {
             Value::Object(fields) => {
@@ -222,7 +222,7 @@ impl Coverage {
         }
     }
 
-    /// Adds the keywords of a schema; for some keywords also the values.
+    /// Adds the keywords of a schema. For some keywords, also adds the values.
     fn add_schema(&mut self, schema: &Value) {
         let Some(keywords) = schema.as_object() else {
             return;
@@ -311,8 +311,8 @@ impl Coverage {
     }
 }
 
-/// Returns the category of a group, version, resource or operation in a rule. Returns `None` if
-/// only the path of the field determines the category.
+/// Returns the category of a name in a rule: group, version, resource or operation. Returns `None` if the path of the
+/// field alone determines the category.
 fn category_of_name(at: &str, text: &str) -> Option<&'static str> {
     let list = at.rsplit('.').next()?;
     Some(match (list, text) {
@@ -329,7 +329,7 @@ fn category_of_name(at: &str, text: &str) -> Option<&'static str> {
     })
 }
 
-/// Items that generated inputs must cover, in addition to overloads and macros.
+/// Items that generated inputs must cover. Overloads and macros are additional.
 pub const REQUIRED: &[(&str, &str)] = &[
     ("syntax", "error"),
     ("syntax", "null"),
@@ -439,7 +439,7 @@ mod tests {
     use super::*;
     use crate::cases::{Counts, write};
 
-    /// The seed that `./dev parity` uses.
+    /// The seed of `./dev parity`.
     const SEED: u64 = 42;
 
     #[test]

@@ -1,5 +1,6 @@
-//! `parity custom-resources`: compares the results of requests for custom resources with those of upstream's strategy
-//! for custom resources: the causes of rejections with field, reason and message, in order, and the stored objects.
+//! `parity custom-resources`: compares requests for custom resources with upstream's strategy for custom resources. For
+//! a rejected request, the field, reason and message of each cause and the order of the causes are compared. For an
+//! accepted request, the stored object is compared.
 //!
 //! Source: the oracle's `crd_admit.go`.
 
@@ -27,15 +28,15 @@ pub struct CustomResourceParity {
     pub oracle: PathBuf,
     /// The seed of the generated inputs.
     pub seed: u64,
-    /// The number of generated definitions, in addition to those in files.
+    /// The number of generated definitions, in addition to those in `paths`.
     pub made: u64,
     /// The number of requests.
     pub objects: u64,
-    /// The number of runs per request, to measure the time; 0 to skip the measurement.
+    /// The number of runs per request to measure the time. 0 disables the measurement.
     pub repeat: u32,
     /// The number of differences to show.
     pub show: usize,
-    /// A file to write the requests to, with upstream's results.
+    /// The file to which the requests are written, with upstream's results.
     pub record: Option<PathBuf>,
     /// Files of CustomResourceDefinitions, or directories of them.
     pub paths: Vec<PathBuf>,
@@ -44,13 +45,13 @@ pub struct CustomResourceParity {
 /// The counts of a comparison.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct CustomResourceLine {
-    /// The number of versions of definitions that have requests.
+    /// The number of versions of definitions for which there are requests.
     pub versions: usize,
     /// The number of compared requests.
     pub objects: usize,
     /// The number of updates among the compared requests.
     pub updates: usize,
-    /// The number of requests whose object upstream cannot decode.
+    /// The number of requests whose object cannot be decoded by upstream.
     pub unread: usize,
     /// The number of rejected requests.
     pub refused: usize,
@@ -58,14 +59,12 @@ pub struct CustomResourceLine {
     pub causes: usize,
     /// The number of causes by reason.
     pub reasons: BTreeMap<String, usize>,
-    /// The number of rejections whose causes upstream reports in random order. The order of these causes is not
-    /// compared.
+    /// The number of rejections whose causes upstream reports in random order. The order is not compared.
     pub unordered: usize,
-    /// The number of rejections whose causes we report in another order than upstream, although
-    /// upstream's order was the same in all runs. If an object has many fields, upstream's order
-    /// may be random even then.
+    /// The number of rejections whose causes we report in another order than upstream. All runs of upstream had the
+    /// same order, but this order may still be random for an object with many fields.
     pub reordered: usize,
-    /// The number of requests with the same result as upstream's.
+    /// The number of requests for which our result equals upstream's.
     pub same: usize,
     /// Upstream's time per decoded object, in nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -75,7 +74,7 @@ pub struct CustomResourceLine {
     pub our_nanos: Option<f64>,
 }
 
-/// The minimum ratio of all rejections to rejections whose causes have another order.
+/// The minimum ratio of rejections to rejections with a different order of causes.
 const MIN_REFUSED_BY_REORDERED: usize = 200;
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -103,7 +102,7 @@ struct ObjectAnswer {
 /// A cause of a rejection, as in the details of a `Status`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 pub struct Cause {
-    /// The field.
+    /// The path of the field.
     #[serde(default)]
     pub field: String,
     /// The reason.
@@ -127,7 +126,7 @@ impl Cause {
 }
 
 impl CustomResourceParity {
-    /// Compares the requests, and prints the differences. Returns true if there are none.
+    /// Compares the requests and prints the differences. Returns true if there are no differences.
     ///
     /// # Errors
     /// Returns an error if a file cannot be read or the oracle fails.
@@ -156,7 +155,7 @@ impl CustomResourceParity {
         let mut left = self.show;
         let (mut their_nanos, mut ours) = (0.0, Duration::ZERO);
         for (group, theirs) in groups.iter().zip(answers) {
-            // Upstream may panic on objects that no API server would store.
+            // Upstream may panic on an object that no API server would store.
             if theirs.error.is_some() || theirs.panic.is_some() {
                 continue;
             }
@@ -201,7 +200,7 @@ impl CustomResourceParity {
         Ok(line.objects == line.same && line.reordered * MIN_REFUSED_BY_REORDERED <= line.refused)
     }
 
-    /// Returns the versions of the definitions, each with its requests.
+    /// Returns the versions of the definitions with requests for each version.
     fn groups(&self, definitions: &[Value]) -> Vec<Value> {
         let versions: Vec<(&Value, &Value)> = definitions
             .iter()
@@ -234,7 +233,7 @@ impl CustomResourceParity {
     }
 }
 
-/// Writes the requests with a deterministic result to a file, one line per version.
+/// Writes the requests to a file, one line per version. Requests without a deterministic result are omitted.
 fn record(file: &Path, groups: &[Value], answers: &[Answer]) -> Result<()> {
     let mut lines = String::new();
     for (group, answer) in groups.iter().zip(answers) {
@@ -277,7 +276,7 @@ fn compare(
     };
     let ours = match (&theirs.unread, ours) {
         (Some(theirs), Err(Error::Undecodable(ours))) => {
-            // Upstream decodes the old object first and prefixes its errors.
+            // Upstream decodes the old object first. Its errors then have the prefix `old: `.
             let is_same = theirs == &ours || theirs.strip_prefix("old: ") == Some(&*ours);
             return (!is_same && !theirs.contains("parsing time "))
                 .then(|| json!({"unread": ours}));
@@ -319,8 +318,7 @@ fn compare(
     (!is_same).then(|| json!(causes))
 }
 
-/// Returns an object without the fields that are generated for each object. Numbers are converted
-/// back to their notation in the request.
+/// Removes the fields whose values are generated for each object. Restores the notation of numbers in the request.
 fn stored(object: &Value) -> Value {
     let mut object = written(object);
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {

@@ -1,7 +1,8 @@
 //! `parity decided`: evaluates real policies and objects whose decisions are documented.
 //!
-//! A corpus lists the cases in `cases/*.jsonl`: the file of a policy, an object to create, params, and the expected
-//! decision. Expressions that cannot be evaluated do not deny, as their authors intended.
+//! The corpus lists the cases in `cases/*.jsonl`: the file of a policy, an object to create, params, and the expected
+//! decision. If an expression cannot be evaluated, the policy does not deny the request, as the authors of the policies
+//! intended.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -17,7 +18,6 @@ use crate::documents;
 use crate::schemas::Schemas;
 use crate::write_line;
 
-/// A case of the corpus.
 #[derive(Debug, Deserialize)]
 struct DecidedCase {
     policy: String,
@@ -27,16 +27,16 @@ struct DecidedCase {
     params: Option<Value>,
 }
 
-/// The numbers of cases with the expected decision and of all cases.
+/// The numbers of cases in a corpus.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// The number of cases that are decided as expected.
+    /// The number of cases with the expected decision.
     pub expected: usize,
     /// The number of all cases.
     pub of: usize,
 }
 
-/// Decides all cases of the corpus and prints those with an unexpected decision.
+/// Evaluates all cases of the corpus. Prints the cases with an unexpected decision.
 ///
 /// # Errors
 ///
@@ -64,7 +64,7 @@ pub fn run(corpus: &Path, out: &mut dyn Write) -> Result<Tally> {
     Ok(tally)
 }
 
-/// Prints the cases of the corpus in the format that `admit` and `bench admit` read, in this program and in the oracle.
+/// Prints the cases of the corpus in the format of `admit` and `bench admit`, which the oracle also reads.
 ///
 /// # Errors
 ///
@@ -78,7 +78,7 @@ pub fn print_cases(corpus: &Path, out: &mut dyn Write) -> Result<()> {
     })
 }
 
-/// Calls `f` with each case of the corpus, and with the case in the format of `admit`.
+/// Calls `f` with each case of the corpus, in both formats: that of the corpus, and that of `admit`.
 fn each_decided(corpus: &Path, mut f: impl FnMut(&DecidedCase, Value) -> Result<()>) -> Result<()> {
     let mut files: Vec<_> = std::fs::read_dir(corpus.join("cases"))
         .with_context(|| corpus.display().to_string())?
@@ -111,7 +111,7 @@ fn denies(evaluation: &Evaluation) -> bool {
     decisions.any(|decision| decision.evaluation == EvaluationResult::Deny)
 }
 
-/// Returns the only policy in a file, as it is written.
+/// Returns the only policy in a file, without defaults.
 fn read_policy(path: &Path) -> Result<Value> {
     let documents = documents::load_documents(&[path.to_owned()])?;
     let is_policy = |value: &Value| {

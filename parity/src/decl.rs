@@ -1,4 +1,4 @@
-//! `parity decl`: prints the declared types of every kind that CustomResourceDefinitions define, in the format of
+//! `parity decl`: prints the declared types of all kinds that CustomResourceDefinitions define. The format is that of
 //! `oracle decl --summary`.
 
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ use crate::write_line;
 #[path = "../../tests/support/declared.rs"]
 mod declared;
 
-/// The output line for a kind.
+/// The result for a kind, as a line of output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct DeclLine<'a> {
     group: &'a str,
@@ -27,7 +27,7 @@ struct DeclLine<'a> {
     digest: String,
 }
 
-/// Prints a line for each kind in order.
+/// Prints a line for each kind.
 ///
 /// # Errors
 /// Returns an error if a CustomResourceDefinition cannot be read or `out` cannot be written.

@@ -1,4 +1,4 @@
-//! Compares the defaults that our table sets with those that upstream's functions set, on decoding and on creation.
+//! Compares the defaults in our table with those that upstream's functions set on decoding and on creation.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,22 +10,22 @@ use serde_json::Value;
 use vap_status_controller::defaulting::{Error, NOW, TypedObject};
 use vap_status_controller::schema::Gvk;
 
-/// The built Go program of `parity/defaults`, which calls upstream's functions.
+/// The executable of the Go program `parity/defaults`, which calls upstream's functions.
 #[derive(Clone, Debug)]
 pub struct Upstream {
     program: PathBuf,
 }
 
 impl Upstream {
-    /// Builds the program with Go in `folder`.
+    /// Builds the Go program in `folder`.
     ///
-    /// The build takes half a minute if the control plane's build is in Go's cache. Blocks the thread.
+    /// Blocks the thread. If Go's cache contains the control plane's packages, the build takes half a minute.
     ///
     /// # Errors
-    /// Returns an error, with the build's messages, if Go is missing or the build fails.
+    /// Returns an error with Go's messages if Go is missing or the build fails.
     pub fn build(folder: &Path) -> Result<Self> {
         let program = folder.join("defaults");
-        // The same flags as in the control plane's build, so that its cached packages are reused.
+        // The flags are those of the control plane's build, so that Go reuses its cached packages.
         let output = Command::new("go")
             .args(["build", "-trimpath", "-ldflags", "-s -w", "-o"])
             .arg(&program)
@@ -44,7 +44,7 @@ impl Upstream {
         Ok(Self { program })
     }
 
-    /// Generates `count` random objects of each kind from a seed, each with upstream's result, one per line.
+    /// Generates `count` random objects of each kind. Returns one line per object, with upstream's result.
     ///
     /// # Errors
     /// Returns an error if the program fails.
@@ -68,7 +68,6 @@ impl Upstream {
     }
 }
 
-/// An object with upstream's result.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Example {
@@ -84,13 +83,13 @@ struct Example {
 pub struct Report {
     /// The number of objects that are equal to upstream's, by kind.
     pub equal: BTreeMap<String, usize>,
-    /// The number of objects for which we report unknown defaults, by reason.
+    /// The number of objects for which we report an unknown default, by reason.
     pub unknown: BTreeMap<String, usize>,
-    /// Descriptions of objects that differ.
+    /// Descriptions of the differing objects.
     pub differences: Vec<String>,
 }
 
-/// Compares all examples in `lines`, one per line.
+/// Compares all examples. Each line is an example.
 ///
 /// # Errors
 /// Returns an error if a line cannot be parsed.
@@ -138,7 +137,7 @@ fn ours(gvk: &Gvk, object: &Value) -> Result<(Value, Value), Error> {
     Ok((defaulted, typed.write()?))
 }
 
-/// Returns a description of the first difference of two values; `None` if they are equal.
+/// Describes the first difference between two values. Returns `None` if they are equal.
 fn difference(path: &str, theirs: &Value, ours: &Value) -> Option<String> {
     match (theirs, ours) {
         (Value::Object(theirs), Value::Object(ours)) => {
@@ -160,7 +159,7 @@ fn difference(path: &str, theirs: &Value, ours: &Value) -> Option<String> {
             .zip(ours)
             .enumerate()
             .find_map(|(n, (theirs, ours))| difference(&format!("{path}[{n}]"), theirs, ours)),
-        // Upstream sets the current time here.
+        // Upstream sets the current time.
         (Value::String(_), Value::String(ours)) if ours == NOW => None,
         (Value::Number(theirs), Value::Number(ours)) if theirs.as_f64() == ours.as_f64() => None,
         (theirs, ours) if theirs == ours => None,

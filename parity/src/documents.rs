@@ -1,4 +1,4 @@
-//! Reads policies from files as the oracle does: the same documents in the same order, with the same indices.
+//! Reads policies from files. The documents, their order and their indices are the same as in the oracle.
 //!
 //! Source: the oracle's `policies.go`; apimachinery `pkg/util/yaml/decoder.go` (`YAMLReader.Read`).
 
@@ -15,30 +15,30 @@ use vap_status_controller::cli::input::decode;
 
 const POLICY_GROUP: &str = "admissionregistration.k8s.io/";
 
-/// A document of a file: its content as JSON, or the error.
+/// A document of a file.
 #[derive(Debug)]
 pub struct Document {
-    /// The path of the file, as given or as found in a directory.
+    /// The path of the file. For a file in a directory, it starts with the path of the directory.
     pub file: String,
     /// The index of the document in its file, from 0.
     pub index: usize,
-    /// The content of the document.
+    /// The content of the document as JSON, or the reason why it cannot be parsed.
     pub value: Result<Value>,
 }
 
-/// A policy, or the error for a document of this kind that is not a policy.
+/// A document with the kind of a policy.
 #[derive(Debug)]
 pub struct PolicyDoc {
-    /// The path of the file, as given or as found in a directory.
+    /// The path of the file. For a file in a directory, it starts with the path of the directory.
     pub file: String,
     /// The index of the document in its file, from 0.
     pub index: usize,
-    /// The policy, with the API server's defaults.
+    /// The policy with the API server's defaults, or the reason why it cannot be decoded.
     pub policy: Result<ValidatingAdmissionPolicy>,
 }
 
 impl PolicyDoc {
-    /// Converts the document to the type that covers both kinds of policy.
+    /// Converts the document to a type for both kinds of policy.
     pub fn to_any(&self) -> AnyPolicyDoc {
         let policy = match &self.policy {
             Ok(policy) => Ok(AnyPolicy::Validating(policy.clone())),
@@ -48,7 +48,7 @@ impl PolicyDoc {
     }
 }
 
-/// A validating or mutating policy, or an error, with its file and index.
+/// The file and index of a document, and the policy or an error.
 pub type AnyPolicyDoc = (String, usize, Result<AnyPolicy>);
 
 /// A validating or mutating policy.
@@ -60,7 +60,7 @@ pub enum AnyPolicy {
     Mutating(MutatingAdmissionPolicy),
 }
 
-/// Loads all validating and mutating policies from files and directories, in order, with their files and indices.
+/// Loads all validating and mutating policies from files and directories, in order.
 ///
 /// # Errors
 ///
@@ -84,7 +84,7 @@ pub fn load_any_policies(paths: &[PathBuf]) -> Result<Vec<AnyPolicyDoc>> {
     Ok(policies)
 }
 
-/// Loads all validating policies from files and directories, in order. Skips documents of other kinds.
+/// Loads all validating policies from files and directories, in order. Documents of other kinds are skipped.
 ///
 /// # Errors
 ///
@@ -103,7 +103,7 @@ pub fn load_policies(paths: &[PathBuf]) -> Result<Vec<PolicyDoc>> {
     Ok(policies)
 }
 
-/// Loads all documents from files and directories; items of a list count as documents.
+/// Loads all documents from files and directories. Each item of a list is a document.
 ///
 /// # Errors
 ///
@@ -122,8 +122,8 @@ pub fn load_documents(paths: &[PathBuf]) -> Result<Vec<Document>> {
     Ok(documents)
 }
 
-/// Reads a file, or the files below a directory in the order of their names. Follows a symbolic link only if its path
-/// was given explicitly.
+/// Reads a file, or the files below a directory in the order of their names. `given` is true if the caller listed
+/// `path`; only then, a symbolic link is followed.
 fn walk(path: &Path, given: bool, documents: &mut Vec<Document>) -> Result<()> {
     let metadata = fs::symlink_metadata(path).with_context(|| path.display().to_string())?;
     if metadata.is_dir() {
@@ -151,7 +151,7 @@ fn walk(path: &Path, given: bool, documents: &mut Vec<Document>) -> Result<()> {
     read_documents(&path.display().to_string(), &bytes, documents)
 }
 
-/// Resolves `.` and `..` lexically, as Go's `filepath.Walk` does.
+/// Resolves `.` and `..` lexically, like Go's `filepath.Walk`.
 fn clean(path: &Path) -> PathBuf {
     let mut cleaned = PathBuf::new();
     for component in path.components() {
@@ -194,7 +194,7 @@ fn parse(raw: &[u8]) -> Result<Value> {
     yaml.or_else(|error| serde_json::from_slice(raw).map_err(|_| error))
 }
 
-/// Splits a stream at lines that begin with `---`. Like the oracle's reader, also splits within a block scalar.
+/// Splits a stream at lines that begin with `---`. Like the oracle, this also splits block scalars.
 fn split(bytes: &[u8]) -> Result<Vec<Vec<u8>>> {
     let mut documents = Vec::new();
     let mut current = Vec::new();
@@ -226,7 +226,7 @@ fn split(bytes: &[u8]) -> Result<Vec<Vec<u8>>> {
     Ok(documents)
 }
 
-/// Returns the items of a list, or the document itself.
+/// Returns the items of a list. A document that is not a list is its own item.
 fn list_items(value: Value) -> Vec<Value> {
     let is_list = value
         .get("kind")
@@ -245,8 +245,8 @@ fn list_items(value: Value) -> Vec<Value> {
     }
 }
 
-/// Decodes a policy of any version as v1 and sets v1's defaults; all versions have the same fields. Returns `None` for
-/// a document of another kind.
+/// Decodes a policy as v1 and sets the defaults of v1. All versions have the same fields. Returns `None` for a document
+/// of another kind.
 pub(super) fn parse_policy(value: Value) -> Result<Option<ValidatingAdmissionPolicy>> {
     let kind = type_meta(&value, "kind")?;
     let is_policy = kind == "ValidatingAdmissionPolicy"
@@ -258,7 +258,7 @@ pub(super) fn parse_policy(value: Value) -> Result<Option<ValidatingAdmissionPol
     Ok(Some(decode::policy(value)?))
 }
 
-/// Returns `apiVersion` or `kind` of a document: empty if it is absent, an error if it is not a string.
+/// Returns the `apiVersion` or `kind` of a document. Returns an empty string if it is absent.
 fn type_meta<'a>(value: &'a Value, field: &str) -> Result<&'a str> {
     match value {
         Value::Null => Ok(""),

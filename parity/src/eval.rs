@@ -39,7 +39,7 @@ use crate::guard::{Panic, guard};
 use crate::version;
 use crate::write_line;
 
-/// A case: an expression with its variables.
+/// An expression and its variables.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[derive(Default)]
@@ -56,7 +56,7 @@ struct EvalCase {
     user_info: Option<Json>,
 }
 
-/// The output line for a case.
+/// The result of a case, as a line of output.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EvalLine {
@@ -94,15 +94,14 @@ pub fn run(paths: &[PathBuf], out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-/// Parses a case.
 fn parse_case(text: &str) -> serde_json::Result<EvalCase> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    // Cases nest deeper than the default limit allows. They are trusted, so no limit is needed.
+    // Disables the recursion limit, because cases are deeply nested. They come from trusted files.
     deserializer.disable_recursion_limit();
     EvalCase::deserialize(&mut deserializer)
 }
 
-/// Evaluates the case in a line of JSON.
+/// Evaluates the case in `text`, the line `n` of a file.
 #[must_use]
 pub fn line(n: usize, text: &str) -> EvalLine {
     let case = match parse_case(text) {
@@ -137,7 +136,7 @@ pub fn line(n: usize, text: &str) -> EvalLine {
     }
 }
 
-/// A planned expression with its variables.
+/// A planned expression and its variables.
 #[derive(Debug)]
 pub(super) struct ReadyExpression {
     program: Program,
@@ -146,7 +145,7 @@ pub(super) struct ReadyExpression {
 }
 
 impl ReadyExpression {
-    /// Parses a case. Returns `None` if the parser or the checker rejects its expression.
+    /// Parses a case and plans its expression. Returns `None` if the parser or the checker rejects the expression.
     ///
     /// # Errors
     ///
@@ -157,7 +156,6 @@ impl ReadyExpression {
         Ok(planned.ok().and_then(Result::ok).flatten())
     }
 
-    /// Evaluates the expression.
     pub(super) fn evaluate(&self) -> Evaluation {
         self.program
             .eval(&self.bindings, Limits::from_cost(self.limit))
@@ -177,7 +175,7 @@ fn evaluate(case: &EvalCase, line: &mut EvalLine) -> Result<()> {
     Ok(())
 }
 
-/// Returns the source of a case's expression, and its types if the expression passes the checker.
+/// Returns the source of a case's expression. Also returns the checked expression, if it has no errors.
 ///
 /// # Errors
 ///
@@ -267,7 +265,7 @@ fn environment(case: &EvalCase) -> Result<(Env, Bindings)> {
     Ok((env, bindings))
 }
 
-/// Adds the object types within a type, by name. Upstream declares object types, so that expressions can use them.
+/// Collects the object types within a type, by name. Upstream declares these, so that expressions can create objects.
 fn add_named(type_: &Type, found: &mut Vec<(Arc<str>, Type)>) {
     match type_ {
         Type::List(element) => add_named(element, found),
@@ -287,7 +285,7 @@ fn add_named(type_: &Type, found: &mut Vec<(Arc<str>, Type)>) {
     }
 }
 
-/// Returns an authorizer that decides for `user` by `rules`.
+/// Returns an authorizer that decides by `rules`. `user` is the user of the request.
 fn authorizer(rules: &Json, user: Option<&Json>) -> AuthorizerValue {
     let text = |of: &Json, key: &str| of.get(key).and_then(Json::as_str).map(ToOwned::to_owned);
     let rules = rules.as_array().into_iter().flatten().map(|rule| {
@@ -335,12 +333,12 @@ fn capitalized(name: &str) -> String {
         .unwrap_or_default()
 }
 
-/// Returns the declared types of the variables whose schema has a type.
+/// Returns the declared types of the variables. Omits variables whose schema has no type.
 fn schema_types(schemas: &BTreeMap<String, Json>) -> Result<BTreeMap<String, Arc<DeclType>>> {
     if schemas.is_empty() {
         return Ok(BTreeMap::new());
     }
-    // Declares all schemas as fields of one object, so that none of them is treated as a resource with `metadata`.
+    // Declares the schemas as fields of one object, so that no schema is treated as a resource with `metadata`.
     let mut schemas = schemas.clone();
     for schema in schemas.values_mut().filter_map(Json::as_object_mut) {
         schema.remove("x-kubernetes-embedded-resource");
@@ -364,7 +362,7 @@ fn schema_types(schemas: &BTreeMap<String, Json>) -> Result<BTreeMap<String, Arc
         .collect())
 }
 
-/// A value with its type, as the oracle prints it.
+/// A value and its type, in the oracle's format.
 #[derive(Clone, Debug, Serialize)]
 pub struct Tagged {
     #[serde(rename = "type")]
@@ -395,7 +393,7 @@ impl Tagged {
     }
 }
 
-/// Converts `value` to the JSON form of the comparison, which includes the type of each value.
+/// Converts `value` to the oracle's JSON format, which includes the type of each value.
 #[must_use]
 pub fn tagged(value: &Value) -> Tagged {
     match value {
@@ -444,7 +442,7 @@ pub fn tagged(value: &Value) -> Tagged {
     }
 }
 
-/// Returns a string that sorts map keys as the oracle does: by type, then by value.
+/// Returns the sort key of a map key. As in the oracle, keys are sorted by type and then by value.
 fn key_order(key: &Value) -> String {
     match key {
         Value::Int(value) => format!("int {:020}", value.cast_unsigned() ^ (1 << 63)),
@@ -453,7 +451,7 @@ fn key_order(key: &Value) -> String {
     }
 }
 
-/// Converts a double to JSON with Go's notation. NaN and infinities, which JSON lacks, become strings.
+/// Converts a double to JSON in Go's notation. JSON has no NaN and infinities, so these become strings.
 ///
 /// Source: Go `encoding/json/encode.go`, `floatEncoder.encode`.
 fn double(value: f64) -> Payload {

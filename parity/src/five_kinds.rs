@@ -1,4 +1,5 @@
-//! Prepares policies for benchmarks: policies of a corpus whose rules are replaced, so that each matches five kinds.
+//! Prepares policies for benchmarks. They are the policies of a corpus, with other rules: each policy matches five
+//! kinds.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -9,7 +10,8 @@ use serde_json::{Value, json};
 use crate::documents;
 use crate::write_line;
 
-/// Prints the policies in `paths` as YAML documents, each with rules that match five kinds of workloads.
+/// Prints the policies in `paths` as YAML documents. Their rules are replaced by rules that match five kinds of
+/// workloads.
 ///
 /// # Errors
 ///

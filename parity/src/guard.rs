@@ -1,11 +1,11 @@
-//! Turns a panic while a case is processed into a result of the case, so that the run continues.
+//! Catches panics while a case is processed. A panic becomes the result of the case, so that the run continues.
 
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 use serde::Serialize;
 
-/// A panic inside the code under test.
+/// A panic of the code under test.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Panic {
     /// The panic message.

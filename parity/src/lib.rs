@@ -1,9 +1,10 @@
 //! Compares our engine with upstream's code.
 //!
-//! The binary `parity` runs our engine with the oracle's subcommands and file formats
-//! (`parity/oracle/README.md`), and compares its results with those of the oracle. [`cases`] and
-//! [`rejections`] generate inputs from a seed, [`documents`] and [`corpus`] read them from files,
-//! and [`conformance`] runs the conformance tests of the CEL specification.
+//! The oracle is a Go program that calls upstream's code (`parity/oracle/README.md`). The binary `parity` runs our
+//! engine with the subcommands and file formats of the oracle, and compares the results of both.
+//!
+//! [`cases`] and [`rejections`] generate inputs from a seed. [`documents`] and [`corpus`] read inputs from files.
+//! [`conformance`] runs the conformance tests of the CEL specification.
 
 pub mod admit;
 pub mod bench;
@@ -47,7 +48,7 @@ use std::io::Write;
 use anyhow::Result;
 use serde::Serialize;
 
-/// Prints `line` as one line of JSON.
+/// Prints `line` as a line of JSON.
 ///
 /// # Errors
 ///

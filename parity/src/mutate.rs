@@ -1,4 +1,4 @@
-//! `parity mutations`: compares merges and patches of objects with upstream: results and errors must be equal byte for
+//! `parity mutations`: compares merges and patches of objects with upstream. Results and errors must be equal byte for
 //! byte.
 //!
 //! Source: the oracle's `mutate.go`.
@@ -23,7 +23,7 @@ use crate::random::Random;
 use crate::rules::ask;
 use crate::write_line;
 
-/// The built-in kinds whose objects are merged: their OpenAPI document, version and kind.
+/// The built-in kinds whose objects are merged: group, version and kind.
 const KINDS: [(&str, &str, &str); 34] = [
     ("", "v1", "ConfigMap"),
     ("", "v1", "Endpoints"),
@@ -86,7 +86,7 @@ pub struct MutationParity {
     pub requests: u64,
     /// The number of differences to show.
     pub show: usize,
-    /// A directory to write some of the cases to, with upstream's results.
+    /// The directory to which some of the cases are written, with upstream's results.
     pub record: Option<PathBuf>,
 }
 
@@ -97,31 +97,31 @@ pub struct MutationLine {
     pub merges: usize,
     /// The number of merges of custom resources.
     pub custom: usize,
-    /// The number of merges that are not compared, because their objects cannot be decoded as objects of their kind.
+    /// The number of merges that are not compared, because an object cannot be decoded as an object of its kind.
     pub left_out: usize,
     /// The number of merges that upstream rejects.
     pub refused: usize,
     /// The number of merges without effect.
     pub unchanged: usize,
-    /// The number of merges for which upstream's error message varies with Go's map order.
+    /// The number of merges for which upstream's error depends on Go's map order.
     pub varying: usize,
-    /// The number of merges with the same result as upstream's.
+    /// The number of merges for which our result equals upstream's.
     pub same_merges: usize,
     /// The number of patches.
     pub patches: usize,
     /// The number of patches that upstream rejects.
     pub refused_patches: usize,
-    /// The number of distinct errors of rejected patches, counted by the second part of the message.
+    /// The number of distinct errors of rejected patches. Errors are distinguished by the second part of their message.
     pub refusals: usize,
     /// The number of patches on which upstream panics.
     pub panics: usize,
-    /// The number of patches with the same result as upstream's.
+    /// The number of patches for which our result equals upstream's.
     pub same_patches: usize,
     /// The number of requests for mutating policies.
     pub requests: usize,
     /// The number of these requests that upstream rejects.
     pub refused_requests: usize,
-    /// The number of these requests with the same result as upstream's.
+    /// The number of these requests for which our result equals upstream's.
     pub same_requests: usize,
 }
 
@@ -140,7 +140,7 @@ struct Answer {
 }
 
 impl MutationParity {
-    /// Compares merges, patches and requests, and prints the differences. Returns true if there are none.
+    /// Compares merges, patches and requests, and prints the differences. Returns true if there are no differences.
     ///
     /// # Errors
     /// Returns an error if a file cannot be read or written, or if the oracle fails.
@@ -212,11 +212,11 @@ impl MutationParity {
         recorder.finish()
     }
 
-    /// Generates a case of a merge: an object, and a configuration to apply to it.
+    /// Generates a merge: an object, and an apply configuration.
     fn merge_case(&self, n: u64, documents: &mut Documents) -> Result<Value> {
         let mut random = Random::for_event(self.seed, "merge", n);
         let (gvk, crd, root) = if random.permille(500) {
-            // Each definition is used for 16 objects.
+            // 16 objects share a definition.
             let crd = definition(&mut Random::for_event(self.seed, "definition", n / 16));
             let root = crd.pointer("/spec/versions/0/schema/openAPIV3Schema");
             let root = root.cloned().unwrap_or_default();
@@ -395,7 +395,7 @@ fn set(value: &mut Value, key: &str, to: Value) {
     }
 }
 
-/// Generates an object to patch, which has values of all JSON types.
+/// Generates an object to patch. It has values of all JSON types.
 fn patched_object(random: &mut Random) -> Value {
     let mut object = json!({
         "apiVersion": "example.com/v1", "kind": "Box",
@@ -413,7 +413,6 @@ fn patched_object(random: &mut Random) -> Value {
     object
 }
 
-/// The OpenAPI documents, by group and version.
 struct Documents {
     openapi: PathBuf,
     schemas: BTreeMap<String, crate::cases::merges::Schemas>,
@@ -438,7 +437,7 @@ impl Documents {
         self.openapi.join(name)
     }
 
-    /// Returns the schemas in the document of a kind; for a custom kind, the schemas of the core document.
+    /// Returns the schemas in the OpenAPI document of a kind. For a custom kind, returns those in the core document.
     fn schemas(&mut self, gvk: &[&str; 3]) -> Result<&crate::cases::merges::Schemas> {
         let [group, version, _] = gvk;
         let group = if *group == "example.com" { "" } else { group };
@@ -533,7 +532,7 @@ pub fn operation(written: &Value) -> Operation {
     }
 }
 
-/// Returns true if an error equals one of upstream's errors, whose parts may have another order.
+/// Returns true if `error` equals one of upstream's errors. The parts of an error may have another order.
 fn is_one_of(error: &str, theirs: &[String]) -> bool {
     let sorted = |text: &str| {
         let mut parts: Vec<String> = text
@@ -542,7 +541,7 @@ fn is_one_of(error: &str, theirs: &[String]) -> bool {
             .map(str::to_owned)
             .collect();
         if let Some(first) = parts.first_mut() {
-            // The error lists the paths of atomic values after a heading.
+            // The error is a heading and the paths of atomic values.
             let (heading, path) = first.split_once("structs: ").unwrap_or((first, ""));
             let (heading, path) = (heading.to_owned(), path.to_owned());
             *first = heading;
@@ -557,7 +556,7 @@ fn is_one_of(error: &str, theirs: &[String]) -> bool {
         .any(|their| their == error || sorted(their) == ours)
 }
 
-/// Writes some of the cases with upstream's results to a file.
+/// Writes some of the cases to a file, with upstream's results.
 struct Recorder {
     path: Option<PathBuf>,
     left: usize,
@@ -574,7 +573,7 @@ impl Recorder {
     }
 
     fn add(&mut self, case: &Value, theirs: &Answer) -> Result<()> {
-        // Cases with nondeterministic results cannot be compared, and large cases test no more than small ones.
+        // Skips cases without a deterministic result, and large cases, which test no more than small ones.
         let size = case.to_string().len();
         if self.path.is_none() || self.left == 0 || theirs.errors.len() > 1 || size > 6_000 {
             return Ok(());

@@ -1,5 +1,5 @@
-//! Compares requests for custom resources through mutating policies with upstream's dispatcher: the resulting object,
-//! or the rejection with its code and reason.
+//! Compares requests for custom resources with upstream's dispatcher of mutating policies. The resulting objects must
+//! be equal. For a rejection, the code and the reason must be equal.
 //!
 //! Source: the oracle's `mutate_admit.go`.
 
@@ -20,7 +20,7 @@ use vap_status_controller::schema::{Builtin, Crd, Gvr};
 use crate::random::Random;
 use crate::version;
 
-/// Expressions of apply configurations, valid and invalid.
+/// Apply configurations, valid and invalid.
 const APPLIED: [&str; 16] = [
     "Object{spec: Object.spec{size: 2}}",
     "Object{spec: Object.spec{size: has(object.spec.size) ? object.spec.size + 1 : 1}}",
@@ -40,7 +40,7 @@ const APPLIED: [&str; 16] = [
     "Object{metadata: Object.metadata{labels: {\"ns\": namespaceObject.metadata.labels.team}}}",
 ];
 
-/// Expressions of JSON patches, valid and invalid.
+/// JSON patches, valid and invalid.
 const PATCHED: [&str; 14] = [
     "[JSONPatch{op: \"add\", path: \"/spec/size\", value: 5}]",
     "[JSONPatch{op: \"test\", path: \"/spec/size\", value: 5}, JSONPatch{op: \"remove\", path: \"/spec/size\"}]",
@@ -58,7 +58,6 @@ const PATCHED: [&str; 14] = [
     "[JSONPatch{op: \"odd\", path: \"/spec\"}]",
 ];
 
-/// Match conditions of policies.
 const CONDITIONS: [&str; 6] = [
     "true",
     "!has(object.spec.size) || object.spec.size < 6",
@@ -68,7 +67,7 @@ const CONDITIONS: [&str; 6] = [
     "false",
 ];
 
-/// Generates the `n`th case: a request with the mutating policies that apply to it.
+/// Generates the `n`th case: a request and the mutating policies that apply.
 #[must_use]
 pub fn case(seed: u64, n: u64) -> Value {
     let mut random = Random::for_event(seed, "mutating request", n);
@@ -189,8 +188,8 @@ pub fn our_result(case: &Value) -> Result<std::result::Result<String, String>> {
     })
 }
 
-/// Returns the result of `request` for `object` in `namespace`. The policies are applied in order, each with its own
-/// bindings; `params` has the params of all policies.
+/// Returns the result of `request` for `object` in `namespace`. The policies apply in order. Each policy has its
+/// bindings. `params` contains the params of all policies.
 ///
 /// # Errors
 /// Returns an error if a policy or a binding cannot be read.

@@ -1,5 +1,5 @@
-//! `parity bench-pair`: measures the oracle and our engine alternately, so that changes of the
-//! machine's load affect both programs equally.
+//! `parity bench-pair`: measures the oracle and our engine in alternating runs. A change of the machine's load thus
+//! affects both programs equally.
 
 use std::env;
 use std::io::Write;
@@ -12,10 +12,10 @@ use serde::Serialize;
 use crate::bench::{BenchLine, Stage};
 use crate::write_line;
 
-/// The subject and the settings of a paired measurement.
+/// The settings of a paired measurement.
 #[derive(Clone, Debug)]
 pub struct Pair {
-    /// The subcommand that is measured in both programs.
+    /// The subcommand that is measured.
     pub stage: Stage,
     /// The path of the oracle's binary.
     pub oracle: PathBuf,
@@ -23,9 +23,9 @@ pub struct Pair {
     pub openapi: Option<PathBuf>,
     /// The directory of CustomResourceDefinitions.
     pub crds: Option<PathBuf>,
-    /// The duration of the measurement in each run.
+    /// The duration of a run's measurement, in seconds.
     pub seconds: f64,
-    /// The duration of the warm-up in each run.
+    /// The duration of a run's warm-up, in seconds.
     pub warmup: f64,
     /// The number of runs of each program.
     pub rounds: usize,
@@ -33,14 +33,14 @@ pub struct Pair {
     pub paths: Vec<PathBuf>,
 }
 
-/// The result of a paired measurement. Times are medians over the rounds.
+/// The result of a paired measurement. A round is a run of both programs. Times are medians over the rounds.
 #[derive(Clone, Debug, Serialize)]
 pub struct PairLine {
     /// The name of the benchmark.
     pub bench: &'static str,
     /// The number of runs of each program.
     pub rounds: usize,
-    /// The number of policies that were measured, which is the same for both programs.
+    /// The number of policies. It is the same for both programs.
     pub policies: usize,
     /// Upstream's time per policy, in nanoseconds.
     pub oracle_ns_per_policy: f64,
@@ -48,7 +48,7 @@ pub struct PairLine {
     pub ours_ns_per_policy: f64,
     /// Upstream's time divided by ours.
     pub ratio: f64,
-    /// The minimum of the ratios of single rounds.
+    /// The minimum ratio of a round.
     pub least_ratio: f64,
     /// Upstream's peak resident memory, in KiB.
     pub oracle_max_rss_kib: u64,
@@ -56,11 +56,11 @@ pub struct PairLine {
     pub ours_max_rss_kib: u64,
 }
 
-/// Runs the two programs alternately and prints every run and the final result.
+/// Runs the two programs alternately. Prints the result of every run and the final result.
 ///
 /// # Errors
 ///
-/// Returns an error if one of the programs cannot be run, or if they did not measure the same number of policies.
+/// Returns an error if a program cannot be run, or if the programs measured different numbers of policies.
 pub fn run(pair: &Pair, out: &mut dyn Write) -> Result<PairLine> {
     let own = env::current_exe().context("cannot find this program")?;
     let (mut oracle, mut ours) = (Vec::new(), Vec::new());
@@ -126,7 +126,7 @@ impl Pair {
     }
 }
 
-/// Adds the options that name the directories of schemas.
+/// Adds the options for the directories of schemas.
 pub(super) fn schema_arguments(command: &mut Command, openapi: Option<&Path>, crds: Option<&Path>) {
     for (name, directory) in [("--openapi", openapi), ("--crds", crds)] {
         if let Some(directory) = directory {
@@ -135,7 +135,6 @@ pub(super) fn schema_arguments(command: &mut Command, openapi: Option<&Path>, cr
     }
 }
 
-/// Runs a command and returns its output.
 pub(super) fn output(command: &mut Command) -> Result<Vec<u8>> {
     let program = command.get_program().display().to_string();
     let output = command
@@ -148,7 +147,7 @@ pub(super) fn output(command: &mut Command) -> Result<Vec<u8>> {
     Ok(output.stdout)
 }
 
-/// Returns the median of the numbers: the middle number, or the mean of the two middle numbers.
+/// Returns the median of the numbers. For an even count, this is the mean of the two middle numbers.
 fn median(mut numbers: Vec<f64>) -> f64 {
     numbers.sort_by(f64::total_cmp);
     let middle = numbers.len() / 2;

@@ -1,4 +1,4 @@
-//! Random numbers from a seed, which are the same in each run and on each machine.
+//! Random numbers from a seed. The same seed gives the same numbers on every machine.
 
 use std::hash::Hasher;
 use std::time::Duration;
@@ -16,8 +16,7 @@ impl Random {
         Self(seed)
     }
 
-    /// Creates a generator for the `n`th event named `key`. Its numbers do not depend on other events or on their
-    /// order.
+    /// Creates a generator for the `n`th event of the type `key`. The numbers do not depend on other events.
     #[must_use]
     pub fn for_event(seed: u64, key: &str, n: u64) -> Self {
         let mut hasher = Fnv(seed ^ 0xcbf2_9ce4_8422_2325);
@@ -35,17 +34,17 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Returns a number below `n`, or zero if `n` is zero.
+    /// Returns a number below `n`. Returns zero if `n` is zero.
     pub fn below(&mut self, n: u64) -> u64 {
         self.number().checked_rem(n).unwrap_or_default()
     }
 
-    /// Returns true with a probability of `permille` in a thousand.
+    /// Returns true with a probability of `permille` / 1000.
     pub fn permille(&mut self, permille: u64) -> bool {
         self.below(1000) < permille
     }
 
-    /// Returns one of `choices`, or `None` if there are none.
+    /// Returns one of `choices`. Returns `None` if `choices` is empty.
     pub fn choose<'a, T>(&mut self, choices: &'a [T]) -> Option<&'a T> {
         let n = self.below(choices.len().try_into().unwrap_or_default());
         choices.get(usize::try_from(n).unwrap_or_default())
@@ -58,7 +57,7 @@ impl Random {
     }
 }
 
-/// The FNV-1a hash. Unlike the hash of the standard library, it is stable across versions.
+/// The FNV-1a hash. It is the same in all versions of Rust, unlike the hash of the standard library.
 struct Fnv(u64);
 
 impl Hasher for Fnv {
@@ -73,7 +72,7 @@ impl Hasher for Fnv {
     }
 }
 
-/// Parses a number from an environment variable. Returns `default` if it is not set.
+/// Parses a number in an environment variable. Returns `default` if the variable is not set.
 ///
 /// # Errors
 /// Returns an error if the variable is not a number.

@@ -1,5 +1,6 @@
-//! `parity rules`: compares the validation of the rules in CustomResourceDefinitions on creation, and the validation of
-//! objects by these rules, with upstream: errors must be equal byte for byte, and costs must be equal.
+//! `parity rules`: compares the rules of CustomResourceDefinitions with upstream, for the validation of the rules on
+//! creation, and for the validation of objects by the rules. Errors must be equal byte for byte, and costs must be
+//! equal.
 //!
 //! Source: the oracle's `crd.go`.
 
@@ -28,17 +29,17 @@ pub struct RuleParity {
     pub oracle: PathBuf,
     /// The seed of the generated inputs.
     pub seed: u64,
-    /// The number of generated definitions, in addition to those in files.
+    /// The number of generated definitions, in addition to those in `paths`.
     pub made: u64,
     /// The number of mutated copies of all definitions.
     pub mutants: u64,
     /// The number of objects.
     pub objects: u64,
-    /// The number of validations per object, to measure the time; 0 to skip the measurement.
+    /// The number of validations per object to measure the time. 0 disables the measurement.
     pub repeat: u32,
     /// The minimum ratio of upstream's time to ours for the validation of objects.
     pub at_least: Option<f64>,
-    /// A file of validations recorded from upstream's own tests, with upstream's results.
+    /// A file of validations that were recorded from upstream's tests, with upstream's results.
     pub recorded: Option<PathBuf>,
     /// The number of differences to show.
     pub show: usize,
@@ -51,32 +52,33 @@ pub struct RuleParity {
 pub struct RuleLine {
     /// The number of validated definitions.
     pub definitions: usize,
-    /// The number of expressions in the definitions that upstream compiles. Their estimated costs are compared.
+    /// The number of expressions in the definitions that upstream compiles. Their cost estimates are compared.
     pub expressions: usize,
     /// The number of definitions that upstream rejects because of their rules.
     pub refused: usize,
-    /// The number of errors about rules in these definitions.
+    /// The number of errors about rules in the rejected definitions.
     pub errors: usize,
-    /// The number of definitions that are not compared, because a default does not match its schema. Upstream checks
+    /// The number of definitions that are not compared because a default does not match its schema. Upstream checks
     /// defaults before rules.
     pub unfit_defaults: usize,
-    /// The number of definitions for which the result, errors and costs equal upstream's.
+    /// The number of definitions for which our result, errors and costs equal upstream's.
     pub same_definitions: usize,
     /// The number of objects that were validated by rules.
     pub objects: usize,
     /// The number of updates among these validations.
     pub updates: usize,
-    /// The number of objects for which upstream's results vary with Go's map order; any of these results is accepted.
+    /// The number of objects for which upstream's result depends on Go's map order. Our result must equal one of
+    /// upstream's results.
     pub varying_objects: usize,
     /// The number of objects with an error.
     pub refused_objects: usize,
     /// The number of errors and warnings about objects.
     pub object_errors: usize,
-    /// The number of objects for which errors, warnings and costs equal upstream's.
+    /// The number of objects for which our errors, warnings and costs equal upstream's.
     pub same_objects: usize,
-    /// The number of validations recorded from upstream's own tests.
+    /// The number of validations that were recorded from upstream's tests.
     pub recorded: usize,
-    /// The number of recorded validations for which errors and costs equal upstream's.
+    /// The number of recorded validations for which our errors and costs equal upstream's.
     pub same_recorded: usize,
     /// Upstream's time per object, in nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -86,7 +88,7 @@ pub struct RuleLine {
     pub our_nanos: Option<f64>,
 }
 
-/// A validation that was recorded from upstream's own tests.
+/// A validation that was recorded from upstream's tests.
 ///
 /// Source: `parity/oracle/record`.
 #[derive(Clone, Debug, Deserialize)]
@@ -133,7 +135,7 @@ struct ObjectAnswer {
 }
 
 impl RuleParity {
-    /// Compares definitions and objects, and prints the differences. Returns true if there are none.
+    /// Compares definitions and objects, and prints the differences. Returns true if there are no differences.
     ///
     /// # Errors
     /// Returns an error if a file cannot be read or the oracle fails.
@@ -189,7 +191,7 @@ impl RuleParity {
             );
         }
         for (definition, theirs) in definitions.iter().zip(answers) {
-            // A malformed definition is rejected before its rules are validated.
+            // Upstream rejected the definition as malformed, before its rules were validated.
             if theirs.error.is_some() {
                 continue;
             }
@@ -206,11 +208,10 @@ impl RuleParity {
             line.errors += theirs.errors.len();
             line.refused += usize::from(!theirs.errors.is_empty());
             let (mut ours, is_partial) = our_definition_result(definition);
-            // If several expressions have the same cost, upstream reports a random selection of
-            // them.
+            // If several expressions have the same cost, upstream reports some of them at random.
             name_by_cost(&mut ours.errors, &theirs.costs);
-            // The oracle estimates the costs of all expressions. The API server stops after some
-            // errors, so the costs of later expressions are not compared.
+            // The oracle estimates the costs of all expressions. The API server stops after some errors, so the later
+            // costs are not compared.
             let mut theirs = theirs;
             let costs = theirs.costs.clone();
             name_by_cost(&mut theirs.errors, &costs);
@@ -323,7 +324,7 @@ impl RuleParity {
         Ok(())
     }
 
-    /// Returns the schemas with rules, each with objects to validate.
+    /// Returns the schemas with rules, and objects to validate for each schema.
     fn groups(&self, definitions: &[Value]) -> Vec<Value> {
         let versions = definitions
             .iter()
@@ -358,7 +359,7 @@ impl RuleParity {
     }
 }
 
-/// Formats an error as if the validated object were at `path`.
+/// Formats an error of an object that is located at `path`.
 fn below(path: &str, error: &FieldError) -> String {
     let field = match error.field.as_str() {
         "<nil>" => path.to_owned(),
@@ -412,7 +413,7 @@ fn costs(theirs: &Value, ours: &Value) -> Value {
         .collect()
 }
 
-/// Validates the rules of a definition. Also returns true if some rules were not compiled.
+/// Validates the rules of a definition. The boolean is true if some rules were not compiled.
 fn our_definition_result(definition: &Value) -> (DefinitionAnswer, bool) {
     match guard(|| validate_rules(definition)) {
         Ok(verdict) => {
@@ -472,7 +473,7 @@ fn measured(validator: &Validator, cases: &[Value], repeat: u32) -> Duration {
     begin.elapsed()
 }
 
-/// Runs the oracle on `inputs`, and returns its results, one per input.
+/// Runs the oracle on `inputs`. Returns one result per input.
 pub(super) fn ask<T: for<'de> Deserialize<'de>>(
     oracle: &Path,
     args: &[&str],

@@ -23,12 +23,12 @@ pub struct Schemas {
 }
 
 impl Schemas {
-    /// Reads the OpenAPI documents (`*_openapi.json`) and the CustomResourceDefinitions from directories, each of which
-    /// is optional.
+    /// Reads the OpenAPI documents (`*_openapi.json`) and the CustomResourceDefinitions in two directories. Both
+    /// directories are optional.
     ///
     /// # Errors
     ///
-    /// Returns an error if a directory or file cannot be read, or if a CustomResourceDefinition lacks its names.
+    /// Returns an error if a directory or file cannot be read, or if a CustomResourceDefinition has no names.
     pub fn load(openapi: Option<&Path>, crds: Option<&Path>) -> Result<Self> {
         let mut offline = Offline::default();
         if let Some(directory) = openapi {
@@ -48,7 +48,6 @@ impl Schemas {
     }
 }
 
-/// Returns the paths of the OpenAPI documents in a directory, sorted by name.
 fn document_paths(directory: &Path) -> Result<Vec<PathBuf>> {
     let mut names: Vec<String> = fs::read_dir(directory)
         .with_context(|| directory.display().to_string())?

@@ -1,8 +1,8 @@
 //! `parity share`: computes the percentage of policies or cases for which our engine's output equals upstream's.
 //!
-//! For an expression with a syntax error, only the message before the error and the fact that it is a syntax error are
-//! compared: the list of expected tokens depends on the parser generator. The line and column of the first error are
-//! compared separately, and the result is printed but not counted.
+//! For a syntax error, only the preceding part of the message is compared. The rest depends on the parser generator,
+//! because it lists the expected tokens. The line and column of the first syntax error are compared separately: the
+//! percentage is printed, but differences do not count.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -20,7 +20,7 @@ use crate::documents;
 use crate::schemas::Schemas;
 use crate::{admit, compile, eval, pair, typecheck};
 
-/// The subject and the settings of a comparison.
+/// The settings of a comparison.
 #[derive(Clone, Debug)]
 pub struct Share {
     /// The subcommand whose output is compared.
@@ -37,7 +37,7 @@ pub struct Share {
     pub paths: Vec<PathBuf>,
 }
 
-/// The numbers of equal items and of all items.
+/// The numbers of equal items and of compared items.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
     /// The number of equal items.
@@ -52,7 +52,7 @@ impl Count {
         self.same += usize::from(same);
     }
 
-    /// Returns the share in percent; 0 if there are no items.
+    /// Returns the share in percent. Returns 0 if there are no items.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "counts far below 2^53")]
     pub fn percent(self) -> f64 {
@@ -67,28 +67,29 @@ impl Count {
 /// The result of a comparison.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shares {
-    /// Policies with the same result: warnings for the same fields, or compile errors in the same fields.
+    /// Policies with the same result. The result is the list of fields with warnings, or the list of fields with
+    /// compile errors.
     pub verdict: Count,
-    /// Policies with the same result for which our engine or upstream reports a finding.
+    /// Policies with the same result, for which our engine or upstream reports a finding.
     pub verdict_with_findings: Count,
     /// Policies whose whole output is identical.
     pub identical: Count,
-    /// The counts per facet, a comparable part of the output.
+    /// The counts by facet. A facet is a part of the output that is compared separately.
     pub facets: BTreeMap<&'static str, Count>,
-    /// The number of policies that are not compared, because upstream panicked on them.
+    /// The number of policies that are not compared because upstream panicked.
     pub upstream_panics: usize,
-    /// The number of policies on which our engine panicked.
+    /// The number of policies for which our engine panicked.
     pub own_panics: usize,
 }
 
-/// Facets whose differences do not make the output of a policy different.
+/// Facets whose differences do not count.
 const UNCOUNTED: [&str; 1] = ["syntax at"];
 
-/// Runs the oracle and our engine on the same policies, and prints the first differences and the shares.
+/// Runs the oracle and our engine on the same policies. Prints the first differences and the shares.
 ///
 /// # Errors
 ///
-/// Returns an error if the oracle cannot be run, if files cannot be read, or if the two programs read different
+/// Returns an error if the oracle cannot be run, if a file cannot be read, or if the two programs read different
 /// policies.
 pub fn run(share: &Share, out: &mut dyn Write) -> Result<Shares> {
     let theirs = share.oracle_lines()?;
@@ -151,12 +152,12 @@ impl Share {
     }
 }
 
-/// Parses output that has one JSON value per line.
+/// Parses output with one JSON value per line.
 fn answers(text: &[u8]) -> Result<Vec<Value>> {
     text.split(|byte| *byte == b'\n')
         .filter(|line| !line.is_empty())
         .map(|line| {
-            // Values nest deeper than the default limit allows. They are trusted, so no limit is needed.
+            // Disables the recursion limit, because values are deeply nested. They come from trusted programs.
             let mut deserializer = serde_json::Deserializer::from_slice(line);
             deserializer.disable_recursion_limit();
             Ok(Value::deserialize(&mut deserializer)?)
@@ -164,10 +165,10 @@ fn answers(text: &[u8]) -> Result<Vec<Value>> {
         .collect()
 }
 
-/// A comparable part of the output: the name of the facet, the field of the policy, and the value.
+/// A part of the output that is compared separately: the name of the facet, the field of the policy, and the value.
 type Facet = (&'static str, String, Value);
 
-/// Compares the output of upstream and of our engine line by line. Also returns descriptions of the differences.
+/// Compares the output of upstream and of our engine line by line. Also describes the differences.
 #[must_use]
 pub fn compare(stage: Stage, theirs: &[Value], ours: &[Value]) -> (Shares, Vec<String>) {
     let facets = match stage {
@@ -246,7 +247,6 @@ fn difference(
     format!("   {name} {field}\n     upstream {theirs}\n     ours     {ours}{panic}")
 }
 
-/// Returns true if an output line contains a finding.
 fn has_findings(line: &Value) -> bool {
     let warned = line
         .get("warnings")
@@ -255,8 +255,8 @@ fn has_findings(line: &Value) -> bool {
     warned || line.get("ok") == Some(&Value::Bool(false)) || line.get("error").is_some()
 }
 
-/// Truncates each string at its first syntax error and adds a marker. Also truncates strings within strings, which
-/// audit annotations contain.
+/// Truncates each string at its first syntax error and appends a marker. The same applies to strings within strings,
+/// which occur in audit annotations.
 pub(super) fn cut_syntax_errors(value: &mut Value) {
     match value {
         Value::String(text) => {
@@ -265,7 +265,7 @@ pub(super) fn cut_syntax_errors(value: &mut Value) {
             let is_syntax_error = |at: usize| {
                 let rest = text.get(at..).unwrap_or_default();
                 let place = rest.split_once(": Syntax error: ");
-                // Only a line and a column may be between the start of the error and its message.
+                // Only the line and column precede the message of the error.
                 place.is_some_and(|(place, _)| place.len() < 60)
             };
             let first = at.map(|(at, _)| at).filter(|at| is_syntax_error(*at)).min();
@@ -280,7 +280,8 @@ pub(super) fn cut_syntax_errors(value: &mut Value) {
     }
 }
 
-/// Returns the facets of an admission result: its verdict is the decision, and for a denial the code and reason.
+/// Returns the facets of an admission result. Its verdict is the decision. For a denial, the verdict includes the code
+/// and the reason.
 fn admit_facets(line: &Value) -> Vec<Facet> {
     let verdict = |field| line.pointer(field).cloned().unwrap_or_default();
     let verdict = ["/allowed", "/status/code", "/status/reason"].map(verdict);
@@ -310,7 +311,7 @@ fn admit_facets(line: &Value) -> Vec<Facet> {
         .collect()
 }
 
-/// Returns the facets of an evaluation: its verdict is a value, or the kind of error.
+/// Returns the facets of an evaluation. Its verdict is the value or the kind of error.
 fn eval_facets(line: &Value) -> Vec<Facet> {
     let kinds = ["value", "runtimeError", "checkError", "error", "panic"];
     let verdict = kinds.iter().find(|kind| line.get(**kind).is_some());
@@ -388,7 +389,7 @@ fn compile_facets(line: &Value) -> Vec<Facet> {
     facets
 }
 
-/// Returns the facets of a finding: its message, and the location of its first syntax error.
+/// Returns the facets of a finding: its message, and the location of the first syntax error.
 fn text_facets(of: &str, text: &str) -> Vec<Facet> {
     if text.is_empty() {
         return Vec::new();
@@ -406,8 +407,8 @@ fn text_facets(of: &str, text: &str) -> Vec<Facet> {
     }
 }
 
-/// Splits a message at its first syntax error. Returns the part before the error, and the line and column of the error;
-/// `None` if there is no syntax error.
+/// Splits a message at its first syntax error. Returns the preceding part, and the line and column of the error.
+/// Returns `None` if there is no syntax error.
 fn split_syntax_error(text: &str) -> Option<(&str, &str)> {
     const START: &str = "ERROR: <input>:";
     text.match_indices(START).find_map(|(at, _)| {

@@ -17,7 +17,7 @@ use crate::guard::{Panic, guard};
 use crate::schemas::Schemas;
 use crate::version;
 
-/// The output line for a policy.
+/// The result for a policy, as a line of output.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct TypecheckLine {
     /// The path of the file.
@@ -27,13 +27,13 @@ pub struct TypecheckLine {
     /// The name of the policy.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// The kinds that the policy was checked against.
+    /// The kinds for which the policy was checked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub types: Vec<TypeRef>,
-    /// The checked kinds that are also kinds of subresources; always empty for upstream.
+    /// The checked kinds that are also kinds of subresources. Always empty in upstream's output.
     #[serde(rename = "subresourceTypes", skip_serializing_if = "Vec::is_empty")]
     pub subresource_types: Vec<TypeRef>,
-    /// The checked kinds that only wildcards match; always empty for upstream.
+    /// The checked kinds that only wildcards match. Always empty in upstream's output.
     #[serde(rename = "wildcardTypes", skip_serializing_if = "Vec::is_empty")]
     pub wildcard_types: Vec<TypeRef>,
     /// The kind of the params.
@@ -41,7 +41,7 @@ pub struct TypecheckLine {
     pub params: Option<ParamsRef>,
     /// The warnings.
     pub warnings: Vec<WarningLine>,
-    /// The error, if the policy could not be checked at all; otherwise empty.
+    /// The error if the policy could not be checked, otherwise empty.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub error: String,
     /// The panic, if the check panicked.
@@ -67,7 +67,7 @@ impl From<&Gvk> for TypeRef {
     }
 }
 
-/// The kind of the params, and whether it has a schema.
+/// The kind of the params. Also records if this kind has a schema.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ParamsRef {
     #[serde(flatten)]
@@ -75,7 +75,7 @@ pub struct ParamsRef {
     typed: bool,
 }
 
-/// A warning, and the warning without digits in type names, as the oracle prints it.
+/// A warning. Also contains the warning without the digits of type names, in the oracle's format.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WarningLine {
@@ -160,7 +160,7 @@ pub struct DifferenceLine {
     pub kind: String,
     /// Upstream's message.
     pub message: String,
-    /// The rule that explains why the warning is not about a problem; `None` if no rule does.
+    /// The rule that explains the omission. `None` if no rule does.
     pub rule: Option<&'static str>,
 }
 
@@ -184,8 +184,8 @@ pub fn differences(doc: &PolicyDoc, schemas: &Schemas) -> Vec<DifferenceLine> {
         .collect()
 }
 
-/// Replaces the digits after a kind by `#`, as the oracle does. Names of our types have no digits, but the source in a
-/// warning may contain a word that looks like a type name, and the oracle replaces that too.
+/// Replaces the digits after a kind by `#`, like the oracle. Our type names have no digits. But a warning may quote
+/// source that looks like a type name with digits, and the oracle also replaces these.
 fn normalize(warning: &str, kinds: &[&str]) -> String {
     kinds
         .iter()

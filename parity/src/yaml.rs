@@ -1,4 +1,5 @@
-//! `parity yaml`: compares how kubectl and our reader parse YAML streams: the values, and which documents are rejected.
+//! `parity yaml`: compares how kubectl and our parser parse YAML streams. The values and the rejected documents must be
+//! equal.
 //!
 //! Source: the oracle's `yaml.go`.
 
@@ -16,10 +17,10 @@ use vap_status_controller::cli::input::{self, Problem};
 use crate::cases::yaml::Source;
 use crate::write_line;
 
-/// The number of streams per run of the oracle.
+/// The number of streams for each run of the oracle.
 const BATCH: u64 = 10_000;
 
-/// The number of runs of the oracle that are compared to detect nondeterministic results.
+/// The number of runs of the oracle for a stream. Different results show that a result is not deterministic.
 const TRIES: usize = 24;
 
 /// The settings of a comparison.
@@ -46,13 +47,12 @@ pub struct YamlLine {
     pub read: u64,
     /// The number of documents that kubectl rejects.
     pub refused: u64,
-    /// The number of streams with a known difference, by the reason in ADR 17.
+    /// The number of streams with a known difference, by its reason in ADR 17.
     pub named: BTreeMap<&'static str, u64>,
-    /// The number of streams with an unexplained difference.
+    /// The number of streams with a difference that has no known reason.
     pub different: u64,
 }
 
-/// The oracle's result for a stream.
 #[derive(Clone, Debug, Deserialize)]
 struct Answer {
     documents: Vec<Theirs>,
@@ -72,12 +72,12 @@ struct Theirs {
     panic: Option<Value>,
 }
 
-/// Deserializes null as `Some`, so that it differs from an absent value.
+/// Deserializes null as `Some`. Only an absent value is `None`.
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
 
-/// Compares the streams, and prints the differences and the final result.
+/// Compares the streams. Prints the differences and the final result.
 ///
 /// # Errors
 ///
@@ -124,7 +124,6 @@ pub fn run(parity: &YamlParity, out: &mut dyn Write) -> Result<YamlLine> {
     Ok(line)
 }
 
-/// Reads a file, or the YAML files of a directory in the order of their names.
 fn read_files(path: &Path, into: &mut Vec<String>) -> Result<()> {
     let context = || format!("cannot read {}", path.display());
     if path.is_dir() {
@@ -145,7 +144,7 @@ fn read_files(path: &Path, into: &mut Vec<String>) -> Result<()> {
     Ok(())
 }
 
-/// Runs the oracle on streams. Returns one result per stream.
+/// Runs the oracle on `texts`. Returns one result per stream.
 fn ask(oracle: &Path, texts: &[String]) -> Result<Vec<Answer>> {
     let mut child = Command::new(oracle)
         .args(["yaml", "-"])
@@ -198,7 +197,7 @@ fn ask(oracle: &Path, texts: &[String]) -> Result<Vec<Answer>> {
     Ok(answers)
 }
 
-/// Returns true if kubectl and our reader parse the same values and reject the same documents.
+/// Returns true if kubectl and our parser return the same values and reject the same documents.
 fn is_same(theirs: &Answer, ours: &[Result<Value, Problem>]) -> bool {
     let n_read = theirs.documents.len();
     let is_as_long = if theirs.stopped {
@@ -220,8 +219,8 @@ fn is_same(theirs: &Answer, ours: &[Result<Value, Problem>]) -> bool {
         })
 }
 
-/// Returns true if two values are equal, after numbers are converted as the API server decodes them: to 64-bit integers
-/// and floats.
+/// Returns true if two values are equal. Numbers are first converted to 64-bit integers and floats, as the API server
+/// decodes them.
 fn is_equal(theirs: &Value, ours: &Value) -> bool {
     match (theirs, ours) {
         (Value::Number(theirs), Value::Number(ours)) => is_equal_number(theirs, ours),
@@ -242,7 +241,7 @@ fn is_equal_number(theirs: &Number, ours: &Number) -> bool {
     match (sent_integer(theirs), ours.as_i64()) {
         (Some(theirs), Some(ours)) => theirs == ours,
         (None, None) => match (theirs.as_f64(), ours.as_f64()) {
-            // Parsing the oracle's number here may change its last digit.
+            // Parsing the oracle's number may change its last digit.
             (Some(theirs), Some(ours)) => (theirs - ours).abs() <= theirs.abs() * 1e-15,
             _ => false,
         },
@@ -250,8 +249,8 @@ fn is_equal_number(theirs: &Number, ours: &Number) -> bool {
     }
 }
 
-/// Returns the integer that the API server reads from a number in the oracle's output. Go writes the float `-0.0` as
-/// `-0`, which is the integer 0 to the API server and a float to `serde_json`.
+/// Returns the integer that the API server decodes from a number in the oracle's output. Go formats the float `-0.0` as
+/// `-0`. The API server decodes this as the integer 0, `serde_json` decodes it as a float.
 ///
 /// Source: `sigs.k8s.io/json` (`convertNumber`).
 fn sent_integer(number: &Number) -> Option<i64> {
@@ -260,7 +259,7 @@ fn sent_integer(number: &Number) -> Option<i64> {
         .or_else(|| (number.as_f64() == Some(0.0)).then_some(0))
 }
 
-/// Returns the reason for an intended difference, as ADR 17 lists it; `None` if the difference is not intended.
+/// Returns the reason for an intended difference, from ADR 17. Returns `None` if the difference is not intended.
 fn reason(
     oracle: &Path,
     text: &str,

@@ -15,13 +15,12 @@ use parity::conformance::run::run;
 use parity::conformance::skip::SkipList;
 use parity::conformance::suite::Suite;
 
-/// The number of conformance tests. Review the new tests of a version before raising it.
+/// The number of conformance tests. For a new version, review the new tests before raising this number.
 const N_TESTS: usize = 2344;
 
-/// The maximum number of skipped tests. Lower it when the skip list shrinks.
+/// The maximum number of skipped tests. Lower it when the skip list becomes shorter.
 const MOST_SKIPPED: usize = 268;
 
-/// The results of the tests in a file.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     tests: usize,

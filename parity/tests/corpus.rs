@@ -1,5 +1,5 @@
-//! Tests on the corpus of real policies, in addition to the comparisons with upstream: `./dev corpus`, with
-//! `VAP_CORPUS_DIR` set. Plain `cargo test` excludes them; they fail without a corpus.
+//! Tests with the corpus of real policies. `./dev corpus` runs them with `VAP_CORPUS_DIR`. They are not part of `cargo
+//! test`, because they fail without a corpus. Comparisons of the corpus with upstream are separate.
 
 #![allow(
     clippy::indexing_slicing,
@@ -27,7 +27,7 @@ fn check_warnings_equal_those_of_the_type_checker() {
     checks::warnings_match_the_type_checker(&[policies], &[crds], 401);
 }
 
-/// Like kubectl, the check accepts every file of the corpus.
+/// The check accepts every file, like kubectl.
 #[test]
 fn corpus_files_are_all_accepted() {
     let corpus = corpus::directory().unwrap();
@@ -45,7 +45,7 @@ fn corpus_files_are_all_accepted() {
     assert!(input.n_files > 0 && input.n_objects > 0);
 }
 
-/// For most validations that need neither params nor an authorizer, `test init` finds a request that is denied.
+/// For most validations without params and authorizer, `test init` finds a request that is denied.
 #[test]
 fn test_init_finds_denied_requests_for_most_validations() {
     let corpus = corpus::directory().unwrap();
@@ -59,7 +59,7 @@ fn test_init_finds_denied_requests_for_most_validations() {
     let mut all = Vec::new();
     for policy in &report.policies {
         for (n, found) in policy.validations.iter().enumerate() {
-            // The result of a constant expression is the same for every request.
+            // A constant expression has the same result for every request.
             if found.dependence != Dependence::Request {
                 continue;
             }

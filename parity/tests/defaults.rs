@@ -1,4 +1,4 @@
-//! Compares our table of defaults with upstream's own functions, on random objects of all covered kinds.
+//! Compares our table of defaults with upstream's functions, on random objects of all covered kinds.
 
 #![allow(
     clippy::print_stdout,
@@ -8,10 +8,10 @@
 
 use parity::defaults::{Upstream, compare};
 
-/// The number of objects per kind, unless `VAP_DEFAULTS` overrides it.
+/// The number of objects per kind, if `VAP_DEFAULTS` is not set.
 const COUNT: usize = 60;
 
-/// The maximum percentage of objects with fields whose defaults are unknown.
+/// The maximum percentage of objects with unknown defaults.
 const MOST_UNKNOWN: usize = 8;
 
 fn number(variable: &str) -> Option<u64> {

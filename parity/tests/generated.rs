@@ -1,4 +1,4 @@
-//! Compares `kubectl vap check` with the type checker, on policies and CustomResourceDefinitions generated from a seed.
+//! Compares `kubectl vap check` with the type checker, on policies and CustomResourceDefinitions from a seed.
 
 #![allow(
     clippy::panic,

@@ -27,7 +27,7 @@ use crate::schemas::Schemas;
 use crate::version;
 use crate::write_line;
 
-/// An admission request and the policy that is evaluated for it.
+/// An admission request, its policy, and the inputs of the evaluation.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct AdmitCase {
@@ -116,7 +116,7 @@ struct Rule {
     reason: Option<String>,
 }
 
-/// The output line for a case.
+/// The result of a case, as a line of output.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AdmitLine {
@@ -230,7 +230,7 @@ struct StatusLine {
     message: String,
 }
 
-/// Decides every case in the files and prints one JSON object per case.
+/// Evaluates every case in the files and prints one JSON object per case.
 ///
 /// # Errors
 ///
@@ -244,7 +244,7 @@ pub fn run(paths: &[PathBuf], schemas: &Schemas, out: &mut dyn Write) -> Result<
     Ok(())
 }
 
-/// Decides all cases of the files.
+/// Evaluates all cases of the files.
 ///
 /// # Errors
 ///
@@ -260,7 +260,7 @@ pub(super) fn lines(paths: &[PathBuf], schemas: &Schemas) -> Result<Vec<AdmitLin
     Ok(lines)
 }
 
-/// Calls `f` with the number and content of each nonblank line of a file.
+/// Calls `f` with each nonblank line of a file. The number is the line number.
 ///
 /// # Errors
 ///
@@ -281,7 +281,7 @@ pub(crate) fn each_case(path: &Path, mut f: impl FnMut(usize, &str) -> Result<()
     Ok(())
 }
 
-/// Decides the case in a line. Errors are part of the result.
+/// Evaluates the case in a line. An invalid case gives a line with an error.
 fn answer(schemas: &Schemas, line: usize, text: &str) -> AdmitLine {
     let mut answer = AdmitLine {
         line,
@@ -325,11 +325,10 @@ fn answer(schemas: &Schemas, line: usize, text: &str) -> AdmitLine {
     }
 }
 
-/// A case with all inputs decoded and all expressions compiled.
+/// A case whose inputs are decoded and whose expressions are compiled.
 #[derive(Debug)]
 pub(super) struct ReadyCase {
     admission: Arc<Admission>,
-    /// The number of expressions in the policy.
     pub(super) n_expressions: usize,
     bindings: Vec<Binding>,
     params: Vec<Object>,
@@ -341,7 +340,7 @@ pub(super) struct ReadyCase {
     budget: Option<u64>,
 }
 
-/// Compiled policies by their JSON.
+/// Compiled policies, by the JSON of the policy.
 pub(super) type CompiledPolicies = HashMap<String, Arc<Admission>>;
 
 impl ReadyCase {
@@ -354,8 +353,8 @@ impl ReadyCase {
         Self::new(schemas, serde_json::from_str(text)?)
     }
 
-    /// Parses a case. Takes its compiled policy from `policies`, or compiles the policy and adds it there: as in the
-    /// API server, requests share compiled policies.
+    /// Parses a case. If `policies` contains its policy, uses the compiled one, otherwise compiles the policy and adds
+    /// it. As in the API server, requests thus share compiled policies.
     ///
     /// # Errors
     ///
@@ -435,7 +434,7 @@ impl ReadyCase {
             .review(&self.request, &self.bindings, &self.context())
     }
 
-    /// Evaluates the policy once per param object, and ignores its match constraints.
+    /// Evaluates the policy once for each param object. The match constraints of the policy are ignored.
     pub(super) fn evaluate(&self) -> Vec<Evaluation> {
         let matched = (&self.request.gvr, &self.request.gvk);
         let context = self.context();
@@ -454,7 +453,7 @@ impl ReadyCase {
 
 fn binding(value: &Value) -> Result<Binding> {
     let mut value = value.clone();
-    // Go ignores `apiVersion` and `kind` when it decodes a binding.
+    // Go ignores `apiVersion` and `kind` of the binding when it decodes it.
     if let Value::Object(fields) = &mut value {
         fields.insert("kind".to_owned(), "ValidatingAdmissionPolicyBinding".into());
         fields
@@ -464,12 +463,12 @@ fn binding(value: &Value) -> Result<Binding> {
     Ok(Binding::new(&decode::binding(value)?))
 }
 
-/// The form in which the objects of a request are evaluated.
+/// Form of a request's objects during the evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ObjectForm {
-    /// Objects stay as they are in the case.
+    /// As in the case.
     Raw,
-    /// Objects are decoded into their Go types and encoded again.
+    /// Decoded into the Go type of the kind, and encoded again.
     Typed,
 }
 
@@ -494,14 +493,14 @@ impl ObjectForm {
         }
         match defaulting::round_trip(object.gvk(), &value) {
             Ok(value) => Ok(Object::new(&value)),
-            // The object is not of a built-in kind, so it has no Go type.
+            // There is no Go type, because the kind is not a built-in one.
             Err(defaulting::Error::Kind(_)) => Ok(object),
             Err(error) => Err(error.into()),
         }
     }
 }
 
-/// Converts numbers as the oracle does: all become doubles, and integral ones are written without a fraction.
+/// Converts numbers like the oracle: all become doubles, and integral ones are formatted without a fraction.
 ///
 /// Source: Go `encoding/json`, `floatEncoder`.
 fn go_numbers(value: &mut Value) {
@@ -524,8 +523,7 @@ fn go_numbers(value: &mut Value) {
     }
 }
 
-/// Returns true if objects of a kind are namespaced. If the kind is not served, the given params
-/// determine the result.
+/// Returns true if objects of a kind are namespaced. If the kind is not served, this depends on the given params.
 fn is_namespaced(
     api_version: &str,
     kind: &str,
@@ -553,7 +551,7 @@ fn is_namespaced(
     Ok(params.iter().any(|object| !object.namespace().is_empty()))
 }
 
-/// Returns the resource of a kind, and true if it is namespaced.
+/// Returns the resource of a kind. The boolean is true if the resource is namespaced.
 fn resource_of(gvk: &Gvk, mapper: &RestMapper) -> Option<(Gvr, bool)> {
     mapper
         .resources
@@ -568,7 +566,7 @@ fn resource_of(gvk: &Gvk, mapper: &RestMapper) -> Option<(Gvr, bool)> {
         .map(|served| (served.gvr.clone(), served.namespaced))
 }
 
-/// Guesses the resource of a kind.
+/// Guesses the resource of a kind from the name of the kind.
 ///
 /// Source: apimachinery `pkg/api/meta/restmapper.go`, `UnsafeGuessKindToResource`.
 fn guess_resource(gvk: &Gvk) -> Gvr {

@@ -1,11 +1,10 @@
-//! Golden admission cases compared with upstream's decisions.
+//! Compares our decisions for admission cases with upstream's. Golden files contain both.
 
 use std::fs;
 
 use super::*;
 use crate::share;
 
-/// Compares our decisions for the cases of a golden file with upstream's.
 #[track_caller]
 fn check(name: &str) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden");

@@ -1,4 +1,4 @@
-//! Writes the schemas that are built into the plugin, or checks that they are up to date.
+//! Writes the built-in schemas of the plugin, or checks that they are up to date.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use parity::builtin;
 
-/// Writes the schemas that are built into the plugin.
+/// Write the built-in schemas of the plugin.
 #[derive(Parser)]
 struct Cli {
     /// Directory of OpenAPI v3 documents (*_openapi.json).
@@ -16,7 +16,7 @@ struct Cli {
     /// Kubernetes version of the documents, such as `1.36.3`.
     #[arg(long, value_name = "VERSION")]
     kubernetes: String,
-    /// Only compare; fail if the file differs.
+    /// Check that the file is up to date, and fail if it is not.
     #[arg(long)]
     check: bool,
     /// The file of the built-in schemas.

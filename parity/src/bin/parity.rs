@@ -1,5 +1,5 @@
-//! The command line for comparisons with upstream: runs our engine with the subcommands and file formats of the oracle,
-//! and compares the results of the engine with those of the oracle. `parity/oracle/README.md` documents the formats.
+//! Compares our engine with upstream's code. The subcommands and file formats are those of the oracle, which runs
+//! upstream's code. `parity/oracle/README.md` documents the formats.
 
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ use vap_status_controller::policy::analysis::Profile;
 use vap_status_controller::policy::compile::CompileMode;
 use vap_status_controller::version::KubernetesVersion;
 
-/// Run our engine with the oracle's subcommands, and compare our results with the oracle's.
+/// Run our engine with the subcommands of the oracle, and compare the results of both.
 #[derive(Parser)]
 #[command(name = "parity")]
 struct Cli {
@@ -37,14 +37,14 @@ enum Command {
     Typecheck {
         #[command(flatten)]
         schemas: SchemaArgs,
-        /// Checking semantics: upstream's, quirks included, or the controller's own.
+        /// Checking semantics: upstream's (with its quirks), or those of the controller.
         #[arg(long, value_enum, default_value_t = ProfileArg::Upstream)]
         profile: ProfileArg,
         #[command(flatten)]
         policies: PolicyArgs,
     },
-    /// List upstream's warnings that the truthful profile omits, with the rule that explains each; fail if a difference
-    /// has no rule.
+    /// List upstream's warnings that the truthful profile omits, and the rule that explains each omission. Fail if an
+    /// omission has no rule.
     Differences {
         #[command(flatten)]
         schemas: SchemaArgs,
@@ -53,13 +53,13 @@ enum Command {
     },
     /// Compile policies, one JSON object per line.
     Compile {
-        /// Compile as on creation, as the admission plugin does, or in the two modes.
+        /// Compile as on creation (`new`), as in the admission plugin (`stored`), or in both modes.
         #[arg(long, value_enum, default_value_t = ModeArg::New)]
         mode: ModeArg,
         #[command(flatten)]
         policies: PolicyArgs,
     },
-    /// Decide admission cases, one JSON object per line.
+    /// Evaluate admission cases, one JSON object per line.
     Admit {
         #[command(flatten)]
         schemas: SchemaArgs,
@@ -67,7 +67,7 @@ enum Command {
         #[arg(required = true, value_name = "CASES")]
         paths: Vec<PathBuf>,
     },
-    /// Decide the cases of a corpus whose decisions are known.
+    /// Evaluate the cases of a corpus whose decisions are known.
     Decided {
         /// The directory of the corpus: policies, and cases/*.jsonl.
         #[arg(long, value_name = "DIR")]
@@ -76,7 +76,7 @@ enum Command {
         #[arg(long)]
         print: bool,
     },
-    /// Print policies with rules that match five kinds each, for `bench typecheck`.
+    /// Print policies whose rules match five kinds each, for `bench typecheck`.
     FiveKinds {
         #[command(flatten)]
         policies: PolicyArgs,
@@ -97,7 +97,7 @@ enum Command {
         #[command(flatten)]
         policies: PolicyArgs,
     },
-    /// Measure the oracle and our engine alternately.
+    /// Measure the oracle and our engine in alternating runs.
     BenchPair {
         stage: StageArg,
         /// The oracle's binary.
@@ -110,14 +110,14 @@ enum Command {
         /// Number of runs of each program.
         #[arg(long, default_value_t = 3)]
         rounds: usize,
-        /// Fail if our engine is less than this many times faster.
+        /// Fail if our engine is not at least this many times faster.
         #[arg(long, value_name = "RATIO")]
         at_least: Option<f64>,
         #[command(flatten)]
         policies: PolicyArgs,
     },
-    /// Summarize the declared types of the kinds that CustomResourceDefinitions define, as
-    /// `oracle decl --summary` does.
+    /// Summarize the declared types of the kinds that CustomResourceDefinitions define, in the format of `oracle decl
+    /// --summary`.
     Decl {
         /// Directory of CustomResourceDefinition files.
         #[arg(long, value_name = "DIR")]
@@ -130,9 +130,9 @@ enum Command {
         /// Output directory.
         out: PathBuf,
     },
-    /// Print the coverage of inputs, one item per line; with `--complete`, fail if an item is not covered.
+    /// Print the items that the inputs cover, one per line.
     Coverage {
-        /// Fail unless all required overloads, macros, syntax and features are covered.
+        /// Fail unless the inputs cover all required overloads, macros, syntax and features.
         #[arg(long)]
         complete: bool,
         /// Files of cases of single expressions.
@@ -148,7 +148,7 @@ enum Command {
         #[arg(long, value_name = "PATH")]
         crds: Vec<PathBuf>,
     },
-    /// Compare how kubectl and our reader parse YAML; fail on a difference without a known reason.
+    /// Compare how kubectl and our parser parse YAML. Fail if a difference has no known reason.
     Yaml {
         /// The oracle's binary.
         #[arg(long)]
@@ -165,8 +165,8 @@ enum Command {
         #[arg(required = true, value_name = "PATH")]
         paths: Vec<PathBuf>,
     },
-    /// Compare the validation of CustomResourceDefinitions' rules, and of objects by these rules, for definitions from
-    /// files, generated and mutated ones; fail if anything differs.
+    /// Compare the validation of CustomResourceDefinitions' rules, and of objects by these rules. The definitions come
+    /// from files, are generated, or are mutated. Fail if a result differs.
     Rules {
         /// The oracle's binary.
         #[arg(long)]
@@ -182,13 +182,13 @@ enum Command {
         /// Number of objects.
         #[arg(long, value_name = "N", default_value_t = 2_000)]
         objects: u64,
-        /// Measure the time, validating each object this many times.
+        /// Number of times that each object is validated to measure the time.
         #[arg(long, value_name = "N", default_value_t = 0)]
         repeat: u32,
-        /// Fail if our engine validates objects less than this many times faster than upstream.
+        /// Fail if our engine is not at least this many times faster than upstream at validating objects.
         #[arg(long, value_name = "RATIO", requires = "repeat")]
         at_least: Option<f64>,
-        /// File of validations recorded from upstream's own tests, with upstream's results.
+        /// File of validations that were recorded from upstream's tests, with upstream's results.
         #[arg(long, value_name = "FILE")]
         recorded: Option<PathBuf>,
         /// Number of differences to show.
@@ -198,8 +198,8 @@ enum Command {
         #[arg(value_name = "PATH")]
         paths: Vec<PathBuf>,
     },
-    /// Compare requests for custom resources, of CustomResourceDefinitions from files and generated ones: the causes of
-    /// rejections in order, and the stored objects; fail if anything differs.
+    /// Compare requests for custom resources. The definitions come from files or are generated. The causes of
+    /// rejections, their order, and the stored objects must be equal. Fail if a result differs.
     CustomResources {
         /// The oracle's binary.
         #[arg(long)]
@@ -212,10 +212,10 @@ enum Command {
         /// Number of requests.
         #[arg(long, value_name = "N", default_value_t = 2_000)]
         objects: u64,
-        /// File to write the requests to, with upstream's results.
+        /// File to which the requests are written, with upstream's results.
         #[arg(long, value_name = "FILE")]
         record: Option<PathBuf>,
-        /// Measure the time, sending each request this many times.
+        /// Number of times that each request is sent to measure the time.
         #[arg(long, value_name = "N", default_value_t = 0)]
         repeat: u32,
         /// Number of differences to show.
@@ -225,7 +225,7 @@ enum Command {
         #[arg(value_name = "PATH")]
         paths: Vec<PathBuf>,
     },
-    /// Compare merges and patches of objects, for cases generated from a seed; fail if anything differs.
+    /// Compare merges and patches of objects. The cases are generated from a seed. Fail if a result differs.
     Mutations {
         /// The oracle's binary.
         #[arg(long)]
@@ -247,21 +247,21 @@ enum Command {
         /// Number of differences to show.
         #[arg(long, default_value_t = 5)]
         show: usize,
-        /// Directory to write some of the cases to, with upstream's results.
+        /// Directory to which some of the cases are written, with upstream's results.
         #[arg(long, value_name = "DIR")]
         record: Option<PathBuf>,
     },
-    /// Check that the witnesses of `kubectl vap check` also fail in upstream's evaluator.
+    /// Check that upstream's evaluator also fails on the requests that `kubectl vap check` shows as witnesses.
     Witnesses {
         /// The oracle's binary.
         #[arg(long)]
         oracle: PathBuf,
         #[command(flatten)]
         schemas: SchemaArgs,
-        /// Directory to write the requests to.
+        /// Directory to which the requests are written.
         #[arg(long)]
         folder: PathBuf,
-        /// Fail if at least one in a hundred sound policies has an unproven warning.
+        /// Fail if 1% or more of the sound policies have an unproven warning.
         #[arg(long)]
         quiet: bool,
         #[command(flatten)]
@@ -269,7 +269,7 @@ enum Command {
     },
     /// Compare the output of the oracle with that of our engine.
     Share {
-        /// Subject of the comparison.
+        /// Subcommand whose output is compared.
         #[arg(long, value_enum, default_value_t = StageArg::Typecheck)]
         kind: StageArg,
         /// The oracle's binary.
@@ -280,10 +280,10 @@ enum Command {
         /// Number of differences to show.
         #[arg(long, default_value_t = 5)]
         show: usize,
-        /// Fail if a smaller percentage of policies has the same result.
+        /// Fail if a smaller percentage of the policies has the same result.
         #[arg(long, value_name = "PERCENT", default_value_t = 100.0)]
         at_least: f64,
-        /// Fail if a smaller percentage of policies has identical output.
+        /// Fail if a smaller percentage of the policies has identical output.
         #[arg(long, value_name = "PERCENT", default_value_t = 0.0)]
         identical_at_least: f64,
         #[command(flatten)]
@@ -373,14 +373,14 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
-            // Ignored: standard error may be closed.
+            // Ignores an error, because standard error may be closed.
             let _ = writeln!(std::io::stderr(), "parity: {error:#}");
             ExitCode::FAILURE
         }
     }
 }
 
-/// Runs a subcommand. Returns false if a share or ratio is below the requested minimum.
+/// Runs a subcommand. Returns false if a comparison fails or a minimum is not reached.
 #[expect(
     clippy::too_many_lines,
     reason = "one match arm per subcommand is easy to read"

@@ -1,4 +1,5 @@
-//! Generates admission requests from a seed, with the policies, bindings, params and namespaces that apply to them.
+//! Generates admission requests from a seed. Each case also has the policies, bindings, params and namespaces of the
+//! request.
 
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
@@ -30,7 +31,7 @@ pub fn cases(seed: u64, n: u64) -> Result<Vec<Value>> {
         .collect()
 }
 
-/// The kind of a policy's params, and the scope of that kind.
+/// The kind of a policy's params.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Params {
     ConfigMap,
@@ -46,7 +47,6 @@ impl Params {
         }
     }
 
-    /// Generates up to three params.
     fn objects(self, choices: &mut Choices<'_>) -> Vec<Value> {
         let names = ["one", "two", "three"];
         let n = choices.below(4);
@@ -100,7 +100,6 @@ fn case(choices: &mut Choices<'static>, subject: &Subject) -> Result<Value> {
     Ok(case)
 }
 
-/// Generates a condition of a policy.
 fn condition(
     choices: &mut Choices<'static>,
     subject: &Subject,
@@ -211,8 +210,8 @@ fn policy(
     })
 }
 
-/// Generates the match constraints of a policy or binding. Their rules match the request with a
-/// probability of `percent`. Selectors are added afterwards and may exclude the request.
+/// Generates the match constraints of a policy or binding. Their rules match the request with a probability of
+/// `percent`. Selectors, which are added later, may exclude the request.
 fn constraints(
     choices: &mut Choices<'_>,
     subject: &Subject,
@@ -268,7 +267,7 @@ fn constraints(
     constraints
 }
 
-/// Generates a selector: some selectors match, some do not match, and some are invalid.
+/// Generates a selector. It may match, not match, or be invalid.
 fn selector(choices: &mut Choices<'_>) -> Value {
     let all = [
         json!({}),
@@ -345,7 +344,6 @@ fn binding(
     })
 }
 
-/// Adds a request for an object of `subject` to the case.
 fn request(choices: &mut Choices<'_>, case: &mut Value, subject: &Subject, operation: &str) {
     let resource = subject.resource.gvr.resource.as_str();
     let mut object = objects::object(resource);
@@ -428,7 +426,7 @@ fn request(choices: &mut Choices<'_>, case: &mut Value, subject: &Subject, opera
         }
     }
     if choices.chance(1) {
-        // The conditions together exceed the cost limit of matchConditions; each of them alone does not.
+        // Each condition is within the cost limit of matchConditions. Together they exceed the limit.
         case["policy"]["spec"]["matchConditions"] = ["a", "b", "c", "d"]
             .map(|name| json!({"name": name, "expression": pieces::EXPENSIVE}))
             .into_iter()
@@ -437,14 +435,14 @@ fn request(choices: &mut Choices<'_>, case: &mut Value, subject: &Subject, opera
     if choices.chance(5) && operation != "CONNECT" {
         case["subresource"] = json!(choices.pick(&["status", "scale"]));
     }
-    // In an API server, objects with fields of wrong types do not reach admission.
+    // In an API server, admission only receives objects whose fields have the right types.
     let is_typed = !is_changed && operation != "UPDATE" && operation != "CONNECT";
     if choices.chance(12) && is_typed {
         case["decode"] = json!("typed");
     }
 }
 
-/// Serves the resource of the request in a second version, which the policy may match.
+/// Adds a second version of the request's resource. The policy may match either version.
 fn equivalents(choices: &mut Choices<'_>, case: &mut Value) -> Result<()> {
     let other = |group: &str| {
         json!({"gvr": {"group": group, "version": "v1beta1", "resource": "deployments"},

@@ -9,7 +9,7 @@ use super::schemas;
 /// The API group of all generated definitions.
 pub(crate) const GROUP: &str = "made.example.com";
 
-/// Generates `n` CustomResourceDefinitions, the first of which have odd schemas.
+/// Generates `n` CustomResourceDefinitions. The first ones have odd schemas.
 #[must_use]
 pub fn crds(seed: u64, n: u64) -> Vec<Value> {
     (0..n)
@@ -21,7 +21,6 @@ pub fn crds(seed: u64, n: u64) -> Vec<Value> {
         .collect()
 }
 
-/// Generates the schema of the root object.
 fn root(choices: &mut Choices<'_>) -> Value {
     let spec = schemas::object(choices, 4).schema;
     let mut properties = json!({"spec": spec});
@@ -39,8 +38,8 @@ fn root(choices: &mut Choices<'_>) -> Value {
     json!({"type": "object", "properties": properties})
 }
 
-/// Returns the `n`th odd schema: one that is not structural, or is nearly empty. Returns `None` if
-/// there are fewer odd schemas.
+/// Returns the `n`th odd schema: a schema that is not structural, or is nearly empty. Returns `None` if there are fewer
+/// odd schemas.
 fn odd(n: u64) -> Option<Value> {
     let of_spec = |spec: Value| json!({"type": "object", "properties": {"spec": spec}});
     Some(match n {

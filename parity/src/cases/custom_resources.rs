@@ -1,6 +1,5 @@
-//! Generates requests for custom resources from a seed: CustomResourceDefinitions with all
-//! validation keywords, valid and invalid objects of the defined kinds, and older versions of these
-//! objects.
+//! Generates requests for custom resources from a seed. The CustomResourceDefinitions have all validation keywords. The
+//! objects are valid or invalid, and may have older versions.
 
 use serde_json::{Map, Value, json};
 
@@ -11,7 +10,7 @@ use super::rule_objects::change;
 use super::rules;
 use super::rules::is_true;
 
-/// Generates `n` CustomResourceDefinitions; most of them have rules.
+/// Generates `n` CustomResourceDefinitions. Most of them have rules.
 #[must_use]
 pub fn definitions(seed: u64, n: u64) -> Vec<Value> {
     let mut definitions = rules::definitions(seed, n / 2);
@@ -71,7 +70,6 @@ const PATTERNS: &[&str] = &[
     "(?i)^FOO$",
 ];
 
-/// Adds keywords to a schema and its subschemas.
 fn add_keywords(choices: &mut Choices<'_>, schema: &mut Value, depth: u32) {
     let Some(fields) = schema.as_object_mut() else {
         return;
@@ -235,7 +233,7 @@ fn add_to_object(choices: &mut Choices<'_>, fields: &mut Map<String, Value>) {
     }
 }
 
-/// Adds `allOf`, `anyOf`, `oneOf` and `not`, whose schemas have keywords but no types.
+/// Adds `allOf`, `anyOf`, `oneOf` and `not`. Their schemas have keywords but no types.
 fn add_junctors(choices: &mut Choices<'_>, fields: &mut Map<String, Value>, type_: &str) {
     let names: Vec<String> = match fields.get("properties").and_then(Value::as_object) {
         Some(properties) => properties.keys().cloned().collect(),
@@ -341,7 +339,7 @@ fn one_of(choices: &mut Choices<'_>, values: &[Value]) -> Value {
     values.get(at).cloned().unwrap_or_default()
 }
 
-/// Generates a value for `schema`, sometimes an invalid one.
+/// Generates a value for `schema`, which is sometimes invalid.
 fn value(choices: &mut Choices<'_>, schema: &Value, depth: u32) -> Value {
     if choices.chance(2) || (is_true(schema, "nullable") && choices.chance(20)) {
         return Value::Null;
@@ -472,7 +470,7 @@ fn object_value(choices: &mut Choices<'_>, schema: &Value, depth: u32) -> Map<St
     fields
 }
 
-/// Generates metadata, mostly valid.
+/// Generates metadata, which is usually valid.
 fn metadata(choices: &mut Choices<'_>) -> Value {
     let mut metadata = json!({"name": "made"});
     if choices.chance(75) {
@@ -513,8 +511,8 @@ fn metadata(choices: &mut Choices<'_>) -> Value {
     metadata
 }
 
-/// Generates the `n`th request for an object of a version of `definition`: the object, the namespace, and in most cases
-/// the old object.
+/// Generates the `n`th request for an object of `definition` in `version`. The request has the object, the namespace,
+/// and in most cases the old object.
 #[must_use]
 pub fn request(seed: u64, n: u64, definition: &Value, version: &Value) -> Value {
     let mut choices = choices(seed, "custom resource", n);

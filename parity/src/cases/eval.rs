@@ -1,4 +1,4 @@
-//! Generates single expressions with values of their variables, for comparisons of the checker and the evaluator.
+//! Generates single expressions and values of their variables, for comparisons of the checker and the evaluator.
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -9,8 +9,7 @@ use super::expressions::{authorizer_type, declared, is_steady, make, material};
 use super::generator::{Generator, Material, write_call};
 use super::{choices, mistakes, mutate, schemas};
 
-/// Generates at least `n` cases: the expressions with mistakes, several calls of every overload, and random
-/// expressions.
+/// Generates at least `n` cases: expressions with mistakes, several calls of every overload, and random expressions.
 ///
 /// # Errors
 /// Returns an error if a schema has no type.
@@ -23,7 +22,7 @@ pub fn cases(seed: u64, n: u64) -> Result<Vec<Value>> {
     }
     for (at, overload) in scope.material.overloads.iter().enumerate() {
         let id = overload.row.id;
-        // The arguments are literals, calls, dynamically typed values, and extreme values.
+        // With the depth, the arguments change: literals, calls, dynamically typed values, and extreme values.
         for depth in 0..3 {
             let mut choices = choices(seed, id, depth);
             let seeded = Choices::Seeded(choices.below(1 << 30) as u64);
@@ -72,12 +71,11 @@ pub fn cases(seed: u64, n: u64) -> Result<Vec<Value>> {
     Ok(cases)
 }
 
-/// Returns the value of the variable `object`.
 fn object() -> Value {
     json!({"name": "web", "count": 3, "tags": ["a", "b"], "labels": {"app": "web"}})
 }
 
-/// Returns the decisions that the case's authorizer makes.
+/// Returns the rules by which the case's authorizer decides.
 fn authorizer() -> Value {
     json!([
         {"verb": "get", "decision": "allow", "reason": "may read"},
@@ -86,7 +84,7 @@ fn authorizer() -> Value {
     ])
 }
 
-/// Variables, with the overloads and literals for expressions about these variables.
+/// Variables, and the overloads and literals for expressions about them.
 struct Scope {
     material: Material,
     vars: Value,
@@ -149,8 +147,8 @@ impl Scope {
     }
 }
 
-/// Generates an extreme value of a type, sometimes dynamically typed. Returns `None` for types that have no extreme
-/// values.
+/// Generates an extreme value of a type. The expression is sometimes dynamically typed. Returns `None` if the type has
+/// no extreme values.
 fn bound(choices: &mut Choices<'_>, type_: &Type) -> Option<String> {
     let bounds: &[&str] = match type_ {
         Type::Int => &[
@@ -233,7 +231,7 @@ fn bound(choices: &mut Choices<'_>, type_: &Type) -> Option<String> {
     })
 }
 
-/// Generates a case with an expression about one variable that has a schema.
+/// Generates a case with an expression about one variable. The variable has a schema.
 fn schema_expression(choices: &mut Choices<'static>) -> Result<Value> {
     let generated = schemas::object(choices, 3);
     let of_self = declared(&generated.schema)?.cel_type("Self");
@@ -258,7 +256,7 @@ fn schema_expression(choices: &mut Choices<'static>) -> Result<Value> {
     }))
 }
 
-/// Generates a typical expression about a value of this type; `P` is replaced by the path of the value.
+/// Generates a typical expression about a value of `type_`. `place` is the path of the value.
 #[expect(clippy::too_many_lines, reason = "one list per type is easy to read")]
 pub(super) fn about(choices: &mut Choices<'_>, place: &str, type_: &Type) -> String {
     let of_type: &[&str] = match type_ {
@@ -382,7 +380,7 @@ pub(super) fn about(choices: &mut Choices<'_>, place: &str, type_: &Type) -> Str
     } else {
         place.to_owned()
     };
-    // The letter `P` occurs in patterns only as the placeholder of the path.
+    // In `pattern`, the letter `P` is always the placeholder of the path.
     let mut out = String::new();
     for c in pattern.chars() {
         match c {

@@ -1,4 +1,4 @@
-//! Building blocks for generated expressions: variables with their schemas, and all declarations of the environment.
+//! Building blocks of generated expressions: variables with their schemas, and the declarations of the environment.
 
 use std::sync::Arc;
 
@@ -13,19 +13,16 @@ use vap_status_controller::schema::{DeclType, Gvk, OpenApiDocument};
 use super::choices::Choices;
 use super::generator::{Generator, Material};
 
-/// Returns the type of `authorizer`.
 pub(crate) fn authorizer_type() -> Type {
     Type::Struct(StructType::undeclared(
         "kubernetes.authorization.Authorizer",
     ))
 }
 
-/// Returns the building blocks for expressions over `variables`.
 pub(crate) fn material(variables: &[(&str, Type)]) -> Material {
     Material::new(&environment(variables), variables)
 }
 
-/// Returns the environment with all libraries and `variables`.
 pub(crate) fn environment(variables: &[(&str, Type)]) -> Env {
     let declared = variables
         .iter()
@@ -33,7 +30,6 @@ pub(crate) fn environment(variables: &[(&str, Type)]) -> Env {
     base_env(crate::version::get()).extend(declared)
 }
 
-/// Converts an OpenAPI schema to its declared type.
 pub(crate) fn declared(schema: &Value) -> Result<Arc<DeclType>> {
     let document = json!({"openapi": "3.0.0", "components": {"schemas": {"made": {
         "type": "object",
@@ -47,7 +43,7 @@ pub(crate) fn declared(schema: &Value) -> Result<Arc<DeclType>> {
     Ok(Arc::clone(&of_self.type_))
 }
 
-/// Generates an expression of `type_`, or of a random type if `type_` is `None`.
+/// Generates an expression of `type_`. If `type_` is `None`, the type is random.
 pub(crate) fn make(
     material: &Material,
     choices: &mut Choices<'static>,
@@ -65,8 +61,7 @@ pub(crate) fn make(
 
 /// Returns true if the expression does not crash upstream and has a deterministic result.
 pub(crate) fn is_steady(text: &str) -> bool {
-    // Upstream allocates a range completely before it computes the cost of the range, so long
-    // ranges may exhaust the memory.
+    // Upstream allocates the whole list before it computes the cost. Large arguments may therefore exhaust the memory.
     let ranges = text.split("lists.range(").skip(1);
     let are_short = ranges.into_iter().all(|rest| {
         let argument = rest.split([')', ',']).next().unwrap_or_default();

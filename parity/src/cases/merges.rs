@@ -1,6 +1,6 @@
-//! Generates inputs for merges and patches: objects, configurations to apply to the objects,
-//! patches, and CustomResourceDefinitions with every schema feature that affects merges. Objects
-//! and configurations follow the schemas of an OpenAPI document, except for some mistakes.
+//! Generates inputs of merges and patches: objects, apply configurations, patches, and CustomResourceDefinitions with
+//! every schema feature that affects merges. Most objects and configurations match the schemas of an OpenAPI document.
+//! Some contain mistakes.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,9 @@ use serde_json::{Map, Value, json};
 
 use crate::random::Random;
 
-/// The generated strings. There are few, so that items of two lists are often equal.
+/// The generated strings. Their number is small, so that items of two lists are often equal.
 const TEXTS: [&str; 5] = ["a", "b", "c", "TCP", "<é&>"];
 
-/// The maximum nesting of a generated value.
 const MAX_DEPTH: u32 = 12;
 
 /// The schemas of a document, by name.
@@ -34,11 +33,11 @@ pub fn schemas(document: &Value) -> Schemas {
 pub enum Purpose {
     /// A stored object.
     Live,
-    /// A configuration that is applied to a stored object.
+    /// An apply configuration for a stored object.
     Applied {
         /// Permille of values that do not match their schema.
         mistakes: u64,
-        /// Permille of atomic values that are set in spite of their atomicity.
+        /// Permille of atomic values that are set. Other atomic values are omitted.
         atomics: u64,
     },
 }
@@ -48,7 +47,7 @@ pub enum Purpose {
 pub struct ValueGenerator<'a> {
     /// The source of random numbers.
     pub random: Random,
-    /// The schemas that `$ref` may name.
+    /// The schemas to which `$ref` may refer.
     pub schemas: &'a Schemas,
     /// The purpose of the generated values.
     pub purpose: Purpose,
@@ -57,7 +56,7 @@ pub struct ValueGenerator<'a> {
 }
 
 impl ValueGenerator<'_> {
-    /// Generates a value for a schema. Returns `None` if no value of this schema is allowed for the purpose.
+    /// Generates a value for a schema. Returns `None` if the purpose does not allow any value of this schema.
     pub fn value(&mut self, schema: &Value, depth: u32) -> Option<Value> {
         if let Some(name) = reference(schema) {
             let last = name.rsplit('.').next().unwrap_or_default();
@@ -171,7 +170,7 @@ impl ValueGenerator<'_> {
                     .collect(),
                 None => vec![Some(of.clone())],
             };
-            // Stored lists sometimes have duplicates; applied lists seldom do.
+            // Stored lists often have duplicates, applied lists rarely do.
             let allowed = if is_live { 200 } else { 15 };
             if is_keyed
                 && elements.iter().any(|earlier| key(earlier) == key(&item))
@@ -184,7 +183,7 @@ impl ValueGenerator<'_> {
         (!elements.is_empty() || self.random.permille(200)).then_some(Value::Array(elements))
     }
 
-    /// Returns true if the schema is atomic and the generator decides to avoid atomic values here.
+    /// Returns true if the schema is atomic and this value is to be omitted.
     fn avoids_atomic(&mut self, schema: &Value) -> bool {
         let Purpose::Applied { atomics, .. } = self.purpose else {
             return false;
@@ -203,7 +202,6 @@ impl ValueGenerator<'_> {
         self.one(&[json!(1), json!("50%")])
     }
 
-    /// Generates an arbitrary JSON value.
     fn anything(&mut self, depth: u32) -> Value {
         let below = if depth > 2 { 8 } else { 11 };
         match self.random.below(below) {
@@ -249,7 +247,8 @@ pub fn definition(random: &mut Random) -> Value {
     for n in 0..=random.below(3) {
         properties.insert(format!("p{n}"), schema(random, 0));
     }
-    // The root is not an embedded resource: rules about the metadata of embedded resources are not tested here.
+    // The root is not an embedded resource, because this test does not cover rules about the metadata of such
+    // resources.
     let mut root = json!({"type": "object", "properties": properties});
     if random.permille(100) {
         root["x-kubernetes-preserve-unknown-fields"] = json!(true);
@@ -265,7 +264,6 @@ pub fn definition(random: &mut Random) -> Value {
     })
 }
 
-/// Generates a structural schema.
 fn schema(random: &mut Random, depth: u32) -> Value {
     let inner = depth.saturating_add(1);
     let choices = if depth > 3 { 8 } else { 16 };
@@ -343,7 +341,7 @@ fn list_map(random: &mut Random, depth: u32) -> Value {
     })
 }
 
-/// Generates a patch of an object. Most operations have paths that exist in the object.
+/// Generates a patch of `object`. Most operations have paths that exist in the object.
 #[must_use]
 pub fn patch(random: &mut Random, object: &Value) -> Value {
     let mut paths = vec![String::new()];

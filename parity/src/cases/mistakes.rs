@@ -1,7 +1,7 @@
-//! Expressions with typical mistakes and edge cases of the language, which type-driven generation does not produce.
+//! Expressions with typical mistakes, and edge cases of the language. Type-driven generation does not produce these.
 
-/// Expressions, each of which becomes a case. `object` is `{"name": "web", "count": 3, "tags": ["a", "b"], "labels":
-/// {"app": "web"}}`; `missing` is declared but has no value.
+/// Expressions. Each of them is a case. `object` is `{"name": "web", "count": 3, "tags": ["a", "b"], "labels": {"app":
+/// "web"}}`. `missing` is declared but has no value.
 pub(crate) const EXPRESSIONS: &[&str] = &[
     // Syntax.
     "",
@@ -256,7 +256,7 @@ pub(crate) const EXPRESSIONS: &[&str] = &[
     "true || missing",
     "false && missing",
     "missing ? 1 : 2",
-    // Errors that are absorbed or propagated.
+    // Errors that an operator absorbs or propagates.
     "1 / 0 == 1 || true",
     "true || 1 / 0 == 1",
     "1 / 0 == 1 && false",
@@ -403,7 +403,7 @@ pub(crate) const EXPRESSIONS: &[&str] = &[
     "object.?name == 'web'",
     "object.?count > 1",
     "!object.?name",
-    // Types as values, and messages.
+    // Types as values, and message literals.
     "type(1)",
     "type(type(1))",
     "type(null) == null_type",

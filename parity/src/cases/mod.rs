@@ -1,11 +1,11 @@
-//! Generates policies, CustomResourceDefinitions, expressions and admission requests from a seed, for comparisons with
-//! upstream that need no external inputs.
+//! Generates policies, CustomResourceDefinitions, expressions and admission requests from a seed. Comparisons with
+//! upstream use them, so that they need no external inputs.
 //!
-//! Overloads are read from the declarations of the environment, so new overloads are covered without a change here.
-//! `parity/oracle/README.md` documents the formats. The same seed gives the same bytes.
+//! Overloads are read from the declarations of the environment. New overloads are therefore covered without a change of
+//! this module. `parity/oracle/README.md` documents the formats. The same seed gives the same bytes.
 //!
-//! Excluded are inputs for which upstream is not deterministic or crashes: iterations over maps with several entries,
-//! very long lists, and quantities with very large exponents.
+//! Some inputs are excluded, because upstream crashes on them or has no deterministic result: iterations over maps with
+//! several entries, very long lists, and quantities with very large exponents.
 
 pub mod admit;
 pub mod crds;
@@ -54,7 +54,7 @@ use serde_json::Value;
 use crate::random::Random;
 use choices::Choices;
 
-/// The number of inputs to generate.
+/// The number of inputs of each type.
 #[derive(Clone, Copy, Debug)]
 pub struct Counts {
     /// The number of CustomResourceDefinitions.
@@ -63,9 +63,9 @@ pub struct Counts {
     pub policies: u64,
     /// The number of mutating policies.
     pub mutating: u64,
-    /// The number of expressions with values.
+    /// The number of expressions with values of their variables.
     pub eval: u64,
-    /// The number of requests with policies.
+    /// The number of admission requests.
     pub admit: u64,
 }
 
@@ -81,12 +81,12 @@ impl Default for Counts {
     }
 }
 
-/// Returns the random choices for the `n`th item named `key`. They do not depend on other items.
+/// Returns the random choices for the `n`th item of the type `key`. They do not depend on other items.
 fn choices(seed: u64, key: &str, n: u64) -> Choices<'static> {
     Choices::Seeded(Random::for_event(seed, key, n).number())
 }
 
-/// Returns `expression` with a typical mistake, which is the same for the same seed.
+/// Returns `expression` with a typical mistake. The same seed gives the same mistake.
 #[must_use]
 pub fn changed_expression(seed: u64, expression: &str) -> String {
     mutate::change(&mut Choices::Seeded(seed), expression)
@@ -114,7 +114,7 @@ pub fn write(directory: &Path, seed: u64, counts: Counts) -> Result<()> {
     )
 }
 
-/// Writes objects to a single file of a directory, and removes all other files of that directory first.
+/// Writes the documents to a single file in a directory. Removes all other files of the directory first.
 fn write_documents(directory: &Path, documents: &[Value]) -> Result<()> {
     let context = || directory.display().to_string();
     fs::create_dir_all(directory).with_context(context)?;
@@ -127,7 +127,6 @@ fn write_documents(directory: &Path, documents: &[Value]) -> Result<()> {
     Ok(out.flush()?)
 }
 
-/// Writes each value as a line of JSON.
 fn write_lines(path: &Path, values: &[Value]) -> Result<()> {
     let file = fs::File::create(path).with_context(|| path.display().to_string())?;
     let mut out = BufWriter::new(file);
@@ -137,7 +136,7 @@ fn write_lines(path: &Path, values: &[Value]) -> Result<()> {
     Ok(out.flush()?)
 }
 
-/// Picks one of `items`, which must not be empty.
+/// Picks one of `items`. `items` must not be empty.
 fn pick<'t, T>(choices: &mut Choices<'_>, items: &'t [T]) -> Result<&'t T> {
     items
         .get(choices.below(items.len().max(1)))

@@ -1,8 +1,7 @@
-//! Changes the source of expressions by typical mistakes.
+//! Changes expressions by typical mistakes.
 
 use super::choices::Choices;
 
-/// Kinds of token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Space,
@@ -12,7 +11,7 @@ enum Kind {
     Operator,
 }
 
-/// A token of an expression. The concatenation of all tokens is the expression.
+/// A token of an expression. All tokens together are the whole expression.
 #[derive(Clone, Debug)]
 struct Token {
     kind: Kind,
@@ -49,7 +48,6 @@ fn tokens(text: &str) -> Vec<Token> {
     tokens
 }
 
-/// Returns the length of the quoted string at the start of `rest`.
 fn quoted(rest: &str, quote: char) -> usize {
     let mut escaped = false;
     for (at, c) in rest.char_indices().skip(1) {
@@ -67,7 +65,6 @@ fn text(tokens: &[Token]) -> String {
     tokens.iter().map(|token| token.text.as_str()).collect()
 }
 
-/// Returns the expression with one random change.
 pub(crate) fn change(choices: &mut Choices<'_>, expression: &str) -> String {
     let mut tokens = tokens(expression);
     match choices.below(20) {
@@ -109,7 +106,6 @@ fn indices(tokens: &[Token], fits: impl Fn(&Token) -> bool) -> Vec<usize> {
     positions.map(|(at, _)| at).collect()
 }
 
-/// Returns the index of a random token that satisfies `test`; `None` if no token does.
 fn one_of(
     choices: &mut Choices<'_>,
     tokens: &[Token],

@@ -1,4 +1,4 @@
-//! Generates mutating policies from the fields of a kind, and policies with changed expressions.
+//! Generates mutating policies from the fields of a kind. Some of the policies have changed expressions.
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use super::expressions::make;
 use super::policies::{Subject, condition, rule_of, subjects, use_of};
 use super::{choices, mutate, pick, pieces};
 
-/// Names of fields for generated objects and patches.
+/// Field names for generated objects and patches.
 const FIELDS: &[&str] = &[
     "spec",
     "metadata",
@@ -23,7 +23,7 @@ const FIELDS: &[&str] = &[
     "`a-b`",
 ];
 
-/// Expressions of mutations that do not depend on the kind; some are valid, some invalid.
+/// Expressions of mutations for any kind. Some are valid, some are invalid.
 const PIECES: &[&str] = &[
     "Object{}",
     "Object.spec{}",
@@ -150,7 +150,6 @@ fn mutation(choices: &mut Choices<'static>, subject: &Subject, names: &[String])
     }
 }
 
-/// Generates an object of the type `name`.
 fn object(
     choices: &mut Choices<'static>,
     subject: &Subject,
@@ -179,7 +178,6 @@ fn object(
     format!("{name}{{{}}}", fields.join(", "))
 }
 
-/// Generates a list of patch operations.
 fn patch(choices: &mut Choices<'static>, subject: &Subject, names: &[String]) -> String {
     let mut operations = Vec::new();
     for _ in 0..=choices.below(2) {

@@ -1,11 +1,10 @@
-//! Generates objects for admission requests, and changes to these objects. Maps in the objects have only one entry,
-//! since Go iterates over maps in random order.
+//! Generates objects of admission requests, and changes to these objects. Each map in an object has a single entry,
+//! because Go iterates over maps in random order.
 
 use serde_json::{Value, json};
 
 use super::choices::Choices;
 
-/// The resources for which objects are generated.
 pub(crate) const RESOURCES: [(&str, &str, &str); 6] = [
     ("apps", "v1", "deployments"),
     ("", "v1", "pods"),
@@ -15,7 +14,6 @@ pub(crate) const RESOURCES: [(&str, &str, &str); 6] = [
     ("rbac.authorization.k8s.io", "v1", "clusterroles"),
 ];
 
-/// Returns an object of the resource with this name.
 pub(crate) fn object(resource: &str) -> Value {
     match resource {
         "deployments" => json!({
@@ -68,8 +66,8 @@ pub(crate) fn object(resource: &str) -> Value {
     }
 }
 
-/// Collects JSON pointers to all values below `value` that may be changed: all except the type and
-/// the name of an object.
+/// Collects JSON pointers to all values below `value` that may be changed. The type and name of an object must not be
+/// changed.
 fn places(value: &Value, at: &str, found: &mut Vec<String>) {
     let mut add = |key: &str, inner: &Value| {
         let place = format!("{at}/{}", key.replace('~', "~0").replace('/', "~1"));
@@ -90,7 +88,6 @@ fn places(value: &Value, at: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Changes or removes a field of the object.
 pub(crate) fn change(choices: &mut Choices<'_>, object: &mut Value) {
     let mut candidates = Vec::new();
     places(object, "", &mut candidates);

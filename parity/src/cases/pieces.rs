@@ -1,4 +1,4 @@
-//! Building blocks of policies, grouped by their effect in the API server.
+//! Building blocks of policies, by their effect in the API server.
 
 /// Conditions that are true for every generated object and request.
 pub(crate) const TRUE: &[&str] = &[
@@ -21,7 +21,7 @@ pub(crate) const FALSE: &[&str] = &[
     "[1, 2].all(x, x > 1)",
 ];
 
-/// Conditions that fail with an error when they are evaluated.
+/// Conditions whose evaluation fails with an error.
 pub(crate) const FAILING: &[&str] = &[
     "object.nosuch.field == 1",
     "oldObject.nosuch == 1",
@@ -38,7 +38,6 @@ pub(crate) const FAILING: &[&str] = &[
     "lists.range(2000).all(x, lists.range(2000).all(y, x == x))",
 ];
 
-/// Conditions that do not compile.
 pub(crate) const BROKEN: &[&str] = &[
     "",
     " ",
@@ -58,7 +57,6 @@ pub(crate) const BROKEN: &[&str] = &[
     "'a'.matches('[')",
 ];
 
-/// Conditions on the request, its user and its namespace.
 pub(crate) const REQUEST: &[&str] = &[
     "request.userInfo.username == 'ann'",
     "'dev' in request.userInfo.groups",
@@ -87,7 +85,7 @@ pub(crate) const REQUEST: &[&str] = &[
     "authorizer.path('/healthz').check('get').allowed() || authorizer.path('/metrics').check('get').errored()",
 ];
 
-/// Conditions on params, which are a `ConfigMap` or a custom resource with a `spec`.
+/// Conditions on params. The params are a `ConfigMap`, or a custom resource with a `spec`.
 pub(crate) const PARAMS: &[&str] = &[
     "params != null",
     "params == null || has(params.data)",
@@ -100,7 +98,6 @@ pub(crate) const PARAMS: &[&str] = &[
     "dyn(params).?data.?limit.orValue('0') != '0'",
 ];
 
-/// Expressions for messages.
 pub(crate) const MESSAGES: &[&str] = &[
     "'rejected: ' + object.metadata.name",
     "'limit ' + string(params.spec.max)",
@@ -119,7 +116,6 @@ pub(crate) const MESSAGES: &[&str] = &[
     "'%s has %d'.format([request.name, 3])",
 ];
 
-/// Expressions for audit annotations.
 pub(crate) const ANNOTATIONS: &[&str] = &[
     "'value'",
     "string(object.spec.replicas)",
@@ -135,7 +131,6 @@ pub(crate) const ANNOTATIONS: &[&str] = &[
     "lists.range(2200).map(x, 'aaaaa').join()",
 ];
 
-/// Expressions for variables.
 pub(crate) const VARIABLES: &[&str] = &[
     "object.metadata.name",
     "object.spec",
@@ -156,7 +151,7 @@ pub(crate) const VARIABLES: &[&str] = &[
     "object.spec.?template.spec.containers.orValue([])",
 ];
 
-/// Conditions on a variable `V`.
+/// Conditions on a variable. `V` is the placeholder of the variable.
 pub(crate) const VARIABLE_USES: &[&str] = &[
     "V == V",
     "V != null",
@@ -182,7 +177,6 @@ pub(crate) const REASONS: &[&str] = &[
     "Teapot",
 ];
 
-/// Constant messages of validations.
 pub(crate) const TEXTS: &[&str] = &[
     "not allowed",
     "",
@@ -192,5 +186,5 @@ pub(crate) const TEXTS: &[&str] = &[
     "ünïcödé",
 ];
 
-/// A true condition whose cost is nearly the maximum.
+/// A condition that is true and has nearly the maximum cost.
 pub(crate) const EXPENSIVE: &str = "lists.range(350).all(x, lists.range(350).all(y, x + y >= 0))";

@@ -1,4 +1,4 @@
-//! Provides policies: hand-written ones, ones generated from the fields of a kind, and mutants of either.
+//! Provides policies: hand-written ones, ones that are generated from the fields of a kind, and mutants of both.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ use super::generator::Material;
 use super::{choices, eval, mutate, pick, pieces, policy_changes};
 use crate::documents::load_documents;
 
-/// A kind whose fields the expressions of policies read.
+/// A kind for generated policies. Their expressions read its fields.
 pub(super) struct Subject {
     pub(super) resource: ApiResource,
     pub(super) material: Material,
@@ -24,7 +24,6 @@ pub(super) struct Subject {
     params: (String, String),
 }
 
-/// The built-in resources that generated policies match.
 const RESOURCES: [(&str, &str, &str); 16] = [
     ("apps", "v1", "deployments"),
     ("", "v1", "pods"),
@@ -44,12 +43,11 @@ const RESOURCES: [(&str, &str, &str); 16] = [
     ("policy", "v1", "poddisruptionbudgets"),
 ];
 
-/// Returns the directory of this crate.
 fn crate_directory() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Returns the files and directories that contain hand-written policies.
+/// Returns the files and directories of hand-written policies.
 #[must_use]
 pub fn written_by_hand() -> Vec<PathBuf> {
     ["policies", "../config/samples", "oracle/testdata/policies"]
@@ -67,7 +65,6 @@ pub fn crds_written_by_hand() -> Result<Vec<Value>> {
     objects_of_kind(&paths, "CustomResourceDefinition")
 }
 
-/// Returns the objects of a kind in the files, in the order of the files.
 fn objects_of_kind(paths: &[PathBuf], kind: &str) -> Result<Vec<Value>> {
     let mut objects = Vec::new();
     for document in load_documents(paths)? {
@@ -93,8 +90,8 @@ pub fn policies(seed: u64, n: u64, crds: &[Value]) -> Result<Vec<Value>> {
             let subject = pick(&mut choices, &subjects)?;
             generated(&mut choices, subject)
         } else {
-            // 60 % of the mutants derive from hand-written policies. The others derive from any
-            // earlier policy, which may be generated.
+            // 60% of the mutants derive from hand-written policies. The others derive from any earlier policy, which
+            // may be generated.
             let of = if choices.chance(60) {
                 n_by_hand
             } else {
@@ -115,7 +112,7 @@ pub fn policies(seed: u64, n: u64, crds: &[Value]) -> Result<Vec<Value>> {
     Ok(policies)
 }
 
-/// Returns the kinds for generated policies: built-in kinds, and those that `crds` define.
+/// Returns the kinds for generated policies: built-in kinds, and the kinds that `crds` define.
 pub(super) fn subjects(crds: &[Value]) -> Result<Vec<Subject>> {
     let builtin = Builtin::load()?;
     let mut offline = Offline::default();
@@ -174,7 +171,6 @@ pub(super) fn subjects(crds: &[Value]) -> Result<Vec<Subject>> {
     Ok(subjects)
 }
 
-/// Generates a rule that matches the resource.
 pub(super) fn rule_of(choices: &mut Choices<'_>, resource: &ApiResource) -> Value {
     let operations: &[&[&str]] = &[
         &["CREATE", "UPDATE"],
@@ -192,7 +188,6 @@ pub(super) fn rule_of(choices: &mut Choices<'_>, resource: &ApiResource) -> Valu
     })
 }
 
-/// Generates a policy whose expressions read the fields of a kind.
 fn generated(choices: &mut Choices<'static>, subject: &Subject) -> Value {
     let with_params = choices.chance(25);
     let mut spec = json!({
@@ -250,7 +245,6 @@ fn generated(choices: &mut Choices<'static>, subject: &Subject) -> Value {
     })
 }
 
-/// Generates an expression that uses one of the variables `names`.
 pub(super) fn use_of(choices: &mut Choices<'_>, names: &[String]) -> String {
     let name = names.get(choices.below(names.len().max(1)));
     let variable = format!("variables.{}", name.map_or("nosuch", String::as_str));
@@ -280,7 +274,7 @@ pub(super) fn validation(
     validation
 }
 
-/// Generates a condition, in most cases about the object.
+/// Generates a condition. Most conditions are about the object.
 pub(super) fn condition(
     choices: &mut Choices<'static>,
     subject: &Subject,
@@ -302,7 +296,6 @@ pub(super) fn condition(
     }
 }
 
-/// Generates an expression that reads a field of the object.
 pub(super) fn about_object(choices: &mut Choices<'_>, material: &Material) -> String {
     let of_object: Vec<&(String, Type)> = material
         .places
@@ -314,13 +307,12 @@ pub(super) fn about_object(choices: &mut Choices<'_>, material: &Material) -> St
     };
     let expression = eval::about(choices, place, type_);
     if choices.chance(75) {
-        // The comparison makes the type of the condition bool, as in most policies.
+        // The comparison makes the condition boolean. Most conditions of real policies are comparisons.
         return format!("!has({place}) || ({expression}) == ({expression})");
     }
     expression
 }
 
-/// Makes one random change to a policy.
 fn change(choices: &mut Choices<'static>, policy: &mut Value, subjects: &[Subject]) -> Result<()> {
     if choices.chance(35) {
         return policy_changes::change(choices, policy, subjects);
@@ -336,7 +328,7 @@ fn change(choices: &mut Choices<'static>, policy: &mut Value, subjects: &[Subjec
     Ok(())
 }
 
-/// Collects the locations of a policy's expressions as JSON pointers.
+/// Collects JSON pointers to the policy's expressions.
 fn collect(policy: &Value, found: &mut Vec<String>) {
     for list in [
         "validations",

@@ -1,4 +1,4 @@
-//! Changes the match constraints of a policy, and its fields that contain no conditions.
+//! Changes the match constraints of a policy, and its fields without conditions.
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -7,7 +7,6 @@ use super::choices::Choices;
 use super::policies::{Subject, condition, rule_of, use_of, validation};
 use super::{pick, pieces};
 
-/// Makes one random change to a policy.
 pub(super) fn change(
     choices: &mut Choices<'static>,
     policy: &mut Value,
@@ -66,7 +65,7 @@ pub(super) fn change(
             push(policy, "variables", variable);
         }
         16 => {
-            // Reorders the variables, so that some variables read later ones.
+            // Reverses the variables. Some variables then read later ones.
             if let Some(Value::Array(variables)) = policy.pointer_mut("/spec/variables") {
                 variables.reverse();
             }
@@ -116,7 +115,6 @@ fn rule(groups: &Value, versions: &Value, resources: &Value) -> Value {
         "operations": ["CREATE", "UPDATE"]})
 }
 
-/// Changes the match constraints of a policy.
 fn rules(choices: &mut Choices<'static>, policy: &mut Value, subjects: &[Subject]) -> Result<()> {
     let subject = pick(choices, subjects)?;
     let own = rule_of(choices, &subject.resource);
@@ -167,7 +165,7 @@ fn rules(choices: &mut Choices<'static>, policy: &mut Value, subjects: &[Subject
             &json!(["deployment", "Deployments", "deployments"])
         )]),
         9 => {
-            // The rules match more kinds than upstream checks per policy.
+            // The rules match more kinds than upstream checks for a policy.
             let many: Vec<Value> = subjects
                 .iter()
                 .take(12 + choices.below(6))

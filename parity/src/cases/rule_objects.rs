@@ -1,4 +1,4 @@
-//! Generates objects for the schemas of CustomResourceDefinitions, valid and invalid, and old versions of the objects.
+//! Generates valid and invalid objects for the schemas of CustomResourceDefinitions, and old versions of these objects.
 
 use serde_json::{Map, Value, json};
 
@@ -11,7 +11,7 @@ fn one_of(choices: &mut Choices<'_>, values: &[Value]) -> Value {
     values.get(at).cloned().unwrap_or_default()
 }
 
-/// Generates a value for `schema`, sometimes an invalid one.
+/// Generates a value for `schema`, which is sometimes invalid.
 #[expect(clippy::too_many_lines, reason = "a table of values by type")]
 #[must_use]
 pub(crate) fn value(choices: &mut Choices<'_>, schema: &Value, depth: u32) -> Value {
@@ -131,7 +131,6 @@ pub(crate) fn value(choices: &mut Choices<'_>, schema: &Value, depth: u32) -> Va
     }
 }
 
-/// Generates a root object for `schema`.
 #[must_use]
 pub(crate) fn object(choices: &mut Choices<'_>, schema: &Value) -> Value {
     let mut object = value(choices, schema, 0);
@@ -146,8 +145,7 @@ pub(crate) fn object(choices: &mut Choices<'_>, schema: &Value) -> Value {
     object
 }
 
-/// Changes `object` to a possible old version of itself. The greater `percent` is, the more values
-/// change.
+/// Changes `object`, so that the result can be its old version. The greater `percent` is, the more values change.
 pub(crate) fn change(choices: &mut Choices<'_>, object: &mut Value, percent: usize) {
     match object {
         Value::Object(fields) => {
@@ -193,7 +191,6 @@ pub(crate) fn change(choices: &mut Choices<'_>, object: &mut Value, percent: usi
     }
 }
 
-/// Returns the random choices for the `n`th object of a seed.
 #[must_use]
 pub(crate) fn choices_of(seed: u64, n: u64) -> Choices<'static> {
     choices(seed, "crd object", n)

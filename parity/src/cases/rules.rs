@@ -1,7 +1,7 @@
-//! Generates CustomResourceDefinitions with validation rules from a seed, mutants of them, and objects.
+//! Generates CustomResourceDefinitions with validation rules from a seed, mutants of the definitions, and objects.
 //!
-//! Rules are generated from the types in the schema, so most of them compile. Mutants, with changed expressions and
-//! bounds, have rules that do not compile or exceed the cost limit.
+//! Rules are generated from the types in the schema, so most of them compile. Mutants have changed expressions and
+//! bounds. Some of their rules do not compile or exceed the cost limit.
 
 use serde_json::{Map, Value, json};
 
@@ -9,7 +9,7 @@ use super::choices;
 use super::choices::Choices;
 use super::crds;
 
-/// The maximum number of rules in a mutated definition, which limits the time per definition.
+/// The maximum number of rules in a mutated definition. This limits the time per definition.
 const MAX_RULES: usize = 6;
 
 /// Generates `n` CustomResourceDefinitions with rules.
@@ -63,7 +63,7 @@ fn keep_one_version(choices: &mut Choices<'_>, definition: &mut Value) {
     }
 }
 
-/// Calls `visit` with each schema that has rules. Schemas are reached only through keywords of structural schemas.
+/// Calls `visit` with each schema that has rules. Visits only the schemas that are part of a structural schema.
 fn for_each_ruled(schema: &mut Value, visit: &mut impl FnMut(&mut Map<String, Value>)) {
     let Value::Object(schema) = schema else {
         return;
@@ -114,7 +114,6 @@ fn keep_few_rules(choices: &mut Choices<'_>, definition: &mut Value) {
     });
 }
 
-/// Changes some rules and some bounds of a definition.
 fn mutate(choices: &mut Choices<'_>, definition: &mut Value) {
     for_each_schema(definition, &mut |schema| {
         for_each_ruled(schema, &mut |schema| {
@@ -259,7 +258,6 @@ fn mutate_rule(choices: &mut Choices<'_>, rule: &mut Value, schema: &Value) {
     }
 }
 
-/// Returns the expression with a small change.
 fn changed(choices: &mut Choices<'_>, text: &str) -> String {
     const SWAPS: [(&str, &str); 22] = [
         ("self", "oldSelf"),
@@ -338,7 +336,7 @@ fn field_path(choices: &mut Choices<'_>, schema: &Value) -> String {
     names.swap_remove(choices.below(names.len()))
 }
 
-/// Adds rules to a schema and its subschemas. `own` is the expression for the value of the schema.
+/// Adds rules to a schema and its subschemas. `own` is an expression whose value has the schema.
 fn add_rules(choices: &mut Choices<'_>, schema: &mut Value, own: &str, depth: u32) {
     if schema.get("type").is_none()
         && !is_true(schema, "x-kubernetes-int-or-string")
@@ -438,7 +436,7 @@ pub(super) fn is_true(schema: &Value, key: &str) -> bool {
     schema.get(key) == Some(&Value::Bool(true))
 }
 
-/// Generates a string expression about the value `of` of `schema`.
+/// Generates a string expression about a value. `of` is the expression of the value, and `schema` is its schema.
 fn scalar(schema: &Value, of: &str) -> String {
     match schema.get("type").and_then(Value::as_str) {
         Some("string") => match schema.get("format").and_then(Value::as_str) {
@@ -451,7 +449,7 @@ fn scalar(schema: &Value, of: &str) -> String {
     }
 }
 
-/// Generates a boolean expression about the value `of` of `schema`.
+/// Generates a boolean expression about a value. `of` is the expression of the value, and `schema` is its schema.
 #[expect(clippy::too_many_lines, reason = "a table of forms by type")]
 fn boolean(choices: &mut Choices<'_>, schema: &Value, of: &str, depth: u32) -> Option<String> {
     let form = |forms: &[&str], choices: &mut Choices<'_>| {

@@ -1,10 +1,10 @@
-//! Generates random schemas with every feature that affects types, and valid values for them.
+//! Generates random schemas with every feature that affects types, and valid values of the schemas.
 
 use serde_json::{Map, Value, json};
 
 use super::choices::Choices;
 
-/// Names of properties: plain names, names that must be escaped, reserved words, and names of metadata fields.
+/// Names of properties: plain names, names that CEL must escape, reserved words, and names of metadata fields.
 const NAMES: [&str; 22] = [
     "replicas",
     "image",
@@ -47,7 +47,7 @@ const FORMATS: [&str; 14] = [
     "no-such-format",
 ];
 
-/// A schema and a valid value for it.
+/// A schema and a valid value of the schema.
 #[derive(Clone, Debug)]
 pub(crate) struct GeneratedSchema {
     pub(crate) schema: Value,
@@ -92,7 +92,6 @@ pub(crate) fn object(choices: &mut Choices<'_>, depth: u32) -> GeneratedSchema {
     generated(schema, value.into())
 }
 
-/// Generates a schema of any type.
 pub(crate) fn any(choices: &mut Choices<'_>, depth: u32) -> GeneratedSchema {
     let mut generated_schema = match choices.below(if depth == 0 { 8 } else { 14 }) {
         0 | 1 => string(choices),
@@ -278,7 +277,7 @@ fn list(choices: &mut Choices<'_>, depth: u32) -> GeneratedSchema {
     generated(schema, vec![inner.value; n].into())
 }
 
-/// Generates a map with at most one entry, since Go iterates over maps in random order.
+/// Generates a map with at most one entry, because Go iterates over maps in random order.
 fn map(choices: &mut Choices<'_>, depth: u32) -> GeneratedSchema {
     let inner = any(choices, depth.saturating_sub(1));
     let mut schema = json!({"type": "object", "additionalProperties": inner.schema});

@@ -1,26 +1,25 @@
-//! Generates YAML streams from a seed: existing ones, random values in all styles, and mutants of either.
+//! Generates YAML streams from a seed: existing streams, random values in all styles, and mutants of both.
 
 use std::fmt::Write as _;
 
 use super::yaml_pieces::{PIECES, SCALARS, WORDS};
 use crate::random::Random;
 
-/// The existing YAML streams from which others are generated.
+/// The existing YAML streams, from which others are generated.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// The streams of the given files.
     texts: Vec<String>,
 }
 
-/// The separator of streams in a file.
+/// The line that separates the streams in a file.
 const BETWEEN: &str = "=====\n";
 
 /// The maximum number of lines taken from a stream.
 const MAX_LINES: u64 = 40;
 
 impl Source {
-    /// Collects the streams of files. A manifest is one stream; in other files, lines of `=====` separate short
-    /// streams.
+    /// Collects the streams in `files`. A file is one stream, or several short streams that are separated by lines of
+    /// `=====`.
     #[must_use]
     pub fn new(files: &[String]) -> Self {
         let texts = files.iter().flat_map(|file| file.split(BETWEEN));
@@ -29,7 +28,7 @@ impl Source {
         }
     }
 
-    /// Returns the `n`th stream. The first ones are the unchanged existing streams.
+    /// Returns the `n`th stream. The first streams are the existing ones without changes.
     #[must_use]
     pub fn text(&self, seed: u64, n: u64) -> String {
         let as_it_is = usize::try_from(n).ok().and_then(|n| self.texts.get(n));
@@ -55,7 +54,6 @@ impl Source {
         text
     }
 
-    /// Returns a random range of lines of a stream.
     fn part(&self, random: &mut Random) -> String {
         let Some(text) = random.choose(&self.texts) else {
             return String::new();
@@ -71,7 +69,7 @@ impl Source {
     }
 }
 
-/// Generates an entry whose key has about the maximum length that YAML allows.
+/// Generates an entry whose key has about the maximum length of a YAML key.
 fn long_key(random: &mut Random) -> String {
     let shapes = [
         "@: a\n",
@@ -86,7 +84,8 @@ fn long_key(random: &mut Random) -> String {
     shape.replace('@', &key.repeat(index(1015 + random.below(15))))
 }
 
-/// Generates lists whose items are aliases of other lists, with about as many aliases as parsers allow.
+/// Generates lists whose items are aliases of other lists. The number of aliases is about the maximum that parsers
+/// accept.
 fn many_aliases(random: &mut Random) -> String {
     let n_items = index(random.below(120) + 1);
     let n_aliases = index(random.below(120) + 1);
@@ -101,7 +100,7 @@ fn index(n: u64) -> usize {
     usize::try_from(n).unwrap_or(usize::MAX)
 }
 
-/// Generates a stream of a random value, in random styles.
+/// Generates a stream with a random value in random styles.
 fn built(random: &mut Random) -> String {
     let mut text = String::new();
     match random.below(20) {
@@ -126,7 +125,7 @@ fn built(random: &mut Random) -> String {
     text
 }
 
-/// Writes a node on the current line. Continuation lines are indented by more than `indent`.
+/// Writes a node on the current line. Its continuation lines have an indentation of more than `indent`.
 fn node(text: &mut String, random: &mut Random, indent: usize, depth: usize, is_value: bool) {
     if random.permille(60) {
         text.push_str(
@@ -259,7 +258,6 @@ fn quoted(text: &mut String, random: &mut Random, indent: usize) {
     text.push(mark);
 }
 
-/// Makes one random change to a stream.
 fn change(text: &mut String, random: &mut Random) {
     let places: Vec<_> = text
         .char_indices()

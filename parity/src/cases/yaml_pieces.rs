@@ -1,6 +1,6 @@
 //! Building blocks of generated YAML streams.
 
-/// Scalars that look like other types or are written unusually.
+/// Scalars that look like another type, or have an unusual notation.
 pub(super) const SCALARS: &[&str] = &[
     "a",
     "b",
@@ -287,7 +287,7 @@ pub(super) const SCALARS: &[&str] = &[
     "{{x}}",
 ];
 
-/// Character sequences that a mutation may insert anywhere.
+/// Strings that a mutation may insert anywhere.
 pub(super) const PIECES: &[&str] = &[
     " ",
     "  ",
@@ -379,7 +379,7 @@ pub(super) const PIECES: &[&str] = &[
     "[]",
 ];
 
-/// Words for scalars of several lines.
+/// Words of scalars that span several lines.
 pub(super) const WORDS: &[&str] = &[
     "a", "b:", "c #d", "'", "\"", "- e", "\\", "f: g", "é", "  h", "i  ", "\tj", "#k", "", "",
     "---", "...", "[l", "m,", "{", "%n",

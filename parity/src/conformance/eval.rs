@@ -35,7 +35,7 @@ pub fn bindings(test: &Test) -> Result<Bindings, Failure> {
     Ok(bindings)
 }
 
-/// Converts a value of a test to a value of the evaluator. Returns `None` for messages and enumerations.
+/// Converts a value of a test to a value of the evaluator. Returns `None` for messages and enumeration values.
 fn actual(value: &Value) -> Option<Actual> {
     Some(match value {
         Value::Null => Actual::Null,
@@ -64,7 +64,7 @@ fn actual(value: &Value) -> Option<Actual> {
     })
 }
 
-/// Returns the type that has this name at run time; `None` if the engine has no such type.
+/// Returns the type with the runtime name `name`. Returns `None` if the engine has no such type.
 fn named(name: &str) -> Option<Type> {
     let types = [
         Type::Null,
@@ -96,8 +96,7 @@ pub fn is_expected(expected: &Value, value: &Actual) -> bool {
         (Value::Int(a), Actual::Int(b)) => a == b,
         (Value::Uint(a), Actual::Uint(b)) => a == b,
         (Value::Double(a), Actual::Double(b)) => {
-            // Doubles are equal if protobuf considers them equal: the sign of zero is significant,
-            // and all NaNs are equal.
+            // Compares doubles like protobuf: the sign of zero is significant, and all NaNs are equal.
             a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan())
         }
         (Value::String(a), Actual::String(b)) => **a == **b,
@@ -148,7 +147,7 @@ mod tests {
         for value in &values {
             let same = actual(value).unwrap();
             for other in &values {
-                // Each value equals only itself.
+                // A value equals itself, and no other value of the list.
                 assert_eq!(is_expected(other, &same), std::ptr::eq(other, value));
             }
         }

@@ -1,4 +1,4 @@
-//! Locates the conformance tests in Go's module cache.
+//! Finds the conformance tests in Go's module cache.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -26,8 +26,8 @@ struct Download {
 
 /// Returns the sorted files of the tests, and the version of their module.
 ///
-/// The oracle's `go.mod` requires that version, so our engine and the oracle use the same version. Go fetches the
-/// module if it is not in the cache.
+/// The version is the one in the oracle's `go.mod`, so that our engine and the oracle use the same tests. If the module
+/// is not in the cache, Go downloads it.
 ///
 /// # Errors
 /// Returns an error if Go is not installed or the module cannot be downloaded.

@@ -1,11 +1,11 @@
-//! Runs the conformance tests of the CEL specification on our engine: each test is parsed, checked and evaluated.
+//! Runs the conformance tests of the CEL specification on our engine. Each test is parsed, checked and evaluated.
 //!
-//! The tests are `tests/simple/testdata/*.textproto` of the Go module `cel.dev/expr`, at the version that the oracle
-//! requires. They are read from Go's module cache and not copied. They run in the environment of Kubernetes: cel-go's
-//! standard environment with optionals and some of its extensions. `parity/conformance/skip.toml` lists the tests for
-//! features that Kubernetes lacks, with reasons.
+//! The tests are `tests/simple/testdata/*.textproto` in the Go module `cel.dev/expr`, whose version the oracle's
+//! `go.mod` determines. The files are read from Go's module cache. The tests run in the environment of Kubernetes,
+//! which is cel-go's standard environment with optionals and some of its extensions.
 //!
-//! If cel-go differs from the specification, we follow cel-go, and the skip list gives the reason.
+//! `parity/conformance/skip.toml` lists the skipped tests with reasons. A test is skipped if Kubernetes lacks the
+//! feature, or if cel-go differs from the specification: we follow cel-go.
 //!
 //! Source: cel-spec `proto/cel/expr/conformance/test/simple.proto`, `SimpleTest`; cel-go
 //! `conformance/conformance_test.go`, `conformanceTest`.

@@ -20,23 +20,23 @@ use super::eval;
 use super::suite::{Declaration, Expected, Test};
 use super::value::Value;
 
-/// The reason for a failed test.
+/// The reason why a test fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The test needs a feature that the engine does not support.
+    /// The engine does not support a feature that the test needs.
     NotSupported(&'static str),
     /// The expression cannot be parsed.
     Parse(String),
     /// The expression does not type-check.
     Check(String),
-    /// The checker deduces another type than expected.
+    /// The checker deduces a type that is not the expected one.
     Type {
         /// The expected type.
         expected: String,
         /// The actual type.
         actual: String,
     },
-    /// The evaluation has another result than expected.
+    /// The evaluation has a result that is not the expected one.
     Result {
         /// The expected result.
         expected: String,
@@ -61,21 +61,21 @@ impl fmt::Display for Failure {
     }
 }
 
-/// The stages that a passed test went through.
+/// The completed stages of a passed test.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CompletedSteps {
     /// The expression was type-checked.
     pub checked: bool,
-    /// The test expects a type, and the deduced type equals it.
+    /// The test expects a type, and the checker deduced this type.
     pub deduced: bool,
     /// The expression was evaluated.
     pub evaluated: bool,
 }
 
-/// Runs `test`. Returns the stages that it went through.
+/// Runs `test`. Returns the completed stages.
 ///
-/// If a test expects a value but no type, the deduced type must admit the value. If the test disables the check, check
-/// errors are ignored: the evaluation resolves the names.
+/// If a test expects a value but no type, the value must belong to the deduced type. If the test disables the check,
+/// check errors are ignored, because the evaluation resolves the names.
 ///
 /// # Errors
 /// Returns the reason if the test fails.
@@ -123,10 +123,10 @@ fn compare_type(test: &Test, actual: &Type) -> Result<(), Failure> {
     })
 }
 
-/// Evaluates an expression and compares the result with the expected one. A test without an expected value expects an
-/// error.
+/// Evaluates an expression and compares the result with the expected one. If the test has no expected value, the
+/// evaluation must fail.
 ///
-/// Planning the expression folds constants, so it may report the expected error.
+/// Planning folds constants, so the expected error may occur while the expression is planned.
 fn evaluate(
     test: &Test,
     checked: &CheckedAst,
@@ -157,10 +157,10 @@ fn parse(text: &str) -> Result<Ast, Failure> {
     ast.ok_or_else(|| Failure::Parse(messages(&found)))
 }
 
-/// Returns the tree in which names that refer to declarations in `container` or its parents are
-/// fully qualified.
+/// Returns the tree with fully qualified names. A name is replaced if it refers to a declaration in `container` or in a
+/// parent of `container`.
 ///
-/// Kubernetes has only the empty container, so the checker supports no other.
+/// The checker only supports the empty container, because Kubernetes uses no other.
 ///
 /// Source: cel-go `common/containers/container.go`, `ResolveCandidateNames`.
 fn in_container(ast: &Ast, container: &str, env: &Env) -> Ast {
@@ -181,7 +181,7 @@ fn in_container(ast: &Ast, container: &str, env: &Env) -> Ast {
     builder.build(ast.root())
 }
 
-/// Returns the full name of the declaration of `name` in `container` or the nearest parent; `None` if there is none.
+/// Returns the full name of the declaration of `name` in `container`, or in its nearest parent with such a declaration.
 fn full_name(name: &str, container: &str, env: &Env) -> Option<String> {
     let mut prefix = container;
     while !prefix.is_empty() && !name.starts_with('.') {

@@ -1,17 +1,17 @@
-//! Reads the list of skipped tests with reasons, `parity/conformance/skip.toml`.
+//! Reads the list of skipped tests and reasons, `parity/conformance/skip.toml`.
 //!
-//! An entry names tests by their paths, or by prefixes of paths that end at a slash. The list may only shrink: a
-//! skipped test that would pass is an error, and so is an entry that matches no test.
+//! An entry is the path of a test, or a prefix of paths that ends at a slash. Entries without effect are errors: an
+//! entry that matches no test, and an entry for a test that would pass.
 
 use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 use toml_edit::Document;
 
-/// Skipped tests, and the reason why they are skipped.
+/// Skipped tests, and the reason for skipping them.
 #[derive(Clone, Debug)]
 pub struct Skip {
-    /// Paths of tests, or prefixes of such paths.
+    /// Paths of tests, or prefixes of paths.
     pub tests: Vec<String>,
     /// The reason, in a sentence.
     pub reason: String,
@@ -34,7 +34,7 @@ impl SkipList {
         Self::parse(&text).with_context(|| path.display().to_string())
     }
 
-    /// Parses a list, which consists of tables `[[skip]]` with `reason` and `tests`.
+    /// Parses a list. The list consists of tables `[[skip]]` with `reason` and `tests`.
     ///
     /// # Errors
     /// Returns an error if the list is malformed or gives two reasons for a test.
@@ -68,7 +68,7 @@ impl SkipList {
         Ok(list)
     }
 
-    /// Returns the reason why the test `path` is skipped; `None` if it is not.
+    /// Returns the reason for skipping the test `path`. Returns `None` if the test is not skipped.
     #[must_use]
     pub fn reason(&self, path: &str) -> Option<&str> {
         let skip = self.skips.iter().find(|skip| skip.names(path))?;
@@ -85,7 +85,7 @@ impl SkipList {
             .collect()
     }
 
-    /// Returns the reasons in the order of the list, each with the number of matching `paths`.
+    /// Returns the reasons in the order of the list. Each has the number of matching `paths`.
     #[must_use]
     pub fn counts(&self, paths: &[&str]) -> Vec<(&str, usize)> {
         let count = |skip: &Skip| paths.iter().filter(|path| skip.names(path)).count();

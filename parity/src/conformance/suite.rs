@@ -27,13 +27,13 @@ pub struct Suite {
     reason = "each flag is a separate field of the specification's message"
 )]
 pub struct Test {
-    /// The path `<file>/<section>/<test>`, which is not unique upstream.
+    /// The path `<file>/<section>/<test>`. Upstream, it is not unique.
     pub path: String,
     /// The source of the expression.
     pub expr: String,
-    /// The container in which names are resolved.
+    /// The container, in which names are resolved.
     pub container: String,
-    /// True if calls that look like macros are not expanded.
+    /// True if macros are not expanded.
     pub disable_macros: bool,
     /// True if the expression is not type-checked.
     pub disable_check: bool,
@@ -45,7 +45,7 @@ pub struct Test {
     pub bindings: Vec<(String, Binding)>,
     /// The expected result.
     pub expected: Expected,
-    /// True if the test needs messages that are defined in a protobuf file of the tests.
+    /// True if the test needs messages that the protobuf files of the tests define.
     pub needs_messages: bool,
 }
 
@@ -63,7 +63,7 @@ pub enum Declaration {
 pub enum Expected {
     /// A value.
     Value(Value),
-    /// The type of the expression, and a value if the expression is evaluated.
+    /// The type of the expression. Also a value, if the expression is evaluated.
     Typed(Type, Option<Value>),
     /// An evaluation error.
     Error,
@@ -71,15 +71,15 @@ pub enum Expected {
     Unknown,
 }
 
-/// Markers of the messages that the conformance tests define: the package of these messages, and a message whose
-/// qualified name is sometimes written with spaces.
+/// Strings that identify the messages of the conformance tests: the package, and a message. The qualified name of the
+/// message is sometimes written with spaces.
 const TEST_MESSAGES: [&str; 2] = ["cel.expr.conformance.", "TestAllTypes"];
 
 impl Suite {
     /// Parses the content of a file.
     ///
     /// # Errors
-    /// Returns an error that names the test if the file is malformed.
+    /// Returns an error with the name of the test if the file is malformed.
     pub fn read(text: &str) -> Result<Self> {
         let file = Message::parse(text)?;
         let name = file.text("name")?;
@@ -120,7 +120,8 @@ fn read_test(test: &Message, path: String) -> Result<Test> {
     })
 }
 
-/// Returns true if `message` mentions a message that the conformance tests define, other than in a description.
+/// Returns true if a field of `message`, except for descriptions, contains the name of a message of the conformance
+/// tests.
 fn names_test_messages(message: &Message) -> bool {
     let names_one = |text: &str| TEST_MESSAGES.iter().any(|name| text.contains(name));
     message.fields().any(|(name, value)| match value {
@@ -132,7 +133,7 @@ fn names_test_messages(message: &Message) -> bool {
     })
 }
 
-/// Returns the variable or the overloads of the function that a `Decl` declares.
+/// Returns the declarations in a `Decl`: a variable, or the overloads of a function.
 fn read_declaration(declaration: &Message) -> Result<Vec<Declaration>> {
     let name = declaration.text("name")?;
     if let Some(ident) = declaration.message("ident")? {
@@ -149,7 +150,7 @@ fn read_declaration(declaration: &Message) -> Result<Vec<Declaration>> {
 
 /// Reads an overload of the function `name`.
 ///
-/// Leaks the memory of the overload's signature, which must be static: the tests declare few functions.
+/// Leaks the overload's signature, which must be static. This is acceptable because the tests declare few functions.
 fn read_overload(name: &str, overload: &Message) -> Result<Overload> {
     let params = overload.messages("params")?;
     let result = overload.message("result_type")?;
@@ -175,7 +176,7 @@ fn read_overload(name: &str, overload: &Message) -> Result<Overload> {
     })
 }
 
-/// Adds the names of the type parameters in `type_` to `names`: a declaration in a test does not list them.
+/// Adds the type parameters in `type_` to `names`, because a declaration in a test does not list them.
 ///
 /// Source: cel-go `common/decls/decls.go`, `collectTypeParams`.
 fn collect_params(type_: &Message, names: &mut Vec<String>) -> Result<()> {
@@ -210,7 +211,7 @@ fn read_expected(test: &Message) -> Result<Expected> {
     if is_set("unknown") || is_set("any_unknowns") {
         return Ok(Expected::Unknown);
     }
-    // The specification's default for a test without an expected result is true.
+    // A test without an expected result expects true, by the specification.
     Ok(Expected::Value(Value::Bool(true)))
 }
 

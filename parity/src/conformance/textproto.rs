@@ -1,16 +1,15 @@
-//! A schema-less parser of protobuf's text format, in which the conformance tests are written.
+//! A schema-less parser of protobuf's text format. The conformance tests are in this format.
 //!
-//! It parses a string to a [`Message`], which consists of named fields in order. The value of a field is a message or
-//! an uninterpreted scalar. Callers check the names and types of fields.
+//! The parser converts a string to a [`Message`], which consists of named fields in order. The value of a field is a
+//! message or an uninterpreted scalar. Callers check the names and types of fields.
 //!
 //! Source: the specification of the text format, protobuf.dev `reference/protobuf/textformat-spec`.
 
 use anyhow::{Context as _, Result, bail};
 
-/// The maximum nesting of messages.
 const MAX_DEPTH: u32 = 100;
 
-/// A message with its fields in order; a repeated field occurs more than once.
+/// A message. The fields are in order. A repeated field occurs more than once.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Message {
     fields: Vec<(String, Value)>,
@@ -21,9 +20,9 @@ pub struct Message {
 pub enum Value {
     /// A message.
     Message(Message),
-    /// The content of a quoted string: the parser does not know if the field is a `string` or `bytes`.
+    /// The content of a quoted string. Without a schema, the parser cannot distinguish `string` and `bytes`.
     Bytes(Vec<u8>),
-    /// The source of a number, the name of an enum value, `true` or `inf`, with its sign.
+    /// The source of an unquoted scalar with its sign: a number, the name of an enum value, `true` or `inf`.
     Word(String),
 }
 
@@ -31,7 +30,7 @@ impl Message {
     /// Parses the fields of a message.
     ///
     /// # Errors
-    /// Returns an error that names the line if the string is malformed.
+    /// Returns an error with the line number if the string is malformed.
     pub fn parse(text: &str) -> Result<Self> {
         let mut reader = Reader {
             rest: text,
@@ -68,7 +67,7 @@ impl Message {
             .collect()
     }
 
-    /// Returns the last message in the field `name`; `None` if the field is not set.
+    /// Returns the last message in the field `name`. Returns `None` if the field is not set.
     ///
     /// # Errors
     /// Returns an error if a value is not a message.
@@ -76,7 +75,7 @@ impl Message {
         Ok(self.messages(name)?.pop())
     }
 
-    /// Returns the string in the field `name`; empty if it is not set.
+    /// Returns the string in the field `name`. Returns an empty string if the field is not set.
     ///
     /// # Errors
     /// Returns an error if the value is not a UTF-8 string.
@@ -134,7 +133,7 @@ impl Value {
         }
     }
 
-    /// Returns the value of an integer field, which may be written in decimal, octal or hexadecimal.
+    /// Returns the value of an integer field. The notation may be decimal, octal or hexadecimal.
     ///
     /// # Errors
     /// Returns an error if the value is not an integer.
@@ -173,14 +172,14 @@ impl Value {
     }
 }
 
-/// The state of the parser: the remaining input and the current line.
+/// State of the parser.
 struct Reader<'a> {
     rest: &'a str,
     line: usize,
 }
 
 impl Reader<'_> {
-    /// Parses fields up to and including the character `end`, or up to the end of the input if `end` is `None`.
+    /// Parses fields up to and including the character `end`. If `end` is `None`, parses up to the end of the input.
     fn fields(&mut self, end: Option<char>, depth: u32) -> Result<Message> {
         let depth = depth.checked_sub(1).context("nested too deeply")?;
         let mut message = Message::default();
@@ -208,7 +207,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Parses the name of an extension, or of the type of an `Any`, and the closing bracket.
+    /// Parses the name of an extension or of the type of an `Any`, and the closing bracket after it.
     fn extension_name(&mut self) -> Result<String> {
         self.take();
         let mut name = String::new();
@@ -224,7 +223,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Parses the value after the name of a field, or a list of values in brackets, and adds it to `message`.
+    /// Parses the value after a field name, or several values in brackets. Adds them to `message`.
     fn values(&mut self, name: &str, message: &mut Message, depth: u32) -> Result<()> {
         self.space();
         if self.peek() == Some(':') {
@@ -271,7 +270,6 @@ impl Reader<'_> {
         }
     }
 
-    /// Parses a name or a number.
     fn word(&mut self) -> Result<String> {
         let mut word = String::new();
         if self.peek() == Some('-') {
@@ -293,7 +291,7 @@ impl Reader<'_> {
         Ok(word)
     }
 
-    /// Parses one string, or several adjacent strings, which are concatenated.
+    /// Parses one or more adjacent strings and concatenates them.
     fn strings(&mut self) -> Result<Value> {
         let mut bytes = Vec::new();
         while let Some(quote @ ('"' | '\'')) = self.peek() {
@@ -347,7 +345,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Parses up to `most` further digits of a number whose first digits have the value `first`.
+    /// Parses at most `most` further digits of a number. `first` is the value of the digits before.
     fn digits(&mut self, radix: u32, most: u32, first: u32) -> Result<u32> {
         let mut value = first;
         for _ in 0..most {
@@ -363,7 +361,6 @@ impl Reader<'_> {
         Ok(value)
     }
 
-    /// Skips white space and comments.
     fn space(&mut self) {
         while let Some(c) = self.peek() {
             if c == '#' {

@@ -1,4 +1,4 @@
-//! Converts types and declarations of the conformance tests to types and declarations of our checker.
+//! Converts types and declarations of the conformance tests to those of our checker.
 //!
 //! Source: cel-spec `proto/cel/expr/checked.proto`, `Type`, `Decl`; cel-go `common/types/types.go`, `ProtoAsType`.
 
@@ -7,10 +7,10 @@ use vap_status_controller::cel::types::{Primitive, StructType, Type, TypeParam};
 
 use super::textproto::{Message, Value};
 
-/// The prefix of the names of the messages that protobuf itself defines.
+/// Prefix of the names of messages that protobuf itself defines.
 pub const WELL_KNOWN: &str = "google.protobuf.";
 
-/// Converts a type of a test. Messages become opaque types with their names.
+/// Converts a type of a test. A message becomes an opaque type with the name of the message.
 ///
 /// # Errors
 /// Returns an error if the type is malformed or not supported by the checker.
@@ -42,7 +42,7 @@ pub fn read_type(message: &Message) -> Result<Type> {
             let params = params.into_iter().map(read_type);
             Type::opaque(opaque.text("name")?, params.collect::<Result<_>>()?)
         }
-        // The name of a type parameter must be static, so it is leaked.
+        // Leaks the name of the type parameter, which must be static.
         ("type_param", value) => Type::Param(TypeParam::Declared(value.text()?.leak())),
         (other, _) => bail!("a type of the kind `{other}`"),
     })
@@ -65,7 +65,7 @@ fn primitive(name: &str) -> Result<Primitive> {
     })
 }
 
-/// Converts the name of a message to a type. CEL represents some messages by values of built-in types.
+/// Converts the name of a message to a type. Some messages have a built-in type in CEL.
 ///
 /// Source: cel-go `common/types/types.go`, `checkedWellKnowns`.
 fn message_type(name: String) -> Type {

@@ -1,4 +1,4 @@
-//! Reads values of the conformance tests: values of variables, and expected results.
+//! Reads the values in the conformance tests: values of variables, and expected results.
 //!
 //! Source: cel-spec `proto/cel/expr/value.proto`, `Value`; `proto/cel/expr/eval.proto`, `ExprValue`.
 
@@ -27,13 +27,13 @@ pub enum Value {
     Bytes(Vec<u8>),
     /// A list.
     List(Vec<Value>),
-    /// A map, with its entries in the order of the test.
+    /// A map. The entries have the order of the test.
     Map(Vec<(Value, Value)>),
-    /// A type, given by its name.
+    /// A type, as its name.
     Type(String),
     /// A duration.
     Duration(Span),
-    /// A point in time, as the time since 1970.
+    /// A point in time, as the duration since 1970.
     Timestamp(Span),
     /// A value of an enumeration type. Enumeration types are distinct from `int`.
     Enum(String),
@@ -41,16 +41,16 @@ pub enum Value {
     Message(String),
 }
 
-/// Seconds and nanoseconds, as protobuf represents durations and points in time.
+/// Seconds and nanoseconds, like protobuf's durations and timestamps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
     /// Whole seconds.
     pub seconds: i64,
-    /// The nanoseconds. They have the sign of the duration. For a timestamp, they are not negative.
+    /// Nanoseconds. For a duration, they have the same sign as the seconds. For a timestamp, they are not negative.
     pub nanos: i32,
 }
 
-/// The value, error or unknown of a variable of a test.
+/// The binding of a test's variable.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Binding {
     /// A value.
@@ -114,7 +114,7 @@ impl Value {
 
     /// Returns true if an expression of the type `of` can have this value.
     ///
-    /// Always false for a value of an enumeration type, which the checker does not support.
+    /// Returns false for a value of an enumeration type, because the checker does not support enumeration types.
     #[must_use]
     pub fn is_of(&self, of: &Type) -> bool {
         match (self, of) {
@@ -153,7 +153,7 @@ fn entry(message: &Message) -> Result<(Value, Value)> {
     Ok((part("key")?, part("value")?))
 }
 
-/// Returns the only field of a message whose fields are mutually exclusive.
+/// Returns the only field of a message. The message must have exactly one field.
 fn only_field(message: &Message) -> Result<(&str, &textproto::Value)> {
     let mut fields = message.fields();
     let field = fields.next().context("a value without a kind")?;
@@ -177,11 +177,11 @@ fn bytes(value: &textproto::Value) -> Result<Vec<u8>> {
     }
 }
 
-/// Converts the message in an `Any` to the CEL value that represents it.
+/// Converts the message in an `Any` to a CEL value.
 fn any(message: &Message) -> Result<Value> {
     let (name, value) = only_field(message)?;
     let Some((_, name)) = name.rsplit_once('/') else {
-        // The message is given as `type_url` and `value`: its encoded bytes are not decoded.
+        // The message has the fields `type_url` and `value`. The encoded bytes in `value` are not decoded.
         return Ok(Value::Message(message.text("type_url")?));
     };
     let inner = as_message(value)?;
@@ -196,7 +196,7 @@ fn any(message: &Message) -> Result<Value> {
     }
 }
 
-/// Returns the value of a wrapper message such as `Int32Value`; zero if the message has no value.
+/// Returns the value of a wrapper message such as `Int32Value`. Returns zero if the message has no value.
 fn wrapped(name: &str, message: &Message) -> Result<Value> {
     let value = message.all("value").last();
     let integer = || value.map_or(Ok(0), textproto::Value::integer);
@@ -213,7 +213,6 @@ fn wrapped(name: &str, message: &Message) -> Result<Value> {
     })
 }
 
-/// Reads a `google.protobuf.Value`.
 fn json_value(message: &Message) -> Result<Value> {
     let Some((kind, value)) = message.fields().next() else {
         return Ok(Value::Null);

@@ -1,5 +1,4 @@
-//! The webhook configurations of a corpus: unchanged configurations, configurations that are
-//! completed to be valid, and mutants of the completed configurations.
+//! The webhook configurations of a corpus, valid completions of these configurations, and mutants of the completions.
 
 use std::path::Path;
 
@@ -10,9 +9,8 @@ use super::load_files;
 use super::mutate::{Mutant, mutants_of};
 use crate::random::Random;
 
-/// Returns each webhook configuration in the files below `folder` twice: as it is, and completed so
-/// that it is valid. Also returns `n` mutants of the completed configurations, which are the same
-/// for the same seed.
+/// Returns each webhook configuration in the files below `folder` twice: unchanged, and completed so that it is valid.
+/// Also returns `n` mutants of the completed configurations. The same seed gives the same mutants.
 ///
 /// # Errors
 /// Returns an error if there are no webhook configurations.
@@ -35,7 +33,7 @@ pub fn webhooks(folder: &Path, seed: u64, n: u64) -> Result<Vec<Mutant>> {
     Ok(mutants)
 }
 
-/// Adds the required fields that an incomplete configuration, such as one in a test, lacks.
+/// Adds the required fields that a configuration lacks. For example, configurations in tests are incomplete.
 fn complete(configuration: &mut Value) {
     let set = |object: &mut Value, field: &str, value: Value| {
         if let Some(fields) = object.as_object_mut() {
@@ -64,7 +62,7 @@ fn complete(configuration: &mut Value) {
     }
 }
 
-/// Changes the expression of a match condition in three of five cases. Returns true if it changed one.
+/// With a probability of 60%, changes the expression of a match condition. Returns true if an expression was changed.
 fn change(configuration: &mut Value, random: &mut Random) -> bool {
     let webhooks = configuration
         .get_mut("webhooks")

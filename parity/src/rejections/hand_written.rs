@@ -1,4 +1,4 @@
-//! Hand-written manifests with mistakes that mutation does not produce: other versions, features of YAML, and sizes.
+//! Hand-written manifests with mistakes that no mutation produces: other versions, features of YAML, and sizes.
 
 use super::mutate::{Mutant, MutantKind};
 
@@ -26,13 +26,13 @@ spec:
 pub fn hand_written() -> Vec<Mutant> {
     let mut texts = Vec::new();
     let mut policy = |text: String| texts.push((MutantKind::Policy, text));
-    // This list excludes older versions that API servers know: a cluster may not serve them, and
-    // they have their own endpoints.
+    // The older versions of the API are not in this list: a cluster may not serve them, and they have their own
+    // endpoints.
     for version in ["v2", "V1", "v1/x"] {
         policy(POLICY.replace("k8s.io/v1", &format!("k8s.io/{version}")));
     }
     policy(POLICY.replace("admissionregistration.k8s.io/v1", "v1"));
-    // Merge keys of YAML: a merged key must not also be set explicitly.
+    // Merge keys of YAML. An invalid manifest also sets a merged key explicitly.
     for rule in [
         "    - <<: *rule",
         "    - {<<: *rule, scope: Namespaced}",
@@ -47,7 +47,7 @@ pub fn hand_written() -> Vec<Mutant> {
     ] {
         policy(POLICY.replace("  validations:", &format!("{rule}\n  validations:")));
     }
-    // Types that YAML gives to unquoted scalars and keys.
+    // Unquoted scalars and keys, whose types YAML determines.
     for metadata in [
         "{name: 1}",
         "{name: 1e3}",
@@ -99,7 +99,7 @@ pub fn hand_written() -> Vec<Mutant> {
     ] {
         policy(POLICY.replace(from, to));
     }
-    // Sizes: expressions have a limit of 100,000 code points; requests and objects in etcd have limits in bytes.
+    // Limits of sizes: an expression may have 100,000 code points. Requests and objects in etcd have limits in bytes.
     for n in [99_998, 99_999, 100_000] {
         policy(POLICY.replace("'true'", &format!("\"'{}' == ''\"", "x".repeat(n - 6))));
     }

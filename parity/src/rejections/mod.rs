@@ -1,6 +1,6 @@
 //! Generates objects that an API server may reject on creation, for comparisons with `kubectl vap check`.
 //!
-//! [`mutants`] generates policies, bindings and webhook configurations with mistakes from a seed; [`predicted`] returns
+//! [`mutants`] generates policies, bindings and webhook configurations with mistakes from a seed. [`predicted`] returns
 //! the rejections that the check predicts. `e2e/tests/rejections.rs` creates the objects on a real API server.
 
 mod bases;
@@ -21,7 +21,7 @@ pub use bases::bases;
 pub use hand_written::hand_written;
 pub use mutate::{Mutant, MutantKind, mutants};
 
-/// Returns the policies, bindings and webhook configurations in the files below `folder`, as they are.
+/// Returns the policies, bindings and webhook configurations in the files below `folder`, without changes.
 ///
 /// # Errors
 /// Returns an error if there are none.
@@ -52,16 +52,16 @@ pub fn load_files(folder: &Path) -> Result<Vec<Mutant>> {
     Ok(mutants)
 }
 
-/// A finding that predicts a rejection.
+/// A rejection that the check predicts.
 #[derive(Clone, Debug)]
 pub struct Rejection {
     /// The rule id and the message of the finding.
     pub text: String,
-    /// The path of the field; empty if the whole object is rejected.
+    /// The path of the field. Empty if the rejection is about the whole object.
     pub field: String,
 }
 
-/// Returns the rejections that the check predicts for each manifest, in a single run.
+/// Returns the rejections that the check predicts for each manifest. The check runs once for all manifests.
 ///
 /// # Errors
 /// Returns an error if files cannot be written or the check fails.

@@ -1,4 +1,4 @@
-//! Generates mutants from a seed: valid objects with random changes.
+//! Generates mutants from a seed. A mutant is a valid object with random changes.
 
 use anyhow::{Context as _, Result};
 use serde_json::Value;
@@ -26,7 +26,7 @@ pub enum MutantKind {
 }
 
 impl MutantKind {
-    /// Returns the variant for the `kind` of an object; `None` for other kinds.
+    /// Returns the variant for `kind`. Returns `None` for other kinds.
     #[must_use]
     pub fn from_kind(kind: &str) -> Option<Self> {
         match kind {
@@ -54,17 +54,16 @@ impl MutantKind {
     }
 }
 
-/// An object that may have a mistake, given as a string because it may have duplicate keys.
+/// An object that may have a mistake.
 #[derive(Clone, Debug)]
 pub struct Mutant {
     /// The kind of the object.
     pub kind: MutantKind,
-    /// The source of the object.
+    /// The source of the object. It is a string, because keys may be duplicated.
     pub text: String,
 }
 
-/// The names of allowed fields, by the name of the field that contains them. The first entry is for
-/// the document itself.
+/// The names of allowed fields, by the name of the enclosing field. The first entry is for the document itself.
 const FIELDS: [(&str, &[&str]); 19] = [
     ("", &["metadata", "spec", "webhooks", "status", "data"]),
     (
@@ -207,7 +206,7 @@ const FIELDS: [(&str, &[&str]); 19] = [
     ),
 ];
 
-/// Generates `n` mutants, which are the same for the same seed.
+/// Generates `n` mutants. The same seed gives the same mutants.
 ///
 /// # Errors
 /// Returns an error if there are no valid objects to change.
@@ -215,8 +214,8 @@ pub fn mutants(seed: u64, n: u64) -> Result<Vec<Mutant>> {
     mutants_of(&bases()?, "refusals", seed, n, |_, _| false)
 }
 
-/// Generates `n` mutants of `bases`. `change_one` may make the first change of a mutant, and then returns true. All
-/// other changes are random.
+/// Generates `n` mutants of `bases`. The first change of a mutant may be made by `change_one`, which then returns true.
+/// All other changes are random.
 pub(super) fn mutants_of(
     bases: &[Value],
     key: &str,
@@ -231,7 +230,7 @@ pub(super) fn mutants_of(
             let kind = base.get("kind").and_then(Value::as_str);
             let kind = kind.and_then(MutantKind::from_kind);
             let kind = kind.context("a base object has an unknown kind")?;
-            // One in ten objects stays valid, and some get two mistakes.
+            // One in twenty objects is not changed. One in five is changed twice.
             let mut n_changes = match random.below(20) {
                 0 => 0,
                 1..=15 => 1,
@@ -252,12 +251,12 @@ pub(super) fn mutants_of(
         .collect()
 }
 
-/// Changes a random value in `tree`, but not `apiVersion` or `kind`.
+/// Changes a random value in `tree`. Does not change `apiVersion` and `kind`.
 fn change(tree: &mut Tree, random: &mut Random) {
     let is_of_kind = |name: &str| name == "apiVersion" || name == "kind";
     let at = usize::try_from(random.below(tree.count().try_into().unwrap_or(1))).unwrap_or(0);
     let is_top = match &*tree {
-        // The first values in the order of the tree are the fields of the document itself.
+        // In the order of the tree, the fields of the document come first.
         Tree::Map(fields) => {
             let mut start = 1;
             fields.iter().any(|(name, field)| {

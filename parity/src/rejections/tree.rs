@@ -1,17 +1,16 @@
-//! JSON-like values whose objects may have duplicate keys.
+//! JSON values whose objects may have duplicate keys.
 
 use std::fmt;
 
 use serde_json::Value;
 
-/// A JSON value whose objects may have duplicate keys.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Tree {
     /// Null, a boolean, a number or a string.
     Scalar(Value),
     /// A list.
     List(Vec<Self>),
-    /// An object as a list of keys with their values, in order. Keys may be equal.
+    /// The keys and values of an object, in order. Keys may be equal.
     Map(Vec<(String, Self)>),
 }
 
@@ -53,7 +52,7 @@ impl fmt::Display for Tree {
 }
 
 impl Tree {
-    /// Returns the number of values: this value and all values nested in it.
+    /// Returns the number of values: this value and all values within it.
     pub(super) fn count(&self) -> usize {
         1 + match self {
             Self::Scalar(_) => 0,
@@ -62,8 +61,8 @@ impl Tree {
         }
     }
 
-    /// Returns the `n`th value in depth-first order, starting with this value, with the name of the field that contains
-    /// it.
+    /// Returns the `n`th value in depth-first order, starting with this value. Also returns the name of the field that
+    /// contains the value.
     pub(super) fn nth(&mut self, n: usize) -> Option<(&str, &mut Self)> {
         self.nth_of("", n).ok()
     }
@@ -91,7 +90,6 @@ impl Tree {
         Err(left)
     }
 
-    /// Returns the value of a field.
     pub(super) fn get_mut(&mut self, name: &str) -> Option<&mut Self> {
         match self {
             Self::Map(fields) => {
@@ -103,7 +101,7 @@ impl Tree {
         }
     }
 
-    /// Adds a field, even if a field with this name exists.
+    /// Adds a field. An existing field with the same name stays.
     pub(super) fn set(&mut self, name: &str, value: Self) {
         if let Some(field) = self.get_mut(name) {
             *field = value;

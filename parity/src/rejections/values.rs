@@ -1,10 +1,10 @@
-//! Values for fields of mutants; each is valid in some fields and invalid in others.
+//! Values for the fields of mutants. Each value is valid in some fields and invalid in others.
 
 use serde_json::{Value, json};
 
 use crate::random::Random;
 
-/// Returns a random value for a field with this name.
+/// Returns a random value for the field `field`.
 pub(super) fn value(field: &str, random: &mut Random) -> Value {
     if random.permille(350) {
         return choose(&any(), random);
@@ -16,7 +16,7 @@ fn choose(values: &[Value], random: &mut Random) -> Value {
     random.choose(values).cloned().unwrap_or_default()
 }
 
-/// Returns values that any field may get.
+/// Returns values that are used for any field.
 fn any() -> Vec<Value> {
     let long = |n: usize| Value::from("a".repeat(n));
     vec![
@@ -70,7 +70,6 @@ fn any() -> Vec<Value> {
     ]
 }
 
-/// Values for expressions.
 const EXPRESSIONS: [&str; 38] = [
     "true",
     " true ",
@@ -112,7 +111,7 @@ const EXPRESSIONS: [&str; 38] = [
     "jsonpatch.escapeKey('a/b') == 'a' ? [JSONPatch{}] : [JSONPatch{op: 'a'}]",
 ];
 
-/// Returns values for the field with this name, some of them valid.
+/// Returns values for the field `field`. Some of them are valid.
 #[expect(clippy::too_many_lines, reason = "a table of values by field")]
 fn specific(field: &str) -> Vec<Value> {
     let texts = |texts: &[&str]| texts.iter().copied().map(Value::from).collect::<Vec<_>>();
@@ -484,8 +483,8 @@ fn specific(field: &str) -> Vec<Value> {
                 json!([null]),
             ]
         }
-        // Names of managers are not changed: their validation depends on the fields that remain after the API server
-        // has added an entry of its own.
+        // The names of managers are not changed. Their validation depends on the entries that remain after the API
+        // server has added its own entry.
         "managedFields" => vec![
             json!([{}]),
             json!([null]),

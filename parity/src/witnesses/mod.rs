@@ -1,8 +1,10 @@
 //! `parity witnesses`: verifies the witnesses of `kubectl vap check` with upstream's evaluator.
 //!
-//! If the check reports that an expression may fail, it shows a request for which the expression fails. Upstream's
-//! evaluator must report the same error for that request. A warning without a confirmed witness is an alarm, unless its
-//! rule is decidable from the policy and the schemas alone. Alarms about sound policies are counted and listed.
+//! If the check reports that an expression may fail, it shows a request for which the expression fails (a witness).
+//! Upstream's evaluator must report the same error for the request.
+//!
+//! An alarm is a warning without a confirmed witness, unless the warning follows from the policy and the schemas alone.
+//! Alarms about sound policies are counted and listed.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
@@ -43,29 +45,29 @@ pub struct Witnesses {
 pub struct WitnessesLine {
     /// The number of findings with a witness.
     pub witnesses: usize,
-    /// The number of witnesses for which upstream's evaluator does not fail with the same error.
+    /// The number of witnesses for which upstream's evaluator does not report the same error.
     pub different: usize,
     /// The number of warnings about policies that the API server accepts.
     pub warnings: usize,
-    /// The number of alarms: warnings without a confirmed witness, of rules that are not decidable from the policy and
+    /// The number of alarms. An alarm is a warning without a confirmed witness that does not follow from the policy and
     /// the schemas alone.
     pub alarms: usize,
-    /// The number of sound policies: policies that the API server accepts and that have no proven warning.
+    /// The number of sound policies. The API server accepts a sound policy, and the policy has no proven warning.
     pub sound: usize,
     /// The number of sound policies with an alarm.
     pub alarmed: usize,
 }
 
 impl WitnessesLine {
-    /// Returns true if fewer than one in a hundred sound policies have an alarm.
+    /// Returns true if less than 1% of the sound policies have an alarm.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
         self.alarmed.saturating_mul(100) < self.sound.max(1)
     }
 }
 
-/// Rules whose findings follow from policies and bindings, from schemas and served resources, or, for lock-outs, from
-/// the request in the finding. They need no confirmed witness.
+/// Rules that need no confirmed witness. Their findings follow from the policies and bindings, from schemas and served
+/// resources, or (for lock-outs) from the request in the finding.
 const DECIDED: [Rule; 26] = [
     Rule::ConstantCondition,
     Rule::ContradictorySelector,
@@ -95,9 +97,9 @@ const DECIDED: [Rule; 26] = [
     Rule::UnwatchedSubresource,
 ];
 
-/// The policies in the files, by file and name. `shared` has validating policies and, for each
-/// mutating policy, a validating policy with the part that both kinds share. `mutating` has the
-/// mutating policies themselves.
+/// The policies in the files, by file and name. `mutating` contains the mutating policies. `shared` contains the
+/// validating policies. For each mutating policy, `shared` also contains a validating policy with the parts that both
+/// kinds have.
 #[derive(Debug, Default)]
 struct Policies {
     shared: BTreeMap<(String, String), Value>,
@@ -116,7 +118,7 @@ fn policies(paths: &[PathBuf]) -> Result<Policies> {
             Some("ValidatingAdmissionPolicy") => {
                 policies.shared.insert(key, value);
             }
-            // The match conditions of a mutating policy are evaluated like those of a validating policy.
+            // A mutating policy evaluates its match conditions like a validating policy.
             Some("MutatingAdmissionPolicy") => {
                 if let Ok(policy) = decode::mutating_policy(value.clone()) {
                     let shared = RequestPolicy {
@@ -139,7 +141,7 @@ fn policies(paths: &[PathBuf]) -> Result<Policies> {
     Ok(policies)
 }
 
-/// Verifies all witnesses, and prints the differences and the final result.
+/// Verifies all witnesses. Prints the differences and the final result.
 ///
 /// # Errors
 ///
@@ -155,7 +157,7 @@ pub fn run(witnesses: &Witnesses, out: &mut dyn Write) -> Result<WitnessesLine> 
     let policies = policies(&witnesses.paths)?;
     let findings = report.get("findings").and_then(Value::as_array);
     let mut expected = Vec::new();
-    // Maps the index of each finding to the index of its witness.
+    // Index of the witness, by index of the finding.
     let mut witnessed = HashMap::new();
     let mut cases = Cases::default();
     let crds: Vec<PathBuf> = witnesses.crds.iter().cloned().collect();
@@ -164,7 +166,7 @@ pub fn run(witnesses: &Witnesses, out: &mut dyn Write) -> Result<WitnessesLine> 
         let Some(witness) = finding.get("witness") else {
             continue;
         };
-        // Requests with findings of this rule fail because of their params, before any evaluation.
+        // A request with a finding of this rule fails because of its params, before any expression is evaluated.
         if finding.get("rule") == Some(&json!(Rule::ParamScope)) {
             continue;
         }
@@ -191,7 +193,7 @@ pub fn run(witnesses: &Witnesses, out: &mut dyn Write) -> Result<WitnessesLine> 
             .unwrap_or_default();
         let field_ref = text("fieldRef");
         let place = format!("{}: {}: {field_ref}", key.0, key.1);
-        // The API server logs the error of a messageExpression and uses another message instead.
+        // The API server logs the error of a messageExpression, and uses the constant message instead.
         let error = if field_ref.ends_with(".messageExpression") {
             let path = field_ref.replace("messageExpression", "message");
             let path = path.replace(['.', '['], "/").replace(']', "");
@@ -230,14 +232,13 @@ pub fn run(witnesses: &Witnesses, out: &mut dyn Write) -> Result<WitnessesLine> 
     Ok(line)
 }
 
-/// The oracle's subcommand for a witness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OracleCommand {
     Admit,
     Mutate,
 }
 
-/// The oracle's cases by subcommand, each with the number of its witness.
+/// The oracle's cases by subcommand. Each case has the number of its witness.
 #[derive(Debug, Default)]
 struct Cases {
     admit: (Vec<usize>, String),
@@ -255,7 +256,7 @@ impl Cases {
         text.push('\n');
     }
 
-    /// Runs the oracle on all cases, and returns its results by the number of the witness.
+    /// Runs the oracle on all cases. Returns its results by the number of the witness.
     fn answers(&self, witnesses: &Witnesses) -> Result<HashMap<usize, Value>> {
         fs::create_dir_all(&witnesses.folder)?;
         let mut all = HashMap::new();
@@ -299,7 +300,7 @@ impl Cases {
     }
 }
 
-/// Counts and prints the alarms in `all`, the findings with their indices.
+/// Counts and prints the alarms in `all`. `all` contains the findings and their indices.
 fn count_alarms(
     policies: &BTreeMap<(String, String), Value>,
     all: &[(usize, &Value)],
@@ -355,8 +356,8 @@ fn count_alarms(
     Ok(())
 }
 
-/// Returns true if the finding is decidable from the policy and the schemas alone. This is also true of a test for a
-/// field that no kind has: its evaluation does not fail.
+/// Returns true if the finding follows from the policy and the schemas alone. An example is a test for a field that no
+/// kind has: its evaluation does not fail, so it has no witness.
 fn is_decided(finding: &Value) -> bool {
     let is_of = |rule: &Rule| finding.get("rule") == Some(&json!(rule));
     let is_unproven = finding.get("unproven") == Some(&json!(true));
@@ -364,7 +365,6 @@ fn is_decided(finding: &Value) -> bool {
     !is_unproven && (DECIDED.iter().any(is_of) || is_of(&Rule::UndefinedField) && !fails)
 }
 
-/// Converts a witness to a case for the oracle.
 fn case(n: usize, policy: &Value, witness: &Value) -> Value {
     let of = |name: &str| {
         witness
@@ -372,8 +372,8 @@ fn case(n: usize, policy: &Value, witness: &Value) -> Value {
             .cloned()
             .unwrap_or_default()
     };
-    // A witness is a request as a client sends it. The API server decodes the objects of a request, which turns unset
-    // lists into null.
+    // A witness contains objects as a client sends them. When the API server decodes an object, unset lists become
+    // null.
     let mut case = json!({
         "decode": "typed",
         "id": n.to_string(), "policy": policy, "operation": of("operation"), "gvk": of("kind"), "gvr": of("resource"),
@@ -391,13 +391,13 @@ fn case(n: usize, policy: &Value, witness: &Value) -> Value {
         let further = further.into_iter();
         let given = further.filter_map(|(name, value)| Some((name.to_owned(), value?)));
         case.extend(given.filter(|(_, value)| !value.is_null()));
-        // A witness without a name has null instead, which the case omits.
+        // A witness without a name has null instead of a name. The case omits nulls.
         case.retain(|_, value| !value.is_null());
     }
     case
 }
 
-/// Returns true if a string anywhere in `answer` contains `error`.
+/// Returns true if `answer` contains a string with `error`.
 fn contains_error(answer: &Value, error: &str) -> bool {
     match answer {
         Value::String(text) => text.contains(error),

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::documents;
 
-/// The CustomResourceDefinitions of the custom resources that the policies match.
+/// The CustomResourceDefinitions of the resources that the policies match.
 #[derive(Debug, Default)]
 pub(super) struct Definitions(Vec<Value>);
 
@@ -27,13 +27,13 @@ impl Definitions {
     }
 }
 
-/// Returns the value at a JSON pointer; null if there is none.
+/// Returns the value at a JSON pointer. Returns null if the value is missing.
 fn value_at<'a>(value: &'a Value, pointer: &str) -> &'a Value {
     value.pointer(pointer).unwrap_or(&Value::Null)
 }
 
-/// Converts the witness for the MutatingAdmissionPolicy `policy` to a case. The case binds the policy with the params
-/// of the witness, and expects errors.
+/// Converts a witness for the mutating policy `policy` to a case. The case binds the policy with the witness's params,
+/// and expects errors.
 pub(super) fn case(policy: &Value, witness: &Value, definitions: &Definitions) -> Result<Value> {
     let of = |name: &str| value_at(witness, &format!("/request/{name}"));
     let params = value_at(witness, "/params");
@@ -68,7 +68,6 @@ pub(super) fn case(policy: &Value, witness: &Value, definitions: &Definitions) -
     Ok(case.into())
 }
 
-/// Returns those of the fields that are not null.
 fn non_null<'a>(fields: impl IntoIterator<Item = (&'static str, &'a Value)>) -> Map<String, Value> {
     let fields = fields.into_iter().filter(|(_, value)| !value.is_null());
     fields
@@ -76,8 +75,8 @@ fn non_null<'a>(fields: impl IntoIterator<Item = (&'static str, &'a Value)>) -> 
         .collect()
 }
 
-/// Returns the policy with the defaults that the oracle does not set. Sets failurePolicy to Fail, so that errors reject
-/// the request.
+/// Returns the policy with the defaults that the oracle does not set. failurePolicy becomes Fail, so that an error
+/// rejects the request.
 fn defaulted(policy: &Value) -> Result<Value> {
     let mut policy = policy.clone();
     let spec = policy.get_mut("spec").and_then(Value::as_object_mut);
@@ -101,7 +100,6 @@ fn defaulted(policy: &Value) -> Result<Value> {
     Ok(policy)
 }
 
-/// Sets a field if it is absent or null.
 fn default(fields: &mut Map<String, Value>, name: &str, value: &Value) {
     let field = fields.entry(name).or_insert(Value::Null);
     if field.is_null() {
@@ -109,7 +107,7 @@ fn default(fields: &mut Map<String, Value>, name: &str, value: &Value) {
     }
 }
 
-/// Decodes the errors in the oracle's result, which are JSON in strings.
+/// Decodes the errors in the oracle's result. They are strings that contain JSON.
 pub(super) fn answer(mut answer: Value) -> Value {
     let errors = answer.get_mut("errors").and_then(Value::as_array_mut);
     for error in errors.into_iter().flatten() {
