@@ -1,4 +1,4 @@
-//! Asserts that simple comparisons of fields are evaluated without heap allocations.
+//! Asserts that the evaluation of simple comparisons of fields allocates no heap memory.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "tests fail by panicking")]
 
@@ -37,7 +37,7 @@ fn n_blocks(text: &str, object: &Value) -> u64 {
 #[test]
 fn simple_comparisons_allocate_nothing() {
     let mut fields = vec![r#""spec":{"replicas":3,"paused":false,"name":"web"}"#.to_owned()];
-    // Fields of the object that the expression does not read must not cause allocations.
+    // The expressions do not read these fields, so the fields must not cause allocations.
     fields.extend((0..20_000).map(|n| format!(r#""annotation-{n}":"some text that is not read""#)));
     let object: Value = serde_json::from_str(&format!("{{{}}}", fields.join(","))).unwrap();
     for text in [

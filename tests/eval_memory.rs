@@ -1,4 +1,4 @@
-//! Asserts that the memory of evaluations stays within its budget, for calls of every function.
+//! Asserts that the memory of an evaluation stays within its budget, for calls of every function.
 
 #![allow(
     clippy::indexing_slicing,
@@ -33,18 +33,18 @@ use vap_status_controller::probe::run::implied_binding;
 use vap_status_controller::schema::Gvr;
 use vap_status_controller::version::KubernetesVersion;
 
-/// The maximum peak heap size in bytes. The budget of an evaluation is 32 MiB, and the rest is for the plan, the
-/// object, and copies that are freed immediately.
+/// The maximum peak heap size in bytes. The budget of an evaluation is 32 MiB. The rest is for the plan, the object,
+/// and copies that are freed immediately.
 const MAX_PEAK: u64 = 64 << 20;
 
-/// A memory budget in bytes that 20 results of calls with large arguments exceed.
+/// A memory budget in bytes. 20 results of calls with large arguments exceed this budget.
 const SMALL_BUDGET: u64 = 512 << 10;
 
 const OUT_OF_SMALL_BUDGET: &str = "the evaluation needs more than 524288 bytes of memory";
 
 const OUT_OF_MEMORY: &str = "the evaluation needs more than 32 MiB of memory";
 
-/// Returns a large value of the type `sig`, as an expression that may use the variables of
+/// Returns an expression whose value has the type `sig` and is large. The expression may use the variables of
 /// `bindings`. Returns `None` if there is no such expression.
 fn large(sig: &Sig) -> Option<&'static str> {
     Some(match sig {
@@ -104,7 +104,7 @@ fn bindings() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Returns a call of the overload with large arguments. Returns `None` if no such call can be written.
+/// Returns a call of the overload with large arguments. Returns `None` if there is no such call.
 fn call(row: &OverloadRow) -> Option<String> {
     let args = row.args.iter().map(large).collect::<Option<Vec<_>>>()?;
     let operator = row.function.trim_matches('_');
@@ -131,8 +131,8 @@ fn call(row: &OverloadRow) -> Option<String> {
     })
 }
 
-/// Returns the result of an expression. Returns `None` if the expression does not compile. Asserts that its evaluation
-/// stays within the memory limit.
+/// Evaluates an expression and asserts that the memory limit is not exceeded. Returns the result, or `None` if the
+/// expression does not compile.
 #[track_caller]
 fn evaluate(
     text: &str,
@@ -190,7 +190,8 @@ fn evaluate(
     result
 }
 
-/// Calls each overload 20 times with large arguments and a small budget: large results must exceed the budget.
+/// Calls each overload 20 times with large arguments and a small budget. Overloads with large results must exceed the
+/// budget.
 #[test]
 fn results_of_every_overload_count_against_budget() {
     let (mut n_checked, mut n_exceeded) = (0, 0);
@@ -201,7 +202,7 @@ fn results_of_every_overload_count_against_budget() {
             let Some(call) = call(row) else {
                 continue;
             };
-            // A search with a long pattern takes seconds although its cost is 1, so it is called only once.
+            // A search with a long pattern takes seconds, although it costs 1. It is therefore called only once.
             let n_calls = if row.function == "matches" { 1 } else { 20 };
             let text = format!("lists.range({n_calls}).map(i, dyn({call})).size() >= 0");
             let budget = EvalBudget::new(10_000_000, SMALL_BUDGET);
@@ -218,7 +219,7 @@ fn results_of_every_overload_count_against_budget() {
     assert!(n_exceeded > 25, "{n_exceeded}");
 }
 
-/// Evaluates expressions that double their value in each step.
+/// Evaluates expressions that double the size of their value in each step.
 #[test]
 fn doubling_expressions_fail_with_out_of_memory() {
     for text in [
@@ -272,7 +273,7 @@ fn long_error_messages_are_truncated() {
     }
 }
 
-/// A generator of expressions whose values grow with their depth.
+/// Generates expressions whose values grow with the depth.
 struct Growth(Random);
 
 impl Growth {
@@ -357,8 +358,8 @@ impl Growth {
     }
 }
 
-/// Reviews 250 generated policies with four expressions each. Each review must end within its time and memory limits.
-/// If the memory is insufficient, the review must end without a decision.
+/// Evaluates 250 generated policies with four expressions each. Each request must end within the limits of time and
+/// memory. If the memory is insufficient, there must be no decision.
 #[test]
 fn generated_policies_stay_within_memory() {
     let object = json!({

@@ -1,4 +1,4 @@
-//! Tests the memory of regular expression engines: checking a policy must build no engine, and the engines of evaluated
+//! Tests the memory of regular expression engines. Checking a policy must build no engine. The engines of evaluated
 //! patterns must stay within a limit.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "tests fail by panicking")]
@@ -27,15 +27,15 @@ use vap_status_controller::library::runtime::KubernetesRuntime;
 use vap_status_controller::policy::analysis::Profile;
 use vap_status_controller::version::KubernetesVersion;
 
-/// Held by each test while it runs, because the counters are process-wide.
+/// Each test holds this lock, because the counters are shared by the process.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns a policy with `n_expressions` validations, each with `n_terms` calls of `matches`. The patterns are
-/// `pattern` followed by a number.
+/// Returns a policy with `n_expressions` validations. Each validation calls `matches` `n_terms` times. Each pattern is
+/// `pattern` and a number.
 fn policy(pattern: &str, n_terms: usize, n_expressions: usize) -> String {
     let mut text = String::from(
         "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\n\
@@ -51,7 +51,7 @@ fn policy(pattern: &str, n_terms: usize, n_expressions: usize) -> String {
     text
 }
 
-/// Checks `policy` with all analyses, and asserts that no engine is built. Returns the peak number of allocated bytes.
+/// Runs all analyses of `policy`, and asserts that no engine is built. Returns the peak number of allocated bytes.
 #[track_caller]
 fn check_builds_no_engine(policy: &str) -> u64 {
     let options = || Options {
@@ -60,7 +60,7 @@ fn check_builds_no_engine(policy: &str) -> u64 {
         profile: Profile::Truthful,
         version: None,
     };
-    // A first check loads schemas and tables, which are then cached.
+    // The first check fills the caches of schemas and tables.
     let small = self::policy("a", 1, 1);
     check::run(&options(), &mut small.as_bytes()).unwrap();
     let n_before = n_engines_built();
@@ -121,7 +121,7 @@ fn engine_of_planned_pattern_is_built_once_and_freed() {
     assert_eq!(engine_bytes(), before);
 }
 
-/// Fragments from which large or slow patterns are generated.
+/// Parts of patterns. Patterns of several parts are often large or slow.
 const PARTS: [&str; 24] = [
     "a",
     "x*",
@@ -149,7 +149,7 @@ const PARTS: [&str; 24] = [
     r"(?i:\pL{3})",
 ];
 
-/// Returns a pattern that consists of random fragments and is within Go's limits.
+/// Returns a pattern of random parts that is within Go's limits.
 fn hostile_pattern(random: &mut Random) -> String {
     loop {
         let mut pattern = String::new();

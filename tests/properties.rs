@@ -1,6 +1,6 @@
-//! Tests properties that hold for every expression, on randomly generated expressions.
+//! Tests the properties that hold for every expression, with randomly generated expressions.
 //!
-//! `VAP_PROPERTY_CASES` sets the number of expressions, and `VAP_PROPERTY_SEED` sets the seed.
+//! `VAP_PROPERTY_CASES` is the number of expressions. `VAP_PROPERTY_SEED` is the seed.
 
 #![allow(
     clippy::panic,
@@ -21,15 +21,15 @@ use properties::unparse::unparse;
 use properties::{Fixture, Outcome};
 use vap_status_controller::cel::syntax::parse;
 
-/// Expressions for which a fuzzer once found a violated property.
+/// Expressions for which a fuzzer has detected a violation.
 #[test]
 fn properties_hold_for_recorded_cases() {
     let fixture = Fixture::new();
     for text in [
-        // For one of the inputs, the selector is an error, whose estimated size is one code point.
+        // For one of the inputs, the selector is an error. The estimate assumes a size of one code point for an error.
         "authorizer.group('').resource('pods').fieldSelector('a-b').fieldSelector((self.on ? '' : ''))",
         "authorizer.group('').resource('pods').labelSelector((self.on ? '' : ''))",
-        // Upstream's checker accepts this expression, but the evaluator has no such overload.
+        // Upstream's checker accepts this expression. Its evaluator has no such overload.
         "null == null && null < null",
     ] {
         if let Err(why) = fixture.check(text) {
@@ -56,8 +56,8 @@ fn properties_hold_for_generated_expressions() {
     for n in 0..n_cases {
         let choices = Choices::Seeded(first_seed.wrapping_mul(1 << 32).wrapping_add(n));
         let mut generator = Generator::new(&fixture.material, choices, n % 3 == 0);
-        // Every second expression calls a specific overload, so that each overload is called
-        // several times. The other expressions have arbitrary types.
+        // Half of the expressions call a specific overload, so that each overload is called several times. The others
+        // have random types.
         let depth = 1 + u32::try_from(n % 3).unwrap();
         let text = match n % 2 {
             0 => generator.call_of(usize::try_from(n / 2).unwrap(), depth),
@@ -104,7 +104,7 @@ fn properties_hold_for_generated_expressions() {
         println!("{rejections:#?}\n{missing:#?}");
     }
     assert!(failures.is_empty(), "{n_failures} failures\n{failures}");
-    // Expressions that are rejected or always fail do not test the properties, so most must be evaluated.
+    // Most expressions must be evaluated. An expression that is rejected does not test the properties.
     assert!(
         n_evaluated * 10 > n_cases * 7,
         "{n_rejected} of {n_cases} are rejected"

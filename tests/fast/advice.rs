@@ -1,4 +1,4 @@
-//! Tests of the advice in the help of `kubectl vap check`: it must fit the mistake, and advised expressions must
+//! Tests the help of findings of `kubectl vap check`: the advice must fit the mistake, and advised expressions must
 //! compile.
 
 #![allow(
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::manifest;
 use crate::runtime_errors::{DEPLOYMENT, POD, policy};
 
-/// Returns the findings for `manifest`, each as rule, message and help.
+/// Returns the rule, the message and the help of each finding for `manifest`.
 fn findings(manifest: &str) -> Vec<(String, String, String)> {
     let text = |finding: &Value, name: &str| finding[name].as_str().unwrap_or_default().to_owned();
     let actual = manifest::findings(manifest, &[]);
@@ -38,7 +38,8 @@ fn validation_findings(
     findings(&policy(resource, "CREATE", &spec))
 }
 
-/// Asserts that `expression` has exactly one finding, whose rule is `rule` and whose help contains `advice`.
+/// Asserts that `expression` has exactly one finding. The finding must have the rule `rule`, and its help must contain
+/// `advice`.
 #[track_caller]
 fn advises(resource: (&str, &str, &str), expression: &str, (rule, advice): (&str, &str)) {
     let findings = validation_findings(resource, expression);
@@ -49,7 +50,7 @@ fn advises(resource: (&str, &str, &str), expression: &str, (rule, advice): (&str
     assert!(help.contains(advice), "{expression}: {help}");
 }
 
-/// Returns the code in backticks that follows `before` in `help`.
+/// Returns the code in backticks after `before` in `help`.
 fn advised<'a>(help: &'a str, before: &str) -> &'a str {
     let (_, rest) = help.split_once(before).unwrap();
     rest.split('`').nth(1).unwrap()
@@ -73,7 +74,7 @@ fn boolean_field_as_condition_advises_comparison() {
     );
 }
 
-/// For each unguarded chain of selections, the guarded expression in the help must compile and have no finding.
+/// For each chain of selections without a guard, the guarded expression in the help must compile and have no finding.
 #[test]
 fn advised_guarded_expression_compiles() {
     for (chain, rest) in [
@@ -247,7 +248,7 @@ fn mistake_gives_only_one_finding() {
         let actual = findings(&policy(DEPLOYMENT, "CREATE", spec)).into_iter();
         actual.map(|finding| finding.0).collect()
     };
-    // Variable a reads variable b, which is declared after it, and the validation reads a.
+    // The validation reads variable a. Variable a reads variable b, which is declared later.
     let later = "  variables:\n  - {name: a, expression: variables.b}\n  - {name: b, expression: 'true'}\n  validations:\n  - \
                  expression: variables.a\n";
     assert_eq!(rules(later), ["undefined-field"]);
@@ -258,14 +259,13 @@ fn mistake_gives_only_one_finding() {
         actual[0].2.contains("a variable cannot read itself"),
         "{actual:#?}"
     );
-    // The error does not depend on the types of the kind, so the check of the kind does not report
-    // it again.
+    // The error does not depend on the types of the matched kind, so there is only one finding.
     let validation = |text: &str| format!("  validations:\n  - expression: {}\n", json!(text));
     assert_eq!(
         rules(&validation("object.metadata.name in 'abc'")),
         ["no-matching-overload"]
     );
-    // A guard for an absent field is not advised if the field is undefined.
+    // No guard for an absent field is advised, because the field is undefined.
     assert_eq!(
         rules(&validation(
             "object.spec.template.spec.affinity.nodeAfinity.x == 'a'"
@@ -321,8 +321,7 @@ fn functions_and_names_of_other_languages_are_suggested() {
             "{expression}: {findings:#?}"
         );
     }
-    // There are no suggestions: a function is not suggested for a variable, and a name is not
-    // suggested for itself.
+    // There is no suggestion: a function never replaces a variable, and a name never replaces itself.
     for expression in ["names == 'a'", "resourcee == 'a'", "name('a') == 'a'"] {
         let findings = validation_findings(DEPLOYMENT, expression);
         assert!(!findings.is_empty());

@@ -1,13 +1,17 @@
-//! Runs the test cases of the language in Markdown files, `tests/cases/<pass>/<topic>.md`. Cases of whole policies are
-//! run by `tests/fast/policies.rs`, and cases of costs by `tests/fast/costs.rs`.
+//! Runs the test cases of the language in Markdown files, `tests/cases/<pass>/<topic>.md`. `tests/fast/policies.rs`
+//! runs cases of whole policies, and `tests/fast/costs.rs` runs cases of costs.
 //!
-//! A block of the language `vars` declares variables (`name: type`) for the blocks after it, `functions` declares
-//! functions (`id: name(type) -> type`), and `types` declares object types (`name { field: type; ... }`) and constants
-//! (`name = number`). A block of the language `cel` contains cases separated by blank lines. A case consists of an
-//! expression and its expected results, each result as a comment on its own line. In a block of the language
-//! `cel-json`, the expression is a JSON string, for characters that editors change. If `plain` follows the language,
-//! the environment is only cel-go's standard library, without the validators of Kubernetes. If `same-type` follows it,
-//! numbers of different types cannot be compared.
+//! The language of a code block determines its content:
+//!
+//! - `vars`: variables for the following blocks, `name: type`.
+//! - `functions`: functions for the following blocks, `id: name(type) -> type`.
+//! - `types`: object types, `name { field: type; ... }`, and constants, `name = number`.
+//! - `cel`: cases, separated by blank lines. A case is an expression and its expected results. Each result is a comment
+//!   on its own line.
+//! - `cel-json`: like `cel`, but the expression is a JSON string. This is for characters that editors change.
+//!
+//! If `plain` follows the language, the environment is only cel-go's standard library, without the validators of
+//! Kubernetes. If `same-type` follows it, numbers of different types cannot be compared.
 //!
 //! | comment | expected result |
 //! |---|---|
@@ -50,7 +54,7 @@ mod tree;
 
 use notation::Objects;
 
-/// The declarations and the checking mode for the cases of a block.
+/// Declarations and checking mode of a block's cases.
 #[derive(Default)]
 struct Setting {
     objects: Objects,
@@ -148,7 +152,7 @@ fn markdown_files(root: &Path) -> Vec<PathBuf> {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             if path.ends_with("cases/policy") || path.ends_with("cases/cost") {
-                // The cases in this directory are run by tests/fast/policies.rs or tests/fast/costs.rs.
+                // Another test runs the cases in this directory: tests/fast/policies.rs or tests/fast/costs.rs.
             } else if path.is_dir() {
                 pending.push(path);
             } else if path.extension().is_some_and(|extension| extension == "md") {
@@ -187,7 +191,7 @@ fn blocks(text: &str) -> Vec<Block<'_>> {
     blocks
 }
 
-/// The kinds of expected results. A case may have both of the first two kinds, because they describe one check.
+/// The kinds of expected results. `type` and `error` belong to the same check, so a case may have both.
 const KINDS: [&str; 7] = [
     "type",
     "error",
@@ -231,7 +235,7 @@ fn check_case(case: &[&str], language: &str, setting: &Setting) -> Result<(), St
     ))
 }
 
-/// Returns the actual results for an expression as comments of the kind `kind`.
+/// Returns the results of an expression as comments of the kind `kind`.
 fn describe(kind: &str, text: &str, setting: &Setting) -> Vec<String> {
     if kind == "upstream error" {
         return errors(

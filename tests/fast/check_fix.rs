@@ -1,4 +1,4 @@
-//! Tests of `kubectl vap check --fix`: applied and omitted fixes, in all YAML scalar styles.
+//! Tests `kubectl vap check --fix`: applied and omitted fixes, in all scalar styles of YAML.
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
@@ -16,7 +16,7 @@ use crate::check_management::{directory, json, vap};
 use crate::random::Random;
 use vap_status_controller::cli::exit::Exit;
 
-/// Returns a policy whose rule has the fields `rule` and whose validation has the fields `validation`.
+/// Returns a policy. Its rule has the fields `rule`, and its validation has the fields `validation`.
 fn policy(rule: &str, validation: &str) -> String {
     format!(
         "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {{name: p}}\n\
@@ -32,7 +32,7 @@ fn with(root: &std::path::Path, name: &str) -> String {
     fs::read_to_string(root.join(name)).unwrap()
 }
 
-/// Asserts that `--fix` changes `wrong` to `right`, and that the fixed file has no findings.
+/// Asserts that `--fix` changes `wrong` to `right`, and that `right` has no findings.
 #[track_caller]
 fn check(test: &str, wrong: &str, right: &str) {
     let root = directory(&format!("fix-{test}"), &[("p.yaml", wrong)]);
@@ -50,7 +50,7 @@ fn check(test: &str, wrong: &str, right: &str) {
         err.contains(" applied\n") && exit == Exit::Clean,
         "{out}{err}"
     );
-    // Each added or removed line of the diff is a line of the fixed or the original file.
+    // Each added line of the diff is a line of the fixed file. Each removed line is a line of the original file.
     let lines = |sign: char| {
         diff.lines()
             .skip(2)
@@ -73,7 +73,7 @@ fn unambiguous_fixes_are_applied() {
     let sound = policy(RULE, SOUND);
     let with = |expression: &str| policy(RULE, &format!("expression: {expression}"));
     check("operation", &rule("CREATE", "create"), &sound);
-    // The fixed policy still has a note about an optional field.
+    // The fixed policy has a note about an optional field.
     check(
         "operations",
         &rule("CREATE", "create, 'update'"),
@@ -169,13 +169,13 @@ fn unambiguous_fixes_are_applied() {
 #[test]
 fn ambiguous_fixes_are_not_applied() {
     for (n, text) in [
-        // Two fields are equally similar to the name, or no field is similar.
+        // There is no fix if two fields are equally similar to the name, or if no field is similar.
         policy(RULE, "expression: object.spec.zzzz == 1"),
-        // The version in the group differs from the version of the rule.
+        // There is no fix if the group contains a version that is not the rule's version.
         policy(&RULE.replace("[apps]", "[apps/v1beta1]"), SOUND),
-        // A guard is only one of several possible fixes for a field that may be absent.
+        // There is no fix for a field that may be absent, because a guard is only one of several solutions.
         policy(RULE, "expression: object.spec.paused == true"),
-        // The policy may be referenced by its invalid name.
+        // There is no fix for an invalid name of a policy, because bindings may refer to the name.
         policy(RULE, SOUND).replace("name: p}", "name: P}"),
     ]
     .iter()
@@ -193,7 +193,7 @@ fn ambiguous_fixes_are_not_applied() {
 
 #[test]
 fn fix_with_new_finding_is_discarded() {
-    // After the misspelled key is fixed, its value causes another finding.
+    // Fixing the misspelled key leads to a finding about its value.
     let hidden = policy(RULE, "expresion: object.spec.zzzz == 1");
     let anchor = policy(&RULE.replace("operations: [CREATE]", "operations: &ops [create]"), SOUND)
         .replace("  validations", "    excludeResourceRules:\n    - {apiGroups: [apps], apiVersions: [v1], operations: *ops, resources: [deployments]}\n  validations");
@@ -217,7 +217,7 @@ fn fix_with_new_finding_is_discarded() {
         "{err}"
     );
     assert_eq!(with(&root, "a.yaml"), anchor);
-    // Fixes in other files are applied.
+    // Fixes in the other files are applied.
     let (_, err, exit) = vap(&[root.to_str().unwrap(), "--fix"]);
     assert!(err.contains("s.yaml: 1 fix applied"), "{err}");
     assert_eq!(exit, Exit::Findings);
@@ -340,8 +340,8 @@ const STYLES: [Style; 5] = [
     Style::Folded,
 ];
 
-/// Mistakes and their fixes: the source before the mistake, the wrong name and the right name. The expressions are
-/// otherwise valid.
+/// Mistakes and their fixes: the source before the mistake, the wrong name, and the right name. The expressions have no
+/// other mistakes.
 const MISTAKES: [(&str, &str, &str); 6] = [
     ("object.spec.", "replicaz", "replicas"),
     ("", "objekt", "object"),
@@ -363,7 +363,7 @@ const MISTAKES: [(&str, &str, &str); 6] = [
     ),
 ];
 
-/// Returns the rest of the expression after the mistake `token`.
+/// Returns the part of the expression after the mistake `token`.
 fn rest(token: &str) -> &'static str {
     match token {
         "objekt" | "objct" => ".spec.replicas > 1 && object.metadata.name != 'x'",
@@ -372,7 +372,7 @@ fn rest(token: &str) -> &'static str {
     }
 }
 
-/// Appends an expression as a scalar in one style. Returns the byte range of the mistake.
+/// Appends an expression as a scalar in the given style. Returns the byte range of the mistake.
 fn write_scalar(
     text: &mut String,
     random: &mut Random,
@@ -389,7 +389,7 @@ fn write_scalar(
         }
         Style::Single => text.push('\''),
         Style::Double => text.push('"'),
-        // A plain scalar cannot begin with an indicator character or a quote.
+        // A plain scalar must not start with an indicator character or a quote.
         Style::Plain => {}
     }
     let mut bytes = 0..0;
@@ -442,7 +442,7 @@ fn write_scalar(
     bytes
 }
 
-/// In all block and flow styles, each fix must replace the bytes of its mistake and no other bytes.
+/// In all block and flow styles, a fix must replace exactly the bytes of the mistake.
 #[test]
 fn fixes_change_only_their_scalar_in_each_style() {
     let mut random = Random(23);
@@ -491,7 +491,7 @@ fn fixes_change_only_their_scalar_in_each_style() {
     assert_eq!(n_mends, 400);
 }
 
-/// In JSON files too, each fix must replace the bytes of its mistake and no other bytes.
+/// In a JSON file, a fix must replace exactly the bytes of the mistake.
 #[test]
 fn json_fixes_change_only_their_value() {
     let document = |expression: &str| {
@@ -510,7 +510,8 @@ fn json_fixes_change_only_their_value() {
     );
 }
 
-/// The output must not contain terminal control characters from names of files and policies, or from messages.
+/// Names of files and policies, and messages, may contain terminal control characters. The output must not contain
+/// them.
 #[cfg(unix)]
 #[test]
 fn output_escapes_names_and_messages() {

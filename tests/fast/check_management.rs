@@ -1,4 +1,5 @@
-//! Tests of managing the findings of `kubectl vap check`: severity levels, comments, configuration files and baselines.
+//! Tests how users manage the findings of `kubectl vap check`: severity levels, comments, configuration files and
+//! baselines.
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
@@ -16,7 +17,7 @@ use vap_status_controller::cli::args::Args;
 use vap_status_controller::cli::exit::Exit;
 use vap_status_controller::cli::run;
 
-/// A policy with one warning: `undefined-field` in line 10.
+/// A policy with one warning, `undefined-field` in line 10.
 const WRONG: &str = "\
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -43,7 +44,6 @@ pub(crate) fn vap(args: &[&str]) -> (String, String, Exit) {
     (text(out), text(err), exit)
 }
 
-/// Creates a directory with `files`.
 pub(crate) fn directory(test: &str, files: &[(&str, &str)]) -> PathBuf {
     let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("management-{test}"));
     let _ = fs::remove_dir_all(&root);
@@ -56,14 +56,14 @@ pub(crate) fn directory(test: &str, files: &[(&str, &str)]) -> PathBuf {
     root
 }
 
-/// Returns the JSON report for `path`, and the exit status.
+/// Runs `check` for `path`. Returns the JSON report and the exit status.
 pub(crate) fn json(path: &Path, args: &[&str]) -> (Value, Exit) {
     let (out, err, exit) = vap(&[&[path.to_str().unwrap(), "-o", "json"], args].concat());
     let report = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{err}{out}"));
     (report, exit)
 }
 
-/// Returns the findings of a report, each as `severity rule line`.
+/// Returns the findings of a report, in the form `severity rule line`.
 fn findings(report: &Value) -> Vec<String> {
     let actual = report["findings"].as_array().unwrap().iter();
     actual
@@ -74,7 +74,7 @@ fn findings(report: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Returns the suppressed findings of a report, each as the kind of suppression and the rule.
+/// Returns the kind of suppression and the rule of each suppressed finding.
 fn suppressed(report: &Value) -> Vec<String> {
     let findings = report["suppressed"].as_array().unwrap().iter();
     findings
@@ -169,7 +169,7 @@ fn invalid_levels_are_usage_errors() {
     }
 }
 
-/// Checks a manifest with the flags `args`. Returns the reported and the suppressed findings.
+/// Checks a manifest with the flags `args`. Returns the findings and the suppressed findings.
 #[track_caller]
 fn check_text(test: &str, text: &str, args: &[&str]) -> (Vec<String>, Vec<String>) {
     let root = directory(test, &[("p.yaml", text)]);
@@ -223,7 +223,7 @@ fn comment_suppresses_finding_of_its_line_or_the_next() {
             allowed,
             "{text}"
         );
-        // A comment counts as used even if the level of its rule also hides the finding.
+        // The comment counts as used, even if the flag also hides the finding.
         let (found, _) = check_text(
             &format!("comment-{n}"),
             &text,
@@ -268,7 +268,7 @@ fn unused_comments_are_reported() {
         let (found, _) = check_text(&format!("unused-{n}"), &text, &[]);
         assert_eq!(found, wanted, "{comment}");
     }
-    // A `#` in a scalar does not begin a comment: it suppresses no finding, and is not reported as unused.
+    // A `#` within a scalar starts no comment. It suppresses no finding, and is not reported as an unused comment.
     for expression in [
         "'# vap: allow undefined-field, a' != object.spec.replica",
         "|\n      // vap: allow undefined-field, a\n      object.spec.replica == 1\n      # vap: allow absent-key, a",
@@ -380,7 +380,7 @@ fn configuration_is_found_in_parent_directory() {
     assert_eq!(result("a/b/p.yaml", &[]), with("note", Exit::Clean));
     assert_eq!(result("a", &[]), with("note", Exit::Clean));
     assert_eq!(result("c/p.yaml", &[]), with("error", Exit::Findings));
-    // The search for a configuration file ends at the root of a Git repository.
+    // The search for a configuration file stops at the root of a Git repository.
     assert_eq!(result("d", &[]), with("warning", Exit::Findings));
     let flag = ["--no-config"];
     assert_eq!(result("c", &flag), with("warning", Exit::Findings));
@@ -428,7 +428,7 @@ fn configuration_excludes_paths_and_sets_defaults() {
             .unwrap()
             .ends_with(".vap.yaml")
     );
-    // Files are excluded even if they are explicit arguments.
+    // A file is excluded even if it is an explicit argument.
     let (report, _) = json(&root.join("p/w.gen.yaml"), &[]);
     assert_eq!(report["summary"]["excluded"], 1);
     let (out, _, _) = vap(&[root.join("p").to_str().unwrap()]);
@@ -436,7 +436,7 @@ fn configuration_excludes_paths_and_sets_defaults() {
         out.contains("1 policy in 1 file (2 excluded) checked"),
         "{out}"
     );
-    // With --strict, the note about the missing CRD changes the exit status.
+    // With --strict, the note about the missing CRD also changes the exit status.
     fs::remove_file(root.join("crds/crd.yaml")).unwrap();
     assert_eq!(json(&root.join("p"), &[]).1, Exit::Findings);
     let (report, _) = json(&root.join("q"), &[]);
@@ -487,7 +487,7 @@ fn baseline_suppresses_old_findings_and_reports_stale_entries() {
     };
     let baseline_entries = |n: usize| vec!["baseline undefined-field".to_owned(); n];
     assert_eq!(result(&all), (Vec::new(), baseline_entries(2), Exit::Clean));
-    // Lines move, another finding of the same rule is added, and the other file is fixed.
+    // Moves lines, adds another finding of the same rule, and fixes the other file.
     let moved = WRONG
         .replace("spec:\n  match", "spec:\n\n  # more\n  match")
         .replace(
@@ -507,7 +507,7 @@ fn baseline_suppresses_old_findings_and_reports_stale_entries() {
         "warning undefined-field 11".to_owned(),
     ];
     assert_eq!(result(&all), (wanted, baseline_entries(1), Exit::Findings));
-    // The baseline keeps entries of files that are not checked. Entries of deleted files are stale.
+    // The baseline keeps the entries of unchecked files. Entries of deleted files are stale.
     let (found, _, _) = result(&root.join("p/p.yaml"));
     assert_eq!(found, ["warning undefined-field 11"]);
     fs::remove_file(root.join("p/q.yaml")).unwrap();
@@ -540,7 +540,7 @@ fn baseline_does_not_suppress_rejection() {
     assert_eq!(exit, Exit::Findings);
     let text = fs::read_to_string(baseline).unwrap();
     assert!(!text.contains("invalid-value"), "{text}");
-    // An entry that was added by hand does not suppress the rejection either.
+    // A manually added entry does not suppress the error either.
     let fingerprint = report["findings"][0]["fingerprint"].as_str().unwrap();
     let entry = format!(
         "{{\"file\": \"p.yaml\", \"rule\": \"invalid-value\", \"fingerprint\": \"{fingerprint}\", \"message\": \"\"}}"

@@ -1,5 +1,5 @@
-//! Tests of the output of `kubectl vap status`: the table at 80 and 200 columns, the details of one policy, JSON, and
-//! the exit status.
+//! Tests the output of `kubectl vap status`: the table at 80 and 200 columns, the details of a policy, JSON, and the
+//! exit status.
 #![expect(
     clippy::needless_pass_by_value,
     clippy::unwrap_used,
@@ -16,7 +16,6 @@ use vap_status_controller::cli::terminal::Terminal;
 use vap_status_controller::status::compute::DesiredStatus;
 use vap_status_controller::status::exclusion::Exclusion;
 
-/// The current time in all tests of this file.
 const NOW: &str = "2026-03-01T12:00:00Z";
 
 const WARNING: &str = "apps/v1, Kind=Deployment: ERROR: <input>:1:12: undefined field 'replica'\n | object.spec.replica <= 5\n | ...........^\n";
@@ -101,7 +100,7 @@ fn stale() -> ValidatingAdmissionPolicy {
     let mut policy = sound();
     policy.metadata.name = Some("stale.example.com".to_owned());
     policy.metadata.generation = Some(3);
-    // kube-controller-manager has observed generation 3, but this controller has not.
+    // kube-controller-manager has observed generation 3. This controller has not.
     policy.status.as_mut().unwrap().observed_generation = Some(3);
     policy
 }
@@ -481,7 +480,7 @@ fn state_depends_on_ready_and_its_generation() {
             State::NoStatus
         ]
     );
-    // A condition without a generation is assumed to be as recent as the status.
+    // A condition without a generation counts as equally recent as the status.
     let mut policy = sound();
     policy.metadata.generation = Some(2);
     for condition in policy.status.as_mut().unwrap().conditions.as_mut().unwrap() {
@@ -529,8 +528,7 @@ fn excluded_policies_do_not_fail_the_status() {
         text.ends_with("\n2 policies: 1 Ready, 1 excluded\n"),
         "{text}"
     );
-    // If a policy has a status, or if the current options do not exclude the policy, the report
-    // shows its status.
+    // The status of a policy is shown if the policy has one, or if the policy is not excluded.
     let exclusion = Exclusion::new(&["*".parse().unwrap()], None);
     let report = StatusReport::with_exclusion(&[misspelt()], &exclusion);
     assert_eq!(report.exit(), Exit::Findings);
@@ -571,13 +569,13 @@ fn plugin_checks_policies_without_status() {
         text.contains("\n1 policy was evaluated by kubectl vap, "),
         "{text}"
     );
-    // A failed read causes an error exit status, not a finding.
+    // After a failed read, the exit status is that of an error, not that of a finding.
     let mut report = report;
     report.gaps.push("bindings".to_owned());
     assert_eq!(report.exit(), Exit::Failed);
 }
 
-/// The structure of `-o json` must not change, because users rely on it (see `StatusReport`).
+/// The structure of `-o json` is a stable interface. See `StatusReport`.
 #[test]
 fn json_has_stable_structure() {
     let report =

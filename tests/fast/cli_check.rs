@@ -1,4 +1,4 @@
-//! Tests of the output of `kubectl vap check` for small policies, in all formats.
+//! Tests the output of `kubectl vap check` for small policies, in all formats.
 //!
 //! The expected output is in `tests/cli_check`, next to the policies. `VAP_UPDATE=1 cargo test --test all cli_check`
 //! regenerates it. Review the difference before you commit it.
@@ -33,7 +33,7 @@ fn report(path: &str, profile: Profile) -> CheckReport {
     check::run(&options, &mut std::io::empty()).unwrap()
 }
 
-/// Compares the output for a policy file with the expected output next to it.
+/// Compares the output for a policy file with the expected output in the same directory.
 #[track_caller]
 fn check(name: &str, profile: Profile, exit: Exit) {
     let report = report(&format!("tests/cli_check/{name}.yaml"), profile);
@@ -112,8 +112,7 @@ fn check_costs_near_limit_are_reported() {
     );
 }
 
-/// Each finding about an expression that can fail states the effect on requests, both in its JSON
-/// data and in its help.
+/// Every finding about an expression that can fail must state the effect on requests, both in its JSON and in its help.
 #[test]
 fn findings_have_consequence() {
     let mut ids = BTreeSet::new();
@@ -136,7 +135,7 @@ fn findings_have_consequence() {
             ids.insert(id.to_owned());
         }
     }
-    // `Unread` is missing, because unused variables are never evaluated and have no findings.
+    // `Unread` has no finding here: unused variables are never evaluated.
     let all = Consequence::ALL
         .iter()
         .filter(|known| **known != Consequence::Unread);
@@ -164,7 +163,8 @@ fn broken_documents_do_not_affect_others() {
     check("broken", Profile::Truthful, Exit::Failed);
 }
 
-/// Each marker is below the mistake: below the selection of `replica`, or below the first letter of a misspelled name.
+/// Each marker must be below the mistake: below the selection of `replica`, or below the first letter of a misspelled
+/// name.
 #[test]
 fn markers_are_at_the_mistake() {
     let report = report("tests/cli_check/styles.yaml", Profile::Truthful);
@@ -208,7 +208,7 @@ fn samples_have_expected_findings() {
     assert_eq!(
         ready,
         [
-            // This CRD is missing in the demo, but this test finds it in the subdirectory `late`.
+            // The demo lacks this CRD. This test finds it in the directory `late`.
             ("sample-missing-param-kind", "True", "Ready"),
             ("sample-misspelt-field", "False", "ExpressionWarnings"),
             ("sample-no-such-resource", "False", "NoServedResources"),
@@ -254,7 +254,7 @@ fn github_and_sarif_output_have_all_findings() {
     }
 }
 
-/// Applying the fixes in SARIF, by bytes or by lines and columns, results in the file that `--fix` writes.
+/// A fix in SARIF has a byte range, and a range of lines and columns. Both must result in the file that `--fix` writes.
 #[test]
 fn sarif_fixes_equal_fix_flag() {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("mends-of-sarif.yaml");
@@ -342,8 +342,8 @@ fn color_adds_only_escape_sequences() {
     assert_eq!(colored, check::render::text(&report, PLAIN));
 }
 
-/// Checking randomly damaged input (from a fixed seed) must not panic, and each finding must have a location in its
-/// file.
+/// Checks randomly damaged input from a fixed seed. The check must not panic, and each finding must have a location in
+/// its file.
 #[test]
 fn damaged_input_does_not_panic() {
     let mut seed: u64 = 0x2545_f491_4f6c_dd1d;

@@ -1,5 +1,5 @@
-//! Tests of the findings of `kubectl vap check` about comparisons that are constant according to the schemas, and about
-//! names that are similar to a kind or resource.
+//! Tests findings of `kubectl vap check`: comparisons whose result is constant according to the schemas, and names that
+//! are similar to a kind or resource.
 
 #![allow(
     clippy::indexing_slicing,
@@ -15,7 +15,7 @@ use crate::runtime_errors::{DEPLOYMENT, POD, policy};
 
 const SERVICE: (&str, &str, &str) = ("", "v1", "services");
 
-/// Returns the findings of the two tested rules for `manifest`, each as the severity, and the message with its help.
+/// Returns the findings of the two tested rules for `manifest`. Each has the severity, and the message with the help.
 fn findings(manifest: &str) -> Vec<(String, String)> {
     let actual = manifest::findings(manifest, &[]);
     let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
@@ -96,13 +96,13 @@ fn possible_values_are_not_reported() {
         "object.spec.restartPolicy.lowerAscii() == 'never'",
         "object.spec.?hostname.orValue('none') == 'none'",
         "object.spec.restartPolicy == ''",
-        // A later version of Kubernetes may add values to this enumeration.
+        // A later Kubernetes version may add this value to the enumeration.
         "object.spec.dnsPolicy == 'SomethingElse'",
         "object.metadata.name == 'always'",
     ] {
         is_silent(POD, expression);
     }
-    // The other matched kind has the value, so the comparison is not constant.
+    // The value is valid for another matched kind, so the comparison is not constant.
     let spec = "  validations:\n  - expression: object.spec.type == 'Loadbalancer'\n";
     let text = policy(SERVICE, "CREATE", spec)
         .replace("['services']", "['*']")
@@ -152,7 +152,7 @@ fn null_comparison_of_required_value_is_reported() {
             .contains("is never null, so this is always false"),
         "{findings:#?}"
     );
-    // The API server writes an empty list of rules as null.
+    // The API server encodes an empty list of rules as null.
     let role = ("rbac.authorization.k8s.io", "v1", "clusterroles");
     is_silent(
         role,
@@ -180,7 +180,7 @@ fn similar_kind_names_are_suggested() {
         "request.resource.resource != 'deploymnets'",
         &["did you mean `deployments`?"],
     );
-    // The similar name is the correct name of another kind.
+    // The name is similar to one kind, and equal to another kind.
     is_silent(
         ("", "v1", "endpoints"),
         "object.kind != 'Endpoints' && object.kind != 'EndpointSlice'",

@@ -1,11 +1,12 @@
 //! Runs the test cases of cost estimates in Markdown files, `tests/cases/cost/<topic>.md`.
 //!
-//! A block of the language `vars` declares variables (`name: type`) for the blocks after it; `name: type {field: type,
-//! …}` declares an object type. A block of the language `sizes` limits the sizes of these variables (`path: size`, or
-//! `type NAME: size` for all values of a type). A block of the language `schema` contains the schema of `self` and
-//! `oldSelf` in JSON, as for a rule of a CRD. A block of the language `cel` contains cases separated by blank lines. A
-//! case consists of an expression, in which literals of different types may be mixed, and its expected results, each
-//! result as a comment on its own line.
+//! The language of a code block determines its content:
+//!
+//! - `vars`: variables for the following blocks, `name: type`. `name: type {field: type, …}` declares an object type.
+//! - `sizes`: maximum sizes of these variables, `path: size`. `type NAME: size` is for all values of a type.
+//! - `schema`: the JSON schema of `self` and `oldSelf`, as for a rule of a CRD.
+//! - `cel`: cases, separated by blank lines. A case is an expression and its expected results. Each result is a comment
+//!   on its own line. Literals of different types may be mixed.
 //!
 //! | comment | expected result |
 //! |---|---|
@@ -85,7 +86,7 @@ fn cost_cases_have_expected_results() {
     assert!(failures.is_empty(), "\n{failures}");
 }
 
-/// Returns the blocks of a Markdown page, each with its language.
+/// Returns the language and the lines of each code block in a Markdown page.
 fn blocks(text: &str) -> Vec<(&str, Vec<&str>)> {
     let mut blocks = Vec::new();
     let mut open: Option<(&str, Vec<&str>)> = None;
@@ -115,7 +116,7 @@ fn check_case(case: &[&str], context: &Context) -> Result<(), String> {
     check(&checked, context, &expected).map_err(|difference| format!("{text}\n  {difference}"))
 }
 
-/// The declarations for the cases of a block.
+/// Declarations of a block's cases.
 struct Context {
     variables: Vec<Variable>,
     types: HashMap<String, Type>,
@@ -177,7 +178,7 @@ impl Runtime for Unfolded {
 }
 
 impl Context {
-    /// Returns the cost of evaluating `checked` with the variables in the JSON object `given`.
+    /// Returns the actual cost of `checked`. `given` is a JSON object with the variables.
     fn measure(&self, checked: &CheckedAst, given: &str) -> Result<u64, String> {
         let given: BTreeMap<String, Json> = serde_json::from_str(given).unwrap();
         let mut bindings = Bindings::default();
@@ -209,7 +210,7 @@ impl Context {
     }
 }
 
-/// Converts `json` to a value of `type_`. Keys of maps are converted from strings, because JSON has no other keys.
+/// Converts `json` to a value of `type_`. JSON keys are strings, so they are converted to the key type of the map.
 fn value_of(json: &Json, type_: &Type) -> Value {
     match (json, type_) {
         (Json::Array(elements), Type::List(of)) => {
@@ -228,7 +229,6 @@ fn value_of(json: &Json, type_: &Type) -> Value {
     }
 }
 
-/// The names and types of the fields of an object type.
 #[derive(Debug)]
 struct Fields(Vec<(String, Type)>);
 
@@ -285,16 +285,16 @@ fn parse_type(text: &str, types: &HashMap<String, Type>) -> Type {
     }
 }
 
-/// The source of the sizes of a case's variables.
+/// The source of the sizes of variables.
 enum Sizes {
-    /// Sizes in a block of language `sizes`.
+    /// A block of the language `sizes`.
     Hints(Vec<(String, u64)>),
-    /// Sizes of the type of `self`, from a block of language `schema`.
+    /// The type of `self`, from a block of the language `schema`.
     OfRule(DeclaredSizes),
 }
 
 impl Sizes {
-    /// Parses lines of the form `PATH: SIZE` or `type NAME: SIZE`.
+    /// Parses lines of the form `PATH: SIZE` and `type NAME: SIZE`.
     fn hints(lines: &[&str]) -> Self {
         let hint = |line: &&str| {
             let (path, size) = line.rsplit_once(": ").unwrap();
@@ -320,7 +320,7 @@ impl SizeEstimator for Sizes {
     }
 }
 
-/// Returns the type of values whose JSON schema is in `lines`.
+/// Returns the type for the JSON schema in `lines`.
 fn self_type(lines: &[&str]) -> Arc<DeclType> {
     let schema: serde_json::Value = serde_json::from_str(&lines.join("\n")).unwrap();
     let document = json!({"openapi": "3.0.0", "components": {"schemas": {"test": {
@@ -334,7 +334,7 @@ fn self_type(lines: &[&str]) -> Arc<DeclType> {
     Arc::clone(&root.field("self").unwrap().type_)
 }
 
-/// The comments that begin an expected result.
+/// Prefixes of expected results.
 const EXPECTATIONS: [&str; 6] = [
     "// cost: ",
     "// cost if has() has one: ",
@@ -344,7 +344,6 @@ const EXPECTATIONS: [&str; 6] = [
     "// measured: ",
 ];
 
-/// Returns true if the line is an expected cost.
 fn is_expectation(line: &str) -> bool {
     EXPECTATIONS.iter().any(|start| line.starts_with(start))
 }
@@ -366,7 +365,7 @@ fn check(checked: &CheckedAst, context: &Context, expected: &[&str]) -> Result<(
             "// cost if has() has one" => (with_has == range(value), with_has),
             "// greatest cost" => (ours.max == number(value), ours),
             "// greatest cost above" => (ours.max >= number(value), ours),
-            // For some functions, even the minimum of the estimate is too high.
+            // The actual cost may be below the minimum, because the minimum of some functions is too high.
             "// measured" => {
                 let cost = context.measure(checked, given.unwrap_or("{}"))?;
                 if cost != number(value) {
@@ -374,7 +373,7 @@ fn check(checked: &CheckedAst, context: &Context, expected: &[&str]) -> Result<(
                 }
                 (number(value) <= with_has.max, with_has)
             }
-            // These are the values of the variables for `measured`, not an expected result.
+            // These are inputs of `measured`.
             "// given" => continue,
             other => panic!("an expectation {other:?}"),
         };

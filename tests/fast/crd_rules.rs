@@ -1,7 +1,7 @@
-//! Tests of validation rules in CustomResourceDefinitions: errors in the rules at creation, and errors in objects.
+//! Tests validation rules of CustomResourceDefinitions: errors in the rules on creation, and errors in objects.
 //!
-//! `./dev parity` compares many cases with upstream. The tests here have at least one case for each kind of result,
-//! most of them from upstream's tests.
+//! `./dev parity` compares many cases with upstream. This file has at least one case for each kind of result. Most
+//! cases come from upstream's tests.
 
 #![allow(
     clippy::indexing_slicing,
@@ -16,12 +16,12 @@ fn definition(schema: &Value) -> Value {
     json!({"spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": schema}}]}})
 }
 
-/// Returns the schema of an object whose field `spec` has the schema `schema`.
+/// Returns the schema of an object. `schema` is the schema of its field `spec`.
 fn with_spec(schema: &Value) -> Value {
     json!({"type": "object", "properties": {"spec": schema}})
 }
 
-/// Asserts the errors of a definition whose `spec` has the schema `schema`, each as the path below `spec` and the
+/// Asserts the errors of a definition. `schema` is the schema of `spec`. Each error is the path below `spec`, and the
 /// reason.
 #[track_caller]
 fn refused(schema: &Value, expect: &[(&str, &str)]) {
@@ -42,7 +42,7 @@ fn refused(schema: &Value, expect: &[(&str, &str)]) {
     assert_eq!(findings, expect);
 }
 
-/// Asserts the errors and the warnings for an update of the object from `before` to `spec`.
+/// Asserts the errors and warnings of an update from `before` to `spec`.
 #[track_caller]
 fn validated(
     schema: &Value,
@@ -308,7 +308,7 @@ fn optional_old_self_is_set_on_creation() {
     );
 }
 
-/// An object in an optional is not converted by its schema: a timestamp in it stays a string.
+/// The schema does not apply to an object in an optional: a timestamp in such an object stays a string.
 #[test]
 fn optional_old_self_object_has_no_schema() {
     let schema = json!({"type": "object", "properties": {"at": {"type": "string", "format": "date-time"}},
@@ -337,7 +337,7 @@ fn rule_that_exceeds_cost_limit_ends_validation() {
     );
 }
 
-/// The items of a large set must not be compared in pairs, which would take quadratic time.
+/// Comparing the items of a large set in pairs would take quadratic time.
 #[test]
 fn large_sets_are_compared_fast() {
     let schema = json!({"type": "object", "properties": {
@@ -351,8 +351,7 @@ fn large_sets_are_compared_fast() {
     assert!(begin.elapsed().as_secs() < 20, "{:?}", begin.elapsed());
 }
 
-/// Schemas and objects that are nested too deeply are errors. Schemas and objects with a nesting up to the limit of the
-/// JSON parser are validated.
+/// Schemas and objects up to the depth limit of the JSON parser are validated. Deeper ones are errors.
 #[test]
 fn too_deep_schemas_and_objects_are_errors() {
     let mut schema = json!({"type": "integer", "x-kubernetes-validations": rules(&["self > 0"])});
@@ -386,7 +385,7 @@ fn rules_are_found_anywhere_in_schema() {
     ] {
         assert!(has_rules(&definition(&schema)), "{schema}");
     }
-    // The rule is also found if no version with a rule is served.
+    // Only a version that is not served has the rule. The rule must be found anyway.
     let versions = json!([{"name": "v1", "served": true, "schema": {"openAPIV3Schema": {"type": "object"}}},
         {"name": "v0", "served": false, "schema": {"openAPIV3Schema": with}}]);
     assert!(has_rules(&json!({"spec": {"versions": versions}})));
@@ -394,7 +393,7 @@ fn rules_are_found_anywhere_in_schema() {
         json!({"type": "object"}),
         json!({"type": "object", "x-kubernetes-validations": []}),
         json!({"type": "object", "x-kubernetes-validations": null}),
-        // A field has the same name as the keyword, and a default value contains the keyword as a
+        // The first schema has a field with the keyword's name. The second has a default value with the keyword as a
         // key.
         json!({"type": "object", "properties": {"x-kubernetes-validations": {"type": "array"}}}),
         json!({"type": "object", "default": {"x-kubernetes-validations": rules}}),

@@ -1,5 +1,5 @@
-//! Tests of the findings of `kubectl vap check` about objects that an API server rejects at creation, and about objects
-//! that it accepts but cannot evaluate.
+//! Tests findings of `kubectl vap check` about objects that an API server rejects on creation, and about objects that
+//! it accepts but cannot evaluate.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ fn findings(text: &str) -> Vec<Finding> {
     report.findings
 }
 
-/// Returns the findings without notes, each as rule and message, and true if the API server rejects the object.
+/// Returns the findings except notes. The boolean is true if the API server rejects the object.
 fn reported_findings(text: &str) -> Vec<(String, bool)> {
     let findings = findings(text).into_iter();
     let findings = findings.filter(|finding| finding.severity != Severity::Note);
@@ -330,7 +330,7 @@ fn unserved_versions_are_reported() {
     assert!(of("CustomResourceDefinition", "apiextensions.k8s.io/v1").is_empty());
 }
 
-/// Source: observed with an API server 1.36.3, which accepts the last three schemas and rejects the first.
+/// Source: observed with an API server 1.36.3. It rejects the first schema and accepts the other three.
 #[test]
 fn unknown_keys_below_items_are_dropped() {
     let of = |schema: serde_json::Value| {
@@ -390,7 +390,7 @@ fn yaml_merge_key_duplicates_are_reported() {
     }));
 }
 
-/// Returns a policy with one validation, `expression`, as YAML.
+/// Returns a policy with the validation `expression` as YAML.
 fn validating(expression: &str) -> String {
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
@@ -467,7 +467,7 @@ fn misspelled_kinds_and_fields_get_suggestion() {
             .any(|help| help.contains("write `Fail` or `Ignore`")),
         "{helps:?}"
     );
-    // The binding refers to the policy, although the API server rejects the policy.
+    // The API server rejects the policy. The binding must not have a finding about an unknown policy.
     assert!(
         actual.iter().all(|it| it.rule != Rule::UnknownPolicy),
         "{actual:?}"

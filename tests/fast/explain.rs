@@ -1,4 +1,4 @@
-//! Tests of `kubectl vap explain` and of the examples in the rule table.
+//! Tests `kubectl vap explain`, and the examples in the rule table.
 //!
 //! `VAP_UPDATE=1 cargo test --test all explain` regenerates `docs/rules.md`, `docs/vap.schema.json` and the expected
 //! output in `tests/cli_explain`.
@@ -85,13 +85,12 @@ fn unknown_rule_is_usage_error() {
     );
 }
 
-/// Returns the rules of the findings for `file`.
 fn rules_of(file: &str) -> BTreeSet<Rule> {
     let report = manifest::report(file, &[]);
     report.findings.iter().map(|found| found.rule).collect()
 }
 
-/// Returns a policy for Deployments that has the required fields and the fields in `spec`.
+/// Returns a policy for Deployments with the required fields and the fields `spec`.
 fn policy(spec: &str) -> String {
     let mut fields = spec.to_owned();
     let constraints = "matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    \

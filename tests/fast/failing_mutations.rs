@@ -1,5 +1,5 @@
-//! Tests of the findings of `kubectl vap check` about mutations that cannot be applied. The findings must have
-//! upstream's message and the location in the expression. Valid mutations must have no findings.
+//! Tests findings of `kubectl vap check` about mutations that cannot be applied. A finding must have upstream's
+//! message, and its location must be in the expression. Valid mutations must have no findings.
 #![allow(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::manifest;
 
-/// The resource that the rule of a policy matches, and the operations and the match condition of the policy.
+/// The resource that the policy's rule matches, and the policy's operations and match condition.
 struct Asked {
     rule: (&'static str, &'static str, &'static str),
     operation: &'static str,
@@ -58,7 +58,8 @@ fn patched(expression: &str) -> Value {
     json!({"patchType": "JSONPatch", "jsonPatch": {"expression": expression}})
 }
 
-/// Asserts that the mutation has one finding: a warning with a sample request, whose message contains `words`.
+/// Asserts that the mutation has one finding. It must be a warning with a sample request, and its message must contain
+/// `words`.
 #[track_caller]
 fn fails(asked: &Asked, mutation: &Value, words: &str) {
     let findings = findings(asked, mutation);
@@ -94,7 +95,7 @@ fn atomic_lists_are_reported() {
     );
     let selector = r#"Object{spec: Object.spec{selector: {"x": "y"}}}"#;
     fails(&created("", "v1", "services"), &applied(selector), atomic);
-    // A list with `x-kubernetes-list-type: map` can be merged, so it is not reported.
+    // The list has `x-kubernetes-list-type: map`, so it can be merged.
     let containers =
         r#"Object{spec: Object.spec{containers: [Object.spec.containers{name: "a", image: "b"}]}}"#;
     holds(&POD, &applied(containers));

@@ -1,4 +1,4 @@
-//! Tests that imports between the modules, folders and files of a package have no cycles.
+//! Tests that the modules, folders and files of a package do not import each other in cycles.
 
 #![allow(
     clippy::indexing_slicing,
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::repository::{read, rust_files};
 
-/// The source directories of the packages whose imports are checked.
+/// The packages' source directories.
 const PACKAGES: [&str; 9] = [
     "src",
     "crates/antlr/src",
@@ -24,24 +24,24 @@ const PACKAGES: [&str; 9] = [
     "parity/src",
 ];
 
-/// The list of allowed cycles of files, each cycle in a paragraph. The list may only shrink: a cycle that is not
-/// listed fails the test, and so does a listed cycle that no longer exists.
+/// The file with the allowed cycles of files. Each paragraph is a cycle. A new cycle fails the test. A listed cycle
+/// that no longer exists also fails the test.
 const KNOWN_CYCLES: &str = "tests/import_cycles.txt";
 
-/// The path of a module or item, relative to the root of its package.
+/// Path of a module or item, relative to the root of the package.
 type ModulePath = Vec<String>;
 
-/// A path to a module or item in the code of a file.
+/// A path to a module or item, as the code of a file contains it.
 #[derive(Debug)]
 struct Import {
     path: ModulePath,
-    /// The name that refers to the path in the code, if a `use` declaration introduces it.
+    /// The name that a `use` declaration gives to the path.
     name: Option<String>,
-    /// True if the file only reexports the name and does not use it.
+    /// True if the file only reexports the name.
     is_reexport: bool,
 }
 
-/// Returns the code of a file without comments and test modules.
+/// Returns the code of a file without comments and without test modules.
 fn product_code(source: &str) -> String {
     let mut code = String::new();
     let mut lines = source.lines().peekable();
@@ -62,7 +62,6 @@ fn product_code(source: &str) -> String {
     code
 }
 
-/// Returns `code` without its `use` declarations.
 fn without_uses(code: &str) -> String {
     let mut body = String::new();
     let mut is_use = false;
@@ -82,7 +81,6 @@ fn without_uses(code: &str) -> String {
     body
 }
 
-/// Returns true if `code` contains `word` as a whole word.
 fn has_word(code: &str, word: &str) -> bool {
     code.match_indices(word).any(|(at, _)| {
         !code[..at].ends_with(is_in_name) && !code[at + word.len()..].starts_with(is_in_name)
@@ -93,8 +91,8 @@ const fn is_in_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
-/// Returns the imports in the code of `module`: all paths that begin with `crate`, `super`, `self` or a module that it
-/// declares. Paths are relative to the root of the package.
+/// Returns the imports in the code of `module`. These are all paths that start with `crate`, `super`, `self` or a
+/// module that `module` declares. The paths are relative to the root of the package.
 fn imports(source: &str, module: &[String]) -> Vec<Import> {
     let code = product_code(source);
     let body = without_uses(&code);
@@ -120,7 +118,7 @@ fn imports(source: &str, module: &[String]) -> Vec<Import> {
     let mut imported = Vec::new();
     let mut end = 0;
     for (at, begin) in starts {
-        // The path is part of the preceding group of imports.
+        // The path is part of the previous group of imports.
         if at < end {
             continue;
         }
@@ -148,8 +146,8 @@ fn imports(source: &str, module: &[String]) -> Vec<Import> {
     imported
 }
 
-/// Parses one path, or one group of paths, at the start of the source and adds the paths with their names. `base` is
-/// the path before the group. Returns the rest of the source.
+/// Parses a path or a group of paths at the start of `text`. Adds the paths and their names to `found`. `base` is the
+/// path before the group. Returns the rest of `text`.
 fn add_paths<'a>(text: &'a str, base: &[String], found: &mut Vec<(ModulePath, String)>) -> &'a str {
     let text = text.trim_start();
     if let Some(group) = text.strip_prefix('{') {
@@ -183,7 +181,6 @@ fn add_paths<'a>(text: &'a str, base: &[String], found: &mut Vec<(ModulePath, St
     rest
 }
 
-/// Returns the nodes that are reachable from `from`.
 fn reached<'a, T: Ord>(imports: &'a BTreeMap<T, BTreeSet<T>>, from: &'a T) -> BTreeSet<&'a T> {
     let mut seen = BTreeSet::new();
     let mut open = vec![from];
@@ -194,7 +191,7 @@ fn reached<'a, T: Ord>(imports: &'a BTreeMap<T, BTreeSet<T>>, from: &'a T) -> BT
     seen
 }
 
-/// Returns the cycles: the groups of nodes that can reach each other.
+/// Returns the cycles. A cycle is a group of nodes that can reach each other.
 fn cycles<T: Clone + Ord>(imports: &BTreeMap<T, BTreeSet<T>>) -> BTreeSet<BTreeSet<T>> {
     let nodes = imports.keys().map(|from| (from, reached(imports, from)));
     let all: BTreeMap<&T, BTreeSet<&T>> = nodes.collect();
@@ -247,7 +244,7 @@ fn imports_and_cycles_find_known_examples() {
     );
 }
 
-/// Returns the modules of a package with their imports, without test code.
+/// Returns the modules of a package with their imports. Test code is ignored.
 fn modules(package: &str) -> BTreeMap<ModulePath, Vec<Import>> {
     let mut files = Vec::new();
     rust_files(package, &mut files);
@@ -267,9 +264,9 @@ fn modules(package: &str) -> BTreeMap<ModulePath, Vec<Import>> {
     modules
 }
 
-/// Checks that three groups of modules have no cycles of imports: the top-level modules of each package, the folders
-/// in each folder, and the files of `src/controller`. (Cargo prevents cycles between packages.) Reexported names count
-/// as imports from the reexporting module.
+/// Checks that three groups have no import cycles: the top-level modules of each package, the subfolders of each
+/// folder, and the files of `src/controller`. An import of a reexported name counts as an import from the reexporting
+/// module. Cargo prevents cycles between packages.
 #[test]
 fn module_imports_have_no_cycles() {
     let mut imported = Vec::new();
@@ -279,7 +276,7 @@ fn module_imports_have_no_cycles() {
             .keys()
             .flat_map(|module| (1..module.len()).map(|depth| &module[..depth]))
             .collect();
-        // The imports between the direct submodules of each folder.
+        // Imports between the direct submodules of each folder.
         let mut within: BTreeMap<&[String], BTreeMap<&str, BTreeSet<&str>>> = BTreeMap::new();
         for (module, imports) in &modules {
             for import in imports.iter().map(|import| &import.path) {
@@ -306,8 +303,8 @@ fn module_imports_have_no_cycles() {
     assert!(imported.is_empty(), "{}", imported.join("\n"));
 }
 
-/// Returns the module that `path` refers to, or the module whose file defines the item at `path`. Returns `None` for
-/// the root of the package.
+/// Returns the module that `path` refers to. If `path` refers to an item, returns the module whose file defines the
+/// item. Returns `None` for the root of the package.
 fn defining<'a>(
     modules: &'a BTreeMap<ModulePath, Vec<Import>>,
     path: &[String],
@@ -328,11 +325,11 @@ fn defining<'a>(
     }
 }
 
-/// Checks that the files of each package have no cycles of imports except for the listed ones.
+/// Checks that the files of each package have no import cycles except for the listed ones.
 ///
-/// Each file is a node, including the `mod.rs` of a folder. An import of a reexported name is an import of the file
-/// that defines the name. Module declarations are not imports. `pub use` is an import only if the file itself uses the
-/// name. Therefore, a submodule that imports a name through its folder's `mod.rs` does not import `mod.rs`.
+/// Each file is a node. The `mod.rs` of a folder is a node, too. An import of a reexported name is an import of the
+/// file that defines the name. Module declarations are not imports. `pub use` is an import only if the file uses the
+/// name. A submodule that imports a name through its folder's `mod.rs` therefore does not import `mod.rs`.
 #[test]
 fn file_import_cycles_are_listed() {
     let mut actual = BTreeSet::new();

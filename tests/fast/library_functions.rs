@@ -1,6 +1,6 @@
-//! Tests of the values, errors and costs of library functions: those of Kubernetes and those of the CEL extensions.
+//! Tests the values, errors and costs of library functions: those of Kubernetes and those of the CEL extensions.
 //!
-//! The expected results are those of the API server, including its peculiarities.
+//! The expected results are the API server's, including its quirks.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "tests fail by panicking")]
 
@@ -19,7 +19,7 @@ use vap_status_controller::version::KubernetesVersion;
 
 const LIMIT: u64 = 1_000_000;
 
-/// Evaluates `expression` with the variable `text`.
+/// Evaluates `expression`, in which `text` is a variable.
 #[track_caller]
 fn evaluate(expression: &str, text: &str) -> Evaluation {
     let variable = Variable::new("text", Type::String);
@@ -421,7 +421,7 @@ fn string_extensions_have_upstream_results() {
     ]);
 }
 
-/// Tests keys that Go maps support, and keys for which Go panics.
+/// Tests keys that Go's maps support, and keys for which Go panics.
 #[test]
 fn map_keys_of_other_types_have_upstream_results() {
     let unhashable = "error: internal error: runtime error: hash of unhashable type cel.Semver";
@@ -437,7 +437,7 @@ fn map_keys_of_other_types_have_upstream_results() {
     ]);
 }
 
-/// Values of some other types are Go strings in cel-go, so their patterns are also precompiled.
+/// In cel-go, values of some other types are Go strings, so their patterns are also precompiled.
 #[test]
 fn matches_of_non_strings_has_upstream_result() {
     check(&[
@@ -448,7 +448,7 @@ fn matches_of_non_strings_has_upstream_result() {
     ]);
 }
 
-/// Asserts that the evaluation of `expression` ends quickly with the error `expected`.
+/// Asserts that the evaluation ends quickly with the error `expected`.
 #[track_caller]
 fn check_hostile(expression: &str, text: &str, expected: &str) {
     let timer = crate::processor::Timer::begin();
@@ -481,7 +481,7 @@ fn huge_lists_and_strings_exceed_cost_limit() {
     let both = "sets.equivalent(text.split(','), text.split(','))";
     check_hostile(both, &text, OUT_OF_MEMORY);
     check_hostile("text.replace('', text)", &text, OUT_OF_MEMORY);
-    // The cost is a fifth of the string's length, so it is known before the call.
+    // The cost is a fifth of the length of the string. It is therefore known before the call.
     let thrice = "['', ''].map(x, text).join(text).replace('', text)";
     check_hostile(thrice, &text, OVER_LIMIT);
 }

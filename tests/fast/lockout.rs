@@ -1,4 +1,4 @@
-//! Tests of the findings of `kubectl vap check` about policies that deny requests of the cluster's own components.
+//! Tests findings of `kubectl vap check` about policies that deny requests of the cluster's own components.
 
 #![allow(
     clippy::indexing_slicing,
@@ -9,7 +9,7 @@
 
 use crate::manifest;
 
-/// Returns a policy whose spec has the fields `spec`, and a binding of it.
+/// Returns a policy with the spec fields `spec`, and a binding of the policy.
 fn bound(group: &str, resource: &str, spec: &str, binding: &str) -> String {
     format!(
         "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {{name: p}}\nspec:\n  \
@@ -23,7 +23,7 @@ const DENY: &str = "  validationActions: [Deny]\n";
 const ASKS_FOR_LABEL: &str =
     "  validations:\n  - expression: \"'team' in object.metadata.?labels.orValue({})\"\n";
 
-/// Returns the severity and the message of each finding of the rule.
+/// Returns the severity and message of each finding about a lock-out.
 fn lockouts(manifest: &str) -> Vec<(String, String)> {
     let actual = manifest::findings(manifest, &[]);
     assert!(
@@ -66,7 +66,7 @@ fn lockout_policy_for_all_resources_is_reported() {
         assert!(message.contains(named), "{message}");
         assert!(message.contains(", binding `b`)"), "{message}");
     }
-    // A request for which an expression fails is also denied.
+    // A request is also denied if an expression fails for it.
     let fails = "  validations:\n  - expression: object.metadata.annotations['a'] == 'b'\n";
     assert_eq!(lockouts(&bound("*", "*", fails, DENY)).len(), 1);
 }
@@ -101,8 +101,7 @@ fn lockout_policy_that_excludes_system_users_is_not_reported() {
     ] {
         assert_eq!(lockouts(&bound("*", "*/*", &spec, DENY)), [], "{spec}");
     }
-    // A policy is not reported either if its binding has a namespace selector that excludes the
-    // system namespaces.
+    // There is also no finding if the namespace selector of the binding excludes the system namespaces.
     let selector = "namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: \
                     [kube-system, kube-node-lease]}]}\n";
     let of_binding = format!("{DENY}  matchResources:\n    {selector}");
@@ -115,7 +114,7 @@ fn lockout_policy_that_excludes_system_users_is_not_reported() {
         )),
         []
     );
-    // A namespace selector does not exclude nodes, because they have no namespace.
+    // A namespace selector does not exclude nodes, because nodes have no namespace.
     assert_eq!(
         lockouts(&bound("*", "*", ASKS_FOR_LABEL, &of_binding)).len(),
         1
@@ -143,7 +142,7 @@ fn user_workload_policies_are_not_reported() {
     }
     let images = "  validations:\n  - expression: object.spec.containers.all(c, !c.image.endsWith(':latest'))\n";
     assert_eq!(lockouts(&bound("", "pods", images, DENY)), []);
-    // The responses of the authorizer are unknown, so the policy is not reported.
+    // The authorizer's decision is unknown, so there is no finding.
     let asks = "  validations:\n  - expression: authorizer.group('').resource('nodes').check('get').allowed()\n";
     assert_eq!(lockouts(&bound("*", "*", asks, DENY)), []);
 }
@@ -159,7 +158,7 @@ fn params_of_custom_kind_that_block_cluster_start_are_a_note() {
     assert_eq!(lockouts(&bound("apps", "*", kind, binding)), []);
     let ignored = format!("  failurePolicy: Ignore\n{kind}");
     assert_eq!(lockouts(&bound("*", "*", &ignored, binding)), []);
-    // The content of a ConfigMap is unknown, so the policy is not reported.
+    // The data of a ConfigMap are unknown, so there is no finding.
     let config = kind
         .replace("example.com/v1, kind: Limit", "v1, kind: ConfigMap")
         .replace("'true'", "has(params.data)");
@@ -169,7 +168,7 @@ fn params_of_custom_kind_that_block_cluster_start_are_a_note() {
 
 #[test]
 fn denied_deletions_by_system_components_are_reported() {
-    // A DELETE request has no object.
+    // In a DELETE request, `object` is null.
     let deleted = |resource: &str, spec: &str| {
         let group = if resource == "replicasets" {
             "apps"
@@ -194,7 +193,7 @@ fn denied_deletions_by_system_components_are_reported() {
         findings[0].1.contains("generic-garbage-collector"),
         "{findings:#?}"
     );
-    // A policy that denies only deletions of labeled objects is not reported.
+    // There is no finding if a policy only denies deletions of labeled objects.
     let protected = "  validations:\n  - expression: \"!('protected' in oldObject.metadata.?labels.orValue({}))\"\n";
     for resource in ["pods", "replicasets", "*"] {
         assert_eq!(lockouts(&deleted(resource, protected)), [], "{resource}");
@@ -224,7 +223,7 @@ fn missing_params_in_system_namespaces_are_reported() {
         "{message}"
     );
     assert!(message.contains("no params found"), "{message}");
-    // Requests for cluster-scoped objects have no namespace, so their params cannot exist.
+    // Requests for cluster-scoped objects have no namespace, so they have no params.
     let findings = with("*", deny);
     assert_eq!(findings[0].0, "warning", "{findings:#?}");
     assert!(findings[0].1.contains("CREATE of nodes"), "{findings:#?}");

@@ -1,7 +1,8 @@
-//! The fast tests of the engine, the command line and the repository's files, in one program because linking a program
-//! takes longer than running its tests. `tests/slow` has the tests that start programs or take seconds. Tests that
-//! measure a whole process are separate programs. The module `repository` checks that each test file belongs to a
-//! program.
+//! Fast tests of the engine, the command line and the repository's files. They are one program, because linking a
+//! program takes longer than running its tests.
+//!
+//! Tests that start programs or take seconds are in `tests/slow`. Tests that measure a whole process are separate
+//! programs. The module `repository` checks that each test file belongs to a program.
 
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 

@@ -1,6 +1,7 @@
-//! Tests of requests with mutating policies: the resulting object, or the error for which the request is denied.
+//! Tests requests with mutating policies. The result is the mutated object, or the error for which the request is
+//! denied.
 //!
-//! Like upstream's tests, most cases here apply no defaults after a mutation.
+//! Most cases set no defaults after a mutation, like upstream's tests.
 
 #![allow(
     clippy::indexing_slicing,
@@ -24,7 +25,7 @@ use vap_status_controller::policy::mutations::shared_part_of_binding;
 use vap_status_controller::schema::{Builtin, Crd, Gvk, Gvr};
 use vap_status_controller::version::KubernetesVersion;
 
-/// A wrapper of kinds that applies no defaults.
+/// The known kinds, without their defaults.
 struct Plain(KnownKinds);
 
 impl Kinds for Plain {
@@ -129,7 +130,7 @@ fn run(
     mutate(&request, Some(object), &bound, &context)
 }
 
-/// Returns the object after one mutation. Returns the error message if the request is denied.
+/// Applies one mutation to an object. Returns the error message if the request is denied.
 fn mutated(mutation: &Value, object: &Value, old: Option<&Value>) -> Result<Value, String> {
     let policies = [policy(
         "p",
@@ -146,7 +147,7 @@ fn deployment(metadata: &Value, spec: &Value) -> Value {
     json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec})
 }
 
-/// Source: apiserver `pkg/admission/plugin/policy/mutating/patch/json_patch_test.go`, `TestJSONPatch`: the cases about
+/// Source: apiserver `pkg/admission/plugin/policy/mutating/patch/json_patch_test.go`, `TestJSONPatch`, cases about
 /// expressions.
 #[test]
 fn json_patch_expressions_have_upstream_results() {
@@ -247,8 +248,8 @@ fn json_patch_expressions_have_upstream_results() {
     );
 }
 
-/// Source: apiserver `pkg/admission/plugin/policy/mutating/patch/smd_test.go`, `TestApplyConfiguration`: the cases
-/// about expressions.
+/// Source: apiserver `pkg/admission/plugin/policy/mutating/patch/smd_test.go`, `TestApplyConfiguration`, cases about
+/// expressions.
 #[test]
 fn apply_configuration_expressions_have_upstream_results() {
     let of = |spec: Value| deployment(&json!({}), &spec);
@@ -310,7 +311,7 @@ fn apply_configuration_expressions_have_upstream_results() {
         refused("Object.spec.metadata{}"),
         "must evaluate to Object but got Object.spec.metadata"
     );
-    // The CEL value null is not converted to the JSON value null.
+    // The CEL value null does not become null in JSON.
     assert_eq!(
         refused("Object{spec: Object.spec{replicas: null}}"),
         "error applying patch: failed to convert patch object to typed object: .spec.replicas: expected numeric (int or float), got structpb.NullValue"
@@ -390,7 +391,7 @@ fn failure_policy_applies_to_mutation_errors_only() {
         status.message,
         "policy 'p' with binding 'b' denied request: error applying patch: invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: .spec.sides"
     );
-    // If the patched object cannot be decoded, the request fails regardless of failurePolicy.
+    // The patched object cannot be decoded, so the request fails regardless of failurePolicy.
     let broken = json!({"failurePolicy": "Ignore", "mutations": [patched("[JSONPatch{op: \"remove\", path: \"/kind\"}]")]});
     let status = run(&kinds(), &[policy("p", &broken)], &a_box(&json!({})), None)
         .denial

@@ -1,7 +1,7 @@
-//! Tests of merging and patching objects: recorded cases with upstream's results, upstream's own test cases, and
+//! Tests merging and patching of objects: recorded cases with upstream's results, cases of upstream's tests, and
 //! hostile input.
 //!
-//! `parity mutations --record` records the cases in `tests/golden/mutations`. `./dev parity` compares many more
+//! `parity mutations --record` writes the recorded cases to `tests/golden/mutations`. `./dev parity` compares many more
 //! generated cases with upstream.
 
 #![allow(
@@ -111,7 +111,7 @@ fn with_containers(containers: &Value) -> Value {
     json!({"template": {"spec": {"containers": containers}}})
 }
 
-/// Source: apiserver `pkg/admission/plugin/policy/mutating/patch/json_patch_test.go`, `TestJSONPatch`: the cases about
+/// Source: apiserver `pkg/admission/plugin/policy/mutating/patch/json_patch_test.go`, `TestJSONPatch`, cases about
 /// patches.
 #[test]
 #[expect(clippy::too_many_lines, reason = "one table")]
@@ -237,8 +237,8 @@ fn json_patches_have_upstream_results() {
     );
 }
 
-/// Source: apiserver `pkg/admission/plugin/policy/mutating/patch/smd_test.go`, `TestApplyConfiguration`: the cases
-/// about merging; `typeconverter_test.go`.
+/// Source: apiserver `pkg/admission/plugin/policy/mutating/patch/smd_test.go`, `TestApplyConfiguration`, cases about
+/// merges; `typeconverter_test.go`.
 #[test]
 fn apply_configurations_have_upstream_results() {
     let gvk = Gvk::new("apps", "v1", "Deployment");
@@ -402,7 +402,7 @@ fn too_deep_values_are_rejected_by_patch_and_merge() {
         Err(PatchError::TooDeep)
     );
     assert_eq!(json_patch::apply(&deep, &[]), Err(PatchError::TooDeep));
-    // Each copy operation doubles the depth.
+    // Each copy operation doubles the depth of the object.
     let mut patch = vec![Operation::new("add", "/a").with_value(json!({}))];
     for levels in 1..=12_u32 {
         let end = "/a".repeat(2_usize.pow(levels - 1));
@@ -456,7 +456,7 @@ fn large_lists_merge_in_linear_time() {
     let applied = items(&mut (0..20_000).rev());
     let merged = merge::apply(&types, &gvk, &live, &Applied::from(&applied)).unwrap();
     assert_eq!(merged["items"], applied["items"]);
-    // Many items have the same key, which is long and therefore causes long error messages.
+    // Many items have the same long key, which is part of many error messages.
     let name = "x".repeat(10_000);
     let doubled: Vec<_> = (0..5_000).map(|_| json!({"name": name})).collect();
     let refused = merge::apply(

@@ -1,4 +1,4 @@
-//! Tests that the id of each overload occurs only once in the source: in its row.
+//! Tests that the id of each overload occurs exactly once in the source: in the row that defines the overload.
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
 
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use vap_status_controller::library::environment::base_env;
 use vap_status_controller::version::KubernetesVersion;
 
-/// Adds the Rust source files in `dir` that are not test files.
+/// Adds the Rust source files in `dir`, except for test files.
 fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
@@ -22,7 +22,7 @@ fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Returns how often each of `words` occurs as a string literal in the sources, without test code.
+/// Counts how often each of `words` occurs as a string literal in the sources. Test code is ignored.
 fn written(words: &BTreeSet<&'static str>) -> BTreeMap<&'static str, usize> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut files = Vec::new();
@@ -49,7 +49,7 @@ fn overload_ids_occur_only_in_rows() {
     let rows: Vec<_> = functions
         .flat_map(|function| function.overloads.iter().map(|overload| overload.row))
         .collect();
-    // A few ids equal the name of a function, which also occurs as a string literal, so they are skipped.
+    // Skips a few ids that equal the name of a function. The name also occurs as a string literal.
     let names: BTreeSet<_> = rows.iter().map(|row| row.function).collect();
     let ids: BTreeSet<_> = rows.iter().map(|row| row.id).collect();
     let ids: BTreeSet<_> = ids.difference(&names).copied().collect();

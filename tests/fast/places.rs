@@ -1,5 +1,5 @@
-//! Tests that the location of each finding is exactly that of the wrong token, in all YAML styles. Expressions and
-//! styles are generated from a seed.
+//! Tests the location of findings in all YAML styles: it must be exactly the wrong token. Expressions and styles are
+//! generated from a seed.
 
 #![allow(
     clippy::indexing_slicing,
@@ -45,8 +45,8 @@ const STYLES: [Style; 8] = [
     Style::FlowDouble,
 ];
 
-/// Generates an expression with one mistake. Returns its words, the offset of the wrong token in its word, and the
-/// token.
+/// Generates an expression with one mistake. Returns the words of the expression, the offset of the wrong token in its
+/// word, and the token.
 fn expression(random: &mut Random) -> (Vec<String>, usize, &'static str) {
     const SOUND: [&str; 6] = [
         "object.metadata.name != 'é漢😀'",
@@ -75,7 +75,7 @@ fn expression(random: &mut Random) -> (Vec<String>, usize, &'static str) {
         } else {
             SOUND[random.below(SOUND.len())]
         };
-        // A plain scalar cannot begin with a quote, or with `!`, which begins a tag.
+        // A plain scalar must not start with a quote. A `!` would start a tag.
         let part = if n == 0 && part.starts_with(['\'', '!']) {
             format!("({part})")
         } else {
@@ -87,8 +87,8 @@ fn expression(random: &mut Random) -> (Vec<String>, usize, &'static str) {
     (words, holder, token)
 }
 
-/// Writes the words as a scalar in one style. Returns the byte offset of the wrong token, and true if the token
-/// contains no escapes.
+/// Writes the words as a scalar in one style. Returns the byte offset of the wrong token. The boolean is true if the
+/// token contains no escapes.
 fn write_scalar(
     text: &mut String,
     random: &mut Random,
@@ -104,7 +104,7 @@ fn write_scalar(
     let column = 6 + random.below(4);
     if is_block {
         text.push(if style == Style::Literal { '|' } else { '>' });
-        // The keys of the object begin at column 4.
+        // The keys of the object are in column 4.
         if random.below(3) == 0 {
             write!(text, "{}", column - 4).unwrap();
         }
@@ -143,7 +143,7 @@ fn write_scalar(
     (at, is_plain)
 }
 
-/// Writes a space between two words, or white space that has the same meaning in the style.
+/// Writes a space, or white space that the style folds to a space.
 fn separate(text: &mut String, random: &mut Random, style: Style, column: usize) {
     let pad = |n: usize| " ".repeat(n);
     let is_folded_here = random.below(4) == 0;
@@ -217,7 +217,7 @@ fn findings_have_location_of_wrong_token_in_all_styles() {
             .findings
             .iter()
             .filter(|finding| {
-                // Other findings about the expressions are ignored.
+                // Ignores other findings about the expressions.
                 matches!(
                     finding.rule,
                     Rule::UndefinedField | Rule::UndeclaredReference

@@ -1,7 +1,9 @@
 //! Runs the test cases of whole policies in Markdown files, `tests/cases/policy/<topic>.md`.
 //!
-//! Each block of the language `yaml` is a case. It has a policy, the schema of all its kinds, and the expected results
-//! in the profile `upstream`; or it has expressions that are compiled separately.
+//! Each block of the language `yaml` is a case. There are two types of case:
+//!
+//! - a policy, the schema of its kinds, and the expected results in the profile `upstream`
+//! - expressions that are compiled one by one
 //!
 //! | key | meaning |
 //! |---|---|
@@ -78,7 +80,7 @@ fn policy_cases_have_expected_results() {
     assert!(n_cases > 80, "only {n_cases} expectations");
 }
 
-/// Checks a case and adds its failures. Returns the number of its expectations.
+/// Checks a case. Appends failures to `failures`. Returns the number of expectations.
 fn check(case: &Case, failures: &mut String) -> usize {
     let mut n = 0;
     let mut expect = |is_met: bool, difference: &str| {
@@ -127,7 +129,7 @@ fn compiled(spec: &Value) -> CompiledPolicy {
     CompiledPolicy::new(&policy)
 }
 
-/// Returns the error, if any, of compiling an expression in each field of the case.
+/// Compiles an expression in each field of the case. Returns the error for each field.
 fn compile(case: &Case, text: &str) -> Vec<Option<String>> {
     let as_string = format!("string({text})");
     let mut spec = if case.message {
@@ -180,7 +182,7 @@ fn warnings(case: &Case) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Returns the resources in upstream's tests: pods and deployments.
+/// Returns the resources of upstream's tests: pods and deployments.
 ///
 /// Source: k8s.io/apiserver `pkg/admission/plugin/policy/validating/typechecking_test.go`,
 /// `buildTypeChecker`.

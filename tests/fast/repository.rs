@@ -1,6 +1,10 @@
-//! Checks files of the repository: facts that several files state must agree (alert rules, versions, the recipes of
-//! `dev`), alerts must have runbooks, tests and existing metrics, permissions in the manifests must be minimal,
-//! `deny.toml` must have no expired deadlines, and source files must follow conventions.
+//! Checks files of the repository:
+//!
+//! - Several files contain the same facts (alert rules, versions, recipes of `dev`). They must agree.
+//! - Alerts must have runbooks, tests and existing metrics.
+//! - Permissions in the manifests must be minimal.
+//! - `deny.toml` must have no expired deadlines.
+//! - Source files must follow conventions.
 
 #![allow(
     clippy::indexing_slicing,
@@ -26,7 +30,6 @@ fn yaml(path: &str) -> Value {
     serde_norway::from_str(&read(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// Returns the documents of a YAML file.
 fn documents(path: &str) -> Vec<Value> {
     let parse = |text: &str| -> Value {
         serde_norway::from_str(text).unwrap_or_else(|error| panic!("{path}: {error}"))
@@ -34,7 +37,7 @@ fn documents(path: &str) -> Vec<Value> {
     read(path).split("\n---\n").map(parse).collect()
 }
 
-/// Returns the strings of a YAML list. Returns an empty list if the value is missing.
+/// Returns the strings of a YAML list. Returns an empty list if the value is absent.
 fn strings(value: &Value) -> Vec<String> {
     let items = value.as_sequence().map(Vec::as_slice).unwrap_or_default();
     items
@@ -70,7 +73,7 @@ fn every_alert_is_tested() {
     let tests = read("config/alerts/tests.yaml");
     for alert in alerts() {
         let name = alert["alert"].as_str().unwrap();
-        // The name occurs in at least two tests: one in which the alert is silent, and one in which it fires.
+        // Each alert has at least two tests: one in which it is silent, and one in which it fires.
         assert!(tests.matches(name).count() > 1, "{name} has no test");
         for annotation in ["summary", "description"] {
             assert!(
@@ -122,7 +125,6 @@ fn every_alert_has_runbook_and_row_in_alert_list() {
     assert_eq!(pages, names, "a page without an alert");
 }
 
-/// Returns the names of the metrics in a `PromQL` query.
 fn metric_names(query: &str) -> BTreeSet<String> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     query
@@ -132,14 +134,14 @@ fn metric_names(query: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Returns the code that registers metrics.
+/// Returns the source files that register metrics.
 fn metric_sources() -> String {
     let files = ["mod", "policies", "scrape"];
     let files = files.map(|name| read(&format!("src/telemetry/metrics/{name}.rs")));
     files.concat()
 }
 
-/// Returns the possible registered names of the metric that is exposed as `name`.
+/// Returns the names under which the metric `name` may be registered: without `vap_`, and with or without its suffix.
 fn bases(name: &str) -> impl Iterator<Item = &str> {
     let name = name.strip_prefix("vap_").unwrap();
     let suffixes = ["", "_total", "_bucket", "_info"];
@@ -151,7 +153,7 @@ fn bases(name: &str) -> impl Iterator<Item = &str> {
 #[test]
 fn metrics_page_lists_registered_metrics() {
     let sources = metric_sources();
-    // Calls that register metrics span several lines, with the name of the metric on a separate line.
+    // A call that registers a metric spans several lines. One of them contains only the name.
     let registered: BTreeSet<_> = sources
         .lines()
         .filter_map(|line| line.trim().strip_prefix('"')?.strip_suffix("\","))
@@ -172,7 +174,7 @@ fn metrics_page_lists_registered_metrics() {
     }
 }
 
-/// Returns the panels of the dashboard without the row headings.
+/// Returns the panels of the dashboard. Rows are omitted.
 fn panels() -> Vec<Value> {
     let dashboard = yaml("config/dashboards/vap-status-controller.json");
     let all = dashboard["panels"].as_sequence().unwrap();
@@ -180,7 +182,6 @@ fn panels() -> Vec<Value> {
     panels.cloned().collect()
 }
 
-/// Returns the `PromQL` queries of a panel.
 fn queries(panel: &Value) -> Vec<String> {
     let targets = panel["targets"].as_sequence().unwrap();
     let exprs = targets.iter().map(|target| target["expr"].as_str());
@@ -204,7 +205,7 @@ fn alerts_and_dashboard_use_existing_metrics() {
     assert!(n_names > 50);
 }
 
-/// Each panel must have a description, a unit, and a message that is shown if there is no data.
+/// Each panel must have a description, a unit, and a message for missing data.
 #[test]
 fn dashboard_panels_have_descriptions() {
     for panel in panels() {
@@ -218,7 +219,7 @@ fn dashboard_panels_have_descriptions() {
         for text in texts {
             assert!(text.as_str().is_some_and(|it| !it.is_empty()), "{title}");
         }
-        // Grafana truncates longer titles if the window is 1280 pixels wide.
+        // In a window of 1280 pixels, Grafana truncates longer titles.
         let width = panel["gridPos"]["w"].as_u64().unwrap();
         assert!(
             title.len() as u64 + 9 <= 13 * width / 2,
@@ -231,8 +232,8 @@ fn dashboard_panels_have_descriptions() {
             .zip(queries(&panel))
         {
             let is_rate = query.contains("$__rate_interval");
-            // The query interval must be that of the ServiceMonitor, because a rate over less than two scrapes is
-            // empty.
+            // The query interval must be the scrape interval of the ServiceMonitor. The rate over less than two scrapes
+            // is empty.
             let interval = target["interval"].as_str();
             assert_eq!(interval, is_rate.then_some("30s"), "{title}");
         }
@@ -261,7 +262,7 @@ fn dashboard_counts_subjects_of_critical_alerts() {
     assert_eq!(query.matches(" or max by ").count(), 2);
 }
 
-/// Without a leader that reports values, no panel may show a green zero.
+/// Without a leader, no values are reported. No panel may then show a green zero.
 #[test]
 fn dashboard_is_not_green_without_leader() {
     let mut n_stats = 0;
@@ -287,7 +288,7 @@ fn dashboard_is_not_green_without_leader() {
     assert!(n_stats >= 10, "{n_stats}");
 }
 
-/// Panels must not overlap, leave gaps, or be wider than the grid of 24 columns. Otherwise Grafana moves them.
+/// Panels must not overlap, leave gaps, or exceed the 24 columns of the grid. Otherwise Grafana moves them.
 #[test]
 fn dashboard_panels_fill_grid() {
     let dashboard = yaml("config/dashboards/vap-status-controller.json");
@@ -307,7 +308,7 @@ fn dashboard_panels_fill_grid() {
     assert_eq!(cells, all, "holes, or panels beyond column 24");
 }
 
-/// Critical alerts must require a binding, because a policy without a binding affects no request.
+/// Critical alerts must require a binding, because a policy without a binding affects no requests.
 #[test]
 fn critical_alerts_are_about_bound_policies() {
     for alert in alerts() {
@@ -322,7 +323,7 @@ fn critical_alerts_are_about_bound_policies() {
     }
 }
 
-/// A file without a `mod` declaration is not compiled, so its tests never run.
+/// Without a `mod` declaration, a file is not compiled and its tests never run.
 #[test]
 fn each_source_file_is_declared_as_module() {
     let mut files = Vec::new();
@@ -352,7 +353,7 @@ fn each_source_file_is_declared_as_module() {
     assert!(n_modules > 500, "{n_modules}");
 }
 
-/// Cargo's test discovery is disabled, so tests in a file that belongs to no program would never run.
+/// Cargo's test discovery is disabled. Tests in a file that belongs to no program would never run.
 #[test]
 fn test_files_belong_to_a_program() {
     let mut files = Vec::new();
@@ -413,7 +414,7 @@ fn go_modules_use_same_kubernetes_version() {
     };
     let built = version("e2e/controlplane/kubernetes");
     assert_eq!(version("e2e/kubernetes"), built);
-    // The modules of Kubernetes v1.36.3 have the version v0.36.3.
+    // Kubernetes v1.36.3 corresponds to v0.36.3 of its modules.
     assert_eq!(format!("v1{}", staging("parity/oracle")), built);
 }
 
@@ -534,8 +535,7 @@ fn leases_and_events_are_written_only_in_their_namespace() {
     assert!(rule(events, 1).is_null());
 }
 
-/// The pods must meet the requirements of the restricted pod security standard, which the labels of the namespace also
-/// enforce.
+/// The pods must meet the restricted pod security standard. The labels of the namespace also enforce this standard.
 ///
 /// Source: Kubernetes documentation, "Pod Security Standards", Restricted.
 #[test]
@@ -562,7 +562,7 @@ fn is_restricted(pod: &Value) {
     }
 }
 
-/// Adds the files in a directory that have the extension, as paths relative to the root of the repository.
+/// Adds the files with the extension in a directory. The paths are relative to the root of the repository.
 fn add_files(directory: &str, extension: &str, files: &mut Vec<String>) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     for entry in std::fs::read_dir(root.join(directory)).unwrap() {
@@ -577,12 +577,12 @@ fn add_files(directory: &str, extension: &str, files: &mut Vec<String>) {
     }
 }
 
-/// Adds the Rust files in a directory, as paths relative to the root of the repository.
+/// Adds the Rust files in a directory. The paths are relative to the root of the repository.
 pub(crate) fn rust_files(directory: &str, files: &mut Vec<String>) {
     add_files(directory, "rs", files);
 }
 
-/// Returns the files that have the extension in the root and the source directories of the repository, sorted.
+/// Returns the files with the extension in the root and in the source directories of the repository, sorted.
 pub(crate) fn files_with_extension(extension: &str) -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let entries = std::fs::read_dir(root).unwrap().map(Result::unwrap);
@@ -601,7 +601,6 @@ pub(crate) fn files_with_extension(extension: &str) -> Vec<String> {
     files
 }
 
-/// Returns all Rust files, sorted.
 pub(crate) fn all_rust_files() -> Vec<String> {
     let directories = [
         "src",
@@ -621,7 +620,7 @@ pub(crate) fn all_rust_files() -> Vec<String> {
     files
 }
 
-/// Returns the numbers of the lines on which a doc comment begins with a question word.
+/// Returns the numbers of the lines on which a doc comment starts with a question word.
 fn questions(source: &str) -> Vec<usize> {
     let mut within = false;
     let mut findings = Vec::new();
@@ -640,7 +639,7 @@ fn questions(source: &str) -> Vec<usize> {
     findings
 }
 
-/// Doc comments must begin with a noun or a verb, so that they are readable in the lists of rustdoc.
+/// Doc comments must start with a noun or a verb, so that they are readable in the lists of rustdoc.
 #[test]
 fn doc_comments_open_with_noun_or_verb() {
     let example = "//! What it is.\n\n/// A noun.\n/// Whether it wraps.\nfn a() {}\n    /// Whether it is.\n";
@@ -657,10 +656,10 @@ fn doc_comments_open_with_noun_or_verb() {
     assert!(findings.is_empty(), "{}", findings.join("\n"));
 }
 
-/// The maximum number of lines of a source file, except for tables.
+/// The maximum number of lines of a source file.
 const MAX_LINES: usize = 800;
 
-/// Source files that are tables and may be longer.
+/// Source files that consist of tables. They may be longer.
 const TABLES: [&str; 1] = ["crates/regexp/src/unicode_tables.rs"];
 
 #[test]
@@ -677,7 +676,7 @@ fn source_files_are_within_length_limit() {
     assert!(files.is_empty(), "{}", files.join("\n"));
 }
 
-/// A module with submodules must be `x/mod.rs`, not `x.rs` next to a folder `x`.
+/// A module with submodules must be the file `x/mod.rs`. It must not be `x.rs` in addition to a folder `x`.
 #[test]
 fn modules_of_folders_are_mod_files() {
     let files = all_rust_files();

@@ -1,5 +1,5 @@
-//! Tests of requests as an API server completes them before it evaluates policies: generated names, allocated
-//! addresses, and params with defaults.
+//! Tests requests that the API server completes before it evaluates policies: generated names, allocated addresses, and
+//! params with defaults.
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::path::PathBuf;
@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use vap_status_controller::cli::test::{self, Options};
 use vap_status_controller::probe::api::CaseOutcome;
 
-/// Runs a case that expects `request` to be allowed by a policy with the validation `expression`. Returns its outcome
-/// and the difference.
+/// Runs a case with a policy with the validation `expression`. The case expects that `request` is allowed. Returns the
+/// outcome and the difference.
 fn outcome(resources: &[&str], expression: &str, request: &Value) -> (CaseOutcome, String) {
     let policy = json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
@@ -31,7 +31,7 @@ fn outcome(resources: &[&str], expression: &str, request: &Value) -> (CaseOutcom
     first(&[policy, probe])
 }
 
-/// Runs the probe in `documents`. Returns the outcome of its first case and the difference.
+/// Runs the probe in `documents`. Returns the outcome and the difference of its first case.
 fn first(documents: &[Value]) -> (CaseOutcome, String) {
     let documents: Vec<String> = documents.iter().map(Value::to_string).collect();
     let options = Options {
@@ -100,9 +100,9 @@ fn generated_name_is_set_for_validation() {
         "request.name.matches('^x-[bcdfghjklmnpqrstvwxz2456789]{5}$')",
         &generated,
     );
-    // The generated suffix is random, so the name does not equal any specific name.
+    // The suffix is random, so the name does not equal any given name.
     denied(pods, "request.name == 'x-abcde'", &generated);
-    // The namespace of the request stays empty, because the API server reads it from the object before it generates the
+    // The namespace of the request stays empty. The API server reads the name from the object before it generates the
     // name.
     let namespace = json!({"object": {"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "x-"}}});
     allowed(
@@ -253,7 +253,8 @@ fn mutation_of_namespace_is_rejected() {
     );
 }
 
-/// Returns true if the API server rejects a custom resource with the error `why` after the JSON patch `patch`.
+/// Applies the JSON patch `patch` to a custom resource. Returns true if the API server rejects the result with the
+/// error `why`.
 fn is_rejected(spec: &Value, patch: &str, why: &str) -> bool {
     let policy = json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicy",
@@ -321,7 +322,7 @@ fn mutated_custom_resource_is_validated() {
     ] {
         assert!(is_rejected(&pod, patch, why));
     }
-    // If the schema requires a string with a format, a list is also valid.
+    // The schema requires a string with a format. The API server also accepts a list.
     assert!(!is_rejected(
         &pod,
         "op: 'add', path: '/spec/date', value: []",

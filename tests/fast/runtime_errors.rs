@@ -1,5 +1,5 @@
-//! Tests of the findings of `kubectl vap check` about runtime errors: the failing expressions and their witnesses
-//! (sample requests for which they fail).
+//! Tests findings of `kubectl vap check` about runtime errors: the failing expressions and their witnesses. A witness
+//! is a sample request for which the expression fails.
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
@@ -23,7 +23,7 @@ use vap_status_controller::schema::{Gvk, Gvr};
 
 use crate::manifest;
 
-/// Returns the findings about runtime errors in `manifest`. `crds` are files with CustomResourceDefinitions.
+/// Returns the findings about runtime errors in `manifest`. `crds` are files of CustomResourceDefinitions.
 pub(crate) fn runtime_errors(manifest: &str, crds: &[PathBuf]) -> Vec<Value> {
     let findings = manifest::findings(manifest, crds);
     assert!(
@@ -45,7 +45,7 @@ pub(crate) fn runtime_errors(manifest: &str, crds: &[PathBuf]) -> Vec<Value> {
     findings.into_iter().filter(is_runtime_error).collect()
 }
 
-/// Returns a policy for `operations` on the resource. `spec` contains the other fields of its spec.
+/// Returns a policy for `operations` on the resource. `spec` contains the other spec fields.
 pub(crate) fn policy(
     (group, version, resource): (&str, &str, &str),
     operations: &str,
@@ -61,7 +61,7 @@ pub(crate) fn policy(
 pub(crate) const POD: (&str, &str, &str) = ("", "v1", "pods");
 pub(crate) const DEPLOYMENT: (&str, &str, &str) = ("apps", "v1", "deployments");
 
-/// Returns the rule and the marked path of each finding about a validation with `expression`.
+/// Returns the rule and the marked path of each finding for the validation `expression`.
 pub(crate) fn validation_findings(
     resource: (&str, &str, &str),
     operations: &str,
@@ -163,7 +163,7 @@ fn reads_with_misplaced_guards_are_reported() {
         "object.spec.nodeName == 'a' && has(object.spec.nodeName) || object.spec.nodeName != 'b'",
         &["absent-field object.spec.nodeName"],
     );
-    // A check in one validation does not guard another validation.
+    // A check in one validation does not guard the other validation.
     let spec = "  validations:\n  - expression: has(object.metadata.labels)\n  - expression: \"'a' in object.metadata.labels\"\n";
     let findings = runtime_errors(&policy(POD, "CREATE", spec), &[]);
     assert_eq!(shown(&findings), ["absent-field object.metadata.labels"]);
@@ -270,7 +270,7 @@ fn severity_follows_failure_policy() {
     let message = "  validations:\n  - expression: object.metadata.name != 'a'\n    messageExpression: \
                    string(object.spec.nodeName)\n";
     assert_eq!(severity(message), ["note"]);
-    // The messageExpression of a validation that is always true is never evaluated.
+    // The validation is always true, so its messageExpression is never evaluated.
     let never = "  validations:\n  - expression: 'true'\n    messageExpression: string(object.spec.nodeName)\n";
     assert_eq!(severity(never), [""; 0]);
 }
@@ -321,7 +321,7 @@ fn witness_matches_selectors() {
         ),
         ("objectSelector: {matchLabels: {team: a}}", "default"),
     ] {
-        // Here the policy has the selector. Below, its binding has the selector.
+        // Here, the policy has the selector. Below, the binding has it.
         let spec = "  validations:\n  - expression: object.metadata.annotations.a == ''\n";
         let manifest = policy(DEPLOYMENT, "CREATE", spec);
         let manifest = manifest.replace(
@@ -375,7 +375,7 @@ fn report_has_witness_and_guard() {
     );
 }
 
-/// The time of the search for witnesses is limited for every policy.
+/// The search for witnesses must end within its time limit for every policy.
 #[test]
 fn witness_search_stays_within_budget() {
     let numbers = (0..200)
@@ -405,7 +405,6 @@ fn witness_search_stays_within_budget() {
     assert_eq!(shown(&findings), ["absent-field object.spec.hostNetwork"]);
 }
 
-/// Returns true if an expression failed with an error in `evaluation`.
 fn has_error(evaluation: &Evaluation) -> bool {
     let decisions = evaluation.decisions.iter();
     let annotations = evaluation.audit_annotations.iter();
@@ -496,7 +495,8 @@ fn witnesses_of_repository_policies_fail() {
     assert!(n_tried > 10, "{n_tried}");
 }
 
-/// Returns the error of the witness of the first finding of `rule`, and true if the finding is marked as unproven.
+/// Returns the error in the witness of the first finding of `rule`. The boolean is true if the finding is marked as
+/// unproven.
 #[track_caller]
 fn proof(rule: &str, expression: &str) -> (Value, bool) {
     let spec = format!("  validations:\n  - expression: {}\n", json!(expression));
@@ -518,7 +518,7 @@ fn type_error_has_witness() {
     assert_eq!(proof(rule, "object.spec.replicas <= '5'"), overload);
     // The API server sets the field.
     assert_eq!(proof(rule, "object.metadata.generation <= '5'"), overload);
-    // All fields of the object are optional.
+    // `strategy` has only optional fields, so its size may be 0.
     let compared = (json!("no such overload: _<_"), false);
     let sized = "size(object.spec.strategy) == 0 || object.spec.strategy < b'x'";
     assert_eq!(proof(rule, sized), compared);
@@ -533,7 +533,7 @@ fn type_error_has_witness() {
     assert_eq!(proof(rule, within), overload);
     let absent = (json!("no such key: replica"), false);
     assert_eq!(proof("undefined-field", "object.spec.replica < 5"), absent);
-    // The value has the wrong type as a condition in a macro, as an operand, and as a range.
+    // The value with the wrong type is a condition in a macro, an operand, or a range.
     let counted = "object.metadata.?annotations.orValue({}).existsOne(k, v, v)";
     assert_eq!(proof(rule, counted), overload);
     let operand = "object.spec.replicas == 1 || object.spec.template.spec.containers[0].name";
@@ -543,7 +543,7 @@ fn type_error_has_witness() {
         proof("not-a-range", "object.spec.replicas.all(r, r > 1)"),
         range
     );
-    // The failing expression is evaluated only for one kind.
+    // Only one kind evaluates the failing expression.
     let by_kind = "['Pod', 'Job', 'CronJob', 'DaemonSet', 'ReplicaSet'].exists(k, k == object.kind) ? \
                    object.spec.containers.all(c, c.name != '') : (object.kind == 'Pod' ? object.spec.containers : \
                    object.kind == 'CronJob' ? object.spec.jobTemplate.spec.template.spec.containers : object.kind in \
@@ -558,7 +558,7 @@ fn type_error_without_witness_is_marked_as_unproven() {
     assert_eq!(proof("no-matching-overload", guarded), (Value::Null, true));
 }
 
-/// Returns the help of the first finding about a match condition with `expression`.
+/// Returns the help of the first finding for the match condition `expression`.
 fn help_on(expression: &str) -> String {
     let spec = format!(
         "  matchConditions:\n  - name: a\n    expression: {}\n  validations:\n  - expression: 'true'\n",
@@ -610,7 +610,7 @@ fn guard_for_negation_is_inside_the_negation() {
             "object.spec.containers.all(c, !c.securityContext.privileged)",
             "add a guard inside the `!`: `!(has(c.securityContext) && has(c.securityContext.privileged) && ...)`",
         ),
-        // The guard is true for an absent list, like `orValue([])`, because `all` is true for an empty list.
+        // The guard is true for an absent list. So is `orValue([])`, because `all` is true for an empty list.
         (
             "object.spec.volumes.all(v, !has(v.hostPath))",
             "add a guard: `(!has(object.spec.volumes) || ...)`, or write `object.spec.?volumes.orValue([])`",
@@ -633,8 +633,8 @@ fn guard_for_negation_is_inside_the_negation() {
     }
 }
 
-/// Returns the messages of the `wildcard-kinds` findings for a validation of `resources` in the group apps, each with
-/// the kind of its witness.
+/// Returns the messages of the `wildcard-kinds` findings for a validation of `resources` in the group apps. Each
+/// message has the kind of the finding's witness.
 fn wildcard_findings(resources: &str, spec: &str, expression: &str) -> Vec<String> {
     let spec = format!(
         "{spec}  validations:\n  - expression: {}\n",
@@ -676,8 +676,8 @@ fn wildcard_failure_for_some_kinds_is_reported_with_count() {
     let narrowed =
         "  matchConditions:\n  - {name: a, expression: 'object.kind == \"Deployment\"'}\n";
     assert!(wildcard_findings("*", narrowed, "object.spec.replicas > 1").is_empty());
-    // There are no such findings for a rule that lists the resource by name. A failure for all
-    // kinds has a finding of another rule.
+    // There are no such findings if the rule lists the resource by name, or if the expression fails for all kinds. The
+    // latter is a finding of another rule.
     assert!(wildcard_findings("deployments", "", "object.spec.replicas > 1").is_empty());
     assert!(wildcard_findings("*", "", "object.spec.replica > 1").is_empty());
 }

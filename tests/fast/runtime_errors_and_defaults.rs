@@ -1,5 +1,5 @@
-//! Tests of the findings of `kubectl vap check` about absent and null values, for objects with defaults: witnesses must
-//! have the fields that the API server sets, and reads of fields that the API server omits or writes as null must be
+//! Tests findings of `kubectl vap check` about absent and null values, for objects with defaults. A witness must have
+//! the fields that the API server sets. A read of a field that the API server omits or encodes as null must be
 //! reported.
 #![allow(
     clippy::indexing_slicing,
@@ -66,7 +66,7 @@ fn fields_set_by_api_server_are_not_reported() {
             ("apiregistration.k8s.io", "v1", "apiservices"),
             "!has(object.spec.service) || object.spec.service.port == 443",
         ),
-        // The API server sets `ports[].hostPort` if `hostNetwork` is true.
+        // If `hostNetwork` is true, the API server sets `ports[].hostPort`.
         (
             POD,
             "!object.spec.?hostNetwork.orValue(false) || object.spec.containers.all(c, !has(c.ports) || \
@@ -83,7 +83,7 @@ fn fields_set_by_api_server_are_not_reported() {
     ] {
         holds(resource, "CREATE", expression);
     }
-    // Only creation sets the field, so an update can remove it.
+    // The API server sets the field only on creation, so an update can remove it.
     fails(
         VOLUME,
         "UPDATE",
@@ -187,7 +187,7 @@ fn scale_of_zero_lacks_replicas() {
     }
 }
 
-/// Returns the help of the only finding for a validation with `expression`.
+/// Returns the help of the only finding for the validation `expression`.
 fn help(resource: (&str, &str, &str), expression: &str) -> String {
     let spec = format!("  validations:\n  - expression: {}\n", json!(expression));
     let findings = runtime_errors(&policy(resource, "CREATE, UPDATE", &spec), &[]);
@@ -228,17 +228,17 @@ fn advised_guard_fixes_finding() {
             help.contains(&format!("add a guard: `{guard}`")),
             "{expression}: {help}"
         );
-        // For a field that may be null, the help shows no replacement expression.
+        // If the field may be null, the help shows no replacement.
         let is_of_null = expression.contains("null");
         assert_eq!(
             help.contains("orValue"),
             !is_of_null,
             "{expression}: {help}"
         );
-        // The guarded expression has no finding.
+        // The guarded expression has no findings.
         holds(POD, "CREATE, UPDATE", &guard.replace("...", expression));
     }
-    // A Pod always has at least one container, so no guard for the size is advised.
+    // A Pod has at least one container, so no guard for the size is advised.
     let help = help(
         POD,
         "object.spec.containers[0].securityContext.privileged == true",
@@ -272,7 +272,7 @@ spec:
               plain: {type: string}
 ";
 
-/// Returns the findings for a validation of a Gadget, each as rule, message and help.
+/// Returns the rule, message and help of each finding for a validation of a Gadget.
 fn gadget_findings(expression: &str) -> Vec<[String; 3]> {
     let guarded = format!("has(object.spec) && {expression}");
     let spec = format!("  validations:\n  - expression: {}\n", json!(guarded));
@@ -333,7 +333,7 @@ fn arithmetic_on_number_that_may_be_int_is_reported() {
     for sound in [
         "has(object.spec.ratio) && double(object.spec.ratio) + 1.0 > 0.5",
         "has(object.spec.ratio) && object.spec.ratio < 2",
-        // The limits of this number allow no integer.
+        // The bounds of this number exclude all integers.
         "has(object.spec.share) && object.spec.share + 1.0 > 0.5",
     ] {
         assert_eq!(gadget_findings(sound), <[[String; 3]; 0]>::default());

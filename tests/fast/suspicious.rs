@@ -1,4 +1,4 @@
-//! Tests of the lints: their findings for suspicious code, and no findings for valid code.
+//! Tests lints: suspicious code must have findings, and valid code must have none.
 #![allow(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -13,7 +13,7 @@ use vap_status_controller::policy::rule::Rule;
 
 use crate::manifest;
 
-/// Returns the findings of the lints for a policy with `spec`, each as severity, rule and marked source.
+/// Returns the severity, rule and marked source of each lint finding for a policy with `spec`.
 fn found(spec: &serde_json::Value) -> Vec<String> {
     const RULES: [Rule; 15] = [
         Rule::ConstantCondition,
@@ -58,7 +58,7 @@ fn found(spec: &serde_json::Value) -> Vec<String> {
     shown.collect()
 }
 
-/// Returns the spec of a policy for requests to `resources` in the groups `groups`.
+/// Returns the spec of a policy for `resources` in `groups`.
 fn spec(
     groups: &[&str],
     resources: &[&str],
@@ -112,7 +112,7 @@ fn incomparable_types_and_impossible_values_are_reported() {
         ),
         ("object.spec.replicas in [1, 2]", &[]),
         ("'a' in object.metadata.?labels.orValue({})", &[]),
-        // Values of the request's fields.
+        // Impossible values of the request's fields.
         (
             "request.operation == 'create'",
             &["warning impossible-value at =="],
@@ -131,7 +131,7 @@ fn incomparable_types_and_impossible_values_are_reported() {
         ),
         ("request.operation == 'DELETE' || object.kind == 'Pod'", &[]),
         ("request.resource.resource == 'deployments'", &[]),
-        // API groups and versions.
+        // Impossible API groups and versions.
         (
             "object.apiVersion == 'v1'",
             &["warning impossible-value at =="],
@@ -168,7 +168,7 @@ fn incomparable_types_and_impossible_values_are_reported() {
 fn constant_conditions_and_failing_calls_are_reported() {
     let constant: &[&str] = &["warning constant-condition at >="];
     let cases: &[(&str, &[&str])] = &[
-        // Comparisons with a limit that is always or never exceeded.
+        // Comparisons with a limit, whose result is constant.
         ("size(object.metadata.name) >= 0", constant),
         (
             "object.metadata.name.size() < 0",
@@ -215,7 +215,7 @@ fn constant_conditions_and_failing_calls_are_reported() {
         ("object.metadata.name >= 'm'", &[]),
         ("object.metadata.name == '10'", &[]),
         ("object.metadata.name >= '2024-01-01'", &[]),
-        // Calls with literals for which they always fail.
+        // Calls whose literal arguments always make them fail.
         (
             "quantity('512MB').isLessThan(quantity(object.metadata.name))",
             &["warning failing-call at '512MB'"],
@@ -241,14 +241,14 @@ fn constant_conditions_and_failing_calls_are_reported() {
 
 #[test]
 fn incomparable_types_are_reported_only_if_incomparable_for_all_kinds() {
-    // The replicas of a Deployment are a number, and a Pod has no replicas.
+    // A Deployment has numeric replicas, and a Pod has no replicas.
     let both = |text: &str| spec(&["apps", ""], &["deployments", "pods"], &["CREATE"], text);
     let cases: &[(&str, &[&str])] = &[
         (
             "object.kind == 'Deployment' ? object.spec.replicas == '1' : true",
             &["warning incomparable-types at =="],
         ),
-        // The `hostname` of a Pod is a string, and a Deployment has no `hostname`.
+        // A Pod has the string `hostname`, and a Deployment has no `hostname`.
         ("object.spec.?hostname.orValue('') == ''", &[]),
     ];
     check_all(cases, both);
@@ -368,7 +368,7 @@ fn removable_labels_are_reported() {
     let findings = of(&["*"], optional, guarded);
     assert_eq!(findings, ["note removable-label at .?annotations"]);
     let silent: &[(&[&str], &str, &str)] = &[
-        // A removable label is not reported if the policy does not depend on the label of an existing object.
+        // A removable label is only reported if the policy depends on the label of an existing object.
         (&["UPDATE"], guard, "object.spec.template.spec.hostNetwork"),
         (&["CREATE"], guard, guarded),
         (&["UPDATE"], "has(oldObject.metadata.labels)", guarded),
@@ -429,7 +429,7 @@ fn shadowed_variables_are_reported() {
             "object.spec.template.spec.containers.all(c, c.image != '')",
             &[],
         ),
-        // A policy without a paramKind has no variable `params`.
+        // The policy has no paramKind, so `params` is not a predefined variable.
         (
             "object.spec.template.spec.containers.all(params, params.image != '')",
             &[],
@@ -486,8 +486,8 @@ fn namespace_selectors_of_cluster_scoped_kinds_are_reported() {
     assert!(!of("example.com", &["widgets"], labels()));
 }
 
-/// The creation of CRDs requires params. Therefore, the CRD of the paramKind cannot be created, and the params cannot
-/// exist.
+/// The policy applies to CRDs and requires params. The CRD of the paramKind cannot be created without params, so the
+/// params cannot exist.
 #[test]
 fn params_with_own_crd_are_reported() {
     let of = |group: &str, operations: &[&str], more: serde_json::Value| {

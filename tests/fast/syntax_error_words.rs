@@ -1,7 +1,7 @@
-//! Tests the wording of syntax errors. Results that are compared with the API server's or sent to
-//! it have the API server's wording. All other results have our own wording.
+//! Tests the wording of syntax errors. The API server's wording is used in results that are compared with the API
+//! server's or sent to the API server. All other results have our wording.
 //!
-//! `tests/cases/check/syntax_errors.md` has the API server's messages for many expressions.
+//! `tests/cases/check/syntax_errors.md` contains the API server's messages for many expressions.
 
 #![allow(
     clippy::indexing_slicing,

@@ -1,4 +1,4 @@
-//! Tests that literal lists have the types of tuples: each element has its own type, also in macros and variables.
+//! Tests that a literal list has the type of a tuple. Each element has its own type, also in macros and variables.
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use serde_json::json;
@@ -6,7 +6,7 @@ use vap_status_controller::cli::check::finding::Severity;
 
 use crate::manifest;
 
-/// Returns the messages of the warnings for `expression`, which may use a variable with a list of pairs.
+/// Returns the warnings for `expression`. The expression may use a variable whose value is a list of pairs.
 fn warnings(expression: &str) -> Vec<String> {
     let pairs = "object.spec.template.spec.containers.map(c, [c.name, c.?args.orValue([])])";
     let policy = json!({

@@ -1,6 +1,6 @@
-//! Tests of values with a schema, which rules of CustomResourceDefinitions use: concatenation and equality of lists.
+//! Tests values with a schema: concatenation and equality of lists. Rules of CustomResourceDefinitions use such values.
 //!
-//! The expected results are those of the API server's code (`parity/oracle eval` with `typedValues`).
+//! The expected results are those of `parity/oracle eval` with `typedValues`, which runs the API server's code.
 
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
@@ -18,8 +18,7 @@ use vap_status_controller::library::environment::base_env;
 use vap_status_controller::library::runtime::KubernetesRuntime;
 use vap_status_controller::version::KubernetesVersion;
 
-/// Asserts the results of expressions in which `l` has the schema `schema`, and `j` has no schema. The type of both
-/// variables is `dyn`.
+/// Asserts the results of expressions. `l` has the schema `schema`. `j` has no schema. The type of both is `dyn`.
 #[track_caller]
 fn check(schema: &Json, l: &Json, rows: &[(&str, &str)]) {
     for (expression, expected) in rows {
@@ -28,7 +27,7 @@ fn check(schema: &Json, l: &Json, rows: &[(&str, &str)]) {
     }
 }
 
-/// Evaluates `expression` like [`check`]. Returns the result as a string, and the cost.
+/// Evaluates `expression` with the variables of [`check`]. Returns the result as a string, and the cost.
 #[track_caller]
 fn evaluate(schema: &Json, l: &Json, expression: &str) -> (String, u64) {
     let variables = ["l", "j"].map(|name| Variable::new(name, Type::Dyn));
@@ -136,7 +135,7 @@ fn concatenated_sets_have_upstream_results() {
         &json!(["1h"]),
         &[("l == l", "false"), ("l == []", "false")],
     );
-    // A set contains the elements that were concatenated to it.
+    // A concatenation adds elements to a set.
     check(
         &set(json!({"type": "number"})),
         &json!([1, 1.5]),
@@ -154,12 +153,12 @@ fn map_list_replaces_items_with_equal_keys() {
         &[
             ("(l + l).size()", "2"),
             ("l == l", "true"),
-            // The result is computed without a conversion to a Go object.
+            // No conversion to a Go object is necessary for this result.
             ("(l + [{'k': 'a', 'v': 3}]).size()", "3"),
             ("'%s'.format([l[0]])", "{\"k\":\"a\", \"v\":1}"),
         ],
     );
-    // Items that are not objects count as having different keys.
+    // The keys of items that are not objects count as different.
     check(
         &list(json!(["k"]), json!({"type": "integer"})),
         &json!([1, 1]),

@@ -1,5 +1,5 @@
-//! Tests of the findings of `kubectl vap check` about updates: an update that the API server's validation rejects is
-//! not a witness.
+//! Tests findings of `kubectl vap check` about updates. If the API server rejects an update, the update is not a
+//! witness.
 
 use crate::runtime_errors::{DEPLOYMENT, POD, fails, holds};
 
@@ -98,13 +98,13 @@ fn read_of_removable_field_is_reported() {
     gone(DEPLOYMENT, "spec.template.spec.nodeSelector");
     gone(("", "v1", "configmaps"), "immutable");
     gone(("", "v1", "persistentvolumes"), "spec.claimRef");
-    // The field of a bound claim can be removed.
+    // An update can remove the field of a bound claim.
     gone(CLAIM, "spec.volumeAttributesClassName");
-    // The fields of a suspended job can be removed.
+    // An update can remove the fields of a suspended job.
     gone(JOB, "spec.template.spec.nodeSelector");
     gone(JOB, "spec.activeDeadlineSeconds");
     gone(POD, "metadata.labels");
-    // An update can add the field, but not remove it.
+    // An update can add the field. It cannot remove it.
     fails(
         CLAIM,
         "UPDATE",

@@ -1,5 +1,5 @@
-//! Tests of the findings of `kubectl vap check` about values for which a call fails: invalid strings, lists that are
-//! too short, and zero divisors. Each finding must have a witness.
+//! Tests findings of `kubectl vap check` about values for which a call fails: invalid strings, short lists, and zero
+//! divisors. Each finding must have a witness.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use crate::runtime_errors::{DEPLOYMENT, POD, fails, holds, policy, runtime_error
 const SERVICE: (&str, &str, &str) = ("", "v1", "services");
 const CONFIG_MAP: (&str, &str, &str) = ("", "v1", "configmaps");
 
-/// Returns the findings for a validation of objects that have a label, which a match condition requires.
+/// Returns the findings for a validation. A match condition of the policy requires that the object has a label.
 fn with_label(expression: &str) -> Vec<String> {
     let spec = format!(
         "  matchConditions:\n  - {{name: m, expression: \"'n' in object.metadata.?labels.orValue({{}})\"}}\n  \
@@ -83,7 +83,7 @@ fn conversions_of_params_are_not_reported() {
     assert_eq!(shown(&findings), [""; 0]);
 }
 
-/// Calls accept only integers or only strings, but the API server accepts both types for the field.
+/// The API server accepts integers and strings for the field. The calls accept only one of the types.
 #[test]
 fn int_or_string_values_are_reported() {
     const UNAVAILABLE: &str = "object.spec.strategy.rollingUpdate.maxUnavailable";

@@ -1,4 +1,4 @@
-//! Tests of the findings of `kubectl vap check` about unions: types that have exactly one of several fields, called
+//! Tests findings of `kubectl vap check` about unions. A value of a union has exactly one of several fields, the
 //! members.
 
 use crate::runtime_errors::{POD, fails, holds};

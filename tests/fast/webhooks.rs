@@ -1,4 +1,4 @@
-//! Tests of `kubectl vap check` for webhook configurations: their match conditions are checked like those of policies.
+//! Tests `kubectl vap check` for webhook configurations. Their match conditions are checked like those of policies.
 
 #![allow(
     clippy::indexing_slicing,
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 use vap_status_controller::cli::check::{self, Options};
 
-/// Returns a configuration whose second webhook has a rule for `resource` and the match conditions `conditions`.
+/// Returns a configuration. Its second webhook has a rule for `resource`, and the match conditions `conditions`.
 fn configuration(kind: &str, resource: (&str, &str), conditions: &[&str]) -> String {
     let conditions = conditions.iter().enumerate();
     let conditions: Vec<String> = conditions
@@ -38,8 +38,8 @@ fn report(manifest: &str) -> Value {
     serde_json::to_value(report).unwrap()
 }
 
-/// Returns the findings without notes, each as rule, true if the API server rejects the configuration, field and marked
-/// source.
+/// Returns the rule, field and marked source of each finding, except notes. The boolean is true if the API server
+/// rejects the configuration.
 fn findings(manifest: &str) -> Vec<(String, bool, String, String)> {
     let report = report(manifest);
     let actual = report["findings"].as_array().unwrap().iter();
@@ -124,7 +124,8 @@ fn uncompilable_rule_is_rejected() {
     }
 }
 
-/// Match conditions are checked for the kinds that the rules match. A finding about an absent field has a witness.
+/// Match conditions are checked for the kinds that the rules match. A finding about an absent field must have a
+/// witness.
 #[test]
 fn types_and_absent_fields_are_checked() {
     let field = "matchConditions[0].expression";
@@ -178,14 +179,14 @@ fn rules_without_match_are_reported() {
     );
 }
 
-/// API servers call webhooks for access reviews, although they never evaluate policies for them.
+/// API servers call webhooks for access reviews. They never evaluate policies for access reviews.
 #[test]
 fn webhook_rules_for_access_reviews_are_not_reported() {
     finds(("authentication.k8s.io", "tokenreviews"), &["true"], &[]);
     finds(("'*'", "'*'"), &["true"], &[]);
 }
 
-/// If a configuration is rejected because of one webhook, its other webhooks are still checked.
+/// One webhook makes the configuration invalid. The other webhooks are still checked.
 #[test]
 fn mistyped_fields_are_rejected() {
     for (webhooks, rule) in [
@@ -232,7 +233,7 @@ fn mistyped_fields_are_rejected() {
             "{webhooks}: {findings:#?}"
         );
     }
-    // A null field is treated as absent.
+    // A null field counts as absent.
     let manifest = "apiVersion: admissionregistration.k8s.io/v1\nkind: MutatingWebhookConfiguration\nmetadata: {name: \
                     hooks}\nwebhooks: null\n";
     assert_eq!(report(manifest)["findings"], json!([]));

@@ -1,5 +1,5 @@
-//! Tests of parsing damaged lists and watch streams: a damaged object must not affect other objects, and chunk
-//! boundaries must not change the result.
+//! Tests the parsing of damaged lists and watch streams. A damaged object must not affect other objects. The boundaries
+//! of chunks must not change the result.
 
 use serde_json::{Value, json};
 use vap_status_controller::controller::fuzzing::{
@@ -8,7 +8,6 @@ use vap_status_controller::controller::fuzzing::{
 
 use crate::random::Random;
 
-/// The number of damaged inputs that are tested.
 const N_DAMAGED: usize = 2_000;
 
 fn policy_object() -> Value {

@@ -1,4 +1,4 @@
-//! Counts words, phrases and names that plain English would replace. Each count may only fall. CONTRIBUTING.md has
+//! Counts words, phrases and names for which there is a plain replacement. No count may rise. CONTRIBUTING.md has
 //! examples.
 
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use crate::repository::{all_rust_files, files_with_extension, read};
 
-/// The file with the allowed counts. If a count falls, the file must be updated. If a count rises, the test fails.
+/// The file with the allowed counts. The test fails if a count rises. If a count falls, the file must be updated.
 const COUNTS: &str = "tests/wording.txt";
 
 /// Words that have a plain replacement.
@@ -26,10 +26,10 @@ const PHRASES: [&str; 6] = [
     "look at",
 ];
 
-/// Words that must not begin a sentence.
+/// Words with which no sentence may start.
 const OPENERS: [&str; 7] = ["Nothing", "Of", "That", "Those", "What", "Where", "Who"];
 
-/// Prefixes that must not begin the name of a function, because they are not terms.
+/// Prefixes with which no name of a function may start.
 const FUNCTIONS: [&str; 8] = [
     "nobody_",
     "nothing_",
@@ -41,10 +41,10 @@ const FUNCTIONS: [&str; 8] = [
     "whatever_",
 ];
 
-/// Names of locals that do not state the role of the local.
+/// Names that do not describe the role of a local.
 const LOCALS: [&str; 4] = ["found", "known", "made", "told"];
 
-/// Counts the listed words, phrases and openers in a line of prose. `offender` is called with the key of each.
+/// Counts the listed words, phrases and openers in a line of prose. Calls `offender` with the key of each.
 fn count_prose(prose: &str, offender: &mut impl FnMut(String)) {
     let sentences = prose.split(". ").map(str::trim_start);
     for opener in sentences.filter_map(|sentence| sentence.split(' ').next()) {
@@ -62,8 +62,8 @@ fn count_prose(prose: &str, offender: &mut impl FnMut(String)) {
     }
 }
 
-/// Counts the listed items in a Rust source file. `offender` is called with the line number (from 1) and the key of
-/// each.
+/// Counts the listed items in a Rust source file. Calls `offender` with the line number and the key of each. Line
+/// numbers start at 1.
 fn count_source(source: &str, offender: &mut impl FnMut(usize, String)) {
     for (n, line) in source.lines().enumerate() {
         let line = line.trim_start();
@@ -91,7 +91,7 @@ fn count_source(source: &str, offender: &mut impl FnMut(usize, String)) {
     }
 }
 
-/// Counts the listed items in a Markdown page outside of code blocks. `offender` is called as in [`count_source`].
+/// Counts the listed items in a Markdown page. Ignores code blocks. Calls `offender` like [`count_source`].
 fn count_page(page: &str, offender: &mut impl FnMut(usize, String)) {
     let mut is_code = false;
     for (n, line) in page.lines().enumerate() {
@@ -139,7 +139,7 @@ fn count_page_skips_code_blocks() {
 fn wording_counts_do_not_rise() {
     let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for file in all_rust_files() {
-        // This file contains the listed words as data.
+        // This file contains the listed items as data.
         if file.ends_with("tests/fast/wording.rs") {
             continue;
         }
@@ -151,7 +151,7 @@ fn wording_counts_do_not_rise() {
         });
     }
     for file in files_with_extension("md") {
-        // CONTRIBUTING.md and the ADR about renames quote replaced words, and rules.md is generated.
+        // CONTRIBUTING.md and the ADR about renames quote listed words. rules.md is generated.
         if !["CONTRIBUTING.md", "0039-public-renames.md"]
             .iter()
             .any(|name| file.ends_with(name))

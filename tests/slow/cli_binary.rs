@@ -1,4 +1,4 @@
-//! Tests of the binary `kubectl-vap`: standard output, standard error and exit status.
+//! Tests the program `kubectl-vap`: standard output, standard error and exit status.
 //!
 //! The API server is a thread that returns prepared responses on the loopback interface.
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 
 const LIST: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
 
-/// Starts a server that runs until the test process ends. `answers` are the responses by path, without `limit=`.
+/// Starts a server for the duration of the test process. `answers` are the responses by path. Paths do not contain
+/// `limit=`.
 fn serve(answers: &[(&str, u16, Value)]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -33,10 +34,10 @@ fn serve(answers: &[(&str, u16, Value)]) -> String {
 fn answer(mut stream: &TcpStream, answers: &BTreeMap<String, (u16, String)>) {
     let mut lines = BufReader::new(stream).lines();
     let request = lines.next().unwrap().unwrap();
-    // The remaining headers are read so that closing the connection does not reset it.
+    // Reads the remaining headers, because closing the connection with unread data would reset it.
     while !lines.next().unwrap().unwrap().is_empty() {}
     let path = request.split(' ').nth(1).unwrap();
-    // The client requests paths such as `?&limit=500&continue=…`.
+    // Removes the limit: clients request paths such as `?&limit=500&continue=…`.
     let path = path.replace("&limit=500", "").replace("?&", "?");
     let path = path.trim_end_matches('?');
     let missing = (404, "404 page not found".to_owned());
@@ -52,7 +53,7 @@ fn directory() -> PathBuf {
     PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
 }
 
-/// Writes a kubeconfig with the contexts `here` (the current context) and `nowhere`.
+/// Writes a kubeconfig with the contexts `here` and `nowhere`. The current context is `here`.
 fn kubeconfig(test: &str, url: &str) -> PathBuf {
     let path = directory().join(format!("{test}.kubeconfig"));
     let config = json!({
@@ -71,7 +72,7 @@ fn kubeconfig(test: &str, url: &str) -> PathBuf {
     path
 }
 
-/// Returns an address on which no server listens.
+/// Returns an address without a listening server.
 fn closed_port() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     format!("http://{}", listener.local_addr().unwrap())
@@ -122,8 +123,8 @@ fn failure(code: u16, reason: &str, message: &str, name: Option<&str>) -> Value 
            "code": code, "reason": reason, "message": message, "details": details})
 }
 
-/// Asserts a usage error or an error of the cluster: exit status 2, empty standard output, and one line on standard
-/// error that contains every string of `expect`.
+/// Asserts a usage error or a cluster error: exit status 2, no standard output, and a single line on standard error
+/// that contains all strings of `expect`.
 #[track_caller]
 fn check_error(output: &Output, expect: &[&str]) {
     let stderr = String::from_utf8_lossy(&output.stderr);
@@ -281,7 +282,7 @@ fn status_findings_exit_1_by_default() {
 const LEASE: &str =
     "/apis/coordination.k8s.io/v1/namespaces/vap-status-system/leases/vap-status-controller";
 
-/// Returns the Lease of a running controller that was last in sync `seconds_ago` seconds ago.
+/// Returns the Lease of a running controller. The controller was last in sync `seconds_ago` seconds ago.
 fn lease(seconds_ago: i64) -> Value {
     let now = jiff::Timestamp::now();
     let then = jiff::Timestamp::from_second(now.as_second() - seconds_ago).unwrap();
@@ -292,7 +293,7 @@ fn lease(seconds_ago: i64) -> Value {
                     "leaseDurationSeconds": 15}})
 }
 
-/// Returns the line above the table, and the field `controller` of `-o json`.
+/// Returns the line above the table, and the field `controller` in the JSON output.
 fn status_header(test: &str, answer: (u16, Value), arguments: &[&str]) -> (String, Value) {
     let url = serve(&[
         (LIST, 200, list(&[policy("a", "True")], "")),
@@ -339,7 +340,7 @@ fn possibly_stale_statuses_are_labeled() {
         "{above}"
     );
     assert_eq!(controller["current"], Value::Null);
-    // Flags set the name and namespace of another controller's Lease.
+    // The flags select the Lease of another controller.
     let named = ["status", "--controller-namespace=a", "--lease-name=b"];
     let (above, _) = status_header("other-lease", (200, lease(3)), &named);
     assert!(above.contains("there is no Lease a/b,"), "{above}");

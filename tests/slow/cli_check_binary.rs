@@ -1,4 +1,4 @@
-//! Tests of the program `kubectl vap check`: standard input, standard error, exit statuses, and hostile input.
+//! Tests the program `kubectl vap check`: standard input, standard error, exit statuses, and hostile input.
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
@@ -31,7 +31,7 @@ fn run_with(arguments: &[&str], stdin: &[u8]) -> Output {
         .unwrap();
     let mut pipe = child.stdin.take().unwrap();
     let bytes = stdin.to_vec();
-    // The program may exit before it has read all of standard input.
+    // Ignores an error: the program may exit before it has read all of standard input.
     let writer = thread::spawn(move || {
         let _ = pipe.write_all(&bytes);
     });
@@ -56,7 +56,6 @@ fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-/// Creates an empty directory for the test `test`.
 fn directory(test: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("check-{test}"));
     let _ = fs::remove_dir_all(&path);
@@ -128,7 +127,7 @@ fn empty_input_is_reported() {
     assert!(stderr(&other).contains("no ValidatingAdmissionPolicy in the input"));
 }
 
-/// CRDs and webhook configurations are checked even if the input has no policy.
+/// CRDs and webhook configurations are also checked without a policy.
 #[test]
 fn crds_and_webhooks_are_checked_without_policies() {
     let crd = run(&["config/samples/late"]);
@@ -233,7 +232,7 @@ fn binary_files_are_reported() {
     fs::remove_file(&path).unwrap();
 }
 
-/// Returns a policy whose spec has the lines `spec` in addition to its match constraints.
+/// Returns a policy. Its spec has the lines `spec` after the match constraints.
 fn policy(spec: &str) -> String {
     format!(
         "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: \

@@ -1,4 +1,4 @@
-//! Tests of `kubectl vap eval`, `audit` and `diff` on files: decisions, messages for wrong or hostile input, and exit
+//! Tests `kubectl vap eval`, `audit` and `diff` with files: decisions, messages for wrong or hostile input, and exit
 //! statuses.
 #![allow(
     clippy::indexing_slicing,
@@ -30,7 +30,6 @@ impl Ran {
     }
 }
 
-/// Runs the plugin. `stdin` is its standard input.
 #[track_caller]
 pub(crate) fn vap(arguments: &[&str], stdin: &str) -> Ran {
     let mut child = Command::new(env!("CARGO_BIN_EXE_kubectl-vap"))
@@ -41,7 +40,7 @@ pub(crate) fn vap(arguments: &[&str], stdin: &str) -> Ran {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // Writing fails if the command exits without reading its standard input.
+    // Ignores an error: the command may exit before it has read its standard input.
     let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
     let output = child.wait_with_output().unwrap();
     Ran {
@@ -51,7 +50,6 @@ pub(crate) fn vap(arguments: &[&str], stdin: &str) -> Ran {
     }
 }
 
-/// Creates a directory that contains `files`.
 pub(crate) fn directory(name: &str, files: &[(&str, &str)]) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
         .join("cli_commands")
@@ -80,7 +78,7 @@ pub(crate) fn deployment(name: &str, replicas: i64) -> Value {
     })
 }
 
-/// Runs `kubectl vap eval` for a sample policy. Returns the result for this policy.
+/// Runs `kubectl vap eval` for a sample policy, and returns the result of this policy.
 #[track_caller]
 fn eval(arguments: &[&str], stdin: &str, status: i32) -> Value {
     let arguments = [&["eval", POLICY, "-o", "json"], arguments].concat();
@@ -127,7 +125,7 @@ fn eval_shows_deciding_expression() {
     assert_eq!(allowed["verdict"], "Allowed");
 }
 
-/// Policies are evaluated for the object with the API server's defaults.
+/// Policies are evaluated for the object after the API server's defaults are set.
 #[test]
 fn eval_sets_defaults() {
     let mut object = deployment("web", 1);
@@ -339,7 +337,7 @@ fn audit_json_lines_end_with_summary() {
     assert_eq!(lines[2]["summary"]["violating"], 2);
 }
 
-/// `audit` and `eval` must have the same result for the same object.
+/// For the same object, `audit` and `eval` must have the same result.
 #[test]
 fn audit_has_same_result_as_eval() {
     for replicas in [1, 50, 51] {
@@ -364,7 +362,7 @@ fn audit_expands_lists() {
     for field in ["apiVersion", "kind"] {
         bare.as_object_mut().unwrap().remove(field);
     }
-    // In the API server's responses, the items of a list have no apiVersion and kind.
+    // The API server's lists contain items without apiVersion and kind.
     let typed = json!({"apiVersion": "apps/v1", "kind": "DeploymentList", "metadata": {}, "items": [bare, b]});
     let lines = format!("{a}\n{b}\n");
     let yaml = format!("apiVersion: v1\nkind: List\nitems:\n- {a}\n- {b}\n");
@@ -382,7 +380,7 @@ fn audit_expands_lists() {
     }
 }
 
-/// An object that cannot be decoded is listed in the report, and does not affect other objects.
+/// An object that cannot be decoded is part of the report, and does not affect other objects.
 #[test]
 fn audit_lists_undecodable_objects() {
     let deep = format!("{}1{}", "[".repeat(2_000), "]".repeat(2_000));
@@ -407,7 +405,7 @@ fn audit_lists_undecodable_objects() {
     let report = audit(&["-f", "-"], &list, 2);
     assert_eq!(report["summary"]["objects"], 9, "{report}");
     assert_eq!(report["summary"]["violating"], 1);
-    // The policy has an error for the Deployment without a spec.
+    // The evaluation fails for the Deployment without a spec.
     let count = |name: &str| report["summary"][name].as_u64().unwrap();
     assert!(count("unread") >= 7, "{report}");
     assert_eq!(count("unread") + count("failing") + count("violating"), 9);
@@ -444,7 +442,7 @@ fn audit_lists_undecodable_objects() {
     assert_eq!(missing["summary"]["unread"], 1);
 }
 
-/// The memory for auditing a large file is not much more than the size of the file.
+/// Auditing a large file takes little more memory than the size of the file.
 #[test]
 fn audit_memory_is_bounded() {
     let items: Vec<String> = (0..600)
@@ -565,7 +563,7 @@ fn diff_groups_changes_by_cause() {
         (kind.to_owned(), field.to_owned(), denied, allowed, same)
     };
     let first = "spec.validations[0].expression";
-    // Both versions deny the object, but with different messages.
+    // Both versions of the policy deny the object. Their messages differ.
     let stricter = fs::read_to_string("docs/examples/replica-limit-new.yaml").unwrap();
     assert_eq!(
         groups(&stricter),
@@ -630,8 +628,8 @@ fn diff_without_requests_is_usage_error() {
     assert!(ran.out.contains("4 cases"), "{}", ran.out);
 }
 
-/// GitHub shows at most ten annotations per step. Therefore, the tenth annotation gives the number of further errors,
-/// which are in the log.
+/// GitHub shows at most ten annotations per step. The tenth annotation therefore contains the number of further errors.
+/// The log contains all errors.
 #[test]
 fn failed_cases_stay_within_annotation_limit_of_github() {
     let cases: Vec<Value> = (0..15)

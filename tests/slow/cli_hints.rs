@@ -1,4 +1,4 @@
-//! Tests of hints for wrong input: the word that was probably intended, and the reason why a policy is not evaluated.
+//! Tests hints for wrong input: the probably intended word, and the reason why a policy is not evaluated.
 #![allow(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -19,7 +19,7 @@ fn check_output(arguments: &[&str], texts: &[&str]) {
     }
 }
 
-/// Returns a probe of the policy `replica-limit` with the fields `spec`.
+/// Returns a probe for the policy `replica-limit`. Its spec has the fields `spec`.
 fn probe(spec: &str) -> String {
     format!(
         "apiVersion: vap-status.dev/v1alpha1\nkind: PolicyProbe\nmetadata: {{name: a}}\nspec:\n{spec}"
@@ -152,7 +152,7 @@ fn unmatched_bindings_show_the_reason() {
         "  policyName: replica-limit\n  cases:\n  - name: a\n    request: {{object: {object}}}\n    \
          expect: {{applies: true}}\n"
     );
-    // The example file also has a binding. It is removed, so that only the bindings above exist.
+    // Removes the binding in the example file, so that only the bindings above exist.
     let policy = fs_policy();
     let policy = policy.split("---").next().unwrap().to_owned();
     let files = [
@@ -174,8 +174,8 @@ fn unmatched_bindings_show_the_reason() {
     check_output(&["test", &policy, &bindings, &file("probe.yaml")], &[why]);
 }
 
-/// An object may have the metadata and status that `kubectl get -o yaml` prints: policies are
-/// evaluated for it, although an API server would reject its creation.
+/// Objects may have the metadata and status from `kubectl get -o yaml`. Policies are evaluated for them, although an
+/// API server would not accept them on creation.
 #[test]
 fn stored_objects_are_evaluated() {
     let mut object = deployment("web", 200);

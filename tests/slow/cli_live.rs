@@ -1,5 +1,4 @@
-//! Tests of the commands that read a cluster, with an API server that serves chosen objects, versions, pages and
-//! failures.
+//! Tests commands that read a cluster. The test's API server has prepared objects, versions, pages and failures.
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
@@ -15,7 +14,7 @@ use crate::golden;
 
 const CLUSTER: &str = include_str!("../cli_live/cluster.yaml");
 
-/// Files that the commands read.
+/// A file that commands read.
 const NEW_POLICY: &str = "apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
 metadata: {name: replica-limit}
@@ -39,8 +38,7 @@ spec:
     spec: {containers: [{name: a, image: docker.io/a}]}
 ";
 
-/// Runs each command with the server, and compares the outputs, exit statuses and requests with
-/// `tests/cli_live/NAME.txt`.
+/// Runs each command with the server. Compares the outputs, exit statuses and requests with `tests/cli_live/NAME.txt`.
 #[track_caller]
 fn check(name: &str, config: Config, commands: &[&str]) {
     let folder = directory(
@@ -71,7 +69,7 @@ fn cluster() -> Config {
     Config::new(CLUSTER)
 }
 
-/// Ages in tables would change each day, so these tests use formats without ages.
+/// Uses formats without ages, because ages depend on the current time.
 #[test]
 fn status_reports_policies_and_opted_in_kinds() {
     check(

@@ -1,5 +1,5 @@
-//! Tests of commands with a policy whose evaluation exceeds the memory budget: they must make no decision, print the
-//! reason, and exit with a status other than 0.
+//! Tests commands with a policy whose evaluation exceeds the memory budget. There must be no decision. The command must
+//! print the reason, and exit with a status other than 0.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "tests fail by panicking")]
 
@@ -26,13 +26,13 @@ fn policy(failure_policy: &str, expression: &str) -> Value {
     })
 }
 
-/// Returns an expression that doubles a string 31 times.
+/// Returns an expression that doubles the length of a string 31 times.
 fn doubling() -> String {
     let steps = ".map(x, x + x)".repeat(31);
     format!("[dyn(object.metadata.name)]{steps}.all(x, x.size() > 0)")
 }
 
-/// Returns a probe with one case for each decision, and one case that expects an error.
+/// Returns a probe with a case for each decision, and a case that expects an error.
 fn probe() -> Value {
     let case = |name: &str, expect: Value| {
         json!({

@@ -1,4 +1,4 @@
-//! Tests of `kubectl vap eval`, `audit` and `diff` with mutating policies.
+//! Tests `kubectl vap eval`, `audit` and `diff` with mutating policies.
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use crate::cli_commands::{deployment, directory, vap};
 
-/// Returns a mutating policy that limits replicas and sets the label `label`, and a validating policy that requires at
-/// most 5 replicas and the label `team`.
+/// Returns a mutating and a validating policy. The mutating policy limits the replicas to `replicas`, and sets the
+/// label `label`. The validating policy requires the label `team` and at most 5 replicas.
 fn mutating(replicas: i64, label: &str) -> String {
     let rules = json!({"resourceRules": [{"apiGroups": ["apps"], "apiVersions": ["v1"],
         "operations": ["CREATE", "UPDATE"], "resources": ["deployments"]}]});
@@ -85,7 +85,7 @@ fn eval_mutates_before_validation() {
         (&json!(1), &json!(1))
     );
 
-    // If a mutating policy cannot be evaluated, the decision is unknown.
+    // The mutating policy cannot be evaluated, so the decision is unknown.
     let broken = mutating(5, "team").replace("'team': object", "'team': objet");
     let folder = directory("eval-mutating-broken", &[("p.yaml", &broken)]);
     let policies = folder.join("p.yaml");
@@ -105,7 +105,7 @@ fn eval_mutates_before_validation() {
     assert!(why.contains("mutating policy limit"), "{why}");
 }
 
-/// If two mutating policies overwrite the same field, the result is undefined.
+/// If two mutating policies overwrite the same field, the API server may apply them in either order.
 #[test]
 fn eval_tries_both_orders_of_mutating_policies() {
     let one = mutating(5, "team");
@@ -122,7 +122,7 @@ fn eval_tries_both_orders_of_mutating_policies() {
         "json",
     ];
     let ran = vap(&arguments, &deployment("web", 9).to_string());
-    // The result does not depend on the order: 4 is the lower limit.
+    // The result is the same in both orders: 4 is the lower limit.
     assert_eq!(ran.json()["mutated"]["object"]["spec"]["replicas"], 4);
     let text = text.replace("value: 4", "value: 6");
     let folder = directory("eval-orders-differ", &[("p.yaml", &text)]);
@@ -205,7 +205,7 @@ fn diff_shows_changed_mutations() {
     );
 }
 
-/// Returns the report of `eval` for an object of the subresource `resource` and a policy with one mutation.
+/// Returns the report of `eval` for an object of a subresource and a policy with one mutation.
 fn subresource_report(resource: &str, object: &Value, mutation: &Value) -> Value {
     let (resource, subresource) = resource.split_once('/').unwrap();
     let policy = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicy",

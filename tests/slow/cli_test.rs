@@ -1,4 +1,4 @@
-//! Tests of the output of `kubectl vap test` for small probes, in all formats, and of its exit status.
+//! Tests the output of `kubectl vap test` for small probes, in all formats. Also tests the exit status.
 //!
 //! The expected output is in `tests/cli_test`, next to the probes. `VAP_UPDATE=1 cargo test --test slow cli_test`
 //! regenerates it. Review the difference before you commit it.
@@ -62,7 +62,7 @@ fn unmatched_request_is_allowed() {
     assert_eq!((summary.passed, summary.failed, summary.pending), (2, 3, 0));
 }
 
-/// Cases about a CustomResourceDefinition have the API server's errors for custom resources.
+/// A case about a custom resource has the API server's errors for custom resources.
 #[test]
 fn custom_resources_are_validated() {
     let report = report(&["tests/cli_test/definitions.yaml"]);
@@ -83,8 +83,8 @@ fn custom_resources_are_validated() {
     assert_eq!(case["errors"].as_array().unwrap().len(), 3);
 }
 
-/// The output for a failing case shows the failing rule at its location in the definition, the values of its
-/// subexpressions, and each error on a separate line.
+/// For a failing case, the output must show the failing rule at its location in the definition, the values of its
+/// subexpressions, and each error on its own line.
 #[test]
 fn failing_custom_resource_shows_failing_rules() {
     let report = report(&["tests/cli_test/definition_traces.yaml"]);
@@ -121,7 +121,7 @@ fn failing_custom_resource_shows_failing_rules() {
     assert_eq!(difference.lines().count(), 4, "{difference}");
 }
 
-/// Tests a rejected definition, a missing definition, and expectations that are allowed only for policies.
+/// Tests an invalid definition, a missing definition, and expectations that only policies may have.
 #[test]
 fn invalid_definitions_are_reported() {
     let report = report(&["tests/cli_test/definitions_invalid.yaml"]);
@@ -132,7 +132,7 @@ fn invalid_definitions_are_reported() {
     assert_eq!(report.exit(), Exit::Failed);
 }
 
-/// Cases about a webhook expect that it is called or not called.
+/// A case about a webhook expects that the webhook is called, or that it is not called.
 #[test]
 fn webhook_cases_expect_calls() {
     let report = report(&["tests/cli_test/webhooks.yaml"]);
@@ -147,7 +147,7 @@ fn webhook_cases_expect_calls() {
     assert_eq!(field, "webhooks[0].matchConditions[0].expression");
 }
 
-/// Cases about a mutating policy compare the object after the mutations with the expected object.
+/// A case about a mutating policy compares the mutated object with the expected object.
 #[test]
 fn mutating_cases_compare_objects() {
     let report = report(&["tests/cli_test/mutating.yaml"]);
@@ -172,7 +172,7 @@ fn mutating_cases_compare_objects() {
     assert_eq!(report.exit(), Exit::Failed);
 }
 
-/// Coverage and mutants are supported for validating policies only. The report lists other policies as not measured.
+/// Coverage and mutants are only supported for validating policies. The report lists other policies as not measured.
 #[test]
 fn mutating_policies_have_no_coverage() {
     let options = Options {
@@ -195,7 +195,7 @@ fn mutating_policies_have_no_coverage() {
     );
 }
 
-/// Probes of rejected configurations, and probes with fields that are not allowed for webhooks, are invalid.
+/// A probe is invalid if its configuration is rejected, or if it has fields that webhooks must not have.
 #[test]
 fn webhook_probes_reject_policy_fields() {
     let report = report(&["tests/cli_test/webhooks_invalid.yaml"]);
@@ -208,7 +208,7 @@ fn webhook_probes_reject_policy_fields() {
     assert_eq!(report.exit(), Exit::Failed);
 }
 
-/// A case passes only if a cluster would behave as expected. Cases that would pass without testing the policy fail.
+/// A case passes only if a cluster would behave as expected. A case fails if it would pass without testing the policy.
 #[test]
 fn vacuous_cases_fail() {
     let report = report(&["tests/cli_test/traps.yaml"]);
@@ -231,7 +231,7 @@ fn vacuous_cases_fail() {
     assert_eq!(report.exit(), Exit::Failed);
 }
 
-/// Policies are evaluated for the sample with the API server's defaults, in the version that the policy matches.
+/// Policies are evaluated for the sample object in the version that the policy matches, with the API server's defaults.
 #[test]
 fn samples_are_completed_and_converted() {
     let report = report(&["tests/cli_test/defaults.yaml"]);
@@ -240,8 +240,8 @@ fn samples_are_completed_and_converted() {
     assert_eq!((summary.passed, summary.failed, summary.pending), (8, 0, 1));
 }
 
-/// Events are served in two API groups with different fields. A case that requires a conversion between them is
-/// pending.
+/// Events are served in two API groups with different fields. The case is pending, because it requires a conversion
+/// between the groups.
 #[test]
 fn case_that_requires_conversion_of_event_is_pending() {
     let report = report(&["tests/cli_test/events.yaml"]);
@@ -258,7 +258,7 @@ fn case_that_requires_conversion_of_event_is_pending() {
     );
 }
 
-/// Objects of subresources, and the options of requests, get the API server's defaults.
+/// The API server's defaults are set in objects of subresources, and in the options of requests.
 #[test]
 fn subresources_and_options_are_completed() {
     let report = report(&["tests/cli_test/subresources.yaml"]);
@@ -280,8 +280,8 @@ fn output_for_all_ways_to_write_cases_is_as_expected() {
     assert_eq!((summary.passed, summary.failed, summary.errors), (7, 1, 3));
 }
 
-/// Tests each way to write a request, and each expectation with a right and a wrong value. Exactly the cases with
-/// "wrong" in their names must fail.
+/// Tests each notation for requests, and each expectation with a right and a wrong value. The cases with "wrong" in
+/// their names must fail. All others must pass.
 #[test]
 fn exactly_the_cases_with_wrong_in_their_name_fail() {
     let report = report(&["tests/cli_test/each_way"]);
@@ -321,8 +321,8 @@ fn coverage_and_mutants_are_reported() {
     );
 }
 
-/// Converts small test suites of other tools, and compares the probes and the notes about the conversion with the
-/// expected ones.
+/// Converts small test suites of other tools. Compares the probes and the notes about the conversion with the expected
+/// ones.
 #[test]
 fn suites_are_converted_to_probes() {
     for (suite, file, counts) in [
@@ -363,7 +363,7 @@ fn suites_are_converted_to_probes() {
     assert!(none.diagnostics()[0].contains("is not a suite of kaptest"));
 }
 
-/// Kyverno test suites may have one of two API groups.
+/// The suites of Kyverno have one of two API groups.
 #[test]
 fn kyverno_suite_may_have_either_api_group() {
     let read = |suite: PathBuf| {
@@ -395,7 +395,7 @@ fn kyverno_suite_may_have_either_api_group() {
     assert_eq!(read(copy.join(name)), n_probes);
 }
 
-/// The cases that `init` generates pass, and include an allowed and a denied request for each validation.
+/// The cases from `init` must pass. For each validation, they must include an allowed and a denied request.
 #[test]
 fn init_generates_probes_that_pass() {
     let policy = "tests/cli_test/ways/policies.yaml";
@@ -424,8 +424,8 @@ fn init_generates_probes_that_pass() {
     assert!(mutants.killed * 2 > mutants.total, "{mutants:?}");
 }
 
-/// The denied requests that `init` generates pass all checks of the API server that precede the
-/// evaluation of policies.
+/// The API server checks a request before it evaluates policies. The denied requests from `init` must pass these
+/// checks.
 #[test]
 fn init_requests_are_valid() {
     let denied = |resource: &str, expression: &str| {
@@ -486,7 +486,7 @@ fn init_requests_are_valid() {
         object["spec"]["containers"][0]["securityContext"]["runAsUser"],
         0
     );
-    // The API server rejects the creation of a Pod with ephemeral containers.
+    // The API server rejects a Pod with ephemeral containers on creation.
     assert_eq!(
         denied("/pods", "!has(object.spec.ephemeralContainers)"),
         None
@@ -513,7 +513,7 @@ fn sample_probes_pass() {
     assert_eq!((report.summary.probes, report.summary.passed), (2, 7));
 }
 
-/// The order of the files must not change the results, and color must only add escape sequences.
+/// The order of the files must not change the results. Color must only add escape sequences.
 #[test]
 fn output_does_not_depend_on_file_order_or_color() {
     let files = ["probes", "objects", "policies"];
@@ -546,7 +546,7 @@ fn run(arguments: &[&str], stdin: &str) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // The program may exit before it has read all of standard input.
+    // Ignores an error: the program may exit before it has read all of standard input.
     let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
     child.wait_with_output().unwrap()
 }
@@ -598,7 +598,7 @@ fn test_exit_status_depends_on_results_and_errors() {
     assert!(text.contains("no params found"), "{text}");
 }
 
-/// For damaged input, the program must exit with a valid status.
+/// For damaged input, the exit status must be one of the documented ones.
 #[test]
 fn damaged_input_exits_with_valid_status() {
     let mut seed: u64 = 0x9e37_79b9_7f4a_7c15;

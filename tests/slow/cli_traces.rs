@@ -1,4 +1,4 @@
-//! Tests of the traces and locations that `kubectl vap test` shows for failing cases.
+//! Tests the traces and locations in the output of `kubectl vap test` for failing cases.
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,

@@ -1,5 +1,5 @@
-//! Tests of requests for custom resources: recorded requests with upstream's results (see `./dev
-//! record-custom-resources`), and definitions and objects whose validation is expensive.
+//! Tests requests for custom resources: recorded requests with upstream's results, and definitions and objects whose
+//! validation is expensive. `./dev record-custom-resources` records the requests.
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
@@ -76,7 +76,7 @@ fn values_are_validated_by_keywords() {
             "spec: Invalid value: \"host\": spec in body must be of type ipv4: \"host\"",
         ],
     );
-    // The value has two characters of several bytes each.
+    // The value consists of two characters. Both have several bytes.
     check(
         &json!({"type": "string", "maxLength": 2, "minLength": 2}),
         &json!("\u{1f600}\u{e4}"),
@@ -125,7 +125,7 @@ fn values_are_validated_by_keywords() {
     );
 }
 
-/// Tests `metadata.generation`. A generation of 0 is treated as absent.
+/// Tests `metadata.generation`. A generation of 0 counts as absent.
 ///
 /// Source: apimachinery `pkg/apis/meta/v1/unstructured/unstructured.go` (`SetGeneration`).
 #[test]
@@ -142,8 +142,8 @@ fn generation_increases_with_changes() {
     assert_eq!(generation(-1, 2), Value::Null);
 }
 
-/// In an update that changes nothing, `self` equals `oldSelf`, including the fields that the API server preserves, such
-/// as `managedFields`.
+/// In an update without changes, `self` equals `oldSelf`. This includes fields that the API server preserves, such as
+/// `managedFields`.
 ///
 /// Source: a real API server v1.36.3, `./dev custom-resources 2000 9`.
 #[test]
@@ -163,7 +163,7 @@ fn unchanged_object_equals_old_self() {
     assert_eq!(n_errors(2), 1);
 }
 
-/// The validation of objects that would take the API server minutes ends with an error.
+/// Objects whose validation would take the API server minutes result in an error.
 #[test]
 fn exceeded_work_limit_is_an_error() {
     let alternatives: Vec<Value> = (0..5_000)

@@ -1,5 +1,5 @@
-//! Tests of the ways to install and run the plugin: the krew manifest, the GitHub Action, the pre-commit hook, and
-//! completion scripts. The scripts are run locally, without krew, GitHub or pre-commit.
+//! Tests how users install and run the plugin: the krew manifest, the GitHub Action, the pre-commit hook, and
+//! completion scripts. The scripts run locally, without krew, GitHub and pre-commit.
 #![expect(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -33,7 +33,6 @@ fn yaml(path: &str) -> Value {
     serde_norway::from_str(&fs::read_to_string(root().join(path)).unwrap()).unwrap()
 }
 
-/// Creates an empty directory for a test.
 fn directory(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("distribution-{name}"));
     let _ = fs::remove_dir_all(&path);
@@ -41,7 +40,7 @@ fn directory(name: &str) -> PathBuf {
     path
 }
 
-/// Returns the environment variable PATH with the directory of the plugin added.
+/// Returns the environment variable PATH, extended by the directory of the plugin.
 fn path() -> String {
     let plugin = Path::new(env!("CARGO_BIN_EXE_kubectl-vap"))
         .parent()
@@ -58,7 +57,7 @@ fn keys(value: &Value) -> BTreeSet<String> {
     keys.map(|key| key.as_str().unwrap().to_owned()).collect()
 }
 
-/// Asserts that krew accepts the manifest.
+/// Asserts that the manifest meets krew's requirements.
 ///
 /// Source: krew `internal/index/validation/validate.go`, `ValidatePlugin`, `validatePlatform`; `pkg/constants`.
 fn check_krew(manifest: &Value) {
@@ -124,7 +123,7 @@ fn krew_manifest_lists_existing_archives() {
             .env("VAP_ARCHIVES", &archives);
         command.output().unwrap()
     };
-    // Without archives, the script fails.
+    // The script fails if there are no archives.
     assert!(!krew().status.success());
     for (platform, content) in [
         ("linux_amd64", "a"),
@@ -144,12 +143,12 @@ fn krew_manifest_lists_existing_archives() {
         platforms[0]["uri"],
         format!("https://example.com/v1/kubectl-vap_v{version}_linux_amd64.tar.gz").as_str()
     );
-    // This is the SHA-256 of "a", the content of the archive.
+    // The SHA-256 of the archive's content, "a".
     assert_eq!(
         platforms[0]["sha256"],
         "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb"
     );
-    // The script warns about each platform without an archive.
+    // The script warns about platforms without an archive.
     assert!(
         text(&output.stderr).contains("warning: kubectl-vap_v"),
         "{output:?}"
@@ -200,7 +199,7 @@ fn action_uses_exactly_its_declared_inputs() {
     }
     assert_eq!(action["runs"]["using"], "composite");
     for step in action["runs"]["steps"].as_sequence().unwrap() {
-        // Scripts must get inputs from the environment: interpolated inputs could inject code.
+        // Scripts must read inputs from the environment, because interpolated inputs could inject code.
         assert!(!step["run"].as_str().unwrap().contains("${{"), "{step:?}");
         let script = step["run"].as_str().unwrap().trim_matches('"');
         let script = script.strip_prefix("$GITHUB_ACTION_PATH/").unwrap();
@@ -208,7 +207,7 @@ fn action_uses_exactly_its_declared_inputs() {
     }
 }
 
-/// Runs a script of the action with `inputs` as its environment.
+/// Runs a script of the action. `inputs` are its environment variables.
 fn step(script: &str, folder: &Path, inputs: &[(&str, &str)]) -> Output {
     let mut command = Command::new(root().join(".github/actions").join(script));
     command.current_dir(folder).env("PATH", path());
@@ -224,7 +223,7 @@ fn step(script: &str, folder: &Path, inputs: &[(&str, &str)]) -> Output {
 #[test]
 fn action_builds_plugin_with_its_own_toolchain() {
     let folder = directory("action-build");
-    // The repository that uses the action may require another toolchain.
+    // The repository that uses the action may have its own toolchain file.
     fs::write(
         folder.join("rust-toolchain.toml"),
         "[toolchain]\nchannel = \"1.0\"\n",
@@ -379,7 +378,7 @@ fn pre_commit_hooks_check_repository() {
                 .output();
             command.unwrap().status.code()
         };
-        // YAML files that are not manifests are ignored.
+        // YAML files without manifests are ignored.
         let _ = fs::remove_file(folder.join("policy.yaml"));
         assert_eq!(run(), Some(0));
         fs::write(folder.join("policy.yaml"), POLICY).unwrap();
@@ -416,7 +415,7 @@ fn completion_scripts_are_valid_shell() {
         .env("PATH", path())
         .output();
     assert!(text(&script.unwrap().stdout).starts_with("--no-headers\t"));
-    // Bash calls the completion function with the program, the current word and the previous word.
+    // Bash calls the completion function with three arguments: the program, the current word, and the previous word.
     let words = "source ./bash; COMP_WORDS=(kubectl-vap che); COMP_CWORD=1; _kubectl-vap kubectl-vap che kubectl-vap; \
                  echo \"${COMPREPLY[@]}\"";
     let bash = Command::new("bash")

@@ -1,8 +1,8 @@
-//! Tests README.md and the pages in docs: the output of their console sessions must be up to date, their links must
+//! Tests README.md and the pages in docs. The output of their console sessions must be up to date, their links must
 //! resolve, and their code blocks must not be too wide.
 //!
-//! Sessions of `kubectl vap check`, `test`, `explain`, `eval`, `audit` and `diff` are run by this test. Sessions that
-//! require a cluster are not. The line before such a block is `<!-- cluster: COMMAND -->`, with the command that
+//! This test runs the sessions of `kubectl vap check`, `test`, `explain`, `eval`, `audit` and `diff`. It does not run
+//! sessions that require a cluster. The line before such a session is `<!-- cluster: COMMAND -->`. The command
 //! regenerates the output.
 #![allow(
     clippy::indexing_slicing,
@@ -16,14 +16,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The maximum width of a line in a code block, and the terminal width of the sessions, in columns.
+/// The maximum width of a line in a code block, in columns. It is also the terminal width of the sessions.
 const MAX_COLUMNS: usize = 120;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Adds all Markdown files in `folder`, sorted.
+/// Adds all Markdown files in `folder`.
 fn pages_below(folder: &Path, found: &mut BTreeSet<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -35,7 +35,7 @@ fn pages_below(folder: &Path, found: &mut BTreeSet<PathBuf>) {
     }
 }
 
-/// Returns the pages in docs and the pages in the root of the repository.
+/// Returns the pages in docs and in the root of the repository.
 fn pages() -> BTreeSet<PathBuf> {
     let names = ["README", "ARCHITECTURE", "CONTRIBUTING", "SECURITY"];
     let mut findings = BTreeSet::from(names.map(|name| root().join(format!("{name}.md"))));
@@ -43,7 +43,7 @@ fn pages() -> BTreeSet<PathBuf> {
     findings
 }
 
-/// A code block with the language `console` in a page.
+/// A code block of the language `console`.
 struct Block {
     place: String,
     is_of_cluster: bool,
@@ -51,7 +51,7 @@ struct Block {
 }
 
 impl Block {
-    /// Returns the commands in the block, each with its output.
+    /// Returns the commands in the block, and the output of each.
     fn commands(&self) -> Vec<(&str, String)> {
         let mut commands: Vec<(&str, String)> = Vec::new();
         for line in &self.lines {
@@ -137,7 +137,7 @@ fn console_sessions_match_output() {
             n_run += 1;
         }
     }
-    // Marking another session as requiring a cluster changes the second number.
+    // The second number changes if another session is marked as requiring a cluster.
     assert!(n_run >= 5, "only {n_run} sessions were run");
     assert_eq!(n_of_cluster, 7, "number of sessions that require a cluster");
 }
@@ -164,7 +164,7 @@ fn docs_code_blocks_fit_the_page() {
     }
 }
 
-/// Returns the targets of links and of `{{#include …}}` in a page, without anchors and without external URLs.
+/// Returns the targets of links and of `{{#include …}}` in a page. Anchors and external URLs are omitted.
 fn targets(text: &str) -> Vec<&str> {
     let links = text.split("](").skip(1).filter_map(|rest| {
         let (target, _) = rest.split_once(')')?;
@@ -204,7 +204,7 @@ fn summary_lists_each_page() {
     for page in pages {
         let name = page.strip_prefix(root().join("docs")).unwrap();
         let name = name.to_str().unwrap();
-        // ADRs are not part of the documentation site.
+        // The documentation site does not contain the ADRs.
         if name == "SUMMARY.md" || name.starts_with("adr/") {
             continue;
         }

@@ -1,5 +1,5 @@
-//! Tests of hostile policies and schemas: each must result in a finding or an unknown result, never in a crash, a hang
-//! or a stack overflow.
+//! Tests hostile policies and schemas. Each must result in a finding or an unknown result. None may cause a crash, a
+//! hang or a stack overflow.
 
 #![allow(
     clippy::indexing_slicing,
@@ -126,7 +126,7 @@ fn doubling_constants_are_bounded() {
 
 #[test]
 fn doubling_types_are_bounded() {
-    // Each variable is a map whose key and value are the preceding variable, so its type doubles in size.
+    // Each variable is a map. Its key and its value are the previous variable, so its type is twice as large.
     let mut variables = vec![json!({"name": "v0", "expression": "{'a': 1}"})];
     for n in 1..60 {
         let before = n - 1;
@@ -173,7 +173,7 @@ fn macro_expansions_of_all_expressions_share_one_limit() {
     );
 }
 
-/// Returns a policy whose validations each have a hundred undefined names on a line of 1.5 KB.
+/// Returns a policy whose validations have many errors: a hundred undefined names on a line of 1.5 KB.
 fn with_many_findings(n_validations: usize, n_kinds: usize) -> CompiledPolicy {
     let expression = format!("[{}]", ["undeclared_name"; 100].join(","));
     let validations: Vec<_> = (0..n_validations)
@@ -235,7 +235,7 @@ fn kinds_beyond_work_limit_are_unchecked() {
     assert_eq!((upstream.checked.len(), upstream.unchecked.len()), (2, 2));
     let reason = &upstream.unchecked[1].reason;
     assert!(reason.contains("too large"), "{reason}");
-    // The truthful profile stops at the first error of each expression, which takes less memory.
+    // The profile `truthful` stops at the first error of an expression, which takes less memory.
     let truthful = type_check(&many, &mapper, &schemas, Profile::Truthful);
     assert_eq!((truthful.checked.len(), truthful.unchecked.len()), (4, 0));
 }
@@ -280,7 +280,7 @@ fn self_reading_variable_is_unsafe() {
     assert_eq!(finding.kind, CompileFindingKind::Unsafe);
 }
 
-/// Returns an OpenAPI document with the kind Widget, which has the schema `schema`, and other schemas.
+/// Returns an OpenAPI document with the kind Widget and other schemas. `schema` is the schema of Widget.
 fn widgets(schema: Value, others: Value) -> Value {
     let mut schemas = others;
     schemas["Widget"] = schema;

@@ -1,5 +1,5 @@
-//! Tests of expressions and values that could exhaust time, memory or the stack: each evaluation must end quickly and
-//! stay within its limits.
+//! Tests expressions and values that could exhaust time, memory or the stack. Each evaluation must end quickly and stay
+//! within its limits.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "tests fail by panicking")]
 
@@ -23,8 +23,8 @@ const TOO_MANY_VALUES: &str = "the evaluation compares more than ";
 
 const LIMIT_EXCEEDED: &str = "operation cancelled: actual cost limit exceeded";
 
-/// The time limit of each test. It is generous because debug builds on a busy machine are slow. Without the tested
-/// limits, the evaluations would take minutes, or all memory.
+/// The time limit of each test. It is generous, because debug builds are slow on a busy machine. Without the tested
+/// limits, an evaluation would take minutes or all memory.
 const SOON: Duration = Duration::from_secs(60);
 
 fn program(text: &str, variables: &[&str]) -> Program {
@@ -41,7 +41,7 @@ fn eval(text: &str, bindings: &[(&str, Value)]) -> Evaluation {
     eval_within(text, bindings, Limits::from_cost(PER_CALL_LIMIT))
 }
 
-/// Evaluates an expression on a thread with the stack size of a worker thread.
+/// Evaluates an expression on a thread whose stack has the size of a worker thread's stack.
 fn eval_within(text: &str, bindings: &[(&str, Value)], limits: Limits<'_>) -> Evaluation {
     let names: Vec<&str> = bindings.iter().map(|(name, _)| *name).collect();
     let bound: Bindings = bindings
@@ -94,7 +94,7 @@ fn comprehensions_exceed_cost_limit() {
 
 #[test]
 fn million_iterations_take_linear_time() {
-    // To find the cost of a term that was not evaluated, the costs of earlier iterations are searched.
+    // If a term was not evaluated, its cost is searched in earlier iterations.
     check_limit(
         "l.all(x, true || x == 1 || x == 2) && l.all(x, x < 0 || x >= 0)",
         &[("l", numbers(400_000))],
@@ -133,7 +133,7 @@ fn deepest_nested_brackets_are_evaluated() {
     check_bool(&format!("{nested} == 1"), &[("x", Value::Int(1))], true);
 }
 
-/// Returns an expression of `n` nested comprehensions over `list`.
+/// Returns `n` nested comprehensions over `list`.
 fn nested(n: u32, list: &str) -> String {
     let mut text = String::new();
     for level in 0..n {
@@ -150,7 +150,7 @@ fn deepest_nested_comprehensions_are_evaluated() {
     let n = (1..250).find(is_too_deep).unwrap() - 1;
     assert!(n >= 30, "{n}");
     check_bool(&nested(n, "[1]"), &[], true);
-    // This takes 2^n iterations.
+    // The evaluation would take 2^n iterations.
     check_limit(&nested(n, "[1, 1]"), &[]);
 }
 
@@ -190,7 +190,7 @@ fn exponential_patterns_take_bounded_time() {
         check_bool(&format!("s.matches('{pattern}')"), &bound, false);
         check_bool(&format!("s.findAll('{pattern}').size() == 0"), &bound, true);
     }
-    // Go rejects these patterns because of their size, so they are errors here too.
+    // Go rejects these patterns because of their size.
     for pattern in ["((x{100}){100}){100}", "x{1001}", "(x{1000}){1000}"] {
         let (text, names) = (format!("s.matches(dyn('{pattern}'))"), ["s"]);
         let env = base_env(KubernetesVersion::DEFAULT);
@@ -201,7 +201,7 @@ fn exponential_patterns_take_bounded_time() {
     }
 }
 
-/// Returns patterns of about `n_bytes` bytes that repeat a fragment.
+/// Returns patterns of about `n_bytes` bytes that consist of a repeated fragment.
 fn long_patterns(n_bytes: usize) -> Vec<String> {
     let pieces = [
         "a",
@@ -226,7 +226,7 @@ fn long_patterns_for_long_strings_exceed_cost_limit() {
         check_limit("s.matches(p)", &bound);
         check_limit("s.find(p) == ''", &bound);
         check_limit("s.findAll(p, 3).size() == 0", &bound);
-        // The cost is checked before the patterns are parsed.
+        // The cost limit applies before the patterns are parsed.
         assert!(started.elapsed() < Duration::from_secs(5));
     }
 }
@@ -289,7 +289,7 @@ fn comparison_of_deeply_nested_values_is_an_error() {
         assert_eq!(error.message(), "value is nested too deeply to be compared");
     }
     assert!(optional.equals(&other_optional).is_err());
-    // The nested values are dropped here, on the stack of the test's thread, which must not overflow.
+    // Drops the nested values. The stack of the test's thread must not overflow.
 }
 
 #[test]
@@ -370,14 +370,15 @@ fn evaluation_is_deterministic() {
     }
 }
 
-/// Returns a list that is nested `levels` deep, and contains the same list twice at each level.
+/// Returns a list with `levels` levels. Each level contains the next level twice.
 fn doubling(levels: usize) -> Value {
     (0..levels).fold(Value::Int(1), |below, _| {
         Value::list(vec![below.clone(), below])
     })
 }
 
-/// Each of these comparisons alone ends quickly, but an expression with many of them would take hours.
+/// A single one of these comparisons ends quickly. Without a common limit, an expression with many of them would take
+/// hours.
 #[test]
 fn comparisons_of_an_evaluation_share_one_limit() {
     let bindings = [("a", doubling(12)), ("b", doubling(12))];

@@ -1,5 +1,5 @@
-//! Tests of files and policies that could exhaust the plugin: checking each must end quickly, take bounded memory, and
-//! report an error about the exceeded limit.
+//! Tests files and policies that could exhaust the plugin. Checking each must end quickly and take limited memory. It
+//! must report an error about the exceeded limit.
 
 #![allow(
     clippy::indexing_slicing,
@@ -21,13 +21,13 @@ use vap_status_controller::policy::{RequestPolicy, matching};
 use vap_status_controller::schema::Builtin;
 use vap_status_controller::schema::rest_mapper::RestMapper;
 
-/// The time limit of each test. It is generous because debug builds on a busy machine are slow. Without the tested
-/// limits, the checks would take minutes, or all memory.
+/// The time limit of each test. It is generous, because debug builds are slow on a busy machine. Without the tested
+/// limits, a check would take minutes or all memory.
 const SOON: Duration = Duration::from_secs(60);
 
 const MIB: u64 = 1024 * 1024;
 
-/// Checks a manifest, and asserts that this allocates less than `max_bytes`. Returns the report and its text output.
+/// Checks a manifest. Asserts that the check allocates less than `max_bytes`. Returns the report and its text output.
 #[track_caller]
 fn check_within(max_bytes: u64, text: &str) -> (CheckReport, String) {
     let started = Instant::now();
@@ -50,7 +50,7 @@ fn check_within(max_bytes: u64, text: &str) -> (CheckReport, String) {
     outcome.unwrap()
 }
 
-/// Runs the probes in a manifest, and asserts that this allocates less than `max_bytes`.
+/// Runs the probes in a manifest. Asserts that this allocates less than `max_bytes`.
 #[track_caller]
 fn test_within(max_bytes: u64, text: &str) -> TestReport {
     let started = Instant::now();
@@ -98,7 +98,7 @@ fn expansion_of_aliases_is_limited() {
     let message = &report.findings[0].message;
     assert!(message.contains("aliases expand to"), "{message}");
 
-    // Many documents with aliases do not take much memory either.
+    // Many documents with aliases must not take much memory either.
     let aliases = vec!["*a"; 500].join(",");
     let document = format!(
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: x}}\na: &a \"{}\"\nb: [{aliases}]\n---\n",
@@ -126,7 +126,7 @@ fn nested_aliases_are_limited() {
 fn small_objects_take_little_memory() {
     let n = 10_000;
     let text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n---\n".repeat(n);
-    // The parsed objects take most of this memory.
+    // Most of this memory is for the parsed objects.
     test_within(3_000 * u64::try_from(n).unwrap(), &text);
 }
 

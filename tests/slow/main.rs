@@ -1,4 +1,4 @@
-//! The tests that start programs, read all of Kubernetes' schemas or process large input, in one program.
+//! Tests that start programs, read all schemas of Kubernetes, or process large input. They are one program.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "tests fail by panicking")]
 

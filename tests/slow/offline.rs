@@ -1,5 +1,5 @@
 //! Compares the built-in schemas with their source, Kubernetes' OpenAPI documents. For policies in files, `kubectl vap
-//! check` must return the warnings that the type checker returns with these documents.
+//! check` must return the same warnings as the type checker with these documents.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::collections::BTreeSet;
@@ -59,7 +59,7 @@ fn built_in_schemas_match_documents() {
 
 type Pair = (*const DeclType, *const DeclType);
 
-/// Returns true if two types are equal. `known` contains the pairs that were already compared.
+/// Returns true if two types are equal. `known` are the pairs that have been compared.
 fn is_same(a: &Arc<DeclType>, b: &Arc<DeclType>, known: &mut BTreeSet<Pair>) -> bool {
     let pair = (Arc::as_ptr(a), Arc::as_ptr(b));
     if known.contains(&pair) {

@@ -1,4 +1,4 @@
-//! Tests of the JSON Schemas of `-o json`: the files must be up to date, and recorded output must be valid.
+//! Tests the JSON Schemas of `-o json`. The files must be up to date, and recorded output must be valid.
 //!
 //! `VAP_UPDATE=1 cargo test --test slow report_schemas` regenerates the schemas.
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
@@ -93,7 +93,7 @@ fn reports_of_all_commands_match_schemas() {
     }
 }
 
-/// Invalid reports must violate the schemas. Otherwise the other tests would prove nothing.
+/// Invalid reports must violate the schemas. Otherwise valid reports would prove nothing.
 #[test]
 fn invalid_reports_violate_schemas() {
     let schema = report_schema::test_schema();

@@ -1,5 +1,5 @@
-//! Compares the types of all kinds of a cluster with upstream's types for the same documents. The golden files in
-//! `tests/golden/schema` are written by `oracle decl --summary`; their first lines contain the commands.
+//! Compares the types of all kinds of a cluster with upstream's types for the same documents. `oracle decl --summary`
+//! writes the golden files in `tests/golden/schema`. Their first lines contain the commands.
 
 #![allow(
     clippy::unwrap_used,
@@ -30,7 +30,7 @@ struct Expected {
     digest: String,
 }
 
-/// Compares all kinds in the golden file `name` except those in `but`. Returns the number of compared kinds.
+/// Compares the kinds in the golden file `name`, except those in `but`. Returns the number of compared kinds.
 fn compare(name: &str, schemas: &SchemaSet, but: &[&str]) -> usize {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/golden/schema")
@@ -69,7 +69,7 @@ fn types_of_built_in_kinds_match_upstream() {
     let (schemas, mapper) = offline.finish();
     assert_eq!(compare("built-in.jsonl", &schemas, &[]), 259);
     assert_eq!(schemas.kinds().count(), 259);
-    // Only subresources for connections have no schema, such as `pods/exec` and `services/proxy`.
+    // Only subresources for connections have no schema. Examples are `pods/exec` and `services/proxy`.
     for served in &mapper.resources {
         let is_found = matches!(schemas.resolve(&served.gvk), Resolution::Found(_));
         let is_connection = served.gvr.is_subresource() && served.gvk.kind.ends_with("Options");
@@ -77,7 +77,6 @@ fn types_of_built_in_kinds_match_upstream() {
     }
 }
 
-/// Returns the types of all CustomResourceDefinitions in a directory.
 fn crds(directory: &Path) -> SchemaSet {
     let mut offline = Offline::default();
     for path in support::files(directory) {
@@ -95,7 +94,7 @@ fn crds(directory: &Path) -> SchemaSet {
 #[test]
 fn types_of_custom_resources_match_upstream() {
     let schemas = crds(&Path::new(env!("CARGO_MANIFEST_DIR")).join("parity/oracle/testdata/crds"));
-    // The oracle parses YAML 1.1, in which the field name `n` of this kind is the boolean false.
+    // The oracle parses YAML 1.1. It therefore reads the field name `n` of this kind as the boolean false.
     let compared = compare("crds.jsonl", &schemas, &["NumKind7", "NumKind7List"]);
     assert_eq!(compared, 26);
 }

@@ -1,5 +1,5 @@
-//! Tests of the findings of `kubectl vap check --static` for a directory of manifests that an API server loads when it
-//! starts.
+//! Tests findings of `kubectl vap check --static` for a directory of manifests. An API server loads such a directory
+//! when it starts.
 
 #![allow(
     clippy::indexing_slicing,
@@ -22,7 +22,7 @@ const POLICY: &str = "apiVersion: admissionregistration.k8s.io/v1\nkind: Validat
 const BINDING: &str = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nmetadata: {name: \
                        b.static.k8s.io}\nspec:\n  policyName: a.static.k8s.io\n  validationActions: [Deny]\n";
 
-/// Returns the findings of the rule for a directory that contains `files`, each as message and severity.
+/// Returns the message and severity of each finding of the rule, for a directory with `files`.
 fn findings(dir: &Path, files: &[(&str, &str)]) -> Vec<(String, String)> {
     for (name, text) in files {
         let path = dir.join(name);

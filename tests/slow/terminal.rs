@@ -1,4 +1,4 @@
-//! Tests of the plugin in a terminal: the output must fit the width, even if the terminal reports no height.
+//! Tests the plugin in a terminal. The output must fit the width, even if the terminal reports no height.
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::fs::{File, OpenOptions};
@@ -33,12 +33,13 @@ fn in_terminal(columns: u16, rows: u16, arguments: &[&str]) -> String {
         .env("NO_COLOR", "1")
         .env_remove("COLUMNS");
     let mut child = command.stdout(Stdio::from(terminal)).spawn().unwrap();
-    // The command also has a handle of the terminal, which is closed when the last handle is dropped.
+    // Drops the command, because it has a handle of the terminal. The terminal is closed when the last handle is
+    // dropped.
     drop(command);
     let mut output = Vec::new();
     let mut master = File::from(master);
     let mut piece = [0; 4096];
-    // Reading returns an error after the terminal is closed.
+    // Reading fails after the terminal is closed.
     while let Ok(n) = master.read(&mut piece) {
         output.extend_from_slice(piece.get(..n).unwrap());
     }
@@ -63,6 +64,6 @@ fn lines_fit_width_of_terminal() {
             );
         }
     }
-    // If the terminal reports no width, lines are not wrapped.
+    // The terminal reports no width, so lines are not wrapped.
     assert!(widest(0, 0) > 100);
 }

@@ -1,5 +1,5 @@
-//! Tests of objects whose kind has unknown defaults: `eval`, `test`, `audit` and `diff` evaluate a policy only if it
-//! reads no field that a default may set. Other cases are counted as not evaluated.
+//! Tests objects whose kind has unknown defaults. `eval`, `test`, `audit` and `diff` evaluate a policy only if it reads
+//! no field that a default may set. All other cases are counted as not evaluated.
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
@@ -43,17 +43,16 @@ fn definition() -> Value {
     })
 }
 
-/// A validation that reads no field that the API server may set.
+/// A validation that reads no fields with defaults.
 const OF_VERSIONS: &str = "object.spec.group != 'gateway.networking.k8s.io' || \
     (has(object.metadata.annotations) && \
      !object.metadata.annotations['gateway.networking.k8s.io/bundle-version'].matches('v1.[0-4].\\\\d+') && \
      oldObject == null)";
 
-/// A validation that reads a field that the API server sets if it is absent.
+/// A validation that reads a field with a default.
 const OF_CONVERSION: &str =
     "has(object.spec.conversion) && object.spec.conversion.strategy == 'None'";
 
-/// The reason why a policy is not evaluated.
 const WHY: &str = "the policy reads `object.spec.conversion`, which the API server may set: the defaults of \
                    apiextensions.k8s.io/v1 CustomResourceDefinition are unknown";
 
@@ -73,7 +72,7 @@ fn policy_that_reads_no_defaults_is_evaluated() {
         [&summary["audited"], &summary["denied"], &summary["unread"]],
         [1, 1, 0]
     );
-    // Here the validation is true.
+    // The validation is true for this version.
     let other = text.replace("v1.[0-4]", "v0.[0-4]");
     let folder = directory("undefaulted-other", &[("policy.yaml", &other)]);
     let other = folder.join("policy.yaml");
@@ -143,7 +142,7 @@ fn case_that_depends_on_unknown_defaults_is_pending() {
         (2, &json!(1))
     );
 
-    // If the object has the field, the policy is evaluated.
+    // The object has the field, so the policy is evaluated.
     let mut given = definition();
     given["spec"]["conversion"] = json!({"strategy": "None"});
     let ran = vap(

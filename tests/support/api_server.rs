@@ -1,7 +1,7 @@
-//! An API server on a local port that serves the objects of a YAML file, for tests of the commands that read a cluster.
+//! An API server on a local port, for tests of commands that read a cluster. It serves the objects of a YAML file.
 //!
-//! It serves discovery, OpenAPI v3, lists with pages and selectors, and single objects. End-to-end tests use a real API
-//! server; this one has chosen versions, pages and failures.
+//! The server implements discovery, OpenAPI v3, lists with pages and selectors, and single objects. Tests choose its
+//! versions, pages and failures. End-to-end tests use a real API server.
 
 #![allow(
     clippy::indexing_slicing,
@@ -22,7 +22,6 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 
-/// A resource that the server serves.
 struct Resource {
     group: &'static str,
     version: &'static str,
@@ -49,7 +48,6 @@ const fn resource(
     }
 }
 
-/// The resources that every server serves.
 const RESOURCES: [Resource; 17] = [
     resource(("", "v1"), "namespaces", "Namespace", false),
     resource(("", "v1"), "configmaps", "ConfigMap", true),
@@ -130,10 +128,9 @@ const RESOURCES: [Resource; 17] = [
     ),
 ];
 
-/// An error response.
 #[derive(Clone, Debug)]
 pub(crate) struct Fault {
-    /// The path of the requests. If it ends with `*`, all paths that begin with the part before it.
+    /// The path of the requests. A `*` at the end matches all paths with this prefix.
     pub(crate) path: &'static str,
     pub(crate) status: u16,
     pub(crate) message: &'static str,
@@ -148,19 +145,18 @@ impl Fault {
     }
 }
 
-/// The configuration of the server.
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
     pub(crate) objects: Vec<Value>,
-    /// The response of `/version`.
+    /// The major and minor version in the response of `/version`.
     pub(crate) version: (&'static str, &'static str),
     pub(crate) faults: Vec<Fault>,
-    /// The maximum number of objects in a page. A request for more gets fewer.
+    /// The maximum number of objects in a page, even if a request asks for more.
     pub(crate) page_size: usize,
 }
 
 impl Config {
-    /// Creates the configuration of a server of version 1.36 with the objects of a YAML file.
+    /// Creates the configuration of a server. Its version is 1.36, and its objects are those of the YAML `objects`.
     pub(crate) fn new(objects: &str) -> Self {
         let documents = objects.split("\n---\n");
         let parse = |text: &str| serde_norway::from_str(text).unwrap();
@@ -182,7 +178,7 @@ impl Config {
     }
 }
 
-/// A running server. It ends with the test program.
+/// A running server. It runs until the test program ends.
 pub(crate) struct ApiServer {
     /// The address, such as `http://127.0.0.1:40000`.
     pub(crate) url: String,
@@ -229,7 +225,7 @@ async fn accept(listener: TcpListener, config: Arc<Config>, log: Arc<Mutex<Vec<S
     }
 }
 
-/// Logs a request, and returns the response.
+/// Logs a request and returns the response.
 fn serve(
     request: &Request<Incoming>,
     config: &Config,
@@ -253,7 +249,7 @@ fn serve(
     response.body(Full::from(body)).unwrap()
 }
 
-/// Parses a query, in which only `%3D`, `%2C`, `%2F` and `+` are decoded.
+/// Parses a query. Decodes only `%3D`, `%2C`, `%2F` and `+`.
 fn parameters(query: &str) -> BTreeMap<String, String> {
     let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
     let decode = |text: &str| {
@@ -314,7 +310,6 @@ fn openapi_dir() -> PathBuf {
     crate::support::openapi_dir()
 }
 
-/// Returns a document of aggregated discovery.
 fn discovery(has_group: impl Fn(&str) -> bool) -> Value {
     let mut groups: BTreeMap<(&str, &str), Vec<Value>> = BTreeMap::new();
     for resource in RESOURCES.iter().filter(|it| has_group(it.group)) {
@@ -339,7 +334,7 @@ fn discovery(has_group: impl Fn(&str) -> bool) -> Value {
         "items": items.collect::<Vec<_>>()})
 }
 
-/// Returns the OpenAPI document with the schemas of the CustomResourceDefinitions of a group version.
+/// Returns the OpenAPI document of a group version, with the schemas of its CustomResourceDefinitions.
 fn custom_document(config: &Config, document: &str) -> String {
     let mut schemas = serde_json::Map::new();
     for crd in config
@@ -372,7 +367,6 @@ fn custom_document(config: &Config, document: &str) -> String {
         .to_string()
 }
 
-/// Returns the index of the OpenAPI documents.
 fn index() -> Value {
     let paths = RESOURCES.iter().map(|resource| {
         let path = match resource.group {
@@ -385,7 +379,6 @@ fn index() -> Value {
     json!({"paths": paths.collect::<BTreeMap<_, _>>()})
 }
 
-/// Responds to a request for a list or an object.
 fn resources(
     config: &Config,
     path: &str,
@@ -466,7 +459,7 @@ fn resources(
         String::new()
     };
     let is_metadata = accept.contains("as=PartialObjectMetadata");
-    // As on a real API server, items have neither apiVersion nor kind.
+    // As on a real API server, items have no apiVersion and kind.
     let items = objects[start..end].iter().map(|object| {
         if is_metadata {
             return json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": object["metadata"]});
@@ -487,7 +480,7 @@ fn resources(
     (200, list.to_string())
 }
 
-/// Retains the objects that the selectors of the query select.
+/// Removes the objects that the query's selectors do not match.
 fn select(objects: &mut Vec<&Value>, query: &BTreeMap<String, String>) {
     let text = |object: &Value, pointer: &str| {
         let text = object.pointer(pointer).and_then(Value::as_str);

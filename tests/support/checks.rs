@@ -13,8 +13,8 @@ use vap_status_controller::status::warnings::warnings;
 
 use crate::support;
 
-/// Asserts that `kubectl vap check` and the type checker report the same warnings about the files
-/// `policies`, in both profiles. At least `at_least` policies must be compared.
+/// Asserts that `kubectl vap check` and the type checker report the same warnings for the files `policies`, in both
+/// profiles. At least `at_least` policies must be compared.
 pub(crate) fn warnings_match_the_type_checker(
     policies: &[PathBuf],
     crds: &[PathBuf],
@@ -43,7 +43,7 @@ pub(crate) fn warnings_match_the_type_checker(
             version: None,
         };
         let report = check::run(&options, &mut std::io::empty()).unwrap();
-        // Mutating policies have no expressionWarnings to compare, because their kind has no status.
+        // Skips mutating policies. Their kind has no status and thus no expressionWarnings.
         let validating = report.policies.iter();
         let validating = validating.filter(|policy| policy.kind.is_none());
         let validating: Vec<_> = validating.collect();
@@ -62,7 +62,7 @@ pub(crate) fn warnings_match_the_type_checker(
                 .map(|warning| (warning.field_ref.clone(), warning.warning.clone()))
                 .collect();
             assert_eq!(ours_, theirs, "{} in {}", ours.name, ours.file);
-            // Each warning of the type checker must also be a finding with a location.
+            // Each warning of the type checker must be a finding with a location.
             for (field_ref, _) in theirs {
                 let is_found = report.findings.iter().any(|found| {
                     found.location.file == ours.file && found.field_ref.as_ref() == Some(&field_ref)

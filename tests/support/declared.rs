@@ -1,10 +1,10 @@
-//! Summarizes the fields of types in the format of `oracle decl --summary`: their number and a hash.
+//! Summarizes types in the format of `oracle decl --summary`: the number of fields, and a hash.
 
 use std::sync::Arc;
 
 use vap_status_controller::schema::{DeclKind, DeclType};
 
-/// Returns the number of fields and nested types in `type_`, and the hash of the lines that describe them.
+/// Returns the number of fields and nested types in `type_`, and the hash of their descriptions.
 pub(crate) fn summary(type_: &Arc<DeclType>) -> (usize, String) {
     let mut lines = Vec::new();
     if type_.is_exposed() {
@@ -13,7 +13,7 @@ pub(crate) fn summary(type_: &Arc<DeclType>) -> (usize, String) {
     (lines.len(), format!("{:016x}", fnv1a(&lines)))
 }
 
-/// Writes a line for each nested type of `type_`, in the format that `oracle decl` hashes.
+/// Writes a line for each nested type of `type_`, in the format of the oracle's hash.
 fn write_lines(lines: &mut Vec<String>, path: &str, type_: &Arc<DeclType>, required: bool) {
     let name = match &type_.kind {
         DeclKind::Bool => "bool",
@@ -27,7 +27,7 @@ fn write_lines(lines: &mut Vec<String>, path: &str, type_: &Arc<DeclType>, requi
         DeclKind::List(_) => "list",
         DeclKind::Map(_) => "map",
         DeclKind::Object(_) => "object",
-        // The oracle lists no other types, so the hashes would differ.
+        // The oracle's descriptions contain no other types. Such a type leads to a different hash.
         _ => "other",
     };
     let (max, min) = (type_.max_elements, type_.min_serialized_size);
@@ -45,7 +45,6 @@ fn write_lines(lines: &mut Vec<String>, path: &str, type_: &Arc<DeclType>, requi
     }
 }
 
-/// Returns the 64-bit FNV-1a hash of the lines.
 fn fnv1a(lines: &[String]) -> u64 {
     let bytes = lines.iter().flat_map(|line| line.bytes());
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {

@@ -4,13 +4,12 @@ use std::fs;
 
 use vap_status_controller::cli::terminal::Terminal;
 
-/// A terminal of 100 columns without colors.
 pub(crate) const PLAIN: Terminal = Terminal {
     width: Some(100),
     color: false,
 };
 
-/// Compares `found` with the content of the file at `path`. If `VAP_UPDATE=1` is set, writes the file instead.
+/// Compares `found` with the file at `path`. With `VAP_UPDATE=1`, writes the file instead.
 #[track_caller]
 pub(crate) fn compare(path: &str, found: &str) {
     if std::env::var_os("VAP_UPDATE").is_some() {

@@ -1,4 +1,4 @@
-//! Validates values by a JSON Schema. Supports the keywords in this project's schemas, and panics for other keywords.
+//! Validates values by a JSON Schema. Supports the keywords in this project's schemas. Panics for other keywords.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use vap_status_controller::cel::types::Type;
 use vap_status_controller::cel::value::Value;
 use vap_status_controller::cel::{checker, stdlib, syntax};
 
-/// Keywords that need no validation: annotations, and formats that the types of values imply.
+/// Keywords that need no validation: annotations, and formats that the values always have.
 const SILENT: [&str; 12] = [
     "$schema",
     "id",
@@ -27,7 +27,7 @@ const SILENT: [&str; 12] = [
     "readOnly",
 ];
 
-/// Returns the validation errors of `value`, each with its path. If `is_closed` is true, undeclared fields are errors.
+/// Returns the validation errors of `value`, with their paths. If `is_closed` is true, undeclared fields are errors.
 pub(crate) fn errors(schema: &Json, value: &Json, is_closed: bool) -> Vec<String> {
     let mut walk = Walk {
         root: schema,
@@ -124,7 +124,7 @@ impl<'a> Walk<'a> {
                 }
                 true
             }
-            // These keywords are validated together with the fields.
+            // These keywords are validated with the fields.
             "properties" | "additionalProperties" | "required" => true,
             silent if SILENT.contains(&silent) => true,
             unknown => panic!("the keyword {unknown} is not supported"),
@@ -171,7 +171,6 @@ fn errors_below(root: &Json, schema: &Json, value: &Json, is_closed: bool) -> Ve
     walk.found
 }
 
-/// Returns true if `pattern` matches a substring of the string.
 fn matches(pattern: &str, text: &str) -> bool {
     const EXPRESSION: &str = "t.matches(p)";
     let variables = ["t", "p"].map(|name| Variable::new(name, Type::String));

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use vap_status_controller::cli::check::report::CheckReport;
 use vap_status_controller::cli::check::{self, Options};
 
-/// Checks `manifest` with the CRDs in the files `crds`.
+/// Checks `manifest`. `crds` are files of CRDs.
 pub(crate) fn report(manifest: &str, crds: &[PathBuf]) -> CheckReport {
     let options = Options {
         paths: vec![PathBuf::from("-")],
@@ -16,14 +16,14 @@ pub(crate) fn report(manifest: &str, crds: &[PathBuf]) -> CheckReport {
     check::run(&options, &mut manifest.as_bytes()).unwrap()
 }
 
-/// Checks `manifest` like [`report`], and returns the findings as JSON.
+/// Checks `manifest` and returns the findings as JSON. `crds` are files of CRDs.
 pub(crate) fn findings(manifest: &str, crds: &[PathBuf]) -> Vec<Value> {
     let report = serde_json::to_value(report(manifest, crds)).unwrap();
     let findings = report.get("findings").and_then(Value::as_array);
     findings.unwrap().clone()
 }
 
-/// Returns a CRD of the kind `Lim` in `ex.io/v1`. Its spec has the required fields `fields`.
+/// Returns a CRD of the kind `Lim` in `ex.io/v1`. `fields` are the required fields of its spec.
 pub(crate) fn crd(fields: &Value) -> Value {
     let required: Vec<&String> = fields.as_object().unwrap().keys().collect();
     json!({

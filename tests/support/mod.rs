@@ -6,11 +6,11 @@ use std::process::Command;
 /// The directory of the OpenAPI documents in Go's module cache.
 const IN_MODULE_CACHE: &str = "k8s.io/kubernetes@v1.36.3/api/openapi-spec/v3";
 
-/// Returns the directory with the OpenAPI v3 documents of Kubernetes v1.36.3: `VAP_OPENAPI_DIR`, or the directory in
-/// Go's module cache, which `./dev` downloads.
+/// Returns the directory with the OpenAPI v3 documents of Kubernetes v1.36.3. This is `VAP_OPENAPI_DIR`, or the
+/// directory in Go's module cache, which `./dev` downloads.
 ///
 /// # Panics
-/// Panics if the documents are missing, because skipping the tests silently would hide this.
+/// Panics if the documents are missing. Skipping the tests would hide the problem.
 pub(crate) fn openapi_dir() -> PathBuf {
     let directory = match std::env::var_os("VAP_OPENAPI_DIR") {
         Some(directory) => PathBuf::from(directory),
@@ -24,7 +24,6 @@ pub(crate) fn openapi_dir() -> PathBuf {
     directory
 }
 
-/// Returns the files in a directory, sorted.
 pub(crate) fn files(directory: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(directory).unwrap();
     let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
@@ -45,7 +44,7 @@ fn module_cache() -> PathBuf {
     PathBuf::from(String::from_utf8_lossy(&path).trim_end())
 }
 
-/// Returns the names and contents of the documents, sorted by name.
+/// Returns the name and content of each document, sorted by name.
 pub(crate) fn documents(directory: &Path) -> Vec<(String, Vec<u8>)> {
     let mut paths = files(directory);
     paths.retain(|path| path.to_string_lossy().ends_with("_openapi.json"));

@@ -1,4 +1,4 @@
-//! Parses the notation of types, variables and functions in test cases, which is that of the API server's messages.
+//! Parses the types, variables and functions in test cases. The notation is that of the API server's messages.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,14 +10,13 @@ use vap_status_controller::cel::types::{
     FieldTypes, OPTIONAL_TYPE, Primitive, StructType, Type, TypeParam,
 };
 
-/// Parses a variable of the form `name: type`.
 #[track_caller]
 pub(crate) fn variable(line: &str, objects: &Objects) -> Variable {
     let (name, type_) = line.split_once(": ").unwrap();
     Variable::new(name, objects.parse_type(type_))
 }
 
-/// The object types and constants that a case declares.
+/// The object types and constants of a test case.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Objects {
     fields: Arc<BTreeMap<String, BTreeMap<String, String>>>,
@@ -49,14 +48,12 @@ impl Objects {
         }
     }
 
-    /// Adds the constants to `library`.
     pub(crate) fn add_to(&self, library: &mut Library) {
         for (name, value) in &self.constants {
             library.add_constant(name, *value);
         }
     }
 
-    /// Returns the object types by name.
     pub(crate) fn types(&self) -> Vec<(Arc<str>, Type)> {
         let names = self.fields.keys();
         names
@@ -68,8 +65,8 @@ impl Objects {
         Type::Struct(StructType::new(name, Arc::new(self.clone())))
     }
 
-    /// Parses a type. The name of a declared object type is that type, `object` followed by a name is an object type
-    /// that is not declared, and any other unknown name is an opaque type.
+    /// Parses a type. A name is a declared object type, or otherwise an opaque type. `object` and a name is an
+    /// undeclared object type.
     pub(crate) fn parse_type(&self, text: &str) -> Type {
         parse_type_with(text, &|name| {
             let object = self.fields.contains_key(name).then(|| self.object(name));
@@ -88,10 +85,10 @@ impl FieldTypes for Objects {
     }
 }
 
-/// Parses an overload of the form `id: function(type, ...) -> type`. The prefix `member` marks a member function, whose
-/// receiver is the first argument.
+/// Parses an overload of the form `id: function(type, ...) -> type`. The prefix `member` means a member function. Its
+/// first argument is the receiver.
 ///
-/// Type parameters are written as `<T>`. The signature is leaked, because signatures in libraries are static.
+/// Type parameters have the form `<T>`. Signatures in libraries are static, so the signature is leaked.
 #[track_caller]
 pub(crate) fn overload(line: &str, objects: &Objects) -> Overload {
     let (id, rest) = line.split_once(": ").unwrap();
@@ -138,7 +135,7 @@ fn collect_params(type_: &Type, names: &mut Vec<&'static str>) {
     }
 }
 
-/// Splits a list of types at the commas that are outside of parentheses.
+/// Splits a list of types at the commas outside of parentheses.
 fn parts(text: &str) -> Vec<&str> {
     let mut findings = Vec::new();
     let (mut depth, mut start) = (0, 0);
@@ -160,7 +157,7 @@ fn parts(text: &str) -> Vec<&str> {
     findings
 }
 
-/// Parses a type. `other` resolves names that the language does not define.
+/// Parses a type. `other` resolves names that are not part of the language.
 fn parse_type_with(text: &str, other: &dyn Fn(&str) -> Type) -> Type {
     let text = text.trim();
     if let Some(name) = text.strip_prefix("object ") {

@@ -1,8 +1,8 @@
-//! Measures the processor time of a test, which, unlike elapsed time, does not include waiting for other processes.
+//! Measures the processor time of a test. Unlike elapsed time, it excludes the time of other processes.
 
 use std::time::Duration;
 
-/// The processor time of the current thread at the start of a measurement.
+/// A running measurement. The field is the processor time at its start.
 pub(crate) struct Timer(Duration);
 
 impl Timer {
@@ -25,7 +25,7 @@ fn time() -> Duration {
     Duration::from_nanos(nanoseconds.parse().unwrap())
 }
 
-/// Returns the time since the first call. Used if the operating system does not report processor time.
+/// Returns the elapsed time since the first call, because the operating system reports no processor time.
 #[cfg(not(target_os = "linux"))]
 fn time() -> Duration {
     static BEGIN: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();

@@ -4,7 +4,6 @@
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    /// Returns a number less than `n`.
     pub(crate) fn below(&mut self, n: usize) -> usize {
         self.0 = self
             .0

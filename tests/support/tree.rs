@@ -1,4 +1,4 @@
-//! Prints a syntax tree in the format of cel-go's tests without white space, with the results of a pass for each node.
+//! Prints a syntax tree in the format of cel-go's tests without white space. Each node may have the results of a pass.
 //!
 //! Source: cel-go `common/debug/debug.go`, `checker/printer.go`.
 
@@ -8,12 +8,12 @@ use vap_status_controller::cel::ast::{Ast, Expr, ExprId, Literal};
 use vap_status_controller::cel::checker::{CheckedAst, Reference};
 use vap_status_controller::cel::source::SourceMap;
 
-/// Prints the tree without results of a pass.
+/// Prints the tree only.
 pub(crate) fn plain(ast: &Ast) -> String {
     print(ast, &|_| String::new(), &|_| None)
 }
 
-/// Prints the tree with the type and the resolved reference of each node.
+/// Prints each node with its type and resolved reference.
 pub(crate) fn checked(checked: &CheckedAst) -> String {
     let adorn = |id: ExprId| {
         let mut text = String::new();
@@ -43,7 +43,7 @@ pub(crate) fn checked(checked: &CheckedAst) -> String {
     print(checked.ast(), &adorn, &resolved)
 }
 
-/// Prints the tree with the location of each node: the line from 1, and the column from 0.
+/// Prints each node with its location. Lines start at 1, columns at 0.
 pub(crate) fn places(ast: &Ast, text: &str) -> String {
     let source = SourceMap::new(text);
     let adorn = |id: ExprId| {
@@ -203,7 +203,6 @@ impl Printer<'_> {
     }
 }
 
-/// Formats a `double` like Go's format verb `%v`.
 fn double(value: f64) -> String {
     let text = format!("{value:e}");
     let (mantissa, exponent) = text.split_once('e').unwrap();
@@ -215,7 +214,6 @@ fn double(value: f64) -> String {
     format!("{mantissa}e{sign}{:02}", exponent.abs())
 }
 
-/// Formats a string like Go's `strconv.Quote`.
 fn quote(bytes: &[u8]) -> String {
     let mut text = String::from("\"");
     for chunk in bytes.utf8_chunks() {

@@ -1,5 +1,5 @@
-//! Tests of the type checking profile `truthful`. For each of its rules, there is an expression that upstream warns
-//! about although it cannot fail, and a similar expression that can fail.
+//! Tests the type checking profile `truthful`. There is a pair of expressions for each rule of the profile. The first
+//! one cannot fail, but upstream warns about it. The second one is similar and can fail.
 //!
 //! The API server's evaluator (`parity/oracle admit`) evaluates the first expression of each pair without an error.
 
@@ -39,8 +39,7 @@ fn kind(kind: &str, spec: Value) -> Value {
     })
 }
 
-/// Returns an OpenAPI document with Pod, Deployment, and Scale, which is the kind of the subresource
-/// `deployments/scale`.
+/// Returns an OpenAPI document with Pod, Deployment and Scale. Scale is the kind of `deployments/scale`.
 fn document() -> Vec<u8> {
     let container = json!({"type": "object", "properties": {
         "image": {"type": "string"},
@@ -92,7 +91,7 @@ fn document() -> Vec<u8> {
     document.to_string().into_bytes()
 }
 
-/// Returns the outcomes of type-checking a policy with `rule` in the profiles `upstream` and `truthful`.
+/// Type-checks a policy with `rule` in the profiles `upstream` and `truthful`. Returns both outcomes.
 fn outcomes(rule: Value, spec: &Value) -> (TypeCheck, TypeCheck) {
     let compiled = compiled(rule, spec);
     assert_eq!(compiled.findings(), []);
@@ -123,13 +122,13 @@ fn outcomes_of(compiled: &CompiledPolicy) -> (TypeCheck, TypeCheck) {
     (check(Profile::Upstream), check(Profile::Truthful))
 }
 
-/// Returns the numbers of warnings of a policy for pods and deployments in the profiles `upstream` and `truthful`.
+/// Returns the number of warnings for a policy for pods and deployments, in the profiles `upstream` and `truthful`.
 fn n_warnings(spec: &Value) -> (usize, usize) {
     let (upstream, truthful) = outcomes(json!({"resources": ["pods", "deployments"]}), spec);
     (upstream.findings.len(), truthful.findings.len())
 }
 
-/// Returns the warnings in the profile `truthful` for a policy with `rule` and one validation.
+/// Returns the warnings for a policy with `rule` and one validation, in the profile `truthful`.
 fn warnings_of(rule: Value, expression: &str) -> Vec<String> {
     let spec = json!({"validations": [{"expression": expression}]});
     let (_, truthful) = outcomes(rule, &spec);
@@ -278,12 +277,12 @@ fn authorizer_has_request_resource() {
 
 #[test]
 fn value_of_several_possible_types_fails_only_if_all_fail() {
-    // There are requests for a Pod with `secretRef`, and `all` fails for them.
+    // A Pod with `secretRef` is possible, and `all` fails for it.
     check_true("object.kind != 'Pod' || object.spec.containers.all(c, c.?secretRef.orValue(true))");
     check_false_to_us(
         "object.kind != 'Pod' || object.spec.containers.all(c, c.?secretRef.?name.orValue(1) != 2)",
     );
-    // The type checker does not compare the type of the replacement with that of the absent value.
+    // The type checker accepts a replacement with another type than the absent value.
     check_false_to_us("object.spec.?replicas.orValue('') > 1");
     check_true("object.spec.?replicas.orValue('').startsWith('a')");
     check_false_to_us("(has(object.spec.replicas) ? object.spec.replicas : 'none') > 1 || true");
@@ -293,7 +292,7 @@ fn value_of_several_possible_types_fails_only_if_all_fail() {
     check_false_to_us("type(object.spec) == map || object.spec.startsWith('a')");
 }
 
-/// Asserts that the profile `truthful` has no warning. The profile `upstream` may have one.
+/// Asserts that the profile `truthful` has no warning. The profile `upstream` may have warnings.
 #[track_caller]
 fn check_false_to_us(expression: &str) {
     let (_, truthful) = n_warnings(&json!({"validations": [{"expression": expression}]}));
@@ -319,7 +318,8 @@ fn expressions_after_certain_failure_are_not_reported() {
         "spec.validations[0].expression",
         "spec.variables[0].expression",
     );
-    // The variable is evaluated only while iterating over a list that may be absent, or only in one branch.
+    // The variable may never be evaluated: it is read within an iteration over a list that may be absent, or in one
+    // branch.
     check(
         "object.rules.all(r, variables.tls.exists(t, t == r))",
         &[validation],
@@ -329,7 +329,7 @@ fn expressions_after_certain_failure_are_not_reported() {
         &[validation],
     );
     check("object.rules ? variables.tls == 'a' : true", &[validation]);
-    // The other operand is also evaluated, and it may determine the result.
+    // Both operands are evaluated, and the other one may determine the result.
     check(
         "object.rules.all(r, r == 'a') || variables.tls == 'b'",
         &[variable, validation],
@@ -399,7 +399,7 @@ fn object_types_depend_on_operations_of_rule() {
     );
     check_on(&all, "object == null || object.spec.x == 1", failing);
     check_on(&all, "oldObject == null || oldObject.spec.x == 1", failing);
-    // The expression fails only for DELETE, so it is not reported.
+    // The expression only fails for DELETE, so it is not reported.
     check_on(&all, "object.spec.replicas > 0", &[]);
     let create = json!({"resources": ["deployments"], "operations": ["CREATE"]});
     check_on(&create, "oldObject == null || oldObject.spec.x == 1", &[]);
@@ -479,7 +479,7 @@ fn failure_for_wildcard_is_reported_only_if_all_kinds_fail() {
     let (_, outcome) = outcomes(wild, &json!({"validations": [{"expression": "true"}]}));
     assert_eq!(outcome.checked, []);
     assert_eq!(outcome.by_wildcard.checked.len(), 2);
-    // A kind that a rule also lists by name is intended, so its failure alone is reported.
+    // The rule lists this kind by name, so the author intended it. A failure for this kind alone is reported.
     let named = json!({"resources": ["*", "deployments"]});
     check_on(
         &named,
@@ -532,7 +532,7 @@ fn has_of_unknown_field_is_a_warning() {
 
 #[test]
 fn has_of_required_field_is_always_true() {
-    // A Deployment always has `template`, so the other branch is evaluated only for pods.
+    // A Deployment always has `template`, so only pods reach the other branch.
     check_false("has(object.spec.template) ? true : object.spec.hostNetwork == true");
     check_false_to_us(
         "(!has(object.spec.template) && object.spec.hostNetwork) || has(object.spec.template)",
@@ -547,8 +547,8 @@ fn absorbed_errors_are_not_reported() {
     check_true("object.spec.hostNetwork || object.metadata.name == 'a'");
 }
 
-/// The API server rejects expressions that it cannot plan, even if the wrong part is in a branch that is never
-/// evaluated. Upstream's type checker does not plan, so it does not report them.
+/// The API server rejects expressions that it cannot plan, even if the invalid part is never evaluated. Upstream's type
+/// checker does not plan expressions, so it does not report them.
 #[test]
 fn planning_errors_are_reported() {
     let check = |expression: &str, wanted: &str| {
@@ -664,7 +664,7 @@ fn namespace_object_is_null_in_match_conditions() {
     let name = "namespaceObject.metadata.name != 'a'";
     assert_eq!(check(name, "true"), ["spec.matchConditions[0].expression"]);
     assert_eq!(check("true", name), [""; 0]);
-    // After a match condition that is always false, no other expression is evaluated.
+    // The match condition is always false, so no other expression is evaluated.
     assert_eq!(
         check("namespaceObject != null", "object.spec.x == 1"),
         [""; 0]
@@ -676,7 +676,7 @@ fn namespace_object_is_null_in_match_conditions() {
     );
 }
 
-/// A validation that does not compile denies no request, so its message is never evaluated.
+/// A validation that does not compile denies no requests, so its message is never evaluated.
 #[test]
 fn messages_of_uncompiled_validations_are_skipped() {
     let spec = json!({"validations": [
@@ -686,8 +686,8 @@ fn messages_of_uncompiled_validations_are_skipped() {
     assert_eq!(truthful.findings, []);
 }
 
-/// If a guard lets only some of the kinds that a wildcard matches reach an expression, a failure is
-/// reported only if the expression fails for all kinds that reach it.
+/// A wildcard matches several kinds, and a guard excludes some of them. A failure is reported only if the expression
+/// fails for all remaining kinds.
 #[test]
 fn wildcard_failure_behind_guard_is_reported_if_all_reaching_kinds_fail() {
     let wild = json!({"apiGroups": ["*"], "resources": ["*"], "operations": ["*"]});
@@ -712,7 +712,7 @@ fn wildcard_failure_behind_guard_is_reported_if_all_reaching_kinds_fail() {
     let [warning] = &*warnings else {
         panic!("{warnings:?}")
     };
-    // The source excerpt follows the first kind, and the note about all kinds follows the excerpt.
+    // The warning contains an excerpt of the source for the first kind. The note about all kinds follows.
     assert_eq!(warning.matches("ERROR: ").count(), 2, "{warning}");
     assert!(
         warning.ends_with("^\nthe evaluation fails for all 2 kinds that the wildcards match\n"),

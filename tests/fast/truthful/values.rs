@@ -1,5 +1,5 @@
-//! Tests of abstract values in the profile `truthful`: constants, decoded objects, refinement by conditions, and values
-//! of several possible types.
+//! Tests abstract values in the profile `truthful`: constants, decoded objects, refinement by conditions, and values of
+//! several possible types.
 
 use super::*;
 
@@ -24,10 +24,10 @@ fn values_have_types_of_decoded_objects() {
         &container("c.memory < 5"),
         &["applied to '(string, int)'"],
     );
-    // A schema without properties is an empty object, unless it is a reference to a named type.
+    // A schema without properties has no fields. A reference to a named type without properties may have any field.
     check_on(&pods, "object.spec.extension.a == 1", &[]);
     check_on(&pods, "object.spec.sealed.a == 1", &["undefined field 'a'"]);
-    // A field that has a default is never absent.
+    // A field with a default is never absent.
     check_on(&pods, &container("has(c.protocol) || c.nothing == 1"), &[]);
     check_on(&pods, &container("c['if'] == 'a'"), &[]);
     check_on(
@@ -37,8 +37,7 @@ fn values_have_types_of_decoded_objects() {
     );
 }
 
-/// In each branch of a condition, the checker keeps only the types for which the condition can have
-/// the result of that branch.
+/// In each branch of a condition, a variable has only the types for which the condition can have the branch's result.
 #[test]
 fn conditions_narrow_values() {
     let pods = json!({"resources": ["pods"]});
@@ -79,7 +78,7 @@ fn conditions_narrow_values() {
         &format!("{filtered}.all(x, x.b == 1)"),
         &["undefined field 'b'"],
     );
-    // The type is refined by a constant field, by a comparison with null, or by a type test.
+    // A type is refined by a constant field, by a comparison with null, or by a type test.
     let by_kind = "[{'kind': dyn('a'), 'n': dyn(1)}, {'kind': dyn('b'), 'text': dyn('x')}]";
     check_on(
         &pods,
@@ -102,7 +101,7 @@ fn conditions_narrow_values() {
         &format!("{mixed}.all(x, type(x) == list ? x.startsWith('a') : true)"),
         &["startsWith"],
     );
-    // A condition on one variable does not refine another variable that has the same value.
+    // A condition on a variable refines only this variable, even if another variable has the same value.
     check_on(
         &pods,
         &format!("{of_both}.all(x, has(x.a) ? {of_both}.all(x, x.a == 1) : true)"),
@@ -117,7 +116,7 @@ fn expression_that_is_never_evaluated_is_not_reported() {
     );
     check_false_to_us("!has(object.metadata.labels) && object.metadata.labels <= 1");
     check_true("has(object.metadata.labels) && object.metadata.labels <= 1");
-    // The rule matches only the resource itself, so `request.subResource` is empty.
+    // The rule only matches the resource without subresources, so `request.subResource` is empty.
     let pods = json!({"resources": ["pods"]});
     check_on(
         &pods,
@@ -136,8 +135,8 @@ fn expression_that_is_never_evaluated_is_not_reported() {
     );
 }
 
-/// Macros over literal lists and maps are interpreted element by element, and `exists` ends with the first element that
-/// is true.
+/// Macros over literal lists and maps are interpreted element by element. `exists` ends at the first element that is
+/// true.
 #[test]
 fn literal_elements_are_interpreted() {
     let pods = json!({"resources": ["pods"]});
@@ -174,7 +173,7 @@ fn literal_elements_are_interpreted() {
     );
 }
 
-/// A call with a value that may be a number or a string is reported only if it fails for both types.
+/// If the argument of a call may be a number or a string, the call is reported only if it fails for both.
 #[test]
 fn call_is_reported_only_if_it_fails_for_all_types_of_value() {
     let pods = json!({"resources": ["pods"]});

@@ -1,16 +1,15 @@
 //! Random choices of a generator, from a seed or from the bytes of a fuzzer.
 
-/// A sequence of choices.
 #[derive(Clone, Debug)]
 pub(crate) enum Choices<'a> {
-    /// An endless sequence of choices that is generated from a seed.
+    /// An endless sequence of choices from a seed.
     Seeded(u64),
     /// Choices from bytes. After the last byte, each choice is the first alternative.
     Bytes(&'a [u8]),
 }
 
 impl Choices<'_> {
-    /// Returns a number less than `n`. `n` must not be zero.
+    /// Returns a number less than `n`. `n` must be positive.
     pub(crate) fn below(&mut self, n: usize) -> usize {
         match self {
             // Source: Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators" (SplitMix64).
@@ -31,17 +30,15 @@ impl Choices<'_> {
         }
     }
 
-    /// Returns true with a probability of `percent`.
     pub(crate) fn chance(&mut self, percent: usize) -> bool {
         self.below(100) >= 100 - percent
     }
 
-    /// Returns a random item of `items`, which must not be empty.
+    /// Returns a random item. `items` must not be empty.
     pub(crate) fn pick<'t, T: ?Sized>(&mut self, items: &[&'t T]) -> &'t T {
         items[self.below(items.len())]
     }
 
-    /// Returns true if all bytes have been used.
     pub(crate) fn is_exhausted(&self) -> bool {
         matches!(self, Self::Bytes([]))
     }

@@ -1,23 +1,24 @@
-//! Expressions for which upstream violates a property. This project reproduces upstream, and each exception was
-//! observed by running upstream.
+//! Expressions for which upstream violates a property. This project behaves like upstream. Each exception was observed
+//! by running upstream.
 
 use vap_status_controller::cel::ast::{Expr, ExprId};
 use vap_status_controller::cel::checker::{CheckedAst, Reference};
 use vap_status_controller::cel::types::Type;
 
-/// Overloads whose actual cost can be higher than upstream's estimate.
+/// Overloads whose actual cost can exceed upstream's estimate.
 ///
-/// - `flatten`: the estimate assumes that the result is as long as the outer list (cel-go `ext/lists.go`,
-///   `estimateListFlatten`);
-/// - `distinct` of strings: only the actual cost includes the comparison of strings (`estimateListDistinct`,
-///   `trackListDistinct`);
-/// - `findAll`: the estimate assumes that an empty string has no match, but it has one (k8s.io/apiserver
-///   `pkg/cel/library/cost.go`, `CostEstimator.EstimateCallCost` of `findAll`);
-/// - `startsWith` and `endsWith`: the estimate depends on the argument, the actual cost on the receiver (cel-go
-///   `checker/cost.go`, `interpreter/runtimecost.go`, both for `StartsWithString`);
-/// - `validate` of formats: the estimate assumes no cost for an empty string, but the actual cost is that of the
-///   pattern (both of `validate`);
-/// - `indexOf` of lists: the estimate assumes that elements of type `dyn` have size one (`CostEstimator` of `indexOf`).
+/// - `flatten`: The estimate assumes that the result is as long as the outer list. Source: cel-go `ext/lists.go`,
+///   `estimateListFlatten`.
+/// - `distinct` of strings: Only the actual cost includes the comparison of strings. Source: `estimateListDistinct`,
+///   `trackListDistinct`.
+/// - `findAll`: The estimate assumes that an empty string has no match, but it has one. Source: k8s.io/apiserver
+///   `pkg/cel/library/cost.go`, `CostEstimator.EstimateCallCost` of `findAll`.
+/// - `startsWith` and `endsWith`: The estimate depends on the argument, the actual cost on the receiver. Source: cel-go
+///   `checker/cost.go`, `interpreter/runtimecost.go`, `StartsWithString`.
+/// - `validate` of formats: The estimate assumes no cost for an empty string, but the pattern has a cost. Source:
+///   estimated and actual cost of `validate`.
+/// - `indexOf` of lists: The estimate assumes that elements of type `dyn` have size one. Source: `CostEstimator` of
+///   `indexOf`.
 const UNDERESTIMATED: [&str; 10] = [
     "list_flatten",
     "list_flatten_int",
@@ -31,21 +32,21 @@ const UNDERESTIMATED: [&str; 10] = [
     "list_a_last_index_of_int",
 ];
 
-/// Overloads that, for an invalid address, return the error that there is no such overload.
+/// Overloads that return the error "no such overload" for an invalid address.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/cidr.go`, `cidrContainsIP`, `cidrContainsCIDR`.
 const NO_OVERLOAD_FOR_A_BAD_TEXT: [&str; 2] =
     ["cidr_contains_ip_string", "cidr_contains_cidr_string"];
 
-/// Returns true if the actual cost of `checked` may be higher than the estimate for a known reason.
+/// Returns true if there is a known reason why the actual cost of `checked` may exceed the estimate.
 pub(super) fn may_cost_more(checked: &CheckedAst) -> bool {
     has_relative_attribute(checked) || calls(checked, &UNDERESTIMATED)
 }
 
-/// Returns how much the actual cost of an expression that ends with an error may exceed the estimate. An error as an
-/// argument counts as a value of size one, but the estimate may assume size zero.
+/// Returns the maximum difference between the actual cost and the estimate for an expression that fails. The actual
+/// cost counts an error argument as a value of size one. The estimate may assume size zero.
 ///
-/// A selector of an authorization check costs 2 for one code point: one for parsing it, and one for a requirement.
+/// A selector of an authorization check costs 2 for one code point: one for parsing, and one for a requirement.
 ///
 /// Source: cel-go `interpreter/runtimecost.go`, `actualSize`; k8s.io/apiserver `pkg/cel/library/cost.go`,
 /// `selectorCostEstimate`.
@@ -60,16 +61,16 @@ pub(super) fn cost_of_errors(checked: &CheckedAst) -> u64 {
     u64::try_from(cost).unwrap_or(u64::MAX)
 }
 
-/// Returns true if an overload may be missing at run time although all types are known, or if a value may have a type
-/// other than the checked type.
+/// Returns true if an overload may be missing at run time although all types are known. Also returns true if a value
+/// may have another type than the checked one.
 pub(super) fn may_lose_values(checked: &CheckedAst) -> bool {
     has_odd_optionals(checked)
         || calls(checked, &NO_OVERLOAD_FOR_A_BAD_TEXT)
         || computes_with_null(checked)
 }
 
-/// Returns true if null is an argument of a function that requires a duration, a timestamp or another nullable type.
-/// The checker accepts, for example, `null < null`, but the evaluator has no such overload.
+/// Returns true if a function has null as the argument for a duration, a timestamp or another nullable type. For
+/// example, the checker accepts `null < null`, but the evaluator has no such overload.
 ///
 /// Source: cel-go `checker/types.go`, `internalIsAssignable`, `isLegacyNullable`.
 fn computes_with_null(checked: &CheckedAst) -> bool {
@@ -92,10 +93,10 @@ fn computes_with_null(checked: &CheckedAst) -> bool {
     })
 }
 
-/// Returns true if the expression has an index or a selection whose operand is neither a variable nor a field of a
-/// variable.
+/// Returns true if an index or a selection has an operand that is neither a variable nor a field of a variable.
 ///
-/// The estimate omits one unit of its actual cost: for `[1, x][0]`, the estimate is 13, and the actual cost is 14.
+/// The estimate for such an operation is too low by one: for `[1, x][0]`, the estimate is 13, and the actual cost is
+/// 14.
 ///
 /// Source: cel-go `checker/cost.go`, `costSelect`; `interpreter/attributes.go`, `relativeAttribute`;
 /// `interpreter/runtimecost.go`, `CostObserver`.
@@ -135,11 +136,11 @@ fn calls(checked: &CheckedAst, ids: &[&str]) -> bool {
         })
 }
 
-/// Returns true if the expression has an optional of an optional, of a type, or of a value of an opaque type.
+/// Returns true if the expression has an optional that contains an optional, a type, or a value of an opaque type.
 ///
-/// A conditional (including the one in `optMap`) converts an optional to a native value and back. Nested optionals then
-/// become one optional, a type becomes its name, and opaque values are lost. An index into a list or map of optionals
-/// returns the optional in it.
+/// A conditional converts an optional to a native value and back. `optMap` contains a conditional. The conversion
+/// flattens nested optionals, converts a type to its name, and loses opaque values. An index into a list or map of
+/// optionals returns the contained optional.
 ///
 /// Source: cel-go `interpreter/attributes.go`, `conditionalAttribute.Resolve`; `common/types/optional.go`,
 /// `Optional.Value`.

@@ -1,8 +1,8 @@
-//! Generates random expressions of given types, which use all overloads of an environment, its operators, macros,
-//! optionals, literals, variables and their fields.
+//! Generates random expressions of given types. The expressions use all overloads of an environment, and operators,
+//! macros, optionals, literals, variables and their fields.
 //!
-//! Most generated expressions pass the type checker. Their evaluation may fail for reasons other than types: invalid
-//! strings, missing keys, overflows.
+//! Most generated expressions pass the type checker. Their evaluation may fail, for example because of an invalid
+//! string, a missing key or an overflow.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use vap_status_controller::cel::types::{OPTIONAL_TYPE, Type, TypeParam};
 use super::choices::Choices;
 use super::texts;
 
-/// Functions that have no syntax for calls, and functions that upstream disables.
+/// Functions that an expression cannot call, and functions that upstream disables.
 const NOT_CALLED: [&str; 4] = ["_in_", "in", "__not_strictly_false__", "_?._"];
 
 const NAMES: [&str; 6] = ["x", "y", "k", "item", "this", "e"];
@@ -22,12 +22,12 @@ const NAMES: [&str; 6] = ["x", "y", "k", "item", "this", "e"];
 #[derive(Debug)]
 pub(crate) struct Material {
     pub(crate) overloads: Vec<Overload>,
-    /// The variables and their fields, each as an expression with its type.
+    /// Expressions for variables and their fields, with their types.
     pub(crate) places: Vec<(String, Type)>,
 }
 
 impl Material {
-    /// Collects all overloads of `env`, and `variables` with their fields.
+    /// Collects the overloads of `env`, and the `variables` with their fields.
     pub(crate) fn new(env: &Env, variables: &[(&str, Type)]) -> Self {
         let functions = env.library().functions();
         let mut overloads: Vec<Overload> = functions
@@ -45,13 +45,12 @@ impl Material {
         Self { overloads, places }
     }
 
-    /// Returns the ids of all overloads that an expression may call.
     pub(crate) fn overload_ids(&self) -> impl Iterator<Item = &'static str> {
         self.overloads.iter().map(|overload| overload.row.id)
     }
 }
 
-/// Adds the expression, which has the type `type_`, and its fields up to `depth` levels.
+/// Adds an expression of the type `type_`, and its fields up to `depth` levels.
 fn add_places(text: String, type_: &Type, depth: u32, places: &mut Vec<(String, Type)>) {
     if let (Type::Struct(object), true) = (type_, depth > 0)
         && let Some(fields) = &object.fields
@@ -65,13 +64,12 @@ fn add_places(text: String, type_: &Type, depth: u32, places: &mut Vec<(String, 
     places.push((text, type_.clone()));
 }
 
-/// A generator of expressions.
 #[derive(Debug)]
 pub(crate) struct Generator<'a> {
     material: &'a Material,
     choices: Choices<'a>,
     scope: Vec<(String, Type)>,
-    /// True if values may have types that are known only at run time.
+    /// True if the type of a value may be `dyn`.
     may_be_dyn: bool,
 }
 
@@ -89,7 +87,7 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// Returns an expression of any type with at most `depth` nested calls.
+    /// Returns an expression of a random type with at most `depth` nested calls.
     pub(crate) fn any(&mut self, depth: u32) -> String {
         let type_ = match self.choices.below(4) {
             0 => Type::Bool,
@@ -99,7 +97,6 @@ impl<'a> Generator<'a> {
         self.expr(&type_, depth)
     }
 
-    /// Returns the result type of a random overload.
     fn result_type(&mut self) -> Type {
         let n = self.choices.below(self.material.overloads.len());
         let overload = self.material.overloads[n].clone();
@@ -198,7 +195,7 @@ impl<'a> Generator<'a> {
         format!("dyn({})", self.expr(&of, depth.saturating_sub(1)))
     }
 
-    /// Returns a variable, or a field of a variable, that has the type `type_`. Returns `None` if there is none.
+    /// Returns a variable or a field with the type `type_`. Returns `None` if there is none.
     fn place(&mut self, type_: &Type) -> Option<String> {
         let mut in_scope = Vec::new();
         for (name, of) in &self.scope {
@@ -228,7 +225,7 @@ impl<'a> Generator<'a> {
         literal + "'"
     }
 
-    /// Returns the length for a generated list. It is rarely 0, because empty lists have the type `list(dyn)`.
+    /// Returns the length of a generated list. It is rarely 0, because an empty list has the type `list(dyn)`.
     fn length(&mut self) -> usize {
         if self.choices.chance(10) {
             return 0;
@@ -240,7 +237,7 @@ impl<'a> Generator<'a> {
         self.choices.below(5).to_string()
     }
 
-    /// Returns a short expression of `type_`, a literal if possible.
+    /// Returns a short expression of `type_`. It is a literal if the type has literals.
     fn literal(&mut self, type_: &Type) -> String {
         match type_ {
             Type::Bool => self.choices.pick(&["true", "false"]).to_owned(),
@@ -304,7 +301,7 @@ impl<'a> Generator<'a> {
         self.text(texts::argument_texts(id, 0).unwrap_or(texts::ANY))
     }
 
-    /// Returns a short expression of a type that has no literals.
+    /// Returns a short expression of `type_`, which has no literals.
     fn abstract_literal(&mut self, type_: &Type) -> String {
         if let Some(value) = type_.optional_value() {
             let value = self.literal(value);
@@ -387,7 +384,7 @@ impl<'a> Generator<'a> {
         self.call(overload, bound, depth)
     }
 
-    /// Returns an element of a list literal. Sometimes it is an optional element.
+    /// Returns an element of a list literal, which is sometimes an optional element.
     fn element(&mut self, type_: &Type, depth: u32) -> String {
         if self.choices.chance(10) {
             return format!("?{}", self.expr(&Type::optional(type_.clone()), depth));
@@ -395,7 +392,7 @@ impl<'a> Generator<'a> {
         self.expr(type_, depth)
     }
 
-    /// Returns a call of the overload with index `n`.
+    /// Returns a call of the `n`th overload.
     pub(crate) fn call_of(&mut self, n: usize, depth: u32) -> String {
         let overloads = &self.material.overloads;
         self.call(&overloads[n % overloads.len()], HashMap::new(), depth)
@@ -427,7 +424,7 @@ impl<'a> Generator<'a> {
         write_call(overload, &args)
     }
 
-    /// Returns an argument for a parameter of `type_`. If `type_` is `dyn`, the argument has a concrete type.
+    /// Returns an argument for a parameter of `type_`. For `dyn`, the argument has a random concrete type.
     fn argument(&mut self, type_: &Type, depth: u32) -> String {
         match type_ {
             Type::Dyn if !self.may_be_dyn || self.choices.chance(70) => {
@@ -444,7 +441,7 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// Generates an expression by `body`, with `variables` in scope.
+    /// Calls `body` with `variables` in scope.
     fn within(
         &mut self,
         variables: &[(&str, &Type)],
@@ -465,7 +462,7 @@ impl<'a> Generator<'a> {
         NAMES[n % NAMES.len()]
     }
 
-    /// Returns an expression for a list, and the type of its elements.
+    /// Returns a list expression and its element type.
     fn range(&mut self, depth: u32) -> (String, Type) {
         let places = self.material.places.iter();
         let lists: Vec<&(String, Type)> = places
@@ -482,7 +479,7 @@ impl<'a> Generator<'a> {
         (list, element)
     }
 
-    /// Returns a macro call of `type_`. Returns `None` if no macro has this result type.
+    /// Returns a macro call of `type_`. Returns `None` if no macro has this type.
     fn by_macro(&mut self, type_: &Type, depth: u32) -> Option<String> {
         let name = self.name();
         match type_ {
@@ -564,8 +561,8 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// Returns an expression for a map or list, and the types for the two variables of a macro. A map has only one
-    /// entry, because upstream iterates over maps in undefined order.
+    /// Returns a map or list expression, and the types of a macro's two variables. A map has a single entry, because
+    /// upstream iterates over maps in undefined order.
     fn entries(&mut self, depth: u32) -> (String, Type, Type) {
         if self.choices.chance(50) {
             let (list, element) = self.range(depth);
@@ -586,7 +583,7 @@ impl<'a> Generator<'a> {
     }
 }
 
-/// Formats a call as an operator, a member call or a function call.
+/// Formats a call of `overload`: as an operator, as a member call, or as a function call.
 pub(crate) fn write_call(overload: &Overload, args: &[String]) -> String {
     match (overload.row.function, args) {
         ("!_", [operand]) => format!("!({operand})"),
@@ -605,8 +602,8 @@ pub(crate) fn write_call(overload: &Overload, args: &[String]) -> String {
     }
 }
 
-/// Returns true if `pattern` equals `wanted` after types are substituted for its parameters. Adds these types to
-/// `bound`.
+/// Returns true if `pattern` can be made equal to `wanted` by a substitution of type parameters. Adds the substitution
+/// to `bound`.
 fn unify(pattern: &Type, wanted: &Type, bound: &mut HashMap<&'static str, Type>) -> bool {
     match (pattern, wanted) {
         (Type::Param(TypeParam::Declared(name)), _) => match bound.get(name) {

@@ -1,7 +1,8 @@
 //! Tests properties of all expressions that the type checker accepts, and generates expressions for these tests.
 //!
-//! - Evaluating an expression again, also with a new plan, gives the same value or error, and the same cost.
-//! - Evaluating the expression that is printed from its tree gives the same result.
+//! - Evaluating an expression twice gives the same value or error, and the same cost. This includes an evaluation with
+//!   a new plan.
+//! - Printing the tree of an expression gives an expression with the same result.
 //! - The value has the checked type.
 //! - If all types are known before the evaluation, no overload is missing.
 //! - The cost is at most the maximum of the estimate.
@@ -46,14 +47,14 @@ use vap_status_controller::version::KubernetesVersion;
 use generator::Material;
 use unparse::unparse;
 
-/// The result of an evaluation that is compared: the value or the error, and the cost.
+/// The compared part of an evaluation: the value or the error, and the cost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct EvaluationOutcome {
     result: Result<String, String>,
     cost: u64,
 }
 
-/// The outcome of testing the properties of an expression.
+/// Outcome of testing an expression.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     /// The type checker rejects the expression.
@@ -62,7 +63,7 @@ pub(crate) enum Outcome {
     NotPlanned(String),
     /// The expression was evaluated for each input.
     Evaluated {
-        /// The number of inputs for which the result is a value, not an error.
+        /// The number of inputs for which the result is a value.
         n_values: usize,
         /// True if a type is known only at run time.
         is_dyn: bool,
@@ -73,19 +74,19 @@ pub(crate) enum Outcome {
     },
 }
 
-/// An environment with variables and values for the variables.
+/// An environment with variables, and values of the variables.
 #[derive(Debug)]
 pub(crate) struct Fixture {
     env: Env,
     inputs: Vec<Bindings>,
     sizes: Sizes,
-    /// The overloads and variables for generated expressions.
+    /// The building blocks of generated expressions.
     pub(crate) material: Material,
     /// The cost limit of an evaluation.
     pub(crate) cost_limit: u64,
 }
 
-/// An estimator of the sizes of `self` and its fields. The sizes of other variables are unknown.
+/// Estimates the sizes of `self` and its fields. The sizes of other variables are unknown.
 #[derive(Debug)]
 struct Sizes(DeclaredSizes);
 
@@ -96,7 +97,7 @@ impl SizeEstimator for Sizes {
             .steps()
             .first()
             .is_some_and(|step| step.as_str() == "self");
-        // Upstream estimates zero as the maximum size of a number, but the actual cost uses one.
+        // Upstream's maximum size of a number is zero, but the actual cost uses one.
         let has_size = matches!(
             node.type_(),
             Type::String | Type::Bytes | Type::List(_) | Type::Map(_)
@@ -109,7 +110,7 @@ impl SizeEstimator for Sizes {
     }
 }
 
-/// Values of `self`, whose schema is in [`Fixture::new`].
+/// Values of `self`. Its schema is in [`Fixture::new`].
 const SELVES: [&str; 3] = [
     r#"{"name":"web","count":3,"ratio":0.5,"on":true,"tags":["a","bb","a"],"labels":{"app":"web"},
         "since":"2024-02-29T12:34:56.789Z","wait":"1h30m","raw":"aGVsbG8=","port":"http",
@@ -174,10 +175,7 @@ impl Fixture {
         }
     }
 
-    /// Tests all properties of the expression.
-    ///
-    /// # Errors
-    /// Returns a description of the first violated property.
+    /// Tests all properties of an expression. The error describes the first violated property.
     pub(crate) fn check(&self, text: &str) -> Result<Outcome, String> {
         let checked = match self.checked(text) {
             Ok(checked) => checked,
@@ -260,12 +258,13 @@ impl Fixture {
         Program::plan(checked, &self.env, &KubernetesRuntime).map_err(|error| error.to_string())
     }
 
-    /// Tests that the printed expression parses to the same tree and has the same result.
+    /// Tests that the printed expression has the same tree and the same result.
     fn check_unparsed(&self, checked: &CheckedAst) -> Result<(), String> {
         let text = unparse(checked.ast(), checked.ast().root());
         let again = match self.checked(&text) {
             Ok(again) => again,
-            // The printed expression may exceed a limit: escapes are longer than characters, and parentheses nest.
+            // The printed expression may exceed a limit, because escapes are longer than characters and parentheses add
+            // nesting.
             Err(why) if why.contains("limit") || why.contains("recursion") => return Ok(()),
             Err(why) => return Err(format!("unparsed to {text}, which is rejected: {why}")),
         };
@@ -352,10 +351,10 @@ fn mentions_dyn(type_: &Type) -> bool {
     }
 }
 
-/// Returns true if `value` and all of its elements have the type `type_`.
+/// Returns true if `value` and its elements have the type `type_`.
 fn is_value_of(value: &Value, type_: &Type) -> bool {
     match (value, type_) {
-        // Objects with a schema have an unnamed type at run time, so any map is accepted.
+        // At run time, an object with a schema has an unnamed type, so any map is accepted.
         (_, Type::Dyn | Type::Any | Type::Param(_)) | (Value::Map(_), Type::Struct(_)) => true,
         (Value::Null, _) => matches!(
             type_,

@@ -1,4 +1,4 @@
-//! Strings that functions of the environment parse. The last strings in each list are invalid.
+//! Strings that functions of the environment parse. The last strings of each list are invalid.
 
 const QUANTITY: &[&str] = &[
     "1",
@@ -109,7 +109,7 @@ pub(super) const ANY: &[&str] = &[
     "x-y_z.w",
 ];
 
-/// Returns strings for the argument `n` of the overload `id`. Returns `None` if the argument requires no format.
+/// Returns strings for the `n`th argument of the overload `id`. Returns `None` if the argument has no required format.
 pub(super) fn argument_texts(id: &str, n: usize) -> Option<&'static [&'static str]> {
     Some(match (id, n) {
         ("string_to_quantity" | "is_quantity_string", 0) => QUANTITY,
@@ -151,7 +151,7 @@ pub(super) fn argument_texts(id: &str, n: usize) -> Option<&'static [&'static st
     })
 }
 
-/// Returns true if the argument `n` of the overload `id` is a number that should be small, such as an index.
+/// Returns true if the `n`th argument of the overload `id` should be a small number, such as an index.
 pub(super) fn is_small(id: &str, n: usize) -> bool {
     match id {
         "lists_range" => n == 0,

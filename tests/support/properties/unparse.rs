@@ -1,11 +1,11 @@
 //! Prints an [`Ast`] as an expression that parses to the same tree.
 //!
-//! Prints every tree that `parse` returns, and every subexpression of it. Macros are printed as macros, and parentheses
+//! The tree is any tree that `parse` returns, or a subexpression. Macros are printed as macros. Parentheses are printed
 //! only if the grammar requires them. The original spelling is lost: spaces, quotes, redundant parentheses, comments,
 //! and alternative spellings of a macro.
 //!
-//! Source: cel-go `parser/unparser.go` has the same purpose. It stores macro calls in the tree; here they are
-//! recognized by their expansions.
+//! Source: cel-go `parser/unparser.go` has the same purpose. cel-go stores macro calls in the tree. This module
+//! recognizes macros by their expansions.
 
 use std::fmt::Write as _;
 
@@ -15,13 +15,12 @@ use vap_status_controller::cel::stack::{SHALLOW_DEPTH, run_on_deep_stack};
 /// The accumulator variable in the expansion of macros.
 const ACCUMULATOR: &str = "@result";
 
-/// The iteration variable in the expansion of macros that have none.
+/// The iteration variable in the expansion of macros without iteration variables.
 const UNUSED_ITER_VAR: &str = "#unused";
 
 /// The variable that the expansion of `sortBy` binds.
 const SORT_BY_INPUT: &str = "@__sortBy_input__";
 
-/// Prints the expression `id` of `ast`.
 pub(crate) fn unparse(ast: &Ast, id: ExprId) -> String {
     run_on_deep_stack(ast.depth() > SHALLOW_DEPTH, || {
         let mut printer = Printer {
@@ -33,7 +32,7 @@ pub(crate) fn unparse(ast: &Ast, id: ExprId) -> String {
     })
 }
 
-/// The precedence of an expression, from the lowest to the highest.
+/// The precedence of an expression, in ascending order.
 ///
 /// Source: cel-go `parser/gen/CEL.g4`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,7 +62,7 @@ impl Level {
     }
 }
 
-/// Returns the operator for `function` and its precedence. Returns `None` if it is not a binary operator.
+/// Returns the symbol and the precedence of a binary operator. Returns `None` for other functions.
 fn binary_operator(function: &str) -> Option<(&'static str, Level)> {
     Some(match function {
         "_||_" => ("||", Level::Or),
@@ -84,7 +83,7 @@ fn binary_operator(function: &str) -> Option<(&'static str, Level)> {
     })
 }
 
-/// A macro call: receiver, name, iteration variables and other arguments.
+/// A macro call. `range` is the receiver.
 struct MacroCall<'a> {
     range: ExprId,
     name: &'static str,
@@ -102,7 +101,7 @@ impl<'a> Printer<'a> {
         self.text.push_str(text);
     }
 
-    /// Prints `id`. Adds parentheses if its precedence is lower than `at_least`.
+    /// Prints `id`, in parentheses if its precedence is lower than `at_least`.
     fn expr(&mut self, id: ExprId, at_least: Level) {
         if self.level(id) < at_least {
             self.push("(");
@@ -115,8 +114,8 @@ impl<'a> Printer<'a> {
 
     fn level(&self, id: ExprId) -> Level {
         match self.ast.expr(id) {
-            // As operands of a selection or negation, negative literals need parentheses: `-1.a` and `--1` parse
-            // differently.
+            // A negative literal needs parentheses as the operand of a selection or negation: `-1.a` and `--1` have
+            // other trees.
             Expr::Literal(Literal::Int(_) | Literal::Uint(_) | Literal::Double(_)) => Level::Unary,
             Expr::Call { function, args, .. } => match (&**function, args.len()) {
                 ("_?_:_", 3) if self.macro_call(id).is_none() => Level::Conditional,
@@ -194,8 +193,8 @@ impl<'a> Printer<'a> {
                 }
                 self.push("}");
             }
-            // `fold` recognizes all comprehensions, because only macros create them. Otherwise only the range is
-            // printed.
+            // Only macros create comprehensions, and macros were printed above. Any other comprehension is printed as
+            // its range.
             Expr::Comprehension(fold) => self.expr(fold.iter_range, Level::Member),
         }
     }
@@ -213,7 +212,7 @@ impl<'a> Printer<'a> {
         self.push(")");
     }
 
-    /// Prints a call without a receiver: an operator or a function call.
+    /// Prints an operator or a function call without a receiver.
     fn call(&mut self, id: ExprId, function: &str, args: &[ExprId]) {
         match (function, args) {
             ("_?_:_", [condition, yes, no]) => {
@@ -259,7 +258,7 @@ impl<'a> Printer<'a> {
             let _ = write!(self.text, " {operator} ");
             return self.expr(right, level.tighter());
         }
-        // The parser builds a balanced tree from a chain of these operators.
+        // The parser builds a balanced tree from a chain of `&&` or `||`.
         let mut terms = Vec::new();
         self.terms(id, function, &mut terms);
         if !self.is_balanced(id, function, &terms) {
@@ -273,7 +272,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Returns the operands of the chain: those of `id` and of nested calls of the same function, in order.
+    /// Returns the operands of a chain in order: those of `id`, and those of nested calls of the same function.
     fn terms(&self, id: ExprId, function: &str, terms: &mut Vec<ExprId>) {
         match self.operands(id, function) {
             Some((left, right)) => {
@@ -298,7 +297,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Returns true if `id` is the balanced tree that the parser builds from the chain `terms`.
+    /// Returns true if `id` is the balanced tree that the parser builds from `terms`.
     ///
     /// Source: cel-go `parser/helper.go`, `logicManager.balancedTree`.
     fn is_balanced(&self, id: ExprId, function: &str, terms: &[ExprId]) -> bool {
@@ -308,7 +307,7 @@ impl<'a> Printer<'a> {
         let Some((left, right)) = self.operands(id, function) else {
             return false;
         };
-        // The root is the middle operator of the chain.
+        // The root is the operator in the middle of the chain.
         let n_left = terms.len().div_ceil(2);
         let Some((before, behind)) = terms.split_at_checked(n_left) else {
             return false;
@@ -329,7 +328,7 @@ impl<'a> Printer<'a> {
         self.push(")");
     }
 
-    /// Returns the macro call whose expansion is `id`. Returns `None` if `id` is not the expansion of a macro.
+    /// Returns the macro call with the expansion `id`. Returns `None` if `id` is not an expansion.
     fn macro_call(&self, id: ExprId) -> Option<MacroCall<'a>> {
         let ast = self.ast;
         match ast.expr(id) {
