@@ -1,7 +1,7 @@
-//! Benchmarks of the engine: parsing, type-checking, planning, evaluation, admission and custom resources. Steps that
-//! also exist in the crates `cel` and `cel-core` are compared with these crates.
+//! Benchmarks of parsing, type-checking, planning, evaluation, admission and custom resources. If the crates `cel` and
+//! `cel-core` also have an operation, they are measured too.
 //!
-//! Run `cargo bench --bench engine`. Arguments after `--` select benchmarks by a substring of their name. `./dev bench`
+//! Run `cargo bench --bench engine`. Arguments after `--` select benchmarks by a substring of the name. `./dev bench`
 //! compares the engine with cel-go.
 
 #![allow(
@@ -39,7 +39,7 @@ use vap_status_controller::schema::{Gvr, RestMapper};
 use vap_status_controller::validation_rules;
 use vap_status_controller::version::KubernetesVersion;
 
-/// Expressions that are typical of policies. All of them are true for [`deployment`].
+/// Typical expressions of policies. Each of them is true for [`deployment`].
 const EXPRESSIONS: [(&str, &str); 4] = [
     ("comparison", "object.spec.replicas <= 5"),
     (
@@ -73,8 +73,8 @@ fn deployment() -> Json {
     })
 }
 
-/// Returns a policy with three validations, two variables and a message expression. The oracle uses the same policy as
-/// its sample.
+/// Returns a policy with three validations, two variables and a message expression. The sample policy of the oracle's
+/// benchmarks is the same.
 fn policy() -> ValidatingAdmissionPolicy {
     let [_, (_, presence), (_, images), (_, pattern)] = EXPRESSIONS;
     let policy = json!({
@@ -129,7 +129,6 @@ fn bindings(object: &Json) -> Bindings {
     bindings
 }
 
-/// Converts JSON to a value of the `cel` crate.
 fn peer_value(json: &Json) -> cel_rust::Value {
     match json {
         Json::String(text) => cel_rust::Value::from(text.as_str()),
@@ -147,7 +146,6 @@ fn peer_value(json: &Json) -> cel_rust::Value {
     }
 }
 
-/// Converts JSON to a value of the `cel-core` crate.
 fn core_value(json: &Json) -> cel_core::Value {
     match json {
         Json::String(text) => text.as_str().into(),
@@ -162,7 +160,7 @@ fn core_value(json: &Json) -> cel_core::Value {
     }
 }
 
-/// Returns an environment of the `cel-core` crate that is similar to [`env`].
+/// Returns an environment of the `cel-core` crate with the same variables as [`env`].
 fn core_env() -> cel_core::Env {
     cel_core::Env::with_standard_library()
         .with_all_extensions()
@@ -237,7 +235,7 @@ fn eval(criterion: &mut Criterion) {
         let peer = cel_rust::Program::compile(text).unwrap();
         let mut context = cel_rust::Context::default();
         context.add_variable_from_value("object", peer_value(&object));
-        // The crate `cel` may lack a function of the expression.
+        // The crate `cel` may lack a function of the expression. Then nothing is measured.
         if peer.execute(&context).is_ok() {
             group.bench_function(format!("{name}, crate cel"), |bencher| {
                 bencher.iter(|| peer.execute(&context));
@@ -253,7 +251,7 @@ fn eval(criterion: &mut Criterion) {
     }
 }
 
-/// Returns a deployment with at least `n_bytes` bytes of JSON. Expressions read only a small part of it.
+/// Returns a deployment with at least `n_bytes` bytes of JSON. Expressions read only a small part of the deployment.
 fn large_deployment(n_bytes: usize) -> Json {
     let mut object = deployment();
     let annotations: serde_json::Map<String, Json> = (0..n_bytes / 64)
@@ -345,8 +343,8 @@ fn definition() -> Json {
     }})
 }
 
-/// Measures the validation of a custom resource on creation and on update, both with only the validation rules and with
-/// the whole definition.
+/// Measures the validation of a custom resource on creation and on update. Measures the validation rules alone, and the
+/// whole definition.
 fn custom_resource(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("custom resource");
     let definition = definition();
