@@ -1,4 +1,4 @@
-//! Parses arbitrary bytes as policies, objects and probes, runs the cases of the probes, and formats the report.
+//! Parses arbitrary bytes as policies, objects and probes. Runs the cases of the probes and formats the report.
 #![no_main]
 
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Compiles arbitrary text as a policy: the first line is the expression of a variable, the rest is a validation.
+//! Compiles arbitrary input as a policy. The first line is the expression of a variable. The rest is a validation.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

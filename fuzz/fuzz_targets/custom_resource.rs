@@ -1,5 +1,5 @@
-//! Interprets a JSON object as a CustomResourceDefinition with an object, an old object, an apply configuration and a
-//! patch. Validates the definition and the object, and applies the configuration and the patch.
+//! Interprets a JSON object as a CustomResourceDefinition, an object, an old object, an apply configuration and a
+//! patch. Validates the definition and the object. Applies the configuration and the patch.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -60,7 +60,6 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// Parses an operation from JSON.
 fn operation(json: &Value) -> Operation {
     let text = |name: &str| json.get(name).and_then(Value::as_str);
     let mut operation = Operation::new(

@@ -1,5 +1,4 @@
-//! Parses, checks, plans and evaluates arbitrary text with a few inputs, and asserts the properties that hold for every
-//! expression.
+//! Parses, checks, plans and evaluates arbitrary input. Asserts the properties that hold for every expression.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Parses arbitrary bytes as manifests, checks the manifests and formats the findings.
+//! Parses arbitrary bytes as manifests. Checks the manifests and formats the findings.
 #![no_main]
 
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! Parses arbitrary text to a syntax tree or to errors. Formats the errors in our format and in that of the API
-//! server's parser.
+//! Parses arbitrary input to a syntax tree or to errors. Formats the errors in our format and in the API server's
+//! format.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

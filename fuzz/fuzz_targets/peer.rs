@@ -1,4 +1,4 @@
-//! Asserts that our parser accepts arbitrary text if the parser of the `cel` crate accepts it.
+//! Asserts that our parser accepts every expression that the parser of the `cel` crate accepts.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -6,7 +6,7 @@ use vap_status_controller::cel::diagnostic::Code;
 use vap_status_controller::cel::syntax::parse;
 
 fuzz_target!(|text: &str| {
-    // The parser of the `cel` crate lacks our macros and limits, and is slow for nested brackets.
+    // The parser of the `cel` crate has neither our macros nor our limits. It is slow for nested brackets.
     let n_open = text.matches(['(', '[', '{']).count();
     if n_open > 12 || text.len() > 1_000 {
         return;

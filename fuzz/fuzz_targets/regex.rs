@@ -1,24 +1,25 @@
-//! The first line of the input is a pattern, and the rest is the string to search. Asserts that both of our regex
-//! engines find the same matches. If the pattern has the same meaning in the `regex` crate, also asserts that the first
-//! match of the crate is equal.
+//! Asserts that both of our regex engines find the same matches. The first line of the input is a pattern, and the rest
+//! is the string to search.
+//!
+//! If the pattern has the same meaning in the `regex` crate, also asserts that the first match of this crate is equal.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use regexp::{MemoryLimit, Program};
 
-/// Substrings of patterns that the `regex` crate may interpret differently: escapes, flags, special groups, and
-/// operators in character classes.
+/// Substrings whose meaning in a pattern may differ in the `regex` crate: escapes, flags, special groups, and operators
+/// in character classes.
 const AMBIGUOUS_SYNTAX: [&str; 5] = ["\\", "(?", "&&", "--", "~~"];
 
-/// Returns true if the pattern contains a number with a leading zero, as in `a{09}`. We treat the braces as literal
-/// text, like Go's `regexp/syntax` (`parser.parseInt`), but the `regex` crate parses the number nine.
+/// Returns true if the pattern contains a repetition count with a leading zero, such as `a{09}`. We treat the braces as
+/// literals, like Go's `regexp/syntax` (`parser.parseInt`). The `regex` crate repeats nine times.
 fn has_leading_zero(pattern: &str) -> bool {
     let mut digits = pattern.as_bytes().windows(3);
     digits.any(|at| matches!(at, [b'{' | b',' | b' ', b'0', b'0'..=b'9']))
 }
 
-/// Returns true if the pattern contains white space in braces, as in `a{4 }`. We treat the braces as literal text, like
-/// Go, but the `regex` crate parses the number four.
+/// Returns true if the pattern contains white space in braces, such as `a{4 }`. We treat the braces as literals, like
+/// Go. The `regex` crate repeats four times.
 fn has_spaced_count(pattern: &str) -> bool {
     let mut braces = pattern.split('{').skip(1);
     braces.any(|rest| {

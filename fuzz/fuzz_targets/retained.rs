@@ -1,7 +1,7 @@
-//! Compiles, type-checks and drops a policy. Asserts limits on the peak heap size and on the memory that remains
+//! Compiles, type-checks and drops a policy. Asserts limits on the peak heap size, and on the memory that stays
 //! allocated afterwards.
 //!
-//! Input of up to 16 bytes is a seed for the generator of hostile objects. Longer input is a policy in JSON, or an
+//! Input of up to 16 bytes is the seed of a generator of hostile objects. Longer input is a policy in JSON or an
 //! expression.
 #![no_main]
 

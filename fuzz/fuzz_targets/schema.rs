@@ -1,4 +1,4 @@
-//! Parses arbitrary bytes as an OpenAPI document, and arbitrary JSON as a CustomResourceDefinition.
+//! Parses arbitrary bytes as an OpenAPI document, and as a CustomResourceDefinition.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

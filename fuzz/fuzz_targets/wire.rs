@@ -1,8 +1,8 @@
-//! Parses arbitrary bytes as the controller parses the API server's responses: as a watch, a page of a list, a policy
+//! Parses arbitrary bytes like the controller parses the API server's responses: a watch, a page of a list, a policy
 //! and a probe.
 //!
-//! The first byte determines the size of the chunks in which the other bytes arrive. Asserts that the chunk size does
-//! not affect the result.
+//! The first byte is the size of the chunks in which the other bytes arrive. Asserts that the chunk size does not
+//! change the result.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

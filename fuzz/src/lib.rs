@@ -1,5 +1,5 @@
-//! Code that fuzz targets share: the properties that hold for every expression (also checked by `tests/properties.rs`),
-//! and the generation of expressions from a fuzzer's bytes.
+//! Code that several fuzz targets use: the properties that hold for every expression, and the generation of expressions
+//! from a fuzzer's bytes. `tests/properties.rs` checks the same properties.
 
 use std::sync::LazyLock;
 
@@ -17,7 +17,7 @@ use properties::Fixture;
 use properties::choices::Choices;
 use properties::generator::Generator;
 
-/// The maximum cost of an evaluation. It is a tenth of the API server's limit, because instrumented code is slow.
+/// The maximum cost of an evaluation. Instrumented code is slow, so this is a tenth of the API server's limit.
 const COST_LIMIT: u64 = 100_000;
 
 /// The maximum nesting of calls in generated expressions.
@@ -39,7 +39,7 @@ pub fn evaluate(text: &str) {
     }
 }
 
-/// Generates an expression whose form depends on `bytes`, and passes it to [`evaluate`].
+/// Generates an expression from `bytes`, and calls [`evaluate`] with the expression.
 ///
 /// # Panics
 /// Panics if a property is violated.

@@ -1,4 +1,4 @@
-//! Measures the memory that checks of policies use and retain.
+//! Measures the memory that checks of policies allocate and retain.
 
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -12,13 +12,13 @@ use vap_status_controller::schema::rest_mapper::RestMapper;
 
 use crate::hostile;
 
-/// The maximum length of an input that is a seed, in bytes. Longer inputs are policies.
+/// The maximum length of a seed in bytes. Longer inputs are policies.
 const MAX_SEED_BYTES: usize = 16;
 
-/// The maximum heap size of one check, in bytes: half of the controller's memory limit.
+/// The maximum heap size of a check in bytes. It is half of the controller's memory limit.
 const MAX_PEAK_BYTES: u64 = 128 << 20;
 
-/// The maximum memory that all checks together may retain, in bytes. It includes caches.
+/// The maximum memory in bytes that all checks together retain. Caches are included.
 const MAX_RETAINED_BYTES: i64 = 48 << 20;
 
 static BUILTIN: LazyLock<(Builtin, RestMapper)> = LazyLock::new(|| {
@@ -27,7 +27,7 @@ static BUILTIN: LazyLock<(Builtin, RestMapper)> = LazyLock::new(|| {
     (builtin, mapper)
 });
 
-/// The number of bytes that the checks of this process have allocated and not freed.
+/// The number of bytes that the checks in this process have allocated and not freed.
 static RETAINED: AtomicI64 = AtomicI64::new(0);
 
 /// Checks and drops the policies that `bytes` describe.
