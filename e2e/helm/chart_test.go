@@ -1,6 +1,6 @@
 // Package helm compares the objects that Helm renders from the chart with those that kustomize renders from config/. It
-// also lints and packages the chart, and installs it with invalid values. It uses Helm's own command and kustomize's
-// own library.
+// also lints and packages the chart, and installs it with invalid values. It uses Helm's command and kustomize's
+// library.
 package helm
 
 import (
@@ -31,7 +31,7 @@ const (
 
 type object = map[string]any
 
-// helm runs Helm's command at the version in go.mod. It returns the output.
+// helm runs Helm's command in the version of go.mod, and returns the output.
 func helm(t *testing.T, arguments ...string) (string, error) {
 	t.Helper()
 	command := exec.Command("go", append([]string{"tool", "helm"}, arguments...)...)
@@ -48,7 +48,7 @@ func helm(t *testing.T, arguments ...string) (string, error) {
 	return stdout.String(), err
 }
 
-// render returns the objects of the chart, including hooks, with `settings` passed as `--set`.
+// render returns the objects of the chart, including hooks. `settings` are the arguments of `--set`.
 func render(t *testing.T, release string, settings ...string) []object {
 	t.Helper()
 	arguments := []string{"template", release, chart, "--namespace", namespace, "--include-crds"}
@@ -113,8 +113,8 @@ func id(o object) string {
 	return fmt.Sprintf("%v %v/%v", o["kind"], metadata(o)["namespace"], metadata(o)["name"])
 }
 
-// comparable returns the objects by name, without hooks and without the labels of the installing tool: Helm adds its
-// own labels to rendered objects, and kustomize adds ours even to the CRDs.
+// comparable returns the objects by name. It removes hooks and the labels of the installing tool: Helm adds its labels
+// to rendered objects, and kustomize adds ours even to the CRDs.
 func comparable(all []object) map[string]object {
 	found := map[string]object{}
 	for _, o := range all {
@@ -163,7 +163,7 @@ func TestDefaultsEqualThoseOfKustomize(t *testing.T) {
 	assertEqual(t, render(t, "vap-status-controller"), kustomize(t, "default"))
 }
 
-// TestMonitoringEqualsThatOfKustomize enables all features that have a directory of their own in config/.
+// TestMonitoringEqualsThatOfKustomize enables all features that have a directory in config/.
 func TestMonitoringEqualsThatOfKustomize(t *testing.T) {
 	rendered := render(t, "vap-status-controller", "metrics.serviceMonitor.enabled=true",
 		"metrics.prometheusRule.enabled=true", "metrics.dashboard.enabled=true", "subjectAccessReviews.enabled=true",
@@ -201,7 +201,7 @@ func TestMonitoringEqualsThatOfKustomize(t *testing.T) {
 	}
 	ofKustomize := objects(t, text)
 	for _, o := range ofKustomize {
-		// kustomize uses the component unchanged; the chart adds its labels to all objects.
+		// kustomize does not change the component. The chart adds its labels to all objects.
 		for _, component := range components {
 			if strings.HasSuffix(fmt.Sprint(metadata(o)["name"]), "vap-status-controller-"+component) {
 				metadata(o)["labels"] = object{
@@ -229,7 +229,7 @@ func TestClearJobEqualsThatOfKustomize(t *testing.T) {
 	if hook == nil || job == nil {
 		t.Fatal("no job")
 	}
-	// The hook has a service account of its own, because Helm deletes the controller's before the hook runs.
+	// The hook needs its own service account, because Helm deletes the controller's before the hook runs.
 	pod := job["spec"].(object)["template"].(object)["spec"].(object)
 	pod["serviceAccountName"] = "vap-status-controller-clear"
 	if !reflect.DeepEqual(hook["spec"], job["spec"]) {
@@ -353,7 +353,7 @@ func TestLintAndPackage(t *testing.T) {
 	assertEqual(t, objects(t, []byte(text)), render(t, "vap-status-controller"))
 }
 
-// TestHooksAreComplete lists the hooks, the objects that Helm creates only during an operation such as a test.
+// TestHooksAreComplete lists the hooks. Helm creates these objects only during an operation such as a test.
 func TestHooksAreComplete(t *testing.T) {
 	var hooks []string
 	for _, o := range render(t, "vap-status-controller") {

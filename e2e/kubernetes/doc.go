@@ -1,3 +1,3 @@
-// Package kubernetes runs Kubernetes' own end-to-end tests of the type checking of ValidatingAdmissionPolicies. It
-// links the tests of the API machinery with their framework, and ginkgo's flags select which of them run.
+// Package kubernetes runs Kubernetes' end-to-end tests of the type checking of ValidatingAdmissionPolicies. It links
+// all tests of the API machinery. ginkgo's flags select the tests to run.
 package kubernetes

@@ -10,7 +10,7 @@ import (
 	"k8s.io/kubernetes/test/e2e/framework"
 	"k8s.io/kubernetes/test/e2e/framework/config"
 
-	// The imported tests register themselves.
+	// The import registers the tests.
 	_ "k8s.io/kubernetes/test/e2e/apimachinery"
 )
 
@@ -23,8 +23,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Kubernetes' setup and teardown of the whole suite look for nodes and pods. These tests need none, so the package with
-// the setup and teardown is not linked.
+// The package with Kubernetes' setup and teardown of the suite is not linked. The setup waits for nodes and pods, which
+// these tests do not need.
 func TestKubernetes(t *testing.T) {
 	gomega.RegisterFailHandler(framework.Fail)
 	suite, reporter := framework.CreateGinkgoConfig()

@@ -1,4 +1,4 @@
-// Command promtool converts the queries of a dashboard to recording rules, which Prometheus' promtool can check.
+// Command promtool converts the queries of a dashboard to recording rules, so that Prometheus' promtool can check them.
 package main
 
 import (
@@ -52,7 +52,7 @@ func run() error {
 		for _, target := range panel.Targets {
 			rules = append(rules, rule{
 				Record: fmt.Sprintf("panel:%d:%s", panel.ID, target.RefID),
-				// Grafana sets this variable when it displays the dashboard.
+				// Grafana sets this variable when it renders the dashboard.
 				Expr: strings.ReplaceAll(target.Expr, "$__rate_interval", "2m"),
 			})
 		}
@@ -60,6 +60,6 @@ func run() error {
 	if len(rules) == 0 {
 		return fmt.Errorf("%s has no query", os.Args[1])
 	}
-	// promtool reads YAML. JSON is a subset of YAML.
+	// promtool reads YAML, of which JSON is a subset.
 	return json.NewEncoder(os.Stdout).Encode(map[string][]group{"groups": {{Name: "dashboard", Rules: rules}}})
 }

@@ -1,5 +1,5 @@
-// Package waiters tests how waiting tools evaluate the statuses that the controller writes: kstatus (Flux, Helm
-// --wait), the Lua script for Argo CD in config/argocd, and the expressions for Flux in config/flux.
+// Package waiters tests how other tools evaluate the statuses that the controller writes: kstatus (Flux, Helm --wait),
+// the Lua script for Argo CD in config/argocd, and the expressions for Flux in config/flux.
 package waiters
 
 import (
@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// testCase is a status with the expected health in each tool.
+// testCase is a status and the expected health in each tool.
 type testCase struct {
 	Name       string         `json:"name"`
 	Note       string         `json:"note"`
@@ -40,7 +40,7 @@ func read(t *testing.T, path string) []byte {
 	return text
 }
 
-// cases returns all cases by policy. The policies are decoded as a client of the API server decodes them.
+// cases returns all cases and their policies. The policies are decoded like in a client of the API server.
 func cases(t *testing.T) map[*unstructured.Unstructured]testCase {
 	t.Helper()
 	var list []testCase
@@ -62,7 +62,7 @@ func cases(t *testing.T) map[*unstructured.Unstructured]testCase {
 			t.Fatal(err)
 		}
 		policy := &unstructured.Unstructured{}
-		// Integral numbers are decoded as int64, as clients of the API server decode them.
+		// Decodes integral numbers as int64, like a client of the API server.
 		if err := utilyaml.Unmarshal(text, &policy.Object); err != nil {
 			t.Fatal(err)
 		}
@@ -71,8 +71,8 @@ func cases(t *testing.T) map[*unstructured.Unstructured]testCase {
 	return policies
 }
 
-// TestSamples evaluates the statuses that the controller wrote for the policies of config/samples, on an API server
-// with kube-controller-manager. The statuses were recorded with `kubectl get validatingadmissionpolicies -o json`.
+// TestSamples evaluates the statuses that the controller wrote for the policies of config/samples. They were recorded
+// with `kubectl get validatingadmissionpolicies -o json` on an API server with kube-controller-manager.
 func TestSamples(t *testing.T) {
 	var samples []any
 	if err := utilyaml.Unmarshal(read(t, "testdata/samples.json"), &samples); err != nil {
@@ -126,7 +126,7 @@ func TestKstatus(t *testing.T) {
 	}
 }
 
-// fluxEvaluator evaluates the expressions of config/flux as Flux does.
+// fluxEvaluator returns Flux's evaluator for the expressions of config/flux.
 func fluxEvaluator(t *testing.T) *cel.StatusEvaluator {
 	t.Helper()
 	var kustomization struct {
@@ -184,8 +184,8 @@ func TestArgoCDHealth(t *testing.T) {
 	}
 }
 
-// run evaluates a script on an object as Argo CD does: without the libraries for the operating system, for at most a
-// second, with the object in the variable `obj` and a table as the result.
+// run evaluates a script on an object like Argo CD. The script has no libraries for the operating system, and at most a
+// second. The object is in the variable `obj`. The result is a table.
 //
 // Source: `github.com/argoproj/argo-cd` `util/lua/lua.go`, `runLuaWithResourceActions`, `GetResourceHealth`.
 func run(t *testing.T, script string, object map[string]any) (health, message string) {
