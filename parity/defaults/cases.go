@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// random generates objects of a kind in which only few fields are set.
+// random generates objects of a kind. Few fields of an object are set.
 type random struct {
 	*rand.Rand
 	structs *structs
@@ -110,9 +110,9 @@ type example struct {
 	Object     tree   `json:"object"`
 	Defaulted  tree   `json:"defaulted"`
 	Created    tree   `json:"created"`
-	// Converted has the created object, converted to the other versions of the kind.
+	// Converted is the created object in the other versions of the kind.
 	Converted map[string]tree `json:"converted,omitempty"`
-	// Old is the object that Object replaces in an update, and Updated is the result of the update.
+	// Old is the object before an update to Object. Updated is the result of the update.
 	Old     tree `json:"old"`
 	Updated tree `json:"updated"`
 }
@@ -129,7 +129,7 @@ func cases(out *json.Encoder, only string, seed uint64, count int) {
 		one := func() tree {
 			input := r.object(root, 0)
 			input["apiVersion"], input["kind"] = subject.gvk.GroupVersion().String(), subject.gvk.Kind
-			// At this point, the API server has given the object a name.
+			// The API server generates the name earlier, so the object has one.
 			metadata, ok := input["metadata"].(tree)
 			if !ok {
 				metadata = tree{}
@@ -157,7 +157,7 @@ func cases(out *json.Encoder, only string, seed uint64, count int) {
 				}
 			}
 			if r.IntN(3) == 0 {
-				// Old is mostly equal to the input, so that the API server's comparisons find equal fields.
+				// Old is mostly equal to the input, because the API server compares fields of both.
 				data, _ := json.Marshal(input)
 				old = nil
 				_ = json.Unmarshal(data, &old)

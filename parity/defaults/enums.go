@@ -11,14 +11,14 @@ import (
 
 var definitions = openapi.GetOpenAPIDefinitions(func(path string) spec.Ref { return spec.MustCreateRef(path) })
 
-// more has additional values for fields of these names: values that affect defaults, but that upstream does not declare
-// as constants of a type.
+// more contains additional values for the fields with these names. The values affect defaults, but upstream does not
+// declare them as constants of a type.
 var more = map[string][]string{
 	"kind": {"ServiceAccount", "User", "Group"},
 	"type": {"Container", "Pod", "Exempt", "Limited", "Recreate", "RollingUpdate", "OnDelete"},
 }
 
-// enumsOf returns the strings that are valid for a field of a type, from upstream's OpenAPI definitions and from more.
+// enumsOf returns the valid strings for a field of a type. They come from upstream's OpenAPI definitions and from more.
 func enumsOf(t reflect.Type, name string) []string {
 	values := append([]string(nil), more[name]...)
 	for _, key := range []string{t.PkgPath() + "." + t.Name(), modelName(t)} {

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// The table is learned by experiments. A site is a location in the objects of a kind where a struct of a Go type
-// occurs. For each site, the functions of the API server run on an object in which only that site exists, and then with
-// one more field set. The effects on each field of the site are recorded, together with the fields that they depend on.
+// The table of defaults is learned by experiments. A site is a path in the objects of a kind at which a Go struct
+// occurs. For each site, the API server's functions run on an object that contains only this site, and then on the same
+// object with one more field. The effects on each field of the site are recorded, with the fields on which they depend.
 
-// step leads from a struct to a struct nested in it, through a field whose kind is a struct (""), a pointer ("?"), a
-// list ("[]") or a map ("{}").
+// step leads from a struct to a struct within it, through a field. The kind of the field is "" for a struct, "?" for a
+// pointer, "[]" for a list, and "{}" for a map.
 type step struct {
 	field string
 	kind  string
@@ -22,7 +22,7 @@ type step struct {
 
 type site struct {
 	steps []step
-	// levels are the indices of the structs on the path from the object to the site, including both ends.
+	// levels are the indices of the structs on the path, from the object to the site.
 	levels []int
 }
 
@@ -34,7 +34,7 @@ func (s site) String() string {
 	return strings.Join(parts, ".")
 }
 
-// sites returns the sites of a kind up to a depth. On the path of a site, each struct occurs at most once.
+// sites returns the sites of a kind up to a depth. A path contains each struct at most once.
 func (s *structs) sites(root, depth int) []site {
 	all := []site{{levels: []int{root}}}
 	for n := 0; n < len(all); n++ {
@@ -70,8 +70,8 @@ func (s *structs) sites(root, depth int) []site {
 	return all
 }
 
-// assignment sets a field to a value: a field of the struct at a level of a site or, if path is set, of the struct at
-// that path in the object.
+// assignment sets a field to a value. The field is in the struct at a level of the site. If path is set, the field is
+// in the struct at that path in the object.
 type assignment struct {
 	level int
 	path  []string
@@ -79,7 +79,7 @@ type assignment struct {
 	value any
 }
 
-// build returns an object in which only a site and the assigned fields exist.
+// build returns an object that contains only the site and the assigned fields.
 func (s site) build(assigned []assignment) tree {
 	nodes := make([]tree, len(s.levels))
 	for n := range nodes {
@@ -113,7 +113,7 @@ func (s site) build(assigned []assignment) tree {
 	return nodes[0]
 }
 
-// node returns the struct at a level of a site in an object.
+// node returns the struct at a level of the site in an object.
 func (s site) node(object tree, level int) (tree, bool) {
 	node := object
 	for _, step := range s.steps[:level] {
@@ -141,8 +141,8 @@ func (s site) node(object tree, level int) (tree, bool) {
 	return node, true
 }
 
-// dep is a field that an effect depends on. It is in the struct that is `Up` levels above the site or, if Path is set,
-// in the struct at that path in the object.
+// dep is a field on which an effect depends. The field is in the struct that is `Up` levels above the site. If Path is
+// set, the field is in the struct at that path in the object.
 type dep struct {
 	Up    int      `json:"up,omitempty"`
 	Path  []string `json:"path,omitempty"`
@@ -175,24 +175,24 @@ type rule struct {
 	At    string `json:"at"`
 	Field string `json:"field"`
 	Deps  []dep  `json:"deps,omitempty"`
-	// Known has the constants that the rows distinguish: those of the field itself, then those of each dependency.
+	// Known contains the constants that the rows distinguish: first those of the field, then those of each dependency.
 	Known [][]string `json:"known,omitempty"`
 	Rows  []row      `json:"rows"`
 }
 
-// open is a field without rules: it depends on other fields in ways that a table cannot express.
+// open is a field without rules, because a table cannot express its dependency on other fields.
 type open struct {
 	At     string `json:"at"`
 	Field  string `json:"field"`
 	Fields []dep  `json:"deps,omitempty"`
-	// Empty is true if only empty lists and maps in the field have no rules.
+	// Empty is true if the field has rules, except for empty lists and maps.
 	Empty bool `json:"empty,omitempty"`
 }
 
-// stage is an operation of the API server. It returns the object before and after the operation.
+// stage is an operation of the API server. It returns the objects before and after the operation.
 type stage func(input tree) (before, after tree, err error)
 
-// isContainer returns true for structs. They have no rules, since the fields of a struct have rules at its own site.
+// isContainer returns true for structs. A struct has no rules, because its fields have rules at the struct's site.
 func isContainer(typ string) bool {
 	return strings.HasPrefix(typ, "#")
 }
@@ -201,7 +201,7 @@ func isStructs(typ string) bool {
 	return strings.HasPrefix(typ, "*#") || strings.HasPrefix(typ, "[#") || strings.HasPrefix(typ, "{#")
 }
 
-// isAbsent returns true if a value is the zero value that Go gives to an unset field.
+// isAbsent returns true if a value is the zero value of Go, which also is the value of an unset field.
 func isAbsent(value any, typ string) bool {
 	if value == nil {
 		return true
@@ -234,7 +234,7 @@ func token(name string) int64 {
 	return n + 10
 }
 
-// samples returns the values that the experiments set a field to.
+// samples returns the values of a field in the experiments.
 func samples(f field) []any {
 	typ := strings.TrimPrefix(f.typ, "*")
 	pointer := typ != f.typ
@@ -306,7 +306,7 @@ func samples(f field) []any {
 
 func equal(a, b any) bool { return reflect.DeepEqual(normal(a), normal(b)) }
 
-// normal returns a value as if it had been decoded from JSON, so that values with different number types are equal.
+// normal returns a value in the form of decoded JSON. Numbers of different types then are equal.
 func normal(value any) any {
 	data, err := json.Marshal(value)
 	if err != nil {
@@ -343,7 +343,8 @@ func look(before, after any, f field) outcome {
 	case !was && is:
 		result.gone = true
 	case !was && isStructs(f.typ):
-		// A change within a nested struct is an effect at its own site, unless the number of items changes.
+		// A change within a nested struct is an effect at the site of that struct. A changed number of items is an
+		// effect here.
 		list, isList := before.([]any)
 		other, _ := after.([]any)
 		result.kept = !isList || len(list) == len(other)
@@ -353,7 +354,6 @@ func look(before, after any, f field) outcome {
 	return result
 }
 
-// learner learns the rules of one stage for one kind.
 type learner struct {
 	structs *structs
 	stage   stage
@@ -378,7 +378,7 @@ func (l *learner) outcome(at site, t trial, f field) (outcome, bool) {
 	}
 	after, there := at.node(t.after, n)
 	if !there {
-		// The whole site was removed, which is an effect at the enclosing site.
+		// The site was removed, which is an effect at the enclosing site.
 		return outcome{kept: true}, false
 	}
 	return look(before[f.name], after[f.name], f), true
@@ -411,7 +411,6 @@ func (d dep) assign(at site, value any) assignment {
 	return assignment{level: len(at.levels) - 1 - d.Up, field: d.Field, value: value}
 }
 
-// rules learns the rules for the fields of a site.
 func (l *learner) rules(at site) []rule {
 	n := len(at.levels) - 1
 	fields := l.structs.fields[at.levels[n]]
@@ -433,7 +432,7 @@ func (l *learner) rules(at site) []rule {
 			active[f.name] = true
 		}
 	}
-	// Observes unset fields while each of the other fields is set.
+	// Experiments with one set field: observes the unset fields.
 	for _, d := range candidates {
 		for _, value := range d.vals {
 			t, ok := l.try(at, []assignment{d.assign(at, value)})
@@ -445,7 +444,7 @@ func (l *learner) rules(at site) []rule {
 					continue
 				}
 				o, there := l.outcome(at, t, f)
-				// If the site was removed, the outcome of its fields is that they are kept.
+				// If the site was removed, the outcome is that its fields are kept.
 				was, _ := l.outcome(at, base, f)
 				if there && o.String() != was.String() {
 					note(f, d)
@@ -454,7 +453,7 @@ func (l *learner) rules(at site) []rule {
 			}
 		}
 	}
-	// Repeats this while a third field has a constant, or is set to true.
+	// Repeats the experiments with another field, which has a constant or is true.
 	for _, c := range candidates {
 		isSwitch := c.typ == "b" && c.Up > 0 || c.Up == 0 && c.typ == "b"
 		for _, chosen := range c.vals {
@@ -500,7 +499,7 @@ func (l *learner) rules(at site) []rule {
 			}
 		}
 	}
-	// Observes fields that are set, alone and together with each other field of the same struct.
+	// Experiments with set fields: observes each field alone, and with each other field of the same struct.
 	for _, f := range fields {
 		if isContainer(f.typ) {
 			continue
@@ -538,7 +537,7 @@ func (l *learner) rules(at site) []rule {
 	}
 	var rules []rule
 	for _, f := range fields {
-		// Maps of quantities may be rounded up to thousandths.
+		// The API server may round up the quantities in a map to thousandths.
 		if f.typ != "{q" {
 			continue
 		}
@@ -571,7 +570,7 @@ func (l *learner) rules(at site) []rule {
 	return rules
 }
 
-// table learns the rule of a field from all combinations of values of deps. The first of deps is the field itself.
+// table learns the rule of a field from all combinations of values of deps. The first item of deps is the field.
 func (l *learner) table(at site, f field, deps []dep) (rule, bool) {
 	result := rule{At: at.String(), Field: f.name, Deps: deps[1:]}
 	if len(deps) > 5 {
@@ -635,7 +634,7 @@ func (l *learner) table(at site, f field, deps []dep) (rule, bool) {
 	return result, true
 }
 
-// compact removes constants that have no effect, and rows that keep the value.
+// compact removes constants without effect, and rows that keep the value.
 func compact(n int, order []string, table map[string]action) (known [][]string, rows []row) {
 	known = make([][]string, n)
 	dropped := map[string]bool{}
@@ -681,7 +680,7 @@ func compact(n int, order []string, table map[string]action) (known [][]string, 
 	return known, rows
 }
 
-// ifNone returns a rule for a field with many dependencies: the field is set if none of the dependencies is set.
+// ifNone returns a rule for a field with many dependencies. The rule sets the field if no dependency is set.
 func (l *learner) ifNone(at site, f field, deps []dep) (rule, bool) {
 	base, ok := l.try(at, nil)
 	if !ok {
@@ -726,7 +725,8 @@ func (l *learner) value(at site, object tree, d dep) any {
 	return node[d.Field]
 }
 
-// class classifies a value: absent ("-"), one of the constants of its type ("=x"), or other ("*").
+// class returns the class of a value: "-" if it is absent, "=x" for the constant x of its type, and "*" for other
+// values.
 func (d dep) class(value any) string {
 	if isAbsent(value, d.typ) {
 		return "-"
@@ -753,7 +753,7 @@ func (d dep) class(value any) string {
 	return "*"
 }
 
-// explain finds one action that produces all of the outcomes.
+// explain finds an action that produces all outcomes.
 func explain(f field, deps []dep, values [][]any, outs []outcome) (do action, keep, ok bool) {
 	all := func(is func(n int, o outcome) bool) bool {
 		for n, o := range outs {
@@ -813,7 +813,7 @@ func explain(f field, deps []dep, values [][]any, outs []outcome) (do action, ke
 	return action{}, false, false
 }
 
-// appended finds the action for lists to which the same items are always appended.
+// appended finds the action for lists. The action always appends the same items.
 func appended(values [][]any, outs []outcome) (action, bool) {
 	var more []any
 	for n, o := range outs {
@@ -830,7 +830,8 @@ func appended(values [][]any, outs []outcome) (action, bool) {
 	return action{Append: more}, len(outs) > 0
 }
 
-// fill replaces each string or number that equals the value of a dependency by a placeholder.
+// fill replaces strings and numbers that equal the value of a dependency. The replacement is a placeholder for the
+// dependency.
 func fill(value any, values []any) any {
 	switch v := value.(type) {
 	case tree:
@@ -873,7 +874,7 @@ func union(values []any, order []int) tree {
 	return result
 }
 
-// entries finds the action for maps to which keys are added, with a constant value or the value of another field.
+// entries finds the action for maps. The action adds keys, with a constant value or the value of another field.
 func entries(deps []dep, values [][]any, outs []outcome) (action, bool) {
 	do := action{}
 	for n, o := range outs {

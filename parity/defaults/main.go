@@ -1,6 +1,7 @@
-// Command prepare determines how the API server changes an object before it calls a policy.
+// Command prepare determines how the API server changes an object before it evaluates a policy.
 //
-// `prepare table` prints these changes as rules in JSON, and `prepare cases` prints random objects with the results.
+// `prepare table` prints the changes as rules in JSON. `prepare cases` prints random objects and the results of the
+// changes.
 package main
 
 import (
@@ -17,8 +18,8 @@ import (
 // depth is the maximum depth of sites.
 const depth = 12
 
-// kindTable describes a kind: its struct, the rules that apply when an object is decoded, the rules that apply when it
-// is created, and the paths of fields that rules cannot describe.
+// kindTable describes a kind: its struct, and the rules for decoding and creating an object. Unknown and CreateUnknown
+// are the fields that rules cannot describe.
 type kindTable struct {
 	Group         string `json:"group"`
 	Version       string `json:"version"`
@@ -37,7 +38,7 @@ type table struct {
 	Kinds      []kindTable `json:"kinds"`
 }
 
-// extra returns dependencies on fields in distant structs, by site. The labels are those of the template.
+// extra returns dependencies on fields of distant structs, by site. The fields are the labels of the template.
 func extra(s subject) map[string][]dep {
 	labels := samples(field{name: "labels", typ: "{s"})
 	template := dep{Path: []string{"spec", "template", "metadata"}, Field: "labels", typ: "{s", vals: labels}
@@ -50,7 +51,8 @@ func extra(s subject) map[string][]dep {
 	return nil
 }
 
-// beyond has the fields without rules, by kind: their defaults need sums over lists, or labels that other fields name.
+// beyond contains the fields without rules, by kind. Their defaults depend on sums over lists, or on labels that other
+// fields name.
 var beyond = map[string][]open{
 	"PersistentVolumeClaim":   {{At: "spec", Field: "dataSource"}, {At: "spec", Field: "dataSourceRef"}},
 	"HorizontalPodAutoscaler": {{At: "status", Field: "currentCPUUtilizationPercentage"}, {At: "status", Field: "currentMetrics"}},
@@ -68,8 +70,8 @@ var beyond = map[string][]open{
 	},
 }
 
-// byHand has the fields that hand-written code of ours sets: the selector and labels of a Job are derived from its uid.
-// The labels include those of the Job itself if Go shares their map.
+// byHand contains the fields that our hand-written code sets. The selector and the labels of a Job depend on its uid.
+// If Go shares the map of the labels, this includes the labels of the Job.
 var byHand = map[string]bool{
 	"Job metadata.labels":               true,
 	"Job spec.selector":                 true,
@@ -77,7 +79,7 @@ var byHand = map[string]bool{
 	"Job spec.template.metadata.labels": true,
 }
 
-// named returns the unknown fields without metadata.name: the API server sets the name before it calls a policy.
+// named returns the unknown fields except metadata.name. The API server sets the name before it evaluates a policy.
 func named(unknown []open) []open {
 	kept := []open{}
 	for _, u := range unknown {
@@ -135,7 +137,7 @@ func learn(only string) table {
 		}
 		for _, at := range s.sites(root, depth) {
 			if strings.HasSuffix(at.String(), ".lifecycle?") {
-				// If this field is dropped, the struct that contains it may be dropped too.
+				// If the API server drops this field, it may also drop the struct that contains the field.
 				kind.Unknown = append(kind.Unknown, open{At: at.String(), Field: "stopSignal"})
 			}
 			kind.Rules = append(kind.Rules, read.rules(at)...)

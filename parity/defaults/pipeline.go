@@ -18,12 +18,12 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// tree is a JSON object, with integers as int64.
+// tree is a JSON object. Integers are int64.
 type tree = map[string]any
 
 var scheme = legacyscheme.Scheme
 
-// subject is a kind with the API server's operations on its objects.
+// subject is a kind and the API server's operations on its objects.
 type subject struct {
 	gvk      schema.GroupVersionKind
 	strategy rest.RESTCreateStrategy
@@ -41,7 +41,7 @@ func subjects() []subject {
 	return all
 }
 
-// decode decodes an object as the API server does, without defaults.
+// decode decodes an object like the API server, but sets no defaults.
 func (s subject) decode(input tree) (runtime.Object, error) {
 	data, err := json.Marshal(input)
 	if err != nil {
@@ -57,7 +57,7 @@ func (s subject) decode(input tree) (runtime.Object, error) {
 	return object, nil
 }
 
-// encode returns an object in the form in which policies read it.
+// encode returns the form of an object that policies read.
 func (s subject) encode(object runtime.Object) (tree, error) {
 	object.GetObjectKind().SetGroupVersionKind(s.gvk)
 	return runtime.DefaultUnstructuredConverter.ToUnstructured(object)
@@ -67,7 +67,7 @@ func (s subject) internal(object runtime.Object) (runtime.Object, error) {
 	return scheme.UnsafeConvertToVersion(object, schema.GroupVersion{Group: s.gvk.Group, Version: runtime.APIVersionInternal})
 }
 
-// external converts an object from the storage version to the version of the subject.
+// external converts an object from the storage version to the subject's version.
 func (s subject) external(object runtime.Object) (tree, error) {
 	out, err := scheme.New(s.gvk)
 	if err != nil {
@@ -79,7 +79,7 @@ func (s subject) external(object runtime.Object) (tree, error) {
 	return s.encode(out)
 }
 
-// plain decodes the input into its Go type and encodes it again, without defaults.
+// plain decodes the input into its Go type and encodes it again. It sets no defaults.
 func (s subject) plain(input tree) (tree, error) {
 	object, err := s.decode(input)
 	if err != nil {
@@ -88,14 +88,14 @@ func (s subject) plain(input tree) (tree, error) {
 	return s.encode(object)
 }
 
-// recovered converts a panic of the deferring function to an error.
+// recovered converts a panic of the caller to an error. The caller must defer it.
 func recovered(err *error) {
 	if broken := recover(); broken != nil {
 		*err = fmt.Errorf("panic: %v", broken)
 	}
 }
 
-// stored decodes the input, sets the defaults, and converts the object to the storage version.
+// stored decodes the input, sets defaults, and converts the object to the storage version.
 func (s subject) stored(input tree) (result runtime.Object, err error) {
 	defer recovered(&err)
 	object, err := s.decode(input)
@@ -106,7 +106,7 @@ func (s subject) stored(input tree) (result runtime.Object, err error) {
 	return s.internal(object)
 }
 
-// defaulted returns the input as the API server decodes it.
+// defaulted decodes the input and sets defaults.
 func (s subject) defaulted(input tree) (tree, error) {
 	object, err := s.stored(input)
 	if err != nil {
@@ -124,12 +124,12 @@ func (s subject) context() context.Context {
 	return request.WithUser(ctx, &user.DefaultInfo{Name: "ann"})
 }
 
-// created returns the input as the API server would store it, without validation.
+// created returns the stored form of the input after its creation. It omits validation.
 func (s subject) created(input tree) (tree, error) {
 	return s.convert(input, s)
 }
 
-// convert returns the input as the API server would store it, read in the version of other, a subject of the same kind.
+// convert returns the stored form of the input in the version of other. other is a subject of the same kind.
 func (s subject) convert(input tree, other subject) (result tree, err error) {
 	defer recovered(&err)
 	object, err := s.stored(input)
@@ -141,7 +141,7 @@ func (s subject) convert(input tree, other subject) (result tree, err error) {
 	return other.external(object)
 }
 
-// updated returns the input as the API server would store it on an update of old.
+// updated returns the stored form of the input after an update of old.
 func (s subject) updated(input, old tree) (result tree, err error) {
 	defer recovered(&err)
 	strategy, ok := s.strategy.(rest.RESTUpdateStrategy)
@@ -170,7 +170,7 @@ func (s subject) updated(input, old tree) (result tree, err error) {
 	return s.external(object)
 }
 
-// others returns the subjects for the other versions of the kind in the table.
+// others returns the subjects for the other versions of the kind.
 func (s subject) others() []subject {
 	var others []subject
 	for _, other := range subjects() {

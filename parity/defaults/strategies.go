@@ -53,10 +53,10 @@ import (
 	"k8s.io/kubernetes/pkg/registry/storage/volumeattributesclass"
 )
 
-// covered lists the kinds of the table, with their storage strategies.
+// covered contains the kinds of the table and their storage strategies.
 //
-// A kind has one entry for each served version. The first entry of an API group is the reference with which the other
-// entries of the group are compared.
+// A kind has an entry for each served version. The first entry of an API group is the reference: the other entries of
+// the group are compared with it.
 var covered = []struct {
 	apiVersion, kind string
 	strategy         rest.RESTCreateStrategy

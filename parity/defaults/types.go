@@ -11,19 +11,20 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// field is a field of a Go struct as it is in JSON: its name, its type, and when it is omitted (0 never, 1 if empty, 2
-// if zero). text is the type as Go's errors show it, after the name of the embedded struct that contains the field.
+// field is a field of a Go struct in JSON. omit is 0 if the field is always encoded, 1 if it is omitted when empty, and
+// 2 if it is omitted when zero. text is the type in Go's errors, after the name of the embedded struct that contains
+// the field.
 type field struct {
 	name string
 	typ  string
 	omit int
 	text string
-	// enum has the constants that are valid for a string.
+	// enum contains the valid constants for a string.
 	enum []string
 }
 
-// structs has the Go types of objects. The type of a scalar is one letter. The type of a container is a sigil followed
-// by the type of the content: * for a pointer, [ for a list, { for a map, # for a struct.
+// structs contains the Go types of objects. The type of a scalar is a letter. The type of a container is a sigil and
+// the type of the content. The sigil is * for a pointer, [ for a list, { for a map, and # for a struct.
 type structs struct {
 	index  map[reflect.Type]int
 	fields [][]field

@@ -24,37 +24,36 @@ import (
 	"k8s.io/apiserver/pkg/warning"
 )
 
-// DefinitionLine is the output of `oracle crd compile` for a CustomResourceDefinition: the errors that the API server
-// reports on its creation.
+// DefinitionLine is the result of `oracle crd compile` for a CustomResourceDefinition. It contains the API server's
+// errors on creation.
 type DefinitionLine struct {
 	Line int `json:"line"`
 	// Errors are the errors about validation rules, sorted.
 	Errors []string `json:"errors"`
 	// Others are all other errors, sorted.
 	Others []string `json:"others"`
-	// Costs are the estimated costs of the expressions that compile, by their
-	// paths.
+	// Costs are the estimated costs of the valid expressions, by path.
 	Costs map[string]uint64 `json:"costs"`
 	Error string            `json:"error,omitempty"`
 	Panic *Panic            `json:"panic,omitempty"`
 }
 
-// ObjectsLine is the output of `oracle crd validate` for a schema and objects.
+// ObjectsLine is the result of `oracle crd validate` for a schema and objects.
 type ObjectsLine struct {
 	Line int `json:"line"`
-	// Outcomes are the results for each object. An object has several if they vary with Go's map order.
+	// Outcomes are the results for each object. An object has several results if they depend on Go's map order.
 	Outcomes [][]ObjectOutcome `json:"outcomes"`
-	// Nanos is the mean time of a validation of the objects in nanoseconds, if the time is measured.
+	// Nanos is the mean time of validating an object in nanoseconds. It is unset if the time is not measured.
 	Nanos float64 `json:"nanos,omitempty"`
 	Error string  `json:"error,omitempty"`
 	Panic *Panic  `json:"panic,omitempty"`
 }
 
-// ObjectOutcome is the result of the rules of a schema for an object.
+// ObjectOutcome is the result of a schema's rules for an object.
 type ObjectOutcome struct {
 	Errors   []string `json:"errors"`
 	Warnings []string `json:"warnings"`
-	// Cost is the total cost of all evaluations; unset if they were aborted.
+	// Cost is the total cost of all evaluations. It is unset if they were aborted.
 	Cost  *int64 `json:"cost,omitempty"`
 	Panic *Panic `json:"panic,omitempty"`
 }
@@ -88,7 +87,7 @@ func cmdCRD(args []string, out io.Writer) error {
 	return nil
 }
 
-// selfType matches the name of the type of validated objects, which ends in a timestamp.
+// selfType matches the name of the validated object's type. The name ends in a timestamp.
 var selfType = regexp.MustCompile(`selfType[0-9]+`)
 
 func ruleErrorText(err *field.Error) string {
@@ -127,7 +126,7 @@ func definitionLine(n int, data []byte) DefinitionLine {
 	return line
 }
 
-// collectCosts estimates the costs of all rules as upstream does, with its contexts of nested schemas.
+// collectCosts estimates the costs of all rules like upstream. It uses upstream's contexts for nested schemas.
 func collectCosts(definition *apiextensions.CustomResourceDefinition, costs map[string]uint64) {
 	of := func(schema *apiextensions.CustomResourceValidation, path *field.Path) {
 		if schema == nil || schema.OpenAPIV3Schema == nil {
@@ -186,7 +185,7 @@ func costsOf(schema *apiextensions.JSONSchemaProps, path *field.Path, ctx *valid
 	}
 }
 
-// product returns the product of a and b, or the maximum if it overflows.
+// product returns the product of a and b. It returns the maximum if the product overflows.
 func product(a, b uint64) uint64 {
 	if a != 0 && ^uint64(0)/a < b {
 		return ^uint64(0)
@@ -194,7 +193,6 @@ func product(a, b uint64) uint64 {
 	return a * b
 }
 
-// warnings records warnings.
 type warnings struct{ texts []string }
 
 func (w *warnings) AddWarning(_, text string) { w.texts = append(w.texts, text) }
@@ -251,7 +249,7 @@ func objectsLine(n int, data []byte, repeat int) ObjectsLine {
 	return line
 }
 
-// tries is the number of validations per object, to detect nondeterministic results.
+// tries is the number of validations of an object. Several are necessary to detect nondeterministic results.
 const tries = 24
 
 func objectOutcomes(validator *crdcel.Validator, structural *structuralschema.Structural, object, old any) []ObjectOutcome {
@@ -266,7 +264,7 @@ func objectOutcomes(validator *crdcel.Validator, structural *structuralschema.St
 	return outcomes
 }
 
-// validate evaluates rules for an object. It returns the errors, the warnings, and the remaining budget.
+// validate evaluates the rules for an object. It returns the errors, the warnings and the remaining budget.
 func validate(validator *crdcel.Validator, structural *structuralschema.Structural, object, old any) (field.ErrorList, *warnings, int64) {
 	recorder := &warnings{}
 	ctx := warning.WithWarningRecorder(context.Background(), recorder)

@@ -28,11 +28,11 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 )
 
-// AdmittedLine is the output of `oracle crd admit` for a definition and objects.
+// AdmittedLine is the result of `oracle crd admit` for a definition and objects.
 type AdmittedLine struct {
 	Line    int              `json:"line"`
 	Objects []AdmittedObject `json:"objects"`
-	// Nanos is the mean time of a request in nanoseconds, if the time is measured.
+	// Nanos is the mean time of a request in nanoseconds. It is unset if the time is not measured.
 	Nanos float64 `json:"nanos,omitempty"`
 	Error string  `json:"error,omitempty"`
 	Panic *Panic  `json:"panic,omitempty"`
@@ -40,11 +40,11 @@ type AdmittedLine struct {
 
 // AdmittedObject is the API server's result for a request.
 type AdmittedObject struct {
-	// Unread is the error if the object cannot be decoded.
+	// Unread is the error for an object that cannot be decoded.
 	Unread string `json:"unread,omitempty"`
-	// Outcomes are the observed lists of causes. There are several if they vary with Go's map order.
+	// Outcomes are the observed lists of causes. There are several if they depend on Go's map order.
 	Outcomes [][]Cause `json:"outcomes"`
-	// Result is the object as the API server would store it, if the object is valid.
+	// Result is the stored form of the object. It is unset if the object is invalid.
 	Result any    `json:"result,omitempty"`
 	Panic  *Panic `json:"panic,omitempty"`
 }
@@ -56,20 +56,19 @@ type Cause struct {
 	Message string `json:"message"`
 }
 
-// customStrategy has the methods of the result of customresource.NewStrategy, whose type is not exported.
+// customStrategy contains the methods of customresource.NewStrategy's result. Its type is not exported.
 type customStrategy interface {
 	rest.RESTCreateStrategy
 	rest.RESTUpdateStrategy
 }
 
-// servedVersion is a served version of a CustomResourceDefinition.
 type servedVersion struct {
 	strategy   customStrategy
 	structural *structuralschema.Structural
 	gvk        schema.GroupVersionKind
 }
 
-// serve prepares a version as the API server's handler of custom resources does.
+// serve prepares a version like the API server's handler of custom resources.
 //
 // Source: k8s.io/apiextensions-apiserver pkg/apiserver/customresource_handler.go, getOrCreateServingInfoFor.
 func serve(crd *apiextensionsv1.CustomResourceDefinition, version string) (*servedVersion, error) {
@@ -109,7 +108,7 @@ func serve(crd *apiextensionsv1.CustomResourceDefinition, version string) (*serv
 	return nil, errors.New("no such version")
 }
 
-// read decodes an object as the API server decodes the body of a request.
+// read decodes an object like the body of a request.
 //
 // Source: k8s.io/apiextensions-apiserver pkg/apiserver/customresource_handler.go, unstructuredSchemaCoercer.apply,
 // unstructuredDefaulter.Default.
@@ -126,7 +125,7 @@ func contentOf(data []byte) (content map[string]any, err error) {
 	return content, err
 }
 
-// readContent decodes an object from parsed JSON, which it changes.
+// readContent decodes an object from parsed JSON. It changes the JSON.
 func (s *servedVersion) readContent(content map[string]any) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{Object: content}
 	kind, foundKind, err := unstructured.NestedString(content, "kind")
@@ -176,8 +175,8 @@ func causesOf(err error) []Cause {
 	return causes
 }
 
-// The minimum and maximum number of attempts to detect that the causes of a request have a random order: Go's maps with
-// two entries seldom change their order.
+// The minimum and maximum number of attempts. Several are necessary to detect a random order of causes, because Go's
+// maps with two entries rarely change their order.
 const fewestTries, mostTries = 3, 160
 
 func (s *servedVersion) admit(object, old *unstructured.Unstructured, namespace string) (result *unstructured.Unstructured, causes []Cause) {
@@ -201,8 +200,8 @@ func (s *servedVersion) admitRead(object, old *unstructured.Unstructured, namesp
 	return object, causesOf(rest.BeforeUpdate(s.strategy, ctx, object, old))
 }
 
-// isOfSomeField returns true if the cause is about a random field of an object: a rule that compares whole objects
-// visits their fields in Go's map order, and the first field with invalid data is reported.
+// isOfSomeField returns true if the cause is about a random field. A rule that compares whole objects visits their
+// fields in Go's map order, and upstream reports the first field with invalid data.
 func isOfSomeField(cause Cause) bool {
 	return strings.Contains(cause.Message, "invalid data, ")
 }
@@ -243,8 +242,8 @@ func (s *servedVersion) readBoth(objectData, oldData []byte) (object, old *unstr
 	return object, old, nil
 }
 
-// measure measures the mean time to decode and admit an object and its old version. It excludes the parsing of JSON, as
-// our own measurement does. Objects that cannot be decoded count as zero.
+// measure returns the mean time of decoding and admitting an object and its old version. Like our own measurement, it
+// excludes the parsing of JSON. Objects that cannot be decoded count as zero.
 func (s *servedVersion) measure(objectData, oldData []byte, namespace string, repeat int) (measured time.Duration) {
 	content, err := contentOf(objectData)
 	if err != nil {

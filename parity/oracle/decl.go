@@ -14,26 +14,26 @@ import (
 	"k8s.io/apiserver/pkg/cel/openapi"
 )
 
-// DeclLine is the output of `oracle decl` for a type within a kind.
+// DeclLine is the result of `oracle decl` for a type within a kind.
 type DeclLine struct {
 	TypeRef
-	// Path is the path of the type, relative to the object in an expression: .spec.tolerations[0].
+	// Path is the path of the type, relative to the object. An example is .spec.tolerations[0].
 	Path string `json:"path"`
-	// Type is upstream's name of the type's category: object, list, map or string, for example.
+	// Type is upstream's name for the category of the type, such as object, list, map or string.
 	Type string `json:"type"`
-	// MaxElements and MinSerializedSize are bounds that cost estimates use.
+	// MaxElements and MinSerializedSize are limits for cost estimates.
 	MaxElements       int64 `json:"maxElements"`
 	MinSerializedSize int64 `json:"minSerializedSize"`
 	Required          bool  `json:"required,omitempty"`
 }
 
-// DeclSummary is the output of `oracle decl --summary` for a kind.
+// DeclSummary is the result of `oracle decl --summary` for a kind.
 type DeclSummary struct {
 	TypeRef
-	// Types is the number of lines that are printed without --summary.
+	// Types is the number of lines without --summary.
 	Types int `json:"types"`
-	// Digest is the 64-bit FNV-1a hash of these lines, each written as path, type, maxElements, minSerializedSize and
-	// required, separated by tabs and terminated by a newline.
+	// Digest is the 64-bit FNV-1a hash of these lines. A hashed line contains path, type, maxElements,
+	// minSerializedSize and required, separated by tabs. It ends with a newline.
 	Digest string `json:"digest,omitempty"`
 	Error  string `json:"error,omitempty"`
 }
@@ -77,8 +77,8 @@ func compareGVK(a, b schema.GroupVersionKind) int {
 	return slices.Compare([]string{a.Group, a.Version, a.Kind}, []string{b.Group, b.Version, b.Kind})
 }
 
-// declLines returns the declared types of a kind, with fields sorted by name. The names of types are omitted, since
-// they follow from the paths.
+// declLines returns the declared types of a kind, sorted by field name. The names of types are omitted, because they
+// follow from the paths.
 func declLines(s *Schemas, gvk schema.GroupVersionKind) ([]DeclLine, error) {
 	resolved, err := s.ResolveSchema(gvk)
 	if err != nil {

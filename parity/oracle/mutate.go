@@ -34,20 +34,20 @@ import (
 	"k8s.io/kube-openapi/pkg/spec3"
 )
 
-// MutateLine is the output of `oracle mutate` for an object and the configuration that is applied to it.
+// MutateLine is the result of `oracle mutate` for an object and its apply configuration or patch.
 type MutateLine struct {
 	Line int `json:"line"`
-	// Live is the object as the API server decodes it, if it is of a built-in kind.
+	// Live is the object as the API server decodes it. It is unset if the kind is not a built-in one.
 	Live any `json:"live,omitempty"`
-	// Result is the resulting object as JSON, with numbers in Go's notation.
+	// Result is the resulting object as JSON. Its numbers have Go's notation.
 	Result string `json:"result,omitempty"`
-	// Errors are the errors, if there is no result. There are several if they vary with Go's map order.
+	// Errors are set if there is no result. There are several if the error depends on Go's map order.
 	Errors []string `json:"errors,omitempty"`
 	Error  string   `json:"error,omitempty"`
 	Panic  *Panic   `json:"panic,omitempty"`
 }
 
-// mutateTries is the number of merges per object, to detect nondeterministic errors.
+// mutateTries is the number of merges of an object. Several are necessary to detect nondeterministic errors.
 const mutateTries = 300
 
 func cmdMutate(args []string, out io.Writer) error {
@@ -82,7 +82,7 @@ func cmdMutate(args []string, out io.Writer) error {
 	return nil
 }
 
-// converters caches type converters by document.
+// converters caches type converters by OpenAPI document.
 type converters struct {
 	openapi string
 	known   map[string]knownConverter
@@ -102,7 +102,7 @@ func (c *converters) get(key string, document func() ([]byte, error)) (managedfi
 	return known.converter, known.err
 }
 
-// newConverter returns the converter that upstream's typeConverterManager creates from a document.
+// newConverter creates a converter from a document, like upstream's typeConverterManager.
 func newConverter(document func() ([]byte, error)) (managedfields.TypeConverter, error) {
 	data, err := document()
 	if err != nil {
@@ -118,8 +118,8 @@ func newConverter(document func() ([]byte, error)) (managedfields.TypeConverter,
 	return managedfields.NewTypeConverter(read.Components.Schemas, false)
 }
 
-// publishedDocument returns the OpenAPI document that the API server publishes for a version of a
-// CustomResourceDefinition.
+// publishedDocument returns the OpenAPI document of a CustomResourceDefinition's version, as the API server publishes
+// it.
 func publishedDocument(data []byte, version string) ([]byte, error) {
 	var crd apiextensionsv1.CustomResourceDefinition
 	if err := json.Unmarshal(data, &crd); err != nil {
@@ -212,7 +212,7 @@ func text(object any, line *MutateLine) string {
 	return string(data)
 }
 
-// operations stands in for an expression that returns a patch: its value is given.
+// operations replaces an expression that returns a patch. Its value is given.
 type operations struct{ value ref.Val }
 
 func (o operations) ForInput(context.Context, *admission.VersionedAttributes, *admissionv1.AdmissionRequest, plugincel.OptionalVariableBindings, *corev1.Namespace, int64) (plugincel.EvaluationResult, int64, error) {

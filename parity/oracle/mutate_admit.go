@@ -34,12 +34,12 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// mutateCase is a request for a custom resource or, without a CRD, for an object of a built-in kind, with the policies
-// in the order in which they are applied.
+// mutateCase is a request for a custom resource, and its policies in the order of their application. If CRD is unset,
+// the object is of a built-in kind.
 type mutateCase struct {
 	CRD     json.RawMessage `json:"crd"`
 	Version string          `json:"version"`
-	// Group and Resource are those of the request. An empty Group defaults to the group of the object's kind.
+	// Group and Resource are those of the request. The default of Group is the group of the object's kind.
 	Group       string            `json:"group"`
 	Resource    string            `json:"resource"`
 	Subresource string            `json:"subresource"`
@@ -55,7 +55,7 @@ type mutateCase struct {
 	} `json:"policies"`
 }
 
-// customInterfaces implements admission.ObjectInterfaces for a custom resource, with its defaults.
+// customInterfaces implements admission.ObjectInterfaces for a custom resource. It sets the defaults of the schema.
 type customInterfaces struct {
 	objectInterfaces
 	structural *structuralschema.Structural
@@ -84,10 +84,10 @@ func (t *typedInterfaces) GetObjectTyper() runtime.ObjectTyper         { return 
 func (t *typedInterfaces) GetObjectDefaulter() runtime.ObjectDefaulter { return scheme.Scheme }
 func (t *typedInterfaces) GetObjectConvertor() runtime.ObjectConvertor { return scheme.Scheme }
 
-// mutatedKind has the type information about the request's object.
+// mutatedKind is the type information about the request's object.
 type mutatedKind struct {
 	converter managedfields.TypeConverter
-	// structural is the schema of the custom resource; nil for other objects.
+	// structural is the schema of a custom resource. It is nil for other objects.
 	structural *structuralschema.Structural
 }
 
@@ -115,7 +115,6 @@ func (k *mutatedKind) read(data []byte) (runtime.Object, error) {
 	return object, err
 }
 
-// kindOf returns the type information about the object of a case.
 func kindOf(converters *converters, c *mutateCase) (*mutatedKind, error) {
 	if len(c.CRD) > 0 {
 		converter, err := converters.get(c.Version+string(c.CRD), func() ([]byte, error) { return publishedDocument(c.CRD, c.Version) })
@@ -134,7 +133,7 @@ func kindOf(converters *converters, c *mutateCase) (*mutatedKind, error) {
 	return &mutatedKind{converter: converter}, err
 }
 
-// oneConverter is a patch.TypeConverterManager for one document.
+// oneConverter is a patch.TypeConverterManager for a single document.
 type oneConverter struct {
 	gv        schema.GroupVersion
 	converter managedfields.TypeConverter
@@ -149,7 +148,7 @@ func (o oneConverter) GetTypeConverter(gvk schema.GroupVersionKind) managedfield
 
 func (o oneConverter) Run(context.Context) {}
 
-// mutatingEvaluator compiles a policy as the admission plugin does.
+// mutatingEvaluator compiles a policy like the admission plugin.
 //
 // Source: k8s.io/apiserver pkg/admission/plugin/policy/mutating/compilation.go, compilePolicy, which is not exported.
 func mutatingEvaluator(policy *v1.MutatingAdmissionPolicy) (mutating.PolicyEvaluator, error) {

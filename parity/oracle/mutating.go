@@ -20,7 +20,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/mutation"
 )
 
-// loadPoliciesOfEitherSort reads every ValidatingAdmissionPolicy and MutatingAdmissionPolicy from the files and
+// loadPoliciesOfEitherSort reads all ValidatingAdmissionPolicies and MutatingAdmissionPolicies in the files and
 // directories, in order.
 func loadPoliciesOfEitherSort(paths []string) ([]PolicyDoc, error) {
 	var docs []PolicyDoc
@@ -42,7 +42,7 @@ func loadPoliciesOfEitherSort(paths []string) ([]PolicyDoc, error) {
 	return docs, nil
 }
 
-// parseMutatingPolicy decodes a mutating policy of any version as v1. It returns nil for a document of another kind.
+// parseMutatingPolicy decodes a mutating policy as v1. It returns nil for a document of another kind.
 func parseMutatingPolicy(raw []byte) (*v1.MutatingAdmissionPolicy, error) {
 	var head metav1.TypeMeta
 	if err := json.Unmarshal(raw, &head); err != nil {
@@ -51,7 +51,7 @@ func parseMutatingPolicy(raw []byte) (*v1.MutatingAdmissionPolicy, error) {
 	if head.Kind != "MutatingAdmissionPolicy" || !strings.HasPrefix(head.APIVersion, policyGroup) {
 		return nil, nil
 	}
-	// All versions have the same fields, so decoding an older version as v1 converts it.
+	// All versions have the same fields, so this converts older versions.
 	policy := &v1.MutatingAdmissionPolicy{}
 	if err := json.Unmarshal(raw, policy); err != nil {
 		return nil, err
@@ -59,8 +59,8 @@ func parseMutatingPolicy(raw []byte) (*v1.MutatingAdmissionPolicy, error) {
 	return policy, nil
 }
 
-// compileMutating compiles the expressions of a mutating policy as the API server's validation (mode new) or its
-// admission plugin (mode stored) does.
+// compileMutating compiles the expressions of a mutating policy like the API server's validation (mode new) or the
+// admission plugin (mode stored).
 func compileMutating(doc PolicyDoc, mode string) ([]CompiledExpression, error) {
 	spec := doc.Mutating.Spec
 	composed, err := plugincel.NewCompositedCompiler(baseEnvSet())
@@ -81,7 +81,7 @@ func compileMutating(doc PolicyDoc, mode string) ([]CompiledExpression, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The costs of mutations are estimated in an environment that also has the declarations for mutations.
+	// The environment for estimating the costs of mutations also contains the declarations for mutations.
 	mutationEstimator, err := newCostCompiler(hasParams,
 		common.ResolverEnvOption(&mutation.DynamicTypeResolver{}), cel.Lib(jsonPatchLibrary{}))
 	if err != nil {

@@ -13,20 +13,20 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// YAMLLine is the output of `oracle yaml` for a text: the documents that kubectl reads from a file with this text.
+// YAMLLine is the result of `oracle yaml` for a stream: the documents that kubectl reads.
 type YAMLLine struct {
 	Line      int            `json:"line"`
 	Documents []YAMLDocument `json:"documents"`
-	// Stopped is true if kubectl can read nothing after the last error.
+	// Stopped is true if kubectl reads no documents after the last error.
 	Stopped bool   `json:"stopped,omitempty"`
 	Error   string `json:"error,omitempty"`
 }
 
-// YAMLDocument is a document as kubectl would send it, or the error that kubectl reports.
+// YAMLDocument is a document in the form that kubectl sends, or kubectl's error.
 type YAMLDocument struct {
 	Value json.RawMessage `json:"value,omitempty"`
 	Error string          `json:"error,omitempty"`
-	// Separator is true if the error is in a line that begins with ---. The content above that line is then lost.
+	// Separator is true if the error is in a line that starts with ---. The content before this line is then lost.
 	Separator bool   `json:"separator,omitempty"`
 	Panic     *Panic `json:"panic,omitempty"`
 }
@@ -56,7 +56,7 @@ func cmdYAML(args []string, out io.Writer) error {
 	return nil
 }
 
-// readYAML reads a text as kubectl does (k8s.io/cli-runtime pkg/resource, StreamVisitor), but continues after an error.
+// readYAML reads a stream like kubectl (k8s.io/cli-runtime pkg/resource, StreamVisitor), but continues after an error.
 func readYAML(text string, line *YAMLLine) {
 	decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 4096)
 	for {
@@ -75,7 +75,7 @@ func readYAML(text string, line *YAMLLine) {
 				Error:     err.Error(),
 				Separator: strings.HasPrefix(err.Error(), "invalid Yaml document separator"),
 			})
-			// After a JSON error, the position of the next document is unknown.
+			// After an error in JSON, the start of the next document is unknown.
 			if _, ok := err.(yaml.YAMLSyntaxError); !ok {
 				line.Stopped = true
 				return
@@ -90,8 +90,7 @@ func readYAML(text string, line *YAMLLine) {
 	}
 }
 
-// asSent converts a document to the object that kubectl sends, in which integers have 64 bits and other numbers are
-// floats.
+// asSent converts a document to the object that kubectl sends. Its numbers are 64-bit integers and floats.
 func asSent(raw []byte) YAMLDocument {
 	var value any
 	if err := utiljson.Unmarshal(raw, &value); err != nil {

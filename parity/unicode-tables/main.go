@@ -1,9 +1,9 @@
-// Command unicode-tables prints crates/regexp/src/unicode_tables.rs: the tables of Go's package unicode that regular
-// expressions depend on, in the version of the API server's Go.
+// Command unicode-tables prints crates/regexp/src/unicode_tables.rs. The file contains the tables of Go's package
+// unicode that regular expressions use.
 //
 //	go run ./parity/unicode-tables/main.go > crates/regexp/src/unicode_tables.rs
 //
-// Use the Go release that builds the API server: a newer one may know a newer Unicode.
+// Use the Go release of the API server. A newer release may contain a newer version of Unicode.
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 	"unicode"
 )
 
-// A foldDelta in the table marks runs whose code points fold in pairs: even to odd, or odd to even.
+// A foldDelta for runs of code points that fold in pairs: even to odd, or odd to even.
 const (
 	evenOdd = 1 << 30
 	oddEven = -(1 << 30)
@@ -39,7 +39,7 @@ func main() {
 	folds()
 }
 
-// rows prints items, filling each line.
+// rows prints items in lines of full width.
 func rows(items []string) {
 	line := "   "
 	for _, item := range items {
@@ -84,7 +84,7 @@ func categories() {
 	fmt.Fprintln(out, "];")
 }
 
-// scripts prints the scripts that a pattern can name, which excludes names of several words.
+// scripts prints the scripts that a pattern can name. The parser does not find names of several words.
 func scripts() {
 	var names []string
 	for name := range unicode.Scripts {
