@@ -40,7 +40,9 @@ pub(super) enum Token<'a> {
     Alias(&'a str),
     /// An anchor: `&` and a name.
     Anchor(&'a str),
+    /// A tag: its handle and its suffix.
     Tag { handle: String, suffix: String },
+    /// A scalar: its decoded value and its style.
     Scalar(String, Style),
 }
 

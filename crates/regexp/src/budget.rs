@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn trial_budget_keeps_nothing() {
+    fn trial_budget_retains_nothing() {
         let owner = Arc::new(EngineBudget::for_trials());
         assert!(owner.is_trial());
         assert!(Reservation::kept(&owner, 1).is_none());

@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn collected_ranges_are_joined_beyond_limit() {
+    fn collected_ranges_are_merged_beyond_limit() {
         let ranges = |n: u32| (0..n).map(|n| (n, n)).collect::<Vec<_>>();
         let joined = |n_ranges: u32, limit: usize| {
             let mut collected = Collected {

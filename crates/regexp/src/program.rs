@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn find_all_charges_text_that_each_match_reads_again() {
+    fn find_all_charges_input_that_is_read_again() {
         let program = Program::new("(x|xx|xxx)*y|x").unwrap();
         let text = "x".repeat(2_000);
         let limits = WorkLimit(1_000_000.into());

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn new_joins_adjacent_and_overlapping_ranges() {
+    fn new_merges_adjacent_and_overlapping_ranges() {
         for (ranges, expected) in [
             (vec![(5, 6), (1, 2)], vec![(1, 2), (5, 6)]),
             (vec![(1, 2), (3, 4)], vec![(1, 4)]),

@@ -10,7 +10,7 @@ pub(super) static CATEGORY_NAMES: [&str; 30] = [
     "Pc", "Pd", "Pe", "Pf", "Pi", "Po", "Ps", "Sc", "Sk", "Sm", "So", "Zl", "Zp", "Zs",
 ];
 
-/// First code point of each run with a common category, and the index of the category.
+/// First code point of each run of one category, and the index of the category in `CATEGORY_NAMES`.
 pub(super) static CATEGORY_RUNS: &[(u32, u8)] = &[
     (0x0, 0), (0x20, 29), (0x21, 21), (0x24, 23), (0x25, 21), (0x28, 22), (0x29, 18), (0x2a, 21),
     (0x2b, 25), (0x2c, 21), (0x2d, 17), (0x2e, 21), (0x30, 13), (0x3a, 21), (0x3c, 25), (0x3f, 21),
@@ -1100,7 +1100,7 @@ pub(super) const EVEN_ODD: i32 = 1073741824;
 /// Delta of runs that fold in pairs: an odd code point and the following even one.
 pub(super) const ODD_EVEN: i32 = -1073741824;
 
-/// Runs of code points that fold, with the distance from each to the next in its cycle.
+/// Runs of code points with case variants. The delta leads to the next code point in the cycle of variants.
 pub(super) static FOLDS: &[(u32, u32, i32)] = &[
     (0x41, 0x5a, 32), (0x61, 0x6a, -32), (0x6b, 0x6b, 8383), (0x6c, 0x72, -32), (0x73, 0x73, 268),
     (0x74, 0x7a, -32), (0xb5, 0xb5, 743), (0xc0, 0xd6, 32), (0xd8, 0xde, 32), (0xdf, 0xdf, 7615),
