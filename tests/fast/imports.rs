@@ -264,9 +264,14 @@ fn modules(package: &str) -> BTreeMap<ModulePath, Vec<Import>> {
     modules
 }
 
-/// Checks that three groups have no import cycles: the top-level modules of each package, the subfolders of each
-/// folder, and the files of `src/controller`. An import of a reexported name counts as an import from the reexporting
-/// module. Cargo prevents cycles between packages.
+/// Checks that there are no import cycles:
+///
+/// - between the top-level modules of a package
+/// - between the subfolders of a folder
+/// - between the files of `src/controller`
+///
+/// An import of a reexported name counts as an import from the reexporting module. Cargo prevents cycles between
+/// packages.
 #[test]
 fn module_imports_have_no_cycles() {
     let mut imported = Vec::new();

@@ -122,7 +122,10 @@ fn every_alert_has_runbook_and_row_in_alert_list() {
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
-    assert_eq!(pages, names, "a page without an alert");
+    assert_eq!(
+        pages, names,
+        "the pages in docs/runbooks and the alerts differ"
+    );
 }
 
 fn metric_names(query: &str) -> BTreeSet<String> {
@@ -295,7 +298,10 @@ fn dashboard_panels_fill_grid() {
     let (mut ids, mut cells) = (BTreeSet::new(), BTreeSet::new());
     for panel in dashboard["panels"].as_sequence().unwrap() {
         let title = panel["title"].as_str().unwrap();
-        assert!(ids.insert(panel["id"].as_u64().unwrap()), "{title}: id");
+        assert!(
+            ids.insert(panel["id"].as_u64().unwrap()),
+            "{title}: the id is not unique"
+        );
         let [x, y, w, h] = ["x", "y", "w", "h"].map(|it| panel["gridPos"][it].as_u64().unwrap());
         for cell in (y..y + h).flat_map(|y| (x..x + w).map(move |x| (x, y))) {
             assert!(cells.insert(cell), "{title} overlaps at {cell:?}");
@@ -305,7 +311,7 @@ fn dashboard_panels_fill_grid() {
     let all: BTreeSet<_> = (0..n_lines)
         .flat_map(|y| (0..24).map(move |x| (x, y)))
         .collect();
-    assert_eq!(cells, all, "holes, or panels beyond column 24");
+    assert_eq!(cells, all, "the panels leave gaps or exceed 24 columns");
 }
 
 /// Critical alerts must require a binding, because a policy without a binding affects no requests.
@@ -669,7 +675,7 @@ fn source_files_are_within_length_limit() {
     for table in TABLES {
         assert!(
             n_lines(table) > MAX_LINES,
-            "{table} is short enough without the exception"
+            "{table} is within the limit: remove it from TABLES"
         );
     }
     files.retain(|file| !TABLES.contains(&file.as_str()) && n_lines(file) > MAX_LINES);

@@ -123,8 +123,8 @@ fn failure(code: u16, reason: &str, message: &str, name: Option<&str>) -> Value 
            "code": code, "reason": reason, "message": message, "details": details})
 }
 
-/// Asserts a usage error or a cluster error: exit status 2, no standard output, and a single line on standard error
-/// that contains all strings of `expect`.
+/// Asserts a usage error or a cluster error. The exit status must be 2, and standard output must be empty. Standard error
+/// must be a single line that contains all strings of `expect`.
 #[track_caller]
 fn check_error(output: &Output, expect: &[&str]) {
     let stderr = String::from_utf8_lossy(&output.stderr);

@@ -83,8 +83,8 @@ fn custom_resources_are_validated() {
     assert_eq!(case["errors"].as_array().unwrap().len(), 3);
 }
 
-/// For a failing case, the output must show the failing rule at its location in the definition, the values of its
-/// subexpressions, and each error on its own line.
+/// For a failing case, the output must show the failing rule at its location in the definition, and the values of the
+/// rule's subexpressions. Each error must be on its own line.
 #[test]
 fn failing_custom_resource_shows_failing_rules() {
     let report = report(&["tests/cli_test/definition_traces.yaml"]);

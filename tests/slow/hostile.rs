@@ -266,7 +266,7 @@ fn many_deep_expressions_are_compiled() {
 }
 
 #[test]
-fn self_reading_variable_is_unsafe() {
+fn variable_that_reads_itself_is_unsafe() {
     let compiled = CompiledPolicy::new(policy(json!({
         "variables": [
             {"name": "v", "expression": "'text'"},

@@ -689,7 +689,7 @@ fn messages_of_uncompiled_validations_are_skipped() {
 /// A wildcard matches several kinds, and a guard excludes some of them. A failure is reported only if the expression
 /// fails for all remaining kinds.
 #[test]
-fn wildcard_failure_behind_guard_is_reported_if_all_reaching_kinds_fail() {
+fn wildcard_failure_after_guard_is_reported_if_all_remaining_kinds_fail() {
     let wild = json!({"apiGroups": ["*"], "resources": ["*"], "operations": ["*"]});
     let one = "of the kinds matched by wildcards, only one has requests that reach this expression";
     for guarded in [

@@ -1,8 +1,10 @@
 //! Prints an [`Ast`] as an expression that parses to the same tree.
 //!
-//! The tree is any tree that `parse` returns, or a subexpression. Macros are printed as macros. Parentheses are printed
-//! only if the grammar requires them. The original spelling is lost: spaces, quotes, redundant parentheses, comments,
-//! and alternative spellings of a macro.
+//! The tree may be the result of `parse`, or a subexpression of a result. Macros are printed as macros. Parentheses are
+//! printed only if the grammar requires them.
+//!
+//! The original spelling is lost. This concerns spaces, quotes, redundant parentheses, comments, and alternative
+//! spellings of a macro.
 //!
 //! Source: cel-go `parser/unparser.go` has the same purpose. cel-go stores macro calls in the tree. This module
 //! recognizes macros by their expansions.
