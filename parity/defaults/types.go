@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// field is a field of a Go struct in JSON. omit is 0 if the field is always encoded, 1 if it is omitted when empty, and
-// 2 if it is omitted when zero. text is the type in Go's errors, after the name of the embedded struct that contains
-// the field.
+// field is a field of a Go struct in JSON. The values of omit are 0 for a field that is always encoded, 1 for omitempty,
+// and 2 for omitzero. text is the type in Go's errors. For a field of an embedded struct, the name of the struct precedes
+// the type.
 type field struct {
 	name string
 	typ  string

@@ -1,6 +1,7 @@
-//! `parity rules`: compares the rules of CustomResourceDefinitions with upstream, for the validation of the rules on
-//! creation, and for the validation of objects by the rules. Errors must be equal byte for byte, and costs must be
-//! equal.
+//! `parity rules`: compares our handling of CustomResourceDefinitions' validation rules with upstream's.
+//!
+//! Two steps are compared: the validation of the rules on creation of the definition, and the validation of objects by
+//! the rules. Errors must be equal byte for byte, and costs must be equal.
 //!
 //! Source: the oracle's `crd.go`.
 
@@ -165,7 +166,7 @@ impl RuleParity {
         {
             writeln!(
                 out,
-                "rules are {ratio:.1} times as fast as upstream, and should be {least} times"
+                "our validation is {ratio:.1} times as fast as upstream's, but must be at least {least} times as fast"
             )?;
             return Ok(false);
         }
@@ -255,7 +256,7 @@ impl RuleParity {
                 continue;
             }
             let Ok(validator) = Validator::new(&group["schema"]) else {
-                bail!("a schema uses features that our reader does not support");
+                bail!("a schema uses keywords that our parser does not support");
             };
             let objects = group["objects"].as_array().map_or(&[][..], Vec::as_slice);
             for (object, theirs) in objects.iter().zip(&theirs.outcomes) {

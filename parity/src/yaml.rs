@@ -183,7 +183,7 @@ fn ask(oracle: &Path, texts: &[String]) -> Result<Vec<Answer>> {
             if answer.error.is_empty() {
                 Ok(answer)
             } else {
-                bail!("the oracle cannot process a text: {}", answer.error)
+                bail!("the oracle cannot process a stream: {}", answer.error)
             }
         })
         .collect::<Result<Vec<_>>>()?;

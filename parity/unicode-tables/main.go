@@ -78,7 +78,7 @@ func categories() {
 			last = category
 		}
 	}
-	fmt.Fprintln(out, "\n/// First code point of each run with a common category, and the index of the category.")
+	fmt.Fprintln(out, "\n/// First code point of each run of one category, and the index of the category in `CATEGORY_NAMES`.")
 	fmt.Fprintln(out, "pub(super) static CATEGORY_RUNS: &[(u32, u8)] = &[")
 	rows(runs)
 	fmt.Fprintln(out, "];")
@@ -153,7 +153,7 @@ func folds() {
 	fmt.Fprintf(out, "pub(super) const EVEN_ODD: i32 = %d;\n", evenOdd)
 	fmt.Fprintf(out, "\n/// Delta of runs that fold in pairs: an odd code point and the following even one.\n")
 	fmt.Fprintf(out, "pub(super) const ODD_EVEN: i32 = %d;\n", oddEven)
-	fmt.Fprintln(out, "\n/// Runs of code points that fold, with the distance from each to the next in its cycle.")
+	fmt.Fprintln(out, "\n/// Runs of code points with case variants. The delta leads to the next code point in the cycle of variants.")
 	fmt.Fprintln(out, "pub(super) static FOLDS: &[(u32, u32, i32)] = &[")
 	var items []string
 	for _, r := range runs {

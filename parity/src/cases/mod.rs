@@ -4,8 +4,8 @@
 //! Overloads are read from the declarations of the environment. New overloads are therefore covered without a change of
 //! this module. `parity/oracle/README.md` documents the formats. The same seed gives the same bytes.
 //!
-//! Some inputs are excluded, because upstream crashes on them or has no deterministic result: iterations over maps with
-//! several entries, very long lists, and quantities with very large exponents.
+//! Some inputs are excluded, because upstream crashes on them or has no deterministic result. These are iterations over
+//! maps with several entries, very long lists, and quantities with very large exponents.
 
 pub mod admit;
 pub mod crds;
