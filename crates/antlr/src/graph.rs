@@ -55,8 +55,8 @@ pub(super) enum Edge {
 #[derive(Clone, Debug)]
 pub(super) enum Choice {
     None,
-    /// The next token selects the alternative. The token sets in `alternatives` are disjoint. If none of them contains
-    /// the token, the last alternative is taken if `or_last` is true.
+    /// The next token selects the alternative. The token sets in `alternatives` are disjoint. If no set contains the
+    /// token and `or_last` is true, the last alternative is taken.
     NextToken {
         alternatives: Box<[TokenSet]>,
         or_last: bool,
