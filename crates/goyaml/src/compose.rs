@@ -358,7 +358,7 @@ pub(super) fn insert(
     }
 }
 
-/// Converts a scalar to JSON. As in kubectl, the integers are those of 64 bits with a sign, and larger ones are floats.
+/// Converts a scalar to JSON like kubectl. An integer above `i64::MAX` becomes a float.
 fn json(scalar: Scalar) -> Result<Value, String> {
     Ok(match scalar {
         Scalar::Null => Value::Null,
