@@ -116,8 +116,8 @@ impl<'a> Printer<'a> {
 
     fn level(&self, id: ExprId) -> Level {
         match self.ast.expr(id) {
-            // A negative literal needs parentheses as the operand of a selection or negation: `-1.a` and `--1` have
-            // other trees.
+            // As the operand of a selection or negation, a negative literal needs parentheses: `-1.a` and `--1` parse
+            // differently.
             Expr::Literal(Literal::Int(_) | Literal::Uint(_) | Literal::Double(_)) => Level::Unary,
             Expr::Call { function, args, .. } => match (&**function, args.len()) {
                 ("_?_:_", 3) if self.macro_call(id).is_none() => Level::Conditional,
