@@ -523,7 +523,8 @@ fn go_numbers(value: &mut Value) {
     }
 }
 
-/// Returns true if objects of a kind are namespaced. If the kind is not served, this depends on the given params.
+/// Returns true if objects of a kind are namespaced. If the kind is not served, returns true if one of `params` has a
+/// namespace.
 fn is_namespaced(
     api_version: &str,
     kind: &str,
