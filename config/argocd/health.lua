@@ -1,6 +1,6 @@
 -- The health of a ValidatingAdmissionPolicy, for Argo CD. argocd-cm.yaml describes its installation.
--- Only conditions of the current generation count: kube-controller-manager also writes status.observedGeneration, and
--- may do so before the conditions are updated.
+-- Only conditions of the current generation are evaluated. status.observedGeneration is not sufficient, because
+-- kube-controller-manager may write this field before the conditions are updated.
 local health = {status = "Progressing", message = "waiting for vap-status-controller to check this generation"}
 if obj.status == nil or obj.status.conditions == nil then
   return health

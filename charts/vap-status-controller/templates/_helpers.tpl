@@ -19,7 +19,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
-{{/* The selector of the controller's pods. Only one release per namespace is supported, since two releases would write the same statuses. */}}
+{{/* The selector of the controller's pods. It omits the release: two releases would write the same statuses, so a cluster has only one. */}}
 {{- define "vap.selector" -}}
 app.kubernetes.io/name: vap-status-controller
 {{- end -}}
