@@ -355,11 +355,11 @@ async fn probes_decide_as_the_api_server() {
         for case in status.cases {
             // The response does not show whether the policy applied, or whether failurePolicy ignored an error.
             let difference = case.difference.as_deref().unwrap_or_default();
-            let is_untold = case.decision == Some(Decision::Allow)
+            let is_not_shown = case.decision == Some(Decision::Allow)
                 && (difference.starts_with("the policy does not apply")
                     || difference
                         .starts_with("the policy has an error that does not deny the request"));
-            if case.outcome != CaseOutcome::Passed && !is_untold {
+            if case.outcome != CaseOutcome::Passed && !is_not_shown {
                 differences.push(format!(
                     "{}, {:?}: {:?}",
                     group.name, case.name, case.difference

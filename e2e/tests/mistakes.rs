@@ -591,12 +591,12 @@ async fn findings_predict_the_api_server() {
     assert!(differences.is_empty(), "{}", differences.join("\n"));
     assert!(requests.len() >= LEAST, "{} decisions", requests.len());
 
-    ends_the_api_server(&control_plane, &client, folder.path()).await;
+    crashes_api_server(&control_plane, &client, folder.path()).await;
 }
 
 /// The API server accepts a variable that refers to itself through `dyn`. The evaluation overflows the stack, and the
 /// process of the API server ends. The check must report the variable as unsafe.
-async fn ends_the_api_server(control_plane: &ControlPlane, client: &Client, folder: &Path) {
+async fn crashes_api_server(control_plane: &ControlPlane, client: &Client, folder: &Path) {
     let case = Case::new(
         "endless",
         json!({

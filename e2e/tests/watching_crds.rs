@@ -308,14 +308,14 @@ async fn events_are_about_the_definition(cluster: &Cluster, name: &str) {
     let deadline = Instant::now() + TIMEOUT;
     loop {
         let all = events.list(&ListParams::default()).await.unwrap();
-        let is_of_it = |event: &Event| {
+        let is_same_generation = |event: &Event| {
             let regarding = event.regarding.clone().unwrap_or_default();
             regarding.kind.as_deref() == Some("CustomResourceDefinition")
                 && regarding.api_version.as_deref() == Some("apiextensions.k8s.io/v1")
                 && regarding.name.as_deref() == Some(name)
                 && event.reason.as_deref() == Some("CompilationFailed")
         };
-        if all.items.iter().any(is_of_it) {
+        if all.items.iter().any(is_same_generation) {
             return;
         }
         assert!(Instant::now() < deadline, "{all:#?}");
@@ -448,7 +448,7 @@ async fn rules_and_probes_come_and_go(cluster: &Cluster) {
 async fn conditions_change_with_their_definitions() {
     let cluster = Cluster::start().await;
     for (plural, kind, rules) in [
-        ("sound", "Sound", [&[SOUND][..], &[SOUND]]),
+        ("sound", "CheckedProgram", [&[SOUND][..], &[SOUND]]),
         ("stale", "Stale", [&[SOUND], &[SOUND]]),
         ("costly", "Costly", [&[SOUND], &[]]),
         ("plain", "Plain", [&[], &[]]),
@@ -527,7 +527,7 @@ async fn probes_of_definitions_without_status_crd_are_pending() {
         .create(definition("plain", "Plain", [&[], &[]]))
         .await;
     cluster
-        .create(definition("sound", "Sound", [&[SOUND], &[]]))
+        .create(definition("sound", "CheckedProgram", [&[SOUND], &[]]))
         .await;
     let probes = cluster.probes();
     let create = PostParams::default();
@@ -576,7 +576,7 @@ async fn probes_of_definitions_without_status_crd_are_pending() {
 async fn definitions_are_watched_once() {
     let cluster = Cluster::start().await;
     cluster
-        .create(definition("sound", "Sound", [&[SOUND], &[]]))
+        .create(definition("sound", "CheckedProgram", [&[SOUND], &[]]))
         .await;
     let of_definitions = |asked: &[String]| {
         let mut asked = asked.to_vec();

@@ -38,7 +38,7 @@ use self::stream::Stream;
 /// Source: cel-go `parser/parser.go`, `Parser.Parse`.
 #[must_use]
 pub fn findings(text: &str, behavior: Behavior) -> Diagnostics {
-    syntax::findings_by(text, behavior, syntax_errors)
+    syntax::diagnostics_with_grammar(text, behavior, syntax_errors)
 }
 
 fn syntax_errors(text: &str, tokens: &Tokens) -> GrammarErrors {

@@ -247,7 +247,7 @@ pub struct OverloadRow {
     ///
     /// Differs: upstream compares the cost with the limit after the call. The outcome is the same, but a call with
     /// arguments of several megabytes takes seconds and much memory.
-    pub costed_before: &'static [usize],
+    pub precharge_lengths: &'static [usize],
     /// True if argument types are not checked against the signature at run time.
     ///
     /// Source: cel-go `common/decls/decls.go`, `DisableTypeGuards`.
@@ -290,7 +290,7 @@ impl OverloadRow {
             binding: Binding::None,
             planning: Planning::Plain,
             result_of: ResultOf::Call,
-            costed_before: &[],
+            precharge_lengths: &[],
             unguarded: false,
             in_order: false,
         }
@@ -365,16 +365,16 @@ impl OverloadRow {
         self
     }
 
-    /// Sets [`OverloadRow::costed_before`].
+    /// Sets [`OverloadRow::precharge_lengths`].
     #[must_use]
-    pub const fn costed_before(mut self, lengths: &'static [usize]) -> Self {
-        self.costed_before = lengths;
+    pub const fn precharge_lengths(mut self, lengths: &'static [usize]) -> Self {
+        self.precharge_lengths = lengths;
         self
     }
 
     /// Replaces the costs, for a platform that defines different costs.
     #[must_use]
-    pub const fn costing(mut self, costs: Costs) -> Self {
+    pub const fn with_costs(mut self, costs: Costs) -> Self {
         self.costs = costs;
         self
     }

@@ -137,7 +137,7 @@ pub trait FieldTypes: fmt::Debug + Send + Sync {
 
     /// Returns true if fields are still being added. Such a table must not be shared, because
     /// adding a field to a shared table copies the table.
-    fn is_growing(&self) -> bool {
+    fn is_mutable(&self) -> bool {
         false
     }
 }
@@ -183,7 +183,7 @@ const APART: char = '\u{1}';
 impl StructType {
     /// Returns a name that is displayed as `name` but identifies another type.
     #[must_use]
-    pub fn name_apart(name: &str) -> String {
+    pub fn distinct_name(name: &str) -> String {
         format!("{name}{APART}")
     }
 

@@ -298,7 +298,7 @@ impl FieldTypes for VariableFields {
         names
     }
 
-    fn is_growing(&self) -> bool {
+    fn is_mutable(&self) -> bool {
         true
     }
 }

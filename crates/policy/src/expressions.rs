@@ -74,7 +74,7 @@ pub enum Words {
 /// The remaining output size in bytes for the findings about a policy. With 0 bytes left, only the first finding of
 /// each expression is written.
 #[derive(Debug)]
-pub(super) struct TextLeft(Cell<usize>);
+pub(super) struct OutputBudget(Cell<usize>);
 
 /// Maximum output size in bytes for the findings about a policy. It is several times the maximum size of a stored
 /// object.
@@ -86,13 +86,13 @@ const MAX_TEXT_BYTES: usize = 8 * 1024 * 1024;
 /// with the source line of 16,000 characters and a line with a caret. The other half is a reserve.
 const MAX_UPSTREAM_TEXT_BYTES: usize = 64 * 1024 * 1024;
 
-impl Default for TextLeft {
+impl Default for OutputBudget {
     fn default() -> Self {
         Self(Cell::new(MAX_TEXT_BYTES))
     }
 }
 
-impl TextLeft {
+impl OutputBudget {
     pub(super) fn upstream() -> Self {
         Self(Cell::new(MAX_UPSTREAM_TEXT_BYTES))
     }

@@ -159,7 +159,7 @@ impl Engine {
 
     /// Returns true if a search by `regex-automata` may take too long. In this case, the built-in machine must search
     /// `text`.
-    pub(super) fn takes_long(&self, text: &str) -> bool {
+    pub(super) fn exceeds_automaton_limit(&self, text: &str) -> bool {
         !self.is_machine() && text.len().saturating_mul(self.size.n_states) > MAX_AUTOMATON_STEPS
     }
 

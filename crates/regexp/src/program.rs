@@ -196,7 +196,7 @@ impl Program {
         search: impl FnOnce(&mut Search<'_>) -> Result<T, L::Error>,
     ) -> Result<T, L::Error> {
         let mut engine = self.engine(limits)?;
-        if engine.takes_long(text) {
+        if engine.exceeds_automaton_limit(text) {
             engine = self.machine(limits)?;
         }
         engine.search(search)
@@ -508,11 +508,11 @@ mod tests {
         let program = Program::new(&pattern).unwrap();
         let engine = program.engine(&MemoryLimit).unwrap();
         let n_bytes = 1_000_000;
-        assert!(!engine.takes_long(&"x".repeat(n_bytes)));
-        assert!(engine.takes_long(&"x".repeat(n_bytes + 1)));
+        assert!(!engine.exceeds_automaton_limit(&"x".repeat(n_bytes)));
+        assert!(engine.exceeds_automaton_limit(&"x".repeat(n_bytes + 1)));
         let machine = Program::on_machine("a").unwrap();
         let engine = machine.engine(&MemoryLimit).unwrap();
-        assert!(!engine.takes_long(&"x".repeat(n_bytes + 1)));
+        assert!(!engine.exceeds_automaton_limit(&"x".repeat(n_bytes + 1)));
         assert!(is_match(&program, &("x".repeat(n_bytes) + &pattern)));
     }
 

@@ -36,9 +36,9 @@ pub(super) async fn make(client: &Client, change: Change) -> Result<()> {
             None => delete(client, &path).await,
         };
         let is_crd = matches!(change, Change::Widgets(_) | Change::Limits(_));
-        let is_gone = async || object.is_some() || !is_crd || !exists(client, &path).await;
+        let check_no_leader = async || object.is_some() || !is_crd || !exists(client, &path).await;
         match outcome {
-            Ok(()) if is_gone().await => return Ok(()),
+            Ok(()) if check_no_leader().await => return Ok(()),
             Ok(()) => {}
             // The API server does not serve a new kind immediately.
             Err(kube::Error::Api(status)) if status.code == 404 => {}

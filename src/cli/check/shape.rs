@@ -39,7 +39,7 @@ pub fn check<T>(object: &Object<T>) -> Vec<Finding> {
     let mut walk = Walk {
         object,
         findings: Vec::new(),
-        n_lax: 0,
+        n_dropping: 0,
     };
     let is_read = object.kind() != CRD || object.api_version() == CRD_VERSION;
     if let Some(type_) = types::type_of_kind(object.kind()).filter(|_| is_read) {
@@ -82,7 +82,7 @@ struct Walk<'a, T> {
     object: &'a Object<T>,
     findings: Vec<Finding>,
     /// The number of enclosing values whose decoders drop unknown fields.
-    n_lax: usize,
+    n_dropping: usize,
 }
 
 impl<T> Walk<'_, T> {
@@ -104,14 +104,14 @@ impl<T> Walk<'_, T> {
                 }
             }
             (Type::Either(fields, _), Data::Map(_)) => {
-                self.n_lax += 1;
+                self.n_dropping += 1;
                 self.node(node, Type::Object(fields), path);
-                self.n_lax -= 1;
+                self.n_dropping -= 1;
             }
             (Type::Either(_, other), data) if !is_left_out(other, data) => {
-                self.n_lax += 1;
+                self.n_dropping += 1;
                 self.node(node, *other, path);
-                self.n_lax -= 1;
+                self.n_dropping -= 1;
             }
             (Type::Map(value), Data::Map(entries)) => {
                 for (name, entry) in entries.iter() {
@@ -174,7 +174,7 @@ impl<T> Walk<'_, T> {
         let meant = meant.filter(|_| advice.is_none());
         self.help(advice.or_else(|| meant.map(did_you_mean)));
         self.rename(&entry.key, path, nearest_only(name, names));
-        if self.n_lax > 0 {
+        if self.n_dropping > 0 {
             let added = self.findings.iter_mut().skip(n_before);
             added.for_each(|finding| dropped(finding, meant));
         }

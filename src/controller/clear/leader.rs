@@ -57,7 +57,7 @@ impl Leader {
     ///
     /// # Errors
     /// Returns the obstacle if a controller may be leading.
-    pub(super) async fn is_gone(&self, err: &mut dyn Write) -> Result<(), Obstacle> {
+    pub(super) async fn check_no_leader(&self, err: &mut dyn Write) -> Result<(), Obstacle> {
         let start = Instant::now();
         let mut first: Option<Observed> = None;
         loop {

@@ -92,7 +92,7 @@ async fn clear_unless_led(
     let leader = Leader::new(client, options.lease_namespace, options.lease_name);
     let before = if options.is_forced {
         None
-    } else if let Err(obstacle) = leader.is_gone(err).await {
+    } else if let Err(obstacle) = leader.check_no_leader(err).await {
         print_line(err, format_args!("{}", leader.remedy(&obstacle)));
         return false;
     } else {

@@ -141,7 +141,7 @@ const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/vap/leases/lease";
 
 /// Runs `clear` in a cluster with a Lease. `looks(n)` is the response to a read of the Lease after `n` earlier reads.
 /// Returns whether everything was cleared, the number of writes, and the error output.
-async fn clear_beside(
+async fn clear_with_lease(
     is_forced: bool,
     looks: impl Fn(usize) -> Reply + Send + Sync + 'static,
 ) -> (bool, usize, String) {
@@ -177,7 +177,7 @@ fn lease(holder: &str, n_renewals: usize) -> Reply {
 async fn clear_fails_while_controller_runs() {
     // A controller whose clock is months slow renews the Lease every two seconds.
     let (is_clear, n_writes, complaints) =
-        clear_beside(false, |n_looks| lease("pod-a", n_looks / 4)).await;
+        clear_with_lease(false, |n_looks| lease("pod-a", n_looks / 4)).await;
     assert_eq!((is_clear, n_writes), (false, 0));
     assert!(
         complaints.ends_with(
@@ -187,17 +187,17 @@ async fn clear_fails_while_controller_runs() {
         ),
         "{complaints}"
     );
-    let forced = clear_beside(true, |n_looks| lease("pod-a", n_looks / 4)).await;
+    let forced = clear_with_lease(true, |n_looks| lease("pod-a", n_looks / 4)).await;
     assert_eq!(forced, (true, 1, String::new()));
 }
 
 #[tokio::test(start_paused = true)]
 async fn clear_succeeds_after_controller_stopped_or_was_killed() {
-    let released = clear_beside(false, |_| lease("", 0)).await;
+    let released = clear_with_lease(false, |_| lease("", 0)).await;
     assert_eq!(released, (true, 1, String::new()));
 
     let start = tokio::time::Instant::now();
-    let (is_clear, n_writes, complaints) = clear_beside(false, |_| lease("pod-a", 0)).await;
+    let (is_clear, n_writes, complaints) = clear_with_lease(false, |_| lease("pod-a", 0)).await;
     assert_eq!((is_clear, n_writes), (true, 1), "{complaints}");
     assert!((15..17).contains(&start.elapsed().as_secs()));
     assert_eq!(
@@ -206,7 +206,7 @@ async fn clear_succeeds_after_controller_stopped_or_was_killed() {
     );
 
     let (is_clear, n_writes, complaints) =
-        clear_beside(false, |_| Reply::failure(404, "no such lease")).await;
+        clear_with_lease(false, |_| Reply::failure(404, "no such lease")).await;
     assert_eq!((is_clear, n_writes), (true, 1));
     assert!(complaints.starts_with("there is no Lease vap/lease: "));
 }
@@ -214,14 +214,14 @@ async fn clear_succeeds_after_controller_stopped_or_was_killed() {
 #[tokio::test(start_paused = true)]
 async fn clear_fails_with_unknown_or_new_leader() {
     let (is_clear, n_writes, complaints) =
-        clear_beside(false, |_| Reply::failure(403, "user cannot get")).await;
+        clear_with_lease(false, |_| Reply::failure(403, "user cannot get")).await;
     assert_eq!((is_clear, n_writes), (false, 0));
     assert!(
         complaints.contains("user cannot get; grant the permission to get leases"),
         "{complaints}"
     );
 
-    let (is_clear, n_writes, complaints) = clear_beside(false, |n_looks| {
+    let (is_clear, n_writes, complaints) = clear_with_lease(false, |n_looks| {
         lease(if n_looks < 2 { "" } else { "pod-b" }, 0)
     })
     .await;
@@ -232,7 +232,7 @@ async fn clear_fails_with_unknown_or_new_leader() {
     );
 
     // If the Lease's duration is a year, the command does not wait that long.
-    let (is_clear, n_writes, complaints) = clear_beside(false, |_| {
+    let (is_clear, n_writes, complaints) = clear_with_lease(false, |_| {
         Reply::json(&json!({
             "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "lease"},
             "spec": {"holderIdentity": "pod-a", "leaseDurationSeconds": 31_536_000},

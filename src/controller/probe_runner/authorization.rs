@@ -69,7 +69,7 @@ pub(super) enum Next {
 
 impl AccessReviews {
     /// Returns true if the current case lacks a response. Resets this flag for the next case.
-    pub(super) fn take_open(&self) -> bool {
+    pub(super) fn take_pending(&self) -> bool {
         std::mem::take(&mut self.lock().is_open)
     }
 
@@ -79,7 +79,7 @@ impl AccessReviews {
     }
 
     /// Returns true if a case requested a permission check.
-    pub(super) fn are_there(&self) -> bool {
+    pub(super) fn has_requests(&self) -> bool {
         let state = self.lock();
         !(state.answers.is_empty() && state.asked.is_empty() && state.broken.is_none())
     }
@@ -289,7 +289,7 @@ mod tests {
             };
             questions.authorize(&asked);
         }
-        assert!(questions.take_open() && !questions.take_open());
+        assert!(questions.take_pending() && !questions.take_pending());
         for _ in 0..2 {
             let limiter = AccessLimiter::default();
             let Next::End(why) = questions

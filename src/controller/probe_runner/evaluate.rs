@@ -172,7 +172,7 @@ pub(super) async fn evaluate(
             }
         }
     };
-    evaluated.has_asked = job.questions.are_there();
+    evaluated.has_asked = job.questions.has_requests();
     evaluated.took = place.limit.saturating_sub(left) + job.questions.waited();
     evaluated.cases = job.filled(&cases, &why);
     evaluated
@@ -348,7 +348,7 @@ impl Job {
                     continue;
                 }
             };
-            let refused = rights.refused_namespaces();
+            let refused = rights.denied_namespaces();
             let refused = refused.map(|(names, why)| Given::refused(names, why));
             let namespaces = refused.as_ref().unwrap_or(&subject.namespaces);
             let run_context = limited(&run_context, rights, namespaces, webhook.as_ref());
@@ -362,7 +362,7 @@ impl Job {
                 }
                 let result = runner.run(case);
                 let failure = namespaces.take_failure();
-                let is_open = self.questions.take_open();
+                let is_open = self.questions.take_pending();
                 if is_cancelled() || is_open {
                     continue;
                 }
@@ -430,7 +430,7 @@ fn limited<'a>(
         namespaces,
         ..run_context.clone()
     };
-    if let Some(why) = rights.params_refusal() {
+    if let Some(why) = rights.params_denial() {
         run_context.params = Err(why.to_owned());
     }
     if let Some(admission) = webhook {

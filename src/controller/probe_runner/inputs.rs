@@ -175,7 +175,7 @@ fn wanted(
     let mut references: Vec<ParamRef> = Vec::new();
     if let Some(probe) = from_cluster {
         let bindings = bindings.map_err(Unavailable::clone)?;
-        if rights::params_refusal(&probe.spec, bindings).is_none() {
+        if rights::params_denial(&probe.spec, bindings).is_none() {
             references.extend(
                 bindings
                     .iter()

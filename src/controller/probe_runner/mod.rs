@@ -226,8 +226,8 @@ async fn look(context: &Arc<Context>, id: &SubjectId, lane: Lane) -> bool {
     };
     let is_transient = outcome.probed.is_transient;
     // Results for an older generation of the policy are not written.
-    let is_of_it = |entry: &Entry| entry.generation() == outcome.inputs.about.policy;
-    let Some(live) = context.store.get(id).filter(is_of_it) else {
+    let is_same_generation = |entry: &Entry| entry.generation() == outcome.inputs.about.policy;
+    let Some(live) = context.store.get(id).filter(is_same_generation) else {
         return is_transient;
     };
     let generation = Some(live.object_generation());

@@ -50,7 +50,7 @@ impl Rights {
     ) -> Self {
         let has_param_kind = entry.subject.param_kind().is_some();
         let refers = has_param_kind && refers_to_params(probe, bindings);
-        let params = refers.then(|| params_refusal(probe, bindings)).flatten();
+        let params = refers.then(|| params_denial(probe, bindings)).flatten();
         let names = probes::needed(entry, bindings.iter().map(AsRef::as_ref), probe);
         let namespaces = (!names.is_empty())
             .then(|| namespaces_refusal(probe, bindings))
@@ -66,7 +66,7 @@ impl Rights {
 
     /// Returns why the probe is not allowed to use params of the cluster. `None` if it is allowed to, or does not refer
     /// to params.
-    pub(super) fn params_refusal(&self) -> Option<&str> {
+    pub(super) fn params_denial(&self) -> Option<&str> {
         self.params.as_deref()
     }
 
@@ -77,7 +77,7 @@ impl Rights {
     }
 
     /// Returns the namespaces of the cluster that the probe is not allowed to use, and the reason.
-    pub(super) fn refused_namespaces(&self) -> Option<(&BTreeSet<String>, &str)> {
+    pub(super) fn denied_namespaces(&self) -> Option<(&BTreeSet<String>, &str)> {
         Some((&self.names, self.namespaces.as_deref()?))
     }
 
@@ -123,7 +123,7 @@ fn refers_to_params(
 }
 
 /// Returns why a probe is not allowed to use params of the cluster. `None` if it is allowed to.
-pub(super) fn params_refusal(
+pub(super) fn params_denial(
     probe: &StoredSpec,
     bindings: &[Arc<ValidatingAdmissionPolicyBinding>],
 ) -> Option<String> {
@@ -252,7 +252,7 @@ mod tests {
             let bindings: Vec<_> = bindings.into_iter().cloned().collect();
             let spec = probe(spec);
             assert!(refers_to_params(&spec, &bindings), "{spec:?}");
-            let rejection = params_refusal(&spec, &bindings);
+            let rejection = params_denial(&spec, &bindings);
             match expected {
                 Some(expected) => assert!(rejection.unwrap().contains(expected), "{spec:?}"),
                 None => assert_eq!(rejection, None),

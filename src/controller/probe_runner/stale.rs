@@ -54,7 +54,7 @@ pub(crate) fn tasks(context: &Context) -> Vec<MaintenanceTask> {
         .collect()
 }
 
-pub(crate) async fn see_to(context: &Context, task: MaintenanceTask) {
+pub(crate) async fn run_task(context: &Context, task: MaintenanceTask) {
     let probe_runner = &context.probe_runner;
     let namespace = match task {
         MaintenanceTask::Namespace(namespace) => namespace,

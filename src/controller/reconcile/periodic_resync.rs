@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::controller::context::Context;
-use crate::controller::probe_runner::stale::{see_to, tasks};
+use crate::controller::probe_runner::stale::{run_task, tasks};
 
 /// The interval at which the periodic work is repeated.
 const INTERVAL: Duration = Duration::from_secs(60);
@@ -38,7 +38,7 @@ pub(crate) async fn run(context: Arc<Context>) {
         let pause = (INTERVAL / n_chores.max(1)).max(MIN_PAUSE);
         let mut due = begin;
         for task in tasks {
-            see_to(&context, task).await;
+            run_task(&context, task).await;
             heartbeat.beat();
             due += pause;
             tokio::time::sleep_until(due).await;

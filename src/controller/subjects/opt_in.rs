@@ -257,7 +257,7 @@ impl OptInState {
     }
 
     /// Records that an unreadable subject is deleted.
-    pub(crate) fn set_gone(&self, name: &str) {
+    pub(crate) fn set_unavailable(&self, name: &str) {
         self.lock().unreadable.remove(name);
     }
 
@@ -358,7 +358,7 @@ mod tests {
         // The subject exists although it cannot be parsed. So its status object remains until the subject is deleted.
         let unreadable = listed(&["a"]);
         assert!(unreadable.orphan("a").is_none());
-        unreadable.set_gone("a");
+        unreadable.set_unavailable("a");
         assert!(unreadable.orphan("a").is_some());
     }
 

@@ -214,8 +214,8 @@ impl Store {
     /// Removes and returns the subjects of a kind whose names are not in `names`.
     pub(crate) fn retain(&self, kind: SubjectKind, names: &BTreeSet<String>) -> Vec<SubjectId> {
         let mut entries = self.lock();
-        let is_gone = |id: &&SubjectId| id.kind == kind && !names.contains(&*id.name);
-        let gone: Vec<SubjectId> = entries.keys().filter(is_gone).cloned().collect();
+        let check_no_leader = |id: &&SubjectId| id.kind == kind && !names.contains(&*id.name);
+        let gone: Vec<SubjectId> = entries.keys().filter(check_no_leader).cloned().collect();
         for id in &gone {
             entries.remove(id);
         }

@@ -171,7 +171,7 @@ impl<'a> Listener<'a> {
         let id = SubjectId::new(DEFINITIONS, name);
         self.listed.remove(name);
         self.unreadable.remove(name);
-        self.state.set_gone(name);
+        self.state.set_unavailable(name);
         self.context.store.remove(&id);
         self.context.queue.add(&id);
     }

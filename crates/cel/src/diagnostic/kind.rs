@@ -156,7 +156,7 @@ impl Candidates {
     /// Creates the candidates from a field table.
     #[must_use]
     pub fn new(fields: &Arc<dyn FieldTypes>) -> Self {
-        if fields.is_growing() {
+        if fields.is_mutable() {
             Self::Elsewhere
         } else {
             Self::Declared(Arc::clone(fields))

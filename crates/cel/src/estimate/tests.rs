@@ -29,7 +29,7 @@ fn checked_at(
     if let Some((id, estimate)) = own {
         let row = rows.clone().find(|row| row.id == id).unwrap();
         let costs = Costs::new(estimate, row.costs.actual);
-        library.add_overload(Overload::new(Box::leak(Box::new(row.costing(costs)))));
+        library.add_overload(Overload::new(Box::leak(Box::new(row.with_costs(costs)))));
     }
     for row in rows {
         library.add_overload(Overload::new(row));

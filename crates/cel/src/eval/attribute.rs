@@ -61,7 +61,7 @@ impl<'p> Machine<'p> {
                 end = match start {
                     Start::Value(n_found, value) => {
                         let rest = attribute.qualifiers.get(n_found..).unwrap_or_default();
-                        walk_held(&value, rest, n_found, &mut n_charged)
+                        walk_constant_path(&value, rest, n_found, &mut n_charged)
                     }
                     Start::Ended(n, end) => {
                         n_charged = n;
@@ -300,7 +300,7 @@ fn no_such_attribute(name: &str) -> EvalError {
 
 /// Traverses `path` from `root`. All keys of `path` are constants, and the last one may be a presence test. Sets
 /// `n_charged` to the number of charged keys, including the `n_before` keys that lead to `root`.
-fn walk_held(
+fn walk_constant_path(
     root: &Value,
     path: &[Qualifier],
     n_before: usize,
@@ -342,7 +342,7 @@ fn walk_held(
             Some(Cow::Borrowed(next)) => current = next,
             Some(Cow::Owned(next)) => {
                 let rest = path.get(n.saturating_add(1)..).unwrap_or_default();
-                return walk_held(&next, rest, n_found_now, n_charged);
+                return walk_constant_path(&next, rest, n_found_now, n_charged);
             }
             None => return failed(EvalError::no_such_key(key.to_go_string()), n_charged),
         }

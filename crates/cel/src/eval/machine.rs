@@ -419,10 +419,10 @@ impl<'p> Machine<'p> {
         result
     }
 
-    /// Returns true if an argument exceeds its threshold in `costed_before` and the cost of the call exceeds the
+    /// Returns true if an argument exceeds its threshold in `precharge_lengths` and the cost of the call exceeds the
     /// limit.
     fn is_beyond_limit(&self, call: &Call, args: &[Value]) -> bool {
-        let mut lengths = call.costed_before.iter().zip(args);
+        let mut lengths = call.precharge_lengths.iter().zip(args);
         if !lengths.any(|(max, arg)| matches!(arg, Value::String(text) if text.len() > *max)) {
             return false;
         }

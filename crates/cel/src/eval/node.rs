@@ -75,8 +75,8 @@ pub(super) struct Call {
     /// True if all arguments are evaluated even if one of them fails.
     pub(super) evaluates_all: bool,
     pub(super) cost: RuntimeCost,
-    /// See `OverloadRow::costed_before`.
-    pub(super) costed_before: &'static [usize],
+    /// See `OverloadRow::precharge_lengths`.
+    pub(super) precharge_lengths: &'static [usize],
 }
 
 impl fmt::Debug for Call {

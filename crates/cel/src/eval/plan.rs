@@ -354,7 +354,7 @@ impl<'a> Planner<'a> {
             target,
             evaluates_all,
             cost: runtime_cost(resolved, rows()),
-            costed_before: resolved.map_or(&[], |row| row.costed_before),
+            precharge_lengths: resolved.map_or(&[], |row| row.precharge_lengths),
         };
         let folds_constants = self.runtime.folds_constants();
         if let Some(row) = resolved

@@ -84,7 +84,7 @@ pub static ROWS: &[OverloadRow] = &[
     )
     .evaluated_as_singleton(matches, Traits::MATCHER)
     .planned_by(Planning::Pattern(matching))
-    .costed_before(SEARCHED_LENGTHS)
+    .precharge_lengths(SEARCHED_LENGTHS)
     .before_cel_go(CelGo::V0_29),
     OverloadRow::global(
         "matches",
@@ -96,7 +96,7 @@ pub static ROWS: &[OverloadRow] = &[
     )
     .evaluated_as_singleton(matches, Traits::MATCHER)
     .planned_by(Planning::Pattern(matching))
-    .costed_before(SEARCHED_LENGTHS)
+    .precharge_lengths(SEARCHED_LENGTHS)
     .since_cel_go(CelGo::V0_29),
     OverloadRow::member(
         "matches",
@@ -108,7 +108,7 @@ pub static ROWS: &[OverloadRow] = &[
     )
     .evaluated_as_singleton(matches, Traits::MATCHER)
     .planned_by(Planning::Pattern(matching))
-    .costed_before(SEARCHED_LENGTHS),
+    .precharge_lengths(SEARCHED_LENGTHS),
 ];
 
 /// Returns the two arguments of a call, which must be strings.

@@ -108,7 +108,7 @@ pub struct GrammarErrors {
 ///
 /// `grammar` receives the source and its tokens. `grammar` is not called if the source is too long or too complex.
 #[must_use]
-pub fn findings_by(
+pub fn diagnostics_with_grammar(
     text: &str,
     behavior: Behavior,
     grammar: impl FnOnce(&str, &Tokens) -> GrammarErrors,
@@ -121,7 +121,7 @@ pub fn findings_by(
     let is_too_complex =
         matches!(&parsed.outcome, Err(Some((code, _))) if *code == Code::TooComplex);
     if !is_too_complex {
-        parsed.reword(grammar(text, &tokens));
+        parsed.replace_syntax_errors(grammar(text, &tokens));
     }
     parsed.findings(text)
 }
@@ -233,7 +233,7 @@ impl ParseResult {
 
     /// Replaces the syntax errors by those of another parser. Discards the tree and the semantic
     /// errors if that parser did not reach the end of the source.
-    fn reword(&mut self, parsed: GrammarErrors) {
+    fn replace_syntax_errors(&mut self, parsed: GrammarErrors) {
         self.syntax.clear();
         if !parsed.is_complete {
             self.semantic.clear();

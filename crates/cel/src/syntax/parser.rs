@@ -447,17 +447,17 @@ impl<'t> Parser<'t> {
         if self.last_error == Some(self.at) && self.error_states.contains(&self.state) {
             // An error already occurred at this token in this state. Skipping the token guarantees
             // progress.
-            self.pass_over(&mut n_passed)?;
+            self.skip_token(&mut n_passed)?;
         }
         self.last_error = Some(self.at);
         self.error_states.push(self.state);
         while self.current() != Kind::End && !follow.recover.contains(self.current()) {
-            self.pass_over(&mut n_passed)?;
+            self.skip_token(&mut n_passed)?;
         }
         Ok(())
     }
 
-    fn pass_over(&mut self, n_passed: &mut u32) -> Rule<()> {
+    fn skip_token(&mut self, n_passed: &mut u32) -> Rule<()> {
         if *n_passed >= RECOVERY_LOOKAHEAD_LIMIT {
             return Err(self.abort(
                 Code::LimitExceeded,

@@ -36,11 +36,11 @@ impl Value {
             Self::Bytes(_) => "types.Bytes",
             Self::Duration(_) => "types.Duration",
             Self::Timestamp(_) => "types.Timestamp",
-            Self::List(list) if list.is_growing() => "*types.mutableList",
+            Self::List(list) if list.is_mutable() => "*types.mutableList",
             Self::List(list) if list.is_joined() => "*types.concatList",
             Self::List(list) if list.source().is_some() => "*common.unstructuredList",
             Self::List(_) => "*types.baseList",
-            Self::Map(map) if map.is_growing() => "*types.mutableMap",
+            Self::Map(map) if map.is_mutable() => "*types.mutableMap",
             Self::Map(map) => match map.source() {
                 Some(_) if !map.is_plain() => "*lazy.MapValue",
                 Some(_) => "*common.unstructuredMap",

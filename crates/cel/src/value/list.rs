@@ -167,7 +167,7 @@ impl List {
     }
 
     /// Returns true if the list is mutable.
-    pub(crate) fn is_growing(&self) -> bool {
+    pub(crate) fn is_mutable(&self) -> bool {
         matches!(self.0, Repr::Mutable(_))
     }
 

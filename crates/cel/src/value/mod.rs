@@ -378,8 +378,8 @@ impl Value {
     #[must_use]
     pub(crate) fn frozen(self) -> Self {
         match self {
-            Self::List(list) if list.is_growing() => Self::List(list.frozen()),
-            Self::Map(map) if map.is_growing() => Self::Map(map.frozen()),
+            Self::List(list) if list.is_mutable() => Self::List(list.frozen()),
+            Self::Map(map) if map.is_mutable() => Self::Map(map.frozen()),
             other => other,
         }
     }

@@ -24,7 +24,7 @@ pub static ROWS: &[OverloadRow] = &[
     )
     .evaluated_by(find)
     .planned_by(Planning::Pattern(finding))
-    .costed_before(SEARCHED_LENGTHS),
+    .precharge_lengths(SEARCHED_LENGTHS),
     OverloadRow::member(
         "findAll",
         "string_find_all_string",
@@ -35,7 +35,7 @@ pub static ROWS: &[OverloadRow] = &[
     )
     .evaluated_by(find_all)
     .planned_by(Planning::Pattern(finding_all))
-    .costed_before(SEARCHED_LENGTHS),
+    .precharge_lengths(SEARCHED_LENGTHS),
     OverloadRow::member(
         "findAll",
         "string_find_all_string_int",
@@ -46,7 +46,7 @@ pub static ROWS: &[OverloadRow] = &[
     )
     .evaluated_by(find_all)
     .planned_by(Planning::Pattern(finding_all))
-    .costed_before(SEARCHED_LENGTHS),
+    .precharge_lengths(SEARCHED_LENGTHS),
 ];
 
 fn program(args: &[Value]) -> std::result::Result<Program, EvalError> {

@@ -9,28 +9,28 @@ use cel::ext::strings::{self, FORMAT, QUOTE};
 use cel::stdlib::comparison;
 
 /// The operator `==`.
-pub static EQUALITY: &[OverloadRow] = &[comparison::EQUALS.costing(EQUAL)];
+pub static EQUALITY: &[OverloadRow] = &[comparison::EQUALS.with_costs(EQUAL)];
 
 /// The functions of version 0 of the strings extension.
 pub static VERSION_0: &[OverloadRow] = &[
     strings::CHAR_AT,
-    strings::INDEX_OF.costing(SCANNED),
-    strings::INDEX_OF_FROM.costing(SCANNED),
-    strings::INDEX_OF_FROM_WITHIN.costing(SCANNED),
-    strings::LAST_INDEX_OF.costing(SCANNED),
-    strings::LAST_INDEX_OF_FROM.costing(SCANNED),
-    strings::LAST_INDEX_OF_FROM_WITHIN.costing(SCANNED),
-    strings::LOWER_ASCII.costing(READ),
-    strings::REPLACE.costing(REPLACED),
-    strings::REPLACE_N.costing(REPLACED),
-    strings::SPLIT.costing(SPLIT),
-    strings::SPLIT_N.costing(SPLIT),
-    strings::SUBSTRING_FROM.costing(READ),
-    strings::SUBSTRING.costing(READ),
-    strings::TRIM.costing(READ),
-    strings::UPPER_ASCII.costing(READ),
-    strings::JOIN.costing(JOINED),
-    strings::JOIN_WITH.costing(JOINED),
+    strings::INDEX_OF.with_costs(SCANNED),
+    strings::INDEX_OF_FROM.with_costs(SCANNED),
+    strings::INDEX_OF_FROM_WITHIN.with_costs(SCANNED),
+    strings::LAST_INDEX_OF.with_costs(SCANNED),
+    strings::LAST_INDEX_OF_FROM.with_costs(SCANNED),
+    strings::LAST_INDEX_OF_FROM_WITHIN.with_costs(SCANNED),
+    strings::LOWER_ASCII.with_costs(READ),
+    strings::REPLACE.with_costs(REPLACED),
+    strings::REPLACE_N.with_costs(REPLACED),
+    strings::SPLIT.with_costs(SPLIT),
+    strings::SPLIT_N.with_costs(SPLIT),
+    strings::SUBSTRING_FROM.with_costs(READ),
+    strings::SUBSTRING.with_costs(READ),
+    strings::TRIM.with_costs(READ),
+    strings::UPPER_ASCII.with_costs(READ),
+    strings::JOIN.with_costs(JOINED),
+    strings::JOIN_WITH.with_costs(JOINED),
 ];
 
 /// The functions that version 1 of the strings extension adds.

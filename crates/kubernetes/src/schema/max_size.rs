@@ -28,7 +28,7 @@ pub struct DeclaredSizes {
     /// The assumed object shape. If `None`, objects may be as large as the largest request.
     objects: Option<ObjectShape>,
     /// A flag to set when the size of a nested list or map is requested.
-    asks_within: Option<Arc<AtomicBool>>,
+    reads_nested_lists: Option<Arc<AtomicBool>>,
 }
 
 /// The assumed shape of objects in an estimate: their size, and how elements are distributed over nested lists.
@@ -65,7 +65,7 @@ impl DeclaredSizes {
             variables: variables.into_iter().collect(),
             otherwise: None,
             objects: None,
-            asks_within: None,
+            reads_nested_lists: None,
         }
     }
 
@@ -80,7 +80,7 @@ impl DeclaredSizes {
     /// does not affect the estimates.
     #[must_use]
     pub fn with_nesting_flag(mut self, flag: &Arc<AtomicBool>) -> Self {
-        self.asks_within = Some(Arc::clone(flag));
+        self.reads_nested_lists = Some(Arc::clone(flag));
         self
     }
 
@@ -91,13 +91,13 @@ impl DeclaredSizes {
             variables: Arc::default(),
             otherwise: Some(self_type),
             objects: None,
-            asks_within: None,
+            reads_nested_lists: None,
         }
     }
 
     /// Sets the nesting flag if `target` is a nested list or map.
     fn note_nesting(&self, enclosing: &Enclosing, target: &StepTarget<'_>) {
-        if let (Some(flag), StepTarget::Type(type_)) = (&self.asks_within, target)
+        if let (Some(flag), StepTarget::Type(type_)) = (&self.reads_nested_lists, target)
             && enclosing.depth > 0
             && matches!(type_.kind, DeclKind::List(_) | DeclKind::Map(_))
         {

@@ -65,7 +65,7 @@ pub(super) struct Programs {
 }
 
 /// Maximum number of variables for a linear search by name. With more variables, lookups use `by_name`.
-const MAX_LOOKED_AT: usize = 8;
+const MAX_SEARCHED: usize = 8;
 
 impl Programs {
     pub(super) fn new(compiled: &CompiledPolicy) -> Self {
@@ -91,7 +91,7 @@ impl Programs {
                     })
                 }
                 _ => Err(compiled
-                    .why_not_compiled(n)
+                    .compile_error_of(n)
                     .unwrap_or_else(|| "unexpected compilation error".to_owned())),
             };
             let name = source.name.clone().unwrap_or_default();
@@ -158,7 +158,7 @@ impl Programs {
 
     /// Returns the index of the variable `name` in [`Self::variables`].
     pub(super) fn variable(&self, name: &str) -> Option<usize> {
-        if self.variables.len() > MAX_LOOKED_AT {
+        if self.variables.len() > MAX_SEARCHED {
             return self.by_name.get(name).copied();
         }
         self.variables

@@ -19,7 +19,7 @@ const MAX_VALUES: usize = 4;
 const MAX_TEXT: usize = 80;
 
 /// Maximum length of the formatted result of a mutation, in characters.
-const MAX_MADE_TEXT: usize = 240;
+const MAX_MUTATION_VALUE_TEXT: usize = 240;
 
 /// Maximum number of recorded times of one subexpression, and of recorded keys of a map.
 const MAX_TIMES: usize = 128;
@@ -169,20 +169,27 @@ fn keys(map: &Map) -> Vec<String> {
 fn shown(value: &Value) -> String {
     let mut out = String::new();
     show(value, &mut out, 0);
-    let is_made = match value {
-        Value::List(list) => list.get(0).is_some_and(|first| is_made(&first)),
-        value => is_made(value),
+    let is_mutation_value = match value {
+        Value::List(list) => list.get(0).is_some_and(|first| is_mutation_value(&first)),
+        value => is_mutation_value(value),
     };
-    cut(out, if is_made { MAX_MADE_TEXT } else { MAX_TEXT })
+    cut(
+        out,
+        if is_mutation_value {
+            MAX_MUTATION_VALUE_TEXT
+        } else {
+            MAX_TEXT
+        },
+    )
 }
 
 /// Returns true if the value is the result of a mutation: an `Object` or a `JSONPatch`.
-fn is_made(value: &Value) -> bool {
+fn is_mutation_value(value: &Value) -> bool {
     value.downcast::<ObjectValue>().is_some() || value.downcast::<JsonPatchValue>().is_some()
 }
 
 /// Writes an `Object` or a `JSONPatch` without its type name. Returns false for other values.
-fn show_made(value: &Value, out: &mut String, depth: usize) -> bool {
+fn show_mutation_value(value: &Value, out: &mut String, depth: usize) -> bool {
     let field = |name: &str, value: &Value, out: &mut String| {
         out.push_str(name);
         out.push_str(": ");
@@ -220,7 +227,7 @@ fn show(value: &Value, out: &mut String, depth: usize) {
         out.push('…');
         return;
     }
-    if show_made(value, out, depth) {
+    if show_mutation_value(value, out, depth) {
         return;
     }
     match value {
@@ -238,8 +245,8 @@ fn show(value: &Value, out: &mut String, depth: usize) {
             let _ = write!(out, "{short:?}");
         }
         // Each byte takes at least two characters: a digit and a space.
-        Value::Bytes(bytes) if bytes.len() > MAX_MADE_TEXT => {
-            let start = bytes.get(..MAX_MADE_TEXT).unwrap_or_default();
+        Value::Bytes(bytes) if bytes.len() > MAX_MUTATION_VALUE_TEXT => {
+            let start = bytes.get(..MAX_MUTATION_VALUE_TEXT).unwrap_or_default();
             out.push_str(&Value::Bytes(start.into()).to_go_string());
         }
         Value::List(list) => {
@@ -350,7 +357,7 @@ mod tests {
             .eval(&none, Limits::from_cost(10_000))
             .result
             .unwrap();
-        assert_eq!(shown(&value).chars().count(), MAX_MADE_TEXT + 1);
+        assert_eq!(shown(&value).chars().count(), MAX_MUTATION_VALUE_TEXT + 1);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::interpret::{self, Facts, Interpretation, Issue, Variable};
 use super::requests::{self, RequestClass, RequestFeatures, roots};
 use crate::compile::CompiledPolicy;
 use crate::environment::{Declared, VariableTypes, policy_env};
-use crate::expressions::{ExpressionCheck, PolicyExpression, Role, TextLeft};
+use crate::expressions::{ExpressionCheck, OutputBudget, PolicyExpression, Role};
 use crate::matching::Target;
 use cel::ast::ExprId;
 use cel::checker::CheckedAst;
@@ -43,7 +43,7 @@ pub(super) struct Driver<'a> {
     env: Env,
     features: RequestFeatures,
     budget: u32,
-    text_left: TextLeft,
+    text_left: OutputBudget,
     keeps_traces: bool,
 }
 
@@ -119,7 +119,7 @@ impl<'a> Driver<'a> {
             env,
             features: RequestFeatures::new(policy),
             budget: STEPS,
-            text_left: TextLeft::default(),
+            text_left: OutputBudget::default(),
             keeps_traces: false,
         }
     }
@@ -485,7 +485,7 @@ impl Finding {
     pub(super) fn to_diagnostics(
         &self,
         expression: &PolicyExpression,
-        text_left: &TextLeft,
+        text_left: &OutputBudget,
     ) -> Diagnostics {
         let mut diagnostics = match (self, expression.parsed()) {
             (Self::Rejected { diagnostics, .. }, _) => return diagnostics.clone(),

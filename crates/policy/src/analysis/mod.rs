@@ -367,7 +367,7 @@ pub(super) fn object_type(schema: &Arc<DeclType>, gvk: &Gvk, profile: Profile) -
 /// type. These two types therefore differ even if the kind is the same.
 fn params_type(schema: &Arc<DeclType>, gvk: &Gvk, profile: Profile) -> Type {
     match profile {
-        Profile::Upstream => schema.cel_type(&StructType::name_apart(&gvk.type_name())),
+        Profile::Upstream => schema.cel_type(&StructType::distinct_name(&gvk.type_name())),
         Profile::Truthful => schema.evaluated_type(&gvk.type_name()),
     }
 }

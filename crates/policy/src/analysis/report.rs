@@ -16,7 +16,7 @@ use super::driver::{self, Finding, KindAnalysis};
 use super::interpret::Issue;
 use super::{IncomparableTypes, PartialFailure};
 use crate::compile::CompiledPolicy;
-use crate::expressions::{PolicyExpression, TextLeft};
+use crate::expressions::{OutputBudget, PolicyExpression};
 use crate::finding::{ExpressionFindings, KindFindings, Note};
 use cel::ast::{Expr, ExprId};
 use cel::diagnostic::DiagnosticKind;
@@ -214,7 +214,7 @@ impl Report {
             self.find_always_false();
         }
         self.kinds.sort_by(|left, right| left.gvk.cmp(&right.gvk));
-        let text_left = TextLeft::default();
+        let text_left = OutputBudget::default();
         let expressions = policy.expressions().iter().enumerate();
         let findings = expressions.filter_map(|(n, expression)| {
             working_on(&expression.field_ref);
@@ -237,7 +237,7 @@ impl Report {
         n: usize,
         expression: &PolicyExpression,
         scope: Scope,
-        text_left: &TextLeft,
+        text_left: &OutputBudget,
     ) -> (Vec<KindFindings>, Vec<Note>) {
         let mut shown = ShownFindings::default();
         let mut kind_findings: Vec<KindFindings> = Vec::new();
@@ -336,7 +336,7 @@ impl Kind {
         n: usize,
         expression: &PolicyExpression,
         finding: Option<&Finding>,
-        text_left: &TextLeft,
+        text_left: &OutputBudget,
     ) -> KindFindings {
         let errors = finding.map(|finding| finding.to_diagnostics(expression, text_left));
         let always_false = self.always_false.get(&n).map(|always_false| {

@@ -14,7 +14,7 @@ use kubernetes::schema::Gvk;
 use super::{TypeCheck, UncheckedKind};
 use crate::compile::CompiledPolicy;
 use crate::environment::{Declared, VariableTypes, policy_env, variable_type_upstream};
-use crate::expressions::{ExpressionCheck, PolicyExpression, Role, TextLeft, Words};
+use crate::expressions::{ExpressionCheck, OutputBudget, PolicyExpression, Role, Words};
 use crate::finding::{ExpressionFindings, KindFindings};
 
 /// Maximum number of nodes to check for one policy. A node counts once per kind. Kinds beyond the maximum are not
@@ -30,7 +30,7 @@ pub(super) fn check(
 ) {
     let mut by_expression: BTreeMap<usize, Vec<KindFindings>> = BTreeMap::new();
     let mut work = 0;
-    let text_left = TextLeft::upstream();
+    let text_left = OutputBudget::upstream();
     for (gvk, object) in typed {
         if work > MAX_WORK || text_left.is_used_up() {
             outcome.unchecked.push(UncheckedKind {
@@ -98,7 +98,7 @@ impl<'a> KindContext<'a> {
     /// Returns the findings of each expression that has findings, with the index of the expression.
     fn check<'t>(
         &self,
-        text_left: &'t TextLeft,
+        text_left: &'t OutputBudget,
     ) -> impl Iterator<Item = (usize, Diagnostics)> + use<'a, 't> {
         let findings =
             move |(n, expression, checked): (usize, &PolicyExpression, ExpressionCheck<'_>)| {
@@ -133,7 +133,7 @@ impl<'a> KindContext<'a> {
 fn findings(
     expression: &PolicyExpression,
     checked: ExpressionCheck<'_>,
-    text_left: &TextLeft,
+    text_left: &OutputBudget,
 ) -> Option<Diagnostics> {
     let mut diagnostics = match checked {
         ExpressionCheck::Unparsed(diagnostics) => {

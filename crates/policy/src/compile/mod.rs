@@ -13,7 +13,7 @@ use k8s_openapi::api::admissionregistration::v1::{MutatingAdmissionPolicy, Mutat
 
 use super::consequence::{self, Consequence};
 use super::environment::{Declared, VariableTypes, policy_env, variable_type_upstream};
-use super::expressions::{ExpressionCheck, PolicyExpression, Role, TextLeft, Words, parse_all};
+use super::expressions::{ExpressionCheck, OutputBudget, PolicyExpression, Role, Words, parse_all};
 use super::mutations;
 use super::reads::{Input, Reads, without_dyn};
 use super::request_policy::{RequestPolicy, fails_closed};
@@ -68,7 +68,7 @@ pub struct NewerCall {
 
 /// An expression that compiles: its checked AST and its program.
 #[derive(Debug)]
-pub struct Sound {
+pub struct CheckedProgram {
     /// The AST with the types of its nodes.
     pub checked: CheckedAst,
     /// The program that evaluates the expression.
@@ -237,11 +237,11 @@ impl CompiledPolicy {
 
     /// Returns the API server's error for the expression with the index `n`. `None` if the expression compiles.
     #[must_use]
-    pub(crate) fn why_not_compiled(&self, n: usize) -> Option<String> {
+    pub(crate) fn compile_error_of(&self, n: usize) -> Option<String> {
         let expression = self.expressions.get(n)?;
         if let Err(diagnostics) = expression.parsed() {
             let mut diagnostics = expression.in_words(diagnostics, Words::Upstream).clone();
-            TextLeft::default().cut(&mut diagnostics, &expression.text);
+            OutputBudget::default().cut(&mut diagnostics, &expression.text);
             let text = Arc::clone(&expression.text);
             return Some(
                 Cause::Diagnostics {
@@ -350,7 +350,7 @@ impl CompiledPolicy {
         &self,
         mode: CompileMode,
         words: Words,
-        visit: impl FnMut(CompiledExpression, Option<Sound>) + Send,
+        visit: impl FnMut(CompiledExpression, Option<CheckedProgram>) + Send,
     ) {
         let policy = (&self.policy, self.is_mutating, self.version);
         compile_all(policy, &self.expressions, (mode, words), visit);
@@ -381,7 +381,7 @@ fn compile_all(
     policy: (&RequestPolicy, bool, KubernetesVersion),
     expressions: &[PolicyExpression],
     (mode, words): (CompileMode, Words),
-    mut visit: impl FnMut(CompiledExpression, Option<Sound>) + Send,
+    mut visit: impl FnMut(CompiledExpression, Option<CheckedProgram>) + Send,
 ) {
     run_on_deep_stack(expressions.iter().any(PolicyExpression::is_deep), || {
         compile_in_order(policy, expressions, (mode, words), &mut visit);
@@ -392,7 +392,7 @@ fn compile_in_order(
     (policy, is_mutating, version): (&RequestPolicy, bool, KubernetesVersion),
     expressions: &[PolicyExpression],
     (mode, words): (CompileMode, Words),
-    visit: &mut impl FnMut(CompiledExpression, Option<Sound>),
+    visit: &mut impl FnMut(CompiledExpression, Option<CheckedProgram>),
 ) {
     let dyn_type = Type::Dyn;
     let has_params = policy.param_kind.is_some();
@@ -415,7 +415,7 @@ fn compile_in_order(
     // For a mutating policy, upstream always declares `variables`, even if the policy has none.
     let declares_variables = mode == CompileMode::Stored || has_variables || is_mutating;
 
-    let text_left = TextLeft::default();
+    let text_left = OutputBudget::default();
     let runtime = PolicyRuntime::default();
     let mut compile = |(index, expression): (usize, &PolicyExpression), env: &Env| {
         let (outcome, sound) = outcome(expression, env, (mode, words), (&text_left, &runtime));
@@ -496,8 +496,8 @@ fn outcome(
     expression: &PolicyExpression,
     env: &Env,
     (mode, words): (CompileMode, Words),
-    (text_left, runtime): (&TextLeft, &PolicyRuntime),
-) -> (Result<Type, CompileError>, Option<Sound>) {
+    (text_left, runtime): (&OutputBudget, &PolicyRuntime),
+) -> (Result<Type, CompileError>, Option<CheckedProgram>) {
     if mode == CompileMode::New
         && expression.role != Role::Variable
         && expression.text.trim().is_empty()
@@ -536,7 +536,11 @@ fn outcome(
 }
 
 /// Plans a checked expression. For a stored policy, a planning error makes each request fail.
-fn plan(checked: CheckedAst, env: &Env, runtime: &PolicyRuntime) -> Result<Sound, CompileError> {
+fn plan(
+    checked: CheckedAst,
+    env: &Env,
+    runtime: &PolicyRuntime,
+) -> Result<CheckedProgram, CompileError> {
     if checked.has_unspecified() {
         return Err(CompileError {
             type_: CompileErrorType::Internal,
@@ -548,7 +552,7 @@ fn plan(checked: CheckedAst, env: &Env, runtime: &PolicyRuntime) -> Result<Sound
         });
     }
     match Program::plan(&checked, env, runtime) {
-        Ok(program) => Ok(Sound { checked, program }),
+        Ok(program) => Ok(CheckedProgram { checked, program }),
         Err(error) => {
             let (kind, rule) = if error.is_unsafe() {
                 (CompileFindingKind::Unsafe, Rule::UnsafeExpression)
@@ -584,7 +588,11 @@ fn trimmed(expression: &PolicyExpression, mode: CompileMode) -> Option<PolicyExp
     })
 }
 
-fn compile_error(mut found: Diagnostics, text: &Arc<str>, text_left: &TextLeft) -> CompileError {
+fn compile_error(
+    mut found: Diagnostics,
+    text: &Arc<str>,
+    text_left: &OutputBudget,
+) -> CompileError {
     text_left.cut(&mut found, text);
     let unsupported = found
         .as_slice()

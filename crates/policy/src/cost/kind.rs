@@ -205,7 +205,7 @@ fn estimated(
         return None;
     }
     let mut by_size = [0; N_SIZES];
-    let asks_within = Arc::new(AtomicBool::new(false));
+    let reads_nested_lists = Arc::new(AtomicBool::new(false));
     let mut add = |filled_from: std::ops::RangeInclusive<usize>| {
         let n_shapes = filled_from.clone().count();
         let shapes = object_sizes().flat_map(|n_bytes| {
@@ -218,7 +218,7 @@ fn estimated(
             sizes
                 .clone()
                 .in_objects(shape)
-                .with_nesting_flag(&asks_within)
+                .with_nesting_flag(&reads_nested_lists)
         });
         let shapes: Vec<_> = shapes.collect();
         let shapes: Vec<_> = shapes.iter().map(|sizes| sizes as _).collect();
@@ -230,7 +230,7 @@ fn estimated(
     };
     add(0..=1);
     // Full nested lists only matter if the expression reads nested lists.
-    if asks_within.load(Ordering::Relaxed) {
+    if reads_nested_lists.load(Ordering::Relaxed) {
         add(2..=MAX_FILLED_FROM);
     }
     costs.by_size = by_size.map(|cost| cost.min(estimate.max));

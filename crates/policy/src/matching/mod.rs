@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use k8s_openapi::api::admissionregistration::v1::NamedRuleWithOperations;
 
 use self::rule::{Exclusions, Incomplete, Rule};
-use self::unserved::{MAX_LOOKED_AT, unserved};
+use self::unserved::{MAX_SEARCHED, unserved};
 use super::exempt;
 use super::request_policy::RequestPolicy;
 use cel::interrupt::checkpoint;
@@ -252,7 +252,7 @@ pub fn resolve(policy: &RequestPolicy, mapper: &RestMapper) -> Matches {
             checkpoint();
             // A repeated name is reported once.
             if matched_names.insert(name.clone()) {
-                let is_looked_at = matches.unserved.len() < MAX_LOOKED_AT;
+                let is_looked_at = matches.unserved.len() < MAX_SEARCHED;
                 let unserved = unserved(n, rule.spec, name, mapper, is_looked_at);
                 matches.unserved.push(unserved);
             }

@@ -8,7 +8,7 @@ use super::{UnservedResource, field_ref, list};
 use crate::nearest::nearest;
 
 /// Maximum number of unserved resources for which a similar name is searched.
-pub(super) const MAX_LOOKED_AT: usize = 20;
+pub(super) const MAX_SEARCHED: usize = 20;
 
 /// Maximum number of shown values of a list.
 const MAX_SHOWN: usize = 10;

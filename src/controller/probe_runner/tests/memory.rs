@@ -8,7 +8,7 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBindin
 use serde_json::{Value, json};
 
 use super::*;
-use crate::controller::probe_runner::stale::{MaintenanceTask, see_to, tasks};
+use crate::controller::probe_runner::stale::{MaintenanceTask, run_task, tasks};
 use crate::controller::process::memory::{MAX_OBJECT, MAX_PROBES, MAX_RESULTS};
 use crate::controller::tests::id;
 
@@ -165,7 +165,7 @@ async fn oldest_probes_are_stored_and_others_later_within_memory_limit() {
         .collect();
     assert_eq!(due, [MaintenanceTask::Readmit("p4".to_owned())]);
     *listed.lock().unwrap() = serde_json::from_str(&sound("p4", "b4", 4)).unwrap();
-    see_to(&context, due[0].clone()).await;
+    run_task(&context, due[0].clone()).await;
     let of = |policy: &str| {
         context.probes.for_policy(&id(policy)).unwrap()[0]
             .problem

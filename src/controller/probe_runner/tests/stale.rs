@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::*;
 use crate::controller::cluster::snapshot::Change;
 use crate::controller::cluster::snapshot::tests::gv;
-use crate::controller::probe_runner::stale::{MaintenanceTask, see_to, tasks};
+use crate::controller::probe_runner::stale::{MaintenanceTask, run_task, tasks};
 use crate::controller::reconcile::periodic_resync;
 use crate::controller::tests::id;
 use crate::policy::analysis::Profile;
@@ -83,7 +83,7 @@ async fn namespace_is_read_once_for_all_probes() {
     );
 
     // The namespace is cached, so it is not read again.
-    see_to(&context, MaintenanceTask::Namespace("team".to_owned())).await;
+    run_task(&context, MaintenanceTask::Namespace("team".to_owned())).await;
     assert_eq!(n_reads(&log), 1);
     assert_eq!(context.probe_runner.quick.len(), 0);
 }

@@ -211,7 +211,7 @@ async fn watch_kind<K: WireSubject>(context: &Context, state: &OptInState, versi
         Event::Delete(policy) => {
             let name = name_of(&policy);
             listed.remove(name);
-            state.set_gone(name);
+            state.set_unavailable(name);
             context.store.remove(&id(name));
             context.queue.add(&id(name));
         }

@@ -119,7 +119,7 @@ pub const REPLACE: OverloadRow = OverloadRow::member(
     SOURCE,
 )
 .evaluated_by(replace)
-.costed_before(LONG_TEXT);
+.precharge_lengths(LONG_TEXT);
 
 /// `string.replace(old, new, n)`.
 pub const REPLACE_N: OverloadRow = OverloadRow::member(
@@ -131,7 +131,7 @@ pub const REPLACE_N: OverloadRow = OverloadRow::member(
     SOURCE,
 )
 .evaluated_by(replace)
-.costed_before(LONG_TEXT);
+.precharge_lengths(LONG_TEXT);
 
 /// `string.split(separator)`.
 pub const SPLIT: OverloadRow = OverloadRow::member(
@@ -143,7 +143,7 @@ pub const SPLIT: OverloadRow = OverloadRow::member(
     SOURCE,
 )
 .evaluated_by(split)
-.costed_before(LONG_TEXT);
+.precharge_lengths(LONG_TEXT);
 
 /// `string.split(separator, n)`.
 pub const SPLIT_N: OverloadRow = OverloadRow::member(
@@ -155,7 +155,7 @@ pub const SPLIT_N: OverloadRow = OverloadRow::member(
     SOURCE,
 )
 .evaluated_by(split)
-.costed_before(LONG_TEXT);
+.precharge_lengths(LONG_TEXT);
 
 /// `string.substring(start)`.
 pub const SUBSTRING_FROM: OverloadRow = OverloadRow::member(

@@ -103,13 +103,13 @@ impl MutableMap {
 pub(crate) struct Fields(Vec<(Arc<str>, Value)>);
 
 /// Maximum number of fields that are searched linearly.
-const MAX_LOOKED_AT: usize = 24;
+const MAX_SEARCHED: usize = 24;
 
 impl Fields {
     /// Returns the field `name`. `None` if it is absent.
     #[inline]
     pub(crate) fn find(&self, name: &str) -> Option<&Value> {
-        if self.0.len() > MAX_LOOKED_AT {
+        if self.0.len() > MAX_SEARCHED {
             let position = self.0.binary_search_by(|(field, _)| (**field).cmp(name));
             return self.0.get(position.ok()?).map(|(_, value)| value);
         }
@@ -405,7 +405,7 @@ impl Map {
     }
 
     /// Returns true if the map is mutable.
-    pub(crate) fn is_growing(&self) -> bool {
+    pub(crate) fn is_mutable(&self) -> bool {
         matches!(self.0, Repr::Mutable(_))
     }
 

@@ -64,9 +64,9 @@ fn join_empty_list_returns_other() {
 fn growing_list_appends_for_all_references() {
     let growing = List::growing();
     let shared = growing.clone();
-    assert!(growing.is_growing() && !list(0..1).is_growing());
+    assert!(growing.is_mutable() && !list(0..1).is_mutable());
     let other = growing.clone().join(&list(0..2)).join(&list(2..3));
-    assert!(other.is_growing() && other.is_same(&growing));
+    assert!(other.is_mutable() && other.is_same(&growing));
     check(&shared, 0..3);
     let doubled = shared.clone().join(&shared);
     assert_eq!(doubled.len(), 6);
@@ -80,7 +80,7 @@ fn frozen_shared_list_is_copied() {
     let shared = growing.clone();
     assert_eq!(growing.frozen_size(), 2 * size_of::<Value>());
     let frozen = growing.frozen();
-    assert!(!frozen.is_growing());
+    assert!(!frozen.is_mutable());
     let _ = shared.clone().join(&list(2..3));
     check(&frozen, 0..2);
     check(&shared, 0..3);

@@ -171,14 +171,14 @@ fn field_of_large_object_is_found() {
 fn growing_map_inserts_for_all_references() {
     let growing = Map::growing();
     let shared = growing.clone();
-    assert!(growing.is_growing() && growing.is_empty() && growing.is_plain());
+    assert!(growing.is_mutable() && growing.is_empty() && growing.is_plain());
     let growing = growing.with_entry(Value::Int(1), Value::Int(2)).unwrap();
     check_entries(&shared, "{1: 2}");
     assert!(shared.field("a").is_none() && shared.as_fields().is_none());
     assert_eq!(found(&shared, &Value::Int(1)).as_deref(), Some("2"));
     assert!(growing.frozen_size() > 0);
     let frozen = growing.frozen();
-    assert!(!frozen.is_growing());
+    assert!(!frozen.is_mutable());
     let shared = shared.with_entry(Value::Int(3), Value::Int(4)).unwrap();
     check_entries(&frozen, "{1: 2}");
     assert_eq!(shared.frozen_size(), 0);

@@ -254,7 +254,7 @@ fn type_of_each_value() {
 #[test]
 fn type_names_match_upstream() {
     let of_two = Type::opaque("pair", vec![Type::Int, Type::Null]);
-    let apart = Type::Struct(StructType::undeclared(StructType::name_apart("a.B")));
+    let apart = Type::Struct(StructType::undeclared(StructType::distinct_name("a.B")));
     for (type_, display, declared, name) in [
         (Type::Error, "!error!", "error", "error"),
         (

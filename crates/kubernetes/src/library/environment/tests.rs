@@ -7,7 +7,6 @@ use crate::version::KubernetesVersion;
 use cel::cost::RuntimeCost;
 use cel::decls::{Binding, CallStyle};
 use cel::env::Ident;
-use cel::stdlib::comparison;
 use cel::types::Type;
 
 fn rows() -> Vec<&'static OverloadRow> {
@@ -42,7 +41,7 @@ fn every_overload_is_evaluated() {
 fn overloads_costed_before_call_have_costs_without_result() {
     for row in rows()
         .into_iter()
-        .filter(|row| !row.costed_before.is_empty())
+        .filter(|row| !row.precharge_lengths.is_empty())
     {
         assert!(
             !matches!(row.costs.actual, RuntimeCost::By(_)),

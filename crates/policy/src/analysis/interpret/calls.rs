@@ -72,7 +72,7 @@ impl Interpreter<'_> {
             ("@not_strictly_false", None, &[operand]) => {
                 let before = self.mark();
                 let value = self.eval(operand);
-                self.take_back(before);
+                self.discard_since(before);
                 AbstractValue::bool().with_constant(value.as_bool().map(Const::Bool))
             }
             ("_==_" | "_!=_", None, &[left, right]) => {
@@ -459,7 +459,7 @@ impl Interpreter<'_> {
             });
         }
         if !needs_default {
-            self.take_back(before);
+            self.discard_since(before);
             return result;
         }
         if result.is_bottom() {

@@ -32,7 +32,7 @@ pub(super) struct Interpreter<'a> {
 const MAX_ENTRIES: usize = 32;
 
 /// Maximum number of recent reads that are searched for duplicates.
-const MAX_LOOKED_AT: usize = 64;
+const MAX_SEARCHED: usize = 64;
 
 enum Selected {
     Value(AbstractValue),
@@ -96,7 +96,7 @@ impl<'a> Interpreter<'a> {
     }
 
     /// Discards the issues, reads and selections from null since `mark`, because their errors are absorbed.
-    pub(super) fn take_back(&mut self, mark: Mark) {
+    pub(super) fn discard_since(&mut self, mark: Mark) {
         let dropped = self
             .outcome
             .issues
@@ -254,7 +254,7 @@ impl<'a> Interpreter<'a> {
         }
         // The reads are a list, so that a rollback can truncate it. Only the latest reads are searched, so the list may
         // contain duplicates.
-        let mut latest = self.outcome.reads.iter().rev().take(MAX_LOOKED_AT);
+        let mut latest = self.outcome.reads.iter().rev().take(MAX_SEARCHED);
         if !latest.any(|known| known == name) {
             self.outcome.reads.push(name.to_owned());
         }

@@ -73,7 +73,9 @@ impl Interpreter<'_> {
         {
             let fits = optional_indices.is_empty() && elements.len() <= MAX_UNROLLED;
             return fits.then(|| {
-                self.quietly(|this| of_list(elements.iter().map(|&id| this.eval(id)).collect()))
+                self.without_recording(|this| {
+                    of_list(elements.iter().map(|&id| this.eval(id)).collect())
+                })
             });
         }
         match range.alternatives() {
@@ -127,7 +129,7 @@ impl Interpreter<'_> {
         }
         self.n_conditions -= 1;
         if self.is_absorbed(fold.loop_step, &accu) {
-            self.take_back(before);
+            self.discard_since(before);
         }
         accu
     }

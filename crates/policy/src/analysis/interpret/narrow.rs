@@ -161,7 +161,8 @@ impl Interpreter<'_> {
 
     /// Refines by `path == constant` and `type(path) == type`.
     fn refine_by_equality(&mut self, side: ExprId, other: ExprId, holds: bool) {
-        let Some(constant) = self.quietly(|this| this.eval(other).as_const().cloned()) else {
+        let Some(constant) = self.without_recording(|this| this.eval(other).as_const().cloned())
+        else {
             return;
         };
         match (self.ast.expr(side), constant) {
@@ -195,7 +196,7 @@ impl Interpreter<'_> {
                 value: AbstractValue::bottom(),
             });
         }
-        let value = self.quietly(|this| this.eval(id));
+        let value = self.without_recording(|this| this.eval(id));
         let keep = |shape: &AbstractType| test.passes(shape) != Some(!holds);
         if let Some(value) = value.refine(keep) {
             self.refinements.push(Refinement { path, value });
@@ -228,12 +229,12 @@ impl Interpreter<'_> {
     }
 
     /// Calls `look` and discards the findings that it records.
-    pub(super) fn quietly<T>(&mut self, look: impl FnOnce(&mut Self) -> T) -> T {
+    pub(super) fn without_recording<T>(&mut self, look: impl FnOnce(&mut Self) -> T) -> T {
         let mark = self.mark();
         let (n_absent, n_present) = (self.outcome.absent.len(), self.outcome.present.len());
         let n_excused = self.outcome.suppressed.len();
         let result = look(self);
-        self.take_back(mark);
+        self.discard_since(mark);
         self.outcome.absent.truncate(n_absent);
         self.outcome.present.truncate(n_present);
         self.outcome.suppressed.truncate(n_excused);
