@@ -393,7 +393,11 @@ impl<'a> Checker<'a> {
     }
 
     fn check_struct(&mut self, id: ExprId, type_name: &str, fields: &[StructField]) {
-        let Some(ident) = self.lookup(type_name) else {
+        // Variables hide no type names. Before cel-go 0.27, a variable of the same name was an error of its own.
+        let is_candidate = |ident: &Ident| {
+            !self.locals_hide_qualified_names || matches!(ident, Ident::TypeName(_))
+        };
+        let Some(ident) = self.lookup(type_name).filter(is_candidate) else {
             self.report_undeclared(id, type_name);
             self.set_type(id, Type::Error);
             return;

@@ -65,6 +65,15 @@ pub const FLATTENED: Costs = Costs::new(
     RuntimeCost::By(flattened),
 );
 
+/// Like [`FLATTENED`], but a negative depth costs as much as the depth 1.
+pub const FLATTENED_TO_DEPTH: Costs = Costs::new(
+    FLATTENED.estimate,
+    RuntimeCost::By(|args, outcome, budget| match args {
+        [list, Value::Int(..0)] => Ok(allocated(1.0, size_at(&[list.clone()], 0))),
+        _ => flattened(args, outcome, budget),
+    }),
+);
+
 /// Costs of `distinct`, which compares all pairs of elements.
 pub const DISTINCT: Costs = Costs::new(
     StaticCost::Of(|call, sizes| self_compared(call.target, sizes, SORT_COST_FACTOR)),

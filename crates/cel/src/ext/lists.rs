@@ -4,8 +4,8 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::costs::{
-    DISTINCT, FLATTENED, RANGE, REVERSED, SLICED, SORTED, SORTED_BY_KEYS, SORTED_BY_TEXTS,
-    SORTED_TEXTS,
+    DISTINCT, FLATTENED, FLATTENED_TO_DEPTH, RANGE, REVERSED, SLICED, SORTED, SORTED_BY_KEYS,
+    SORTED_BY_TEXTS, SORTED_TEXTS,
 };
 use super::go_sort;
 use super::hashing::Values;
@@ -40,7 +40,7 @@ pub const VERSION_0: [OverloadRow; 1] = [OverloadRow::member(
 .evaluated_by(slice)];
 
 /// Overloads added by version 1.
-pub const VERSION_1: [OverloadRow; 2] = [
+pub const VERSION_1: [OverloadRow; 3] = [
     OverloadRow::member(
         "flatten",
         "list_flatten",
@@ -60,7 +60,19 @@ pub const VERSION_1: [OverloadRow; 2] = [
         SOURCE,
     )
     .evaluated_by(flatten)
-    .without_guards(),
+    .without_guards()
+    .before_cel_go(CelGo::V0_29),
+    OverloadRow::member(
+        "flatten",
+        "list_flatten_int",
+        &[List(&Dyn), Int],
+        List(&Dyn),
+        FLATTENED_TO_DEPTH,
+        SOURCE,
+    )
+    .evaluated_by(flatten)
+    .without_guards()
+    .since_cel_go(CelGo::V0_29),
 ];
 
 /// Overloads added by version 2.

@@ -14,7 +14,7 @@ use cel::decls::{OverloadRow, Sig};
 use cel::env::{Env, Library};
 use cel::ext;
 use cel::stdlib;
-use cel::types::OPTIONAL_TYPE;
+use cel::types::{OPTIONAL_TYPE, Type};
 use cel::validators::Validator;
 use cel::version::{CelGo, Release};
 
@@ -63,11 +63,7 @@ static LIBRARIES: &[&[OverloadRow]] = &[
 ];
 
 /// The type names that expressions can use, in addition to CEL's own type names.
-static TYPES: &[(&str, Sig)] = &[
-    (OPTIONAL_TYPE, Sig::Opaque(OPTIONAL_TYPE)),
-    ("net.IP", types::IP),
-    ("net.CIDR", types::CIDR),
-];
+static TYPES: &[(&str, Sig)] = &[("net.IP", types::IP), ("net.CIDR", types::CIDR)];
 
 /// The validators that run after the type checker, in the order in which their findings are reported.
 static VALIDATORS: &[Validator] = &[
@@ -90,6 +86,9 @@ fn new_base_env(release: Release) -> Env {
     for (name, sig) in TYPES {
         library.add_type(name, sig.to_type());
     }
+    let has_parameter = cel::version::Behavior::new(release.cel_go).optional_type_has_parameter;
+    let params = has_parameter.then_some(Type::Dyn).into_iter().collect();
+    library.add_type(OPTIONAL_TYPE, Type::opaque(OPTIONAL_TYPE, params));
     library.set_validators(VALIDATORS, HOMOGENEOUS_EXEMPT);
     Env::new(Arc::new(library))
 }
