@@ -133,7 +133,7 @@ impl<'p> Machine<'p> {
                 }
             }
             Root::Local(_, local) => Cow::Borrowed(self.held_local(*local)?),
-            Root::Relative(..) | Root::Conditional(..) => return None,
+            Root::Hidden(..) | Root::Relative(..) | Root::Conditional(..) => return None,
         };
         match &*root {
             Value::Error(_) | Value::Optional(_) => None,
@@ -178,6 +178,19 @@ impl<'p> Machine<'p> {
                 Some(value) => (value.into_owned(), true),
                 None => return Err(no_such_attribute(name)),
             },
+            Root::Hidden(_, name) => {
+                let Some(value) = self.activation.resolve(name) else {
+                    return Err(no_such_attribute(name));
+                };
+                let value = value.into_owned();
+                // Upstream evaluates the qualifiers outside of the tracked evaluation, so they cost nothing.
+                //
+                // Source: cel-go 0.29 `interpreter/attributes.go`, `absoluteAttribute.Resolve`.
+                let tracker = self.tracker.clone();
+                let resolved = self.qualify(value, true, &attribute.qualifiers);
+                self.tracker = tracker;
+                return resolved;
+            }
             Root::Local(_, local) => (self.local(*local)?, false),
             Root::Relative(_, node) => (self.eval(node)?, false),
             Root::Conditional(id, conditional) => {

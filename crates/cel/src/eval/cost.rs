@@ -16,7 +16,7 @@ use crate::value::EvalError;
 const N_INLINE: usize = 48;
 
 /// Stack of the ids of completed steps.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Steps {
     inline: [u32; N_INLINE],
     n_inline: usize,
@@ -57,7 +57,7 @@ impl Steps {
 }
 
 /// Tracks the cost of an evaluation against its limit.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Tracker {
     cost: u64,
     limit: u64,

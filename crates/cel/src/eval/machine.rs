@@ -184,7 +184,7 @@ impl<'p> Machine<'p> {
                 self.tracker.drop_step(conditional.truthy.id());
                 self.tracker.drop_step(conditional.condition.id);
             }
-            Root::Variable(..) | Root::Local(..) | Root::Relative(..) => {
+            Root::Variable(..) | Root::Hidden(..) | Root::Local(..) | Root::Relative(..) => {
                 self.tracker.drop_step(attribute.id());
                 self.tracker.add_select();
             }

@@ -45,6 +45,14 @@ pub(super) enum Kind {
 }
 
 impl Node {
+    /// Returns true for an attribute whose root is a variable that a variable of a comprehension hides.
+    pub(super) fn has_hidden_root(&self) -> bool {
+        match &self.kind {
+            Kind::Attribute(attribute) => matches!(attribute.root, Root::Hidden(..)),
+            _ => false,
+        }
+    }
+
     pub(super) fn new(id: u32, kind: Kind) -> Self {
         Self { id, kind }
     }
@@ -168,6 +176,8 @@ pub(super) enum Shape {
 #[derive(Debug)]
 pub(super) enum Root {
     Variable(u32, Arc<str>),
+    /// A variable with the same name as a variable of an enclosing comprehension.
+    Hidden(u32, Arc<str>),
     Local(u32, Local),
     Relative(u32, Node),
     Conditional(u32, Box<ConditionalRoot>),
@@ -200,7 +210,7 @@ impl Attribute {
     pub(super) fn new(root: Root) -> Self {
         let shape = match root {
             Root::Variable(..) | Root::Local(..) => Shape::Path,
-            Root::Relative(..) | Root::Conditional(..) => Shape::Other,
+            Root::Hidden(..) | Root::Relative(..) | Root::Conditional(..) => Shape::Other,
         };
         Self {
             root,
@@ -219,9 +229,10 @@ impl Attribute {
                 let (truthy, falsy) = (conditional.truthy.id(), conditional.falsy.id());
                 if truthy == falsy { truthy } else { *id }
             }
-            Root::Variable(id, _) | Root::Local(id, _) | Root::Relative(id, _) => {
-                self.qualifiers.last().map_or(*id, |last| last.id)
-            }
+            Root::Variable(id, _)
+            | Root::Hidden(id, _)
+            | Root::Local(id, _)
+            | Root::Relative(id, _) => self.qualifiers.last().map_or(*id, |last| last.id),
         }
     }
 
@@ -232,7 +243,7 @@ impl Attribute {
                 conditional.truthy.qualify(qualifier.clone());
                 conditional.falsy.qualify(qualifier);
             }
-            Root::Variable(..) | Root::Local(..) | Root::Relative(..) => {
+            Root::Variable(..) | Root::Hidden(..) | Root::Local(..) | Root::Relative(..) => {
                 self.shape = match (self.shape, &qualifier.key) {
                     (Shape::Path, QualifierKey::Constant(_)) if !qualifier.optional => Shape::Path,
                     (Shape::Path, QualifierKey::Presence(_)) if !qualifier.optional => Shape::Test,

@@ -201,6 +201,7 @@ impl<'a> Planner<'a> {
         }
         let root = match local {
             Some(local) => Root::Local(step, local),
+            None if is_global => Root::Hidden(step, Arc::clone(name)),
             None => Root::Variable(step, Arc::clone(name)),
         };
         Ok(attribute_node(Box::new(Attribute::new(root))))
@@ -312,7 +313,14 @@ impl<'a> Planner<'a> {
             };
         let mut planned = Vec::with_capacity(args.len().saturating_add(1));
         for arg in target.iter().chain(args) {
+            // Variables of comprehensions do not exist in an index of a variable that they hide.
+            let is_index = matches!(&*function, "_[_]" | "_[?_]");
+            let is_outside = is_index && planned.last().is_some_and(Node::has_hidden_root);
+            let scopes = is_outside.then(|| std::mem::take(&mut self.scopes));
             planned.push(self.plan(*arg)?);
+            if let Some(scopes) = scopes {
+                self.scopes = scopes;
+            }
         }
         let step = step_id(id);
         let declared = self.env.lookup_function(&function);
