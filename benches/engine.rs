@@ -216,7 +216,7 @@ fn plan(criterion: &mut Criterion) {
     }
     let policy = policy();
     group.bench_function("whole policy, parsed and compiled", |bencher| {
-        bencher.iter(|| Admission::new(black_box(&policy)));
+        bencher.iter(|| Admission::new(black_box(&policy), KubernetesVersion::DEFAULT));
     });
 }
 
@@ -288,7 +288,7 @@ fn size(criterion: &mut Criterion) {
 
 fn admission(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("admission");
-    let admission = Admission::new(policy());
+    let admission = Admission::new(policy(), KubernetesVersion::DEFAULT);
     let params = ParamList::default();
     let context = ReviewContext::new(&params, &None, Arc::new(AuthorizerList(Vec::new())));
     for (name, n_bytes) in [("sample", 0), ("sample in an object of 1 MiB", 1 << 20)] {

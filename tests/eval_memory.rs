@@ -380,7 +380,7 @@ fn generated_policies_stay_within_memory() {
         let started = Instant::now();
         let mut outcome = None;
         let used = allocation_counter::measure(|| {
-            let admission = Admission::new(&policy);
+            let admission = Admission::new(&policy, KubernetesVersion::DEFAULT);
             outcome = Some(admission.review(&request, &bindings, &context));
         });
         let outcome = outcome.unwrap();

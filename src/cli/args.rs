@@ -292,6 +292,10 @@ pub struct TestArgs {
     /// Files, directories (all .yaml, .yml and .json files in them), or - for standard input
     #[arg(required = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
+    /// The version of the API server that evaluates the requests, 1.30 to 1.37, such as 1.33 or 1.36.4
+    /// [default: 1.36]
+    #[arg(long, value_name = "VERSION")]
+    pub kubernetes_version: Option<KubernetesVersion>,
     /// A file or directory with CustomResourceDefinitions, in addition to those in the input (repeatable)
     #[arg(long, value_name = "PATH")]
     pub crds: Vec<PathBuf>,

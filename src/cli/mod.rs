@@ -153,6 +153,7 @@ fn run_test(
     let options = test::Options {
         paths: args.paths.clone(),
         crds: args.crds.clone(),
+        version: args.kubernetes_version,
         coverage: args.coverage || args.output == TestOutput::Lcov,
         mutants: args.mutants,
         limit: args.timeout.limit(),

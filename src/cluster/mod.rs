@@ -11,6 +11,7 @@ pub(crate) mod duration;
 pub mod error;
 pub(crate) mod http;
 pub(crate) mod openapi;
+pub(crate) mod version;
 
 #[cfg(test)]
 pub(crate) mod testing;

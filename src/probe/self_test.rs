@@ -17,6 +17,7 @@ use crate::policy::{self, RequestPolicy};
 use crate::schema::resolver::SchemaSet;
 use crate::schema::rest_mapper::ApiResource;
 use crate::schema::{Gvk, Gvr, RestMapper};
+use crate::version::KubernetesVersion;
 
 /// The cost of each case in cel-go.
 const COSTS: [i64; 6] = [151, 6, 350_156, 350_156, 202, 151];
@@ -59,7 +60,7 @@ fn results(probe: &Value) -> Result<Vec<CaseResult>, String> {
     let policy = RequestPolicy::from(policy);
     let probe: PolicyProbeSpec = serde_json::from_value(probe.clone()).map_err(broken)?;
     let param_kind = policy::param_kind(&policy);
-    let admission = Admission::new(policy);
+    let admission = Admission::new(policy, KubernetesVersion::DEFAULT);
     let namespaces = BTreeMap::from([("shop".to_owned(), Namespace::new(&namespace()))]);
     let none = ParamList::default();
     let mapper = RestMapper::new(vec![

@@ -22,6 +22,7 @@ use vap_status_controller::policy::admission::{
 use vap_status_controller::schema::{Gvk, Gvr};
 
 use crate::manifest;
+use vap_status_controller::version::KubernetesVersion;
 
 /// Returns the findings about runtime errors in `manifest`. `crds` are files of CustomResourceDefinitions.
 pub(crate) fn runtime_errors(manifest: &str, crds: &[PathBuf]) -> Vec<Value> {
@@ -482,7 +483,7 @@ fn witnesses_of_repository_policies_fail() {
         let (no_params, namespaces) = (ParamList::default(), BTreeMap::new());
         let context =
             ReviewContext::new(&no_params, &namespaces, Arc::new(AuthorizerList::default()));
-        let evaluation = Admission::new(&policy.value).evaluate(
+        let evaluation = Admission::new(&policy.value, KubernetesVersion::DEFAULT).evaluate(
             &asked,
             (&gvr, &gvk),
             params.as_ref(),

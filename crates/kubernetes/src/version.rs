@@ -17,6 +17,7 @@ use cel::ast::ExprId;
 use cel::checker::{CheckedAst, Reference};
 use cel::decls::OverloadRow;
 use cel::version::{Availability, CelGo, Release, Version};
+use serde::Deserialize;
 
 /// A version of the API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -54,19 +55,22 @@ impl KubernetesVersion {
         }
     }
 
-    /// Returns the version in the response to a request of `/version`. Vendors append suffixes, as in `30+` and
-    /// `v1.30.2-gke.100`. `None` if the version cannot be parsed.
+    /// Returns the version that an API server reports. Vendors append suffixes, as in `30+` and `v1.30.2-gke.100`. An API
+    /// server that emulates an older version behaves like that version. `None` if the version cannot be parsed.
     #[must_use]
-    pub fn from_info(major: &str, minor: &str, git_version: &str) -> Option<Self> {
-        if leading_number(major)? != 1 {
+    pub fn from_info(info: &VersionInfo) -> Option<Self> {
+        if leading_number(&info.major)? != 1 {
             return None;
         }
-        let minor = leading_number(minor)?;
-        let prefix = format!("v1.{minor}.");
-        let patch = git_version.strip_prefix(&prefix).and_then(leading_number);
+        let binary = leading_number(&info.minor)?;
+        let minor = leading_number(&info.emulation_minor).unwrap_or(binary);
+        let version = Self::new(minor);
+        let patch = info.git_version.strip_prefix(&format!("v1.{minor}."));
         Some(Self {
-            patch,
-            ..Self::new(minor)
+            patch: patch.and_then(leading_number),
+            min_compat: leading_number(&info.min_compatibility_minor).unwrap_or(version.min_compat),
+            cel_go: upstream_cel_go(binary),
+            ..version
         })
     }
 
@@ -136,6 +140,7 @@ impl KubernetesVersion {
             language: cel::version::Behavior::new(self.cel_go),
             patches_convert_nested_objects: has_patch(36, 5)
                 || self.minor == 35 && has_patch(35, 10),
+            max_audited_failures: if self.minor >= 37 { 50 } else { 1 },
         }
     }
 }
@@ -161,6 +166,24 @@ impl fmt::Display for KubernetesVersion {
             None => Ok(()),
         }
     }
+}
+
+/// The response of an API server to a request of `/version`.
+///
+/// Source: k8s.io/apimachinery `pkg/version/types.go`, `Info`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct VersionInfo {
+    /// The major version, such as `1`.
+    pub major: String,
+    /// The minor version, such as `36` or `36+`.
+    pub minor: String,
+    /// The emulated minor version. Empty before 1.33.
+    pub emulation_minor: String,
+    /// The minor version whose functions new expressions can use. Empty before 1.33.
+    pub min_compatibility_minor: String,
+    /// The version with its patch, such as `v1.36.3`.
+    pub git_version: String,
 }
 
 /// The error for a string that is not a supported version, such as `1.29` or `latest`.
@@ -235,6 +258,10 @@ pub struct Behavior {
     /// Source: k8s.io/apiserver 0.35.10, 0.36.5 and 0.37 `pkg/cel/mutation/dynamic/objects.go`,
     /// `ObjectVal.ConvertToNative`.
     pub patches_convert_nested_objects: bool,
+    /// The maximum number of failed validations in the audit annotation of a request.
+    ///
+    /// Source: k8s.io/apiserver 0.37 `pkg/admission/plugin/policy/validating/dispatcher.go`, `maxValidationFailures`.
+    pub max_audited_failures: usize,
 }
 
 pub(crate) const V1_27: Version = Version::new(1, 27);

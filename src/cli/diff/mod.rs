@@ -184,6 +184,7 @@ fn version(
         paths: &paths,
         crds: &args.crds,
         selector: None,
+        version: args.kubernetes_version,
         live: args.live,
         connection: &args.connection,
     };

@@ -7,6 +7,7 @@ use clap::ValueEnum;
 use crate::cli::connection::Connection;
 use crate::cli::time_limit::Timeout;
 use crate::probe::api::UserInfo;
+use crate::version::KubernetesVersion;
 
 pub(in crate::cli) const HELP: &str = "\
 Examples:
@@ -52,6 +53,10 @@ pub struct EvalArgs {
     /// the object is that of a subresource [default: that of the object's kind]
     #[arg(long, value_name = "RESOURCE", conflicts_with = "request")]
     pub resource: Option<String>,
+    /// The version of the API server that evaluates the requests, 1.30 to 1.37, such as 1.33 or 1.36.4
+    /// [default: that of the cluster or, without a cluster, 1.36]
+    #[arg(long, value_name = "VERSION")]
+    pub kubernetes_version: Option<KubernetesVersion>,
     /// The user of the request.
     #[command(flatten)]
     pub user: UserArgs,

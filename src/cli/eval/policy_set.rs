@@ -100,7 +100,7 @@ impl<'a> PolicySet<'a> {
         let mut rejections = rejection::check_policies(input, known, &own, findings);
         let policies = input.policies.iter().enumerate();
         let policies = policies.map(|(n, object)| {
-            let compiled = CompiledPolicy::new(&object.value);
+            let compiled = CompiledPolicy::from_parts(object.value.clone(), None, known.version());
             let mut prepared = PreparedPolicy::new(
                 object,
                 &input.bindings,
@@ -124,7 +124,7 @@ impl<'a> PolicySet<'a> {
             .collect();
         rejection::check_mutating_policies(input, known, &own, findings, &mut rejections);
         for (n, policy) in input.mutating_policies.iter().enumerate() {
-            let (compiled, mutating) = cluster::prepare_mutating(policy);
+            let (compiled, mutating) = cluster::prepare_mutating(policy, known.version());
             let bindings = &input.mutating_bindings;
             let mut prepared = PreparedPolicy::new(
                 &policy.shared,

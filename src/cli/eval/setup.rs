@@ -16,6 +16,7 @@ use crate::cli::input::{Input, KindFilter};
 use crate::cli::live::{Gap, Plan};
 use crate::policy::rule::Rule;
 use crate::schema::Gvk;
+use crate::version::KubernetesVersion;
 
 /// The sources of policies.
 #[derive(Debug)]
@@ -26,6 +27,8 @@ pub(in crate::cli) struct Sources<'a> {
     pub(in crate::cli) crds: &'a [PathBuf],
     /// A label selector for policies of a cluster.
     pub(in crate::cli) selector: Option<&'a String>,
+    /// The version of the API server. `None` for that of the cluster, or the default version.
+    pub(in crate::cli) version: Option<KubernetesVersion>,
     /// The value of `--live`. If true, the cluster is read even if no other option refers to it.
     pub(in crate::cli) live: bool,
     pub(in crate::cli) connection: &'a Connection,
@@ -89,6 +92,10 @@ impl Setup {
                 (apis, Some(cluster_inputs), Some(server))
             }
             None => (Known::new(all_crds, input.all_policies())?, None, None),
+        };
+        let known = match sources.version {
+            Some(version) => known.for_version(version),
+            None => known,
         };
         Ok(Self {
             input,

@@ -11,6 +11,7 @@ use crate::cli::error::CliError;
 use crate::cluster::error::Error;
 use crate::cluster::http;
 use crate::cluster::openapi::OpenApi;
+use crate::cluster::version;
 use crate::policy;
 use crate::policy::RequestPolicy;
 use crate::policy::matching;
@@ -176,10 +177,10 @@ async fn version(
     connected: &Connected,
     gaps: &mut Vec<Gap>,
 ) -> Result<(String, Option<KubernetesVersion>), CliError> {
-    let info = connected.within(connected.client.apiserver_version()).await;
+    let info = connected.within(version::read(&connected.client)).await;
     let info = match info {
         Ok(info) => info,
-        Err(error @ Error::Client(kube::Error::Api(_))) => {
+        Err(error @ (Error::Status { .. } | Error::Decode(_))) => {
             gaps.push(Gap {
                 message: format!(
                     "the version of the cluster cannot be read: {}",
@@ -192,8 +193,7 @@ async fn version(
         }
         Err(error) => return Err(connected.explain(&error, Requested::Document)),
     };
-    let Some(version) = KubernetesVersion::from_info(&info.major, &info.minor, &info.git_version)
-    else {
+    let Some(version) = KubernetesVersion::from_info(&info) else {
         gaps.push(Gap {
             message: format!(
                 "the version of the cluster cannot be parsed: `{}`",
@@ -218,7 +218,10 @@ async fn version(
             is_fatal: false,
         });
     }
-    Ok((version.to_string(), Some(version.nearest_supported())))
+    Ok((
+        version.platform().to_string(),
+        Some(version.nearest_supported()),
+    ))
 }
 
 /// Returns the group versions whose documents contain the schemas that the policies need.

@@ -55,6 +55,7 @@ impl Run {
 /// The subject of probes: a policy or webhook, with its bindings and params.
 struct Policy<'a> {
     object: &'a Object<RequestPolicy>,
+    version: KubernetesVersion,
     param_kind: Option<Gvk>,
     bindings: Result<Vec<Binding>, String>,
     params: Result<ParamList, String>,
@@ -100,6 +101,7 @@ impl<'a> FileCluster<'a> {
             let param_kind = policy::param_kind(&object.value);
             Policy {
                 object,
+                version: known.version(),
                 bindings: bindings(&input.bindings, name),
                 params: params(input, known, param_kind.as_ref()),
                 param_kind,
@@ -115,6 +117,7 @@ impl<'a> FileCluster<'a> {
             let param_kind = policy::param_kind(&policy.shared.value);
             Policy {
                 object: &policy.shared,
+                version: known.version(),
                 bindings: bindings(&input.mutating_bindings, name),
                 params: params(input, known, param_kind.as_ref()),
                 param_kind,
@@ -126,6 +129,7 @@ impl<'a> FileCluster<'a> {
         });
         let webhook_policies = webhooks.iter().map(|(id, webhook)| Policy {
             object: &webhook.policy,
+            version: known.version(),
             bindings: Ok(Vec::new()),
             params: Ok(ParamList::default()),
             param_kind: None,
@@ -286,26 +290,25 @@ impl Policy<'_> {
     fn compiled(&self) -> &(CompiledPolicy, PreparedAdmission) {
         self.compiled.get_or_init(|| {
             let Some(policy) = self.mutating else {
-                let compiled = CompiledPolicy::new(&self.object.value);
+                let compiled =
+                    CompiledPolicy::from_parts(self.object.value.clone(), None, self.version);
                 let admission = Admission::from_compiled(&compiled);
                 return (compiled, PreparedAdmission::Validating(admission));
             };
-            let (compiled, admission) = prepare_mutating(policy);
+            let (compiled, admission) = prepare_mutating(policy, self.version);
             (compiled, PreparedAdmission::Mutating(admission))
         })
     }
 }
 
-/// Compiles a mutating policy, and prepares it for evaluation.
+/// Compiles a mutating policy for an API server of `version`, and prepares it for evaluation.
 pub(in crate::cli) fn prepare_mutating(
     policy: &MutatingPolicy,
+    version: KubernetesVersion,
 ) -> (CompiledPolicy, MutatingAdmission) {
     let mutations = policy.mutations.as_slice();
-    let compiled = CompiledPolicy::from_parts(
-        policy.shared.value.clone(),
-        Some(mutations),
-        KubernetesVersion::DEFAULT,
-    );
+    let compiled =
+        CompiledPolicy::from_parts(policy.shared.value.clone(), Some(mutations), version);
     let reinvocation = policy.reinvocation.as_deref();
     let admission = MutatingAdmission::from_compiled(&compiled, mutations.len(), reinvocation);
     (compiled, admission)

@@ -216,7 +216,7 @@ fn policy_probes(
     policy: &Object<RequestPolicy>,
     known: &Known,
 ) -> (Vec<Json>, Vec<ValidationExamples>) {
-    let compiled = CompiledPolicy::new(&policy.value);
+    let compiled = CompiledPolicy::from_parts(policy.value.clone(), None, known.version());
 
     let context = Context {
         mapper: &known.mapper,

@@ -35,6 +35,7 @@ use super::time_limit::TimeLimit;
 use crate::policy::subject::SubjectKind;
 use crate::policy::{self, RequestPolicy};
 use crate::probe::target::TargetId;
+use crate::version::KubernetesVersion;
 use cluster::FileCluster;
 use measure::ProbeRun;
 use report::{ProbeSubject, TestReport};
@@ -49,6 +50,8 @@ pub struct Options {
     pub paths: Vec<PathBuf>,
     /// Files and directories of CRDs.
     pub crds: Vec<PathBuf>,
+    /// The version of the API server. `None` for the default version.
+    pub version: Option<KubernetesVersion>,
     /// True to measure the coverage of the policies.
     pub coverage: bool,
     /// True to run mutation tests.
@@ -69,7 +72,8 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<TestReport, Broken
     let all_crds = own_crds.chain(std::mem::take(&mut crds.crds));
     let crds_of_probes = target::definitions(&input.probes, all_crds);
     let apis = Known::new(crds_of_probes.crds.into_iter(), input.all_policies())
-        .map_err(|error| Broken(error.to_string()))?;
+        .map_err(|error| Broken(error.to_string()))?
+        .for_version(options.version.unwrap_or_default());
 
     let mut findings: Vec<Finding> = no_crds.into_iter().collect();
     findings.extend(input.problems.iter().chain(&crds.problems).map(unread));

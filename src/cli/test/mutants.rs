@@ -166,7 +166,7 @@ impl<'a> MutantCompiler<'a> {
         let Some(changed) = change.apply(policy) else {
             return MutantOutcome::Invalid;
         };
-        let changed = CompiledPolicy::new(&changed);
+        let changed = CompiledPolicy::from_parts(changed, None, self.compiled.version());
         if n_invalid(&changed) > self.n_invalid {
             return MutantOutcome::Invalid;
         }

@@ -75,31 +75,30 @@ pub(super) enum PreparedPolicy {
 impl PreparedPolicy {
     /// Returns the compiled policy of `entry` from the cache, or compiles it.
     pub(super) fn new(context: &Context, entry: &Entry) -> Self {
+        let version = context.snapshot().version;
         match &*entry.subject {
             Subject::ValidatingPolicy(policy) => {
-                Self::Validating(context.admissions.get(entry).unwrap_or_else(|| {
+                Self::Validating(context.admissions.get(entry, version).unwrap_or_else(|| {
                     context.metrics.policy_compiled();
-                    context.admissions.put(entry, Admission::new(policy))
+                    context
+                        .admissions
+                        .put(entry, Admission::new(policy, version))
                 }))
             }
             Subject::MutatingPolicy {
                 policy,
                 mutations,
                 reinvocation_policy,
-            } => Self::Mutating(context.admissions.mutating(entry, || {
+            } => Self::Mutating(context.admissions.mutating(entry, version, || {
                 context.metrics.policy_compiled();
-                let compiled = CompiledPolicy::from_parts(
-                    policy.clone(),
-                    Some(mutations),
-                    KubernetesVersion::DEFAULT,
-                );
+                let compiled = CompiledPolicy::from_parts(policy.clone(), Some(mutations), version);
                 let reinvocation = reinvocation_policy.as_deref();
                 MutatingAdmission::from_compiled(&compiled, mutations.len(), reinvocation)
             })),
             // This empty policy is a placeholder. Each probe of a webhook configuration is evaluated with the webhook
             // that it names.
             Subject::Webhooks(_) | Subject::CustomResourceDefinition(_) => {
-                Self::Validating(Arc::new(Admission::new(RequestPolicy::default())))
+                Self::Validating(Arc::new(Admission::new(RequestPolicy::default(), version)))
             }
         }
     }
@@ -113,11 +112,15 @@ impl PreparedPolicy {
     }
 }
 
-/// Compiles the webhook that `probe` names, from the configuration `entry`.
+/// Compiles the webhook that `probe` names, from the configuration `entry`, for an API server of `version`.
 ///
 /// # Errors
 /// Returns an error message if the probe names no webhook, or the configuration has no webhook of that name.
-pub(super) fn webhook(entry: &Entry, probe: &Probe) -> Result<Admission, String> {
+pub(super) fn webhook(
+    entry: &Entry,
+    probe: &Probe,
+    version: KubernetesVersion,
+) -> Result<Admission, String> {
     let target = probe.spec.target.as_ref();
     let Some(name) = target.and_then(|target| target.webhook.as_deref()) else {
         return Err("its target has no field `webhook`: add the name of a webhook".to_owned());
@@ -125,7 +128,7 @@ pub(super) fn webhook(entry: &Entry, probe: &Probe) -> Result<Admission, String>
     let mut webhooks = entry.subject.webhooks().iter();
     let named = webhooks.find(|webhook| webhook.name.as_deref() == Some(name));
     named
-        .map(Admission::new)
+        .map(|webhook| Admission::new(webhook, version))
         .ok_or_else(|| format!("the configuration has no webhook {name}"))
 }
 

@@ -13,6 +13,7 @@ use crate::controller::process::memory::MAX_ADMISSIONS;
 use crate::policy::admission::Admission;
 use crate::policy::admission::mutation::MutatingAdmission;
 use crate::policy::subject::SubjectId;
+use crate::version::KubernetesVersion;
 
 /// The compiled validating and mutating policies.
 #[derive(Debug)]
@@ -110,9 +111,10 @@ fn compiled_bytes(n_bytes: usize) -> usize {
 }
 
 impl AdmissionCache {
-    /// Returns the compiled policy for this generation of `entry`. `None` if it is not cached.
-    pub(crate) fn get(&self, entry: &Entry) -> Option<Arc<Admission>> {
-        self.lock().get(&entry.id, &entry.generation())
+    /// Returns the policy for this generation of `entry`, compiled for `version`. `None` if it is not cached.
+    pub(crate) fn get(&self, entry: &Entry, version: KubernetesVersion) -> Option<Arc<Admission>> {
+        let cached = self.lock().get(&entry.id, &entry.generation());
+        cached.filter(|admission| admission.version() == version)
     }
 
     /// Stores the compiled policy of `entry`. It replaces earlier generations.
@@ -125,14 +127,16 @@ impl AdmissionCache {
         admission
     }
 
-    /// Returns the compiled mutating policy `entry` from the cache, or else from `compile`.
+    /// Returns the mutating policy `entry`, compiled for `version`, from the cache, or else from `compile`.
     pub(crate) fn mutating(
         &self,
         entry: &Entry,
+        version: KubernetesVersion,
         compile: impl FnOnce() -> MutatingAdmission,
     ) -> Arc<MutatingAdmission> {
         let generation = entry.generation();
         let cached = lock(&self.mutating).get(&entry.id, &generation);
+        let cached = cached.filter(|policy| policy.admission().version() == version);
         cached.unwrap_or_else(|| {
             let admission = Arc::new(compile());
             let n_bytes = compiled_bytes(entry.n_bytes);
@@ -174,7 +178,7 @@ mod tests {
     }
 
     fn compile(entry: &Entry) -> Admission {
-        Admission::new(entry.subject.policy().unwrap())
+        Admission::new(entry.subject.policy().unwrap(), KubernetesVersion::DEFAULT)
     }
 
     fn policy(uid: &str, generation: i64) -> Entry {
@@ -188,18 +192,25 @@ mod tests {
     fn cache_get_returns_only_policy_of_same_generation() {
         let admissions = AdmissionCache::default();
         let first = policy("u", 1);
-        assert!(admissions.get(&first).is_none());
+        assert!(admissions.get(&first, KubernetesVersion::DEFAULT).is_none());
         let compiled = admissions.put(&first, compile(&first));
-        assert!(Arc::ptr_eq(&compiled, &admissions.get(&first).unwrap()));
+        assert!(Arc::ptr_eq(
+            &compiled,
+            &admissions.get(&first, KubernetesVersion::DEFAULT).unwrap()
+        ));
         for other in [policy("u", 2), policy("v", 1)] {
-            assert!(admissions.get(&other).is_none());
+            assert!(admissions.get(&other, KubernetesVersion::DEFAULT).is_none());
         }
         let second = policy("u", 2);
         admissions.put(&second, compile(&second));
-        assert!(admissions.get(&first).is_none());
+        assert!(admissions.get(&first, KubernetesVersion::DEFAULT).is_none());
         assert_eq!(admissions.lock().ready.len(), 1);
         admissions.forget(&id("a"));
-        assert!(admissions.get(&second).is_none());
+        assert!(
+            admissions
+                .get(&second, KubernetesVersion::DEFAULT)
+                .is_none()
+        );
     }
 
     fn named(name: &str, n_validations: usize) -> Entry {
@@ -225,11 +236,13 @@ mod tests {
         for policy in &policies[..3] {
             admissions.put(policy, compile(policy));
         }
-        admissions.get(&policies[0]).unwrap();
+        admissions
+            .get(&policies[0], KubernetesVersion::DEFAULT)
+            .unwrap();
         admissions.put(&policies[3], compile(&policies[3]));
         let is_stored: Vec<bool> = policies
             .iter()
-            .map(|policy| admissions.get(policy).is_some())
+            .map(|policy| admissions.get(policy, KubernetesVersion::DEFAULT).is_some())
             .collect();
         assert_eq!(is_stored, [true, false, true, true]);
         {
@@ -239,7 +252,7 @@ mod tests {
         // A policy above the limit is not stored.
         let large = named("large", 200);
         admissions.put(&large, compile(&large));
-        assert!(admissions.get(&large).is_none());
+        assert!(admissions.get(&large, KubernetesVersion::DEFAULT).is_none());
         for name in ["p0", "p2", "p3"] {
             admissions.forget(&id(name));
         }

@@ -251,6 +251,11 @@ pub(super) struct TaskLabels {
     pub(super) task: &'static str,
 }
 
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub(super) struct KubernetesLabels {
+    pub(super) version: String,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct KindLabels {
     pub(super) kind: &'static str,

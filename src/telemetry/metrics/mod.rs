@@ -22,14 +22,15 @@ use prometheus_client::registry::Registry;
 
 pub use labels::{Code, ErrorReason, Lookup, ReconcileOutcome, Skipped, Source, Verb};
 use labels::{
-    ErrorLabels, KindLabels, LookupLabels, OutcomeLabels, RequestLabels, SkippedLabels,
-    SourceErrorLabels, SourceLabels, TaskLabels, VerbLabels,
+    ErrorLabels, KindLabels, KubernetesLabels, LookupLabels, OutcomeLabels, RequestLabels,
+    SkippedLabels, SourceErrorLabels, SourceLabels, TaskLabels, VerbLabels,
 };
 pub use policies::{ACTIONS_UNKNOWN, ConditionSample, PolicySample, ProbeSample, actions};
 pub use scrape::QueueProbe;
 use scrape::{Scraped, seconds_since_epoch};
 
 use crate::policy::subject::SubjectId;
+use crate::version::KubernetesVersion;
 
 /// The content type of the output of [`Metrics::encode`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -66,6 +67,7 @@ pub struct Metrics {
     schema_lookups: Family<LookupLabels, Counter>,
     schema_documents: Count,
     stale_groups: Count,
+    kubernetes_version: Family<KubernetesLabels, Count>,
     last_sync: Family<SourceLabels, Seconds>,
     sync_errors: Family<SourceErrorLabels, Counter>,
     unreadable: Family<SourceLabels, Count>,
@@ -106,6 +108,7 @@ impl Metrics {
             schema_lookups: Family::default(),
             schema_documents: Count::default(),
             stale_groups: Count::default(),
+            kubernetes_version: Family::default(),
             last_sync: Family::default(),
             sync_errors: Family::default(),
             unreadable: Family::default(),
@@ -194,6 +197,11 @@ impl Metrics {
             "discovery_stale_groups",
             "Group versions whose resources the API server failed to list",
             metrics.stale_groups.clone(),
+        );
+        registry.register(
+            "kubernetes_version",
+            "1 for the version of the API server for which policies are compiled",
+            metrics.kubernetes_version.clone(),
         );
         registry.register(
             "last_sync_timestamp_seconds",
@@ -387,6 +395,15 @@ impl Metrics {
     /// Sets the number of group versions whose resources the API server failed to list.
     pub fn set_stale_groups(&self, n: usize) {
         self.stale_groups.set(i64::try_from(n).unwrap_or(i64::MAX));
+    }
+
+    /// Sets the version of the API server for which policies are compiled.
+    pub fn set_kubernetes_version(&self, version: KubernetesVersion) {
+        self.kubernetes_version.clear();
+        let labels = KubernetesLabels {
+            version: version.to_string(),
+        };
+        self.kubernetes_version.get_or_create(&labels).set(1);
     }
 
     /// Records that `source` is in sync with the cluster at the current time.

@@ -58,11 +58,13 @@ use super::reads::fields::FieldRead;
 use super::request_policy::RequestPolicy;
 use kubernetes::library::limits::RUNTIME_CEL_COST_BUDGET;
 use kubernetes::schema::{Gvk, Gvr};
+use kubernetes::version::KubernetesVersion;
 
 /// A compiled policy that evaluates any number of requests.
 #[derive(Debug)]
 pub struct Admission {
     name: String,
+    version: KubernetesVersion,
     failure_policy: FailurePolicy,
     has_param_kind: bool,
     constraints: Option<Constraints>,
@@ -118,10 +120,16 @@ impl fmt::Debug for ReviewContext<'_> {
 }
 
 impl Admission {
-    /// Parses the selectors of `policy` and compiles its expressions.
+    /// Prepares `policy` for an API server of `version`: parses its selectors and compiles its expressions.
     #[must_use]
-    pub fn new(policy: impl Into<RequestPolicy>) -> Self {
-        Self::from_compiled(&CompiledPolicy::new(policy))
+    pub fn new(policy: impl Into<RequestPolicy>, version: KubernetesVersion) -> Self {
+        Self::from_compiled(&CompiledPolicy::from_parts(policy.into(), None, version))
+    }
+
+    /// Returns the version of the API server for which the policy was compiled.
+    #[must_use]
+    pub fn version(&self) -> KubernetesVersion {
+        self.version
     }
 
     /// Parses the selectors of a policy that is already compiled.
@@ -130,6 +138,7 @@ impl Admission {
         let policy = compiled.policy();
         Self {
             name: policy.name.clone().unwrap_or_default(),
+            version: compiled.version(),
             failure_policy: FailurePolicy::new(policy.failure_policy.as_deref()),
             has_param_kind: policy.param_kind.is_some(),
             constraints: policy.match_constraints.as_ref().map(Constraints::new),

@@ -41,6 +41,8 @@ struct Review<'a> {
     denial: Option<Denial>,
     /// The distinct values of each audit annotation, by key.
     published: BTreeMap<String, Vec<String>>,
+    /// The audited failures of validations, as JSON objects.
+    failures: Vec<String>,
     /// The memory limit on the strings of all evaluations. Each evaluation also has its own memory limit.
     texts: EvalBudget,
     /// The exceeded limit of this crate, if any.
@@ -59,6 +61,7 @@ pub(super) fn review(
         outcome: ReviewOutcome::default(),
         denial: None,
         published: BTreeMap::new(),
+        failures: Vec::new(),
         texts: EvalBudget::default(),
         exceeded: None,
     };
@@ -219,12 +222,11 @@ impl Review<'_> {
                 match &**action {
                     "Deny" => self.deny(Some(binding), (&decision.message, &decision.reason), by),
                     "Audit" => {
-                        let value = validation_failure(binding, n, decision);
-                        // Only the first audited decision is recorded.
-                        let annotations = &mut self.outcome.audit_annotations;
-                        annotations
-                            .entry(VALIDATION_FAILURE.to_owned())
-                            .or_insert(value);
+                        let behavior = self.admission.version().behavior();
+                        if self.failures.len() < behavior.max_audited_failures {
+                            let failure = validation_failure(binding, n, decision);
+                            self.failures.push(failure);
+                        }
                     }
                     "Warn" => self.outcome.warnings.push(format!(
                         "Validation failed for ValidatingAdmissionPolicy '{}' with binding '{}': {}",
@@ -257,6 +259,12 @@ impl Review<'_> {
     }
 
     fn publish(&mut self) {
+        let failures = std::mem::take(&mut self.failures);
+        if !failures.is_empty() {
+            let value = format!("[{}]", failures.join(","));
+            let annotations = &mut self.outcome.audit_annotations;
+            annotations.insert(VALIDATION_FAILURE.to_owned(), value);
+        }
         for (key, values) in std::mem::take(&mut self.published) {
             let key = format!("{}/{key}", self.admission.name());
             let annotations = &mut self.outcome.audit_annotations;
@@ -331,18 +339,18 @@ impl Review<'_> {
     }
 }
 
-/// Returns the audit annotation of a denial.
+/// Returns the entry of a failed validation in the audit annotation.
 ///
 /// Source: `dispatcher.go`, `ValidationFailureValue`.
 fn validation_failure(binding: &Binding, n: usize, decision: &Decision) -> String {
-    let mut value = String::from("[{\"message\":");
+    let mut value = String::from("{\"message\":");
     push_go_json(&mut value, &decision.message);
     value.push_str(",\"policy\":");
     push_go_json(&mut value, binding.policy_name());
     value.push_str(",\"binding\":");
     push_go_json(&mut value, binding.name());
     let actions = go_json_list(binding.validation_actions());
-    value + &format!(",\"expressionIndex\":{n},\"validationActions\":{actions}}}]")
+    value + &format!(",\"expressionIndex\":{n},\"validationActions\":{actions}}}")
 }
 
 /// Returns the HTTP status code of a reason.

@@ -31,6 +31,7 @@ use crate::controller::subjects::probe::Probe;
 use crate::policy::admission::Admission;
 use crate::probe::api::PolicyProbe;
 use crate::telemetry::metrics::ReconcileOutcome;
+use crate::version::KubernetesVersion;
 
 const AT_MOST_FIVE: &str = "object.spec.replicas <= 5";
 
@@ -112,9 +113,10 @@ fn assert_compiled(context: &Context, n_times: usize) {
 
 /// Returns the compiled policy of the stored generation.
 fn cached(context: &Context) -> Option<Arc<Admission>> {
-    context
-        .admissions
-        .get(&context.store.get(&id("a")).unwrap())
+    context.admissions.get(
+        &context.store.get(&id("a")).unwrap(),
+        KubernetesVersion::DEFAULT,
+    )
 }
 
 fn put(context: &Context, policy: ValidatingAdmissionPolicy) {
@@ -236,7 +238,12 @@ async fn policy_is_compiled_for_probes_once_per_generation() {
     reconciled(&context, &log, 6).await;
     assert_eq!(outcomes(&log).last().unwrap(), "Failed");
     assert_compiled(&context, 3);
-    assert!(context.admissions.get(&before).is_none());
+    assert!(
+        context
+            .admissions
+            .get(&before, KubernetesVersion::DEFAULT)
+            .is_none()
+    );
     assert!(cached(&context).is_some());
 }
 
@@ -289,7 +296,12 @@ async fn policy_is_compiled_for_probes_only_while_it_has_probes() {
     let before = context.store.get(&id("a")).unwrap();
     context.store.remove(&id("a"));
     reconcile(&context, &id("a")).await.unwrap();
-    assert!(context.admissions.get(&before).is_none());
+    assert!(
+        context
+            .admissions
+            .get(&before, KubernetesVersion::DEFAULT)
+            .is_none()
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -15,6 +15,7 @@ use crate::controller::tests::settings;
 use crate::policy::RequestPolicy;
 use crate::policy::subject::{SubjectId, SubjectKind};
 use crate::telemetry::Metrics;
+use crate::version::KubernetesVersion;
 
 const WEBHOOKS: SubjectKind = SubjectKind::ValidatingWebhookConfiguration;
 const DEFINITION: SubjectKind = SubjectKind::CustomResourceDefinition;
@@ -121,7 +122,14 @@ fn webhook_of_target_is_found_by_name() {
     let subject = Subject::Webhooks(vec![named("v"), named("w")]);
     let metadata = json!({"name": "a", "uid": "u", "resourceVersion": "1"});
     let entry = stored(&context, WEBHOOKS, metadata, subject);
-    assert!(target::webhook(&entry, &webhook_target(&json!("w"))).is_ok());
+    assert!(
+        target::webhook(
+            &entry,
+            &webhook_target(&json!("w")),
+            KubernetesVersion::DEFAULT
+        )
+        .is_ok()
+    );
     for (webhook, expected) in [
         (json!("x"), "the configuration has no webhook x"),
         (
@@ -129,7 +137,12 @@ fn webhook_of_target_is_found_by_name() {
             "its target has no field `webhook`: add the name of a webhook",
         ),
     ] {
-        let error = target::webhook(&entry, &webhook_target(&webhook)).err();
+        let error = target::webhook(
+            &entry,
+            &webhook_target(&webhook),
+            KubernetesVersion::DEFAULT,
+        )
+        .err();
         assert_eq!(error.as_deref(), Some(expected));
     }
 }

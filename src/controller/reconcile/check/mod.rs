@@ -172,12 +172,17 @@ impl Check<'_> {
         let profile = self.profile;
         let matched_early: Arc<Mutex<Option<MatchSummary>>> = Arc::default();
         let matched_slot = Arc::clone(&matched_early);
+        let version = self.snapshot.version;
         let work = move || {
             let unmatched = match_parts(&subject, &mapper, &match_cache);
             let matched = matched(&unmatched);
             *matched_slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(matched);
-            let (parts, group_versions) =
-                compile_parts(unmatched, (&subject, &mapper), profile, admissions);
+            let (parts, group_versions) = compile_parts(
+                unmatched,
+                (&subject, &mapper),
+                (profile, version),
+                admissions,
+            );
             // Usually all schemas are cached. Then the type check continues on this thread.
             let schemas = cached.loaded(&subject.id, &group_versions, &index);
             let checked = schemas.map(|schemas| TypeChecked::run(&parts, &schemas, profile));
@@ -368,20 +373,16 @@ fn match_parts<'a>(
     parts.collect()
 }
 
-/// Compiles the parts of `entry`. Also returns the group versions whose schemas are needed for the type check.
+/// Compiles the parts of `entry` for an API server of `version`. Also returns the group versions whose schemas are needed for the type check.
 fn compile_parts(
     unmatched: Vec<Unmatched<'_>>,
     (entry, mapper): (&Entry, &RestMapper),
-    profile: Profile,
+    (profile, version): (Profile, KubernetesVersion),
     admissions: Option<Arc<AdmissionCache>>,
 ) -> (Vec<Part>, BTreeSet<GroupVersion>) {
     let mutations = entry.subject.mutations();
     let parts = unmatched.into_iter().map(|part| Part {
-        compiled: CompiledPolicy::from_parts(
-            part.policy.clone(),
-            mutations,
-            KubernetesVersion::DEFAULT,
-        ),
+        compiled: CompiledPolicy::from_parts(part.policy.clone(), mutations, version),
         matches: part.matches,
         webhook: part.webhook,
     });
@@ -400,7 +401,7 @@ fn compile_parts(
     };
     if let Some(admissions) = admissions
         && matches!(*entry.subject, Subject::ValidatingPolicy(_))
-        && admissions.get(entry).is_none()
+        && admissions.get(entry, version).is_none()
     {
         admissions.put(entry, Admission::from_compiled(compiled));
     }

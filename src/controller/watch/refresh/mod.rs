@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use crate::cluster::discovery::Discovery;
 use crate::cluster::error::Error;
 use crate::cluster::openapi::{Index, OpenApi};
+use crate::cluster::version::{self, ServerVersions};
 use crate::controller::cluster::crds::{Crd, Crds};
 use crate::controller::cluster::discovery_lag::{DiscoveryLag, LIMIT, Pinned, Progress};
 use crate::controller::cluster::snapshot::{Change, ClusterSnapshot};
@@ -23,6 +24,7 @@ use crate::policy::subject::SubjectId;
 use crate::schema::GroupVersion;
 use crate::schema::rest_mapper::RestMapper;
 use crate::telemetry::metrics::{ErrorReason, Source};
+use crate::version::{KubernetesVersion, VersionInfo};
 
 /// The lower and upper bound of the minimum time between two polls, which grows with the duration of the last poll.
 const STEPS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
@@ -66,6 +68,9 @@ pub(crate) struct Refresher {
     context: Arc<Context>,
     discovery: Discovery,
     openapi: OpenApi,
+    versions: ServerVersions,
+    /// The version for which policies are compiled. `None` before the first response.
+    version: Option<KubernetesVersion>,
     lag: DiscoveryLag,
     crds: Crds,
     are_crds_listed: bool,
@@ -117,6 +122,8 @@ impl Refresher {
             context,
             discovery: Discovery::default(),
             openapi: OpenApi::default(),
+            versions: ServerVersions::default(),
+            version: None,
             lag: DiscoveryLag::default(),
             crds: Crds::new(),
             are_crds_listed: false,
@@ -218,13 +225,25 @@ impl Refresher {
         let start = Instant::now();
         self.clock.at(start, self.has_failed);
         let client = &self.context.client;
-        let (resources, index) =
-            tokio::join!(self.discovery.refresh(client), self.openapi.refresh(client));
+        let (version, resources, index) = tokio::join!(
+            version::read(client),
+            self.discovery.refresh(client),
+            self.openapi.refresh(client)
+        );
         let mut has_failed = false;
         let mut is_news = false;
+        match version {
+            Ok(info) => is_news |= self.note_version(&info),
+            Err(error) => {
+                self.log_failure(Source::Discovery, "the version (/version)", &error);
+                has_failed = true;
+            }
+        }
         match resources {
             Ok(mapper) => {
-                self.in_sync(Source::Discovery);
+                if !has_failed {
+                    self.in_sync(Source::Discovery);
+                }
                 let n_stale = self.discovery.n_stale();
                 self.context.metrics.set_stale_groups(n_stale);
                 if let Some(mapper) = mapper {
@@ -283,6 +302,24 @@ impl Refresher {
         self.clean().await;
     }
 
+    /// Records the version that an API server reports. Returns true if the version for which policies are compiled changes.
+    fn note_version(&mut self, info: &VersionInfo) -> bool {
+        let reported = KubernetesVersion::from_info(info);
+        let supported = reported.unwrap_or_default().nearest_supported();
+        let version = self.versions.note(supported, Instant::now());
+        let is_news = self.version != Some(version);
+        if is_news && reported != Some(supported) {
+            tracing::warn!(
+                reported = info.git_version,
+                compiled_for = %supported,
+                "the version of the API server is not supported"
+            );
+        }
+        self.context.metrics.set_kubernetes_version(version);
+        self.version = Some(version);
+        is_news
+    }
+
     /// Queues the policies whose conditions have been outdated for longer than a short outage. Schedules an immediate
     /// poll if the discovery of a group version has failed for some time.
     fn note_lasting(&mut self) {
@@ -323,7 +360,7 @@ impl Refresher {
         let (Some(mapper), Some(index)) = (self.mapper.clone(), self.index.clone()) else {
             return Progress::Inconsistent;
         };
-        if !self.are_crds_listed {
+        if !self.are_crds_listed || self.version.is_none() {
             return Progress::Inconsistent;
         }
         let snapshot = self.context.snapshot();
@@ -366,7 +403,9 @@ impl Refresher {
             Some(index) => Arc::new(index),
             None => index,
         };
-        let is_same = old.mapper == mapper;
+        let version = self.version.unwrap_or_default();
+        let is_same_version = old.version == version;
+        let is_same = old.mapper == mapper && is_same_version;
         let revision = if is_same {
             old.revision
         } else {
@@ -374,6 +413,7 @@ impl Refresher {
         };
         let crds = held.crds(&old.crds, &self.crds);
         let new = ClusterSnapshot {
+            version,
             mapper: same_or(&old.mapper, mapper),
             revision,
             index: same_or(&old.index, index),
@@ -381,12 +421,17 @@ impl Refresher {
         };
         if self.is_published {
             let change = Change::between(&old, &new);
-            if change.is_empty() {
+            if change.is_empty() && is_same_version {
                 return;
             }
             context.set_snapshot(new);
             if !is_same {
                 context.match_cache.clear();
+            }
+            if !is_same_version {
+                tracing::info!(from = %old.version, to = %version, "the version of the API server changed");
+                context.touch(context.store.ids());
+                return;
             }
             let touched = context.store.touched_by(&change, context.settings.profile);
             tracing::debug!(

@@ -17,6 +17,8 @@ const WIDGETS: &str = "widgets.example.com";
 /// The state of the API server.
 #[derive(Clone, Debug, Default)]
 struct Served {
+    /// The minor version of the API server. Empty for a version that cannot be parsed.
+    minor: &'static str,
     is_listed: bool,
     address: Option<&'static str>,
     is_down: bool,
@@ -46,6 +48,7 @@ fn answer(served: &Served, request: &ReceivedRequest) -> Reply {
     };
     let others = (0..served.others).map(other_group);
     let document = match request.path.as_str() {
+        "/version" => json!({"major": "1", "minor": served.minor, "gitVersion": ""}),
         "/openapi/v3" => {
             let others = others.map(|name| (name, "/openapi/v3/b?hash=1"));
             let widgets = served
@@ -160,7 +163,49 @@ async fn first_snapshot_waits_for_crds_and_queues_all() {
         cluster.queued(Duration::from_secs(100)).await,
         Vec::<String>::new()
     );
-    assert_eq!(paths(&cluster.log).len() - before, 10 * 3);
+    assert_eq!(paths(&cluster.log).len() - before, 10 * 4);
+}
+
+/// During an upgrade, the API servers respond in turn, and the lowest version applies.
+#[tokio::test(start_paused = true)]
+async fn changed_version_queues_all_and_lowest_version_applies() {
+    let cluster = cluster();
+    let report = |minor| cluster.served.lock().unwrap().minor = minor;
+    let version = || cluster.context.snapshot().version.minor;
+    report("35");
+    cluster.signal(listed(Crds::new()));
+    assert_eq!(cluster.queued(SOON).await, ["on-others", "on-widgets"]);
+    assert_eq!(version(), 35);
+    report("36+");
+    assert_eq!(
+        cluster.queued(Duration::from_secs(45)).await,
+        Vec::<String>::new()
+    );
+    assert_eq!(version(), 35);
+    assert_eq!(
+        cluster.queued(Duration::from_secs(60)).await,
+        ["on-others", "on-widgets"]
+    );
+    assert_eq!(version(), 36);
+    report("35");
+    assert_eq!(
+        cluster.queued(Duration::from_secs(20)).await,
+        ["on-others", "on-widgets"]
+    );
+    assert_eq!(version(), 35);
+}
+
+/// A newer version than the newest supported version is treated as the newest supported version.
+#[tokio::test(start_paused = true)]
+async fn unsupported_version_is_replaced_by_nearest() {
+    let cluster = cluster();
+    cluster.served.lock().unwrap().minor = "99";
+    cluster.signal(listed(Crds::new()));
+    cluster.queued(SOON).await;
+    assert_eq!(
+        cluster.context.snapshot().version,
+        KubernetesVersion::NEWEST
+    );
 }
 
 #[tokio::test(start_paused = true)]

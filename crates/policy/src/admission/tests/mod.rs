@@ -21,11 +21,15 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde_json::{Value as Json, json};
 
 use super::*;
+use kubernetes::version::KubernetesVersion;
 
 /// Compiles a policy `p` with `spec` and the API server's defaults.
 fn admission(spec: &Json) -> Admission {
     let policy = json!({"metadata": {"name": "p"}, "spec": spec});
-    Admission::new(serde_json::from_value::<ValidatingAdmissionPolicy>(policy).unwrap())
+    Admission::new(
+        serde_json::from_value::<ValidatingAdmissionPolicy>(policy).unwrap(),
+        KubernetesVersion::DEFAULT,
+    )
 }
 
 /// Returns a binding `b` with `spec`.
