@@ -15,9 +15,10 @@ use std::str::FromStr;
 
 use cel::ast::ExprId;
 use cel::checker::{CheckedAst, Reference};
-use cel::decls::OverloadRow;
 use cel::version::{Availability, CelGo, Release, Version};
 use serde::Deserialize;
+
+use crate::library::environment::rows_with_id_of;
 
 /// A version of the API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -356,13 +357,13 @@ pub fn too_new(checked: &CheckedAst, version: KubernetesVersion) -> Vec<TooNew> 
         else {
             return None;
         };
-        let available = |row: &&OverloadRow| row.source.available;
-        if overloads.iter().any(|row| version.has(&available(row))) {
+        // Another release may have another row for the same overload, with other costs or another implementation.
+        let rows = || overloads.iter().flat_map(|row| rows_with_id_of(row));
+        if rows().any(|row| version.has(&row.source.available)) {
             return None;
         }
-        let first = overloads
-            .iter()
-            .map(|row| first_usable(&available(row)))
+        let first = rows()
+            .map(|row| first_usable(&row.source.available))
             .min()?;
         // Functions with `@` in their names only occur in the expansions of macros. The macro is reported instead.
         let is_hidden = name.contains('@');
@@ -376,4 +377,71 @@ pub fn too_new(checked: &CheckedAst, version: KubernetesVersion) -> Vec<TooNew> 
     calls.extend(functions);
     calls.sort_by_key(|call| (ast.offset(call.at), call.at));
     calls
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parse_accepts_supported_versions() {
+        let parse = |text: &str| text.parse::<KubernetesVersion>();
+        assert_eq!(parse("1.30"), Ok(KubernetesVersion::new(30)));
+        assert_eq!(
+            parse("v1.36.4"),
+            Ok(KubernetesVersion::new(36).with_patch(4))
+        );
+        for unknown in ["1.29", "1.38", "2.30", "1", "1.x", "1.33.x", ""] {
+            assert_eq!(parse(unknown), Err(UnsupportedVersion), "{unknown}");
+        }
+    }
+
+    #[test]
+    fn reported_version_has_patch_emulated_version_and_min_compatibility() {
+        let info =
+            |minor: &str, git_version: &str, emulation: &str, min_compat: &str| VersionInfo {
+                major: "1".to_owned(),
+                minor: minor.to_owned(),
+                emulation_minor: emulation.to_owned(),
+                min_compatibility_minor: min_compat.to_owned(),
+                git_version: git_version.to_owned(),
+            };
+        let version = |info| KubernetesVersion::from_info(&info);
+        let reported = version(info("32", "v1.32.1", "", ""));
+        assert_eq!(reported, Some(KubernetesVersion::new(32).with_patch(1)));
+        let reported = version(info("30+", "v1.30.2-gke.100", "", ""));
+        assert_eq!(reported, Some(KubernetesVersion::new(30).with_patch(2)));
+        let reported = version(info("36", "v1.36.3", "36", "34"));
+        assert_eq!(reported.map(|version| version.min_compat), Some(34));
+        // A binary that emulates an older version has its own cel-go, and no patch of the older version.
+        let reported = version(info("37", "v1.37.2", "35", "35"));
+        let expected = KubernetesVersion {
+            min_compat: 35,
+            cel_go: CelGo::V0_29,
+            ..KubernetesVersion::new(35)
+        };
+        assert_eq!(reported, Some(expected));
+        assert_eq!(version(info("", "unknown", "", "")), None);
+    }
+
+    #[test]
+    fn patches_convert_nested_objects_since_patch_releases() {
+        for (version, expected) in [
+            ("1.34.13", false),
+            ("1.35.9", false),
+            ("1.35.10", true),
+            ("1.35", true),
+            ("1.36.4", false),
+            ("1.36.5", true),
+            ("1.36", true),
+            ("1.37.0", true),
+        ] {
+            let version: KubernetesVersion = version.parse().unwrap();
+            let behavior = version.behavior();
+            assert_eq!(
+                behavior.patches_convert_nested_objects, expected,
+                "{version}"
+            );
+        }
+    }
 }

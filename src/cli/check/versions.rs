@@ -161,6 +161,24 @@ mod tests {
         );
     }
 
+    /// The version of cel-go decides which functions of the optional library exist. New expressions can use them
+    /// immediately.
+    #[test]
+    fn check_function_of_newer_cel_go_is_reported() {
+        let help = "the API server of this version rejects the policy; Kubernetes 1.33 and later accept it";
+        let message = "Kubernetes 1.32 does not have the function `first`";
+        check_expression("1.32", "[1].first().value() == 1", &[(message, 11, help)]);
+        check_expression("1.33", "[1].first().value() == 1", &[]);
+        check_expression("1.37", "[1].first().value() == 1", &[]);
+    }
+
+    #[test]
+    fn check_addition_of_newest_version_is_reported() {
+        let help = "the API server of this version rejects the policy; Kubernetes 1.38 and later accept it";
+        let message = "Kubernetes 1.37 does not have the function `includes`";
+        check_expression("1.37", "[1].includes(1)", &[(message, 11, help)]);
+    }
+
     #[test]
     fn check_overload_that_old_version_has_is_accepted() {
         check_expression(

@@ -345,7 +345,7 @@ mod tests {
         check("check --error=undefined-fi", "--error=undefined-field :4");
         check(
             "check --kubernetes-version 1.3",
-            "1.36 1.35 1.34 1.33 1.32 1.31 1.30 :4",
+            "1.37 1.36 1.35 1.34 1.33 1.32 1.31 1.30 :4",
         );
         check("check --static ", ":0");
         check("test ", ":0");

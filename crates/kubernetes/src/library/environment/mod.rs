@@ -138,6 +138,14 @@ impl ByRelease {
     }
 }
 
+/// Returns the rows of the same overload as `row`, of all releases.
+pub(crate) fn rows_with_id_of(
+    row: &'static OverloadRow,
+) -> impl Iterator<Item = &'static OverloadRow> {
+    let is_same = |other: &&OverloadRow| (other.function, other.id) == (row.function, row.id);
+    tables().flatten().filter(is_same)
+}
+
 /// Returns true if an API server of `version` accepts all functions and macros of its base environment in new
 /// expressions.
 #[must_use]
