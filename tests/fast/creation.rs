@@ -9,13 +9,18 @@ use vap_status_controller::cli::check::finding::{Finding, Severity};
 use vap_status_controller::cli::check::{self, Options};
 use vap_status_controller::policy::analysis::Profile;
 use vap_status_controller::policy::rule::Rule;
+use vap_status_controller::version::KubernetesVersion;
 
 fn findings(text: &str) -> Vec<Finding> {
+    findings_in(None, text)
+}
+
+fn findings_in(version: Option<KubernetesVersion>, text: &str) -> Vec<Finding> {
     let options = Options {
         paths: vec![PathBuf::from("-")],
         crds: Vec::new(),
         profile: Profile::Truthful,
-        version: None,
+        version,
     };
     let report = check::run(&options, &mut text.as_bytes()).unwrap();
     report.findings
@@ -52,10 +57,13 @@ fn mutating(expression: &str) -> String {
 fn check_panic(value: &str, type_: Option<&str>) {
     let expression =
         format!("[JSONPatch{{op: 'add', path: '/spec/containers/0/env', value: {value}}}]");
-    let findings = findings(&mutating(&expression));
-    let unsafe_ = findings
-        .iter()
-        .find(|finding| finding.rule == Rule::UnsafeExpression);
+    let is_unsafe = |finding: &Finding| finding.rule == Rule::UnsafeExpression;
+    let fixed = KubernetesVersion::new(36).with_patch(5);
+    let in_fixed = findings_in(Some(fixed), &mutating(&expression));
+    assert!(!in_fixed.iter().any(is_unsafe), "{value}");
+    let panicking = KubernetesVersion::new(36).with_patch(4);
+    let findings = findings_in(Some(panicking), &mutating(&expression));
+    let unsafe_ = findings.iter().find(|finding| is_unsafe(finding));
     match (unsafe_, type_) {
         (None, None) => {}
         (Some(findings), Some(type_)) => {

@@ -72,15 +72,16 @@ fn kinds() -> KnownKinds {
 }
 
 fn policy(name: &str, spec: &Value) -> MutatingAdmission {
+    policy_in(KubernetesVersion::DEFAULT, name, spec)
+}
+
+fn policy_in(version: KubernetesVersion, name: &str, spec: &Value) -> MutatingAdmission {
     let mut spec = spec.clone();
     spec["matchConstraints"] = json!({"resourceRules": [
         {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"], "resources": ["*"]},
     ]});
     let policy = json!({"metadata": {"name": name}, "spec": spec});
-    MutatingAdmission::new(
-        &serde_json::from_value(policy).unwrap(),
-        KubernetesVersion::DEFAULT,
-    )
+    MutatingAdmission::new(&serde_json::from_value(policy).unwrap(), version)
 }
 
 fn binding(name: &str) -> Binding {
@@ -453,12 +454,29 @@ fn object_in_patch_value_list_has_error_of_upstream_panic() {
     let expression =
         "[JSONPatch{op: \"add\", path: \"/spec/sides\", value: [Object.spec.sides{a: 1}]}]";
     let spec = json!({"failurePolicy": "Ignore", "mutations": [patched(expression)]});
-    let outcome = run(&kinds(), &[policy("p", &spec)], &a_box(&json!({})), None);
+    let version = KubernetesVersion::new(36).with_patch(4);
+    let outcome = run(
+        &kinds(),
+        &[policy_in(version, "p", &spec)],
+        &a_box(&json!({})),
+        None,
+    );
     let status = outcome.denial.unwrap();
     assert_eq!(
         (status.code, status.reason.as_str()),
         (500, "InternalError")
     );
+    // Later patch releases convert the object.
+    let version = KubernetesVersion::new(36).with_patch(5);
+    let outcome = run(
+        &kinds(),
+        &[policy_in(version, "p", &spec)],
+        &a_box(&json!({})),
+        None,
+    );
+    assert_eq!(outcome.denial, None);
+    let object = outcome.object.unwrap();
+    assert_eq!(object.pointer("/spec/sides"), Some(&json!([{"a": 1}])));
 }
 
 #[test]

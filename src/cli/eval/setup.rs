@@ -93,13 +93,10 @@ impl Setup {
             }
             None => (Known::new(all_crds, input.all_policies())?, None, None),
         };
-        let known = match sources.version {
-            Some(version) => known.for_version(version),
-            None => known,
-        };
+        let version = sources.version.unwrap_or(known.version());
         Ok(Self {
             input,
-            known,
+            known: known.for_version(version),
             cluster_inputs,
             server,
             findings,

@@ -163,7 +163,7 @@ impl<'a> Checker<'a> {
         };
         self.set_type(id, type_);
         let name = match name.strip_prefix('.') {
-            // The dot tells the planner that the reference is not to the variable of a comprehension.
+            // The planner needs the dot, because a variable of a comprehension hides the name.
             Some(global) if self.locals_hide_qualified_names && self.is_local(global) => name,
             Some(global) => global.into(),
             None => name,

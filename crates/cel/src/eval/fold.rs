@@ -183,7 +183,7 @@ impl<'p> Machine<'p> {
         let next = fatal(self.eval(&fold.step))?;
         self.set_accumulator(fold.slot, next);
         self.check_interruption()?;
-        // Removes the leftover steps of the previous iteration. Those of this iteration are kept for the next one.
+        // Removes the leftover steps of the previous iteration. The steps of this iteration are kept for the next one.
         let n_kept = self.tracker.n_steps();
         if n_kept >= start {
             self.tracker.forget(*before, start);

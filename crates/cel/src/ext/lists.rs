@@ -39,6 +39,17 @@ pub const VERSION_0: [OverloadRow; 1] = [OverloadRow::member(
 )
 .evaluated_by(slice)];
 
+const FLATTEN_TO_DEPTH: OverloadRow = OverloadRow::member(
+    "flatten",
+    "list_flatten_int",
+    &[List(&Dyn), Int],
+    List(&Dyn),
+    FLATTENED,
+    SOURCE,
+)
+.evaluated_by(flatten)
+.without_guards();
+
 /// Overloads added by version 1.
 pub const VERSION_1: [OverloadRow; 3] = [
     OverloadRow::member(
@@ -51,29 +62,21 @@ pub const VERSION_1: [OverloadRow; 3] = [
     )
     .evaluated_by(flatten)
     .without_guards(),
-    OverloadRow::member(
-        "flatten",
-        "list_flatten_int",
-        &[List(&Dyn), Int],
-        List(&Dyn),
-        FLATTENED,
-        SOURCE,
-    )
-    .evaluated_by(flatten)
-    .without_guards()
-    .before_cel_go(CelGo::V0_29),
-    OverloadRow::member(
-        "flatten",
-        "list_flatten_int",
-        &[List(&Dyn), Int],
-        List(&Dyn),
-        FLATTENED_TO_DEPTH,
-        SOURCE,
-    )
-    .evaluated_by(flatten)
-    .without_guards()
-    .since_cel_go(CelGo::V0_29),
+    FLATTEN_TO_DEPTH.before_cel_go(CelGo::V0_29),
+    FLATTEN_TO_DEPTH
+        .with_costs(FLATTENED_TO_DEPTH)
+        .since_cel_go(CelGo::V0_29),
 ];
+
+const RANGE_ROW: OverloadRow = OverloadRow::global(
+    "lists.range",
+    "lists_range",
+    &[Int],
+    List(&Int),
+    RANGE,
+    SOURCE,
+)
+.evaluated_by(range);
 
 /// Overloads added by version 2.
 pub const VERSION_2: [OverloadRow; 20] = [
@@ -221,26 +224,10 @@ pub const VERSION_2: [OverloadRow; 20] = [
         SOURCE,
     )
     .evaluated_as_singleton(sort_by_keys, LISTER),
-    OverloadRow::global(
-        "lists.range",
-        "lists_range",
-        &[Int],
-        List(&Int),
-        RANGE,
-        SOURCE,
-    )
-    .evaluated_by(range)
-    .before_cel_go(CelGo::V0_29),
-    OverloadRow::global(
-        "lists.range",
-        "lists_range",
-        &[Int],
-        List(&Int),
-        RANGE,
-        SOURCE,
-    )
-    .evaluated_by(bounded_range)
-    .since_cel_go(CelGo::V0_29),
+    RANGE_ROW.before_cel_go(CelGo::V0_29),
+    RANGE_ROW
+        .evaluated_by(bounded_range)
+        .since_cel_go(CelGo::V0_29),
     OverloadRow::member(
         "reverse",
         "list_reverse",

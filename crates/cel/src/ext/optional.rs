@@ -27,6 +27,26 @@ const SELECT: OverloadRow = OverloadRow::global(
 /// Overload of optional field selection, to which the checker resolves `.?`.
 pub static SELECT_FIELD: OverloadRow = SELECT;
 
+const OR: OverloadRow = OverloadRow::member(
+    "or",
+    "optional_or_optional",
+    &[OPTIONAL_V, OPTIONAL_V],
+    OPTIONAL_V,
+    Costs::ONE,
+    SOURCE,
+)
+.evaluated_as(Operator::OptionalOr(Receiver::Any));
+
+const OR_VALUE: OverloadRow = OverloadRow::member(
+    "orValue",
+    "optional_orValue_value",
+    &[OPTIONAL_V, V],
+    V,
+    Costs::ONE,
+    SOURCE,
+)
+.evaluated_as(Operator::OptionalOrValue(Receiver::Any));
+
 /// Overloads of version 0, which all later versions include.
 pub const VERSION_0: [OverloadRow; 16] = [
     OverloadRow::global(
@@ -74,46 +94,13 @@ pub const VERSION_0: [OverloadRow; 16] = [
         SOURCE,
     )
     .evaluated_by(has_value),
-    OverloadRow::member(
-        "or",
-        "optional_or_optional",
-        &[OPTIONAL_V, OPTIONAL_V],
-        OPTIONAL_V,
-        Costs::ONE,
-        SOURCE,
-    )
-    .evaluated_as(Operator::OptionalOr(Receiver::Any))
-    .before_cel_go(CelGo::V0_28),
-    OverloadRow::member(
-        "or",
-        "optional_or_optional",
-        &[OPTIONAL_V, OPTIONAL_V],
-        OPTIONAL_V,
-        Costs::ONE,
-        SOURCE,
-    )
-    .evaluated_as(Operator::OptionalOr(Receiver::Optional))
-    .since_cel_go(CelGo::V0_28),
-    OverloadRow::member(
-        "orValue",
-        "optional_orValue_value",
-        &[OPTIONAL_V, V],
-        V,
-        Costs::ONE,
-        SOURCE,
-    )
-    .evaluated_as(Operator::OptionalOrValue(Receiver::Any))
-    .before_cel_go(CelGo::V0_28),
-    OverloadRow::member(
-        "orValue",
-        "optional_orValue_value",
-        &[OPTIONAL_V, V],
-        V,
-        Costs::ONE,
-        SOURCE,
-    )
-    .evaluated_as(Operator::OptionalOrValue(Receiver::Optional))
-    .since_cel_go(CelGo::V0_28),
+    OR.before_cel_go(CelGo::V0_28),
+    OR.evaluated_as(Operator::OptionalOr(Receiver::Optional))
+        .since_cel_go(CelGo::V0_28),
+    OR_VALUE.before_cel_go(CelGo::V0_28),
+    OR_VALUE
+        .evaluated_as(Operator::OptionalOrValue(Receiver::Optional))
+        .since_cel_go(CelGo::V0_28),
     SELECT,
     OverloadRow::global(
         "_[?_]",

@@ -14,13 +14,13 @@ const SOURCE: Source = Source::new("cel-go common/stdlib/standard.go, stdFunctio
 
 const A: Sig = Param("A");
 
+const TYPE: OverloadRow = OverloadRow::global("type", "type", &[A], Type(&A), Costs::ONE, SOURCE)
+    .evaluated_as_singleton(type_of, Traits::NONE);
+
 /// `type`, `dyn` and the conversion functions named after their result type.
 pub static ROWS: &[OverloadRow] = &[
-    OverloadRow::global("type", "type", &[A], Type(&A), Costs::ONE, SOURCE)
-        .evaluated_as_singleton(type_of, Traits::NONE)
-        .before_cel_go(CelGo::V0_28),
-    OverloadRow::global("type", "type", &[A], Type(&A), Costs::ONE, SOURCE)
-        .evaluated_as_singleton(type_with_parameter, Traits::NONE)
+    TYPE.before_cel_go(CelGo::V0_28),
+    TYPE.evaluated_as_singleton(type_with_parameter, Traits::NONE)
         .since_cel_go(CelGo::V0_28),
     OverloadRow::global("bool", "bool_to_bool", &[Bool], Bool, Costs::ONE, SOURCE)
         .evaluated_by(identity),

@@ -18,6 +18,40 @@ const SOURCE: Source = Source::new("cel-go common/stdlib/standard.go, stdFunctio
 /// compared with the limit before the call. Such a call may take seconds and much memory.
 pub const SEARCHED_LENGTHS: &[usize] = &[100_000, 1_000];
 
+const ENDS_WITH: OverloadRow = OverloadRow::member(
+    "endsWith",
+    "ends_with_string",
+    &[String, String],
+    Bool,
+    AFFIX,
+    SOURCE,
+)
+.evaluated_by(ends_with)
+.without_guards();
+
+const STARTS_WITH: OverloadRow = OverloadRow::member(
+    "startsWith",
+    "starts_with_string",
+    &[String, String],
+    Bool,
+    AFFIX,
+    SOURCE,
+)
+.evaluated_by(starts_with)
+.without_guards();
+
+const MATCHES: OverloadRow = OverloadRow::global(
+    "matches",
+    "matches",
+    &[String, String],
+    Bool,
+    Costs::ONE,
+    SOURCE,
+)
+.evaluated_as_singleton(matches, Traits::MATCHER)
+.planned_by(Planning::Pattern(matching))
+.precharge_lengths(SEARCHED_LENGTHS);
+
 /// `contains`, `endsWith`, `startsWith` and `matches`.
 pub static ROWS: &[OverloadRow] = &[
     OverloadRow::member(
@@ -30,74 +64,18 @@ pub static ROWS: &[OverloadRow] = &[
     )
     .evaluated_by(contains)
     .without_guards(),
-    OverloadRow::member(
-        "endsWith",
-        "ends_with_string",
-        &[String, String],
-        Bool,
-        AFFIX,
-        SOURCE,
-    )
-    .evaluated_by(ends_with)
-    .without_guards()
-    .before_cel_go(CelGo::V0_29),
-    OverloadRow::member(
-        "endsWith",
-        "ends_with_string",
-        &[String, String],
-        Bool,
-        AFFIX_BY_ARGUMENT,
-        SOURCE,
-    )
-    .evaluated_by(ends_with)
-    .without_guards()
-    .since_cel_go(CelGo::V0_29),
-    OverloadRow::member(
-        "startsWith",
-        "starts_with_string",
-        &[String, String],
-        Bool,
-        AFFIX,
-        SOURCE,
-    )
-    .evaluated_by(starts_with)
-    .without_guards()
-    .before_cel_go(CelGo::V0_29),
-    OverloadRow::member(
-        "startsWith",
-        "starts_with_string",
-        &[String, String],
-        Bool,
-        AFFIX_BY_ARGUMENT,
-        SOURCE,
-    )
-    .evaluated_by(starts_with)
-    .without_guards()
-    .since_cel_go(CelGo::V0_29),
-    OverloadRow::global(
-        "matches",
-        "matches",
-        &[String, String],
-        Bool,
-        Costs::ONE,
-        SOURCE,
-    )
-    .evaluated_as_singleton(matches, Traits::MATCHER)
-    .planned_by(Planning::Pattern(matching))
-    .precharge_lengths(SEARCHED_LENGTHS)
-    .before_cel_go(CelGo::V0_29),
-    OverloadRow::global(
-        "matches",
-        "matches",
-        &[String, String],
-        Bool,
-        MATCHED_GLOBALLY,
-        SOURCE,
-    )
-    .evaluated_as_singleton(matches, Traits::MATCHER)
-    .planned_by(Planning::Pattern(matching))
-    .precharge_lengths(SEARCHED_LENGTHS)
-    .since_cel_go(CelGo::V0_29),
+    ENDS_WITH.before_cel_go(CelGo::V0_29),
+    ENDS_WITH
+        .with_costs(AFFIX_BY_ARGUMENT)
+        .since_cel_go(CelGo::V0_29),
+    STARTS_WITH.before_cel_go(CelGo::V0_29),
+    STARTS_WITH
+        .with_costs(AFFIX_BY_ARGUMENT)
+        .since_cel_go(CelGo::V0_29),
+    MATCHES.before_cel_go(CelGo::V0_29),
+    MATCHES
+        .with_costs(MATCHED_GLOBALLY)
+        .since_cel_go(CelGo::V0_29),
     OverloadRow::member(
         "matches",
         "matches_string",

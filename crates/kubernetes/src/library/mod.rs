@@ -25,5 +25,6 @@ pub mod semver;
 pub mod strings;
 #[cfg(test)]
 mod tests;
+pub mod too_new;
 pub mod types;
 pub mod url;

@@ -29,7 +29,8 @@ use cel::types::Type;
 use kubernetes::library::estimate;
 use kubernetes::library::mutation::{JSON_PATCH, is_object, json_patch_type, object_type};
 use kubernetes::library::runtime::PolicyRuntime;
-use kubernetes::version::{self, KubernetesVersion, TooNew};
+use kubernetes::library::too_new::{TooNew, too_new};
+use kubernetes::version::KubernetesVersion;
 
 pub use finding::{
     Cause, CompileError, CompileErrorType, CompileFinding, CompileFindingKind, Issue,
@@ -333,7 +334,7 @@ impl CompiledPolicy {
         self.compile_each(CompileMode::New, Words::Ours, |expression, sound| {
             let Some(sound) = sound else { return };
             let ast = sound.checked.ast();
-            for call in version::too_new(&sound.checked, version) {
+            for call in too_new(&sound.checked, version) {
                 calls.push(NewerCall {
                     field_ref: expression.field_ref.clone(),
                     offset: ast.offset(call.at),
@@ -654,8 +655,8 @@ fn check_result_type(role: Role, checked: &CheckedAst) -> Result<Type, CompileEr
 fn panics(field_ref: String, name: &str) -> (String, CompileFindingKind, Cause) {
     let message = format!(
         "`{name}` is nested in a list or map that is the `value` of a JSONPatch: the API server accepts the policy, but \
-         panics on each request that reaches the expression; replace `{name}{{...}}` by map literals, or write a separate \
-         JSONPatch for each object"
+         panics on each request that reaches the expression; replace `{name}{{...}}` by map literals, write a separate \
+         JSONPatch for each object, or upgrade to Kubernetes 1.35.10, 1.36.5 or 1.37"
     );
     let rule = Rule::UnsafeExpression;
     let cause = Cause::Whole { rule, message };

@@ -52,14 +52,10 @@ pub const INDEX_OF_FROM: OverloadRow = OverloadRow::member(
 .before_cel_go(CelGo::V0_29);
 
 /// `string.indexOf(part, from)`, which checks `from` even if `part` is empty.
-pub const INDEX_OF_FROM_WITHIN: OverloadRow = OverloadRow::member(
-    "indexOf",
-    "string_index_of_string_int",
-    &[String, String, Int],
-    Int,
-    Costs::ONE,
-    SOURCE,
-)
+pub const INDEX_OF_FROM_WITHIN: OverloadRow = OverloadRow {
+    source: SOURCE,
+    ..INDEX_OF_FROM
+}
 .evaluated_by(index_of_within)
 .since_cel_go(CelGo::V0_29);
 
@@ -87,14 +83,10 @@ pub const LAST_INDEX_OF_FROM: OverloadRow = OverloadRow::member(
 .before_cel_go(CelGo::V0_29);
 
 /// `string.lastIndexOf(part, from)`, which checks `from` even if `part` is empty.
-pub const LAST_INDEX_OF_FROM_WITHIN: OverloadRow = OverloadRow::member(
-    "lastIndexOf",
-    "string_last_index_of_string_int",
-    &[String, String, Int],
-    Int,
-    Costs::ONE,
-    SOURCE,
-)
+pub const LAST_INDEX_OF_FROM_WITHIN: OverloadRow = OverloadRow {
+    source: SOURCE,
+    ..LAST_INDEX_OF_FROM
+}
 .evaluated_by(last_index_of_within)
 .since_cel_go(CelGo::V0_29);
 

@@ -9,14 +9,14 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{authz, cidr, format, ip, lists, quantity, regex, semver, strings, types, url};
-use crate::version::{KubernetesVersion, MACROS, V1_28, V1_29, V1_32, V1_34};
+use crate::version::{KubernetesVersion, V1_28, V1_29, V1_32, V1_34};
 use cel::decls::{OverloadRow, Sig};
 use cel::env::{Env, Library};
 use cel::ext;
 use cel::stdlib;
 use cel::types::{OPTIONAL_TYPE, Type};
 use cel::validators::Validator;
-use cel::version::{CelGo, Release};
+use cel::version::{CelGo, Release, Version};
 
 static OPTIONAL_0: &[OverloadRow] = &OverloadRow::introduced(V1_28, ext::optional::VERSION_0);
 /// The API server does not restrict the version of the optional library, so that the version of cel-go decides.
@@ -60,6 +60,24 @@ static LIBRARIES: &[&[OverloadRow]] = &[
     LISTS_1,
     LISTS_2,
     lists::VERSION_1,
+];
+
+/// The macros introduced after version 1.0: the name, the number of arguments without the receiver, and the version
+/// that introduced the macro.
+pub static MACROS: &[(&str, usize, Version)] = &[
+    ("optMap", 2, V1_28),
+    ("optFlatMap", 2, V1_28),
+    ("all", 3, V1_32),
+    ("exists", 3, V1_32),
+    ("existsOne", 3, V1_32),
+    ("exists_one", 3, V1_32),
+    ("transformList", 3, V1_32),
+    ("transformList", 4, V1_32),
+    ("transformMap", 3, V1_32),
+    ("transformMap", 4, V1_32),
+    ("transformMapEntry", 3, V1_32),
+    ("transformMapEntry", 4, V1_32),
+    ("sortBy", 2, V1_34),
 ];
 
 /// The type names that expressions can use, in addition to CEL's own type names.
@@ -106,7 +124,7 @@ fn tables() -> impl Iterator<Item = &'static [OverloadRow]> {
 /// With the release of a [`KubernetesVersion`], the environment corresponds to `StoredExpressions` of the API server. The
 /// API server checks the expressions of a created object in the environment `NewExpressions`, which lacks the additions
 /// of the newest version.
-/// [`too_new`](crate::version::too_new) finds the uses of these additions in an expression, and [`is_whole_in`] returns
+/// [`too_new`](super::too_new::too_new) finds the uses of these additions in an expression, and [`is_whole_in`] returns
 /// true if a version has no such additions.
 ///
 /// An environment is built once for each release and never freed.
@@ -154,7 +172,7 @@ pub fn is_whole_in(version: KubernetesVersion) -> bool {
     let mut macros = MACROS.iter().map(|(.., introduced)| *introduced);
     let release = version.release();
     rows.all(|available| !available.includes(release) || version.has(available))
-        && macros.all(|introduced| introduced <= cel::version::Version::new(1, version.min_compat))
+        && macros.all(|introduced| version.accepts(introduced))
 }
 
 #[cfg(test)]

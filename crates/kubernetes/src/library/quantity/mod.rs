@@ -21,6 +21,14 @@ use super::types::QUANTITY;
 const SOURCE: Source =
     Source::new("k8s.io/apiserver pkg/cel/library/quantity.go, quantityLibraryDecls").since(V1_28);
 
+const ADD: OverloadRow = sum_row("add", "quantity_add", &[QUANTITY, QUANTITY]);
+
+const ADD_INT: OverloadRow = sum_row("add", "quantity_add_int", &[QUANTITY, Int]);
+
+const SUB: OverloadRow = sum_row("sub", "quantity_sub", &[QUANTITY, QUANTITY]);
+
+const SUB_INT: OverloadRow = sum_row("sub", "quantity_sub_int", &[QUANTITY, Int]);
+
 /// Conversion, comparison and arithmetic of quantities.
 pub static ROWS: &[OverloadRow] = &[
     OverloadRow::global(
@@ -97,30 +105,14 @@ pub static ROWS: &[OverloadRow] = &[
         SOURCE,
     )
     .evaluated_by(is_integer),
-    sum_row("add", "quantity_add", &[QUANTITY, QUANTITY])
-        .evaluated_by(add_in_place)
-        .before(V1_37),
-    sum_row("add", "quantity_add_int", &[QUANTITY, Int])
-        .evaluated_by(add_in_place)
-        .before(V1_37),
-    sum_row("sub", "quantity_sub", &[QUANTITY, QUANTITY])
-        .evaluated_by(sub_in_place)
-        .before(V1_37),
-    sum_row("sub", "quantity_sub_int", &[QUANTITY, Int])
-        .evaluated_by(sub_in_place)
-        .before(V1_37),
-    sum_row("add", "quantity_add", &[QUANTITY, QUANTITY])
-        .evaluated_by(add)
-        .since(V1_37),
-    sum_row("add", "quantity_add_int", &[QUANTITY, Int])
-        .evaluated_by(add)
-        .since(V1_37),
-    sum_row("sub", "quantity_sub", &[QUANTITY, QUANTITY])
-        .evaluated_by(sub)
-        .since(V1_37),
-    sum_row("sub", "quantity_sub_int", &[QUANTITY, Int])
-        .evaluated_by(sub)
-        .since(V1_37),
+    ADD.evaluated_by(add_in_place).before(V1_37),
+    ADD_INT.evaluated_by(add_in_place).before(V1_37),
+    SUB.evaluated_by(sub_in_place).before(V1_37),
+    SUB_INT.evaluated_by(sub_in_place).before(V1_37),
+    ADD.evaluated_by(add).since(V1_37),
+    ADD_INT.evaluated_by(add).since(V1_37),
+    SUB.evaluated_by(sub).since(V1_37),
+    SUB_INT.evaluated_by(sub).since(V1_37),
 ];
 
 impl Opaque for Quantity {

@@ -1,0 +1,83 @@
+//! Finds the functions and macros in an expression that an older API server lacks.
+
+use cel::ast::ExprId;
+use cel::checker::{CheckedAst, Reference};
+use cel::version::{Availability, CelGo, Version};
+
+use super::environment::{MACROS, rows_with_id_of};
+use crate::version::{KubernetesVersion, usable_since};
+
+/// A use of a function or macro that an older version lacks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TooNew {
+    /// The expression that calls the function. For a macro, the expansion of the macro.
+    pub at: ExprId,
+    /// The name of the function or macro.
+    pub name: String,
+    /// True for a macro, false for a function.
+    pub is_macro: bool,
+    /// The first version that accepts the function or macro in new expressions.
+    pub usable_since: Version,
+}
+
+/// Returns the calls in `checked` that an API server of `version` rejects in a new expression, in source order.
+///
+/// If several overloads match a call after type checking, the overload that was introduced first determines the version
+/// of the call.
+#[must_use]
+pub fn too_new(checked: &CheckedAst, version: KubernetesVersion) -> Vec<TooNew> {
+    let ast = checked.ast();
+    let macros = ast.macros().iter().filter_map(|call| {
+        let is_called = |name: &str, n_args| (name, n_args) == (&call.function, call.n_args);
+        let row = MACROS
+            .iter()
+            .find(|(name, n_args, _)| is_called(name, *n_args));
+        let introduced = row.map(|(.., introduced)| *introduced)?;
+        (!version.accepts(introduced)).then(|| TooNew {
+            at: call.at,
+            name: call.function.to_string(),
+            is_macro: true,
+            usable_since: usable_since(introduced),
+        })
+    });
+    let mut calls: Vec<TooNew> = macros.collect();
+    let functions = ast.descendants(ast.root()).into_iter().filter_map(|at| {
+        let Some(Reference::Function {
+            name, overloads, ..
+        }) = checked.reference(at)
+        else {
+            return None;
+        };
+        // Another release may have another row for the same overload, with other costs or another implementation.
+        let rows = || overloads.iter().flat_map(|row| rows_with_id_of(row));
+        if rows().any(|row| version.has(&row.source.available)) {
+            return None;
+        }
+        let first = rows()
+            .map(|row| first_usable(&row.source.available))
+            .min()?;
+        // Functions with `@` in their names only occur in the expansions of macros. The macro is reported instead.
+        let is_hidden = name.contains('@');
+        (!is_hidden).then(|| TooNew {
+            at,
+            name: (*name).to_owned(),
+            is_macro: false,
+            usable_since: first,
+        })
+    });
+    calls.extend(functions);
+    calls.sort_by_key(|call| (ast.offset(call.at), call.at));
+    calls
+}
+
+/// Returns the first version whose API server accepts a function with the given availability in new expressions.
+fn first_usable(available: &Availability) -> Version {
+    usable_since(available.since).max(first_with(available.since_cel_go))
+}
+
+/// Returns the first Kubernetes version whose upstream release has at least `cel_go`.
+fn first_with(cel_go: CelGo) -> Version {
+    let mut supported = KubernetesVersion::supported();
+    let first = supported.find(|version| version.cel_go >= cel_go);
+    first.unwrap_or(KubernetesVersion::NEWEST).platform()
+}
