@@ -134,7 +134,7 @@ impl Availability {
     }
 }
 
-/// The differences between versions of cel-go that are not overloads.
+/// The differences between releases that are not overloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -159,10 +159,18 @@ pub struct Behavior {
     ///
     /// Source: cel-go 0.29 `interpreter/attributes.go`, `applyQualifiers`.
     pub optionals_hold_cel_values: bool,
+    /// The macros with two variables, such as `all(i, v, v > i)` and `transformMap`, exist. The platform decides this.
+    ///
+    /// Source: cel-go `ext/comprehensions.go`, `TwoVarComprehensions`.
+    pub two_variable_macros: bool,
+    /// The macro `sortBy` exists. The platform decides this.
+    ///
+    /// Source: cel-go `ext/lists.go`, `sortByMacro`.
+    pub sort_by_macro: bool,
 }
 
 impl Behavior {
-    /// Returns the behavior of `cel_go`.
+    /// Returns the behavior of `cel_go` in a platform that enables all macros.
     #[must_use]
     pub const fn new(cel_go: CelGo) -> Self {
         Self {
@@ -170,6 +178,8 @@ impl Behavior {
             locals_hide_qualified_names: cel_go.0 >= CelGo::V0_27.0,
             optional_type_has_parameter: cel_go.0 >= CelGo::V0_28.0,
             optionals_hold_cel_values: cel_go.0 >= CelGo::V0_29.0,
+            two_variable_macros: true,
+            sort_by_macro: true,
         }
     }
 }

@@ -127,6 +127,21 @@ impl KubernetesVersion {
         }
     }
 
+    /// Returns the syntax of new expressions.
+    #[must_use]
+    pub fn language_for_new(&self) -> cel::version::Behavior {
+        self.language(Version::new(1, self.min_compat))
+    }
+
+    /// Returns the behavior of cel-go with the macros of `platform`.
+    fn language(&self, platform: Version) -> cel::version::Behavior {
+        cel::version::Behavior {
+            two_variable_macros: platform >= V1_32,
+            sort_by_macro: platform >= V1_34,
+            ..cel::version::Behavior::new(self.cel_go)
+        }
+    }
+
     /// Returns the differences of this version that are not overloads.
     #[must_use]
     pub fn behavior(&self) -> Behavior {
@@ -134,7 +149,7 @@ impl KubernetesVersion {
             self.minor > minor || self.minor == minor && self.patch.is_none_or(|own| own >= patch)
         };
         Behavior {
-            language: cel::version::Behavior::new(self.cel_go),
+            language: self.language(self.platform()),
             patches_convert_nested_objects: has_patch(36, 5)
                 || self.minor == 35 && has_patch(35, 10),
             max_audited_failures: if self.minor >= 37 { 50 } else { 1 },

@@ -106,6 +106,7 @@ impl Parser<'_> {
             function,
             target,
             &arg_ids,
+            self.behavior,
         ) {
             None => self.builder.add(
                 offset,

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use crate::ast::{AstBuilder, Comprehension, Expr, ExprId, Literal};
 use crate::names::shared;
+use crate::version::Behavior;
 
 /// Name of the accumulator variable, which cannot occur in the source of an expression.
 ///
@@ -37,6 +38,17 @@ pub(super) enum MacroError {
 
 type Expansion = Result<ExprId, MacroError>;
 
+fn is_available(function: &str, n_args: usize, behavior: Behavior) -> bool {
+    match (function, n_args) {
+        ("all" | "exists" | "exists_one" | "existsOne", 3)
+        | ("transformList" | "transformMap" | "transformMapEntry", _) => {
+            behavior.two_variable_macros
+        }
+        ("sortBy", _) => behavior.sort_by_macro,
+        _ => true,
+    }
+}
+
 /// Expands a call of `function`. `None` if there is no such macro.
 pub(super) fn expand(
     builder: &mut AstBuilder,
@@ -45,7 +57,11 @@ pub(super) fn expand(
     function: &str,
     target: Option<ExprId>,
     args: &[ExprId],
+    behavior: Behavior,
 ) -> Option<Expansion> {
+    if !is_available(function, args.len(), behavior) {
+        return None;
+    }
     let mut factory = Factory {
         builder,
         max_nodes,

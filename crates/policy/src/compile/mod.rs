@@ -26,6 +26,7 @@ use cel::env::Env;
 use cel::eval::Program;
 use cel::stack::run_on_deep_stack;
 use cel::types::Type;
+use cel::version::Behavior;
 use kubernetes::library::estimate;
 use kubernetes::library::mutation::{JSON_PATCH, is_object, json_patch_type, object_type};
 use kubernetes::library::runtime::PolicyRuntime;
@@ -397,9 +398,9 @@ fn compile_in_order(
 ) {
     let dyn_type = Type::Dyn;
     let has_params = policy.param_kind.is_some();
-    let release = match mode {
-        CompileMode::New => version.release_for_new(),
-        CompileMode::Stored => version.release(),
+    let (release, language) = match mode {
+        CompileMode::New => (version.release_for_new(), version.language_for_new()),
+        CompileMode::Stored => (version.release(), version.behavior().language),
     };
     let declared = Declared {
         release,
@@ -419,7 +420,12 @@ fn compile_in_order(
     let text_left = OutputBudget::default();
     let runtime = PolicyRuntime::default();
     let mut compile = |(index, expression): (usize, &PolicyExpression), env: &Env| {
-        let (outcome, sound) = outcome(expression, env, (mode, words), (&text_left, &runtime));
+        let (outcome, sound) = outcome(
+            expression,
+            env,
+            (mode, words, language),
+            (&text_left, &runtime),
+        );
         let type_ = outcome.as_ref().map_or(Type::Dyn, variable_type_upstream);
         let field_ref = expression.field_ref.clone();
         let compiled = CompiledExpression {
@@ -496,7 +502,7 @@ fn compile_in_order(
 fn outcome(
     expression: &PolicyExpression,
     env: &Env,
-    (mode, words): (CompileMode, Words),
+    (mode, words, language): (CompileMode, Words, Behavior),
     (text_left, runtime): (&OutputBudget, &PolicyRuntime),
 ) -> (Result<Type, CompileError>, Option<CheckedProgram>) {
     if mode == CompileMode::New
@@ -513,8 +519,8 @@ fn outcome(
         };
         return (Err(error), None);
     }
-    let trimmed = trimmed(expression, mode);
-    let expression = trimmed.as_ref().map_or(expression, |trimmed| trimmed);
+    let reparsed = reparsed(expression, mode, language);
+    let expression = reparsed.as_ref().unwrap_or(expression);
     match expression.check(env) {
         ExpressionCheck::Unparsed(diagnostics) => {
             let diagnostics = expression.in_words(diagnostics, words).clone();
@@ -570,21 +576,36 @@ fn plan(
     }
 }
 
-/// Returns the expression without surrounding white space. `None` if the API server does not trim the expression, or if
-/// there is no white space.
-fn trimmed(expression: &PolicyExpression, mode: CompileMode) -> Option<PolicyExpression> {
+/// Returns the expression as the API server parses it in `mode`: without surrounding white space, and without macros that
+/// new expressions cannot use. `None` if this is the same as `expression`.
+fn reparsed(
+    expression: &PolicyExpression,
+    mode: CompileMode,
+    language: Behavior,
+) -> Option<PolicyExpression> {
     let trims = matches!(
         expression.role,
         Role::MatchCondition | Role::AuditAnnotation | Role::ApplyConfiguration | Role::JsonPatch
     );
-    let text = expression.text.trim();
-    (mode == CompileMode::New && trims && text.len() != expression.text.len()).then(|| {
+    let trimmed = expression.text.trim();
+    let is_trimmed = mode == CompileMode::New && trims && trimmed.len() != expression.text.len();
+    let has_macros = || {
+        expression
+            .parsed()
+            .is_ok_and(|ast| !ast.macros().is_empty())
+    };
+    let is_other_language = language != expression.behavior() && has_macros();
+    (is_trimmed || is_other_language).then(|| {
         PolicyExpression::new(
-            expression.behavior(),
+            language,
             expression.field_ref.clone(),
             expression.role,
             expression.name.as_deref(),
-            text,
+            if is_trimmed {
+                trimmed
+            } else {
+                &expression.text
+            },
         )
     })
 }

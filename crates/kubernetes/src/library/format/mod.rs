@@ -7,7 +7,7 @@ pub use formats::Format;
 
 use super::args::{Result, opaque, strings, text};
 use super::costs::{self, NOMINAL};
-use crate::version::V1_31;
+use crate::version::{V1_31, V1_34};
 use Sig::{List, Optional, String};
 use cel::cost::Costs;
 use cel::cost::measure::{matching_cost, size_at};
@@ -21,17 +21,20 @@ const SOURCE: Source =
 const CONSTANTS_SOURCE: Source =
     Source::new("k8s.io/apiserver pkg/cel/library/format.go, ConstantFormats").since(V1_31);
 
+const VALIDATE: OverloadRow = OverloadRow::member(
+    "validate",
+    "format-validate",
+    &[NAMED_FORMAT, String],
+    Optional(&List(&String)),
+    costs::validated(validation_cost),
+    SOURCE,
+)
+.evaluated_by(validate);
+
 /// The functions that look up a format by name and validate a string.
 pub static ROWS: &[OverloadRow] = &[
-    OverloadRow::member(
-        "validate",
-        "format-validate",
-        &[NAMED_FORMAT, String],
-        Optional(&List(&String)),
-        costs::validated(validation_cost),
-        SOURCE,
-    )
-    .evaluated_by(validate),
+    VALIDATE.evaluated_by(validate_characters).before(V1_34),
+    VALIDATE.since(V1_34),
     OverloadRow::global(
         "format.named",
         "format-named",
@@ -166,12 +169,26 @@ pub static CONSTANTS: &[OverloadRow] = &[
 
 fn validate(_: &EvalBudget, args: &[Value]) -> Result {
     let format: &Format = opaque(args, 0)?;
-    let messages = format.messages(text(args, 1)?);
-    Ok(if messages.is_empty() {
+    Ok(optional_list(format.messages(text(args, 1)?)))
+}
+
+/// Returns an optional list of `messages`, without a value if there are none.
+fn optional_list(messages: Vec<std::string::String>) -> Value {
+    if messages.is_empty() {
         Value::none()
     } else {
         Value::some(strings(messages))
-    })
+    }
+}
+
+/// Validates like Kubernetes before 1.34, whose messages count bytes as characters.
+///
+/// Source: k8s.io/apimachinery 0.33 `pkg/util/validation/validation.go`, `MaxLenError`.
+fn validate_characters(_: &EvalBudget, args: &[Value]) -> Result {
+    let format: &Format = opaque(args, 0)?;
+    let messages = format.messages(text(args, 1)?).into_iter();
+    let messages = messages.map(|message| message.replace(" bytes", " characters"));
+    Ok(optional_list(messages.collect()))
 }
 
 /// Returns the cost of validating a string. Upstream assumes a match with a regular expression.
