@@ -48,6 +48,7 @@ mod typed_values;
 mod unchangeable;
 mod unfit_values;
 mod unions;
+mod versions;
 mod webhooks;
 mod wire;
 mod wording;

@@ -152,6 +152,7 @@ impl KubernetesVersion {
             language: self.language(self.platform()),
             patches_convert_nested_objects: has_patch(36, 5)
                 || self.minor == 35 && has_patch(35, 10),
+            webhooks_skip_reviews: self.minor >= 37,
             max_audited_failures: if self.minor >= 37 { 50 } else { 1 },
         }
     }
@@ -263,6 +264,10 @@ pub struct Behavior {
     /// Source: k8s.io/apiserver 0.35.10, 0.36.5 and 0.37 `pkg/cel/mutation/dynamic/objects.go`,
     /// `ObjectVal.ConvertToNative`.
     pub patches_convert_nested_objects: bool,
+    /// API servers never call webhooks for reviews, such as `TokenReview`.
+    ///
+    /// Source: k8s.io/apiserver 0.37 `pkg/features/kube_features.go`, `ExcludeAdmissionWebhookVirtualResources`.
+    pub webhooks_skip_reviews: bool,
     /// The maximum number of failed validations in the audit annotation of a request.
     ///
     /// Source: k8s.io/apiserver 0.37 `pkg/admission/plugin/policy/validating/dispatcher.go`, `maxValidationFailures`.

@@ -9,6 +9,7 @@
 //! same in v0.36 and v0.37); `k8s.io/kubernetes` `pkg/kubeapiserver/admission/exclusion/resources.go`, `excluded`.
 
 use kubernetes::schema::Gvr;
+use kubernetes::version::Behavior;
 
 /// The API group of policies and webhook configurations.
 pub(crate) const CONFIGURATION_GROUP: &str = "admissionregistration.k8s.io";
@@ -47,14 +48,16 @@ pub fn is_exempt(resource: &Gvr) -> bool {
         .any(|(group, resources)| *group == resource.group && resources.contains(&main))
 }
 
-/// Returns true if requests for `resource` are exempt from webhooks. Policies, bindings and webhook configurations are
-/// exempt. Reviews are not.
+/// Returns true if requests for `resource` are exempt from webhooks in an API server with `behavior`. Policies, bindings
+/// and webhook configurations are exempt. Reviews are exempt since 1.37.
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/webhook/predicates/rules/rules.go`,
-/// `IsExemptAdmissionConfigurationResource`.
+/// `IsExemptAdmissionConfigurationResource`; 0.37 `pkg/admission/plugin/webhook/generic/webhook.go`, `Dispatch`.
 #[must_use]
-pub fn is_exempt_from_webhooks(resource: &Gvr) -> bool {
-    resource.group == CONFIGURATION_GROUP && (is_exempt(resource) || is_webhooks(resource))
+pub fn is_exempt_from_webhooks(resource: &Gvr, behavior: Behavior) -> bool {
+    let is_configuration = resource.group == CONFIGURATION_GROUP;
+    is_webhooks(resource)
+        || is_exempt(resource) && (is_configuration || behavior.webhooks_skip_reviews)
 }
 
 /// Returns true for webhook configurations. They are exempt from webhooks, but not from policies.
@@ -71,6 +74,8 @@ pub fn name(resource: &Gvr) -> String {
 
 #[cfg(test)]
 mod tests {
+    use kubernetes::version::KubernetesVersion;
+
     use super::*;
 
     #[test]
@@ -110,29 +115,20 @@ mod tests {
     }
 
     #[test]
-    fn configurations_but_not_reviews_are_exempt_from_webhooks() {
+    fn configurations_are_exempt_from_webhooks_and_reviews_since_1_37() {
+        let own = "admissionregistration.k8s.io";
         let table = [
-            (
-                "admissionregistration.k8s.io",
-                "validatingadmissionpolicies",
-                true,
-            ),
-            (
-                "admissionregistration.k8s.io",
-                "mutatingadmissionpolicybindings",
-                true,
-            ),
-            (
-                "admissionregistration.k8s.io",
-                "mutatingwebhookconfigurations",
-                true,
-            ),
-            ("authentication.k8s.io", "tokenreviews", false),
-            ("apps", "deployments", false),
+            (own, "validatingadmissionpolicies", [true, true]),
+            (own, "mutatingadmissionpolicybindings", [true, true]),
+            (own, "mutatingwebhookconfigurations", [true, true]),
+            ("authentication.k8s.io", "tokenreviews", [false, true]),
+            ("apps", "deployments", [false, false]),
         ];
         for (group, resource, expect) in table {
             let gvr = Gvr::new(group, "v1", resource);
-            assert_eq!(is_exempt_from_webhooks(&gvr), expect, "{group} {resource}");
+            let versions = [36, 37].map(KubernetesVersion::new);
+            let exempt = versions.map(|version| is_exempt_from_webhooks(&gvr, version.behavior()));
+            assert_eq!(exempt, expect, "{group} {resource}");
         }
     }
 }

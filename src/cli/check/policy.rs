@@ -242,7 +242,7 @@ fn analyze(
     let compiled = CompiledPolicy::from_parts(policy.clone(), mutations, known.version());
     let matches = matching::resolve(policy, &known.mapper);
     let (matches, has_reviews) = if subject.is_webhooks() {
-        matching::webhook_matches(policy, matches)
+        matching::webhook_matches(policy, matches, known.version().behavior())
     } else {
         (matches, false)
     };

@@ -367,7 +367,11 @@ impl<'a> PreparedProbe<'a> {
             Ok(request) => request,
             Err(why) => return pending(case, &why),
         };
-        if target::is_exempt(run_context.kind, &request.gvr) {
+        if target::is_exempt(
+            run_context.kind,
+            &request.gvr,
+            run_context.admission.version(),
+        ) {
             let verb = if run_context.kind.is_webhooks() {
                 "call"
             } else {

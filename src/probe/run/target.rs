@@ -7,15 +7,16 @@ use crate::policy::admission::{Binding, ReviewOutcome};
 use crate::policy::exempt;
 use crate::policy::subject::SubjectKind;
 use crate::schema::Gvr;
+use crate::version::KubernetesVersion;
 
-/// Returns true if API servers never evaluate this kind of subject for `resource`.
-pub(super) fn is_exempt(kind: SubjectKind, resource: &Gvr) -> bool {
+/// Returns true if API servers of `version` never evaluate this kind of subject for `resource`.
+pub(super) fn is_exempt(kind: SubjectKind, resource: &Gvr, version: KubernetesVersion) -> bool {
     match kind {
         SubjectKind::ValidatingAdmissionPolicy | SubjectKind::MutatingAdmissionPolicy => {
             exempt::is_exempt(resource)
         }
         SubjectKind::ValidatingWebhookConfiguration | SubjectKind::MutatingWebhookConfiguration => {
-            exempt::is_exempt_from_webhooks(resource)
+            exempt::is_exempt_from_webhooks(resource, version.behavior())
         }
         SubjectKind::CustomResourceDefinition => false,
     }

@@ -18,6 +18,7 @@ use super::request_policy::RequestPolicy;
 use cel::interrupt::checkpoint;
 use kubernetes::schema::rest_mapper::{ApiResource, RestMapper};
 use kubernetes::schema::{Gvk, Gvr};
+use kubernetes::version::Behavior;
 
 pub use self::kinds::{kinds, upstream_kinds};
 pub(super) use self::kinds::{named_kinds, wildcard_kinds};
@@ -286,17 +287,20 @@ pub fn resolve(policy: &RequestPolicy, mapper: &RestMapper) -> Matches {
 /// Converts the matches of a policy to the matches of a webhook with the same rules. The boolean is true if the webhook
 /// is called for reviews, such as `TokenReview`.
 ///
-/// Unlike policies, webhooks are called for reviews, and are never called for webhook configurations. The result has no
+/// Unlike policies, webhooks are called for reviews before Kubernetes 1.37, and are never called for webhook
+/// configurations. The result has no
 /// reviews as resources, because their kinds are not checked.
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/webhook/predicates/rules/rules.go`,
 /// `IsExemptAdmissionConfigurationResource`.
 #[must_use]
-pub fn webhook_matches(policy: &RequestPolicy, mut matches: Matches) -> (Matches, bool) {
+pub fn webhook_matches(
+    policy: &RequestPolicy,
+    mut matches: Matches,
+    behavior: Behavior,
+) -> (Matches, bool) {
     let n_exempt = matches.exempt.len();
-    let is_configuration =
-        |resource: &ExemptResource| resource.resource.starts_with(exempt::CONFIGURATION_GROUP);
-    matches.exempt.retain(is_configuration);
+    matches.exempt.retain(|of| !is_called_review(of, behavior));
     let has_reviews = matches.exempt.len() < n_exempt;
     let (exempt, resources) = matches
         .resources
@@ -339,10 +343,20 @@ pub fn webhook_matches(policy: &RequestPolicy, mut matches: Matches) -> (Matches
 pub fn webhook_matches_and_reviews(
     policy: &RequestPolicy,
     matches: &Matches,
+    behavior: Behavior,
 ) -> (Matches, Vec<ExemptResource>) {
-    let is_review = |of: &&ExemptResource| !of.resource.starts_with(exempt::CONFIGURATION_GROUP);
-    let reviews = matches.exempt.iter().filter(is_review).cloned().collect();
-    (webhook_matches(policy, matches.clone()).0, reviews)
+    let exempt = matches.exempt.iter();
+    let reviews = exempt.filter(|of| is_called_review(of, behavior));
+    let reviews = reviews.cloned().collect();
+    (
+        webhook_matches(policy, matches.clone(), behavior).0,
+        reviews,
+    )
+}
+
+/// Returns true if a resource that is exempt from policies is a review for which webhooks are called.
+fn is_called_review(resource: &ExemptResource, behavior: Behavior) -> bool {
+    !behavior.webhooks_skip_reviews && !resource.resource.starts_with(exempt::CONFIGURATION_GROUP)
 }
 
 /// Returns the path of the resource rule with the index `n`.

@@ -174,7 +174,7 @@ impl Check<'_> {
         let matched_slot = Arc::clone(&matched_early);
         let version = self.snapshot.version;
         let work = move || {
-            let unmatched = match_parts(&subject, &mapper, &match_cache);
+            let unmatched = match_parts(&subject, (&mapper, version), &match_cache);
             let matched = matched(&unmatched);
             *matched_slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(matched);
             let (parts, group_versions) = compile_parts(
@@ -345,7 +345,7 @@ struct Unmatched<'a> {
 
 fn match_parts<'a>(
     entry: &'a Entry,
-    mapper: &Arc<RestMapper>,
+    (mapper, version): (&Arc<RestMapper>, KubernetesVersion),
     match_cache: &MatchCache,
 ) -> Vec<Unmatched<'a>> {
     if let Some(policy) = entry.subject.policy() {
@@ -358,7 +358,8 @@ fn match_parts<'a>(
     let webhooks = entry.subject.webhooks().iter().enumerate();
     let parts = webhooks.map(|(n, webhook)| {
         let matches = match_cache.get(webhook, mapper);
-        let (asked, reviews) = matching::webhook_matches_and_reviews(webhook, matches.matches());
+        let (asked, reviews) =
+            matching::webhook_matches_and_reviews(webhook, matches.matches(), version.behavior());
         let mut matched = MatchSummary::from(&asked);
         let by_wildcard = reviews.iter().filter(|review| review.by_wildcard);
         matched.n_resources = matched.n_resources.saturating_add(reviews.len());
