@@ -152,6 +152,7 @@ impl KubernetesVersion {
             language: self.language(self.platform()),
             patches_convert_nested_objects: has_patch(36, 5)
                 || self.minor == 35 && has_patch(35, 10),
+            declares_untyped_params: self.minor >= 36,
             webhooks_skip_reviews: self.minor >= 37,
             max_audited_failures: if self.minor >= 37 { 50 } else { 1 },
         }
@@ -264,6 +265,10 @@ pub struct Behavior {
     /// Source: k8s.io/apiserver 0.35.10, 0.36.5 and 0.37 `pkg/cel/mutation/dynamic/objects.go`,
     /// `ObjectVal.ConvertToNative`.
     pub patches_convert_nested_objects: bool,
+    /// kube-controller-manager declares `params` even if the schema of the paramKind is unknown.
+    ///
+    /// Source: k8s.io/apiserver 0.36 `pkg/admission/plugin/policy/validating/typechecking.go`, `TypeChecker.compiler`.
+    pub declares_untyped_params: bool,
     /// API servers never call webhooks for reviews, such as `TokenReview`.
     ///
     /// Source: k8s.io/apiserver 0.37 `pkg/features/kube_features.go`, `ExcludeAdmissionWebhookVirtualResources`.

@@ -232,7 +232,11 @@ fn check(
                 (gvk, type_)
             });
             let typed = typed.collect();
-            upstream::check(policy, params.as_ref(), typed, &mut outcome);
+            let behavior = policy.version().behavior();
+            let is_declared =
+                |params: &&Type| behavior.declares_untyped_params || **params != Type::Dyn;
+            let params = params.as_ref().filter(is_declared);
+            upstream::check(policy, params, typed, &mut outcome);
         }
         Profile::Truthful => {
             let memo = Memo::new(policy, params.as_ref());
