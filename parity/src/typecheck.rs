@@ -88,7 +88,7 @@ pub struct WarningLine {
 #[must_use]
 pub fn check(policy: impl Into<RequestPolicy>, schemas: &Schemas, profile: Profile) -> TypeCheck {
     type_check(
-        &CompiledPolicy::new(policy),
+        &CompiledPolicy::from_parts(policy.into(), None, version::get()),
         &schemas.mapper,
         &schemas.types,
         profile,
