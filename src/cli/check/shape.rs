@@ -451,4 +451,32 @@ mod tests {
             assert_eq!(is_integer(&number), wanted, "{text}");
         }
     }
+
+    #[test]
+    fn choices_lists_values_of_enumerations() {
+        for (path, expected) in [
+            ("spec.failurePolicy", Some("`Fail` or `Ignore`")),
+            (
+                "spec.matchConstraints.matchPolicy",
+                Some("`Exact` or `Equivalent`"),
+            ),
+            (
+                "spec.paramRef.parameterNotFoundAction",
+                Some("`Allow` or `Deny`"),
+            ),
+            (
+                "spec.mutations[0].patchType",
+                Some("`ApplyConfiguration` or `JSONPatch`"),
+            ),
+            ("spec.reinvocationPolicy", Some("`Never` or `IfNeeded`")),
+            ("webhooks[1].sideEffects", Some("`None` or `NoneOnDryRun`")),
+            (
+                "spec.validationActions[0]",
+                Some("`Deny`, `Warn` or `Audit`"),
+            ),
+            ("spec.policyName", None),
+        ] {
+            assert_eq!(choices(path), expected, "{path}");
+        }
+    }
 }

@@ -46,7 +46,7 @@ pub(super) struct Cell {
 }
 
 /// The meaning of a cell, which determines its color.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Paint {
     #[default]
     Plain,
@@ -162,5 +162,29 @@ pub(super) fn word(text: &str) -> String {
         "-".to_owned()
     } else {
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn true_is_healthy_except_for_stalled() {
+        let paint = |type_: &str, status: &str| {
+            let condition = ConditionReport {
+                type_: type_.to_owned(),
+                status: status.to_owned(),
+                reason: String::new(),
+                message: String::new(),
+                last_transition_time: None,
+                observed_generation: None,
+            };
+            condition_cell(&condition).paint
+        };
+        assert_eq!(paint("Ready", "True"), Paint::Good);
+        assert_eq!(paint("Stalled", "True"), Paint::Bad);
+        assert_eq!(paint("Ready", "False"), Paint::Bad);
+        assert_eq!(paint("Ready", "Unknown"), Paint::Doubtful);
     }
 }

@@ -255,3 +255,24 @@ pub fn lcov(coverage: &[Coverage]) -> String {
     }
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percent_is_rounded_down_and_100_without_items() {
+        let coverage = |covered, total| Coverage {
+            policy: String::new(),
+            file: String::new(),
+            total,
+            covered,
+            items: Vec::new(),
+        };
+        assert_eq!(percent(&[]), 100);
+        assert_eq!(percent(&[coverage(0, 3)]), 0);
+        assert_eq!(percent(&[coverage(2, 3)]), 66);
+        assert_eq!(percent(&[coverage(2, 3), coverage(3, 3)]), 83);
+        assert_eq!(percent(&[coverage(3, 3)]), 100);
+    }
+}

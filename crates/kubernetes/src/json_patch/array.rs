@@ -100,4 +100,20 @@ mod tests {
             );
         }
     }
+
+    #[test]
+    fn index_is_within_list_or_counted_from_its_end() {
+        for (index, expected) in [
+            (0, Some(0)),
+            (1, Some(1)),
+            (2, Some(2)),
+            (3, None),
+            (-1, Some(2)),
+            (-3, Some(0)),
+            (-4, None),
+        ] {
+            assert_eq!(within(index, 3), expected, "{index}");
+        }
+        assert_eq!(within(0, 0), None);
+    }
 }

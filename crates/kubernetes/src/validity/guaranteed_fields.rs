@@ -519,6 +519,7 @@ pub fn is_system_metadata(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::path::Root;
     use super::*;
 
     #[test]
@@ -531,5 +532,18 @@ mod tests {
                 "{value}"
             );
         }
+    }
+
+    #[test]
+    fn path_of_same_fields_without_elements_is_at_text() {
+        let object = FieldPath::new(Root::Object);
+        let template = object.field("spec").and_then(|spec| spec.field("template"));
+        let template = template.unwrap();
+        assert!(is_at("spec.template", &template));
+        assert!(!is_at("spec", &template));
+        assert!(!is_at("spec.selector", &template));
+        assert!(is_at("", &object));
+        let element = object.field("spec").and_then(|spec| spec.element(0));
+        assert!(!is_at("spec", &element.unwrap()));
     }
 }
