@@ -9,8 +9,15 @@ use crate::cel::syntax;
 use crate::cli::input::Object;
 use crate::cli::input::edit::Edit;
 use crate::policy::RequestPolicy;
-use crate::policy::lint::Lint;
+use crate::policy::compile::CompiledPolicy;
+use crate::policy::lint::{Lint, missing_question_mark};
 use crate::policy::rule::Rule;
+
+/// Maximum number of fixes of one policy that are compiled.
+const MAX_COMPILATIONS: u32 = 20;
+
+/// Maximum number of syntax nodes of a fixed expression.
+const MAX_NODES: usize = 100_000;
 
 const OPERATIONS: [&str; 4] = ["CREATE", "UPDATE", "DELETE", "CONNECT"];
 
@@ -32,18 +39,87 @@ pub(super) fn replace_name<T>(
     object.edit_text(field_ref, end - n..end, meant)
 }
 
-/// Returns the fix of a suspicious expression or field. `None` if there is no fix, or more than one.
-pub(super) fn lint_fix(
-    policy: &Object<RequestPolicy>,
-    analysis: &PolicyAnalysis,
-    lint: &Lint,
-) -> Option<Edit> {
-    let field_ref = lint.field_ref.as_str();
-    match lint.rule {
-        Rule::ImpossibleGroup => group(policy, field_ref),
-        Rule::ImpossibleValue => value(policy, analysis, field_ref, lint.location?),
-        _ => None,
+/// Computes the fixes of a policy's lints.
+pub(super) struct Fixes<'a> {
+    policy: &'a Object<RequestPolicy>,
+    analysis: &'a PolicyAnalysis,
+    /// The number of fixes that can still be compiled.
+    compilations_left: u32,
+}
+
+impl<'a> Fixes<'a> {
+    pub(super) fn new(policy: &'a Object<RequestPolicy>, analysis: &'a PolicyAnalysis) -> Self {
+        Self {
+            policy,
+            analysis,
+            compilations_left: MAX_COMPILATIONS,
+        }
     }
+
+    /// Returns the fix of a suspicious expression or field. `None` if there is no fix, or more than one.
+    pub(super) fn fix(&mut self, lint: &Lint) -> Option<Edit> {
+        let field_ref = lint.field_ref.as_str();
+        match lint.rule {
+            Rule::ImpossibleGroup => group(self.policy, field_ref),
+            Rule::ImpossibleValue => value(self.policy, self.analysis, field_ref, lint.location?),
+            Rule::OrValueWithoutOptional => self.question_mark(field_ref, lint.location?),
+            _ => None,
+        }
+    }
+
+    /// Inserts the `?` that makes the selection at `location` optional. The result is compiled, because the type of an
+    /// optional's value may be unknown to the type checker, and conditions must have a known type.
+    fn question_mark(&mut self, field_ref: &str, location: Location) -> Option<Edit> {
+        let expression = self.analysis.expression(field_ref)?;
+        let ast = expression.parsed().ok()?;
+        let source = SourceMap::new(&expression.text);
+        let calls = self.analysis.typed.non_optional.iter();
+        let mut offsets = calls
+            .filter(|call| call.field_ref == field_ref)
+            .filter_map(|call| missing_question_mark(ast, call.call));
+        let offset = offsets.find(|offset| source.location(*offset) == location)?;
+        let byte = source.byte(location)?;
+        let rest = expression.text.get(byte..)?;
+        let operator = rest.get(..1).filter(|it| matches!(*it, "." | "["))?;
+        let optional = format!("{operator}?");
+        let fixed = expression.text.get(..byte)?.to_owned() + &optional + rest.get(1..)?;
+        self.compilations_left = self.compilations_left.checked_sub(1)?;
+        self.compiles(field_ref, fixed).then_some(())?;
+        let offset = usize::try_from(offset).ok()?;
+        self.policy
+            .edit_text(field_ref, offset..offset + 1, &optional)
+    }
+
+    /// Returns true if the policy has no additional errors with the expression `text` in the field `field_ref`.
+    fn compiles(&self, field_ref: &str, text: String) -> bool {
+        let compiled = self.analysis.compiled();
+        let language = compiled.version().behavior().language;
+        // The expressions of mutations are not part of the policy. They can have any type.
+        if field_ref.starts_with("spec.mutations") {
+            return syntax::parse_within(&text, language, &mut MAX_NODES.clone())
+                .0
+                .is_some();
+        }
+        let Some(policy) = with_expression(compiled.policy(), field_ref, text) else {
+            return false;
+        };
+        let fixed = CompiledPolicy::from_parts(policy, None, compiled.version());
+        let n_refused = |policy: &CompiledPolicy| {
+            let refused = policy.refused().into_iter();
+            refused.filter(|it| it.outcome.is_err()).count()
+        };
+        n_refused(&fixed) <= n_refused(compiled)
+            && fixed.findings().len() <= compiled.findings().len()
+    }
+}
+
+/// Returns `policy` with the expression `text` in the field `field_ref`. `None` if there is no such field.
+fn with_expression(policy: &RequestPolicy, field_ref: &str, text: String) -> Option<RequestPolicy> {
+    let mut value = serde_json::to_value(policy).ok()?;
+    let path = field_ref.strip_prefix("spec.")?;
+    let path = path.replace('[', "/").replace(']', "").replace('.', "/");
+    *value.pointer_mut(&format!("/{path}"))? = text.into();
+    serde_json::from_value(value).ok()
 }
 
 /// Corrects an item of `apiGroups`: replaces `apps/v1` with `apps`, and `core`, `core/v1` and `v1` with the empty

@@ -6,7 +6,7 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBindin
 
 use super::expressions::finding_at;
 use super::finding::{Finding, Severity};
-use super::fixes;
+use super::fixes::Fixes;
 use super::known::Known;
 use super::policy::{PolicyAnalysis, bindings_of, object_finding};
 use crate::cel::source::SourceMap;
@@ -34,7 +34,9 @@ pub(super) fn check(
         is_harmless: false,
     });
     let all = lint::find(analysis.compiled(), analysis.matched(), &known.mapper);
-    let all = all.into_iter().chain(unlike);
+    let non_optional = &analysis.typed.non_optional;
+    let optionals = lint::missing_optionals(analysis.compiled(), non_optional);
+    let all = all.into_iter().chain(unlike).chain(optionals);
     let lints = all.filter(|lint| !analysis.has_type_finding(lint));
     let mut lints: Vec<Lint> = lints.collect();
     always_false(analysis, &mut lints);
@@ -59,8 +61,9 @@ pub(super) fn check(
         !matches!(finding.rule, Rule::UnknownResource | Rule::UnservedResource)
             || !finding.field_ref.as_deref().is_some_and(is_void)
     });
+    let mut fixes = Fixes::new(policy, analysis);
     for lint in &lints {
-        let fix = fixes::lint_fix(policy, analysis, lint);
+        let fix = fixes.fix(lint);
         findings.push(Finding {
             fix,
             ..lint_finding(policy, analysis, lint)
@@ -128,10 +131,12 @@ pub(super) fn lint_finding(
     analysis: &PolicyAnalysis,
     lint: &Lint,
 ) -> Finding {
-    let severity = if lint.is_harmless {
-        Severity::Note
-    } else {
-        Severity::Warning
+    let always_fails = lint.rule == Rule::OrValueWithoutOptional
+        && analysis.typed.non_optional.iter().any(|call| call.fails);
+    let severity = match lint.is_harmless {
+        true => Severity::Note,
+        false if always_fails => Severity::Error,
+        false => Severity::Warning,
     };
     let (rule, message) = (lint.rule, &lint.message);
     let mut finding = match lint.location {
@@ -150,7 +155,9 @@ pub(super) fn lint_finding(
     };
     finding.help.clone_from(&lint.fix);
     match analysis.consequence(&lint.field_ref) {
-        Some(consequence) if rule == Rule::FailingCall => finding.with_consequence(consequence),
+        Some(consequence) if rule == Rule::FailingCall || always_fails => {
+            finding.with_consequence(consequence)
+        }
         _ => finding,
     }
 }

@@ -17,6 +17,7 @@ use crate::expressions::{ExpressionCheck, OutputBudget, PolicyExpression, Role};
 use crate::matching::Target;
 use cel::ast::ExprId;
 use cel::checker::CheckedAst;
+use cel::decls::{Binding, Operator, Receiver};
 use cel::diagnostic::{Code, DiagnosticKind, Diagnostics, UndefinedField};
 use cel::env::Env;
 use cel::eval::Program;
@@ -78,6 +79,10 @@ pub(super) struct KindAnalysis {
     pub(super) incomparable: Vec<(usize, ExprId, String)>,
     /// Comparisons whose operands may be equal: index of the expression and node.
     pub(super) comparable: Vec<(usize, ExprId)>,
+    /// Calls of `or` and `orValue` whose receiver is not an optional: index of the expression and node.
+    pub(super) non_optional: Vec<(usize, ExprId)>,
+    /// Calls of `or` and `orValue` whose receiver may be an optional: index of the expression and node.
+    pub(super) maybe_optional: Vec<(usize, ExprId)>,
     /// The evaluated match conditions, by index. True if the condition is false in every request class.
     pub(super) is_false: BTreeMap<usize, bool>,
     /// Facts about each evaluated expression, by its index: the number of request classes that evaluate it, and its
@@ -127,6 +132,16 @@ impl<'a> Driver<'a> {
     pub(super) fn with_traces(mut self) -> Self {
         self.keeps_traces = true;
         self
+    }
+
+    /// Returns true if `or` and `orValue` fail for a receiver that is not an optional. Otherwise they return it.
+    pub(super) fn requires_optional(&self) -> bool {
+        let function = self.env.lookup_function("orValue");
+        let mut overloads = function.iter().flat_map(|function| &function.overloads);
+        overloads.any(|overload| {
+            let operator = Operator::OptionalOrValue(Receiver::Optional);
+            matches!(overload.row.binding, Binding::Operator(it) if it == operator)
+        })
     }
 
     pub(super) fn is_exhausted(&self) -> bool {
@@ -377,9 +392,13 @@ impl KindAnalysis {
             let incomparable = outcome.incomparable.into_iter();
             self.incomparable
                 .extend(incomparable.map(|(id, why)| (n, id, why)));
+            let non_optional = outcome.non_optional.into_iter();
+            self.non_optional.extend(non_optional.map(|id| (n, id)));
         }
         self.comparable
             .extend(outcome.comparable.into_iter().map(|id| (n, id)));
+        let maybe_optional = outcome.maybe_optional.into_iter();
+        self.maybe_optional.extend(maybe_optional.map(|id| (n, id)));
         let absent = outcome.absent.into_iter();
         self.absent.extend(absent.map(|(id, hint)| (n, id, hint)));
         for issue in outcome.issues {

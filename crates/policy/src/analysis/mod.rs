@@ -31,6 +31,7 @@ use crate::expressions::PolicyExpression;
 use crate::finding::ExpressionFindings;
 use crate::matching::{self, Kinds, RuleMatches, Target};
 use crate::param_kind;
+use cel::ast::ExprId;
 use cel::source::Location;
 use cel::stack::run_on_deep_stack;
 use cel::types::{StructType, Type};
@@ -80,6 +81,8 @@ pub struct TypeCheck {
     pub subresource_kinds: Vec<Gvk>,
     /// Comparisons whose operands are never equal, because their types differ for all kinds.
     pub incomparable: Vec<IncomparableTypes>,
+    /// Calls of `or` and `orValue` whose receiver is not an optional for any kind.
+    pub non_optional: Vec<NonOptionalReceiver>,
     /// The indices of the match conditions that are false for all matched requests.
     pub always_false: Vec<usize>,
     /// The expressions that fail for only some of the kinds that rules match by a wildcard. They are in the order of
@@ -98,6 +101,21 @@ pub struct IncomparableTypes {
     pub location: Location,
     /// The reason why the result is always the same.
     pub message: String,
+}
+
+/// A call of `or` or `orValue` whose receiver is not an optional.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NonOptionalReceiver {
+    /// The index of the expression in the policy.
+    pub index: usize,
+    /// The path of the field in the policy, such as `spec.validations[0].expression`.
+    pub field_ref: String,
+    /// The call in the parsed expression.
+    pub call: ExprId,
+    /// The location of the call in the expression.
+    pub location: Location,
+    /// True if the call fails. Otherwise it returns the receiver.
+    pub fails: bool,
 }
 
 /// An expression that fails for only some of the kinds that rules match by a wildcard. Its failing subexpression
@@ -346,6 +364,15 @@ fn check_truthfully(
     } else {
         Scope::Partial
     };
+    // Requests contain no optionals, so the receivers of `or` and `orValue` do not depend on a schema.
+    for unchecked in &outcome.unchecked {
+        if driver.is_exhausted() {
+            break;
+        }
+        let gvk = &unchecked.gvk;
+        let mut analysis = memo.analyze_schemaless(&mut driver, gvk, &object, of_kind(gvk));
+        report.add_receivers(&mut analysis);
+    }
     let of_subresource = |gvk: &&Gvk| {
         let mut targets = of_kind(gvk).iter();
         targets.any(|target| target.resource.gvr.is_subresource())
@@ -353,6 +380,7 @@ fn check_truthfully(
     let checked = outcome.checked.iter();
     outcome.subresource_kinds = checked.filter(of_subresource).cloned().collect();
     outcome.incomparable = report.incomparable(policy, scope);
+    outcome.non_optional = report.non_optional(policy, scope, driver.requires_optional());
     outcome.always_false = report.always_false(policy, scope);
     outcome.partial = report.partial(policy);
     outcome.findings = report.into_findings(policy, scope);

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use super::driver::{self, Finding, KindAnalysis};
 use super::interpret::Issue;
-use super::{IncomparableTypes, PartialFailure};
+use super::{IncomparableTypes, NonOptionalReceiver, PartialFailure};
 use crate::compile::CompiledPolicy;
 use crate::expressions::{OutputBudget, PolicyExpression};
 use crate::finding::{ExpressionFindings, KindFindings, Note};
@@ -61,6 +61,10 @@ pub(super) struct Report {
     is_false: BTreeMap<usize, bool>,
     /// Comparisons whose operands may be equal for at least one kind, by expression and node.
     comparable: HashSet<(usize, usize)>,
+    /// Calls of `or` and `orValue` whose receiver is not an optional, by expression and node.
+    non_optional: BTreeMap<(usize, usize), ExprId>,
+    /// Calls of `or` and `orValue` whose receiver may be an optional for at least one kind, by expression and node.
+    maybe_optional: HashSet<(usize, usize)>,
 }
 
 #[derive(Debug)]
@@ -75,6 +79,7 @@ struct Kind {
 impl Report {
     pub(super) fn add(&mut self, gvk: Gvk, is_by_wildcard: bool, mut analysis: KindAnalysis) {
         self.add_comparisons(&mut analysis);
+        self.add_receivers(&mut analysis);
         if is_by_wildcard {
             self.add_succeeding(&mut analysis);
         }
@@ -91,6 +96,7 @@ impl Report {
     /// for this kind.
     pub(super) fn add_succeeding(&mut self, analysis: &mut KindAnalysis) {
         self.add_comparisons(analysis);
+        self.add_receivers(analysis);
         for (n, visited) in std::mem::take(&mut analysis.visited) {
             if analysis.fails(n) {
                 continue;
@@ -110,6 +116,43 @@ impl Report {
         let comparable = std::mem::take(&mut analysis.comparable).into_iter();
         self.comparable
             .extend(comparable.map(|(n, id)| (n, id.index())));
+    }
+
+    /// Records the receivers of `or` and `orValue` for a kind.
+    pub(super) fn add_receivers(&mut self, analysis: &mut KindAnalysis) {
+        let non_optional = std::mem::take(&mut analysis.non_optional).into_iter();
+        self.non_optional
+            .extend(non_optional.map(|(n, id)| ((n, id.index()), id)));
+        let maybe_optional = std::mem::take(&mut analysis.maybe_optional).into_iter();
+        self.maybe_optional
+            .extend(maybe_optional.map(|(n, id)| (n, id.index())));
+    }
+
+    /// Returns the calls of `or` and `orValue` whose receiver is not an optional for any kind. If `fails`, such calls
+    /// fail.
+    pub(super) fn non_optional(
+        &self,
+        policy: &CompiledPolicy,
+        scope: Scope,
+        fails: bool,
+    ) -> Vec<NonOptionalReceiver> {
+        if scope == Scope::Partial {
+            return Vec::new();
+        }
+        let calls = self.non_optional.iter();
+        let calls = calls.filter(|(place, _)| !self.maybe_optional.contains(place));
+        let calls = calls.filter_map(|((n, _), call)| {
+            let expression = policy.expressions().get(*n)?;
+            let ast = expression.parsed().ok()?;
+            Some(NonOptionalReceiver {
+                index: *n,
+                field_ref: expression.field_ref.clone(),
+                location: SourceMap::new(&expression.text).location(ast.offset(*call)),
+                call: *call,
+                fails,
+            })
+        });
+        calls.collect()
     }
 
     /// Returns the comparisons whose operands are never equal for any kind.

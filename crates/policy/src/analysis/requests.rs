@@ -235,7 +235,7 @@ pub(super) fn roots(
     let (request, namespace) = evaluated_types();
     // In a request for a Namespace, the namespace of the request is the name of the Namespace itself.
     let namespace = match class.is_namespaced() {
-        Some(false) if is_namespace(gvk) => AbstractValue::top(),
+        Some(false) if is_namespace(gvk) => AbstractValue::json(),
         Some(false) => null(),
         Some(true) => with_known(&namespace, Vec::new()),
         None => AbstractValue::from_type(&namespace),

@@ -4,13 +4,14 @@
 //! false, a rule for an operation that no request has, and an ordering of strings that contain numbers. A lint is
 //! reported only if it holds for all requests. Heuristics that are sometimes wrong do not belong here.
 //!
-//! [`find`] analyzes the policy and its expressions. Comparisons of incomparable types are found elsewhere
-//! ([`crate::analysis::TypeCheck::incomparable`]), because they depend on the kinds.
+//! [`find`] analyzes the policy and its expressions. Comparisons of incomparable types and calls of `orValue` without an
+//! optional are found elsewhere ([`crate::analysis::TypeCheck`]), because they depend on the kinds.
 
 mod bindings;
 mod bounds;
 mod expressions;
 mod labels;
+mod optionals;
 mod path;
 mod rules;
 mod selectors;
@@ -24,6 +25,7 @@ use crate::matching::MatchedResource;
 use crate::rule::Rule;
 
 pub use bindings::find_in_binding;
+pub use optionals::{missing_optionals, missing_question_mark};
 
 /// A construct that is probably a mistake.
 #[derive(Clone, Debug, PartialEq, Eq)]

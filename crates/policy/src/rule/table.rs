@@ -346,6 +346,13 @@ rules! {
              operations: [CREATE], resources: [deployments]}\n  validations:\n  - expression: 'true'",
         ),
         "Use admissionregistration.k8s.io/v1, and apiextensions.k8s.io/v1 for a CustomResourceDefinition. API servers serve older versions of policies and bindings only if --runtime-config enables them, so this is a warning.";
+    OrValueWithoutOptional "or-value-without-optional":
+        "`or()` or `orValue()` is called on a value that is not an optional",
+        expression(
+            "object.spec.template.spec.containers.all(c, c.image.orValue('') != '')",
+            "object.spec.template.spec.containers.all(c, c.?image.orValue('') != '')",
+        ),
+        "Select the field with `.?`, or the key or element with `[?key]`. Without the `?`, the default is never used. Up to Kubernetes 1.36, the call returns the value itself; in 1.37 and later, it fails with `no such overload`.";
     ParamKindNotFound "param-kind-not-found":
         "no API serves the paramKind",
         spec(

@@ -113,7 +113,7 @@ impl Interpreter<'_> {
             }
             ("_+_", None, &[left, right]) => self.eval_sum(id, left, right),
             ("orValue" | "or", Some(receiver), &[default]) => {
-                self.eval_default(receiver, default, function == "or")
+                self.eval_default(id, (receiver, default), function == "or")
             }
             ("dyn", None, &[operand]) => self.eval(operand),
             ("type", None, &[operand]) => {
@@ -365,7 +365,7 @@ impl Interpreter<'_> {
         index: &AbstractValue,
     ) -> AbstractValue {
         if container.is_top() {
-            return AbstractValue::optional(AbstractValue::top());
+            return AbstractValue::optional(container.clone());
         }
         if let Some(Const::Text(key)) = index.as_const() {
             return self.select_optional(id, container, key);
@@ -389,6 +389,7 @@ impl Interpreter<'_> {
 
     fn eval_sum(&mut self, id: ExprId, left: ExprId, right: ExprId) -> AbstractValue {
         let (left, right) = (self.eval(left), self.eval(right));
+        let is_json = left.is_json() && right.is_json();
         let constant = match (left.as_const(), right.as_const()) {
             (Some(Const::Text(left)), Some(Const::Text(right)))
                 if left.len() + right.len() <= MAX_CONST_LEN =>
@@ -416,6 +417,7 @@ impl Interpreter<'_> {
                 None => AbstractValue::top(),
             },
         };
+        let sum = if is_json { sum.into_json() } else { sum };
         match constant {
             Some(constant) => sum.with_constant(Some(constant)),
             None => sum,
@@ -426,17 +428,18 @@ impl Interpreter<'_> {
     /// unchanged.
     fn eval_default(
         &mut self,
-        receiver: ExprId,
-        default_id: ExprId,
+        id: ExprId,
+        (receiver, default_id): (ExprId, ExprId),
         is_optional: bool,
     ) -> AbstractValue {
         let value = self.eval(receiver);
+        self.record_receiver(id, receiver, &value);
         self.n_conditions += 1;
         let before = self.mark();
         let default = self.eval(default_id);
         self.n_conditions -= 1;
         if value.is_top() {
-            return AbstractValue::top();
+            return value;
         }
         let mut result = AbstractValue::bottom();
         let mut needs_default = false;
@@ -466,6 +469,24 @@ impl Interpreter<'_> {
             default
         } else {
             result.join(&default.into_default())
+        }
+    }
+
+    /// Records whether the receiver of the call `id` of `or` or `orValue` is an optional.
+    fn record_receiver(&mut self, id: ExprId, receiver: ExprId, value: &AbstractValue) {
+        let has_failed = self.has_failed(receiver);
+        let outcome = &mut self.outcome;
+        // In `a.or(b).orValue(c)`, the first call is the cause of both problems.
+        let is_consequence = outcome.non_optional.contains(&receiver);
+        if has_failed || value.is_bottom() || is_consequence {
+            return;
+        }
+        let calls = match value.is_optional() {
+            Some(false) => &mut outcome.non_optional,
+            Some(true) | None => &mut outcome.maybe_optional,
+        };
+        if !calls.contains(&id) {
+            calls.push(id);
         }
     }
 
@@ -696,7 +717,7 @@ fn is_indexable(shape: &AbstractType, index: &AbstractValue) -> bool {
 /// Returns the join of all values in the container.
 fn indexed(container: &AbstractValue) -> AbstractValue {
     if container.is_top() {
-        return AbstractValue::top();
+        return container.clone();
     }
     let mut result = AbstractValue::bottom();
     for alternative in container.alternatives() {
@@ -710,7 +731,7 @@ fn indexed(container: &AbstractValue) -> AbstractValue {
             AbstractType::Optional(inner) => {
                 AbstractValue::optional(indexed(inner).with_constant(None))
             }
-            AbstractType::Object(_) => AbstractValue::top(),
+            AbstractType::Object(_) => AbstractValue::json(),
             AbstractType::Plain(_) => continue,
         };
         result = result.join(&if alternative.is_default {

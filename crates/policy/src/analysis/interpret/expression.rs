@@ -69,6 +69,8 @@ impl<'a> Interpreter<'a> {
                 null: Vec::new(),
                 incomparable: Vec::new(),
                 comparable: Vec::new(),
+                non_optional: Vec::new(),
+                maybe_optional: Vec::new(),
                 visited: vec![false; ast.len()],
                 suppressed: Vec::new(),
                 gave_up: false,
@@ -352,7 +354,7 @@ impl<'a> Interpreter<'a> {
         field: &str,
     ) -> AbstractValue {
         if value.is_top() {
-            return AbstractValue::optional(AbstractValue::top());
+            return AbstractValue::optional(value.clone());
         }
         let mut result = AbstractValue::bottom();
         let mut is_there = true;
@@ -549,7 +551,7 @@ fn select_shape(shape: &AbstractType, field: &str) -> Selected {
                 return Selected::Value(value.clone());
             }
             let Some(fields) = &object.type_.fields else {
-                return Selected::Value(AbstractValue::top());
+                return Selected::Value(AbstractValue::json());
             };
             let alternatives = fields.alternatives(field);
             if !alternatives.is_empty() {
@@ -557,7 +559,7 @@ fn select_shape(shape: &AbstractType, field: &str) -> Selected {
             }
             match fields.field_type(&object.type_.name, field) {
                 Some(type_) => Selected::Value(AbstractValue::from_type(&type_)),
-                None if fields.may_hold(field) => Selected::Value(AbstractValue::top()),
+                None if fields.may_hold(field) => Selected::Value(AbstractValue::json()),
                 None => undefined(field, Candidates::new(fields)),
             }
         }
@@ -589,7 +591,7 @@ fn select_shape(shape: &AbstractType, field: &str) -> Selected {
 /// for lists. For other values without the field, the result is an empty optional.
 fn optional_field(value: &AbstractValue, field: &str) -> (AbstractValue, Option<DiagnosticKind>) {
     if value.is_top() {
-        return (AbstractValue::top(), None);
+        return (value.clone(), None);
     }
     let mut result = AbstractValue::bottom();
     let mut wrong = None;

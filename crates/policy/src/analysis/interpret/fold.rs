@@ -196,7 +196,7 @@ impl Interpreter<'_> {
         range: &AbstractValue,
     ) -> (AbstractValue, AbstractValue) {
         if range.is_top() {
-            return (AbstractValue::top(), AbstractValue::top());
+            return (range.clone(), range.clone());
         }
         let mut first = AbstractValue::bottom();
         let mut second = AbstractValue::bottom();
@@ -231,7 +231,7 @@ impl Interpreter<'_> {
                         }),
                 ),
                 AbstractType::Object(_) => {
-                    (AbstractValue::plain(Type::String), AbstractValue::top())
+                    (AbstractValue::plain(Type::String), AbstractValue::json())
                 }
                 shape @ (AbstractType::Plain(_) | AbstractType::Optional(_)) => {
                     let is_weak = alternative.is_default || shape.is_null() && n_alternatives > 1;

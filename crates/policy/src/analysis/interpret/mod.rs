@@ -109,6 +109,10 @@ pub(super) struct Interpretation {
     pub(super) incomparable: Vec<(ExprId, String)>,
     /// Comparisons whose operands may be equal.
     pub(super) comparable: Vec<ExprId>,
+    /// Calls of `or` and `orValue` whose receiver is not an optional.
+    pub(super) non_optional: Vec<ExprId>,
+    /// Calls of `or` and `orValue` whose receiver may be an optional.
+    pub(super) maybe_optional: Vec<ExprId>,
     /// A flag per node: true if the node was reached.
     pub(super) visited: Vec<bool>,
     /// Subexpressions whose error is absorbed: another operand determines the result, or the value is only a default.

@@ -255,6 +255,7 @@ fn instantiate(type_: &Type, bindings: &Bindings) -> AbstractValue {
             .iter()
             .find(|(known, _)| known == name)
             .map_or_else(AbstractValue::top, |(_, value)| value.clone()),
+        Type::Dyn => AbstractValue::top(),
         Type::List(elem) => AbstractValue::list(instantiate(elem, bindings)),
         Type::Map(entry) => {
             let key = instantiate(&entry.0, bindings);

@@ -130,6 +130,16 @@ impl AbstractType {
         matches!(self, Self::Plain(Type::Null))
     }
 
+    /// Returns true if the values of the type neither are nor contain optionals.
+    fn is_json(&self) -> bool {
+        match self {
+            Self::Plain(_) | Self::Object(_) => true,
+            Self::List(value, _) | Self::Map(value, _) => value.is_json(),
+            Self::Record(entries) => entries.iter().all(|(_, value)| value.is_json()),
+            Self::Optional(_) => false,
+        }
+    }
+
     fn size(&self) -> u32 {
         match self {
             Self::Plain(_) | Self::Object(_) => 1,
@@ -173,6 +183,8 @@ const MAX_CONST_DEPTH: u32 = 2;
 pub(crate) struct AbstractValue {
     alternatives: Vec<Alternative>,
     is_top: bool,
+    /// True for an unknown value that neither is nor contains an optional, such as a part of a request.
+    is_json: bool,
     constant: Option<Const>,
     size: u32,
 }
@@ -183,8 +195,17 @@ impl AbstractValue {
         Self {
             alternatives: Vec::new(),
             is_top: true,
+            is_json: false,
             constant: None,
             size: 1,
+        }
+    }
+
+    /// Returns the unknown value of the data in requests and params, which contain no optionals.
+    pub(crate) fn json() -> Self {
+        Self {
+            is_json: true,
+            ..Self::top()
         }
     }
 
@@ -193,6 +214,7 @@ impl AbstractValue {
         Self {
             alternatives: Vec::new(),
             is_top: false,
+            is_json: false,
             constant: None,
             size: 1,
         }
@@ -209,6 +231,7 @@ impl AbstractValue {
                 is_default: false,
             }],
             is_top: false,
+            is_json: false,
             constant: None,
             size,
         }
@@ -282,9 +305,11 @@ impl AbstractValue {
         self
     }
 
+    /// Returns the value of a declared type. An untyped value is data, without optionals.
     pub(crate) fn from_type(type_: &Type) -> Self {
         match type_ {
-            Type::Error | Type::Dyn | Type::Any | Type::Param(_) => Self::top(),
+            Type::Dyn => Self::json(),
+            Type::Error | Type::Any | Type::Param(_) => Self::top(),
             Type::Null => Self::constant(Const::Null),
             Type::List(elem) => Self::list(Self::from_type(elem)),
             Type::Map(entry) => Self::map(Self::from_type(&entry.1), entry.0 == Type::String),
@@ -316,6 +341,23 @@ impl AbstractValue {
 
     pub(crate) fn is_top(&self) -> bool {
         self.is_top
+    }
+
+    /// Returns true if the value neither is nor contains an optional.
+    pub(crate) fn is_json(&self) -> bool {
+        let mut alternatives = self.alternatives.iter();
+        self.is_json || !self.is_top && alternatives.all(|it| it.shape.is_json())
+    }
+
+    /// Returns true if the value is an optional, and false if it is not. `None` if both are possible, or if there is
+    /// no value.
+    pub(crate) fn is_optional(&self) -> Option<bool> {
+        let is_optional = |it: &Alternative| matches!(it.shape, AbstractType::Optional(_));
+        match &*self.alternatives {
+            [] => self.is_json.then_some(false),
+            all if all.iter().all(is_optional) => Some(true),
+            all => (!all.iter().any(is_optional)).then_some(false),
+        }
     }
 
     pub(crate) fn is_bottom(&self) -> bool {
@@ -353,6 +395,7 @@ impl AbstractValue {
         is_some.then(|| Self {
             alternatives,
             is_top: self.is_top,
+            is_json: self.is_json,
             constant: None,
             size: self.size,
         })
@@ -375,6 +418,17 @@ impl AbstractValue {
         self
     }
 
+    /// Records that an unknown value, or a list of unknown elements, neither is nor contains an optional.
+    pub(crate) fn into_json(self) -> Self {
+        match &*self.alternatives {
+            [] if self.is_top => Self::json(),
+            [only] if matches!(&only.shape, AbstractType::List(elem, None) if elem.is_top) => {
+                Self::list(Self::json())
+            }
+            _ => self,
+        }
+    }
+
     pub(crate) fn join(&self, other: &Self) -> Self {
         if self.is_bottom() {
             return other.clone();
@@ -382,8 +436,15 @@ impl AbstractValue {
         if other.is_bottom() {
             return self.clone();
         }
+        let unknown = || {
+            if self.is_json() && other.is_json() {
+                Self::json()
+            } else {
+                Self::top()
+            }
+        };
         if self.is_top || other.is_top {
-            return Self::top();
+            return unknown();
         }
         let mut alternatives = self.alternatives.clone();
         for alternative in &other.alternatives {
@@ -393,12 +454,13 @@ impl AbstractValue {
             size.saturating_add(alternative.shape.size())
         });
         if alternatives.len() > MAX_ALTERNATIVES || size > MAX_SIZE {
-            return Self::top();
+            return unknown();
         }
         let constant = (self.constant == other.constant).then(|| self.constant.clone());
         Self {
             alternatives,
             is_top: false,
+            is_json: false,
             constant: constant.flatten(),
             size,
         }

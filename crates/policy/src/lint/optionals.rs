@@ -1,0 +1,138 @@
+//! Reports calls of `or` and `orValue` whose receiver is not an optional. Usually, the `?` of a selection is missing.
+//!
+//! Source: cel-go `cel/library.go`, `evalOptionalOr` and `evalOptionalOrValue` (up to 0.27, they return a receiver that
+//! is not an optional; since 0.28, they fail).
+
+use cel::ast::{Ast, Expr, ExprId};
+use cel::source::SourceMap;
+
+use super::Lint;
+use crate::analysis::NonOptionalReceiver;
+use crate::compile::CompiledPolicy;
+use crate::expressions::Role;
+use crate::reads::variable;
+use crate::rule::Rule;
+use crate::subexpressions;
+
+/// Maximum number of lints for one expression.
+const MAX_FOUND: usize = 20;
+
+/// Maximum length of a receiver or a key that a message quotes, in code points.
+const MAX_SHOWN: usize = 60;
+
+/// Returns the lints of `calls`, which type analysis found in `policy`.
+#[must_use]
+pub fn missing_optionals(policy: &CompiledPolicy, calls: &[NonOptionalReceiver]) -> Vec<Lint> {
+    let mut lints = Vec::new();
+    let mut last = None;
+    let mut n_of_last = 0;
+    for call in calls {
+        n_of_last = if last == Some(call.index) {
+            n_of_last + 1
+        } else {
+            1
+        };
+        last = Some(call.index);
+        if n_of_last <= MAX_FOUND {
+            lints.extend(lint(policy, call));
+        }
+    }
+    lints
+}
+
+fn lint(policy: &CompiledPolicy, found: &NonOptionalReceiver) -> Option<Lint> {
+    let expression = policy.expressions().get(found.index)?;
+    let ast = expression.parsed().ok()?;
+    let (function, receiver) = call(ast, found.call)?;
+    let selection = selection(ast, receiver);
+    let marked = if selection.is_some() {
+        receiver
+    } else {
+        found.call
+    };
+    let subject = short(subexpressions::text(ast, receiver))
+        .map_or_else(|| "the receiver".to_owned(), |text| format!("`{text}`"));
+    let effect = if found.fails {
+        format!("`{function}()` fails with `no such overload`")
+    } else {
+        format!("`{function}()` has no effect up to Kubernetes 1.36 and fails in later versions")
+    };
+    let must_be_bool = matches!(expression.role, Role::Validation | Role::MatchCondition);
+    let fix = match selection {
+        Some((optional, noun)) => {
+            let purpose = format!("write `{optional}` to use the default if the {noun} is absent");
+            if function == "or" && !is_unwrapped(ast, found.call) {
+                format!("{purpose}, and unwrap the result with `orValue()`")
+            } else if must_be_bool && ast.root() == found.call {
+                format!("{purpose}, and append `== true`, because the type is then only known at evaluation")
+            } else {
+                purpose
+            }
+        }
+        None => "remove the call, or make the receiver an optional where it is selected, with `.?` or `[?key]`".to_owned(),
+    };
+    Some(Lint {
+        rule: Rule::OrValueWithoutOptional,
+        field_ref: found.field_ref.clone(),
+        location: Some(SourceMap::new(&expression.text).location(ast.offset(marked))),
+        message: format!("{subject} is not an optional, so {effect}"),
+        fix: Some(fix),
+        is_harmless: false,
+    })
+}
+
+/// Returns the function and the receiver of the call `id` of `or` or `orValue`.
+fn call(ast: &Ast, id: ExprId) -> Option<(&str, ExprId)> {
+    match ast.expr(id) {
+        Expr::Call {
+            function,
+            target: Some(receiver),
+            ..
+        } => Some((function, *receiver)),
+        _ => None,
+    }
+}
+
+/// Returns the optional form of the selection `id`, such as `.?b` for `a.b`, and the noun for the selected value. `None`
+/// for other expressions, and for variables.
+fn selection(ast: &Ast, id: ExprId) -> Option<(String, &'static str)> {
+    match ast.expr(id) {
+        Expr::Select {
+            field,
+            test_only: false,
+            ..
+        } if variable(ast, id).is_none() => Some((format!(".?{field}"), "field")),
+        Expr::Call {
+            function,
+            target: None,
+            args,
+        } if &**function == "_[_]" => {
+            let key = short(subexpressions::text(ast, *args.get(1)?))?;
+            Some((format!("[?{key}]"), "key or element"))
+        }
+        _ => None,
+    }
+}
+
+fn short(text: String) -> Option<String> {
+    (text.chars().count() <= MAX_SHOWN).then_some(text)
+}
+
+/// Returns true if the result of `id` is the receiver of `or` or `orValue`, so that it can be an optional.
+fn is_unwrapped(ast: &Ast, id: ExprId) -> bool {
+    ast.iter().any(|(_, expr)| {
+        matches!(expr, Expr::Call { function, target: Some(receiver), .. }
+            if *receiver == id && matches!(&**function, "or" | "orValue"))
+    })
+}
+
+/// Returns the source of `ast` in which the receiver of the call `id` is an optional: the offset of a `.` or `[`, after
+/// which a `?` must be inserted. `None` if this is not possible, or if it would change the value for requests that have
+/// the field.
+#[must_use]
+pub fn missing_question_mark(ast: &Ast, id: ExprId) -> Option<u32> {
+    let (function, receiver) = call(ast, id)?;
+    // Without `orValue`, the result of `or` would become an optional.
+    let keeps_value = function == "orValue" || is_unwrapped(ast, id);
+    (keeps_value && selection(ast, receiver).is_some()).then(|| ast.offset(receiver))
+}
