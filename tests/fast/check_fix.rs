@@ -564,3 +564,26 @@ fn read_only_file_is_reported_and_kept() {
     assert_eq!(exit, Exit::Findings);
     assert_eq!(with(&root, "p.yaml"), wrong);
 }
+
+#[test]
+fn fix_inserts_missing_question_mark() {
+    for (name, wrong, right) in [
+        (
+            "optional-field",
+            "expression: object.spec.template.spec.containers.all(c, c.image.orValue('') != '')",
+            "expression: object.spec.template.spec.containers.all(c, c.?image.orValue('') != '')",
+        ),
+        (
+            "optional-index",
+            "expression: \"object.spec.template.spec.containers[0].orValue({}) != {}\"",
+            "expression: \"object.spec.template.spec.containers[?0].orValue({}) != {}\"",
+        ),
+        (
+            "optional-or",
+            "expression: object.spec.replicas.or(optional.of(1)).orValue(3) > 0",
+            "expression: object.spec.?replicas.or(optional.of(1)).orValue(3) > 0",
+        ),
+    ] {
+        check(name, &policy(RULE, wrong), &policy(RULE, right));
+    }
+}

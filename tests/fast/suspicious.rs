@@ -15,7 +15,7 @@ use crate::manifest;
 
 /// Returns the severity, rule and marked source of each lint finding for a policy with `spec`.
 fn found(spec: &serde_json::Value) -> Vec<String> {
-    const RULES: [Rule; 15] = [
+    const RULES: [Rule; 16] = [
         Rule::ConstantCondition,
         Rule::ContradictorySelector,
         Rule::DuplicateVariable,
@@ -25,6 +25,7 @@ fn found(spec: &serde_json::Value) -> Vec<String> {
         Rule::ImpossibleValue,
         Rule::IneffectiveSelector,
         Rule::Lockout,
+        Rule::OrValueWithoutOptional,
         Rule::RemovableLabel,
         Rule::ShadowedVariable,
         Rule::StringOrder,
@@ -620,4 +621,38 @@ fn unsatisfiable_match_conditions_are_reported() {
     ] {
         assert!(of_condition(sound).is_empty(), "{sound}");
     }
+}
+
+/// Common shapes of the mistake: the `?` is missing in one of several selections.
+#[test]
+fn default_of_value_that_is_not_an_optional_is_reported() {
+    let of_pods = |expression: &str| {
+        let mut spec = spec(&[""], &["pods"], &["CREATE"], expression);
+        spec["variables"] = json!([
+            {"name": "all", "expression": "object.spec.containers + object.spec.?initContainers.orValue([])"},
+            {"name": "paths", "expression": "object.spec.?volumes.orValue([]).filter(v, has(v.hostPath))"},
+            {"name": "host", "expression": "object.spec.?hostNetwork"},
+        ]);
+        let lints = found(&spec).into_iter();
+        let lints = lints.filter(|it| it.contains("or-value-without-optional"));
+        lints.collect::<Vec<_>>()
+    };
+    let read_only = "variables.paths.all(p, variables.all.all(c, c.volumeMounts.orValue([]).all(m, \
+                     m.name != p.name || m.?readOnly.orValue(false) == true)))";
+    let guaranteed = "variables.all.all(c, c.?resources.?limits.hasValue() && c.?resources.?requests.hasValue() && \
+                      c.resources.requests.orValue({}) == c.resources.?limits.orValue({}))";
+    let capabilities = "variables.all.all(c, c.?securityContext.?capabilities.?add.orValue([]).size() == 0 || \
+                        c.securityContext.capabilities.add.orValue([]).size() == 1)";
+    for (expression, marked) in [
+        (read_only, ".volumeMounts"),
+        (guaranteed, ".requests"),
+        (capabilities, ".add"),
+    ] {
+        let lint = format!("warning or-value-without-optional {marked}");
+        assert_eq!(of_pods(expression), [lint], "{expression}");
+        let fixed = format!("{}.orValue(", marked.replace('.', ".?"));
+        let fixed = expression.replace(&format!("{marked}.orValue("), &fixed);
+        assert!(of_pods(&fixed).is_empty(), "{fixed}");
+    }
+    assert!(of_pods("variables.host.orValue(false) == false").is_empty());
 }

@@ -45,7 +45,8 @@ fn lint(policy: &CompiledPolicy, found: &NonOptionalReceiver) -> Option<Lint> {
     let ast = expression.parsed().ok()?;
     let (function, receiver) = call(ast, found.call)?;
     let selection = selection(ast, receiver);
-    let marked = if selection.is_some() {
+    let variable = variable(ast, receiver);
+    let marked = if selection.is_some() || variable.is_some() {
         receiver
     } else {
         found.call
@@ -64,12 +65,21 @@ fn lint(policy: &CompiledPolicy, found: &NonOptionalReceiver) -> Option<Lint> {
             if function == "or" && !is_unwrapped(ast, found.call) {
                 format!("{purpose}, and unwrap the result with `orValue()`")
             } else if must_be_bool && ast.root() == found.call {
-                format!("{purpose}, and append `== true`, because the type is then only known at evaluation")
+                format!(
+                    "{purpose}, and append `== true`, because the type is then only known at evaluation"
+                )
             } else {
                 purpose
             }
         }
-        None => "remove the call, or make the receiver an optional where it is selected, with `.?` or `[?key]`".to_owned(),
+        None => match variable {
+            Some(name) => format!(
+                "remove the call, or make the variable `{name}` an optional, with `.?` or `[?key]` in its expression"
+            ),
+            None => {
+                "remove the call; if the value may be null, compare it with null first".to_owned()
+            }
+        },
     };
     Some(Lint {
         rule: Rule::OrValueWithoutOptional,
@@ -126,9 +136,8 @@ fn is_unwrapped(ast: &Ast, id: ExprId) -> bool {
     })
 }
 
-/// Returns the source of `ast` in which the receiver of the call `id` is an optional: the offset of a `.` or `[`, after
-/// which a `?` must be inserted. `None` if this is not possible, or if it would change the value for requests that have
-/// the field.
+/// Returns the offset of the `.` or `[` after which a `?` makes the receiver of the call `id` an optional. `None` if there
+/// is none, or if the `?` would change the value for requests that have the field.
 #[must_use]
 pub fn missing_question_mark(ast: &Ast, id: ExprId) -> Option<u32> {
     let (function, receiver) = call(ast, id)?;

@@ -3,6 +3,7 @@
 #![allow(clippy::indexing_slicing, reason = "a test fails by a panic")]
 
 use super::*;
+use crate::analysis::{Profile, type_check};
 use crate::matching;
 use crate::runtime_errors::tests::{BOX, PLAIN, cases, policy, validation};
 
@@ -10,7 +11,10 @@ use crate::runtime_errors::tests::{BOX, PLAIN, cases, policy, validation};
 fn found(expression: &str) -> Vec<String> {
     let policy = policy(BOX, &["CREATE", "UPDATE"], &validation(expression));
     let matches = matching::resolve(policy.policy(), &PLAIN.mapper);
-    let lints = find(&policy, &matches.resources, &PLAIN.mapper).into_iter();
+    let typed = type_check(&policy, &PLAIN.mapper, &*PLAIN, Profile::Truthful);
+    let mut lints = find(&policy, &matches.resources, &PLAIN.mapper);
+    lints.extend(missing_optionals(&policy, &typed.non_optional));
+    let lints = lints.into_iter();
     let lines = lints.flat_map(|lint| {
         let column = lint.location.map(|location| location.column);
         let at = column.map_or_else(String::new, |column| format!(" {column}"));
