@@ -42,6 +42,7 @@
 pub mod custom_resource;
 pub mod defaulting;
 pub mod go_json;
+pub mod go_values;
 pub mod json_patch;
 pub mod library;
 pub mod merge;

@@ -484,11 +484,11 @@ fn element<'v>(list: &'v List, key: &Value) -> Result<Option<Cow<'v, Value>>, Ev
     if let Some(elements) = list.as_slice() {
         return Ok(elements.get(index).map(Cow::Borrowed));
     }
-    if list.source().is_some() && index < list.len() && !matches!(key, Value::Int(_)) {
-        return Err(EvalError::new(format!(
-            "unsupported index: {}",
-            key.to_go_string()
-        )));
+    if let Some(source) = list.source()
+        && index < list.len()
+        && !matches!(key, Value::Int(_))
+    {
+        return Err(source.index_error(key));
     }
     Ok(list.get(index).map(Cow::Owned))
 }

@@ -7,8 +7,9 @@
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 
-use crate::value::{EvalBudget, EvalError, Value};
+use crate::value::{EvalBudget, EvalError, MapSource, Value};
 
 /// Maximum nesting depth of hashed values.
 const MAX_DEPTH: u32 = 20;
@@ -51,7 +52,8 @@ fn hash_of(value: &Value, depth: u32, budget: &EvalBudget) -> Result<u64, EvalEr
             }
         }
         Value::Map(map) => {
-            if depth >= MAX_DEPTH || !map.is_plain() {
+            let is_hashable = |source: &Arc<dyn MapSource>| source.is_compared_by_entries();
+            if depth >= MAX_DEPTH || !map.is_plain() || !map.source().is_none_or(is_hashable) {
                 return Ok(0);
             }
             budget.reserve(map.len().saturating_mul(size_of::<(Value, Value)>()))?;

@@ -255,7 +255,7 @@ pub fn plus(left: &Value, right: &Value, budget: &EvalBudget) -> Outcome {
         (Value::Duration(nanos), Value::Timestamp(at))
         | (Value::Timestamp(at), Value::Duration(nanos)) => later(*at, *nanos),
         (Value::List(a), other) => {
-            if let Some(own) = a.source().and_then(|source| source.add(other)) {
+            if let Some(own) = a.source().and_then(|source| source.add(other, budget)) {
                 return own;
             }
             match other {

@@ -38,14 +38,13 @@ impl Value {
             Self::Timestamp(_) => "types.Timestamp",
             Self::List(list) if list.is_mutable() => "*types.mutableList",
             Self::List(list) if list.is_joined() => "*types.concatList",
-            Self::List(list) if list.source().is_some() => "*common.unstructuredList",
-            Self::List(_) => "*types.baseList",
+            Self::List(list) => list
+                .source()
+                .map_or("*types.baseList", |source| source.go_type()),
             Self::Map(map) if map.is_mutable() => "*types.mutableMap",
-            Self::Map(map) => match map.source() {
-                Some(_) if !map.is_plain() => "*lazy.MapValue",
-                Some(_) => "*common.unstructuredMap",
-                None => "*types.baseMap",
-            },
+            Self::Map(map) => map
+                .source()
+                .map_or("*types.baseMap", |source| source.go_type()),
             Self::Type(_) => "*types.Type",
             Self::Optional(_) => "*types.Optional",
             Self::Opaque(opaque) => opaque.go_type(),

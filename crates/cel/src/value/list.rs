@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::footprint::{ALLOCATION, GROWN_ELEMENT, size_of_new};
-use super::{EvalError, Value};
+use super::{EvalBudget, EvalError, Value};
 
 /// A list whose elements are created on access, such as an array of a JSON object with a schema.
 pub trait ListSource: Any + fmt::Debug + Send + Sync {
@@ -36,9 +36,28 @@ pub trait ListSource: Any + fmt::Debug + Send + Sync {
         None
     }
 
-    /// Concatenates this list and `other`. `None` if the list has no concatenation rule of its own.
-    fn add(&self, _other: &Value) -> Option<Result<Value, EvalError>> {
+    /// Concatenates this list and `other`, within `budget`. `None` if the list has no concatenation rule of its own.
+    fn add(&self, _other: &Value, _budget: &EvalBudget) -> Option<Result<Value, EvalError>> {
         None
+    }
+
+    /// Returns the error of an access with `index`, a number in range that is not an `int`.
+    fn index_error(&self, index: &Value) -> EvalError {
+        EvalError::new(format!("unsupported index: {}", index.to_go_string()))
+    }
+
+    /// Returns the name of the Go type that represents the list.
+    fn go_type(&self) -> &'static str {
+        "*common.unstructuredList"
+    }
+
+    /// Checks that the list can be converted to a list of strings in Go.
+    ///
+    /// # Errors
+    ///
+    /// Returns Go's error for a list with another element type.
+    fn check_strings(&self) -> Result<(), EvalError> {
+        Ok(())
     }
 }
 

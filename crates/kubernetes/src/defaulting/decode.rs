@@ -10,7 +10,7 @@
 
 use serde_json::{Map, Value};
 
-use super::table::{Field, Shape, Table, Type};
+use super::table::{Field, Go, Shape, Table, Type};
 use crate::go_json;
 use crate::library::quantity::Quantity;
 use crate::schema::{GroupVersion, Gvk};
@@ -123,34 +123,6 @@ fn registered(gvk: &Gvk, object: &Value) -> Result<(), String> {
         go_quote(kind),
         go_quote(api_version)
     ))
-}
-
-/// A type in the table with its Go name.
-#[derive(Clone, Copy)]
-struct Go<'a> {
-    type_: Type<'a>,
-    text: &'a str,
-}
-
-impl<'a> Go<'a> {
-    /// Returns the element type of a list or map, or the target type of a pointer. `type_` is this element or target
-    /// type in the table's notation.
-    fn within(self, type_: Type<'a>) -> Self {
-        let text = match self.text.strip_prefix("map[") {
-            Some(map) => map.split_once(']').map_or("", |(_, values)| values),
-            None => self
-                .text
-                .strip_prefix("[]")
-                .or_else(|| self.text.strip_prefix('*'))
-                .unwrap_or(self.text),
-        };
-        Self { type_, text }
-    }
-
-    /// Returns the Go name without its package.
-    fn name(self) -> &'a str {
-        self.text.rsplit('.').next().unwrap_or(self.text)
-    }
 }
 
 /// Returns the JSON type of a value, as named in Go's error messages.

@@ -19,7 +19,7 @@ mod quality;
 mod rules;
 mod secret;
 mod subresource;
-mod table;
+pub(crate) mod table;
 mod typed;
 
 use serde_json::Value;

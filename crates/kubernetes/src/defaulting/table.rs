@@ -17,18 +17,28 @@ static DATA: &[u8] = include_bytes!("table.bin");
 const MAX_UNPACKED_BYTES: usize = 16 * 1024 * 1024;
 
 /// The condition under which Go's encoder omits a field: 0 for never, 1 for an empty value, 2 for a zero value.
-pub(super) type Omit = u8;
+pub(crate) type Omit = u8;
 
 /// A field of a struct. The members are its name, its type, when it is omitted, and the name of its type in Go's error
 /// messages. If an embedded struct declares the field, the last member starts with the embedded struct, as in
 /// `ProbeHandler|*v1.ExecAction`.
 #[derive(Debug, Deserialize)]
-pub(super) struct Field(
-    pub(super) String,
-    pub(super) String,
-    pub(super) Omit,
-    pub(super) String,
+pub(crate) struct Field(
+    pub(crate) String,
+    pub(crate) String,
+    pub(crate) Omit,
+    pub(crate) String,
 );
+
+impl Field {
+    /// Returns the type of the field.
+    pub(crate) fn go(&self) -> Go<'_> {
+        Go {
+            type_: Type(&self.1),
+            text: self.3.rsplit('|').next().unwrap_or_default(),
+        }
+    }
+}
 
 #[derive(Debug, Deserialize)]
 struct File {
@@ -39,20 +49,20 @@ struct File {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct KindTable {
+pub(crate) struct KindTable {
     group: String,
     version: String,
     kind: String,
     /// The index of the kind's Go type in [`Table::structs`].
-    pub(super) root: usize,
+    pub(crate) root: usize,
     #[serde(default, deserialize_with = "or_default")]
-    pub(super) rules: Vec<Rule>,
+    pub(crate) rules: Vec<Rule>,
     #[serde(default, deserialize_with = "or_default")]
-    pub(super) unknown: Vec<Open>,
+    pub(crate) unknown: Vec<Open>,
     #[serde(default, deserialize_with = "or_default")]
-    pub(super) create: Vec<Rule>,
+    pub(crate) create: Vec<Rule>,
     #[serde(default, deserialize_with = "or_default")]
-    pub(super) create_unknown: Vec<Open>,
+    pub(crate) create_unknown: Vec<Open>,
 }
 
 fn or_default<'de, D: serde::Deserializer<'de>, T: Deserialize<'de> + Default>(
@@ -63,82 +73,82 @@ fn or_default<'de, D: serde::Deserializer<'de>, T: Deserialize<'de> + Default>(
 
 /// The changes of one field by the API server. They depend on the values of this field and of other fields.
 #[derive(Debug, Deserialize)]
-pub(super) struct Rule {
+pub(crate) struct Rule {
     #[serde(rename = "at", deserialize_with = "steps")]
-    pub(super) at: Vec<Step>,
-    pub(super) field: String,
+    pub(crate) at: Vec<Step>,
+    pub(crate) field: String,
     #[serde(default)]
-    pub(super) deps: Vec<Dep>,
+    pub(crate) deps: Vec<Dep>,
     #[serde(default)]
-    pub(super) known: Vec<Option<Vec<String>>>,
-    pub(super) rows: Vec<Row>,
+    pub(crate) known: Vec<Option<Vec<String>>>,
+    pub(crate) rows: Vec<Row>,
 }
 
 /// A field without rules.
 #[derive(Debug, Deserialize)]
-pub(super) struct Open {
+pub(crate) struct Open {
     #[serde(rename = "at", deserialize_with = "steps")]
-    pub(super) at: Vec<Step>,
-    pub(super) field: String,
+    pub(crate) at: Vec<Step>,
+    pub(crate) field: String,
     #[serde(default, deserialize_with = "or_default")]
-    pub(super) deps: Vec<Dep>,
+    pub(crate) deps: Vec<Dep>,
     /// If true, rules are missing only for an empty list or map in this field.
     #[serde(default)]
-    pub(super) empty: bool,
+    pub(crate) empty: bool,
 }
 
 /// A field on which the change of another field depends. If `path` is set, the field is in the struct at this path from
 /// the root. Otherwise, it is in the struct `up` levels above the struct of the changed field.
 #[derive(Debug, Deserialize)]
-pub(super) struct Dep {
+pub(crate) struct Dep {
     #[serde(default)]
-    pub(super) up: usize,
+    pub(crate) up: usize,
     #[serde(default)]
-    pub(super) path: Option<Vec<String>>,
-    pub(super) field: String,
+    pub(crate) path: Option<Vec<String>>,
+    pub(crate) field: String,
 }
 
 /// The action for one combination of value classes. The classes are those of the field and its dependencies.
 #[derive(Debug, Deserialize)]
-pub(super) struct Row {
+pub(crate) struct Row {
     #[serde(rename = "if")]
-    pub(super) classes: Vec<String>,
+    pub(crate) classes: Vec<String>,
     #[serde(rename = "do")]
-    pub(super) action: Action,
+    pub(crate) action: Action,
 }
 
 /// The action that determines the new value of a field. If no member is set, the value does not change.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct Action {
-    pub(super) set: Option<Value>,
-    pub(super) remove: bool,
+pub(crate) struct Action {
+    pub(crate) set: Option<Value>,
+    pub(crate) remove: bool,
     /// Copies the value of the dependency with this index. Index 0 is the field itself.
-    pub(super) copy: Option<usize>,
+    pub(crate) copy: Option<usize>,
     /// Adds the entries of the dependencies with these indices, which are maps. Existing keys are not overwritten.
-    pub(super) union: Vec<usize>,
+    pub(crate) union: Vec<usize>,
     /// Sets entries of a map to constants.
-    pub(super) merge: serde_json::Map<String, Value>,
+    pub(crate) merge: serde_json::Map<String, Value>,
     /// Sets map entries to the values of the dependencies with these indices. A missing value becomes an empty string.
-    pub(super) entry: std::collections::BTreeMap<String, usize>,
+    pub(crate) entry: std::collections::BTreeMap<String, usize>,
     /// Sets the field to this template, in which `{"$": n}` is the value of dependency `n`.
-    pub(super) template: Option<Value>,
+    pub(crate) template: Option<Value>,
     /// Appends the items that the list does not contain yet.
-    pub(super) append: Vec<Value>,
+    pub(crate) append: Vec<Value>,
     /// An action in code: `round` or `now`.
-    pub(super) op: String,
+    pub(crate) op: String,
 }
 
 /// A field on the path to a nested struct.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Step {
-    pub(super) field: String,
-    pub(super) form: Form,
+pub(crate) struct Step {
+    pub(crate) field: String,
+    pub(crate) form: Form,
 }
 
 /// The way in which a field contains a nested struct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(crate) enum Form {
     Struct,
     Pointer,
     List,
@@ -164,15 +174,15 @@ fn steps<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<Step>,
 }
 
 #[derive(Debug)]
-pub(super) struct Table {
-    pub(super) kubernetes: String,
-    pub(super) structs: Vec<Vec<Field>>,
+pub(crate) struct Table {
+    pub(crate) kubernetes: String,
+    pub(crate) structs: Vec<Vec<Field>>,
     kinds: HashMap<Gvk, KindTable>,
 }
 
 impl Table {
     /// Returns the table in this program.
-    pub(super) fn get() -> Result<&'static Self, Error> {
+    pub(crate) fn get() -> Result<&'static Self, Error> {
         static TABLE: OnceLock<Result<Table, String>> = OnceLock::new();
         TABLE
             .get_or_init(|| Self::from_bytes(DATA))
@@ -198,15 +208,15 @@ impl Table {
         })
     }
 
-    pub(super) fn kind(&self, gvk: &Gvk) -> Option<&KindTable> {
+    pub(crate) fn kind(&self, gvk: &Gvk) -> Option<&KindTable> {
         self.kinds.get(gvk)
     }
 
-    pub(super) fn kinds(&self) -> impl Iterator<Item = &Gvk> {
+    pub(crate) fn kinds(&self) -> impl Iterator<Item = &Gvk> {
         self.kinds.keys()
     }
 
-    pub(super) fn fields(&self, struct_: usize) -> &[Field] {
+    pub(crate) fn fields(&self, struct_: usize) -> &[Field] {
         self.structs
             .get(struct_)
             .map(Vec::as_slice)
@@ -214,7 +224,7 @@ impl Table {
     }
 
     /// Returns the type of a struct's field.
-    pub(super) fn type_of(&self, struct_: usize, name: &str) -> Option<Type<'_>> {
+    pub(crate) fn type_of(&self, struct_: usize, name: &str) -> Option<Type<'_>> {
         let mut fields = self.fields(struct_).iter();
         fields
             .find(|field| field.0 == name)
@@ -224,11 +234,39 @@ impl Table {
 
 /// A type in the table's notation, such as `*s` for a pointer to a string.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Type<'a>(pub(super) &'a str);
+pub(crate) struct Type<'a>(pub(crate) &'a str);
+
+/// A type in the table with its Go name.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Go<'a> {
+    pub(crate) type_: Type<'a>,
+    pub(crate) text: &'a str,
+}
+
+impl<'a> Go<'a> {
+    /// Returns the element type of a list or map, or the target type of a pointer. `type_` is this element or target
+    /// type in the table's notation.
+    pub(crate) fn within(self, type_: Type<'a>) -> Self {
+        let text = match self.text.strip_prefix("map[") {
+            Some(map) => map.split_once(']').map_or("", |(_, values)| values),
+            None => self
+                .text
+                .strip_prefix("[]")
+                .or_else(|| self.text.strip_prefix('*'))
+                .unwrap_or(self.text),
+        };
+        Self { type_, text }
+    }
+
+    /// Returns the Go name without its package.
+    pub(crate) fn name(self) -> &'a str {
+        self.text.rsplit('.').next().unwrap_or(self.text)
+    }
+}
 
 /// The parsed form of a [`Type`].
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Shape<'a> {
+pub(crate) enum Shape<'a> {
     Text,
     Bool,
     Int,
@@ -247,7 +285,7 @@ pub(super) enum Shape<'a> {
 }
 
 impl<'a> Type<'a> {
-    pub(super) fn shape(self) -> Shape<'a> {
+    pub(crate) fn shape(self) -> Shape<'a> {
         let inner = || Type(self.0.get(1..).unwrap_or_default());
         match self.0.as_bytes().first() {
             Some(b's') => Shape::Text,
@@ -268,12 +306,12 @@ impl<'a> Type<'a> {
         }
     }
 
-    pub(super) fn is_pointer(self) -> bool {
+    pub(crate) fn is_pointer(self) -> bool {
         self.0.starts_with('*')
     }
 
     /// Returns the index of the struct in the type. Returns `None` if the type contains no struct.
-    pub(super) fn struct_within(self) -> Option<usize> {
+    pub(crate) fn struct_within(self) -> Option<usize> {
         match self.shape() {
             Shape::Struct(n) => Some(n),
             Shape::Pointer(inner) | Shape::List(inner) | Shape::Map(inner) => inner.struct_within(),

@@ -267,7 +267,7 @@ impl ListSource for TypedList {
         Some(failed.map_or(Ok(false), Err))
     }
 
-    fn add(&self, other: &Value) -> Option<Result<Value, EvalError>> {
+    fn add(&self, other: &Value, _: &EvalBudget) -> Option<Result<Value, EvalError>> {
         Some(self.joined(other))
     }
 }

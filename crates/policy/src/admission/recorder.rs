@@ -256,7 +256,9 @@ fn show(value: &Value, out: &mut String, depth: usize) {
             });
             out.push(']');
         }
-        Value::Map(map) if map.source().is_some() => out.push_str("{…}"),
+        Value::Map(map) if map.source().is_some_and(|source| !source.is_in_memory()) => {
+            out.push_str("{…}");
+        }
         Value::Map(map) => {
             out.push('{');
             let entries = map.entries().unwrap_or_default();

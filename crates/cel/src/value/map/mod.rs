@@ -59,6 +59,29 @@ pub trait MapSource: Any + fmt::Debug + Send + Sync {
     fn equals(&self, _other: &Value) -> Option<Result<bool, EvalError>> {
         None
     }
+
+    /// Returns true if maps that are equal to this map have equal entries.
+    fn is_compared_by_entries(&self) -> bool {
+        true
+    }
+
+    /// Returns true if the keys and values can be read without evaluating an expression.
+    fn is_in_memory(&self) -> bool {
+        false
+    }
+
+    /// Returns the name of the Go type that represents the map.
+    fn go_type(&self) -> &'static str {
+        match self.type_() {
+            Type::Map(_) => "*common.unstructuredMap",
+            _ => "*lazy.MapValue",
+        }
+    }
+
+    /// Returns the error of a conversion to the type `to`.
+    fn conversion_error(&self, to: &Type) -> EvalError {
+        EvalError::conversion(&self.type_(), to)
+    }
 }
 
 /// Traits of a map.
