@@ -155,6 +155,7 @@ impl KubernetesVersion {
             declares_untyped_params: self.minor >= 36,
             webhooks_skip_reviews: self.minor >= 37,
             max_audited_failures: if self.minor >= 37 { 50 } else { 1 },
+            reads_go_values: self.minor >= 37,
         }
     }
 }
@@ -277,6 +278,15 @@ pub struct Behavior {
     ///
     /// Source: k8s.io/apiserver 0.37 `pkg/admission/plugin/policy/validating/dispatcher.go`, `maxValidationFailures`.
     pub max_audited_failures: usize,
+    /// Validating policies read objects of built-in kinds, `request` and `namespaceObject` as Go values. Before, they
+    /// read unstructured objects. Objects without a Go type remain unstructured.
+    ///
+    /// Mutating policies read `request`, `namespaceObject` and `params` as Go values. They read `object` and `oldObject`
+    /// as Go values after match conditions were evaluated for the same kind.
+    ///
+    /// Source: k8s.io/apiserver 0.37 `pkg/admission/plugin/cel/activation.go`, `newActivation`;
+    /// `pkg/admission/conversion.go`, `LazyObject`.
+    pub reads_go_values: bool,
 }
 
 pub(crate) const V1_27: Version = Version::new(1, 27);

@@ -484,7 +484,7 @@ impl ObjectForm {
     fn object(self, value: &Value) -> Result<Object> {
         let mut value = value.clone();
         go_numbers(&mut value);
-        let object = Object::new(&value);
+        let object = Object::unstructured(&value);
         if object.gvk().kind.is_empty() {
             bail!("Object 'Kind' is missing");
         }

@@ -12,6 +12,12 @@ pub trait Activation: Sync {
     /// Returns the value of the variable `name`, which may be qualified. `None` if it is unbound.
     fn resolve(&self, name: &str) -> Option<Cow<'_, Value>>;
 
+    /// Returns true if upstream represents the variables as native Go values, rather than CEL values. Messages then
+    /// contain the names of Go types.
+    fn is_native(&self) -> bool {
+        true
+    }
+
     /// Selects the fields `keys` one after another, starting from the variable `name`: `["a", "b"]` for `name.a.b`.
     /// May stop after some of the keys. If `is_test` is true, the last key is only tested for presence.
     ///

@@ -175,19 +175,24 @@ impl<'p> Machine<'p> {
         }
         let (root, native) = match &attribute.root {
             Root::Variable(_, name) => match self.activation.resolve(name) {
-                Some(value) => (value.into_owned(), true),
+                Some(value) => {
+                    // A variable without a value is always a native nil.
+                    let native = self.activation.is_native() || matches!(*value, Value::Null);
+                    (value.into_owned(), native)
+                }
                 None => return Err(no_such_attribute(name)),
             },
             Root::Hidden(_, name) => {
                 let Some(value) = self.activation.resolve(name) else {
                     return Err(no_such_attribute(name));
                 };
+                let native = self.activation.is_native() || matches!(*value, Value::Null);
                 let value = value.into_owned();
                 // Upstream evaluates the qualifiers outside of the tracked evaluation, so they cost nothing.
                 //
                 // Source: cel-go 0.29 `interpreter/attributes.go`, `absoluteAttribute.Resolve`.
                 let tracker = self.tracker.clone();
-                let resolved = self.qualify(value, true, &attribute.qualifiers);
+                let resolved = self.qualify(value, native, &attribute.qualifiers);
                 self.tracker = tracker;
                 return resolved;
             }

@@ -110,14 +110,15 @@ impl Evaluator {
             ..Evaluation::default()
         };
         let reads = self.programs.inputs;
+        let go = self.programs.version.behavior().reads_go_values;
         let object = |object: &Option<Object>| {
             let object = object.as_ref();
-            object.map_or(Value::Null, |object| object.value_as(gvk))
+            object.map_or(Value::Null, |object| object.seen_as(gvk, go))
         };
         let mut shared = Arc::new(Inputs {
             object: object(&request.object),
             old_object: object(&request.old_object),
-            params: params.map_or(Value::Null, |params| params.value().clone()),
+            params: params.map_or(Value::Null, |params| params.value_as_params(go)),
             request: Value::Null,
             namespace: Value::Null,
             authorizer: None,
@@ -131,7 +132,7 @@ impl Evaluator {
         if reads.request {
             // For match conditions, `request.resource` is the resource that the client requested. This is so even if
             // the rules match an equivalent resource.
-            inputs.request = visible::request(request, &request.gvr, gvk);
+            inputs.request = visible::request(request, &request.gvr, gvk, go);
         }
         if reads.authorizer {
             inputs.authorizer = Some(visible::authorizer(request, &context.authorizer));
@@ -146,9 +147,9 @@ impl Evaluator {
         }
         let inputs = Arc::make_mut(&mut shared);
         if reads.request && *gvr != request.gvr {
-            inputs.request = visible::request(request, gvr, gvk);
+            inputs.request = visible::request(request, gvr, gvk, go);
         }
-        inputs.namespace = namespace.map_or(Value::Null, |namespace| namespace.visible().clone());
+        inputs.namespace = namespace.map_or(Value::Null, |namespace| namespace.visible(go));
         let validations = self.programs.validations.iter().map(Some);
         let validated = stage::run(validations, || scope(&shared), context.budget);
         evaluation.costs.validations = Some(validated.cost);
@@ -170,7 +171,7 @@ impl Evaluator {
         let annotations = annotations.map(|(_, expression)| Some(expression));
         if !self.programs.audit_annotations.is_empty() {
             Arc::make_mut(&mut shared).namespace =
-                namespace.map_or(Value::Null, |namespace| namespace.whole().clone());
+                namespace.map_or(Value::Null, |namespace| namespace.whole(go));
         }
         let annotated = stage::run(annotations, || scope(&shared), context.budget);
         evaluation.costs.audit_annotations = Some(annotated.cost);

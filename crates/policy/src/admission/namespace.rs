@@ -1,21 +1,54 @@
 //! Namespaces, as needed by selectors and expressions.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::Value as Json;
 
 use super::object::{Labels, Object};
 use super::visible;
 use cel::value::Value;
+use kubernetes::go_values;
+use kubernetes::schema::Gvk;
 
 /// A namespace. Clones are cheap.
 #[derive(Clone, Debug)]
 pub struct Namespace {
     object: Object,
     /// The value of `namespaceObject` for validations and messages.
-    visible: Value,
+    visible: Arc<Forms>,
     /// The value of `namespaceObject` for audit annotations.
-    whole: Value,
+    whole: Arc<Forms>,
+}
+
+/// The two forms of a value.
+#[derive(Debug)]
+struct Forms {
+    unstructured: Value,
+    /// Created on first use.
+    go: OnceLock<Value>,
+}
+
+impl Forms {
+    fn new(unstructured: Value) -> Arc<Self> {
+        Arc::new(Self {
+            unstructured,
+            go: OnceLock::new(),
+        })
+    }
+
+    /// Returns the Go value if `go` is true, and the unstructured value otherwise.
+    fn get(&self, go: bool) -> Value {
+        let convert = || {
+            let gvk = Gvk::new("", "v1", "Namespace");
+            go_values::object(&gvk, &self.unstructured).unwrap_or(self.unstructured.clone())
+        };
+        if go {
+            self.go.get_or_init(convert).clone()
+        } else {
+            self.unstructured.clone()
+        }
+    }
 }
 
 impl Namespace {
@@ -24,8 +57,8 @@ impl Namespace {
     pub fn new(namespace: &Json) -> Self {
         Self {
             object: Object::new(namespace),
-            visible: visible::namespace(namespace, false),
-            whole: visible::namespace(namespace, true),
+            visible: Forms::new(visible::namespace(namespace, false)),
+            whole: Forms::new(visible::namespace(namespace, true)),
         }
     }
 
@@ -35,12 +68,14 @@ impl Namespace {
         self.object.name()
     }
 
-    pub(super) fn visible(&self) -> &Value {
-        &self.visible
+    /// Returns the value for validations and messages: a Go value if `go` is true.
+    pub(super) fn visible(&self, go: bool) -> Value {
+        self.visible.get(go)
     }
 
-    pub(super) fn whole(&self) -> &Value {
-        &self.whole
+    /// Returns the value for audit annotations: a Go value if `go` is true.
+    pub(super) fn whole(&self, go: bool) -> Value {
+        self.whole.get(go)
     }
 
     /// Returns the labels.

@@ -1,11 +1,12 @@
 //! Objects of requests. An object is converted once: to the fields that matching needs, and to a shared CEL value.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::Value as Json;
 
-use cel::value::{Map, Value};
+use cel::value::{List, Map, Value};
+use kubernetes::go_values;
 use kubernetes::schema::{GroupVersion, Gvk};
 
 /// Labels: keys and values.
@@ -44,6 +45,8 @@ pub struct Object(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     value: Value,
+    /// The object as a Go value, created on first use. `None` if the object is unstructured.
+    go_value: OnceLock<Option<Value>>,
     gvk: Gvk,
     name: String,
     generate_name: String,
@@ -68,6 +71,7 @@ impl Object {
         };
         Self(Arc::new(Inner {
             value: Value::from(object),
+            go_value: OnceLock::new(),
             gvk: kind_of(object),
             name: text("name"),
             generate_name: text("generateName"),
@@ -76,7 +80,16 @@ impl Object {
         }))
     }
 
-    /// Returns the value that expressions read.
+    /// Converts the JSON of an object that the API server does not decode into a Go type, even if its kind is built in.
+    #[must_use]
+    pub fn unstructured(object: &Json) -> Self {
+        let object = Self::new(object);
+        // The cell is empty, so this always succeeds.
+        let _ = object.0.go_value.set(None);
+        object
+    }
+
+    /// Returns the unstructured value.
     pub(super) fn value(&self) -> &Value {
         &self.0.value
     }
@@ -93,21 +106,64 @@ impl Object {
         Value::Map(Map::from_fields(fields))
     }
 
+    /// Returns the object as a Go value of the kind `gvk` if `go` is true, and unstructured otherwise.
+    pub(super) fn seen_as(&self, gvk: &Gvk, go: bool) -> Value {
+        if go {
+            self.go_value_as(gvk)
+        } else {
+            self.value_as(gvk)
+        }
+    }
+
+    /// Returns the object as a value of the Go type of `gvk`. If the kind has no Go type, returns the unstructured value.
+    fn go_value_as(&self, gvk: &Gvk) -> Value {
+        let go_value = || go_values::object(self.gvk(), self.value());
+        match self.0.go_value.get_or_init(go_value) {
+            Some(value) if self.gvk() == gvk => value.clone(),
+            Some(_) => {
+                let value = self.value_as(gvk);
+                go_values::object(gvk, &value).unwrap_or(value)
+            }
+            None => self.value_as(gvk),
+        }
+    }
+
+    /// Returns the value of `params` for a validating policy.
+    ///
+    /// If `is_reencoded` is true, upstream encodes params without a Go type as JSON and decodes them again, which turns
+    /// whole doubles into integers.
+    ///
+    /// Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/validating/dispatcher.go` (`wrappedParam`, which converts
+    /// params of built-in kinds to unstructured objects in all versions).
+    pub(super) fn value_as_params(&self, is_reencoded: bool) -> Value {
+        if is_reencoded && !TYPED_GROUPS.contains(&&*self.gvk().group) {
+            return reencoded(self.value());
+        }
+        self.value().clone()
+    }
+
     /// Returns the value of `params` for a mutating policy. There, params of built-in kinds lack apiVersion and kind.
     /// For validating policies, the API server restores these fields (`validating/dispatcher.go`, `wrappedParam`).
     ///
     /// Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/generic/policy_source.go`
     /// (`ensureParamsForPolicyLocked`), which uses the typed informer if there is one; `k8s.io/apimachinery`
     /// `pkg/runtime/helper.go` (`WithoutVersionDecoder`), which removes the kind of typed objects.
-    pub(super) fn value_as_mutating_params(&self) -> Value {
+    ///
+    /// If `go` is true, params of built-in kinds are Go values.
+    pub(super) fn value_as_mutating_params(&self, go: bool) -> Value {
         if !TYPED_GROUPS.contains(&&*self.gvk().group) {
-            return self.value().clone();
+            return self.value_as_params(go);
         }
         let fields = self.value().as_map().and_then(Map::as_fields);
         let fields = fields.unwrap_or_default().iter();
         let is_kept = |name: &str| name != "apiVersion" && name != "kind";
         let kept = fields.filter(|(name, _)| is_kept(name)).cloned();
-        Value::Map(Map::from_fields(kept.collect()))
+        let value = Value::Map(Map::from_fields(kept.collect()));
+        if go {
+            go_values::object(self.gvk(), &value).unwrap_or(value)
+        } else {
+            value
+        }
     }
 
     /// Returns the kind in the object's fields `apiVersion` and `kind`.
@@ -149,6 +205,28 @@ impl Object {
         } else {
             format!("{}/{}", self.namespace(), self.name())
         }
+    }
+}
+
+/// Returns `value` after it was encoded as JSON and decoded again.
+///
+/// Source: sigs.k8s.io/structured-merge-diff `value/reflectcache.go`, `TypeReflectCacheEntry.ToUnstructured`; Go
+/// `encoding/json/encode.go`, `floatEncoder`; apimachinery `pkg/util/json/json.go`, `ConvertInterfaceNumbers`.
+fn reencoded(value: &Value) -> Value {
+    match value {
+        Value::Double(number) if number.fract() == 0.0 && number.abs() < 1e21 => {
+            let whole = format!("{number:.0}").parse().ok();
+            whole.map_or_else(|| value.clone(), Value::Int)
+        }
+        Value::List(list) => Value::List(List::from_json(
+            list.iter().map(|element| reencoded(&element)).collect(),
+        )),
+        Value::Map(map) => {
+            let fields = map.as_fields().unwrap_or_default().iter();
+            let fields = fields.map(|(name, value)| (Arc::clone(name), reencoded(value)));
+            Value::Map(Map::from_fields(fields.collect()))
+        }
+        other => other.clone(),
     }
 }
 

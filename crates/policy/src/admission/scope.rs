@@ -233,6 +233,10 @@ impl Activation for Scope {
         Some(Cow::Borrowed(value))
     }
 
+    fn is_native(&self) -> bool {
+        !self.programs.version.behavior().reads_go_values
+    }
+
     fn resolve_part(&self, name: &str, keys: &[Arc<str>], is_test: bool) -> Option<Part<'_>> {
         let (variable, rest) = keys.split_first()?;
         if name != "variables" || (is_test && rest.is_empty()) {

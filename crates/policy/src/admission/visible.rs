@@ -11,6 +11,7 @@ use serde_json::{Map as JsonMap, Value as Json};
 
 use super::request::{AdmissionRequest, Operation, UserInfo};
 use cel::value::{Map, Value};
+use kubernetes::go_values;
 use kubernetes::library::{
     self,
     authz::{Authorizer, AuthorizerValue},
@@ -36,29 +37,40 @@ impl Fields {
     fn into_value(self) -> Value {
         Value::Map(Map::from_fields(self.0))
     }
+
+    /// Returns the struct of the Go type with this name if `go` is true, and an unstructured object otherwise.
+    fn into_struct(self, go_type: &'static str, go: bool) -> Value {
+        if go {
+            go_values::structure(go_type, self.0)
+        } else {
+            self.into_value()
+        }
+    }
 }
 
-/// Returns the value of `request` for a policy that matched the resource `gvr` and the kind `gvk`.
-pub(super) fn request(request: &AdmissionRequest, gvr: &Gvr, gvk: &Gvk) -> Value {
+/// Returns the value of `request` for a policy that matched the resource `gvr` and the kind `gvk`. If `go` is true, the
+/// value is a Go struct.
+pub(super) fn request(request: &AdmissionRequest, gvr: &Gvr, gvk: &Gvk, go: bool) -> Value {
     let mut fields = Fields::default();
     // The API server generates a uid only for webhook calls.
     fields.set("uid", "");
-    fields.set("kind", kind(gvk));
-    fields.set("resource", resource(gvr));
+    fields.set("kind", kind(gvk, go));
+    fields.set("resource", resource(gvr, go));
     fields.set_text("subResource", &request.subresource);
-    fields.set("requestKind", kind(&request.gvk));
-    fields.set("requestResource", resource(&request.gvr));
+    fields.set("requestKind", kind(&request.gvk, go));
+    fields.set("requestResource", resource(&request.gvr, go));
     fields.set_text("requestSubResource", &request.subresource);
     fields.set_text("name", &request.name);
     fields.set_text("namespace", &request.namespace);
     fields.set("operation", request.operation.as_str());
-    fields.set("userInfo", user_info(&request.user_info));
+    fields.set("userInfo", user_info(&request.user_info, go));
     // Expressions read the objects from the variables `object` and `oldObject` instead.
     fields.set("object", Value::Null);
     fields.set("oldObject", Value::Null);
     fields.set("dryRun", request.dry_run);
+    // The Go type of this field, `runtime.RawExtension`, has its own JSON encoding, so the value is unstructured.
     fields.set("options", options(request));
-    fields.into_value()
+    fields.into_struct("v1.AdmissionRequest", go)
 }
 
 /// Returns the values of `authorizer` and `authorizer.requestResource`.
@@ -85,47 +97,57 @@ pub(super) fn authorizer(
     (Value::opaque(authorizer), Value::opaque(resource))
 }
 
-fn kind(gvk: &Gvk) -> Value {
+fn kind(gvk: &Gvk, go: bool) -> Value {
     let mut fields = Fields::default();
     fields.set("group", &*gvk.group);
     fields.set("version", &*gvk.version);
     fields.set("kind", &*gvk.kind);
-    fields.into_value()
+    fields.into_struct("v1.GroupVersionKind", go)
 }
 
-fn resource(gvr: &Gvr) -> Value {
+fn resource(gvr: &Gvr, go: bool) -> Value {
     let mut fields = Fields::default();
     fields.set("group", &*gvr.group);
     fields.set("version", &*gvr.version);
     fields.set("resource", &*gvr.resource);
-    fields.into_value()
+    fields.into_struct("v1.GroupVersionResource", go)
 }
 
-fn texts(texts: &[String]) -> Value {
-    Value::list(
-        texts
-            .iter()
-            .map(|text| Value::from(&**text))
-            .collect::<Vec<_>>(),
-    )
+/// Returns the list `texts`. If `go` is true, the list is a slice of the Go type with this name.
+fn texts(texts: &[String], go_type: &'static str, go: bool) -> Value {
+    let texts: Vec<_> = texts.iter().map(|text| Value::from(&**text)).collect();
+    if go {
+        go_values::list(go_type, texts)
+    } else {
+        Value::list(texts)
+    }
 }
 
-fn user_info(user: &UserInfo) -> Value {
+fn user_info(user: &UserInfo, go: bool) -> Value {
     let mut fields = Fields::default();
     fields.set_text("username", &user.username);
     fields.set_text("uid", &user.uid);
     if !user.groups.is_empty() {
-        fields.set("groups", texts(&user.groups));
+        fields.set("groups", texts(&user.groups, "[]string", go));
     }
     if !user.extra.is_empty() {
         let extra = user.extra.iter();
         let extra = extra.map(|(key, values)| {
-            let values = values.as_deref().map_or(Value::Null, texts);
+            let slice = |values: &[String]| texts(values, "v1.ExtraValue", go);
+            let values = values.as_deref().map_or(Value::Null, slice);
             (Arc::from(&**key), values)
         });
-        fields.set("extra", Value::Map(Map::from_fields(extra.collect())));
+        let extra = extra.collect();
+        fields.set(
+            "extra",
+            if go {
+                go_values::map(extra)
+            } else {
+                Value::object(extra)
+            },
+        );
     }
-    fields.into_value()
+    fields.into_struct("v1.UserInfo", go)
 }
 
 /// The type of a field in `request.options`. The type determines when the field is omitted.

@@ -261,6 +261,12 @@ struct Invocation<'a> {
 }
 
 impl Invocation<'_> {
+    /// Returns true if the policy reads the request as a Go value.
+    fn reads_go_values(&self) -> bool {
+        let programs = self.policy.admission.evaluator.programs();
+        programs.version.behavior().reads_go_values
+    }
+
     fn key(&self) -> Key {
         let params = self.params.as_ref().map(Object::namespaced_name);
         let (policy, binding) = (self.policy.name(), self.binding.name());
@@ -281,6 +287,30 @@ struct VersionedObject {
     json: Json,
     object: Object,
     is_changed: bool,
+    forms: Forms,
+}
+
+/// The forms in which expressions read `object` and `oldObject`. An evaluation of match conditions requests Go values
+/// from then on. A value keeps the form of its first use until the object changes.
+///
+/// Source: k8s.io/apiserver 0.37 `pkg/admission/conversion.go`, `LazyObject`.
+#[derive(Debug, Default)]
+struct Forms {
+    is_go_requested: bool,
+    object: Option<bool>,
+    old_object: Option<bool>,
+}
+
+impl Forms {
+    /// Returns true for each of `object` and `oldObject` if it is a Go value in the next evaluation.
+    fn next(&mut self, is_go_requested: bool) -> (bool, bool) {
+        self.is_go_requested |= is_go_requested;
+        let default = self.is_go_requested;
+        (
+            *self.object.get_or_insert(default),
+            *self.old_object.get_or_insert(default),
+        )
+    }
 }
 
 struct Run<'a> {
@@ -481,8 +511,15 @@ impl<'a> Run<'a> {
                     reason: "Invalid",
                 });
             };
+            let forms = match versions.get_mut(&invocation.gvk) {
+                Some(version) if !programs.match_conditions.is_empty() => {
+                    version.forms.next(invocation.reads_go_values())
+                }
+                _ => (false, false),
+            };
             let current = versions.get(&invocation.gvk).map(|of| of.object.clone());
-            let inputs = self.inputs(invocation, current.as_ref(), (&self.request.gvr, None));
+            let seen = (&self.request.gvr, None);
+            let inputs = self.inputs(invocation, current.as_ref(), seen, forms);
             match self.conditions(invocation, &inputs, is_again) {
                 Ok(true) => {}
                 Ok(false) => continue,
@@ -507,7 +544,8 @@ impl<'a> Run<'a> {
                     continue;
                 };
                 let seen = (&invocation.gvr, namespace.as_ref());
-                let inputs = self.inputs(invocation, Some(&version.object), seen);
+                let forms = version.forms.next(false);
+                let inputs = self.inputs(invocation, Some(&version.object), seen, forms);
                 let scope = || Scope::new(programs, Arc::clone(&inputs));
                 let mut cost = 0;
                 let before = (&invocation.gvk, &version.json);
@@ -529,6 +567,7 @@ impl<'a> Run<'a> {
                 match mutated {
                     Ok(json) => {
                         version.is_changed = true;
+                        version.forms.object = None;
                         if is_read {
                             version.object = Object::new(&json);
                             version.json = json;
@@ -573,6 +612,7 @@ impl<'a> Run<'a> {
             object: unchanged.cloned().unwrap_or_else(|| Object::new(&json)),
             json,
             is_changed: false,
+            forms: Forms::default(),
         }
     }
 
@@ -660,24 +700,24 @@ impl<'a> Run<'a> {
     }
 
     /// Returns the inputs of match conditions or mutations. For match conditions, `gvr` is the resource that the client
-    /// requested, and `namespace` is `None`.
+    /// requested, and `namespace` is `None`. The last two flags are true if `object` and `oldObject` are Go values.
     fn inputs(
         &self,
         invocation: &Invocation<'_>,
         object: Option<&Object>,
         (gvr, namespace): (&Gvr, Option<&Namespace>),
+        (object_go, old_go): (bool, bool),
     ) -> Arc<Inputs> {
+        let go = invocation.reads_go_values();
+        let params = invocation.params.as_ref();
         let request = &self.request;
         let old = request.old_object.as_ref();
         Arc::new(Inputs {
-            object: object.map_or(Value::Null, |object| object.value().clone()),
-            old_object: old.map_or(Value::Null, |old| old.value_as(&invocation.gvk)),
-            params: invocation
-                .params
-                .as_ref()
-                .map_or(Value::Null, Object::value_as_mutating_params),
-            request: visible::request(request, gvr, &invocation.gvk),
-            namespace: namespace.map_or(Value::Null, |namespace| namespace.visible().clone()),
+            object: object.map_or(Value::Null, |object| object.seen_as(object.gvk(), object_go)),
+            old_object: old.map_or(Value::Null, |old| old.seen_as(&invocation.gvk, old_go)),
+            params: params.map_or(Value::Null, |params| params.value_as_mutating_params(go)),
+            request: visible::request(request, gvr, &invocation.gvk, go),
+            namespace: namespace.map_or(Value::Null, |namespace| namespace.visible(go)),
             authorizer: Some(visible::authorizer(request, &self.context.authorizer)),
             budget: Arc::clone(&self.budget),
             is_cancelled: self.context.is_cancelled.clone(),

@@ -48,7 +48,7 @@ fn request_has_fields_that_are_not_empty() {
         "oldObject": null, "dryRun": false,
         "options": {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"},
     });
-    let value = visible::request(&request, &request.gvr, &request.gvk);
+    let value = visible::request(&request, &request.gvr, &request.gvk, false);
     assert_eq!(json_of(&value), expected);
 
     request.subresource = "scale".to_owned();
@@ -85,7 +85,7 @@ fn request_has_fields_that_are_not_empty() {
     );
     let gvr = Gvr::new("extensions", "v1beta1", "olds");
     let gvk = Gvk::new("extensions", "v1beta1", "Old");
-    let value = visible::request(&request, &gvr, &gvk);
+    let value = visible::request(&request, &gvr, &gvk, false);
     assert_eq!(json_of(&value), expected);
 }
 
@@ -133,7 +133,7 @@ fn options_have_fields_of_their_type_that_are_not_empty() {
         let mut request = deployment();
         request.operation = operation;
         request.options = Some(Object::new(&given));
-        let value = visible::request(&request, &request.gvr, &request.gvk);
+        let value = visible::request(&request, &request.gvr, &request.gvk, false);
         let options = json_of(&value)["options"].clone();
         assert_eq!(options, expect, "{operation} {given}");
     }
@@ -198,7 +198,7 @@ fn converted_request_and_objects_have_kind_of_match() {
     );
     let params = ParamList::default();
     let context = ReviewContext::new(&params, &None, Arc::new(AuthorizerList::default()));
-    for (matched, version) in [((&request.gvr, &request.gvk), "v1"), (converted, "v1beta1")] {
+    for (matched, version) in [((&request.gvr, &request.gvk, false), "v1"), (converted, "v1beta1")] {
         for expression in [
             "object.apiVersion == 'apps/VERSION' && object.kind == 'Deployment' && object.metadata.name == 'web'",
             "oldObject.apiVersion == 'apps/VERSION' && oldObject.metadata.labels.app == 'web'",
@@ -242,7 +242,7 @@ fn authorizer_checks_user_and_resource_of_request() {
         let params = ParamList::default();
         let authorizer = AuthorizerList(vec![rule.clone()]);
         let context = ReviewContext::new(&params, &None, Arc::new(authorizer));
-        let matched = (&request.gvr, &request.gvk);
+        let matched = (&request.gvr, &request.gvk, false);
         let admission = admission(&json!({"validations": [{"expression": expression}]}));
         let evaluation = admission.evaluate(request, matched, None, None, &context);
         evaluation.decisions == [Decision::admit()]
