@@ -493,7 +493,8 @@ fn element<'v>(list: &'v List, key: &Value) -> Result<Option<Cow<'v, Value>>, Ev
         && index < list.len()
         && !matches!(key, Value::Int(_))
     {
-        return Err(source.index_error(key));
+        // As upstream, the result of this access is an error value, on which the next access fails.
+        return Ok(Some(Cow::Owned(Value::Error(source.index_error(key)))));
     }
     Ok(list.get(index).map(Cow::Owned))
 }

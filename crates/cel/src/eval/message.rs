@@ -143,6 +143,11 @@ impl Message {
             },
             Self::List => match fields.get("values") {
                 None => Ok(Value::list([])),
+                // Upstream converts the elements one by one.
+                Some(Value::List(list)) if list.source().is_some() => {
+                    let values = Value::list(list.iter().collect::<Vec<_>>());
+                    fields.convert("values", &values, Native::JsonList)
+                }
                 Some(values @ Value::List(_)) => fields.convert("values", values, Native::JsonList),
                 Some(other) => Err(fields.unsupported("values", other)),
             },

@@ -80,11 +80,25 @@ impl Native {
             Value::Timestamp(at) if self == Self::Json => Ok(format_rfc3339(*at).into()),
             Value::Timestamp(_) => Err(self.no_conversion("'Timestamp'")),
             Value::List(list) => {
+                if let Some(error) = list
+                    .source()
+                    .and_then(|source| source.native_error(self.name()))
+                {
+                    return Err(error);
+                }
                 let n_bytes = list.len().saturating_mul(size_of::<Value>());
                 budget.allocate(n_bytes.saturating_add(ALLOCATION))?;
                 self.convert_list(list.iter(), budget)
             }
-            Value::Map(map) => self.convert_map(map, budget),
+            Value::Map(map) => {
+                match map
+                    .source()
+                    .and_then(|source| source.native_error(self.name()))
+                {
+                    Some(error) => Err(error),
+                    None => self.convert_map(map, budget),
+                }
+            }
             Value::Type(_) => Err(EvalError::fixed("type conversion not supported for 'type'")),
             Value::Optional(optional) => match optional.get() {
                 Some(held) => self.convert(held, budget),

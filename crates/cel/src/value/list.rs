@@ -51,13 +51,9 @@ pub trait ListSource: Any + fmt::Debug + Send + Sync {
         "*common.unstructuredList"
     }
 
-    /// Checks that the list can be converted to a list of strings in Go.
-    ///
-    /// # Errors
-    ///
-    /// Returns Go's error for a list with another element type.
-    fn check_strings(&self) -> Result<(), EvalError> {
-        Ok(())
+    /// Returns the error of a conversion to the Go type `to`. `None` if the list is converted like other lists.
+    fn native_error(&self, _to: &str) -> Option<EvalError> {
+        None
     }
 }
 

@@ -75,9 +75,11 @@ pub(super) fn structs(own: &GoStruct, other: &GoStruct) -> bool {
         _ => {
             let names = own.fields.as_fields().unwrap_or_default().iter();
             own.fields.len() == other.fields.len()
-                && names.map(|(name, value)| (value, other.fields.field(name))).all(
-                    |(own, other)| other.is_some_and(|other| elements(own, other).unwrap_or(false)),
-                )
+                && names
+                    .map(|(name, value)| (value, other.fields.field(name)))
+                    .all(|(own, other)| {
+                        other.is_some_and(|other| elements(own, other).unwrap_or(false))
+                    })
         }
     }
 }
@@ -132,13 +134,20 @@ fn values(table: &Table, type_: Type<'_>, own: Option<&Value>, other: Option<&Va
         }
         Shape::Quantity => quantities(own, other),
         Shape::Text | Shape::Bytes => {
-            let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
+            let text = |value: Option<&Value>| {
+                value.and_then(Value::as_str).unwrap_or_default().to_owned()
+            };
             text(own) == text(other)
         }
-        Shape::Bool => own.and_then(Value::as_bool).unwrap_or_default() == other.and_then(Value::as_bool).unwrap_or_default(),
+        Shape::Bool => {
+            own.and_then(Value::as_bool).unwrap_or_default()
+                == other.and_then(Value::as_bool).unwrap_or_default()
+        }
         Shape::Int | Shape::Float | Shape::IntOrString => {
             let zero = Value::Int(0);
-            own.unwrap_or(&zero).equals(other.unwrap_or(&zero)).unwrap_or(false)
+            own.unwrap_or(&zero)
+                .equals(other.unwrap_or(&zero))
+                .unwrap_or(false)
         }
         Shape::Time | Shape::MicroTime | Shape::Duration | Shape::Any => match (own, other) {
             (None, None) => true,

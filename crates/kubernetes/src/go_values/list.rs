@@ -1,29 +1,27 @@
 //! Slices.
 
-use super::equality;
-use cel::value::{EvalBudget, EvalError, ListSource, List, Value};
 use std::sync::Arc;
+
+use super::equality;
+use cel::value::{EvalBudget, EvalError, List, ListSource, Value};
 
 /// Source: k8s.io/apiserver `pkg/cel/common/valuesschemalesstyped.go`, `reflectSchemalessTypedList`.
 #[derive(Debug)]
-pub(super) struct GoList {
-    go_type: &'static str,
-    elements: Vec<Value>,
-}
+pub(super) struct GoList(Vec<Value>);
 
 impl GoList {
-    pub(super) fn value(go_type: &'static str, elements: Vec<Value>) -> Value {
-        Value::List(List::from_source(Arc::new(Self { go_type, elements })))
+    pub(super) fn value(elements: Vec<Value>) -> Value {
+        Value::List(List::from_source(Arc::new(Self(elements))))
     }
 }
 
 impl ListSource for GoList {
     fn len(&self) -> usize {
-        self.elements.len()
+        self.0.len()
     }
 
     fn get(&self, index: usize) -> Option<Value> {
-        self.elements.get(index).cloned()
+        self.0.get(index).cloned()
     }
 
     fn equals(&self, other: &Value) -> Option<Result<bool, EvalError>> {
@@ -32,7 +30,7 @@ impl ListSource for GoList {
         };
         let is_equal = self.len() == other.len()
             && self
-                .elements
+                .0
                 .iter()
                 .zip(other)
                 .all(|(own, other)| equality::elements(own, &other).unwrap_or(false));
@@ -40,7 +38,7 @@ impl ListSource for GoList {
     }
 
     fn contains(&self, element: &Value) -> Option<Result<bool, EvalError>> {
-        let mut elements = self.elements.iter();
+        let mut elements = self.0.iter();
         Some(Ok(elements.any(|own| {
             equality::elements(own, element).unwrap_or(false)
         })))
@@ -55,7 +53,7 @@ impl ListSource for GoList {
         if let Err(error) = budget.reserve_list(len) {
             return Some(Err(error));
         }
-        let elements = self.elements.iter().cloned().chain(other);
+        let elements = self.0.iter().cloned().chain(other);
         Some(Ok(Value::list(elements.collect::<Vec<_>>())))
     }
 
@@ -67,14 +65,9 @@ impl ListSource for GoList {
         "*common.reflectSchemalessTypedList"
     }
 
-    /// Upstream asserts that the Go value is a list of strings, and recovers from the panic.
-    fn check_strings(&self) -> Result<(), EvalError> {
-        if self.go_type == "[]string" {
-            return Ok(());
-        }
-        Err(EvalError::internal(&format!(
-            "interface conversion: interface {{}} is {}, not []string",
-            self.go_type
+    fn native_error(&self, to: &str) -> Option<EvalError> {
+        Some(EvalError::new(format!(
+            "type conversion error from 'list(dyn)' to '{to}'"
         )))
     }
 }

@@ -1,6 +1,7 @@
 //! Structs and maps.
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::equality;
@@ -12,7 +13,7 @@ use cel::value::{EvalError, Map, MapSource, Value};
 pub(super) enum StructType {
     /// The struct with this index in the table of defaults.
     Table(usize),
-    /// The struct with this name.
+    /// A struct that is identified by its name.
     Named(&'static str),
 }
 
@@ -20,12 +21,18 @@ pub(super) enum StructType {
 #[derive(Debug)]
 pub(super) struct GoStruct {
     pub(super) type_: StructType,
+    /// The name of the Go type, such as `v1.PodSpec`.
+    name: Cow<'static, str>,
     pub(super) fields: Map,
 }
 
 impl GoStruct {
-    pub(super) fn value(type_: StructType, fields: Map) -> Value {
-        Value::Map(Map::from_source(Arc::new(Self { type_, fields })))
+    pub(super) fn value(type_: StructType, name: Cow<'static, str>, fields: Map) -> Value {
+        Value::Map(Map::from_source(Arc::new(Self {
+            type_,
+            name,
+            fields,
+        })))
     }
 
     /// Returns the struct in `value`. `None` for other values.
@@ -62,6 +69,13 @@ impl MapSource for GoStruct {
 
     fn is_in_memory(&self) -> bool {
         true
+    }
+
+    fn native_error(&self, to: &str) -> Option<EvalError> {
+        Some(EvalError::new(format!(
+            "type conversion error from struct type {} to {to}",
+            self.name
+        )))
     }
 
     fn go_type(&self) -> &'static str {
@@ -106,6 +120,12 @@ impl MapSource for GoMap {
 
     fn is_in_memory(&self) -> bool {
         true
+    }
+
+    fn native_error(&self, to: &str) -> Option<EvalError> {
+        Some(EvalError::new(format!(
+            "type conversion error from 'map(dyn, dyn)' to '{to}'"
+        )))
     }
 
     fn go_type(&self) -> &'static str {

@@ -14,6 +14,7 @@ mod map;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use cel::value::{List, Map, Value};
@@ -31,13 +32,15 @@ pub fn object(gvk: &Gvk, object: &Value) -> Option<Value> {
     let table = Table::get().ok()?;
     let root = table.kind(gvk)?.root;
     let fields = object.as_map().and_then(Map::as_fields)?;
-    Some(typed_struct(table, root, fields))
+    let name = format!("{}.{}", gvk.version, gvk.kind);
+    Some(typed_struct(table, (root, name.into()), fields))
 }
 
 /// Creates a struct of the Go type with this name.
 #[must_use]
 pub fn structure(go_type: &'static str, fields: Vec<(Arc<str>, Value)>) -> Value {
-    GoStruct::value(StructType::Named(go_type), Map::from_fields(fields))
+    let fields = Map::from_fields(fields);
+    GoStruct::value(StructType::Named(go_type), go_type.into(), fields)
 }
 
 /// Creates a map.
@@ -46,19 +49,27 @@ pub fn map(entries: Vec<(Arc<str>, Value)>) -> Value {
     GoMap::value(Map::from_fields(entries))
 }
 
-/// Creates a slice of the Go type with this name, such as `[]string`.
+/// Creates a slice.
 #[must_use]
-pub fn list(go_type: &'static str, elements: Vec<Value>) -> Value {
-    GoList::value(go_type, elements)
+pub fn list(elements: Vec<Value>) -> Value {
+    GoList::value(elements)
 }
 
-fn typed_struct(table: &'static Table, n: usize, given: &[(Arc<str>, Value)]) -> Value {
+fn typed_struct(
+    table: &'static Table,
+    (n, name): (usize, Cow<'static, str>),
+    given: &[(Arc<str>, Value)],
+) -> Value {
     let fields = given.iter().map(|(name, value)| {
         let field = table.fields(n).iter().find(|field| field.0 == **name);
         let value = field.map_or_else(|| value.clone(), |field| typed(table, value, field.go()));
         (Arc::clone(name), value)
     });
-    GoStruct::value(StructType::Table(n), Map::from_fields(fields.collect()))
+    GoStruct::value(
+        StructType::Table(n),
+        name,
+        Map::from_fields(fields.collect()),
+    )
 }
 
 /// Converts `value` to a Go type. A value of the wrong type is not changed.
@@ -66,9 +77,10 @@ fn typed(table: &'static Table, value: &Value, go: Go<'static>) -> Value {
     match (go.type_.shape(), value) {
         (_, Value::Null) => Value::Null,
         (Shape::Pointer(inner), _) => typed(table, value, go.within(inner)),
-        (Shape::Struct(n), Value::Map(map)) => map
-            .as_fields()
-            .map_or_else(|| value.clone(), |fields| typed_struct(table, n, fields)),
+        (Shape::Struct(n), Value::Map(map)) => map.as_fields().map_or_else(
+            || value.clone(),
+            |fields| typed_struct(table, (n, go.text.into()), fields),
+        ),
         (Shape::Map(inner), Value::Map(entries)) => {
             let entries = entries.as_fields().unwrap_or_default().iter();
             let inner = go.within(inner);
@@ -79,7 +91,7 @@ fn typed(table: &'static Table, value: &Value, go: Go<'static>) -> Value {
             let elements = List::iter(elements);
             let inner = go.within(inner);
             let elements = elements.map(|element| typed(table, &element, inner));
-            list(go.text, elements.collect())
+            list(elements.collect())
         }
         _ => value.clone(),
     }

@@ -113,11 +113,11 @@ fn resource(gvr: &Gvr, go: bool) -> Value {
     fields.into_struct("v1.GroupVersionResource", go)
 }
 
-/// Returns the list `texts`. If `go` is true, the list is a slice of the Go type with this name.
-fn texts(texts: &[String], go_type: &'static str, go: bool) -> Value {
+/// Returns the list `texts`, which is a Go slice if `go` is true.
+fn texts(texts: &[String], go: bool) -> Value {
     let texts: Vec<_> = texts.iter().map(|text| Value::from(&**text)).collect();
     if go {
-        go_values::list(go_type, texts)
+        go_values::list(texts)
     } else {
         Value::list(texts)
     }
@@ -128,12 +128,12 @@ fn user_info(user: &UserInfo, go: bool) -> Value {
     fields.set_text("username", &user.username);
     fields.set_text("uid", &user.uid);
     if !user.groups.is_empty() {
-        fields.set("groups", texts(&user.groups, "[]string", go));
+        fields.set("groups", texts(&user.groups, go));
     }
     if !user.extra.is_empty() {
         let extra = user.extra.iter();
         let extra = extra.map(|(key, values)| {
-            let slice = |values: &[String]| texts(values, "v1.ExtraValue", go);
+            let slice = |values: &[String]| texts(values, go);
             let values = values.as_deref().map_or(Value::Null, slice);
             (Arc::from(&**key), values)
         });

@@ -357,9 +357,6 @@ fn join(budget: &EvalBudget, args: &[Value]) -> Result {
     let Some(Value::List(list)) = args.first() else {
         return Err(EvalError::no_such_overload());
     };
-    if let Some(source) = list.source() {
-        source.check_strings()?;
-    }
     let separator = args.get(1).and_then(Value::as_str).unwrap_or_default();
     text::join(list, separator, budget).map(Value::from)
 }

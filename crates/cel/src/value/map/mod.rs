@@ -65,6 +65,11 @@ pub trait MapSource: Any + fmt::Debug + Send + Sync {
         true
     }
 
+    /// Returns the error of a conversion to the Go type `to`. `None` if the map is converted like other maps.
+    fn native_error(&self, _to: &str) -> Option<EvalError> {
+        None
+    }
+
     /// Returns true if the keys and values can be read without evaluating an expression.
     fn is_in_memory(&self) -> bool {
         false

@@ -713,7 +713,9 @@ impl<'a> Run<'a> {
         let request = &self.request;
         let old = request.old_object.as_ref();
         Arc::new(Inputs {
-            object: object.map_or(Value::Null, |object| object.seen_as(object.gvk(), object_go)),
+            object: object.map_or(Value::Null, |object| {
+                object.seen_as(object.gvk(), object_go)
+            }),
             old_object: old.map_or(Value::Null, |old| old.seen_as(&invocation.gvk, old_go)),
             params: params.map_or(Value::Null, |params| params.value_as_mutating_params(go)),
             request: visible::request(request, gvr, &invocation.gvk, go),

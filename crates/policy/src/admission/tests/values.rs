@@ -198,7 +198,10 @@ fn converted_request_and_objects_have_kind_of_match() {
     );
     let params = ParamList::default();
     let context = ReviewContext::new(&params, &None, Arc::new(AuthorizerList::default()));
-    for (matched, version) in [((&request.gvr, &request.gvk, false), "v1"), (converted, "v1beta1")] {
+    for (matched, version) in [
+        ((&request.gvr, &request.gvk, false), "v1"),
+        (converted, "v1beta1"),
+    ] {
         for expression in [
             "object.apiVersion == 'apps/VERSION' && object.kind == 'Deployment' && object.metadata.name == 'web'",
             "oldObject.apiVersion == 'apps/VERSION' && oldObject.metadata.labels.app == 'web'",

@@ -307,6 +307,9 @@ pub(super) fn patch(value: &Value, behavior: Behavior) -> Result<Vec<Operation>,
     Ok(operations)
 }
 
+/// The Go type of JSON values in patches.
+const JSON_VALUE: &str = "*structpb.Value";
+
 /// Converts a value to JSON as the API server does.
 ///
 /// Source: cel-go `common/types`, `ConvertToNative` of each type to `structpb.Value`.
@@ -340,10 +343,22 @@ fn json(value: &Value, behavior: Behavior, depth: u32) -> Result<Json, PatchFail
             None => return Err("optional.none() dereference".to_owned().into()),
         },
         Value::List(list) => {
+            let error = list
+                .source()
+                .and_then(|source| source.native_error(JSON_VALUE));
+            if let Some(error) = error {
+                return Err(error.to_string().into());
+            }
             let items = list.iter().map(|item| json(&item, behavior, deeper));
             Json::Array(items.collect::<Result<_, _>>()?)
         }
         Value::Map(map) => {
+            let error = map
+                .source()
+                .and_then(|source| source.native_error(JSON_VALUE));
+            if let Some(error) = error {
+                return Err(error.to_string().into());
+            }
             let mut fields = JsonMap::new();
             for (key, value) in map.entries().map_err(|error| error.to_string())? {
                 let key = match &key {
