@@ -69,7 +69,7 @@ pub const FLATTENED: Costs = Costs::new(
 pub const FLATTENED_TO_DEPTH: Costs = Costs::new(
     FLATTENED.estimate,
     RuntimeCost::By(|args, outcome, budget| match args {
-        [list, Value::Int(..0)] => Ok(allocated(1.0, size_at(&[list.clone()], 0))),
+        [list, Value::Int(..0)] => Ok(allocated(1.0, size_at(std::slice::from_ref(list), 0))),
         _ => flattened(args, outcome, budget),
     }),
 );
