@@ -13,13 +13,15 @@ use serde_json::{Value, json};
 use crate::manifest;
 use crate::runtime_errors::{DEPLOYMENT, POD, policy};
 
-/// Returns the rule, the message and the help of each finding for `manifest`.
+/// Returns the rule, the message and the help of each finding for `manifest`. A missing `?` has its own tests.
 fn findings(manifest: &str) -> Vec<(String, String, String)> {
     let text = |finding: &Value, name: &str| finding[name].as_str().unwrap_or_default().to_owned();
     let actual = manifest::findings(manifest, &[]);
     actual
         .iter()
-        .filter(|finding| finding["severity"] != "note")
+        .filter(|finding| {
+            finding["severity"] != "note" && finding["rule"] != "or-value-without-optional"
+        })
         .map(|finding| {
             (
                 text(finding, "rule"),
