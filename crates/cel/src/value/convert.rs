@@ -47,9 +47,6 @@ impl Value {
             | (Self::Null, Type::Null)
             | (Self::List(_), Type::List(_))
             | (Self::Map(_), Type::Map(_)) => Ok(self.clone()),
-            (Self::Map(map), _) => Err(map
-                .source()
-                .map_or_else(failed, |source| source.conversion_error(to))),
             _ => Err(failed()),
         }
     }

@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::equality;
-use cel::types::Type;
 use cel::value::{EvalError, Map, MapSource, Value};
 
 /// The Go type of a struct.
@@ -80,11 +79,6 @@ impl MapSource for GoStruct {
 
     fn go_type(&self) -> &'static str {
         "*common.reflectSchemalessTypedStruct"
-    }
-
-    fn conversion_error(&self, to: &Type) -> EvalError {
-        let to = to.declared_string();
-        EvalError::new(format!("type conversion error from struct to {to}"))
     }
 }
 

@@ -82,11 +82,6 @@ pub trait MapSource: Any + fmt::Debug + Send + Sync {
             _ => "*lazy.MapValue",
         }
     }
-
-    /// Returns the error of a conversion to the type `to`.
-    fn conversion_error(&self, to: &Type) -> EvalError {
-        EvalError::conversion(&self.type_(), to)
-    }
 }
 
 /// Traits of a map.

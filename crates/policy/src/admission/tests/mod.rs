@@ -11,6 +11,7 @@
 )]
 
 mod evaluation;
+mod go_values;
 mod params;
 mod rules;
 mod values;
