@@ -198,10 +198,7 @@ fn converted_request_and_objects_have_kind_of_match() {
     );
     let params = ParamList::default();
     let context = ReviewContext::new(&params, &None, Arc::new(AuthorizerList::default()));
-    for (matched, version) in [
-        ((&request.gvr, &request.gvk, false), "v1"),
-        (converted, "v1beta1"),
-    ] {
+    for (matched, version) in [((&request.gvr, &request.gvk), "v1"), (converted, "v1beta1")] {
         for expression in [
             "object.apiVersion == 'apps/VERSION' && object.kind == 'Deployment' && object.metadata.name == 'web'",
             "oldObject.apiVersion == 'apps/VERSION' && oldObject.metadata.labels.app == 'web'",
@@ -245,7 +242,7 @@ fn authorizer_checks_user_and_resource_of_request() {
         let params = ParamList::default();
         let authorizer = AuthorizerList(vec![rule.clone()]);
         let context = ReviewContext::new(&params, &None, Arc::new(authorizer));
-        let matched = (&request.gvr, &request.gvk, false);
+        let matched = (&request.gvr, &request.gvk);
         let admission = admission(&json!({"validations": [{"expression": expression}]}));
         let evaluation = admission.evaluate(request, matched, None, None, &context);
         evaluation.decisions == [Decision::admit()]
