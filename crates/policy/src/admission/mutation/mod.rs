@@ -511,15 +511,7 @@ impl<'a> Run<'a> {
                     reason: "Invalid",
                 });
             };
-            let forms = match versions.get_mut(&invocation.gvk) {
-                Some(version) if !programs.match_conditions.is_empty() => {
-                    version.forms.next(invocation.reads_go_values())
-                }
-                _ => (false, false),
-            };
-            let current = versions.get(&invocation.gvk).map(|of| of.object.clone());
-            let seen = (&self.request.gvr, None);
-            let inputs = self.inputs(invocation, current.as_ref(), seen, forms);
+            let inputs = self.condition_inputs(invocation, versions.get_mut(&invocation.gvk));
             match self.conditions(invocation, &inputs, is_again) {
                 Ok(true) => {}
                 Ok(false) => continue,
@@ -590,6 +582,11 @@ impl<'a> Run<'a> {
         let Some(version) = last.and_then(|gvk| versions.remove(gvk)) else {
             return Ok(false);
         };
+        self.take_object(version)
+    }
+
+    /// Makes the last object of the mutations the object of the request. Returns true if it changed.
+    fn take_object(&mut self, version: VersionedObject) -> Result<bool, Status> {
         if version.is_changed {
             self.again.append(&mut self.previously);
             if self.is_trial && self.again.is_empty() {
@@ -697,6 +694,24 @@ impl<'a> Run<'a> {
                 Err(failure) => Err(failure.error()),
             },
         });
+    }
+
+    /// Returns the inputs of the match conditions of `invocation`.
+    fn condition_inputs(
+        &self,
+        invocation: &Invocation<'_>,
+        version: Option<&mut VersionedObject>,
+    ) -> Arc<Inputs> {
+        let programs = invocation.policy.admission.evaluator.programs();
+        let has_conditions = !programs.match_conditions.is_empty();
+        let (object, forms) = match version {
+            Some(version) if has_conditions => {
+                let forms = version.forms.next(invocation.reads_go_values());
+                (Some(&version.object), forms)
+            }
+            version => (version.map(|version| &version.object), (false, false)),
+        };
+        self.inputs(invocation, object, (&self.request.gvr, None), forms)
     }
 
     /// Returns the inputs of match conditions or mutations. For match conditions, `gvr` is the resource that the client
