@@ -258,6 +258,10 @@ const fn upstream_cel_go(minor: u16) -> CelGo {
 
 /// The differences between Kubernetes versions that are not overloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each flag is one independent change of Kubernetes"
+)]
 pub struct Behavior {
     /// The differences of cel-go.
     pub language: cel::version::Behavior,
