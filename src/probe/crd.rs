@@ -51,12 +51,12 @@ pub(super) fn spec_rules() -> Value {
             "has(self.target) && self.target.kind == 'MutatingAdmissionPolicy' || \
              self.cases.all(c, !has(c.expect.object) && !has(c.expect.patch) && \
              !has(c.expect.unchanged))",
-            "object, patch and unchanged require a target of the kind MutatingAdmissionPolicy"
+            "`object`, `patch` and `unchanged` require a target of kind MutatingAdmissionPolicy"
         ),
         rule(
             "has(self.target) && self.target.kind == 'CustomResourceDefinition' || \
              self.cases.all(c, !has(c.expect.field) && !has(c.expect.errors))",
-            "field and errors require a target of the kind CustomResourceDefinition"
+            "`field` and `errors` require a target of kind CustomResourceDefinition"
         ),
     ])
 }
@@ -92,7 +92,7 @@ pub(super) fn expect_rules() -> Value {
             "has(self.decision) && self.decision == 'Deny' || \
              !(has(self.message) || has(self.messageContains) || has(self.messagePattern) || \
              has(self.reason) || has(self.field) || has(self.errors) && self.errors != 0)",
-            "message, messageContains, messagePattern, reason, field and errors require decision: Deny"
+            "`message`, `messageContains`, `messagePattern`, `reason`, `field` and `errors` require `decision: Deny`"
         ),
         rule(
             "!has(self.decision) || self.decision != 'Deny' || !has(self.errors) || self.errors > 0",
@@ -101,7 +101,7 @@ pub(super) fn expect_rules() -> Value {
         rule(
             "has(self.decision) || has(self.error) || has(self.applies) || has(self.object) || \
              has(self.patch) || has(self.unchanged)",
-            "an expectation requires decision, error, applies, object, patch or unchanged"
+            "an expectation must set at least one of `decision`, `error`, `applies`, `object`, `patch`, `unchanged`"
         ),
         rule(
             "!has(self.applies) || self.applies || has(self.error) || !has(self.decision) || \

@@ -81,7 +81,7 @@ fn decision(expect: &Expect, outcome: &ReviewOutcome) -> Option<String> {
         )),
         _ => outcome.errors.first().map(|error| {
             format!(
-                "the policy has an error that does not deny the request: {error}; expect `error` if this is intended"
+                "the policy failed, but the request is not denied: {error}; expect `error` if this is intended"
             )
         }),
     }
@@ -101,9 +101,7 @@ pub fn outline(expect: &Expect, outcome: &ReviewOutcome) -> String {
     let text = match outcome.denial.as_ref().map(|denial| denial.by) {
         Some(DeniedBy::Error) => "denied by an error, not by a validation",
         Some(DeniedBy::NoParams) => "denied because there are no params, not by a validation",
-        None if !outcome.errors.is_empty() => {
-            "the policy has an error that does not deny the request"
-        }
+        None if !outcome.errors.is_empty() => "the policy failed, but the request is not denied",
         None if !has_policy_applied(outcome) => "the policy does not apply",
         None | Some(DeniedBy::Validation) => "the result is not the expected one",
     };

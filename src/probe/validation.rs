@@ -519,7 +519,7 @@ mod tests {
             ),
             &[(
                 "spec.cases[0].expect",
-                "message, messageContains, messagePattern, reason, field and errors require decision: Deny",
+                "`message`, `messageContains`, `messagePattern`, `reason`, `field` and `errors` require `decision: Deny`",
             )],
         );
         let mut spec = case(&json!({"object": pod}), &allow);
@@ -593,7 +593,7 @@ mod tests {
             &json!({"policyName": "p", "cases": [mutated]}),
             &[(
                 "spec",
-                "object, patch and unchanged require a target of the kind MutatingAdmissionPolicy",
+                "`object`, `patch` and `unchanged` require a target of kind MutatingAdmissionPolicy",
             )],
         );
     }

@@ -21,7 +21,7 @@ pub(in crate::cli) struct Webhook {
     pub(in crate::cli) policy: Object<RequestPolicy>,
 }
 
-/// Converts the webhooks of a configuration. Omits webhooks that cannot be decoded.
+/// Converts each webhook of a configuration to a policy. Omits webhooks that cannot be decoded.
 pub(in crate::cli) fn as_policies(configuration: &Object<Value>) -> Vec<Webhook> {
     let webhooks = webhooks(configuration).iter().enumerate();
     let read = |(n, webhook)| {

@@ -416,7 +416,7 @@ pub(super) fn difference(expect: &Expect, outcome: &ReviewOutcome) -> Option<Str
     }
     if let Some(error) = outcome.errors.first() {
         return Some(format!(
-            "the policy has an error that does not deny the request: {error}; expect `error` if this is intended"
+            "the policy failed, but the request is not denied: {error}; expect `error` if this is intended"
         ));
     }
     match (expect.applies, applies(outcome)) {
@@ -513,7 +513,7 @@ mod tests {
             assert_eq!(
                 difference(&expects(applies), &failed).as_deref(),
                 Some(
-                    "the policy has an error that does not deny the request: odd; expect `error` if this is intended"
+                    "the policy failed, but the request is not denied: odd; expect `error` if this is intended"
                 )
             );
         }

@@ -229,7 +229,7 @@ fn one_of(spot: &Spot<'_>, allowed: &[&str], violations: &mut Violations) {
     violations.set_meant(spot.field_ref, meant);
 }
 
-/// Adds a violation if the string does not have a format.
+/// Adds a violation if the string does not match the format.
 pub(super) fn form(spot: &Spot<'_>, form: Form, violations: &mut Violations) {
     if spot.node.is_some_and(|node| node.as_str().is_none()) {
         return;
@@ -243,7 +243,7 @@ pub(super) fn form(spot: &Spot<'_>, form: Form, violations: &mut Violations) {
     }
 }
 
-/// Returns the message for a string that does not have a format.
+/// Returns the message for a string that does not match its format.
 pub(super) fn violation_message(what: &str, text: &str, requirement: &str) -> String {
     if text.is_empty() {
         format!("`{what}` is empty, but must {requirement}")
