@@ -211,7 +211,7 @@ async fn eval_decides_as_a_dry_run() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn audit_lists_pages_and_reports_forbidden_lists() {
+async fn audit_reads_paginated_lists_and_reports_forbidden_resources() {
     let bench = start().await;
     let by_page = bench.report("admin", &["audit", "vap/sizes", "--chunk-size", "10"], 1);
     let at_once = bench.report("admin", &["audit", "vap/sizes"], 1);

@@ -280,7 +280,8 @@ fn conditions_on_fields(fields: &[&str]) -> Vec<String> {
     all
 }
 
-/// Adds trials with subresources. Each condition causes a warning, so that the results of all conditions are compared.
+/// Adds trials with requests for subresources. The policies warn instead of denying, so that the API server evaluates
+/// all conditions and reports each one that is false.
 async fn subresources(client: &Client, out: &mut Trials) {
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "changed-pod"},
         "spec": {"containers": [{"name": "c", "image": "i"}]}});

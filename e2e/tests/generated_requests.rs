@@ -34,8 +34,8 @@ mod dry_run;
 /// The key in the user's `extra`. The value is the name of the policy.
 const EXTRA: &str = "vap-replay";
 
-/// The maximum percentage of requests for the corpus with an unexpected result. Either the request is rejected before
-/// policies are evaluated, or the decision differs.
+/// The maximum percentage of the corpus's requests whose result is unexpected: the request is rejected before policies
+/// are evaluated, or the decision differs.
 const MAX_DIFFERENT_PERCENT: usize = 3;
 
 /// The numbers of requests by result.

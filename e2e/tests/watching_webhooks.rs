@@ -1,6 +1,6 @@
-//! Tests the controller with webhook configurations on a real API server. Their status objects appear, change together
-//! with the configurations, and are deleted with them. A probe of a webhook has the same result as in files. Without
-//! the flag, the controller sends no requests about configurations.
+//! Tests the controller with webhook configurations on a real API server. Status objects are created, updated and
+//! deleted together with their configurations. Probes of webhooks have the same results as with `kubectl vap test`.
+//! Without `--follow`, the controller sends no requests about webhook configurations.
 
 #![allow(
     clippy::indexing_slicing,

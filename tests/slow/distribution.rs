@@ -207,7 +207,7 @@ fn action_uses_exactly_its_declared_inputs() {
     }
 }
 
-/// Runs a script of the action. `inputs` are its environment variables.
+/// Runs a script of the GitHub Action with the environment variables `inputs`.
 fn step(script: &str, folder: &Path, inputs: &[(&str, &str)]) -> Output {
     let mut command = Command::new(root().join(".github/actions").join(script));
     command.current_dir(folder).env("PATH", path());

@@ -433,7 +433,7 @@ impl OverloadRow {
     }
 }
 
-/// An overload and its signature as types, for the checker.
+/// An overload with its signature converted to [`Type`]s, as the checker needs it.
 #[derive(Clone, Debug)]
 pub struct Overload {
     /// The declaring row.

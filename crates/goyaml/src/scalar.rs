@@ -206,7 +206,7 @@ pub(super) fn json_float(number: f64) -> Option<Value> {
 /// Source: `sigs.k8s.io/yaml` `yaml.go` (`convertToJSONableObject`), Go `strconv` (`FormatFloat` with `'g'`,
 /// -1 and 32).
 pub(super) fn go_float_key(number: f64) -> String {
-    #[expect(clippy::cast_possible_truncation, reason = "as upstream rounds it")]
+    #[expect(clippy::cast_possible_truncation, reason = "rounds as in upstream")]
     let number = number as f32;
     if number.is_nan() {
         return ".nan".to_owned();

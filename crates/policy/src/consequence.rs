@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn consequences_dynamic_access_affects_all_variables() {
+    fn dynamic_access_affects_all_variables() {
         use Consequence::{Denied, OtherMessage, Unread};
         let check = |validation, expected: [Consequence; 2]| {
             let expressions = [

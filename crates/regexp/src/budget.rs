@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn cached_reservation_counts_for_cache() {
+    fn cached_reservation_increases_cached_bytes() {
         assert!(Reservation::cached(MAX_CACHE_BYTES + 1).is_none());
         let reservation = crate::cache::reserve(5_000).unwrap();
         assert!(engine_bytes().cached >= 5_000);

@@ -88,24 +88,24 @@ pub enum NodeKind {
     WordBoundary,
     /// Any position that is not a [`Self::WordBoundary`].
     NoWordBoundary,
-    /// A capturing group. Has one part.
+    /// A capturing group. Has one subexpression.
     Capture(Capture),
-    /// Repeats its part any number of times.
+    /// Repeats its subexpression any number of times.
     Star,
-    /// Repeats its part at least once.
+    /// Repeats its subexpression at least once.
     Plus,
-    /// Matches its part or the empty string.
+    /// Matches its subexpression or the empty string.
     Quest,
-    /// Repeats its part at least `min` times, and at most `max` times.
+    /// Repeats its subexpression at least `min` times, and at most `max` times.
     Repeat {
         /// The minimum count.
         min: u32,
         /// The maximum count. `None` means no maximum.
         max: Option<u32>,
     },
-    /// Concatenation of all parts.
+    /// Concatenation of all subexpressions.
     Concat,
-    /// Alternation of the parts. The first part that leads to a match is preferred.
+    /// Alternation of the subexpressions. The first subexpression that leads to a match is preferred.
     Alternate,
     /// The start of a group, only while parsing. Contains the capture of a capturing group.
     LeftParen(Option<Capture>),

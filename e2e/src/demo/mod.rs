@@ -112,7 +112,7 @@ impl Demo {
                 &demo.control_plane,
                 &["wait", "--for=condition=Ready", "--timeout=60s", &policy],
             )?;
-            println!("turned within {}", time(start));
+            println!("Ready within {}", time(start));
         }
         let n_policies = demo.await_all(&policies, Moment::Late).await?;
         demo.plugin(&["status"])?;

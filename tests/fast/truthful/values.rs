@@ -37,7 +37,8 @@ fn values_have_types_of_decoded_objects() {
     );
 }
 
-/// In each branch of a condition, a variable has only the types for which the condition can have the branch's result.
+/// A condition narrows the possible types of a variable in its branches. For example, in `has(x.a) ? x.a : x.b`, the
+/// type of `x` has a field `a` in the first branch, but not in the second one.
 #[test]
 fn conditions_narrow_values() {
     let pods = json!({"resources": ["pods"]});

@@ -301,7 +301,7 @@ impl<'a> Generator<'a> {
         self.text(texts::argument_texts(id, 0).unwrap_or(texts::ANY))
     }
 
-    /// Returns a short expression of `type_`, which has no literals.
+    /// Returns a short expression that has the type `type_`. CEL has no literals of this type.
     fn abstract_literal(&mut self, type_: &Type) -> String {
         if let Some(value) = type_.optional_value() {
             let value = self.literal(value);

@@ -31,7 +31,7 @@ pub fn round_up(number: f64) -> u64 {
 #[must_use]
 #[expect(
     clippy::cast_precision_loss,
-    reason = "as upstream, the product is computed as a double"
+    reason = "as in upstream, the product is computed as a double"
 )]
 #[inline]
 pub fn scaled_up(size: u64, factor: f64) -> u64 {
@@ -44,7 +44,7 @@ pub fn scaled_up(size: u64, factor: f64) -> u64 {
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "as upstream, the product is computed as a double"
+    reason = "as in upstream, the product is computed as a double"
 )]
 pub fn scaled(size: u64, factor: f64) -> u64 {
     let product = size as f64 * factor;
@@ -66,11 +66,11 @@ pub fn string_traversal_cost(size: u64) -> u64 {
 #[must_use]
 #[expect(
     clippy::cast_precision_loss,
-    reason = "as upstream, the product is computed as a double"
+    reason = "as in upstream, the product is computed as a double"
 )]
 pub fn matching_cost(text: u64, pattern: u64) -> u64 {
     use super::factors::REGEX_STRING_LENGTH_COST_FACTOR;
-    // Adds 1, as upstream, so that matching an empty string is not free.
+    // Adds 1, as in upstream, so that matching an empty string is not free.
     let text = round_up((1.0 + text as f64) * STRING_TRAVERSAL_COST_FACTOR);
     text.wrapping_mul(scaled_up(pattern, REGEX_STRING_LENGTH_COST_FACTOR))
 }

@@ -291,7 +291,7 @@ impl<'p> Machine<'p> {
             }
             QualifierKey::Presence(key) => {
                 let is_present = select(current, key, true)?.is_some();
-                // As upstream, a presence test in an optional chain yields null for a key that is present.
+                // As in upstream, a presence test in an optional chain yields null for a key that is present.
                 Ok(match (is_optional, is_present) {
                     (true, false) => None,
                     (true, true) => Some(Cow::Owned(Value::Null)),
@@ -421,7 +421,7 @@ fn field_of<'v>(
     let field = fields.and_then(|fields| fields.field(name));
     let value = match (is_test, is_optional) {
         (true, false) => return Ok(Some(Cow::Owned(Value::Bool(field.is_some())))),
-        // As upstream, a presence test in an optional chain yields null for a key that is present.
+        // As in upstream, a presence test in an optional chain yields null for a key that is present.
         (true, true) => return Ok(field.map(|_| Cow::Owned(Value::Null))),
         (false, true) => match field {
             Some(field) => field.clone(),

@@ -131,7 +131,7 @@ pub(super) fn membership(step: u32, call: Call) -> Result<Node, PlanError> {
 /// Source: cel-go `interpreter/decorators.go`, `maybeOptimizeSetMembership`.
 #[expect(
     clippy::cast_precision_loss,
-    reason = "as upstream, the number is converted to a double, even if that changes it"
+    reason = "as in upstream, the number is converted to a double, even if that changes it"
 )]
 fn set_of(elements: impl Iterator<Item = Value>) -> Option<HashSet<Key>> {
     let mut set = HashSet::new();

@@ -189,7 +189,7 @@ impl<'a> Planner<'a> {
         {
             return Ok(Node::new(step, Kind::Constant(Value::Int(value))));
         }
-        // As upstream, a variable whose type is `type` is resolved as a type name.
+        // As in upstream, a variable whose type is `type` is resolved as a type name.
         if matches!(self.checked.type_of(id), Type::Type(_)) {
             let type_ = self
                 .type_named(name)

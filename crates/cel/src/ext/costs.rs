@@ -26,7 +26,7 @@ pub const SLICED: Costs = Costs::new(
         (Some(list), [start, end]) => {
             let start = int_or(start, 0);
             let end = int_or(end, cost::size_of(sizes, list).max);
-            // As upstream, an end before the start wraps around to a huge size.
+            // As in upstream, an end before the start wraps around to a huge size.
             estimated(1.0, SizeEstimate::fixed(end.wrapping_sub(start)))
         }
         _ => ONE_UNIT,
@@ -190,7 +190,7 @@ fn allocated(factor: f64, size: u64) -> u64 {
 /// Source: cel-go `ext/lists.go`, `trackListFlatten`.
 #[expect(
     clippy::cast_precision_loss,
-    reason = "as upstream, the depth is converted to a double"
+    reason = "as in upstream, the depth is converted to a double"
 )]
 fn flattened(args: &[Value], _: &Outcome, _: &EvalBudget) -> Measured {
     let depth = match args.get(1) {

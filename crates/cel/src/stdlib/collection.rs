@@ -67,7 +67,7 @@ fn list_contains(
         match element.equals_within(&candidate, budget) {
             Ok(true) => return Ok(true.into()),
             Err(error) if error.ends_evaluation() => return Err(error),
-            // As upstream, elements that cannot be compared are skipped.
+            // As in upstream, elements that cannot be compared are skipped.
             Ok(false) | Err(_) => {}
         }
     }

@@ -46,7 +46,7 @@ pub const ENCODED: Costs = Costs::new(
     StaticCost::Of(|call, _| match call.args {
         [text] => {
             let size = size_or_unknown(text);
-            // A code point has up to four bytes. As upstream, a huge size wraps around.
+            // A code point has up to four bytes. As in upstream, a huge size wraps around.
             let result = SizeEstimate::new(size.min, size.max.wrapping_mul(4));
             CallEstimate::sized(traversal(size), result)
         }
@@ -210,7 +210,7 @@ fn size_or_unknown(node: &AstNode<'_>) -> SizeEstimate {
 
 /// Returns the estimate for matching `text` with `regex`.
 fn match_estimate(text: &AstNode<'_>, regex: &AstNode<'_>) -> CallEstimate {
-    // Adds 1, as upstream, so that matching an empty string is not free.
+    // Adds 1, as in upstream, so that matching an empty string is not free.
     let text = size_or_unknown(text).plus(SizeEstimate::fixed(1));
     let regex = size_or_unknown(regex).by_factor(REGEX_STRING_LENGTH_COST_FACTOR);
     CallEstimate::from_cost(traversal(text).times(regex))

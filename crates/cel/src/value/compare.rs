@@ -46,7 +46,7 @@ pub(crate) fn double_to_uint(value: f64) -> Option<u64> {
 /// Source: cel-go `common/types/compare.go`, `compareDoubleInt`.
 #[expect(
     clippy::cast_precision_loss,
-    reason = "as upstream, the int is converted to a double"
+    reason = "as in upstream, the int is converted to a double"
 )]
 pub(super) fn double_to_int_order(left: f64, right: i64) -> Option<Ordering> {
     if left < i64::MIN as f64 {
@@ -63,7 +63,7 @@ pub(super) fn double_to_int_order(left: f64, right: i64) -> Option<Ordering> {
 /// Source: cel-go `common/types/compare.go`, `compareDoubleUint`.
 #[expect(
     clippy::cast_precision_loss,
-    reason = "as upstream, the uint is converted to a double"
+    reason = "as in upstream, the uint is converted to a double"
 )]
 pub(super) fn double_to_uint_order(left: f64, right: u64) -> Option<Ordering> {
     if left < 0.0 {

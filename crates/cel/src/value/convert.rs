@@ -54,7 +54,7 @@ impl Value {
 
 #[expect(
     clippy::cast_precision_loss,
-    reason = "as upstream, a conversion to double rounds"
+    reason = "as in upstream, the conversion to double may lose precision"
 )]
 fn int_to(value: i64, to: &Type) -> Option<Result<Value, EvalError>> {
     Some(match to {
@@ -76,7 +76,7 @@ fn int_to(value: i64, to: &Type) -> Option<Result<Value, EvalError>> {
 
 #[expect(
     clippy::cast_precision_loss,
-    reason = "as upstream, a conversion to double rounds"
+    reason = "as in upstream, the conversion to double may lose precision"
 )]
 fn uint_to(value: u64, to: &Type) -> Option<Result<Value, EvalError>> {
     Some(match to {

@@ -18,7 +18,7 @@ impl Value {
     ///
     /// # Errors
     ///
-    /// Returns an error if opaque values cannot be compared. As upstream, list elements and map values whose comparison
+    /// Returns an error if opaque values cannot be compared. As in upstream, list elements and map values whose comparison
     /// fails count as equal.
     ///
     /// Source: cel-go `common/types/util.go`, `Equal`; `Equal` of each type.

@@ -68,7 +68,7 @@ impl<'de> Visitor<'de> for JsonVisitor {
 
     #[expect(
         clippy::cast_precision_loss,
-        reason = "as upstream, a number that does not fit into an int becomes a double"
+        reason = "as in upstream, a number that does not fit into an int becomes a double"
     )]
     fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
         Ok(i64::try_from(value).map_or(Value::Double(value as f64), Value::Int))

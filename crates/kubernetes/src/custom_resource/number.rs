@@ -47,7 +47,7 @@ impl Go {
         }
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "as upstream does")]
+    #[expect(clippy::cast_precision_loss, reason = "as in upstream")]
     const fn double(self) -> f64 {
         match self {
             Self::Int(value) => value as f64,
@@ -58,7 +58,7 @@ impl Go {
 
 /// Converts a double to an integer like Go on amd64, the usual platform of API servers. Values out of range become
 /// `i64::MIN`.
-#[expect(clippy::cast_possible_truncation, reason = "as upstream does")]
+#[expect(clippy::cast_possible_truncation, reason = "as in upstream")]
 fn to_int(value: f64) -> i64 {
     const END: f64 = 9_223_372_036_854_775_808.0;
     if (-END..END).contains(&value) {
@@ -73,7 +73,7 @@ fn to_int(value: f64) -> i64 {
     clippy::cast_precision_loss,
     clippy::cast_sign_loss,
     clippy::float_cmp,
-    reason = "as upstream does"
+    reason = "as in upstream"
 )]
 fn is_json_integer(value: f64) -> bool {
     const MAX: f64 = 9_007_199_254_740_991.0;
@@ -105,7 +105,7 @@ pub(super) fn is_converted(data: &Json, value: &Json) -> bool {
         (Json::Number(data), Json::Number(value)) => match (Go::new(data), Go::new(value)) {
             (Go::Int(data), Go::Int(value)) => data == value,
             (Go::Double(data), Go::Int(value)) => to_int(data) == value,
-            #[expect(clippy::float_cmp, reason = "as upstream does")]
+            #[expect(clippy::float_cmp, reason = "as in upstream")]
             (data, Go::Double(value)) => data.double() == value,
         },
         // Go converts an integer to a string with the character of that code point.

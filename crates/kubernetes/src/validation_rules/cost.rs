@@ -25,7 +25,7 @@ pub(super) fn product(cost: u64, cardinality: u64) -> u64 {
 
 /// Returns the API server's message for an estimate above its limit.
 pub(super) fn exceeded(what: &str, cost: u64, limit: u64) -> String {
-    #[expect(clippy::cast_precision_loss, reason = "as upstream does")]
+    #[expect(clippy::cast_precision_loss, reason = "as in upstream")]
     let factor = cost as f64 / limit as f64;
     let factor = if factor > 100.0 {
         "more than 100x".to_owned()

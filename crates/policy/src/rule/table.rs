@@ -246,7 +246,7 @@ rules! {
             "!has(object.spec.strategy.rollingUpdate) || type(object.spec.strategy.rollingUpdate.maxUnavailable) == int && \
              object.spec.strategy.rollingUpdate.maxUnavailable <= 1",
         ),
-        "Test the type first: `type(x) == int && ...`. Deployments default to the string `25%`, and ports may be names. The output of `-o json` contains a request for which the expression fails.";
+        "Test the type first: `type(x) == int && ...`. For example, `maxUnavailable` of a Deployment defaults to the string `25%`, and a port may be a name. The output of `-o json` contains a request for which the expression fails.";
     InvalidLiteral "invalid-literal":
         "a function rejects its literal argument",
         expression("object.metadata.name.matches('[')", r"object.metadata.name.matches('\\[')"),

@@ -229,7 +229,7 @@ fn accumulator_is_evaluated_on_first_read() {
     // `x` is unused, so its value is not computed.
     check("optional.of(1).optMap(x, 5)", "optional(5)", 3);
     check("optional.none().optMap(x, o.x)", "optional.none()", 3);
-    // As upstream, an empty list that is bound to a name is mutable, so `+` appends to it.
+    // As in upstream, an empty list that is bound to a name is mutable, so `+` appends to it.
     check(
         "optional.of([]).optMap(x, x + [1] + x)",
         "optional([1, 1])",

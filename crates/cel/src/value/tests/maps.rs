@@ -90,7 +90,7 @@ fn find_numeric_key_of_another_type() {
         (Value::Int(2), Some("uint")),
         (Value::Double(2.0), Some("uint")),
         (Value::Double(3.0), Some("double")),
-        // As upstream, an integer does not find a double.
+        // As in upstream, looking up an integer does not find an equal double key.
         (Value::Int(3), None),
         (Value::Int(-1), None),
         (Value::from("1"), None),

@@ -174,7 +174,7 @@ fn equals_failing_element_comparison_counts_as_equal() {
     assert_eq!(odd.equals(&one), Err(error.clone()));
     assert_eq!(Value::Error(error.clone()).equals(&one), Err(error.clone()));
     let list = |elements: [&Value; 2]| Value::list(elements.map(Value::clone));
-    // As upstream, elements whose comparison fails count as equal, unless the list is a concatenation.
+    // As in upstream, elements whose comparison fails count as equal, unless the list is a concatenation.
     let plain = list([&odd, &one]);
     assert_eq!(plain.equals(&list([&one, &one])), Ok(true));
     assert_eq!(plain.equals(&list([&one, &odd])), Ok(false));
