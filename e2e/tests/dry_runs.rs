@@ -181,6 +181,7 @@ async fn probes_decide_as_dry_runs() {
     let list = json!({"apiVersion": "v1", "kind": "List", "items": documents});
     std::fs::write(&file, list.to_string()).unwrap();
     let options = Options {
+        version: None,
         paths: vec![file],
         crds: Vec::new(),
         coverage: false,

@@ -36,7 +36,8 @@ fn result(text: &str, version: KubernetesVersion) -> String {
     let behavior = version.behavior().language;
     let (ast, diagnostics) = syntax::parse_within(text, behavior, &mut n_left);
     let Some(ast) = ast.map(Arc::new) else {
-        return format!("syntax error: {}", diagnostics.as_slice()[0]);
+        let first = diagnostics.as_slice().first();
+        return format!("syntax error: {}", first.unwrap());
     };
     let (checked, mut diagnostics) = checker::check(&ast, text, env);
     if diagnostics.is_empty() {
