@@ -16,6 +16,7 @@
 //! use cel::{checker, syntax};
 //! use kubernetes::library::environment::base_env;
 //! use kubernetes::schema::{Gvk, OpenApiDocument};
+//! use kubernetes::version::KubernetesVersion;
 //!
 //! // The CEL type of the kind's objects, built from its schema.
 //! let document = br#"{"openapi": "3.0.0", "components": {"schemas": {"Box": {

@@ -23,8 +23,11 @@ pub fn check(
     if is_whole_in(version) && !findings.iter().any(is_undeclared) {
         return;
     }
-    // The newest version has all functions, so that their calls resolve.
-    let newest = KubernetesVersion::NEWEST;
+    // The newest version has all functions, so that their calls resolve. Here, new expressions can use its additions.
+    let newest = KubernetesVersion {
+        min_compat: KubernetesVersion::NEWEST.minor,
+        ..KubernetesVersion::NEWEST
+    };
     let compiled = CompiledPolicy::from_parts(policy.value.clone(), mutations, newest);
     let newer: Vec<_> = compiled
         .too_new(version)

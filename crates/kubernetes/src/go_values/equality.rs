@@ -35,9 +35,9 @@ pub(super) fn maps(own: &Map, other: &Map) -> bool {
     let own_entries = own.as_fields().unwrap_or_default();
     own.len() == other.len()
         && own_entries.iter().all(|(key, value)| {
-            let found = other.find(&Value::String(key.clone()));
-            found.is_ok_and(|found| {
-                found.is_some_and(|found| elements(value, &found).unwrap_or(false))
+            let entry = other.find(&Value::String(key.clone()));
+            entry.is_ok_and(|entry| {
+                entry.is_some_and(|entry| elements(value, &entry).unwrap_or(false))
             })
         })
 }
@@ -120,8 +120,8 @@ fn values(table: &Table, type_: Type<'_>, own: Option<&Value>, other: Option<&Va
             let (own, other_map) = (entries(own), other.and_then(Value::as_map));
             own.len() == other_map.map_or(0, Map::len)
                 && own.iter().all(|(key, value)| {
-                    let found = other_map.and_then(|map| map.find(key).ok().flatten());
-                    found.is_some_and(|found| values(table, inner, Some(value), Some(&found)))
+                    let entry = other_map.and_then(|map| map.find(key).ok().flatten());
+                    entry.is_some_and(|entry| values(table, inner, Some(value), Some(&entry)))
                 })
         }
         Shape::Struct(n) => {
