@@ -1,7 +1,7 @@
 //! The CEL libraries that the Kubernetes API server adds, and its limits on evaluation.
 //!
-//! Each library is a module with a table of overloads. [`environment`] combines the libraries. [`version`](crate::version) determines
-//! the Kubernetes versions that support an expression.
+//! Each library is a module with a table of overloads. [`environment`] combines the libraries. [`too_new`] finds the
+//! functions that an older version lacks.
 //!
 //! Source: k8s.io/apiserver `pkg/cel/library`, `pkg/cel/environment/base.go`.
 
