@@ -190,6 +190,13 @@ impl Source {
         self.available.since = introduced;
         self
     }
+
+    /// Returns this source with `version` as the first version of cel-go that has the overload.
+    #[must_use]
+    pub const fn since_cel_go(mut self, version: CelGo) -> Self {
+        self.available.since_cel_go = version;
+        self
+    }
 }
 
 /// An overload of a function, with all its properties.
@@ -405,20 +412,6 @@ impl OverloadRow {
     pub const fn before_cel_go(mut self, version: CelGo) -> Self {
         self.source.available.before_cel_go = Some(version);
         self
-    }
-
-    /// Returns `rows` with `version` as the version of cel-go that introduced them.
-    #[must_use]
-    pub const fn introduced_by_cel_go<const N: usize>(
-        version: CelGo,
-        mut rows: [Self; N],
-    ) -> [Self; N] {
-        let mut rest: &mut [Self] = &mut rows;
-        while let [row, others @ ..] = rest {
-            row.source.available.since_cel_go = version;
-            rest = others;
-        }
-        rows
     }
 
     /// Returns `rows` with `version` as the platform version that introduced them.

@@ -41,12 +41,6 @@ impl Library {
         }
     }
 
-    /// Returns the release whose declarations the library has.
-    #[must_use]
-    pub fn release(&self) -> Release {
-        self.release
-    }
-
     /// Adds those of `rows` that the release has, in order, after the existing overloads.
     ///
     /// A row is skipped if the function already has an overload with the same id. In cel-go, `FunctionDecl.Merge`

@@ -60,12 +60,6 @@ impl CelGo {
 
     /// cel-go 0.29, the version in Kubernetes 1.37.
     pub const V0_29: Self = Self(29);
-
-    /// Creates the version `0.minor`.
-    #[must_use]
-    pub const fn new(minor: u16) -> Self {
-        Self(minor)
-    }
 }
 
 impl fmt::Display for CelGo {

@@ -107,6 +107,11 @@ impl KubernetesVersion {
         Version::new(1, self.minor)
     }
 
+    /// Returns the minor version whose functions new expressions can use.
+    const fn compatibility(&self) -> Version {
+        Version::new(1, self.min_compat)
+    }
+
     /// Returns the versions that determine the functions of the base environment.
     #[must_use]
     pub const fn release(&self) -> Release {
@@ -122,7 +127,7 @@ impl KubernetesVersion {
     #[must_use]
     pub const fn release_for_new(&self) -> Release {
         Release {
-            platform: Version::new(1, self.min_compat),
+            platform: self.compatibility(),
             cel_go: self.cel_go,
         }
     }
@@ -130,7 +135,7 @@ impl KubernetesVersion {
     /// Returns the syntax of new expressions.
     #[must_use]
     pub fn language_for_new(&self) -> cel::version::Behavior {
-        self.language(Version::new(1, self.min_compat))
+        self.language(self.compatibility())
     }
 
     /// Returns the behavior of cel-go with the macros of `platform`.
@@ -312,7 +317,7 @@ pub const fn usable_since(introduced: Version) -> Version {
 impl KubernetesVersion {
     /// Returns true if an API server of this version accepts features introduced in `introduced` in new expressions.
     pub(crate) fn accepts(&self, introduced: Version) -> bool {
-        introduced <= Version::new(1, self.min_compat)
+        introduced <= self.compatibility()
     }
 
     /// Returns true if an API server of this version accepts a function with the given availability in new expressions.

@@ -50,7 +50,7 @@ pub(super) fn run(
         paths: &args.paths,
         crds: &args.crds,
         selector: args.selector.as_ref(),
-        version: args.kubernetes_version,
+        version: args.version.kubernetes_version,
         live: args.live,
         connection: &args.connection,
     };

@@ -95,10 +95,10 @@ impl Known {
         Ok(apis)
     }
 
-    /// Returns these APIs for an API server of `version`.
+    /// Returns these APIs for an API server of `version`. `None` keeps the version of the cluster or the default version.
     #[must_use]
-    pub fn for_version(mut self, version: KubernetesVersion) -> Self {
-        self.version = version;
+    pub fn for_version(mut self, version: Option<KubernetesVersion>) -> Self {
+        self.version = version.unwrap_or(self.version);
         self
     }
 

@@ -140,15 +140,11 @@ pub(super) fn run_with_cluster<E: From<SchemaError>>(
     of_input.extend(crd::check_stored(&of_cluster));
     let all_crds = own_crds.into_iter().chain(crds.crds);
     let all_crds = all_crds.map(|crd| crd.value);
-    let version = options
-        .version
-        .or(served.as_ref().and_then(|it| it.version));
     let apis = match served {
         Some(served) => Known::with_cluster(all_crds, served)?,
         None => Known::new(all_crds, input.all_policies())?,
     };
-    let version = version.unwrap_or_default();
-    let apis = apis.for_version(version);
+    let apis = apis.for_version(options.version);
     let mut report = CheckReport::new(apis.kubernetes(), options.profile, &input);
     report.expressions = options.version.map(|version| version.to_string());
     report.summary.crds = n_crds;
@@ -164,7 +160,7 @@ pub(super) fn run_with_cluster<E: From<SchemaError>>(
             outcome.findings.extend(shape::check(policy));
             outcome.findings.extend(validation::policy(policy));
         }
-        versions::check(policy, None, version, &mut outcome.findings);
+        versions::check(policy, None, apis.version(), &mut outcome.findings);
         cascade::remove_consequences(&mut outcome.findings);
         outcome
     });

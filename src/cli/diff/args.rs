@@ -5,9 +5,8 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 
 use crate::cli::connection::Connection;
-use crate::cli::eval::args::UserArgs;
+use crate::cli::eval::args::{UserArgs, VersionArgs};
 use crate::cli::time_limit::Timeout;
-use crate::version::KubernetesVersion;
 
 pub(in crate::cli) const HELP: &str = "\
 Examples:
@@ -42,10 +41,9 @@ pub struct DiffArgs {
     /// without a cluster, the probes and other objects in the policies' files
     #[arg(short, long = "filename", value_name = "PATH")]
     pub files: Vec<PathBuf>,
-    /// The version of the API server that evaluates the requests, 1.30 to 1.37, such as 1.33 or 1.36.4
-    /// [default: that of the cluster or, without a cluster, 1.36]
-    #[arg(long, value_name = "VERSION")]
-    pub kubernetes_version: Option<KubernetesVersion>,
+    /// The version of the API server.
+    #[command(flatten)]
+    pub version: VersionArgs,
     /// The user of the requests.
     #[command(flatten)]
     pub user: UserArgs,

@@ -184,7 +184,7 @@ fn version(
         paths: &paths,
         crds: &args.crds,
         selector: None,
-        version: args.kubernetes_version,
+        version: args.version.kubernetes_version,
         live: args.live,
         connection: &args.connection,
     };

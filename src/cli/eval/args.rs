@@ -53,10 +53,9 @@ pub struct EvalArgs {
     /// the object is that of a subresource [default: that of the object's kind]
     #[arg(long, value_name = "RESOURCE", conflicts_with = "request")]
     pub resource: Option<String>,
-    /// The version of the API server that evaluates the requests, 1.30 to 1.37, such as 1.33 or 1.36.4
-    /// [default: that of the cluster or, without a cluster, 1.36]
-    #[arg(long, value_name = "VERSION")]
-    pub kubernetes_version: Option<KubernetesVersion>,
+    /// The version of the API server.
+    #[command(flatten)]
+    pub version: VersionArgs,
     /// The user of the request.
     #[command(flatten)]
     pub user: UserArgs,
@@ -98,6 +97,15 @@ pub enum EvalOutput {
     Text,
     /// Machine-readable.
     Json,
+}
+
+/// The arguments for the version of the API server.
+#[derive(Debug, clap::Args)]
+pub struct VersionArgs {
+    /// The version of the API server that evaluates the requests, 1.30 to 1.37, such as 1.33 or 1.36.4
+    /// [default: that of the cluster or, without a cluster, 1.36]
+    #[arg(long, value_name = "VERSION")]
+    pub kubernetes_version: Option<KubernetesVersion>,
 }
 
 /// The user of a request, which policies see as `request.userInfo`.

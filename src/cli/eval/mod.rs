@@ -49,7 +49,7 @@ pub(super) fn run(args: &EvalArgs, stdin: &mut dyn Read) -> Result<EvalReport, C
         paths: &args.paths,
         crds: &args.crds,
         selector: args.selector.as_ref(),
-        version: args.kubernetes_version,
+        version: args.version.kubernetes_version,
         live: args.live,
         connection: &args.connection,
     };

@@ -93,10 +93,9 @@ impl Setup {
             }
             None => (Known::new(all_crds, input.all_policies())?, None, None),
         };
-        let version = sources.version.unwrap_or(known.version());
         Ok(Self {
             input,
-            known: known.for_version(version),
+            known: known.for_version(sources.version),
             cluster_inputs,
             server,
             findings,

@@ -73,7 +73,7 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<TestReport, Broken
     let crds_of_probes = target::definitions(&input.probes, all_crds);
     let apis = Known::new(crds_of_probes.crds.into_iter(), input.all_policies())
         .map_err(|error| Broken(error.to_string()))?
-        .for_version(options.version.unwrap_or_default());
+        .for_version(options.version);
 
     let mut findings: Vec<Finding> = no_crds.into_iter().collect();
     findings.extend(input.problems.iter().chain(&crds.problems).map(unread));

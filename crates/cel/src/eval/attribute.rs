@@ -174,20 +174,9 @@ impl<'p> Machine<'p> {
             return self.on_deep_stack(|machine| machine.resolve(attribute));
         }
         let (root, native) = match &attribute.root {
-            Root::Variable(_, name) => match self.activation.resolve(name) {
-                Some(value) => {
-                    // A variable without a value is always a native nil.
-                    let native = self.activation.is_native() || matches!(*value, Value::Null);
-                    (value.into_owned(), native)
-                }
-                None => return Err(no_such_attribute(name)),
-            },
+            Root::Variable(_, name) => self.variable(name)?,
             Root::Hidden(_, name) => {
-                let Some(value) = self.activation.resolve(name) else {
-                    return Err(no_such_attribute(name));
-                };
-                let native = self.activation.is_native() || matches!(*value, Value::Null);
-                let value = value.into_owned();
+                let (value, native) = self.variable(name)?;
                 // Upstream evaluates the qualifiers outside of the tracked evaluation, so they cost nothing.
                 //
                 // Source: cel-go 0.29 `interpreter/attributes.go`, `absoluteAttribute.Resolve`.
@@ -207,6 +196,15 @@ impl<'p> Machine<'p> {
             }
         };
         self.qualify(root, native, &attribute.qualifiers)
+    }
+
+    /// Returns the value of a variable, and true if upstream represents it as a native Go value.
+    fn variable(&self, name: &str) -> Result<(Value, bool), EvalError> {
+        let value = self.activation.resolve(name);
+        let value = value.ok_or_else(|| no_such_attribute(name))?;
+        // A variable without a value is always a native nil.
+        let native = self.activation.is_native() || matches!(*value, Value::Null);
+        Ok((value.into_owned(), native))
     }
 
     /// Source: cel-go `interpreter/attributes.go`, `applyQualifiers`.

@@ -18,7 +18,7 @@ use crate::cost::{CostScope, RuntimeCost};
 use crate::decls::{Binding, Function, Operator, Overload, OverloadRow, Planning};
 use crate::env::{Env, Ident};
 use crate::interrupt::checkpoint;
-use crate::types::{OPTIONAL_TYPE, Type};
+use crate::types::Type;
 use crate::value::Value;
 
 pub(super) struct Planner<'a> {
@@ -223,11 +223,6 @@ impl<'a> Planner<'a> {
         match self.env.lookup_ident(name)? {
             Ident::TypeName(Type::List(_)) => Some(Type::list(Type::Dyn)),
             Ident::TypeName(Type::Map(_)) => Some(Type::map(Type::Dyn, Type::Dyn)),
-            Ident::TypeName(Type::Opaque(opaque)) if *opaque.name == *OPTIONAL_TYPE => {
-                let has_parameter = self.env.behavior().optional_type_has_parameter;
-                let params = has_parameter.then_some(Type::Dyn);
-                Some(Type::opaque(OPTIONAL_TYPE, params.into_iter().collect()))
-            }
             Ident::TypeName(of) => Some(of),
             Ident::Variable(_) => None,
         }

@@ -8,6 +8,8 @@ use Sig::{Bool, Dyn, Int, List, Map, Optional, Param, String};
 
 const SOURCE: Source = Source::new("cel-go cel/library.go, optionalLib.CompileOptions");
 
+const SOURCE_2: Source = SOURCE.since_cel_go(CelGo::V0_23);
+
 const K: Sig = Param("K");
 const V: Sig = Param("V");
 const LIST_V: Sig = List(&V);
@@ -166,7 +168,7 @@ pub const VERSION_2: [OverloadRow; 4] = [
         &[LIST_V],
         OPTIONAL_V,
         Costs::ONE,
-        SOURCE,
+        SOURCE_2,
     )
     .evaluated_by(last),
     OverloadRow::member(
@@ -175,7 +177,7 @@ pub const VERSION_2: [OverloadRow; 4] = [
         &[LIST_V],
         OPTIONAL_V,
         Costs::ONE,
-        SOURCE,
+        SOURCE_2,
     )
     .evaluated_by(first),
     OverloadRow::global(
@@ -184,7 +186,7 @@ pub const VERSION_2: [OverloadRow; 4] = [
         &[List(&OPTIONAL_V)],
         LIST_V,
         Costs::ONE,
-        SOURCE,
+        SOURCE_2,
     )
     .evaluated_by(unwrap),
     OverloadRow::member(
@@ -193,7 +195,7 @@ pub const VERSION_2: [OverloadRow; 4] = [
         &[List(&OPTIONAL_V)],
         LIST_V,
         Costs::ONE,
-        SOURCE,
+        SOURCE_2,
     )
     .evaluated_by(unwrap),
 ];

@@ -126,9 +126,11 @@ fn values(table: &Table, type_: Type<'_>, own: Option<&Value>, other: Option<&Va
         }
         Shape::Struct(n) => {
             let empty = Map::default();
-            let own = own.and_then(GoStruct::of).map_or(&empty, |own| &own.fields);
+            let own = own
+                .and_then(GoStruct::downcast)
+                .map_or(&empty, |own| &own.fields);
             let other = other
-                .and_then(GoStruct::of)
+                .and_then(GoStruct::downcast)
                 .map_or(&empty, |other| &other.fields);
             fields(table, n, own, other)
         }

@@ -35,7 +35,7 @@ impl GoStruct {
     }
 
     /// Returns the struct in `value`. `None` for other values.
-    pub(super) fn of(value: &Value) -> Option<&Self> {
+    pub(super) fn downcast(value: &Value) -> Option<&Self> {
         let source: &dyn Any = value.as_map()?.source()?.as_ref();
         source.downcast_ref()
     }
@@ -55,7 +55,7 @@ impl MapSource for GoStruct {
     }
 
     fn equals(&self, other: &Value) -> Option<Result<bool, EvalError>> {
-        Some(match (Self::of(other), other) {
+        Some(match (Self::downcast(other), other) {
             (Some(other), _) => Ok(equality::structs(self, other)),
             (None, Value::Map(other)) => equality::struct_and_map(self, other),
             _ => Err(equality::no_such_overload(other)),

@@ -309,8 +309,8 @@ fn includes(budget: &EvalBudget, args: &[Value]) -> Result {
     let [target, item] = args else {
         return Err(EvalError::no_such_overload());
     };
-    if target.as_list().is_some() {
-        let index = place(budget, args, 0..list(args)?.len())?;
+    if let Some(list) = target.as_list() {
+        let index = place(budget, args, 0..list.len())?;
         return Ok((!matches!(index, Value::Int(-1))).into());
     }
     match target.equals_within(item, budget) {

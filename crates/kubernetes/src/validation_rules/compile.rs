@@ -91,11 +91,13 @@ pub(super) struct CompiledRule {
     pub(super) field_path: String,
 }
 
+/// The version of the API server whose functions the rules can use.
+const VERSION: KubernetesVersion = KubernetesVersion::DEFAULT;
+
 #[derive(Debug)]
 pub(super) struct Budget {
     nodes: usize,
     text_bytes: usize,
-    version: KubernetesVersion,
 }
 
 impl Default for Budget {
@@ -103,7 +105,6 @@ impl Default for Budget {
         Self {
             nodes: MAX_NODES,
             text_bytes: MAX_TEXT_BYTES,
-            version: KubernetesVersion::DEFAULT,
         }
     }
 }
@@ -120,7 +121,7 @@ pub(super) fn compile(
         return Vec::new();
     }
     let cel_type = type_.cel_type(TYPE_NAME);
-    let with_self = base_env(budget.version).extend([Variable::new(SELF, cel_type.clone())]);
+    let with_self = base_env(VERSION).extend([Variable::new(SELF, cel_type.clone())]);
     let plain = with_self.extend([Variable::new(OLD_SELF, cel_type.clone())]);
     let optional = Type::opaque(OPTIONAL_TYPE, vec![cel_type]);
     let optional = with_self.extend([Variable::new(OLD_SELF, optional)]);
@@ -307,7 +308,7 @@ fn expression_error(
         .iter()
         .any(|diagnostic| diagnostic.kind.code() == Code::TooComplex);
     let mut shown = if is_syntax && !is_unsupported {
-        antlr::findings(text, budget.version.behavior().language)
+        antlr::findings(text, VERSION.behavior().language)
     } else {
         diagnostics.clone()
     };

@@ -24,7 +24,7 @@ use crate::rule::Rule;
 const MAX_CALLS: usize = 200;
 
 /// Maximum number of lints for one expression.
-const MAX_FOUND: usize = 20;
+pub(super) const MAX_FOUND: usize = 20;
 
 /// Returns the lints of the expressions of `policy`. `resources` are the resources that its rules match.
 pub(super) fn find(

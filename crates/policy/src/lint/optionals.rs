@@ -7,6 +7,7 @@ use cel::ast::{Ast, Expr, ExprId};
 use cel::source::SourceMap;
 
 use super::Lint;
+use super::expressions::MAX_FOUND;
 use crate::analysis::NonOptionalReceiver;
 use crate::compile::CompiledPolicy;
 use crate::expressions::Role;
@@ -14,30 +15,15 @@ use crate::reads::variable;
 use crate::rule::Rule;
 use crate::subexpressions;
 
-/// Maximum number of lints for one expression.
-const MAX_FOUND: usize = 20;
-
 /// Maximum length of a receiver or a key that a message quotes, in code points.
 const MAX_SHOWN: usize = 60;
 
 /// Returns the lints of `calls`, which type analysis found in `policy`.
 #[must_use]
 pub fn missing_optionals(policy: &CompiledPolicy, calls: &[NonOptionalReceiver]) -> Vec<Lint> {
-    let mut lints = Vec::new();
-    let mut last = None;
-    let mut n_of_last = 0;
-    for call in calls {
-        n_of_last = if last == Some(call.index) {
-            n_of_last + 1
-        } else {
-            1
-        };
-        last = Some(call.index);
-        if n_of_last <= MAX_FOUND {
-            lints.extend(lint(policy, call));
-        }
-    }
-    lints
+    let by_expression = calls.chunk_by(|a, b| a.index == b.index);
+    let reported = by_expression.flat_map(|calls| calls.iter().take(MAX_FOUND));
+    reported.filter_map(|call| lint(policy, call)).collect()
 }
 
 fn lint(policy: &CompiledPolicy, found: &NonOptionalReceiver) -> Option<Lint> {

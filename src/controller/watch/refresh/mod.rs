@@ -315,8 +315,10 @@ impl Refresher {
                 "the version of the API server is not supported"
             );
         }
-        self.context.metrics.set_kubernetes_version(version);
-        self.version = Some(version);
+        if is_news {
+            self.context.metrics.set_kubernetes_version(version);
+            self.version = Some(version);
+        }
         is_news
     }
 

@@ -16,14 +16,13 @@ use cel::ext;
 use cel::stdlib;
 use cel::types::{OPTIONAL_TYPE, Type};
 use cel::validators::Validator;
-use cel::version::{CelGo, Release, Version};
+use cel::version::{Release, Version};
 
 static OPTIONAL_0: &[OverloadRow] = &OverloadRow::introduced(V1_28, ext::optional::VERSION_0);
 /// The API server does not restrict the version of the optional library, so that the version of cel-go decides.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/environment/base.go`, `cel.OptionalTypes()`.
-static OPTIONAL_2: &[OverloadRow] =
-    &OverloadRow::introduced_by_cel_go(CelGo::V0_23, ext::optional::VERSION_2);
+static OPTIONAL_2: &[OverloadRow] = &ext::optional::VERSION_2;
 static SETS: &[OverloadRow] = &OverloadRow::introduced(V1_29, ext::sets::ROWS);
 static TWO_VAR: &[OverloadRow] = &OverloadRow::introduced(V1_32, ext::two_var::ROWS);
 static LISTS_0: &[OverloadRow] = &OverloadRow::introduced(V1_34, ext::lists::VERSION_0);
