@@ -158,6 +158,9 @@ impl KubernetesVersion {
             patches_convert_nested_objects: has_patch(36, 5)
                 || self.minor == 35 && has_patch(35, 10),
             declares_untyped_params: self.minor >= 36,
+            omits_zero_times: self.minor >= 34,
+            writes_lists_as_json: self.minor >= 34,
+            limits_labels_in_bytes: self.minor >= 35,
             webhooks_skip_reviews: self.minor >= 37,
             max_audited_failures: if self.minor >= 37 { 50 } else { 1 },
             reads_go_values: self.minor >= 37,
@@ -279,6 +282,18 @@ pub struct Behavior {
     ///
     /// Source: k8s.io/apiserver 0.36 `pkg/admission/plugin/policy/validating/typechecking.go`, `TypeChecker.compiler`.
     pub declares_untyped_params: bool,
+    /// An object without a creation time has no field `creationTimestamp`. Before, the field was null.
+    ///
+    /// Source: apimachinery 0.34 `pkg/apis/meta/v1/types.go`, `ObjectMeta.CreationTimestamp`.
+    pub omits_zero_times: bool,
+    /// Errors contain lists as JSON. Before, they contained Go syntax, such as `[]string{"x"}`.
+    ///
+    /// Source: apimachinery 0.34 `pkg/util/validation/field/errors.go`, `Error.ErrorBody`.
+    pub writes_lists_as_json: bool,
+    /// Errors about long labels give the limit in bytes. Before, they called it characters.
+    ///
+    /// Source: apimachinery 0.35 `pkg/api/validate/content/errors.go`, `MaxLenError`.
+    pub limits_labels_in_bytes: bool,
     /// API servers never call webhooks for reviews, such as `TokenReview`.
     ///
     /// Source: k8s.io/apiserver 0.37 `pkg/features/kube_features.go`, `ExcludeAdmissionWebhookVirtualResources`.
@@ -306,6 +321,7 @@ pub(crate) const V1_31: Version = Version::new(1, 31);
 pub(crate) const V1_32: Version = Version::new(1, 32);
 pub(crate) const V1_33: Version = Version::new(1, 33);
 pub(crate) const V1_34: Version = Version::new(1, 34);
+pub(crate) const V1_35: Version = Version::new(1, 35);
 pub(crate) const V1_37: Version = Version::new(1, 37);
 
 /// Returns the first version whose API server accepts features introduced in `introduced` in new expressions.

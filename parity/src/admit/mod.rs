@@ -12,7 +12,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use vap_status_controller::cli::input::decode;
-use vap_status_controller::defaulting;
+use vap_status_controller::defaulting::{self, Decoding};
 use vap_status_controller::policy::admission::{
     Admission, AdmissionRequest, AuthorizerAnswer, AuthorizerDecision, AuthorizerList,
     AuthorizerRule, Binding, Equivalent, Evaluation, Namespace, Object, Operation, ParamList,
@@ -472,6 +472,19 @@ enum ObjectForm {
     Typed,
 }
 
+/// The kinds of the group "" whose Go types have no metadata. The oracle cannot read their name.
+///
+/// Source: apimachinery `pkg/api/meta/meta.go`, `Accessor`.
+const KINDS_WITHOUT_METADATA: [&str; 7] = [
+    "NodeProxyOptions",
+    "PodAttachOptions",
+    "PodExecOptions",
+    "PodLogOptions",
+    "PodPortForwardOptions",
+    "PodProxyOptions",
+    "ServiceProxyOptions",
+];
+
 impl ObjectForm {
     fn new(text: Option<&str>) -> Result<Self> {
         match text {
@@ -491,7 +504,13 @@ impl ObjectForm {
         if self == Self::Raw {
             return Ok(object);
         }
-        match defaulting::round_trip(object.gvk(), &value) {
+        if let Some(Err(error)) = defaulting::decode(object.gvk(), &value, Decoding::Json) {
+            bail!(error);
+        }
+        if KINDS_WITHOUT_METADATA.contains(&&*object.gvk().kind) && object.gvk().group.is_empty() {
+            bail!("object does not implement the Object interfaces");
+        }
+        match defaulting::round_trip(object.gvk(), &value, &version::get().behavior()) {
             Ok(value) => Ok(Object::new(&value)),
             // There is no Go type, because the kind is not a built-in one.
             Err(defaulting::Error::Kind(_)) => Ok(object),

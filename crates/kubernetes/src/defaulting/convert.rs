@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::Error;
 use crate::schema::Gvk;
+use crate::version::KubernetesVersion;
 
 /// Kinds whose versions all have the same fields.
 const ALIKE: [(&str, &str); 3] = [
@@ -46,7 +47,8 @@ pub fn convert(object: &Value, from: &Gvk, to: &Gvk) -> Result<Value, Error> {
         return Err(unknown());
     };
     if super::has(to) {
-        super::round_trip(to, &converted)
+        // The kinds with conversions contain no metadata that depends on the version.
+        super::round_trip(to, &converted, &KubernetesVersion::NEWEST.behavior())
     } else {
         Err(unknown())
     }

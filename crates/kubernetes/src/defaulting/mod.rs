@@ -35,7 +35,9 @@ pub use subresource::{
 };
 
 use crate::schema::Gvk;
+use crate::version::Behavior;
 use table::{KindTable, Table};
+use typed::Encoder;
 
 /// The value of `creationTimestamp` if an object has none.
 pub const NOW: &str = "2026-01-01T00:00:00Z";
@@ -177,12 +179,17 @@ impl TypedObject {
     /// # Errors
     /// Returns [`Error::Broken`] if the table in this program is corrupt.
     pub fn write(&self) -> Result<Value, Error> {
-        Ok(write(Table::get()?, self.kind, &self.gvk, &self.value))
+        Ok(write(
+            Encoder::new(Table::get()?),
+            self.kind,
+            &self.gvk,
+            &self.value,
+        ))
     }
 }
 
-fn write(table: &Table, kind: &KindTable, gvk: &Gvk, compact: &Value) -> Value {
-    let mut value = typed::write_struct(table, Some(compact), kind.root);
+fn write(encoder: Encoder<'_>, kind: &KindTable, gvk: &Gvk, compact: &Value) -> Value {
+    let mut value = encoder.write_struct(Some(compact), kind.root);
     if let Some(fields) = value.as_object_mut() {
         fields.insert("apiVersion".to_owned(), gvk.api_version().into());
         fields.insert("kind".to_owned(), gvk.kind.clone().into());
@@ -190,15 +197,19 @@ fn write(table: &Table, kind: &KindTable, gvk: &Gvk, compact: &Value) -> Value {
     value
 }
 
-/// Decodes an object into its Go type and encodes it again. Does not set defaults.
+/// Decodes an object into its Go type and encodes it again, like the version with `behavior`. Does not set defaults.
 ///
 /// # Errors
 /// Returns an error if the table lacks the kind, or if a value has the wrong type.
-pub fn round_trip(gvk: &Gvk, object: &Value) -> Result<Value, Error> {
+pub fn round_trip(gvk: &Gvk, object: &Value, behavior: &Behavior) -> Result<Value, Error> {
     let table = Table::get()?;
     let kind = find(table, gvk)?;
     let compact = typed::read_struct(table, object, kind.root, "", 0)?;
-    Ok(write(table, kind, gvk, &compact.into()))
+    let encoder = Encoder {
+        table,
+        omits_zero_times: behavior.omits_zero_times,
+    };
+    Ok(write(encoder, kind, gvk, &compact.into()))
 }
 
 fn find<'a>(table: &'a Table, gvk: &Gvk) -> Result<&'a KindTable, Error> {

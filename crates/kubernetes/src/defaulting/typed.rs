@@ -183,42 +183,63 @@ fn is_empty(value: Option<&Value>, type_: Type<'_>) -> bool {
     }
 }
 
-/// Encodes a value in the form that policies see. The input is in compact form.
-pub(super) fn write(table: &Table, value: Option<&Value>, type_: Type<'_>) -> Value {
-    let value = value.filter(|value| !value.is_null());
-    match (type_.shape(), value) {
-        (Shape::Struct(n), value) => write_struct(table, value, n),
-        (Shape::Pointer(inner), Some(value)) => write(table, Some(value), inner),
-        (Shape::List(inner), Some(Value::Array(items))) => items
-            .iter()
-            .map(|item| write(table, Some(item), inner))
-            .collect(),
-        (Shape::Map(inner), Some(Value::Object(entries))) => {
-            let entries = entries.iter();
-            entries
-                .map(|(key, value)| (key.clone(), write(table, Some(value), inner)))
-                .collect()
-        }
-        (_, Some(value)) => value.clone(),
-        (_, None) => zero(type_),
-    }
+/// Encodes values in the form that policies see.
+#[derive(Clone, Copy)]
+pub(super) struct Encoder<'a> {
+    pub(super) table: &'a Table,
+    /// See [`crate::version::Behavior::omits_zero_times`].
+    pub(super) omits_zero_times: bool,
 }
 
-/// Encodes the fields of the struct with index `n`.
-pub(super) fn write_struct(table: &Table, value: Option<&Value>, n: usize) -> Value {
-    let given = value.and_then(Value::as_object);
-    let mut fields = Map::new();
-    for field in table.fields(n) {
-        let value = given.and_then(|given| given.get(&field.0));
-        let type_ = Type(&field.1);
-        let is_left_out = match field.2 {
-            0 => false,
-            1 => is_empty(value, type_),
-            _ => value.is_none_or(Value::is_null) || is_empty(value, type_),
-        };
-        if !is_left_out {
-            fields.insert(field.0.clone(), write(table, value, type_));
+impl<'a> Encoder<'a> {
+    /// Creates an encoder for the newest version.
+    pub(super) const fn new(table: &'a Table) -> Self {
+        Self {
+            table,
+            omits_zero_times: true,
         }
     }
-    Value::Object(fields)
+
+    /// Encodes a value in compact form.
+    pub(super) fn write(self, value: Option<&Value>, type_: Type<'_>) -> Value {
+        let value = value.filter(|value| !value.is_null());
+        match (type_.shape(), value) {
+            (Shape::Struct(n), value) => self.write_struct(value, n),
+            (Shape::Pointer(inner), Some(value)) => self.write(Some(value), inner),
+            (Shape::List(inner), Some(Value::Array(items))) => items
+                .iter()
+                .map(|item| self.write(Some(item), inner))
+                .collect(),
+            (Shape::Map(inner), Some(Value::Object(entries))) => {
+                let entries = entries.iter();
+                entries
+                    .map(|(key, value)| (key.clone(), self.write(Some(value), inner)))
+                    .collect()
+            }
+            (_, Some(value)) => value.clone(),
+            (_, None) => zero(type_),
+        }
+    }
+
+    /// Encodes the fields of the struct with index `n`.
+    pub(super) fn write_struct(self, value: Option<&Value>, n: usize) -> Value {
+        let given = value.and_then(Value::as_object);
+        let mut fields = Map::new();
+        for field in self.table.fields(n) {
+            let value = given.and_then(|given| given.get(&field.0));
+            let type_ = Type(&field.1);
+            let is_omitted = match field.2 {
+                0 => false,
+                1 => is_empty(value, type_),
+                _ => {
+                    self.omits_zero_times && value.is_none_or(Value::is_null)
+                        || is_empty(value, type_)
+                }
+            };
+            if !is_omitted {
+                fields.insert(field.0.clone(), self.write(value, type_));
+            }
+        }
+        Value::Object(fields)
+    }
 }

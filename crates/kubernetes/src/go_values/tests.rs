@@ -2,11 +2,12 @@ use serde_json::{Value as Json, json};
 
 use super::*;
 use crate::defaulting::round_trip;
+use crate::version::KubernetesVersion;
 
 fn typed_object(group: &str, version: &str, object: &Json) -> Value {
     let kind = object["kind"].as_str().unwrap();
     let gvk = Gvk::new(group, version, kind);
-    let decoded = round_trip(&gvk, object).unwrap();
+    let decoded = round_trip(&gvk, object, &KubernetesVersion::NEWEST.behavior()).unwrap();
     super::object(&gvk, &Value::from(&decoded)).unwrap()
 }
 

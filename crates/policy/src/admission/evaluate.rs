@@ -110,7 +110,8 @@ impl Evaluator {
             ..Evaluation::default()
         };
         let reads = self.programs.inputs;
-        let go = self.programs.version.behavior().reads_go_values;
+        let behavior = self.programs.version.behavior();
+        let go = behavior.reads_go_values;
         let object = |object: &Option<Object>| {
             let object = object.as_ref();
             object.map_or(Value::Null, |object| object.seen_as(gvk, go))
@@ -149,7 +150,7 @@ impl Evaluator {
         if reads.request && *gvr != request.gvr {
             inputs.request = visible::request(request, gvr, gvk, go);
         }
-        inputs.namespace = namespace.map_or(Value::Null, |namespace| namespace.visible(go));
+        inputs.namespace = namespace.map_or(Value::Null, |namespace| namespace.visible(&behavior));
         let validations = self.programs.validations.iter().map(Some);
         let validated = stage::run(validations, || scope(&shared), context.budget);
         evaluation.costs.validations = Some(validated.cost);
@@ -171,7 +172,7 @@ impl Evaluator {
         let annotations = annotations.map(|(_, expression)| Some(expression));
         if !self.programs.audit_annotations.is_empty() {
             Arc::make_mut(&mut shared).namespace =
-                namespace.map_or(Value::Null, |namespace| namespace.whole(go));
+                namespace.map_or(Value::Null, |namespace| namespace.whole(&behavior));
         }
         let annotated = stage::run(annotations, || scope(&shared), context.budget);
         evaluation.costs.audit_annotations = Some(annotated.cost);

@@ -48,7 +48,7 @@ pub use params::{ParamList, ParamSource};
 pub use recorder::{RecordedValue, Recorder, Recording};
 pub use request::{AdmissionRequest, Equivalent, Operation, UserInfo};
 pub use rules::Unmatched;
-pub use selector::Selector;
+pub use selector::{ConfigurationError, Selector};
 
 use self::evaluate::Evaluator;
 use self::failure::FailurePolicy;
@@ -176,8 +176,42 @@ impl Admission {
     ) -> Result<Matched, String> {
         match &self.constraints {
             None => Err("policy contained no match constraints, a required field".to_owned()),
-            Some(constraints) => constraints.matches(request, namespaces),
+            Some(constraints) => constraints
+                .matches(request, namespaces)
+                .map_err(|error| self.error_text(&error)),
         }
+    }
+
+    /// Returns true if the constraints of `binding` match `request`.
+    fn binding_matches(
+        &self,
+        binding: &Binding,
+        request: &AdmissionRequest,
+        namespaces: &dyn NamespaceSource,
+    ) -> Result<bool, String> {
+        binding.constraints().map_or(Ok(true), |constraints| {
+            let matched = constraints.matches(request, namespaces);
+            let is_match = matched.map(|matched| matched.is_some());
+            is_match.map_err(|error| self.error_text(&error))
+        })
+    }
+
+    /// Returns the params that a binding selects for `request`. `None` is one evaluation without params.
+    fn collect_params(
+        &self,
+        binding: &Binding,
+        source: Option<&dyn ParamSource>,
+        request: &AdmissionRequest,
+    ) -> Result<Vec<Option<Object>>, String> {
+        let Some(source) = source.filter(|_| self.has_param_kind) else {
+            return Ok(vec![None]);
+        };
+        let params = params::collect(binding.param_ref(), source, &request.namespace);
+        params.map_err(|error| self.error_text(&error))
+    }
+
+    fn error_text(&self, error: &ConfigurationError) -> String {
+        error.text(&self.version.behavior())
     }
 
     /// Returns the kind that `request` is evaluated as. `None` if the policy's constraints do not match or cannot be
@@ -227,7 +261,8 @@ impl Admission {
             let matched = constraints.matches(request, context.namespaces);
             matched.ok().flatten()?;
         }
-        params::collect(binding.param_ref(), *source, &request.namespace).err()
+        let params = params::collect(binding.param_ref(), *source, &request.namespace);
+        params.err().map(|error| error.to_string())
     }
 
     /// Computes the decision of an API server that has only this policy and `bindings`.

@@ -10,6 +10,7 @@ use super::visible;
 use cel::value::Value;
 use kubernetes::go_values;
 use kubernetes::schema::Gvk;
+use kubernetes::version::Behavior;
 
 /// A namespace. Clones are cheap.
 #[derive(Clone, Debug)]
@@ -21,32 +22,37 @@ pub struct Namespace {
     whole: Arc<Forms>,
 }
 
-/// The two forms of a value.
+/// The forms of a value. They depend on the version of the API server.
 #[derive(Debug)]
 struct Forms {
     unstructured: Value,
+    /// The unstructured value in versions without [`Behavior::omits_zero_times`], if it differs.
+    with_null_time: Option<Value>,
     /// Created on first use.
     go: OnceLock<Value>,
 }
 
 impl Forms {
-    fn new(unstructured: Value) -> Arc<Self> {
+    /// Converts the JSON of a Namespace. If `whole` is true, includes the metadata that only audit annotations can read.
+    fn new(namespace: &Json, whole: bool) -> Arc<Self> {
+        let has_time = namespace["metadata"]["creationTimestamp"].is_string();
         Arc::new(Self {
-            unstructured,
+            unstructured: visible::namespace(namespace, whole, true),
+            with_null_time: (!has_time).then(|| visible::namespace(namespace, whole, false)),
             go: OnceLock::new(),
         })
     }
 
-    /// Returns the Go value if `go` is true, and the unstructured value otherwise.
-    fn get(&self, go: bool) -> Value {
+    /// Returns the form in the version with `behavior`.
+    fn get(&self, behavior: &Behavior) -> Value {
         let convert = || {
             let gvk = Gvk::new("", "v1", "Namespace");
             go_values::object(&gvk, &self.unstructured).unwrap_or(self.unstructured.clone())
         };
-        if go {
-            self.go.get_or_init(convert).clone()
-        } else {
-            self.unstructured.clone()
+        match &self.with_null_time {
+            _ if behavior.reads_go_values => self.go.get_or_init(convert).clone(),
+            Some(value) if !behavior.omits_zero_times => value.clone(),
+            _ => self.unstructured.clone(),
         }
     }
 }
@@ -57,8 +63,8 @@ impl Namespace {
     pub fn new(namespace: &Json) -> Self {
         Self {
             object: Object::new(namespace),
-            visible: Forms::new(visible::namespace(namespace, false)),
-            whole: Forms::new(visible::namespace(namespace, true)),
+            visible: Forms::new(namespace, false),
+            whole: Forms::new(namespace, true),
         }
     }
 
@@ -68,14 +74,14 @@ impl Namespace {
         self.object.name()
     }
 
-    /// Returns the value for validations and messages: a Go value if `go` is true.
-    pub(super) fn visible(&self, go: bool) -> Value {
-        self.visible.get(go)
+    /// Returns the value for validations and messages in the version with `behavior`.
+    pub(super) fn visible(&self, behavior: &Behavior) -> Value {
+        self.visible.get(behavior)
     }
 
-    /// Returns the value for audit annotations: a Go value if `go` is true.
-    pub(super) fn whole(&self, go: bool) -> Value {
-        self.whole.get(go)
+    /// Returns the value for audit annotations in the version with `behavior`.
+    pub(super) fn whole(&self, behavior: &Behavior) -> Value {
+        self.whole.get(behavior)
     }
 
     /// Returns the labels.

@@ -6,7 +6,7 @@
 use k8s_openapi::api::admissionregistration::v1::ParamRef;
 
 use super::object::Object;
-use super::selector::Selector;
+use super::selector::{ConfigurationError, Selector};
 
 /// The error for parameterNotFoundAction `Deny` if a binding's params are not found.
 pub(crate) const NOT_FOUND: &str =
@@ -95,7 +95,7 @@ pub(super) fn collect(
     reference: Option<&ParamRef>,
     source: &dyn ParamSource,
     namespace: &str,
-) -> Result<Vec<Option<Object>>, String> {
+) -> Result<Vec<Option<Object>>, ConfigurationError> {
     let Some(reference) = reference else {
         return Ok(vec![None]);
     };
@@ -104,7 +104,8 @@ pub(super) fn collect(
         (true, "") if namespace.is_empty() => {
             return Err(
                 "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources"
-                    .to_owned(),
+                    .to_owned()
+                .into(),
             );
         }
         (true, "") => Some(namespace),
@@ -113,21 +114,24 @@ pub(super) fn collect(
         (false, _) => {
             return Err(
                 "paramRef.namespace must not be provided for a cluster-scoped `paramKind`"
-                    .to_owned(),
+                    .to_owned()
+                    .into(),
             );
         }
     };
     let name = reference.name.as_deref().unwrap_or_default();
     let params: Vec<_> = match (name, &reference.selector) {
-        ("", None) => return Err("one of name or selector must be provided".to_owned()),
+        ("", None) => return Err("one of name or selector must be provided".to_owned().into()),
         ("", Some(selector)) => source.list(within, &Selector::new(selector)?)?,
         (_, Some(_)) => {
-            return Err("paramRef.name and paramRef.selector are mutually exclusive".to_owned());
+            return Err("paramRef.name and paramRef.selector are mutually exclusive"
+                .to_owned()
+                .into());
         }
         (name, None) => source.get(within, name)?.into_iter().collect(),
     };
     if params.is_empty() && reference.parameter_not_found_action.as_deref() == Some("Deny") {
-        return Err(NOT_FOUND.to_owned());
+        return Err(NOT_FOUND.to_owned().into());
     }
     Ok(params.into_iter().map(Some).collect())
 }

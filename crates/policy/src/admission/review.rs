@@ -101,12 +101,9 @@ impl Review<'_> {
             return Ok(());
         }
         for binding in bindings {
-            let matches = match binding.constraints() {
-                None => Ok(true),
-                Some(constraints) => constraints
-                    .matches(self.request, context.namespaces)
-                    .map(|matched| matched.is_some()),
-            };
+            let matches = self
+                .admission
+                .binding_matches(binding, self.request, context.namespaces);
             self.outcome.bindings.push(BindingMatch {
                 name: binding.name().to_owned(),
                 matches: matches == Ok(true),
@@ -133,13 +130,8 @@ impl Review<'_> {
         matched: (&Gvr, &Gvk),
         context: &ReviewContext<'_>,
     ) -> Result<(), Status> {
-        let params = match &context.params {
-            Ok(source) if self.admission.has_param_kind() => {
-                params::collect(binding.param_ref(), *source, &self.request.namespace)
-            }
-            _ => Ok(vec![None]),
-        };
-        let params = match params {
+        let source = context.params.as_ref().ok().copied();
+        let params = match self.admission.collect_params(binding, source, self.request) {
             Ok(params) => params,
             Err(error) => {
                 self.configuration_error(&error, Some(binding));

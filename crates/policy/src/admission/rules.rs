@@ -9,7 +9,7 @@ use k8s_openapi::api::admissionregistration::v1::{MatchResources, NamedRuleWithO
 use super::namespace::NamespaceSource;
 use super::object::Labels;
 use super::request::{AdmissionRequest, Operation};
-use super::selector::Selector;
+use super::selector::{ConfigurationError, Selector};
 use super::text::go_quote;
 use kubernetes::schema::{Gvk, Gvr};
 
@@ -17,8 +17,8 @@ use kubernetes::schema::{Gvk, Gvr};
 #[derive(Clone, Debug)]
 pub(super) struct Constraints {
     resources: MatchResources,
-    namespace_selector: Result<Selector, String>,
-    object_selector: Result<Selector, String>,
+    namespace_selector: Result<Selector, ConfigurationError>,
+    object_selector: Result<Selector, ConfigurationError>,
 }
 
 /// The part of the match constraints that excludes a request.
@@ -84,7 +84,7 @@ impl Constraints {
         &self,
         request: &AdmissionRequest,
         namespaces: &dyn NamespaceSource,
-    ) -> Result<Matched, String> {
+    ) -> Result<Matched, ConfigurationError> {
         let in_namespace = self.selects_namespace(request, namespaces);
         if in_namespace == Ok(false) {
             return Ok(None);
@@ -174,7 +174,7 @@ impl Constraints {
         &self,
         request: &AdmissionRequest,
         namespaces: &dyn NamespaceSource,
-    ) -> Result<bool, String> {
+    ) -> Result<bool, ConfigurationError> {
         let is_namespaces = request.gvr.resource == "namespaces";
         if request.namespace.is_empty() && !is_namespaces {
             return Ok(true);
@@ -182,7 +182,7 @@ impl Constraints {
         let selector = self
             .namespace_selector
             .as_ref()
-            .map_err(|e| internal_error(e))?;
+            .map_err(|error| error.clone().into_internal())?;
         if selector.is_empty() {
             return Ok(true);
         }
@@ -192,7 +192,12 @@ impl Constraints {
             let object = request.object.as_ref();
             return object
                 .map(|object| selector.matches(object.labels()))
-                .ok_or_else(|| internal_error("object does not implement the Object interfaces"));
+                .ok_or_else(|| {
+                    ConfigurationError::from(
+                        "object does not implement the Object interfaces".to_owned(),
+                    )
+                    .into_internal()
+                });
         }
         let namespace = namespaces
             .namespace(&request.namespace)
@@ -200,11 +205,11 @@ impl Constraints {
         Ok(selector.matches(namespace.labels()))
     }
 
-    fn selects_object(&self, request: &AdmissionRequest) -> Result<bool, String> {
+    fn selects_object(&self, request: &AdmissionRequest) -> Result<bool, ConfigurationError> {
         let selector = self
             .object_selector
             .as_ref()
-            .map_err(|e| internal_error(e))?;
+            .map_err(|error| error.clone().into_internal())?;
         let selects = |labels: &Labels| selector.matches(labels);
         Ok(selector.is_empty()
             || [&request.object, &request.old_object]
@@ -212,11 +217,6 @@ impl Constraints {
                 .flatten()
                 .any(|object| selects(object.labels())))
     }
-}
-
-/// Source: apimachinery `pkg/api/errors/errors.go`, `NewInternalError`.
-fn internal_error(error: &str) -> String {
-    format!("Internal error occurred: {error}")
 }
 
 /// Source: apimachinery `pkg/api/errors/errors.go`, `NewNotFound`.

@@ -3,11 +3,101 @@
 //! Source: apimachinery `pkg/apis/meta/v1/helpers.go` (`LabelSelectorAsSelector`),
 //! `pkg/labels/selector.go` (`NewRequirement`, `Requirement.Matches`).
 
+use std::fmt;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kubernetes::library::format::validation;
+use kubernetes::version::{Behavior, KubernetesVersion};
 
 use super::object::Labels;
 use super::text::go_quote;
+
+/// An error of the configuration of a policy or binding. [`fmt::Display`] formats it like the newest version.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ConfigurationError {
+    /// An error whose text does not depend on the version.
+    Text(String),
+    /// The selector is invalid.
+    Selector {
+        /// The selector.
+        selector: LabelSelector,
+        /// True if the API server reports the error as an internal error.
+        is_internal: bool,
+    },
+}
+
+impl ConfigurationError {
+    /// Returns the error as an internal error.
+    ///
+    /// Source: apimachinery `pkg/api/errors/errors.go`, `NewInternalError`.
+    pub(super) fn into_internal(self) -> Self {
+        match self {
+            Self::Text(text) => Self::Text(internal(&text)),
+            Self::Selector { selector, .. } => Self::Selector {
+                selector,
+                is_internal: true,
+            },
+        }
+    }
+
+    /// Formats the error like the version with `behavior`.
+    pub(super) fn text(&self, behavior: &Behavior) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Selector {
+                selector,
+                is_internal,
+            } => {
+                let error = Selector::parse(selector, behavior).err();
+                let text = error.unwrap_or_default();
+                if *is_internal { internal(&text) } else { text }
+            }
+        }
+    }
+}
+
+fn internal(text: &str) -> String {
+    format!("Internal error occurred: {text}")
+}
+
+impl From<String> for ConfigurationError {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl fmt::Display for ConfigurationError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text(&KubernetesVersion::NEWEST.behavior()))
+    }
+}
+
+/// Formats a list in an error.
+fn list_text(list: &[String], behavior: &Behavior) -> String {
+    if behavior.writes_lists_as_json {
+        return match list {
+            [] => "null".to_owned(),
+            list => super::text::go_json_list(list),
+        };
+    }
+    match list {
+        [] => "[]string(nil)".to_owned(),
+        list => {
+            let items: Vec<_> = list.iter().map(|item| go_quote(item)).collect();
+            format!("[]string{{{}}}", items.join(", "))
+        }
+    }
+}
+
+/// Joins the messages about a label.
+fn label_text(messages: &[String], behavior: &Behavior) -> String {
+    let text = messages.join("; ");
+    if behavior.limits_labels_in_bytes {
+        text
+    } else {
+        validation::in_characters(&text)
+    }
+}
 
 /// A parsed label selector.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,12 +124,26 @@ impl Selector {
     /// # Errors
     ///
     /// Returns apimachinery's error if an operator, key or value is invalid.
-    pub fn new(selector: &LabelSelector) -> Result<Self, String> {
+    pub fn new(selector: &LabelSelector) -> Result<Self, ConfigurationError> {
+        Self::parse(selector, &KubernetesVersion::NEWEST.behavior()).map_err(|_| {
+            ConfigurationError::Selector {
+                selector: selector.clone(),
+                is_internal: false,
+            }
+        })
+    }
+
+    fn parse(selector: &LabelSelector, behavior: &Behavior) -> Result<Self, String> {
         let mut requirements = Vec::new();
         for (key, value) in selector.match_labels.iter().flatten() {
             // The requirement `key: value` is represented as a set with one value.
             let values = std::slice::from_ref(value);
-            requirements.push(Requirement::new(key, SelectorOperator::In, values)?);
+            requirements.push(Requirement::new(
+                key,
+                SelectorOperator::In,
+                values,
+                behavior,
+            )?);
         }
         for expression in selector.match_expressions.iter().flatten() {
             let operator = match &*expression.operator {
@@ -53,7 +157,12 @@ impl Selector {
                 }
             };
             let values = expression.values.as_deref().unwrap_or_default();
-            requirements.push(Requirement::new(&expression.key, operator, values)?);
+            requirements.push(Requirement::new(
+                &expression.key,
+                operator,
+                values,
+                behavior,
+            )?);
         }
         Ok(Self(requirements))
     }
@@ -72,20 +181,27 @@ impl Selector {
 }
 
 impl Requirement {
-    fn new(key: &str, operator: SelectorOperator, values: &[String]) -> Result<Self, String> {
+    fn new(
+        key: &str,
+        operator: SelectorOperator,
+        values: &[String],
+        behavior: &Behavior,
+    ) -> Result<Self, String> {
         let mut errors = Vec::new();
         let key_errors = validation::qualified_name(key.as_bytes());
         if !key_errors.is_empty() {
-            let details = key_errors.join("; ");
+            let details = label_text(&key_errors, behavior);
             errors.push(format!("key: Invalid value: {}: {details}", go_quote(key)));
         }
         match operator {
-            SelectorOperator::In | SelectorOperator::NotIn if values.is_empty() => errors.push(
-                "values: Invalid value: null: for 'in', 'notin' operators, values set can't be empty"
-                    .to_owned(),
-            ),
+            SelectorOperator::In | SelectorOperator::NotIn if values.is_empty() => {
+                let list = list_text(values, behavior);
+                errors.push(format!(
+                    "values: Invalid value: {list}: for 'in', 'notin' operators, values set can't be empty"
+                ));
+            }
             SelectorOperator::Exists | SelectorOperator::DoesNotExist if !values.is_empty() => {
-                let list = super::text::go_json_list(values);
+                let list = list_text(values, behavior);
                 errors.push(format!(
                     "values: Invalid value: {list}: values set must be empty for exists and does not exist"
                 ));
@@ -95,7 +211,7 @@ impl Requirement {
         for (n, value) in values.iter().enumerate() {
             let value_errors = validation::label_value(value.as_bytes());
             if !value_errors.is_empty() {
-                let details = value_errors.join("; ");
+                let details = label_text(&value_errors, behavior);
                 let value = go_quote(value);
                 errors.push(format!(
                     "values[{n}][{key}]: Invalid value: {value}: {details}"
@@ -131,7 +247,7 @@ mod tests {
 
     use super::*;
 
-    fn selector(value: Json) -> Result<Selector, String> {
+    fn selector(value: Json) -> Result<Selector, ConfigurationError> {
         Selector::new(&serde_json::from_value(value).unwrap())
     }
 
@@ -143,7 +259,7 @@ mod tests {
 
     #[track_caller]
     fn check_error(value: Json, expect: &str) {
-        assert_eq!(selector(value).unwrap_err(), expect);
+        assert_eq!(selector(value).unwrap_err().to_string(), expect);
     }
 
     #[test]
@@ -207,5 +323,42 @@ mod tests {
              (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is \
              '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')]",
         );
+    }
+
+    #[test]
+    fn errors_have_the_text_of_the_version() {
+        let long = "x".repeat(64);
+        let in_nothing = json!({"matchExpressions": [{"key": "a", "operator": "In"}]});
+        let exists =
+            json!({"matchExpressions": [{"key": "a", "operator": "Exists", "values": ["x", "y"]}]});
+        let label = json!({"matchLabels": {"a": long}});
+        let exists_text = |list| {
+            format!(
+                "values: Invalid value: {list}: values set must be empty for exists and does not exist"
+            )
+        };
+        let long_text = |unit| {
+            format!("values[0][a]: Invalid value: \"{long}\": must be no more than 63 {unit}")
+        };
+        let none_text = |list| {
+            format!(
+                "values: Invalid value: {list}: for 'in', 'notin' operators, values set can't be empty"
+            )
+        };
+        let rows = [
+            (&in_nothing, 33, none_text("[]string(nil)")),
+            (&in_nothing, 34, none_text("null")),
+            (&exists, 33, exists_text(r#"[]string{"x", "y"}"#)),
+            (&exists, 34, exists_text(r#"["x","y"]"#)),
+            (&label, 34, long_text("characters")),
+            (&label, 35, long_text("bytes")),
+        ];
+        for (value, minor, expected) in rows {
+            let error = selector(value.clone()).unwrap_err();
+            let behavior = KubernetesVersion::new(minor).behavior();
+            assert_eq!(error.text(&behavior), expected, "1.{minor}");
+            let internal = format!("Internal error occurred: {expected}");
+            assert_eq!(error.into_internal().text(&behavior), internal, "1.{minor}");
+        }
     }
 }

@@ -227,15 +227,19 @@ fn preconditions(value: &Value) -> Value {
 }
 
 /// Returns the value of `namespaceObject`. If `whole` is true, it includes the metadata that only audit annotations can
-/// read.
+/// read. If `omit_zero_times` is false, a missing creation time is null.
 ///
 /// Source: `validator.go`, `Validate` (validations and messages get the result of `CreateNamespaceObject`, audit
 /// annotations get the namespace itself).
-pub(super) fn namespace(namespace: &Json, whole: bool) -> Value {
+pub(super) fn namespace(namespace: &Json, whole: bool, omit_zero_times: bool) -> Value {
     let part = |name| namespace.get(name).and_then(Json::as_object);
     let mut fields = Fields::default();
     let metadata = part("metadata").map(|given| metadata(given, whole));
-    fields.set("metadata", metadata.unwrap_or_default().into_value());
+    let mut metadata = metadata.unwrap_or_default();
+    if !omit_zero_times && namespace["metadata"]["creationTimestamp"].is_null() {
+        metadata.set("creationTimestamp", Value::Null);
+    }
+    fields.set("metadata", metadata.into_value());
     let mut spec = Fields::default();
     if let Some(given) = part("spec") {
         set_list(&mut spec, given, "finalizers");

@@ -7,7 +7,7 @@ pub use formats::Format;
 
 use super::args::{Result, opaque, strings, text};
 use super::costs::{self, NOMINAL};
-use crate::version::{V1_31, V1_34};
+use crate::version::{V1_31, V1_35};
 use Sig::{List, Optional, String};
 use cel::cost::Costs;
 use cel::cost::measure::{matching_cost, size_at};
@@ -33,8 +33,8 @@ const VALIDATE: OverloadRow = OverloadRow::member(
 
 /// The functions that look up a format by name and validate a string.
 pub static ROWS: &[OverloadRow] = &[
-    VALIDATE.evaluated_by(validate_characters).before(V1_34),
-    VALIDATE.since(V1_34),
+    VALIDATE.evaluated_by(validate_characters).before(V1_35),
+    VALIDATE.since(V1_35),
     OverloadRow::global(
         "format.named",
         "format-named",
@@ -183,11 +183,11 @@ fn optional_list(messages: Vec<std::string::String>) -> Value {
 
 /// Validates like Kubernetes before 1.34, whose messages count bytes as characters.
 ///
-/// Source: k8s.io/apimachinery 0.33 `pkg/util/validation/validation.go`, `MaxLenError`.
+/// Source: k8s.io/apimachinery 0.34 `pkg/util/validation/validation.go`, `MaxLenError`.
 fn validate_characters(_: &EvalBudget, args: &[Value]) -> Result {
     let format: &Format = opaque(args, 0)?;
     let messages = format.messages(text(args, 1)?).into_iter();
-    let messages = messages.map(|message| message.replace(" bytes", " characters"));
+    let messages = messages.map(|message| validation::in_characters(&message));
     Ok(optional_list(messages.collect()))
 }
 

@@ -20,6 +20,14 @@ const LABEL_PATTERN: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 const CHARACTERS: &str = "characters";
 const BYTES: &str = "bytes";
 
+/// Returns a message of this module in the wording of versions before 1.35.
+///
+/// Source: apimachinery 0.34 `pkg/util/validation/validation.go`, `MaxLenError`.
+#[must_use]
+pub fn in_characters(message: &str) -> String {
+    message.replace(BYTES, CHARACTERS)
+}
+
 fn push_if_too_long(messages: &mut Vec<String>, text: &[u8], max: usize, unit: &str) {
     if text.len() > max {
         messages.push(format!("must be no more than {max} {unit}"));

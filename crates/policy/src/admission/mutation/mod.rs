@@ -31,7 +31,7 @@ use super::failure::FailurePolicy;
 use super::namespace::{Namespace, NamespaceSource};
 use super::object::Object;
 use super::outcome::{BindingMatch, Evaluation, ReviewOutcome, Status};
-use super::params::{self, ParamSource};
+use super::params::ParamSource;
 use super::recorder::Recorder;
 use super::request::{AdmissionRequest, Operation};
 use super::rules::namespace_not_found;
@@ -42,7 +42,7 @@ use crate::compile::CompiledPolicy;
 use crate::mutations;
 use cel::value::{EvalBudget, Exceeded, Value};
 use kubernetes::schema::{GroupVersion, Gvk, Gvr};
-use kubernetes::version::KubernetesVersion;
+use kubernetes::version::{Behavior, KubernetesVersion};
 
 use error::{End, Failure, internal, status};
 
@@ -261,10 +261,18 @@ struct Invocation<'a> {
 }
 
 impl Invocation<'_> {
+    fn behavior(&self) -> Behavior {
+        self.policy
+            .admission
+            .evaluator
+            .programs()
+            .version
+            .behavior()
+    }
+
     /// Returns true if the policy reads the request as a Go value.
     fn reads_go_values(&self) -> bool {
-        let programs = self.policy.admission.evaluator.programs();
-        programs.version.behavior().reads_go_values
+        self.behavior().reads_go_values
     }
 
     fn key(&self) -> Key {
@@ -429,12 +437,8 @@ impl<'a> Run<'a> {
                 continue;
             }
             for binding in bound.bindings {
-                let matches = match binding.constraints() {
-                    None => Ok(true),
-                    Some(constraints) => constraints
-                        .matches(&self.request, self.context.namespaces)
-                        .map(|matched| matched.is_some()),
-                };
+                let matches =
+                    admission.binding_matches(binding, &self.request, self.context.namespaces);
                 review.bindings.push(BindingMatch {
                     name: binding.name().to_owned(),
                     matches: matches == Ok(true),
@@ -445,15 +449,8 @@ impl<'a> Run<'a> {
                     Err(error) => config(Some(binding), &error),
                     Ok(false) => {}
                     Ok(true) => {
-                        let params = match &bound.params {
-                            Ok(source) if admission.has_param_kind() => params::collect(
-                                binding.param_ref(),
-                                *source,
-                                &self.request.namespace,
-                            ),
-                            _ => Ok(vec![None]),
-                        };
-                        match params {
+                        let source = bound.params.as_ref().ok().copied();
+                        match admission.collect_params(binding, source, &self.request) {
                             Err(error) => config(Some(binding), &error),
                             Ok(params) => {
                                 invocations.extend(params.into_iter().map(|params| Invocation {
@@ -723,7 +720,8 @@ impl<'a> Run<'a> {
         (gvr, namespace): (&Gvr, Option<&Namespace>),
         (object_go, old_go): (bool, bool),
     ) -> Arc<Inputs> {
-        let go = invocation.reads_go_values();
+        let behavior = invocation.behavior();
+        let go = behavior.reads_go_values;
         let params = invocation.params.as_ref();
         let request = &self.request;
         let old = request.old_object.as_ref();
@@ -734,7 +732,7 @@ impl<'a> Run<'a> {
             old_object: old.map_or(Value::Null, |old| old.seen_as(&invocation.gvk, old_go)),
             params: params.map_or(Value::Null, |params| params.value_as_mutating_params(go)),
             request: visible::request(request, gvr, &invocation.gvk, go),
-            namespace: namespace.map_or(Value::Null, |namespace| namespace.visible(go)),
+            namespace: namespace.map_or(Value::Null, |namespace| namespace.visible(&behavior)),
             authorizer: Some(visible::authorizer(request, &self.context.authorizer)),
             budget: Arc::clone(&self.budget),
             is_cancelled: self.context.is_cancelled.clone(),

@@ -289,7 +289,7 @@ const CUSTOM_RESOURCE: &[Case] = &[
 /// Decodes an object of a built-in kind. Returns other objects unchanged.
 fn decoded(object: &Json) -> Object {
     let gvk = kind_of(object);
-    let decoded = defaulting::round_trip(&gvk, object);
+    let decoded = defaulting::round_trip(&gvk, object, &KubernetesVersion::NEWEST.behavior());
     Object::new(&decoded.unwrap_or_else(|_| object.clone()))
 }
 

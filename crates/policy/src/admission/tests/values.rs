@@ -169,9 +169,9 @@ fn namespace_object_has_fields_that_are_not_empty() {
     ] {
         given["metadata"][name] = value;
     }
-    assert_eq!(json_of(&visible::namespace(&given, false)), expected);
+    assert_eq!(json_of(&visible::namespace(&given, false, true)), expected);
     expected["metadata"] = given["metadata"].clone();
-    assert_eq!(json_of(&visible::namespace(&given, true)), expected);
+    assert_eq!(json_of(&visible::namespace(&given, true, true)), expected);
 
     let bare = json!({"metadata": {}, "spec": {}, "status": {}});
     let empty = json!({
@@ -182,7 +182,18 @@ fn namespace_object_has_fields_that_are_not_empty() {
     });
     for given in [&json!({}), &bare, &empty] {
         for whole in [false, true] {
-            assert_eq!(json_of(&visible::namespace(given, whole)), bare, "{given}");
+            assert_eq!(
+                json_of(&visible::namespace(given, whole, true)),
+                bare,
+                "{given}"
+            );
+            let mut with_null = bare.clone();
+            with_null["metadata"]["creationTimestamp"] = Json::Null;
+            assert_eq!(
+                json_of(&visible::namespace(given, whole, false)),
+                with_null,
+                "{given}"
+            );
         }
     }
 }
