@@ -153,6 +153,10 @@ pub struct Behavior {
     ///
     /// Source: cel-go 0.29 `interpreter/attributes.go`, `applyQualifiers`.
     pub optionals_hold_cel_values: bool,
+    /// Cost estimates track the sizes of local variables, list elements and map entries, and ignore calls of `dyn`.
+    ///
+    /// Source: cel-go 0.23 `checker/cost.go`, `localVar`, `entrySizeEstimate`, `maybeUnwrapDynCall`.
+    pub estimates_local_sizes: bool,
     /// The macros with two variables, such as `all(i, v, v > i)` and `transformMap`, exist. The platform decides this.
     ///
     /// Source: cel-go `ext/comprehensions.go`, `TwoVarComprehensions`.
@@ -172,6 +176,7 @@ impl Behavior {
             locals_hide_qualified_names: cel_go.0 >= CelGo::V0_27.0,
             optional_type_has_parameter: cel_go.0 >= CelGo::V0_28.0,
             optionals_hold_cel_values: cel_go.0 >= CelGo::V0_29.0,
+            estimates_local_sizes: cel_go.0 >= CelGo::V0_23.0,
             two_variable_macros: true,
             sort_by_macro: true,
         }

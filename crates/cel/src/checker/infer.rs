@@ -58,6 +58,7 @@ impl<'a> Checker<'a> {
             ast: Arc::clone(self.ast),
             types: self.types,
             references: self.references,
+            behavior: self.env.behavior(),
         };
         (checked, self.diagnostics)
     }

@@ -20,6 +20,7 @@ use super::env::Env;
 use super::source::SourceMap;
 use super::stack::{SHALLOW_DEPTH, run_on_deep_stack};
 use super::types::Type;
+use super::version::Behavior;
 
 /// The declaration that an identifier or call resolves to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,9 +44,16 @@ pub struct CheckedAst {
     ast: Arc<Ast>,
     types: Vec<Option<Type>>,
     references: Vec<Option<Reference>>,
+    behavior: Behavior,
 }
 
 impl CheckedAst {
+    /// Returns the behavior of the release for which the expression was checked.
+    #[must_use]
+    pub(crate) fn behavior(&self) -> Behavior {
+        self.behavior
+    }
+
     /// Returns the underlying AST.
     #[must_use]
     pub fn ast(&self) -> &Arc<Ast> {

@@ -15,6 +15,8 @@ pub struct AstNode<'a> {
     /// The expression. `None` for the elements of a list and for the keys of a map.
     pub(crate) expr: Option<&'a Expr>,
     pub(crate) computed_size: Option<SizeEstimate>,
+    /// The size for the functions of the standard library, which also know the sizes of types.
+    pub(crate) size: Option<SizeEstimate>,
 }
 
 impl<'a> AstNode<'a> {
@@ -26,6 +28,7 @@ impl<'a> AstNode<'a> {
             type_,
             expr: None,
             computed_size,
+            size: computed_size,
         }
     }
 
@@ -70,6 +73,7 @@ impl<'a> AstNode<'a> {
             type_,
             expr: None,
             computed_size: None,
+            size: None,
         })
     }
 

@@ -109,6 +109,9 @@ impl Coster<'_> {
     }
 
     pub(super) fn entry(&self, id: ExprId) -> Option<EntrySize> {
+        if !self.behavior.estimates_local_sizes {
+            return None;
+        }
         let own = self.facts(id).entry;
         own.or_else(|| {
             let local = self.local_of(id)?;
@@ -139,30 +142,49 @@ impl Coster<'_> {
     /// Source: cel-go `checker/cost.go`, `computeSize`.
     pub(super) fn size(&self, id: ExprId) -> Option<SizeEstimate> {
         let expr = self.ast.expr(id);
-        let size = self.facts(id).size.or_else(|| literal_size(expr));
-        size.or_else(|| {
-            let node = AstNode {
-                path: self.path(id),
-                type_: self.checked.type_at(id),
-                expr: Some(expr),
-                computed_size: None,
-            };
-            self.sizes.estimate_size(&node)
-        })
-        .or_else(|| is_scalar(self.checked.type_at(id)).then_some(SizeEstimate::fixed(1)))
-        .or_else(|| {
-            let local = self.local_of(id)?;
-            local.count(&self.sizes);
-            local.size
-        })
+        self.derived_size(id)
+            .or_else(|| {
+                let node = AstNode {
+                    path: self.path(id),
+                    type_: self.checked.type_at(id),
+                    expr: Some(expr),
+                    computed_size: None,
+                    size: None,
+                };
+                self.sizes.estimate_size(&node)
+            })
+            .or_else(|| {
+                let type_ = self.checked.type_at(id);
+                let is_scalar = is_scalar(type_)
+                    || self.behavior.estimates_local_sizes
+                        && type_.optional_value().is_some_and(is_scalar_optional);
+                is_scalar.then_some(SizeEstimate::fixed(1))
+            })
+            .or_else(|| {
+                let local = self.local_of(id)?;
+                local.count(&self.sizes);
+                local.size
+            })
+    }
+
+    /// Returns the size of `id` without the estimator and the type.
+    fn derived_size(&self, id: ExprId) -> Option<SizeEstimate> {
+        let size = self.facts(id).size;
+        size.or_else(|| literal_size(self.ast.expr(id)))
     }
 
     pub(super) fn node(&self, id: ExprId) -> AstNode<'_> {
+        let size = self.size(id);
         AstNode {
             path: self.path(id),
             type_: self.checked.type_at(id),
             expr: Some(self.ast.expr(id)),
-            computed_size: self.size(id),
+            computed_size: if self.behavior.estimates_local_sizes {
+                size
+            } else {
+                self.derived_size(id)
+            },
+            size,
         }
     }
 }
@@ -194,6 +216,11 @@ fn is_scalar(type_: &Type) -> bool {
         | Type::Wrapper(Primitive::Bool | Primitive::Double | Primitive::Int | Primitive::Uint) => {
             true
         }
-        optional => optional.optional_value().is_some_and(is_scalar),
+        _ => false,
     }
+}
+
+/// Returns true if all values of an optional that contains `type_` have the same size.
+fn is_scalar_optional(type_: &Type) -> bool {
+    is_scalar(type_) || type_.optional_value().is_some_and(is_scalar_optional)
 }

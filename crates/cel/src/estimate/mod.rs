@@ -26,7 +26,9 @@ use crate::cost::{
 use crate::decls::OverloadRow;
 use crate::interrupt::checkpoint;
 use crate::stack::{SHALLOW_DEPTH, run_on_deep_stack};
+use crate::syntax::ACCUMULATOR;
 use crate::types::Type;
+use crate::version::Behavior;
 use facts::{EntrySize, Facts, LocalVariable};
 use varying::Varying;
 
@@ -97,6 +99,7 @@ pub fn estimate_each(
             checked,
             ast,
             sizes: Varying::new(*first),
+            behavior: checked.behavior(),
             options,
             paths: Paths::default(),
             facts: vec![Facts::default(); ast.len()],
@@ -122,6 +125,7 @@ struct Coster<'a> {
     checked: &'a CheckedAst,
     ast: &'a Ast,
     sizes: Varying<'a>,
+    behavior: Behavior,
     options: CostOptions,
     paths: Paths,
     facts: Vec<Facts>,
@@ -129,6 +133,14 @@ struct Coster<'a> {
     scopes: Vec<LocalVariable>,
     /// Costs of subexpressions on which all estimators agree. Empty if there is only one estimator.
     kept: Vec<Option<CostEstimate>>,
+}
+
+/// Former name of the accumulator variable of the standard macros.
+const FORMER_ACCUMULATOR: &str = "__result__";
+
+/// Returns true if `name` is the accumulator variable of a standard macro.
+fn is_accumulator(name: &str) -> bool {
+    [FORMER_ACCUMULATOR, ACCUMULATOR].contains(&name)
 }
 
 struct CostedCall<'b> {
@@ -204,6 +216,7 @@ impl<'a> Coster<'a> {
     fn cost_ident(&mut self, id: ExprId, name: &Arc<str>) -> CostEstimate {
         let path = match self.local(name) {
             Some(variable) => variable.path,
+            None if is_accumulator(name) => None,
             None => Some(self.paths.add(None, PathStep::Variable(Arc::clone(name)))),
         };
         self.set_path(id, path);
@@ -272,6 +285,7 @@ impl<'a> Coster<'a> {
         };
         if let ([only], [arg]) = (&**overloads, args)
             && only.result_of == ResultOf::Argument
+            && self.behavior.estimates_local_sizes
         {
             let cost = self.cost(*arg).plus(CostEstimate::fixed(1));
             self.copy_sizes(id, *arg);
@@ -316,6 +330,9 @@ impl<'a> Coster<'a> {
                 (Some(size), Some(other)) => Some(size.union(other)),
                 (size, other) => size.or(other),
             };
+            if !self.behavior.estimates_local_sizes {
+                continue;
+            }
             if let (ResultOf::Items | ResultOf::Values, [container, ..]) =
                 (overload.result_of, call.args)
             {
@@ -359,11 +376,10 @@ impl<'a> Coster<'a> {
 
     /// Returns true if the comprehension only binds a name, such as the expansion of `optMap`.
     fn is_bind(&self, fold: &Comprehension) -> bool {
-        /// Former name of the accumulator variable of the standard macros.
-        const ACCUMULATOR: &str = "__result__";
-        matches!(self.ast.expr(fold.iter_range), Expr::List { elements, .. } if elements.is_empty())
+        self.behavior.estimates_local_sizes
+            && matches!(self.ast.expr(fold.iter_range), Expr::List { elements, .. } if elements.is_empty())
             && *self.ast.expr(fold.loop_condition) == Expr::Literal(Literal::Bool(false))
-            && *fold.accu_var != *ACCUMULATOR
+            && *fold.accu_var != *FORMER_ACCUMULATOR
     }
 
     fn cost_bind(&mut self, id: ExprId, fold: &Comprehension) -> CostEstimate {
@@ -393,6 +409,7 @@ impl<'a> Coster<'a> {
         let n_steps = self.size_or_unknown(fold.iter_range);
         sum = sum.plus(n_steps.times_cost(step_cost.plus(loop_cost)));
         match self.ast.expr(fold.accu_init) {
+            _ if !self.behavior.estimates_local_sizes => self.set_size(id, Some(n_steps)),
             Expr::Literal(_) => {
                 let size = self.size(fold.accu_init);
                 self.set_size(id, size);
@@ -408,6 +425,9 @@ impl<'a> Coster<'a> {
     }
 
     fn push_accumulator(&mut self, fold: &Comprehension) {
+        if !self.behavior.estimates_local_sizes {
+            return;
+        }
         let before = self.sizes.n_varying();
         let size = self.size(fold.accu_init);
         let entry = self.entry(fold.accu_init);
@@ -443,24 +463,31 @@ impl<'a> Coster<'a> {
         };
         let key_size = (entry.map(|entry| entry.key), varies);
         let value_size = (entry.map(|entry| entry.value), varies);
+        if !self.behavior.estimates_local_sizes {
+            let is_map = matches!(self.checked.type_at(fold.iter_range), Type::Map(_));
+            let step = if is_list { value } else { key };
+            let path = (is_list || is_map).then(|| self.paths.add(before, step));
+            self.push_variable(&fold.iter_var, path, (None, varies));
+            return;
+        }
+        let value_path = Some(self.paths.add(before, value));
+        let key_path = Some(self.paths.add(before, key));
         match &fold.iter_var2 {
             Some(var2) => {
-                self.push_variable(&fold.iter_var, before, key, key_size);
-                self.push_variable(var2, before, value, value_size);
+                self.push_variable(&fold.iter_var, key_path, key_size);
+                self.push_variable(var2, value_path, value_size);
             }
-            None if is_list => self.push_variable(&fold.iter_var, before, value, value_size),
-            None => self.push_variable(&fold.iter_var, before, key, key_size),
+            None if is_list => self.push_variable(&fold.iter_var, value_path, value_size),
+            None => self.push_variable(&fold.iter_var, key_path, key_size),
         }
     }
 
     fn push_variable(
         &mut self,
         name: &Arc<str>,
-        before: Option<PathId>,
-        step: PathStep,
+        path: Option<PathId>,
         (size, varies): (Option<SizeEstimate>, bool),
     ) {
-        let path = Some(self.paths.add(before, step));
         self.scopes.push(LocalVariable {
             name: Arc::clone(name),
             path,

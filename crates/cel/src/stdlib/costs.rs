@@ -205,7 +205,7 @@ fn joined_size(call: &Call<'_>) -> Option<SizeEstimate> {
 }
 
 fn size_or_unknown(node: &AstNode<'_>) -> SizeEstimate {
-    node.computed_size().unwrap_or(SizeEstimate::UNKNOWN)
+    node.size.unwrap_or(SizeEstimate::UNKNOWN)
 }
 
 /// Returns the estimate for matching `text` with `regex`.

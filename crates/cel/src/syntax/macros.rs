@@ -14,7 +14,7 @@ use crate::version::Behavior;
 /// Name of the accumulator variable, which cannot occur in the source of an expression.
 ///
 /// Source: cel-go `parser/macro.go`, `HiddenAccumulatorName`.
-pub(super) const ACCUMULATOR: &str = "@result";
+pub(crate) const ACCUMULATOR: &str = "@result";
 
 /// Former name of the accumulator variable, which macros reject as a variable.
 ///
