@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use super::cost::RuntimeCost;
 use super::decls::{Function, Overload, OverloadRow, Variable};
 use super::message::{MessageRow, TypeResolver};
 use super::names::{NameMap, NameSet};
@@ -25,6 +26,7 @@ pub struct Library {
     namespaces: NameSet,
     validators: Box<[Validator]>,
     homogeneous_exempt: Box<[&'static str]>,
+    ignores_platform_costs: bool,
 }
 
 fn first_part(name: &str) -> Option<&str> {
@@ -32,6 +34,20 @@ fn first_part(name: &str) -> Option<&str> {
 }
 
 impl Library {
+    /// Measures costs without the rules of the platform. Estimates do not change.
+    pub fn ignore_platform_costs(&mut self) {
+        self.ignores_platform_costs = true;
+    }
+
+    /// Returns the measured cost of calls of `row`.
+    pub(crate) fn runtime_cost(&self, row: &OverloadRow) -> RuntimeCost {
+        let costs = &row.costs;
+        let without = costs
+            .without_platform
+            .filter(|_| self.ignores_platform_costs);
+        without.unwrap_or(costs.actual)
+    }
+
     /// Creates an empty library of `release`.
     #[must_use]
     pub fn new(release: Release) -> Self {

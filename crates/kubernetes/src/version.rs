@@ -158,6 +158,7 @@ impl KubernetesVersion {
             patches_convert_nested_objects: has_patch(36, 5)
                 || self.minor == 35 && has_patch(35, 10),
             declares_untyped_params: self.minor >= 36,
+            names_result_types: self.minor >= 32,
             omits_zero_times: self.minor >= 34,
             writes_lists_as_json: self.minor >= 34,
             limits_labels_in_bytes: self.minor >= 35,
@@ -282,6 +283,10 @@ pub struct Behavior {
     ///
     /// Source: k8s.io/apiserver 0.36 `pkg/admission/plugin/policy/validating/typechecking.go`, `TypeChecker.compiler`.
     pub declares_untyped_params: bool,
+    /// The error about a result of the wrong type contains the type.
+    ///
+    /// Source: k8s.io/apiserver 0.32 `pkg/admission/plugin/cel/compile.go`, `compiler.CompileCELExpression`.
+    pub names_result_types: bool,
     /// An object without a creation time has no field `creationTimestamp`. Before, the field was null.
     ///
     /// Source: apimachinery 0.34 `pkg/apis/meta/v1/types.go`, `ObjectMeta.CreationTimestamp`.

@@ -15,8 +15,8 @@ use vap_status_controller::cli::input::decode;
 use vap_status_controller::defaulting::{self, Decoding};
 use vap_status_controller::policy::admission::{
     Admission, AdmissionRequest, AuthorizerAnswer, AuthorizerDecision, AuthorizerList,
-    AuthorizerRule, Binding, Equivalent, Evaluation, Namespace, Object, Operation, ParamList,
-    ReviewContext, ReviewOutcome, StageCost, UserInfo,
+    AuthorizerRule, Binding, Equivalent, Evaluation, EvaluationResult, Namespace, Object,
+    Operation, ParamList, ReviewContext, ReviewOutcome, StageCost, UserInfo,
 };
 use vap_status_controller::policy::compile::CompiledPolicy;
 use vap_status_controller::schema::{Gvk, Gvr, RestMapper};
@@ -507,9 +507,6 @@ impl ObjectForm {
         if let Some(Err(error)) = defaulting::decode(object.gvk(), &value, Decoding::Json) {
             bail!(error);
         }
-        if KINDS_WITHOUT_METADATA.contains(&&*object.gvk().kind) && object.gvk().group.is_empty() {
-            bail!("object does not implement the Object interfaces");
-        }
         match defaulting::round_trip(object.gvk(), &value, &version::get().behavior()) {
             Ok(value) => Ok(Object::new(&value)),
             // There is no Go type, because the kind is not a built-in one.
@@ -612,6 +609,13 @@ fn request(case: &AdmitCase, form: ObjectForm, schemas: &Schemas) -> Result<Admi
         other => other.parse().map_err(anyhow::Error::msg)?,
     };
     let subject = new.as_ref().or(old.as_ref());
+    if form == ObjectForm::Typed
+        && let Some(gvk) = subject.map(Object::gvk)
+        && gvk.group.is_empty()
+        && KINDS_WITHOUT_METADATA.contains(&&*gvk.kind)
+    {
+        bail!("object does not implement the Object interfaces");
+    }
     let gvk = match (&case.gvk, subject) {
         (Some(gvk), _) => gvk.clone().into(),
         (None, Some(subject)) => subject.gvk().clone(),
@@ -745,6 +749,16 @@ impl AdmitLine {
     }
 }
 
+/// Returns upstream's name of the result of a validation. Before 1.32, the name of a denial was empty.
+///
+/// Source: k8s.io/apiserver 0.31 `pkg/admission/plugin/policy/validating/validator.go`, `validator.Validate`.
+fn evaluation_name(evaluation: EvaluationResult) -> &'static str {
+    match evaluation {
+        EvaluationResult::Deny if version::get().minor < 32 => "",
+        other => other.as_str(),
+    }
+}
+
 fn evaluation_line(evaluation: Evaluation) -> EvaluationLine {
     let decisions = evaluation.decisions.into_iter();
     let annotations = evaluation.audit_annotations.into_iter();
@@ -760,7 +774,7 @@ fn evaluation_line(evaluation: Evaluation) -> EvaluationLine {
         decisions: decisions
             .map(|decision| DecisionLine {
                 action: decision.action.as_str(),
-                evaluation: decision.evaluation.as_str(),
+                evaluation: evaluation_name(decision.evaluation),
                 message: decision.message,
                 reason: decision.reason,
             })

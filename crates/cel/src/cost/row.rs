@@ -94,6 +94,9 @@ pub struct Costs {
     pub actual: RuntimeCost,
     /// The calls to which `actual` applies.
     pub scope: CostScope,
+    /// The measured cost in a [`Library`](crate::env::Library) that ignores the costs of the platform. `None` means
+    /// `actual`.
+    pub without_platform: Option<RuntimeCost>,
 }
 
 impl Costs {
@@ -113,13 +116,23 @@ impl Costs {
             estimate,
             actual,
             scope: CostScope::Overload,
+            without_platform: None,
         }
     }
 
-    /// Sets the scope to [`CostScope::Function`].
+    /// Sets the scope to [`CostScope::Function`]. The platform defines such costs.
     #[must_use]
     pub const fn per_function(mut self) -> Self {
         self.scope = CostScope::Function;
+        self.by_platform()
+    }
+
+    /// Marks the measured cost as defined by the platform. Without the platform, a call costs 1.
+    ///
+    /// Source: cel-go `interpreter/runtimecost.go`, `CostTracker.costCall`.
+    #[must_use]
+    pub const fn by_platform(mut self) -> Self {
+        self.without_platform = Some(RuntimeCost::Fixed(1));
         self
     }
 }

@@ -16,7 +16,7 @@ use crate::ast::{Comprehension, Expr, ExprId, Literal};
 use crate::checker::{CheckedAst, Reference};
 use crate::cost::{CostScope, RuntimeCost};
 use crate::decls::{Binding, Function, Operator, Overload, OverloadRow, Planning};
-use crate::env::{Env, Ident};
+use crate::env::{Env, Ident, Library};
 use crate::interrupt::checkpoint;
 use crate::types::Type;
 use crate::value::Value;
@@ -327,7 +327,8 @@ impl<'a> Planner<'a> {
         if let Some(row) = first
             && let Binding::Operator(operator) = row.binding
         {
-            return plan_operator(step, operator, row.costs.actual, planned);
+            let cost = self.env.library().runtime_cost(row);
+            return plan_operator(step, operator, cost, planned);
         }
         self.plan_function(step, function, declared, resolved, planned)
     }
@@ -356,7 +357,7 @@ impl<'a> Planner<'a> {
             args: args.into(),
             target,
             evaluates_all,
-            cost: runtime_cost(resolved, rows()),
+            cost: runtime_cost(self.env.library(), resolved, rows()),
             precharge_lengths: resolved.map_or(&[], |row| row.precharge_lengths),
         };
         let folds_constants = self.runtime.folds_constants();
@@ -425,15 +426,16 @@ impl<'a> Planner<'a> {
 /// Returns the measured cost of a call. A call without a resolved overload has the cost of the first row with
 /// [`CostScope::Function`]. If there is no such row, the cost is [`OPEN_CALL_COST`].
 fn runtime_cost(
+    library: &Library,
     resolved: Option<&OverloadRow>,
     rows: impl Iterator<Item = &'static OverloadRow>,
 ) -> RuntimeCost {
     if let Some(row) = resolved {
-        return row.costs.actual;
+        return library.runtime_cost(row);
     }
     let mut of_function = rows.filter(|row| row.costs.scope == CostScope::Function);
     match of_function.next() {
-        Some(row) => row.costs.actual,
+        Some(row) => library.runtime_cost(row),
         None => RuntimeCost::Fixed(OPEN_CALL_COST),
     }
 }

@@ -6,7 +6,7 @@ use super::costs::{
 };
 use super::ip::{self as addresses, Ip};
 use super::net::{Network, is_ipv4_mapped};
-use crate::version::V1_30;
+use crate::version::{V1_30, V1_32};
 use Sig::{Bool, Int, String};
 use cel::cost::Costs;
 use cel::decls::{OverloadRow, Sig, Source};
@@ -18,6 +18,26 @@ use super::types::{CIDR, IP};
 
 const SOURCE: Source =
     Source::new("k8s.io/apiserver pkg/cel/library/cidr.go, cidrLibraryDecls").since(V1_30);
+
+const CONTAINS_TEXT: OverloadRow = OverloadRow::member(
+    "containsCIDR",
+    "cidr_contains_cidr_string",
+    &[CIDR, String],
+    Bool,
+    CONTAINS_CIDR_TEXT,
+    SOURCE,
+)
+.evaluated_by(contains_cidr);
+
+const CONTAINS: OverloadRow = OverloadRow::member(
+    "containsCIDR",
+    "cidr_contains_cidr",
+    &[CIDR, CIDR],
+    Bool,
+    CONTAINS_CIDR,
+    SOURCE,
+)
+.evaluated_by(contains_cidr);
 
 /// Functions on IPv4 and IPv6 networks.
 pub static ROWS: &[OverloadRow] = &[
@@ -41,24 +61,14 @@ pub static ROWS: &[OverloadRow] = &[
         SOURCE,
     )
     .evaluated_by(contains_ip),
-    OverloadRow::member(
-        "containsCIDR",
-        "cidr_contains_cidr_string",
-        &[CIDR, String],
-        Bool,
-        CONTAINS_CIDR_TEXT,
-        SOURCE,
-    )
-    .evaluated_by(contains_cidr),
-    OverloadRow::member(
-        "containsCIDR",
-        "cidr_contains_cidr",
-        &[CIDR, CIDR],
-        Bool,
-        CONTAINS_CIDR,
-        SOURCE,
-    )
-    .evaluated_by(contains_cidr),
+    CONTAINS_TEXT
+        .evaluated_by(contains_cidr_that_starts_with_it)
+        .before(V1_32),
+    CONTAINS_TEXT.since(V1_32),
+    CONTAINS
+        .evaluated_by(contains_cidr_that_starts_with_it)
+        .before(V1_32),
+    CONTAINS.since(V1_32),
     OverloadRow::member("ip", "cidr_ip", &[CIDR], IP, CIDR_IP, SOURCE).evaluated_by(ip),
     OverloadRow::member(
         "prefixLength",
@@ -167,12 +177,26 @@ fn contains_ip(_: &EvalBudget, args: &[Value]) -> Result {
 }
 
 fn contains_cidr(_: &EvalBudget, args: &[Value]) -> Result {
+    let (network, other) = two_networks(args)?;
+    Ok(network.contains_network(other).into())
+}
+
+/// Like [`contains_cidr`], but the other network must start with the first address of the network.
+///
+/// Source: k8s.io/apiserver 0.31 `pkg/cel/library/cidr.go`, `cidrContainsCIDR`.
+fn contains_cidr_that_starts_with_it(_: &EvalBudget, args: &[Value]) -> Result {
+    let (network, other) = two_networks(args)?;
+    let is_contained = network.contains_network(other) && network.masked().ip == other.ip;
+    Ok(is_contained.into())
+}
+
+fn two_networks(args: &[Value]) -> std::result::Result<(Network, Network), EvalError> {
     let network: &Network = opaque(args, 0)?;
     let other = match args.get(1) {
         Some(Value::String(text)) => read(text)?,
         _ => *opaque(args, 1)?,
     };
-    Ok(network.contains_network(other).into())
+    Ok((*network, other))
 }
 
 fn ip(_: &EvalBudget, args: &[Value]) -> Result {

@@ -7,16 +7,24 @@ use crate::version::V1_29;
 use cel::decls::OverloadRow;
 use cel::ext::strings::{self, FORMAT, QUOTE};
 use cel::stdlib::comparison;
+use cel::version::CelGo;
 
-/// The operator `==`.
-pub static EQUALITY: &[OverloadRow] = &[comparison::EQUALS.with_costs(EQUAL)];
+/// The operator `==`, since 1.32. The cost rules are those of the API server, also for new expressions, so that the
+/// version of cel-go decides.
+pub static EQUALITY: &[OverloadRow] = &[comparison::EQUALS
+    .with_costs(EQUAL)
+    .since_cel_go(CelGo::V0_22)];
 
 /// The functions of version 0 of the strings extension.
 pub static VERSION_0: &[OverloadRow] = &[
     strings::CHAR_AT,
+    strings::INDEX_OF_IN_RANGE.with_costs(SCANNED),
+    strings::INDEX_OF_FROM_IN_RANGE.with_costs(SCANNED),
     strings::INDEX_OF.with_costs(SCANNED),
     strings::INDEX_OF_FROM.with_costs(SCANNED),
     strings::INDEX_OF_FROM_WITHIN.with_costs(SCANNED),
+    strings::LAST_INDEX_OF_IN_RANGE.with_costs(SCANNED),
+    strings::LAST_INDEX_OF_FROM_IN_RANGE.with_costs(SCANNED),
     strings::LAST_INDEX_OF.with_costs(SCANNED),
     strings::LAST_INDEX_OF_FROM.with_costs(SCANNED),
     strings::LAST_INDEX_OF_FROM_WITHIN.with_costs(SCANNED),

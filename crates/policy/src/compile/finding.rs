@@ -38,6 +38,8 @@ pub enum Cause {
         accepted: &'static [Type],
         /// The type of the result.
         actual: Type,
+        /// See [`kubernetes::version::Behavior::names_result_types`].
+        names_actual: bool,
     },
     /// A problem of the whole expression.
     Whole {
@@ -84,12 +86,19 @@ impl Cause {
                 };
                 format!("compilation failed: {}", found.render_as(text, shown))
             }
-            Self::ResultType { accepted, actual } => {
+            Self::ResultType {
+                accepted,
+                actual,
+                names_actual,
+            } => {
                 let names: Vec<_> = accepted.iter().map(Type::declared_string).collect();
                 let expected = match names.as_slice() {
                     [only] => only.clone(),
                     several => format!("one of [{}]", several.join(" ")),
                 };
+                if !names_actual {
+                    return format!("must evaluate to {expected}");
+                }
                 let actual = actual.declared_string();
                 format!("must evaluate to {expected} but got {actual}")
             }

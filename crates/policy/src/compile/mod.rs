@@ -31,7 +31,7 @@ use kubernetes::library::estimate;
 use kubernetes::library::mutation::{JSON_PATCH, is_object, json_patch_type, object_type};
 use kubernetes::library::runtime::PolicyRuntime;
 use kubernetes::library::too_new::{TooNew, too_new};
-use kubernetes::version::KubernetesVersion;
+use kubernetes::version::{self, KubernetesVersion};
 
 pub use finding::{
     Cause, CompileError, CompileErrorType, CompileFinding, CompileFindingKind, Issue,
@@ -398,9 +398,13 @@ fn compile_in_order(
 ) {
     let dyn_type = Type::Dyn;
     let has_params = policy.param_kind.is_some();
-    let (release, language) = match mode {
-        CompileMode::New => (version.release_for_new(), version.language_for_new()),
-        CompileMode::Stored => (version.release(), version.behavior().language),
+    let mut behavior = version.behavior();
+    let release = match mode {
+        CompileMode::New => {
+            behavior.language = version.language_for_new();
+            version.release_for_new()
+        }
+        CompileMode::Stored => version.release(),
     };
     let declared = Declared {
         release,
@@ -423,7 +427,7 @@ fn compile_in_order(
         let (outcome, sound) = outcome(
             expression,
             env,
-            (mode, words, language),
+            (mode, words, &behavior),
             (&text_left, &runtime),
         );
         let type_ = outcome.as_ref().map_or(Type::Dyn, variable_type_upstream);
@@ -502,7 +506,7 @@ fn compile_in_order(
 fn outcome(
     expression: &PolicyExpression,
     env: &Env,
-    (mode, words, language): (CompileMode, Words, Behavior),
+    (mode, words, behavior): (CompileMode, Words, &version::Behavior),
     (text_left, runtime): (&OutputBudget, &PolicyRuntime),
 ) -> (Result<Type, CompileError>, Option<CheckedProgram>) {
     if mode == CompileMode::New
@@ -519,7 +523,7 @@ fn outcome(
         };
         return (Err(error), None);
     }
-    let reparsed = reparsed(expression, mode, language);
+    let reparsed = reparsed(expression, mode, behavior.language);
     let expression = reparsed.as_ref().unwrap_or(expression);
     match expression.check(env) {
         ExpressionCheck::Unparsed(diagnostics) => {
@@ -532,7 +536,7 @@ fn outcome(
             (Err(error), None)
         }
         ExpressionCheck::Passed(checked) => {
-            let sound = check_result_type(expression.role, &checked)
+            let sound = check_result_type(expression.role, &checked, behavior)
                 .and_then(|type_| Ok((type_, plan(checked, env, runtime)?)));
             match sound {
                 Ok((type_, sound)) => (Ok(type_), Some(sound)),
@@ -654,7 +658,11 @@ fn accepted_types(role: Role) -> Option<&'static [Type]> {
     }
 }
 
-fn check_result_type(role: Role, checked: &CheckedAst) -> Result<Type, CompileError> {
+fn check_result_type(
+    role: Role,
+    checked: &CheckedAst,
+    behavior: &version::Behavior,
+) -> Result<Type, CompileError> {
     let type_ = checked.output_type();
     let Some(accepted) = accepted_types(role) else {
         return Ok(type_);
@@ -668,6 +676,7 @@ fn check_result_type(role: Role, checked: &CheckedAst) -> Result<Type, CompileEr
         cause: Cause::ResultType {
             accepted,
             actual: type_,
+            names_actual: behavior.names_result_types,
         },
     })
 }

@@ -37,7 +37,31 @@ pub const INDEX_OF: OverloadRow = OverloadRow::member(
     Costs::ONE,
     SOURCE,
 )
-.evaluated_by(index_of);
+.evaluated_by(index_of)
+.since_cel_go(CelGo::V0_22);
+
+/// `string.indexOf(part)`, which fails if the string is empty.
+pub const INDEX_OF_IN_RANGE: OverloadRow = in_range(INDEX_OF, index_of_in_range);
+
+/// `string.indexOf(part, from)`, which fails if `from` is not an index of the string.
+pub const INDEX_OF_FROM_IN_RANGE: OverloadRow = in_range(INDEX_OF_FROM, index_of_in_range);
+
+/// `string.lastIndexOf(part)`, which fails if the string is empty.
+pub const LAST_INDEX_OF_IN_RANGE: OverloadRow = in_range(LAST_INDEX_OF, last_index_of_in_range);
+
+/// `string.lastIndexOf(part, from)`, which fails if `from` is not an index of the string.
+pub const LAST_INDEX_OF_FROM_IN_RANGE: OverloadRow =
+    in_range(LAST_INDEX_OF_FROM, last_index_of_in_range);
+
+/// Returns the form of `row` before cel-go 0.22.
+const fn in_range(row: OverloadRow, function: fn(&EvalBudget, &[Value]) -> Result) -> OverloadRow {
+    OverloadRow {
+        source: SOURCE,
+        ..row
+    }
+    .evaluated_by(function)
+    .before_cel_go(CelGo::V0_22)
+}
 
 /// `string.indexOf(part, from)`.
 pub const INDEX_OF_FROM: OverloadRow = OverloadRow::member(
@@ -49,6 +73,7 @@ pub const INDEX_OF_FROM: OverloadRow = OverloadRow::member(
     SOURCE,
 )
 .evaluated_by(index_of)
+.since_cel_go(CelGo::V0_22)
 .before_cel_go(CelGo::V0_29);
 
 /// `string.indexOf(part, from)`, which checks `from` even if `part` is empty.
@@ -68,7 +93,8 @@ pub const LAST_INDEX_OF: OverloadRow = OverloadRow::member(
     Costs::ONE,
     SOURCE,
 )
-.evaluated_by(last_index_of);
+.evaluated_by(last_index_of)
+.since_cel_go(CelGo::V0_22);
 
 /// `string.lastIndexOf(part, from)`.
 pub const LAST_INDEX_OF_FROM: OverloadRow = OverloadRow::member(
@@ -80,6 +106,7 @@ pub const LAST_INDEX_OF_FROM: OverloadRow = OverloadRow::member(
     SOURCE,
 )
 .evaluated_by(last_index_of)
+.since_cel_go(CelGo::V0_22)
 .before_cel_go(CelGo::V0_29);
 
 /// `string.lastIndexOf(part, from)`, which checks `from` even if `part` is empty.
@@ -272,6 +299,31 @@ fn index_of(_: &EvalBudget, args: &[Value]) -> Result {
 fn last_index_of(_: &EvalBudget, args: &[Value]) -> Result {
     let (text, part) = (text_arg(args, 0)?, text_arg(args, 1)?);
     text::last_index_of(text, part, int_arg(args, 2)).map(Value::Int)
+}
+
+/// Source: cel-go 0.20 `ext/strings.go`, `indexOf`, `indexOfOffset`.
+fn index_of_in_range(budget: &EvalBudget, args: &[Value]) -> Result {
+    check_offset(args, |_| 0)?;
+    index_of(budget, args)
+}
+
+/// Source: cel-go 0.20 `ext/strings.go`, `lastIndexOf`, `lastIndexOfOffset`.
+fn last_index_of_in_range(budget: &EvalBudget, args: &[Value]) -> Result {
+    check_offset(args, |n_chars| n_chars.saturating_sub(1))?;
+    last_index_of(budget, args)
+}
+
+/// Returns an error if the offset is not an index of the string. `default` returns the offset in a string of a given
+/// length if there is no argument for it. An empty part is found at every offset.
+fn check_offset(args: &[Value], default: fn(i64) -> i64) -> std::result::Result<(), EvalError> {
+    let (text, part) = (text_arg(args, 0)?, text_arg(args, 1)?);
+    let n_chars = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
+    let offset = int_arg(args, 2).unwrap_or_else(|| default(n_chars));
+    if part.is_empty() || (0..n_chars).contains(&offset) {
+        Ok(())
+    } else {
+        Err(text::out_of_range(offset))
+    }
 }
 
 /// Source: cel-go 0.29 `ext/strings.go`, `indexOfOffset`.

@@ -115,7 +115,8 @@ pub(super) const CONTAINS_IP: Costs = per_function(
 pub(super) const CONTAINS_IP_TEXT: Costs = Costs::new(
     StaticCost::Of(estimated::contains_ip_text),
     RuntimeCost::ByArgs(measured::contains_ip_text),
-);
+)
+.by_platform();
 
 pub(super) const CONTAINS_CIDR: Costs = per_function(
     StaticCost::Of(estimated::contains_cidr),
@@ -126,7 +127,8 @@ pub(super) const CONTAINS_CIDR: Costs = per_function(
 pub(super) const CONTAINS_CIDR_TEXT: Costs = Costs::new(
     StaticCost::Of(estimated::contains_cidr_text),
     RuntimeCost::ByArgs(measured::contains_cidr_text),
-);
+)
+.by_platform();
 
 /// The cost of comparing two values. Types added by the API server have their own costs. Other types have CEL's costs.
 pub(super) const EQUAL: Costs = Costs::new(
