@@ -693,3 +693,59 @@ fn modules_of_folders_are_mod_files() {
     let findings: Vec<_> = files.iter().filter(has_folder).collect();
     assert!(findings.is_empty(), "move to x/mod.rs: {findings:?}");
 }
+
+/// Only the two modules of versions compare versions. Other code reads the availability of rows and the fields of
+/// `Behavior`.
+#[test]
+fn only_version_modules_compare_versions() {
+    let is_checked = |file: &String| {
+        let is_product = file.starts_with("src/") || file.starts_with("crates/");
+        is_product && !file.contains("/tests") && !VERSION_MODULES.contains(&file.as_str())
+    };
+    let mut findings = Vec::new();
+    for file in all_rust_files().iter().filter(|file| is_checked(file)) {
+        for (n, line) in read(file).lines().enumerate() {
+            let code = line.split("//").next().unwrap_or_default();
+            if compares_versions(code) {
+                findings.push(format!("{file}:{}: {}", n + 1, line.trim()));
+            }
+        }
+    }
+    assert!(findings.is_empty(), "{}", findings.join("\n"));
+    for module in VERSION_MODULES {
+        let text = read(module);
+        let compares = text.lines().any(compares_versions);
+        assert!(compares, "{module} compares no versions");
+    }
+}
+
+const VERSION_MODULES: [&str; 2] = [
+    "crates/cel/src/version.rs",
+    "crates/kubernetes/src/version.rs",
+];
+
+/// Returns true if a line of code compares versions.
+fn compares_versions(code: &str) -> bool {
+    const FIELDS: [&str; 6] = [
+        "minor",
+        "platform",
+        "platform()",
+        "cel_go",
+        "cel_go.0",
+        "patch",
+    ];
+    const VALUES: [&str; 4] = ["CelGo::", "KubernetesVersion::", "V1_", "V0_"];
+    [" <= ", " >= ", " == ", " != ", " < ", " > "]
+        .iter()
+        .any(|operator| {
+            code.match_indices(operator).any(|(at, _)| {
+                let (left, right) = code.split_at(at);
+                let left = left.trim_end();
+                let right = right.trim_start_matches(operator);
+                FIELDS
+                    .iter()
+                    .any(|field| left.ends_with(&format!(".{field}")))
+                    || VALUES.iter().any(|value| right.starts_with(value))
+            })
+        })
+}

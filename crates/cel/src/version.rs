@@ -157,6 +157,10 @@ pub struct Behavior {
     ///
     /// Source: cel-go 0.23 `checker/cost.go`, `localVar`, `entrySizeEstimate`, `maybeUnwrapDynCall`.
     pub estimates_local_sizes: bool,
+    /// The compiler validates literal format strings of `format`.
+    ///
+    /// Source: cel-go 0.20 `ext/formatting.go`, `stringFormatValidator`.
+    pub validates_formats: bool,
     /// The macros with two variables, such as `all(i, v, v > i)` and `transformMap`, exist. The platform decides this.
     ///
     /// Source: cel-go `ext/comprehensions.go`, `TwoVarComprehensions`.
@@ -177,6 +181,7 @@ impl Behavior {
             optional_type_has_parameter: cel_go.0 >= CelGo::V0_28.0,
             optionals_hold_cel_values: cel_go.0 >= CelGo::V0_29.0,
             estimates_local_sizes: cel_go.0 >= CelGo::V0_23.0,
+            validates_formats: cel_go.0 >= CelGo::V0_20.0,
             two_variable_macros: true,
             sort_by_macro: true,
         }

@@ -329,6 +329,20 @@ pub(crate) const V1_34: Version = Version::new(1, 34);
 pub(crate) const V1_35: Version = Version::new(1, 35);
 pub(crate) const V1_37: Version = Version::new(1, 37);
 
+/// Returns true if an API server of `release` measures the costs of calls with the rules of its libraries.
+///
+/// Source: k8s.io/apiserver 0.32 `pkg/features/kube_features.go`, `StrictCostEnforcementForVAP`.
+pub(crate) fn measures_library_costs(release: Release) -> bool {
+    release.platform >= V1_32
+}
+
+/// Returns the first Kubernetes version whose upstream release has at least `cel_go`.
+pub(crate) fn first_with(cel_go: CelGo) -> Version {
+    let mut supported = KubernetesVersion::supported();
+    let first = supported.find(|version| version.cel_go >= cel_go);
+    first.unwrap_or(KubernetesVersion::NEWEST).platform()
+}
+
 /// Returns the first version whose API server accepts features introduced in `introduced` in new expressions.
 #[must_use]
 pub const fn usable_since(introduced: Version) -> Version {

@@ -2,6 +2,8 @@
 //!
 //! Source: the oracle's `admit.go`, `authorizer.go`, `fakes.go`.
 
+mod objects;
+
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -12,7 +14,6 @@ use anyhow::{Context, Result, anyhow, bail};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use vap_status_controller::cli::input::decode;
-use vap_status_controller::defaulting::{self, Decoding};
 use vap_status_controller::policy::admission::{
     Admission, AdmissionRequest, AuthorizerAnswer, AuthorizerDecision, AuthorizerList,
     AuthorizerRule, Binding, Equivalent, Evaluation, EvaluationResult, Namespace, Object,
@@ -26,6 +27,7 @@ use crate::guard::{Panic, guard};
 use crate::schemas::Schemas;
 use crate::version;
 use crate::write_line;
+use objects::{KINDS_WITHOUT_METADATA, ObjectForm};
 
 /// An admission request, its policy, and the inputs of the evaluation.
 #[derive(Debug, Deserialize)]
@@ -461,82 +463,6 @@ fn binding(value: &Value) -> Result<Binding> {
             .or_insert_with(|| Value::Object(serde_json::Map::new()));
     }
     Ok(Binding::new(&decode::binding(value)?))
-}
-
-/// Form of a request's objects during the evaluation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ObjectForm {
-    /// As in the case.
-    Raw,
-    /// Decoded into the Go type of the kind, and encoded again.
-    Typed,
-}
-
-/// The kinds of the group "" whose Go types have no metadata. The oracle cannot read their name.
-///
-/// Source: apimachinery `pkg/api/meta/meta.go`, `Accessor`.
-const KINDS_WITHOUT_METADATA: [&str; 7] = [
-    "NodeProxyOptions",
-    "PodAttachOptions",
-    "PodExecOptions",
-    "PodLogOptions",
-    "PodPortForwardOptions",
-    "PodProxyOptions",
-    "ServiceProxyOptions",
-];
-
-impl ObjectForm {
-    fn new(text: Option<&str>) -> Result<Self> {
-        match text {
-            None | Some("" | "raw") => Ok(Self::Raw),
-            Some("typed") => Ok(Self::Typed),
-            Some(other) => bail!("unknown decode {other:?}"),
-        }
-    }
-
-    fn object(self, value: &Value) -> Result<Object> {
-        let mut value = value.clone();
-        go_numbers(&mut value);
-        let object = Object::unstructured(&value);
-        if object.gvk().kind.is_empty() {
-            bail!("Object 'Kind' is missing");
-        }
-        if self == Self::Raw {
-            return Ok(object);
-        }
-        if let Some(Err(error)) = defaulting::decode(object.gvk(), &value, Decoding::Json) {
-            bail!(error);
-        }
-        match defaulting::round_trip(object.gvk(), &value, &version::get().behavior()) {
-            Ok(value) => Ok(Object::new(&value)),
-            // There is no Go type, because the kind is not a built-in one.
-            Err(defaulting::Error::Kind(_)) => Ok(object),
-            Err(error) => Err(error.into()),
-        }
-    }
-}
-
-/// Converts numbers like the oracle: all become doubles, and integral ones are formatted without a fraction.
-///
-/// Source: Go `encoding/json`, `floatEncoder`.
-fn go_numbers(value: &mut Value) {
-    match value {
-        Value::Number(number) => {
-            let double = number.as_f64().unwrap_or(f64::NAN);
-            let is_written_whole = double.fract() == 0.0 && double.abs() < 1e21;
-            let whole = is_written_whole.then(|| format!("{double:.0}").parse::<i64>().ok());
-            let read = match whole.flatten() {
-                Some(whole) => Some(serde_json::Number::from(whole)),
-                None => serde_json::Number::from_f64(double),
-            };
-            if let Some(read) = read {
-                *number = read;
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(go_numbers),
-        Value::Object(fields) => fields.values_mut().for_each(go_numbers),
-        Value::Null | Value::Bool(_) | Value::String(_) => {}
-    }
 }
 
 /// Returns true if objects of a kind are namespaced. If the kind is not served, returns true if one of `params` has a

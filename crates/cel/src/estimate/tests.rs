@@ -7,6 +7,7 @@ use crate::cost::*;
 use crate::decls::{Overload, Variable};
 use crate::env::{Env, Library};
 use crate::types::Type;
+use crate::version::{CelGo, Release};
 use crate::{checker, stdlib, syntax};
 
 /// An estimator that returns this maximum size for every string.
@@ -24,7 +25,16 @@ fn checked_at(
     expression: &str,
     variables: &[(&str, Type)],
 ) -> checker::CheckedAst {
-    let mut library = Library::default();
+    checked_in(Release::DEFAULT, own, expression, variables)
+}
+
+fn checked_in(
+    release: Release,
+    own: Option<(&str, StaticCost)>,
+    expression: &str,
+    variables: &[(&str, Type)],
+) -> checker::CheckedAst {
+    let mut library = Library::new(release);
     let rows = stdlib::TABLES.iter().copied().flatten();
     if let Some((id, estimate)) = own {
         let row = rows.clone().find(|row| row.id == id).unwrap();
@@ -125,5 +135,35 @@ fn estimate_paths_start_with_variable() {
         "m.x.@items",
     ] {
         assert!(seen.iter().any(|other| other == path), "{path} of {seen:?}");
+    }
+}
+
+/// The expected results are those of cel-go 0.22.0 and 0.23.2.
+#[test]
+fn estimates_know_sizes_of_local_variables_since_0_23() {
+    const FILTER: &str =
+        "['abcdefghijklmnopqrstuv', 'b'].filter(x, x.contains('abcdefghijk')).map(y, y)";
+    const NESTED: &str = "[[1]].map(x, x.map(y, y)).all(z, z.all(w, w == 1))";
+    let rows = [
+        (
+            "dyn(['a']) == dyn(['a'])",
+            (23, 1_844_674_407_370_955_286),
+            (23, 23),
+        ),
+        ("['a', 'b'].all(x, x == 'a')", (17, 21), (17, 21)),
+        (FILTER, (62, 7_378_697_629_483_821_142), (66, 98)),
+        (NESTED, (59, u64::MAX), (72, 79)),
+        ("[[1]][0].all(x, x == 1)", (22, u64::MAX), (25, 27)),
+    ];
+    for (expression, before, since) in rows {
+        for (cel_go, (min, max)) in [(CelGo::V0_22, before), (CelGo::V0_23, since)] {
+            let release = Release {
+                cel_go,
+                ..Release::DEFAULT
+            };
+            let checked = checked_in(release, None, expression, &[]);
+            let estimate = estimate(&checked, &UnknownSizes, CostOptions::default());
+            assert_eq!(estimate, CostEstimate::new(min, max), "{expression}");
+        }
     }
 }

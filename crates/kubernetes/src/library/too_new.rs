@@ -2,10 +2,10 @@
 
 use cel::ast::ExprId;
 use cel::checker::{CheckedAst, Reference};
-use cel::version::{Availability, CelGo, Version};
+use cel::version::{Availability, Version};
 
 use super::environment::{MACROS, rows_with_id_of};
-use crate::version::{KubernetesVersion, usable_since};
+use crate::version::{KubernetesVersion, first_with, usable_since};
 
 /// A use of a function or macro that an older version lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,11 +73,4 @@ pub fn too_new(checked: &CheckedAst, version: KubernetesVersion) -> Vec<TooNew> 
 /// Returns the first version whose API server accepts a function with the given availability in new expressions.
 fn first_usable(available: &Availability) -> Version {
     usable_since(available.since).max(first_with(available.since_cel_go))
-}
-
-/// Returns the first Kubernetes version whose upstream release has at least `cel_go`.
-fn first_with(cel_go: CelGo) -> Version {
-    let mut supported = KubernetesVersion::supported();
-    let first = supported.find(|version| version.cel_go >= cel_go);
-    first.unwrap_or(KubernetesVersion::NEWEST).platform()
 }

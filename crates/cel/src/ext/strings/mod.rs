@@ -47,7 +47,12 @@ pub const INDEX_OF_IN_RANGE: OverloadRow = in_range(INDEX_OF, index_of_in_range)
 pub const INDEX_OF_FROM_IN_RANGE: OverloadRow = in_range(INDEX_OF_FROM, index_of_in_range);
 
 /// `string.lastIndexOf(part)`, which fails if the string is empty.
-pub const LAST_INDEX_OF_IN_RANGE: OverloadRow = in_range(LAST_INDEX_OF, last_index_of_in_range);
+pub const LAST_INDEX_OF_IN_RANGE: OverloadRow = OverloadRow {
+    source: SOURCE,
+    ..LAST_INDEX_OF
+}
+.evaluated_by(last_index_of_in_range)
+.before_cel_go(CelGo::V0_26);
 
 /// `string.lastIndexOf(part, from)`, which fails if `from` is not an index of the string.
 pub const LAST_INDEX_OF_FROM_IN_RANGE: OverloadRow =
@@ -94,7 +99,7 @@ pub const LAST_INDEX_OF: OverloadRow = OverloadRow::member(
     SOURCE,
 )
 .evaluated_by(last_index_of)
-.since_cel_go(CelGo::V0_22);
+.since_cel_go(CelGo::V0_26);
 
 /// `string.lastIndexOf(part, from)`.
 pub const LAST_INDEX_OF_FROM: OverloadRow = OverloadRow::member(

@@ -9,14 +9,14 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{authz, cidr, format, ip, lists, quantity, regex, semver, strings, types, url};
-use crate::version::{KubernetesVersion, V1_28, V1_29, V1_32, V1_34};
+use crate::version::{KubernetesVersion, V1_28, V1_29, V1_32, V1_34, measures_library_costs};
 use cel::decls::{OverloadRow, Sig};
 use cel::env::{Env, Library};
 use cel::ext;
 use cel::stdlib;
 use cel::types::{OPTIONAL_TYPE, Type};
 use cel::validators::Validator;
-use cel::version::{CelGo, Release, Version};
+use cel::version::{Release, Version};
 
 static OPTIONAL_0: &[OverloadRow] = &OverloadRow::introduced(V1_28, ext::optional::VERSION_0);
 /// The API server does not restrict the version of the optional library, so that the version of cel-go decides.
@@ -82,11 +82,6 @@ pub static MACROS: &[(&str, usize, Version)] = &[
 /// The type names that expressions can use, in addition to CEL's own type names.
 static TYPES: &[(&str, Sig)] = &[("net.IP", types::IP), ("net.CIDR", types::CIDR)];
 
-/// The first version whose API server measures costs with the rules of its libraries.
-///
-/// Source: k8s.io/apiserver 0.32 `pkg/features/kube_features.go`, `StrictCostEnforcementForVAP`.
-const STRICT_COSTS: Version = V1_32;
-
 /// The validators that run after the type checker, in the order in which their findings are reported.
 static VALIDATORS: &[Validator] = &[
     Validator::HomogeneousLiterals,
@@ -95,16 +90,6 @@ static VALIDATORS: &[Validator] = &[
     Validator::Matches,
     Validator::StringFormat,
 ];
-
-/// Returns the validators of `cel_go`. The validator of format strings exists since 0.20.
-///
-/// Source: cel-go 0.20 `ext/formatting.go`, `stringFormatValidator`.
-fn validators(cel_go: CelGo) -> &'static [Validator] {
-    match VALIDATORS {
-        [others @ .., Validator::StringFormat] if cel_go < CelGo::V0_20 => others,
-        all => all,
-    }
-}
 
 /// The functions whose arguments may contain list and map literals with mixed element types.
 static HOMOGENEOUS_EXEMPT: &[&str] = &[ext::strings::FORMAT.function];
@@ -118,11 +103,19 @@ fn new_base_env(release: Release) -> Env {
     for (name, sig) in TYPES {
         library.add_type(name, sig.to_type());
     }
-    let has_parameter = cel::version::Behavior::new(release.cel_go).optional_type_has_parameter;
-    let params = has_parameter.then_some(Type::Dyn).into_iter().collect();
+    let behavior = cel::version::Behavior::new(release.cel_go);
+    let params = behavior
+        .optional_type_has_parameter
+        .then_some(Type::Dyn)
+        .into_iter()
+        .collect();
     library.add_type(OPTIONAL_TYPE, Type::opaque(OPTIONAL_TYPE, params));
-    library.set_validators(validators(release.cel_go), HOMOGENEOUS_EXEMPT);
-    if release.platform < STRICT_COSTS {
+    let validators = match VALIDATORS {
+        [others @ .., Validator::StringFormat] if !behavior.validates_formats => others,
+        all => all,
+    };
+    library.set_validators(validators, HOMOGENEOUS_EXEMPT);
+    if !measures_library_costs(release) {
         library.ignore_platform_costs();
     }
     Env::new(Arc::new(library))
