@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::error::Error;
 use super::http;
-use crate::version::{KubernetesVersion, VersionInfo};
+use crate::version::{ClusterVersion, KubernetesVersion, VersionInfo};
 
 /// The path of the version.
 pub(crate) const PATH: &str = "/version";
@@ -32,12 +32,15 @@ pub(crate) struct ServerVersions(Vec<(KubernetesVersion, Instant)>);
 impl ServerVersions {
     /// Records a version that was reported at `now`, and returns the lowest version of the last minute. A policy that
     /// this version accepts is accepted by all API servers.
-    pub(crate) fn note(&mut self, version: KubernetesVersion, now: Instant) -> KubernetesVersion {
+    pub(crate) fn note(&mut self, version: KubernetesVersion, now: Instant) -> ClusterVersion {
         let Self(seen) = self;
         seen.retain(|(other, at)| *other != version && *at + REMEMBERED > now);
         seen.push((version, now));
         let versions = seen.iter().map(|(version, _)| *version);
-        versions.min().unwrap_or(version)
+        ClusterVersion {
+            version: versions.min().unwrap_or(version),
+            is_lowest_of_several: seen.len() > 1,
+        }
     }
 }
 
@@ -52,10 +55,18 @@ mod tests {
         let mut versions = ServerVersions::default();
         let mut note =
             |version, seconds| versions.note(version, start + Duration::from_secs(seconds));
-        assert_eq!(note(old, 0), old);
-        assert_eq!(note(new, 30), old);
-        assert_eq!(note(new, 59), old);
-        assert_eq!(note(new, 60), new);
-        assert_eq!(note(old, 90), old);
+        let only = |version| ClusterVersion {
+            version,
+            is_lowest_of_several: false,
+        };
+        let lowest_of_both = ClusterVersion {
+            version: old,
+            is_lowest_of_several: true,
+        };
+        assert_eq!(note(old, 0), only(old));
+        assert_eq!(note(new, 30), lowest_of_both);
+        assert_eq!(note(new, 59), lowest_of_both);
+        assert_eq!(note(new, 60), only(new));
+        assert_eq!(note(old, 90), lowest_of_both);
     }
 }

@@ -37,6 +37,7 @@ use crate::policy::webhooks;
 use crate::policy::{RequestPolicy, fails_closed};
 use crate::probe::sample;
 use crate::schema::Gvk;
+use crate::version::{ClusterVersion, KubernetesVersion};
 
 /// The observations that determine the status of a policy.
 #[derive(Clone, Debug)]
@@ -130,6 +131,8 @@ pub struct CompileSummary<'a> {
     pub findings: &'a [CompileFinding],
     /// The number of expressions.
     pub n_expressions: usize,
+    /// The version of the API servers for which the expressions were compiled.
+    pub server: ClusterVersion,
 }
 
 /// A summary of type-checking a policy.
@@ -369,7 +372,7 @@ fn verdict_of(
         ConditionType::ResourcesMatched => matched::verdict(observed),
         ConditionType::ParamsResolved => params::verdict(&observed.params, observed.effect()),
         ConditionType::TypeChecked => type_checked(observed, uncompiled),
-        ConditionType::ProbesPassed => probes::verdict(&observed.probes),
+        ConditionType::ProbesPassed => probes_passed(observed),
         ConditionType::Bound => bindings::verdict(&observed.bindings, observed.effect()),
         ConditionType::Ready | ConditionType::Stalled => return None,
     })
@@ -528,6 +531,7 @@ fn compiled(observed: &Observations<'_>) -> Verdict {
     let CompileSummary {
         findings,
         n_expressions,
+        server,
     } = match observed.compiled.done() {
         Ok(compiled) => *compiled,
         Err(unknown) => return unknown,
@@ -564,7 +568,10 @@ fn compiled(observed: &Observations<'_>) -> Verdict {
         return Verdict::new(
             ConditionStatus::Unknown,
             Reason::UnsupportedExpression,
-            format!("an expression cannot be checked by vap-status-controller: {detail}"),
+            format!(
+                "an expression cannot be checked by vap-status-controller{}: {detail}",
+                unsupported_version(server)
+            ),
         );
     }
     let text = match n_expressions {
@@ -575,7 +582,54 @@ fn compiled(observed: &Observations<'_>) -> Verdict {
         1 => "the expression compiles".to_owned(),
         n => format!("all {n} expressions compile"),
     };
+    let text = if server.is_lowest_of_several {
+        let version = server.version;
+        format!("{text} for Kubernetes {version}, the lowest version of the API servers")
+    } else {
+        text
+    };
     Verdict::new(ConditionStatus::True, Reason::AllExpressionsCompile, text)
+}
+
+/// Returns a clause if the version of the API servers is newer than all supported versions.
+fn unsupported_version(server: ClusterVersion) -> String {
+    if server.version.is_too_new() {
+        format!(
+            ", which supports Kubernetes up to {}, but the API server runs {}",
+            KubernetesVersion::NEWEST,
+            server.version
+        )
+    } else {
+        String::new()
+    }
+}
+
+/// Computes the condition `ProbesPassed`. The results of probes are unknown if an expression is unsupported.
+fn probes_passed(observed: &Observations<'_>) -> Verdict {
+    let verdict = probes::verdict(&observed.probes);
+    let is_known = verdict.status != ConditionStatus::Unknown;
+    match observed.compiled.done() {
+        Ok(compiled) if is_known => {
+            let mut findings = compiled.findings.iter();
+            // A definition whose schema has errors has such findings too, although its rules are evaluated.
+            let is_undecided = observed.policy.is_some() || compiled.server.version.is_too_new();
+            let finding =
+                findings.find(|it| it.kind == CompileFindingKind::Unsupported && is_undecided);
+            finding.map_or(verdict, |finding| {
+                Verdict::new(
+                    ConditionStatus::Unknown,
+                    Reason::UnsupportedExpression,
+                    format!(
+                        "the decisions of the probes are unknown, because {} cannot be checked by \
+                         vap-status-controller{}",
+                        finding.field_ref,
+                        unsupported_version(compiled.server)
+                    ),
+                )
+            })
+        }
+        _ => verdict,
+    }
 }
 
 /// Returns the warnings of the current type check, truncated to the size limits.

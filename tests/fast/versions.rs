@@ -3,11 +3,13 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use vap_status_controller::cel::eval::{Limits, Program};
 use vap_status_controller::cel::value::Value;
 use vap_status_controller::cel::{ast_validators, checker, syntax};
 use vap_status_controller::library::environment::base_env;
 use vap_status_controller::library::runtime::KubernetesRuntime;
+use vap_status_controller::policy::compile::{CompileFindingKind, CompiledPolicy};
 use vap_status_controller::version::KubernetesVersion;
 
 use crate::golden;
@@ -98,4 +100,20 @@ fn results_of_each_version_are_those_of_upstream() {
     }
     assert!(n_expressions > 30, "{n_expressions}");
     golden::compare(PATH, &actual);
+}
+
+/// An API server that is too new may have the function, so that the error is not certain.
+#[test]
+fn compile_error_in_version_that_is_too_new_is_unsupported() {
+    let kind_in = |minor| {
+        let policy =
+            serde_json::json!({"spec": {"validations": [{"expression": "object.nextYear()"}]}});
+        let policy: ValidatingAdmissionPolicy = serde_json::from_value(policy).unwrap();
+        let version = KubernetesVersion::new(minor);
+        let compiled = CompiledPolicy::from_parts((&policy).into(), None, version);
+        compiled.findings().first().map(|finding| finding.kind)
+    };
+    let newest = KubernetesVersion::NEWEST.minor;
+    assert_eq!(kind_in(newest), Some(CompileFindingKind::Failed));
+    assert_eq!(kind_in(newest + 1), Some(CompileFindingKind::Unsupported));
 }

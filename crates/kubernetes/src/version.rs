@@ -89,6 +89,23 @@ impl KubernetesVersion {
         Self::OLDEST.minor <= self.minor && self.minor <= Self::NEWEST.minor
     }
 
+    /// Returns true if the version is newer than all supported versions.
+    #[must_use]
+    pub const fn is_too_new(&self) -> bool {
+        self.minor > Self::NEWEST.minor
+    }
+
+    /// Returns this version, or the oldest supported version if this version is older. The behavior of a version that is
+    /// too new is that of the newest supported version.
+    #[must_use]
+    pub const fn at_least_oldest(self) -> Self {
+        if self.minor < Self::OLDEST.minor {
+            Self::OLDEST
+        } else {
+            self
+        }
+    }
+
     /// Returns the supported version that is closest to this version.
     #[must_use]
     pub const fn nearest_supported(self) -> Self {
@@ -165,6 +182,7 @@ impl KubernetesVersion {
             webhooks_skip_reviews: self.minor >= 37,
             max_audited_failures: if self.minor >= 37 { 50 } else { 1 },
             reads_go_values: self.minor >= 37,
+            is_incomplete: self.is_too_new(),
         }
     }
 }
@@ -190,6 +208,15 @@ impl fmt::Display for KubernetesVersion {
             None => Ok(()),
         }
     }
+}
+
+/// The version of the API servers of a cluster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClusterVersion {
+    /// The version for which expressions are compiled: the lowest version that an API server reports.
+    pub version: KubernetesVersion,
+    /// True if API servers report different versions, as during an upgrade.
+    pub is_lowest_of_several: bool,
 }
 
 /// The response of an API server to a request of `/version`.
@@ -316,6 +343,8 @@ pub struct Behavior {
     /// Source: k8s.io/apiserver 0.37 `pkg/admission/plugin/cel/activation.go`, `newActivation`;
     /// `pkg/admission/conversion.go`, `LazyObject`.
     pub reads_go_values: bool,
+    /// The version is newer than all supported versions, so that this crate may lack functions, macros and syntax.
+    pub is_incomplete: bool,
 }
 
 pub(crate) const V1_27: Version = Version::new(1, 27);

@@ -33,6 +33,7 @@ use crate::status::condition::{ConditionStatus, ConditionType, find};
 use crate::status::message;
 use crate::status::probes::ProbesState;
 use crate::status::staleness::Staleness;
+use crate::version::ClusterVersion;
 
 /// The suffix of the names of policies that an API server loads from manifests.
 ///
@@ -303,6 +304,10 @@ fn analyze(
         compiled: StepOutcome::Done(CompileSummary {
             findings: compiled.findings(),
             n_expressions: compiled.n_expressions(),
+            server: ClusterVersion {
+                version: compiled.version(),
+                is_lowest_of_several: false,
+            },
         }),
         matches: StepOutcome::Done(&matched),
         types: StepOutcome::Done(TypeObservations {

@@ -220,7 +220,7 @@ async fn version(
     }
     Ok((
         version.platform().to_string(),
-        Some(version.nearest_supported()),
+        Some(version.at_least_oldest()),
     ))
 }
 

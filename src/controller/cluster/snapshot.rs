@@ -7,14 +7,14 @@ use super::crds::{Crd, Crds};
 use crate::cluster::openapi::Index;
 use crate::schema::GroupVersion;
 use crate::schema::rest_mapper::{ApiResource, RestMapper};
-use crate::version::KubernetesVersion;
+use crate::version::ClusterVersion;
 
 /// The resources, schemas and CRDs of the cluster at one time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClusterSnapshot {
     pub(crate) mapper: Arc<RestMapper>,
-    /// The lowest version of the API server that was seen recently, or the default version before the first response.
-    pub(crate) version: KubernetesVersion,
+    /// The version of the API servers that was seen recently, or the default version before the first response.
+    pub(crate) server: ClusterVersion,
     /// Incremented when the version or the resources change.
     pub(crate) revision: u64,
     /// The URL of each group version's OpenAPI document.

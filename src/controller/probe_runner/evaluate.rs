@@ -340,8 +340,13 @@ impl Job {
             }
             let cancelled = Some(Arc::clone(&self.is_cancelled));
             let is_webhooks = subject.entry.kind().is_webhooks();
-            let webhook = is_webhooks
-                .then(|| target::webhook(&subject.entry, probe, self.context.snapshot().version));
+            let webhook = is_webhooks.then(|| {
+                target::webhook(
+                    &subject.entry,
+                    probe,
+                    self.context.snapshot().server.version,
+                )
+            });
             let webhook = match webhook.transpose() {
                 Ok(webhook) => webhook,
                 Err(why) => {

@@ -75,7 +75,7 @@ pub(super) enum PreparedPolicy {
 impl PreparedPolicy {
     /// Returns the compiled policy of `entry` from the cache, or compiles it.
     pub(super) fn new(context: &Context, entry: &Entry) -> Self {
-        let version = context.snapshot().version;
+        let version = context.snapshot().server.version;
         match &*entry.subject {
             Subject::ValidatingPolicy(policy) => {
                 Self::Validating(context.admissions.get(entry, version).unwrap_or_else(|| {

@@ -30,9 +30,11 @@ use crate::status::condition::ConditionType;
 use crate::status::probes::ProbesState;
 use crate::status::staleness::Staleness;
 use crate::telemetry::metrics::{self, Skipped};
+use crate::version::ClusterVersion;
 
 #[derive(Debug)]
 pub(crate) struct Facts {
+    server: ClusterVersion,
     kind: SubjectKind,
     subject: Arc<Subject>,
     generation: i64,
@@ -95,6 +97,7 @@ pub(crate) async fn observe(
         status: entry.status.clone(),
         result,
         params,
+        server: snapshot.server,
         undiscovered_params: undiscovered_params(entry.subject.policy(), &snapshot.mapper),
         bindings,
         probes,
@@ -189,6 +192,7 @@ impl Facts {
                 status::StepOutcome::Done(CompileSummary {
                     findings,
                     n_expressions: *n_expressions,
+                    server: self.server,
                 }),
                 status::StepOutcome::Done(matched),
                 status::StepOutcome::Done(TypeObservations {
@@ -214,6 +218,7 @@ impl Facts {
                     .map(|(findings, n_expressions)| CompileSummary {
                         findings,
                         n_expressions: *n_expressions,
+                        server: self.server,
                     });
                 let exceeded = status::StepOutcome::DeadlineExceeded(deadline);
                 (

@@ -29,6 +29,7 @@ fn compute_from(rules: &RuleFindings) -> DesiredStatus {
         compiled: StepOutcome::Done(CompileSummary {
             findings: &rules.compiled,
             n_expressions: rules.n_expressions,
+            server: ClusterVersion::default(),
         }),
         matches: StepOutcome::Done(&matched),
         types: StepOutcome::Done(TypeObservations {

@@ -26,6 +26,7 @@ use crate::policy::matching::{MatchedResource, Matches, UnservedResource};
 use crate::policy::rule::Rule;
 use crate::policy::subject::SubjectKind;
 use crate::schema::{Gvk, Gvr};
+use crate::version::{ClusterVersion, KubernetesVersion};
 
 mod definition;
 mod exempt;
@@ -64,6 +65,7 @@ struct Facts {
     ready_requires: BTreeSet<ConditionType>,
     undiscovered_params: Vec<String>,
     is_retained_long: bool,
+    server: ClusterVersion,
 }
 
 impl Facts {
@@ -77,6 +79,7 @@ impl Facts {
             generation: GENERATION,
             status: None,
             findings: Vec::new(),
+            server: ClusterVersion::default(),
             matches: Matches {
                 resources: vec![MatchedResource {
                     gvr: Gvr::new("apps", "v1", "deployments"),
@@ -126,6 +129,7 @@ impl Facts {
         let compiled = CompileSummary {
             findings: &self.findings,
             n_expressions: 4,
+            server: self.server,
         };
         compute(
             &Observations {
@@ -336,6 +340,56 @@ fn compiled_false_has_field_and_consequence() {
         "False CompilationFailed",
         "an expression does not compile; with failurePolicy Ignore, the policy does not check a request that reaches it: \
          spec.validations[0].expression (and 1 more): undeclared reference to 'foo'",
+    );
+}
+
+/// An API server that is too new may have the function that the expression calls.
+#[test]
+fn uncompiled_expression_in_version_that_is_too_new_is_unknown() {
+    let facts = Facts::sound().with(|facts| {
+        facts.findings = vec![finding(CompileFindingKind::Unsupported, "no function")];
+        facts.server.version = KubernetesVersion::new(99);
+        facts.probes = ProbesState::Known(vec![ProbeFacts {
+            name: "probe".into(),
+            n_cases: 1,
+            failed: vec![("case".into(), "denied".into())],
+            ..ProbeFacts::default()
+        }]);
+    });
+    let newest = KubernetesVersion::NEWEST;
+    check(
+        &facts,
+        ConditionType::Compiled,
+        "Unknown UnsupportedExpression",
+        &format!(
+            "an expression cannot be checked by vap-status-controller, which supports Kubernetes up to {newest}, but \
+             the API server runs 1.99: spec.validations[0].expression: no function"
+        ),
+    );
+    check(
+        &facts,
+        ConditionType::ProbesPassed,
+        "Unknown UnsupportedExpression",
+        &format!(
+            "the decisions of the probes are unknown, because spec.validations[0].expression cannot be checked by \
+             vap-status-controller, which supports Kubernetes up to {newest}, but the API server runs 1.99"
+        ),
+    );
+}
+
+#[test]
+fn compiled_names_lowest_of_several_versions() {
+    let facts = Facts::sound().with(|facts| {
+        facts.server = ClusterVersion {
+            version: KubernetesVersion::new(35).with_patch(4),
+            is_lowest_of_several: true,
+        };
+    });
+    check(
+        &facts,
+        ConditionType::Compiled,
+        "True AllExpressionsCompile",
+        "all 4 expressions compile for Kubernetes 1.35.4, the lowest version of the API servers",
     );
 }
 

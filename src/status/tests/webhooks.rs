@@ -35,6 +35,7 @@ pub(super) fn with_observed<T>(
         compiled: StepOutcome::Done(CompileSummary {
             findings: &[],
             n_expressions: 2,
+            server: ClusterVersion::default(),
         }),
         matches: StepOutcome::Done(&matched),
         types: StepOutcome::Done(TypeObservations {

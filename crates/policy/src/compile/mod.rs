@@ -528,11 +528,11 @@ fn outcome(
     match expression.check(env) {
         ExpressionCheck::Unparsed(diagnostics) => {
             let diagnostics = expression.in_words(diagnostics, words).clone();
-            let error = compile_error(diagnostics, &expression.text, text_left);
+            let error = compile_error(diagnostics, &expression.text, text_left, behavior);
             (Err(error), None)
         }
         ExpressionCheck::Failed(_, diagnostics) => {
-            let error = compile_error(diagnostics, &expression.text, text_left);
+            let error = compile_error(diagnostics, &expression.text, text_left, behavior);
             (Err(error), None)
         }
         ExpressionCheck::Passed(checked) => {
@@ -618,13 +618,14 @@ fn compile_error(
     mut found: Diagnostics,
     text: &Arc<str>,
     text_left: &OutputBudget,
+    behavior: &version::Behavior,
 ) -> CompileError {
     text_left.cut(&mut found, text);
     let unsupported = found
         .as_slice()
         .iter()
         .any(|d| d.kind.code() == Code::TooComplex);
-    let kind = if unsupported {
+    let kind = if unsupported || behavior.is_incomplete {
         CompileFindingKind::Unsupported
     } else {
         CompileFindingKind::Failed

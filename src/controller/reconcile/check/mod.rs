@@ -172,7 +172,7 @@ impl Check<'_> {
         let profile = self.profile;
         let matched_early: Arc<Mutex<Option<MatchSummary>>> = Arc::default();
         let matched_slot = Arc::clone(&matched_early);
-        let version = self.snapshot.version;
+        let version = self.snapshot.server.version;
         let work = move || {
             let unmatched = match_parts(&subject, (&mapper, version), &match_cache);
             let matched = matched(&unmatched);

@@ -24,7 +24,7 @@ use crate::policy::subject::SubjectId;
 use crate::schema::GroupVersion;
 use crate::schema::rest_mapper::RestMapper;
 use crate::telemetry::metrics::{ErrorReason, Source};
-use crate::version::{KubernetesVersion, VersionInfo};
+use crate::version::{ClusterVersion, KubernetesVersion, VersionInfo};
 
 /// The lower and upper bound of the minimum time between two polls, which grows with the duration of the last poll.
 const STEPS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
@@ -70,7 +70,7 @@ pub(crate) struct Refresher {
     openapi: OpenApi,
     versions: ServerVersions,
     /// The version for which policies are compiled. `None` before the first response.
-    version: Option<KubernetesVersion>,
+    version: Option<ClusterVersion>,
     lag: DiscoveryLag,
     crds: Crds,
     are_crds_listed: bool,
@@ -305,18 +305,18 @@ impl Refresher {
     /// Records the version that an API server reports. Returns true if the version for which policies are compiled changes.
     fn note_version(&mut self, info: &VersionInfo) -> bool {
         let reported = KubernetesVersion::from_info(info);
-        let supported = reported.unwrap_or_default().nearest_supported();
+        let supported = reported.unwrap_or_default().at_least_oldest();
         let version = self.versions.note(supported, Instant::now());
         let is_news = self.version != Some(version);
-        if is_news && reported != Some(supported) {
+        if is_news && (reported != Some(supported) || supported.is_too_new()) {
             tracing::warn!(
                 reported = info.git_version,
-                compiled_for = %supported,
+                compiled_for = %supported.nearest_supported(),
                 "the version of the API server is not supported"
             );
         }
         if is_news {
-            self.context.metrics.set_kubernetes_version(version);
+            self.context.metrics.set_kubernetes_version(version.version);
             self.version = Some(version);
         }
         is_news
@@ -406,7 +406,7 @@ impl Refresher {
             None => index,
         };
         let version = self.version.unwrap_or_default();
-        let is_same_version = old.version == version;
+        let is_same_version = old.server == version;
         let is_same = old.mapper == mapper && is_same_version;
         let revision = if is_same {
             old.revision
@@ -415,7 +415,7 @@ impl Refresher {
         };
         let crds = held.crds(&old.crds, &self.crds);
         let new = ClusterSnapshot {
-            version,
+            server: version,
             mapper: same_or(&old.mapper, mapper),
             revision,
             index: same_or(&old.index, index),
@@ -431,7 +431,7 @@ impl Refresher {
                 context.match_cache.clear();
             }
             if !is_same_version {
-                tracing::info!(from = %old.version, to = %version, "the version of the API server changed");
+                tracing::info!(from = %old.server.version, to = %version.version, "the version of the API server changed");
                 context.touch(context.store.ids());
                 return;
             }
