@@ -39,6 +39,8 @@ pub struct StatusReport {
     pub api_version: &'static str,
     /// Always `StatusReport`.
     pub kind: &'static str,
+    /// The version that the API server reports, such as `v1.36.3`; null if it was not read.
+    pub kubernetes_version: Option<String>,
     /// The state of the controller; null if it was not read.
     pub controller: Option<ControllerReport>,
     /// The number of policies by state.
@@ -267,6 +269,7 @@ impl StatusReport {
         Self {
             api_version: "cli.vap-status.dev/v1alpha1",
             kind: "StatusReport",
+            kubernetes_version: None,
             controller: None,
             summary,
             policies,

@@ -27,6 +27,7 @@ use super::render::{self, Parts};
 use super::report::{PolicyReport, StatusReport};
 use super::terminal::Terminal;
 use super::watch::{Change, Watch, interrupted};
+use crate::cluster::version;
 use crate::policy::subject::SubjectKind;
 use crate::status::exclusion::Exclusion;
 use crate::status::lease;
@@ -181,7 +182,8 @@ async fn read_report(
             Ok(Listed::default())
         }
     };
-    let (policies, lease) = tokio::join!(policies, lease(connected, args));
+    let version = connected.within(version::read(&connected.client));
+    let (policies, lease, version) = tokio::join!(policies, lease(connected, args), version);
     let policies = policies?;
     let controller = ControllerReport::new(&args.lease(), &lease, now());
     let exclusion = lease.exclusion();
@@ -210,6 +212,15 @@ async fn read_report(
         }
     }
     report.controller = Some(controller);
+    match version {
+        Ok(info) => report.kubernetes_version = Some(info.git_version),
+        Err(error) => {
+            let _ = writeln!(
+                err,
+                "warning: the version of the cluster cannot be read: {error}"
+            );
+        }
+    }
     report
         .gaps
         .splice(0..0, gaps.into_iter().map(|gap| gap_line(&gap)));

@@ -92,7 +92,7 @@ pub fn parts(
         }
     }
     if *parts == Parts::All {
-        let _ = write!(out, "\n{}\n", summary(&report.summary));
+        let _ = write!(out, "\n{}\n", summary(report));
         if let Some(text) = plugin_note(&report.summary) {
             let max = terminal.width.unwrap_or(usize::MAX);
             out.push_str(&wrap(&text, max, usize::MAX, "").join("\n"));
@@ -165,7 +165,8 @@ pub fn deleted(names: &[String]) -> String {
     lines.collect()
 }
 
-fn summary(summary: &Summary) -> String {
+fn summary(report: &StatusReport) -> String {
+    let summary = &report.summary;
     let parts = [
         (summary.ready, "Ready"),
         (summary.not_ready, "not Ready"),
@@ -179,9 +180,15 @@ fn summary(summary: &Summary) -> String {
         .filter(|(n_policies, _)| *n_policies > 0)
         .map(|(n_policies, state)| format!("{n_policies} {state}"))
         .collect();
+    let version = report.kubernetes_version.as_deref().map(clean);
+    let version = version.map(|version| {
+        let number = version.strip_prefix('v').unwrap_or(&version);
+        format!(" on Kubernetes {number}")
+    });
     format!(
-        "{}: {}",
+        "{}{}: {}",
         count(summary.total, "policy", "policies"),
+        version.unwrap_or_default(),
         parts.join(", ")
     )
 }
