@@ -10,6 +10,7 @@ use super::connection::Connection;
 use super::diff::args as diff;
 use super::eval::args as eval;
 use super::time_limit::Timeout;
+use super::upgrade::args as upgrade;
 use crate::status::lease;
 use crate::version::KubernetesVersion;
 
@@ -161,6 +162,12 @@ pub enum Command {
     /// decisions and messages that change, grouped by the validation, match condition or constraint that causes them.
     #[command(after_help = diff::HELP)]
     Diff(diff::DiffArgs),
+    /// Show what a Kubernetes upgrade changes for policies
+    ///
+    /// Evaluates the policies under two Kubernetes versions, for the same requests. Lists the decisions that change, and
+    /// the policies that only one version accepts.
+    #[command(after_help = upgrade::HELP)]
+    UpgradeCheck(upgrade::UpgradeArgs),
     /// Explain a rule of `check`, with an example and a remedy
     ///
     /// Without RULE, lists all rules, one per line.

@@ -29,6 +29,7 @@ pub mod test;
 mod text;
 pub mod time_limit;
 mod unified;
+pub mod upgrade;
 mod watch;
 mod write;
 mod yaml_text;
@@ -49,6 +50,7 @@ use error::CliError;
 use eval::args::{EvalArgs, EvalOutput};
 use exit::Exit;
 use terminal::Terminal;
+use upgrade::args::UpgradeArgs;
 
 /// Runs a command of the plugin, and returns its exit status.
 ///
@@ -61,6 +63,7 @@ pub fn run(args: &Args, terminal: Terminal, out: &mut dyn Write, err: &mut dyn W
         Command::Test(test) => run_test(test, terminal, out, err),
         Command::Audit(audit) => run_audit(audit, terminal, out, err),
         Command::Diff(diff) => run_diff(diff, terminal, out),
+        Command::UpgradeCheck(upgrade) => run_upgrade(upgrade, terminal, out),
         Command::Eval(eval) => run_eval(eval, terminal, out),
         Command::Explain(explain) => run_explain(explain, terminal, out),
         Command::Completion(args) => {
@@ -244,6 +247,20 @@ fn run_diff(args: &DiffArgs, terminal: Terminal, out: &mut dyn Write) -> Result<
     let report = diff::run(args, &mut io::stdin())?;
     let text = match args.output {
         DiffOutput::Text => diff::render::text(&report, terminal),
+        DiffOutput::Json => json(&report)?,
+    };
+    write(out, &text)?;
+    Ok(report.exit())
+}
+
+fn run_upgrade(
+    args: &UpgradeArgs,
+    terminal: Terminal,
+    out: &mut dyn Write,
+) -> Result<Exit, CliError> {
+    let report = upgrade::run(args, &mut io::stdin())?;
+    let text = match args.output {
+        DiffOutput::Text => upgrade::render::text(&report, terminal),
         DiffOutput::Json => json(&report)?,
     };
     write(out, &text)?;

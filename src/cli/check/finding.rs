@@ -185,7 +185,7 @@ impl Owner {
     }
 
     /// Returns the most specific name.
-    pub(super) fn name(&self) -> Option<&str> {
+    pub(in crate::cli) fn name(&self) -> Option<&str> {
         self.names().next().map(|(_, name)| name)
     }
 }

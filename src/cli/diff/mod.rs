@@ -16,12 +16,15 @@ use std::path::PathBuf;
 
 use super::audit::{self, Auditor, Item, ObjectId, ObjectResult, PolicyResult, Walk};
 use super::check::finding::Finding;
+use super::connection::Connection;
 use super::error::CliError;
+use super::eval::args::UserArgs;
 use super::eval::policy_set::PolicySet;
 use super::eval::run_case;
 use super::eval::setup::{Setup, Sources};
 use super::parallel;
 use super::test::probes::{self, Probe};
+use super::time_limit::TimeLimit;
 use crate::policy::RequestPolicy;
 use crate::policy::admission::Operation;
 use crate::probe::target::TargetId;
@@ -65,8 +68,48 @@ pub(super) fn run(args: &DiffArgs, stdin: &mut dyn Read) -> Result<DiffReport, C
         let message = "standard input can only be used for objects, with `-f -`; pass policies and other inputs as files";
         return Err(CliError::Usage(message.to_owned()));
     }
-    let mut old = version(args, &args.old, stdin)?;
-    let mut new = version(args, &args.new, stdin)?;
+    let old = version(args, &args.old, stdin)?;
+    let new = version(args, &args.new, stdin)?;
+    let requests = Requests {
+        inputs: [&args.old, &args.new]
+            .into_iter()
+            .chain(&args.with)
+            .cloned()
+            .collect(),
+        files: &args.files,
+        user: &args.user,
+        limit: args.timeout.limit(),
+        connection: &args.connection,
+        chunk_size: args.chunk_size,
+        evaluates_stored: false,
+    };
+    compare_setups(old, new, &requests, stdin)
+}
+
+/// The requests for which two versions are compared.
+pub(super) struct Requests<'a> {
+    /// The files of both versions. Their probes and other objects are used without a cluster and without `files`.
+    pub(super) inputs: Vec<PathBuf>,
+    /// The files of `-f`.
+    pub(super) files: &'a [PathBuf],
+    pub(super) user: &'a UserArgs,
+    pub(super) limit: TimeLimit,
+    pub(super) connection: &'a Connection,
+    pub(super) chunk_size: u32,
+    /// True if the new API server evaluates a policy that it would reject, because the old API server has stored it.
+    pub(super) evaluates_stored: bool,
+}
+
+/// Compares the decisions of the policies of two setups.
+///
+/// # Errors
+/// Returns an error if the cluster cannot be reached.
+pub(super) fn compare_setups(
+    mut old: Setup,
+    mut new: Setup,
+    args: &Requests<'_>,
+    stdin: &mut dyn Read,
+) -> Result<DiffReport, CliError> {
     let mut findings = std::mem::take(&mut old.findings);
     add_findings(&mut findings, std::mem::take(&mut new.findings));
     let mut written = std::mem::take(&mut new.input.probes);
@@ -83,16 +126,22 @@ pub(super) fn run(args: &DiffArgs, stdin: &mut dyn Read) -> Result<DiffReport, C
         new.cluster_inputs.as_ref(),
         &mut findings,
     );
-    (before.limit, after.limit) = (args.timeout.limit(), args.timeout.limit());
+    (before.limit, after.limit) = (args.limit, args.limit);
+    if args.evaluates_stored {
+        findings.retain(|finding| !finding.rejected);
+        for policy in &mut after.policies {
+            let id = policy.id();
+            let mut stored = before.policies.iter();
+            if stored.any(|it| it.id() == id && it.rejection.is_none()) {
+                policy.rejection = None;
+            }
+        }
+    }
     let is_live = old.server.is_some() || new.server.is_some();
     let shares_files = args.files.is_empty() && !is_live;
     let paths = match (shares_files, &args.files) {
-        (false, files) => files.clone(),
-        (true, _) => [&args.old, &args.new]
-            .into_iter()
-            .chain(&args.with)
-            .cloned()
-            .collect(),
+        (false, files) => files.to_vec(),
+        (true, _) => args.inputs.clone(),
     };
     if !shares_files && !is_live {
         for policy_set in [&mut before, &mut after] {
@@ -140,7 +189,7 @@ pub(super) fn run(args: &DiffArgs, stdin: &mut dyn Read) -> Result<DiffReport, C
     };
     if is_of_cluster {
         let walk = Walk {
-            connection: &args.connection,
+            connection: args.connection,
             mapper: &new.known.mapper,
             policies: policies_of_both(&pairs, &before, &after),
             chunk_size: args.chunk_size,
