@@ -36,6 +36,10 @@ pub fn text(report: &UpgradeReport, terminal: Terminal) -> String {
         report.schemas
     );
     write_wrapped(&mut out, &summary, "", terminal);
+    if report.requests == 0 {
+        let note = "no decision was compared: pass probes, or objects with -f";
+        write_wrapped(&mut out, note, "", terminal);
+    }
     out
 }
 
