@@ -162,10 +162,11 @@ pub enum Command {
     /// decisions and messages that change, grouped by the validation, match condition or constraint that causes them.
     #[command(after_help = diff::HELP)]
     Diff(diff::DiffArgs),
-    /// Show what a Kubernetes upgrade changes for policies
+    /// Show the effects of a Kubernetes upgrade on policies
     ///
-    /// Evaluates the policies under two Kubernetes versions, for the same requests. Lists the decisions that change, and
-    /// the policies that only one version accepts.
+    /// Evaluates each policy under two Kubernetes versions, for generated requests, probe cases and objects. Lists the
+    /// requests whose decision changes, the policies that only one version accepts, and policies for which the effect is
+    /// unknown. Each change has its cause, a request that shows it, and a fix if there is one.
     #[command(after_help = upgrade::HELP)]
     UpgradeCheck(upgrade::UpgradeArgs),
     /// Explain a rule of `check`, with an example and a remedy

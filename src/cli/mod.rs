@@ -258,13 +258,18 @@ fn run_upgrade(
     terminal: Terminal,
     out: &mut dyn Write,
 ) -> Result<Exit, CliError> {
-    let report = upgrade::run(args, &mut io::stdin())?;
+    let upgrade = upgrade::run(args, &mut io::stdin())?;
+    let report = &upgrade.report;
+    if let Some(path) = &args.write_probes {
+        let yaml = upgrade.probes_yaml()?;
+        std::fs::write(path, yaml).map_err(CliError::Write)?;
+    }
     let text = match args.output {
-        DiffOutput::Text => upgrade::render::text(&report, terminal),
-        DiffOutput::Json => json(&report)?,
+        DiffOutput::Text => upgrade::render::text(report, terminal, args.verbose),
+        DiffOutput::Json => json(report)?,
     };
     write(out, &text)?;
-    Ok(report.exit())
+    Ok(report.exit(args.strict))
 }
 
 fn run_convert(

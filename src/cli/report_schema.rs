@@ -1,7 +1,6 @@
 //! Generates JSON Schemas of the output with `-o json` from the Rust types.
 //!
-//! The schemas are stored in `docs/check-report.schema.json` and `docs/test-report.schema.json`. They describe the
-//! fields that are always present and the types of these fields. The output may have additional fields.
+//! The schemas are stored in `docs/*-report.schema.json`. They describe the fields that are always present and the types of these fields. The output may have additional fields.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -9,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::check::report::CheckReport;
 use super::test::report::TestReport;
+use super::upgrade::report::UpgradeReport;
 
 /// Returns the schema of `kubectl vap check -o json`.
 #[must_use]
@@ -20,6 +20,12 @@ pub fn check_schema() -> Value {
 #[must_use]
 pub fn test_schema() -> Value {
     schema::<TestReport>("TestReport")
+}
+
+/// Returns the schema of `kubectl vap upgrade-check -o json`.
+#[must_use]
+pub fn upgrade_schema() -> Value {
+    schema::<UpgradeReport>("UpgradeReport")
 }
 
 fn schema<T: JsonSchema>(kind: &str) -> Value {

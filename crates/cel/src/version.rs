@@ -60,6 +60,12 @@ impl CelGo {
 
     /// cel-go 0.29, the version in Kubernetes 1.37.
     pub const V0_29: Self = Self(29);
+
+    /// Returns the next minor version.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
 }
 
 impl fmt::Display for CelGo {

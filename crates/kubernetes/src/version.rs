@@ -118,6 +118,35 @@ impl KubernetesVersion {
         }
     }
 
+    /// Returns true if this version has a change of the patch release `1.minor.patch`, and of all later versions.
+    #[must_use]
+    pub fn has_patch(&self, minor: u16, patch: u16) -> bool {
+        self.minor > minor || self.minor == minor && self.patch.is_none_or(|own| own >= patch)
+    }
+
+    /// Returns the versions between this version and `to`, and `to` itself. Each differs from the previous one by one
+    /// minor version of cel-go or of Kubernetes: first cel-go changes, then Kubernetes. Empty if `to` is not newer.
+    #[must_use]
+    pub fn steps_to(self, to: Self) -> Vec<Self> {
+        let mut steps = Vec::new();
+        let mut step = self;
+        while step.cel_go < to.cel_go {
+            step.cel_go = step.cel_go.next();
+            steps.push(step);
+        }
+        for minor in self.minor.saturating_add(1)..to.minor {
+            step = Self {
+                cel_go: step.cel_go,
+                ..Self::new(minor)
+            };
+            steps.push(step);
+        }
+        if self < to && steps.last() != Some(&to) {
+            steps.push(to);
+        }
+        steps
+    }
+
     /// Returns the minor version.
     #[must_use]
     pub const fn platform(&self) -> Version {
@@ -167,13 +196,10 @@ impl KubernetesVersion {
     /// Returns the differences of this version that are not overloads.
     #[must_use]
     pub fn behavior(&self) -> Behavior {
-        let has_patch = |minor, patch| {
-            self.minor > minor || self.minor == minor && self.patch.is_none_or(|own| own >= patch)
-        };
         Behavior {
             language: self.language(self.platform()),
-            patches_convert_nested_objects: has_patch(36, 5)
-                || self.minor == 35 && has_patch(35, 10),
+            patches_convert_nested_objects: self.has_patch(36, 5)
+                || self.minor == 35 && self.has_patch(35, 10),
             declares_untyped_params: self.minor >= 36,
             names_result_types: self.minor >= 32,
             omits_zero_times: self.minor >= 34,
@@ -433,6 +459,28 @@ mod tests {
         };
         assert_eq!(reported, Some(expected));
         assert_eq!(version(info("", "unknown", "", "")), None);
+    }
+
+    #[test]
+    fn steps_change_one_release_at_a_time() {
+        let steps = |from: &str, to: &str| -> Vec<String> {
+            let [from, to]: [KubernetesVersion; 2] = [from, to].map(|text| text.parse().unwrap());
+            let steps = from.steps_to(to).into_iter();
+            steps.map(|it| format!("{it}/{}", it.cel_go)).collect()
+        };
+        assert_eq!(
+            steps("1.35.4", "1.37.1"),
+            [
+                "1.35.4/0.27",
+                "1.35.4/0.28",
+                "1.35.4/0.29",
+                "1.36/0.29",
+                "1.37.1/0.29"
+            ]
+        );
+        assert_eq!(steps("1.36.3", "1.36.6"), ["1.36.6/0.26"]);
+        assert_eq!(steps("1.36", "1.36"), [""; 0]);
+        assert_eq!(steps("1.37", "1.36"), [""; 0]);
     }
 
     #[test]

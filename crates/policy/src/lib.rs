@@ -13,6 +13,7 @@
 //! - [`lint`]: valid constructs that are probably mistakes. [`lockout`]: bindings that deny requests of a cluster's own
 //!   components.
 //! - [`cost`]: upper bounds of the cost of expressions, compared with the API server's limits.
+//! - [`version_changes`]: the changes between Kubernetes versions that affect policies.
 //! - [`admission`]: the decision of an API server on a request, for a policy and its bindings.
 //!
 //! ```
@@ -55,6 +56,7 @@ pub mod rule;
 pub mod runtime_errors;
 pub mod subexpressions;
 pub mod subject;
+pub mod version_changes;
 pub mod webhooks;
 
 pub use request_policy::{RequestPolicy, declared_param_kind, fails_closed, param_kind};

@@ -3,7 +3,7 @@
 //! This module reads no files and sends no requests, and retains no objects.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -91,6 +91,9 @@ pub struct PolicyResult {
     pub change: Option<String>,
     /// The evaluation cost, in CEL cost units.
     pub cost_used: u64,
+    /// The annotations of the request's audit event.
+    #[serde(skip)]
+    pub audit_annotations: BTreeMap<String, String>,
 }
 
 /// A validation that is not true.
@@ -614,6 +617,7 @@ pub(in crate::cli) fn policy_result(
         patch: None,
         change: None,
         cost_used,
+        audit_annotations: outcome.audit_annotations.clone(),
     }
 }
 

@@ -199,3 +199,44 @@ mod tests {
         assert_eq!(share(2_500_000, 1_000_000), 2.5);
     }
 }
+
+/// A cost that is near its limit in only the newer of two versions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::cli) struct CostIncrease {
+    /// The field of the expression, or of the expressions that share a budget.
+    pub(in crate::cli) field_ref: String,
+    /// The estimated costs for an object of 64 KiB, in the old and in the new version.
+    pub(in crate::cli) costs: [u64; 2],
+    pub(in crate::cli) limit: u64,
+    pub(in crate::cli) limit_name: &'static str,
+}
+
+/// Returns the expressions and budgets whose cost for an object of typical size is near the limit in the new version, but
+/// not in the old one.
+pub(in crate::cli) fn increases([old, new]: [&PolicyCosts; 2]) -> Vec<CostIncrease> {
+    let increase = |field_ref: String,
+                    (limit, limit_name): (u64, &'static str),
+                    [old, new]: [Option<&WorstCase>; 2]| {
+        let (old, new) = (old?, new?);
+        let costs = [old, new].map(|worst| worst.usual_object_cost().unwrap_or(GREATEST_COST));
+        (new.is_near(limit) && !old.is_near(limit)).then_some(CostIncrease {
+            field_ref,
+            costs,
+            limit,
+            limit_name,
+        })
+    };
+    let expressions = old.expressions.iter().zip(&new.expressions);
+    let expressions = expressions.filter_map(|(old, new)| {
+        let limit = (ExpressionCost::LIMIT, ExpressionCost::LIMIT_NAME);
+        let worst = [old.worst.as_ref(), new.worst.as_ref()];
+        increase(new.field_ref.clone(), limit, worst)
+    });
+    let stages = old.stages.iter().zip(&new.stages);
+    let stages = stages.filter_map(|(old, new)| {
+        let limit = (new.stage.limit(), new.stage.limit_name());
+        let worst = [old.worst.as_ref(), new.worst.as_ref()];
+        increase(field_ref(new.stage), limit, worst)
+    });
+    expressions.chain(stages).collect()
+}

@@ -338,7 +338,7 @@ impl JsonSchema for Location {
 #[derive(JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Witness")]
-struct WitnessShape {
+pub(in crate::cli) struct WitnessShape {
     /// The request: operation, kind, resource, name, namespace, userInfo, object, oldObject.
     request: Value,
     /// The params, if the policy has a paramKind; null if there are none.

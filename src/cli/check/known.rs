@@ -43,7 +43,7 @@ pub struct Known {
     /// The built-in groups, whose resources are all known.
     complete: BTreeSet<String>,
     /// The APIs of a cluster, which replace the built-in APIs.
-    cluster: Option<Served>,
+    cluster: Option<Arc<Served>>,
     /// Minimal and prepared objects that the search for runtime errors shares between policies.
     pub(in crate::cli) object_cache: ObjectCache,
     /// The types that expressions of mutations have used, shared between policies.
@@ -90,7 +90,7 @@ impl Known {
         cluster: Served,
     ) -> Result<Self, SchemaError> {
         let incomplete = cluster.mapper.incomplete.clone();
-        let mut apis = Self::with_crds(crds, Some(cluster))?;
+        let mut apis = Self::with_crds(crds, Some(Arc::new(cluster)))?;
         apis.mapper.incomplete = incomplete;
         Ok(apis)
     }
@@ -102,6 +102,17 @@ impl Known {
         self
     }
 
+    /// Returns a copy of these APIs for an API server of another version.
+    ///
+    /// # Errors
+    /// Returns an error if the built-in schemas cannot be read.
+    pub(in crate::cli) fn copy_for(&self, version: KubernetesVersion) -> Result<Self, SchemaError> {
+        let crds = self.crds.iter().map(|lazy| lazy.crd.clone());
+        let mut copy = Self::with_crds(crds, self.cluster.clone())?;
+        copy.mapper.incomplete.clone_from(&self.mapper.incomplete);
+        Ok(copy.for_version(Some(version)))
+    }
+
     /// Returns the version of the API server for which expressions are checked.
     #[must_use]
     pub fn version(&self) -> KubernetesVersion {
@@ -110,7 +121,7 @@ impl Known {
 
     fn with_crds(
         crds: impl Iterator<Item = Crd>,
-        cluster: Option<Served>,
+        cluster: Option<Arc<Served>>,
     ) -> Result<Self, SchemaError> {
         let builtin = Builtin::load()?;
         let mut lazy = Vec::new();

@@ -14,19 +14,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::PathBuf;
 
+use serde_json::Value;
+
 use super::audit::{self, Auditor, Item, ObjectId, ObjectResult, PolicyResult, Walk};
 use super::check::finding::Finding;
 use super::connection::Connection;
 use super::error::CliError;
 use super::eval::args::UserArgs;
-use super::eval::policy_set::PolicySet;
+use super::eval::policy_set::{PolicySet, PreparedPolicy};
 use super::eval::run_case;
 use super::eval::setup::{Setup, Sources};
+use super::input::Object;
 use super::parallel;
 use super::test::probes::{self, Probe};
-use super::time_limit::TimeLimit;
 use crate::policy::RequestPolicy;
 use crate::policy::admission::Operation;
+use crate::probe::api::{Case, PolicyProbeSpec};
+use crate::probe::run::CaseResult;
 use crate::probe::target::TargetId;
 use args::DiffArgs;
 use compare::{Side, ValidationPairs, compare};
@@ -36,10 +40,10 @@ use report::{DiffReport, Groups, OneSided, Summary};
 const BATCH: usize = 512;
 
 /// The two versions of a policy.
-struct PolicyPair {
-    id: TargetId,
+pub(super) struct PolicyPair {
+    pub(super) id: TargetId,
     /// The index of each version in its policy set. `None` if the version does not exist.
-    sides: [Option<usize>; 2],
+    pub(super) sides: [Option<usize>; 2],
     /// The reason why the API server rejects each version. `None` if it accepts the version.
     rejections: [Option<String>; 2],
     pairs: ValidationPairs,
@@ -57,6 +61,65 @@ impl PolicyPair {
     }
 }
 
+/// The request for which two versions of a policy were evaluated.
+#[derive(Clone, Copy)]
+pub(super) enum ComparedRequest<'a> {
+    /// A case of a probe.
+    Case(&'a PolicyProbeSpec, &'a Case),
+    /// An object of a file or of a cluster.
+    Object(&'a Item),
+}
+
+/// Receives the results of both versions for each request.
+pub(super) trait Visitor {
+    /// `subject` is the name of the request, and its location if it is from a file. A result is `None` if the version
+    /// does not match the request.
+    fn compared(
+        &mut self,
+        pair: &PolicyPair,
+        subject: (&str, Option<&str>),
+        results: [Option<&PolicyResult>; 2],
+        request: ComparedRequest<'_>,
+    );
+
+    /// Receives the reason why a request could not be read or evaluated.
+    fn unread(&mut self, name: String, reason: &str);
+}
+
+/// The requests that were compared, and the data of the cluster that could not be read.
+#[derive(Default)]
+pub(super) struct Compared {
+    pub(super) objects: u64,
+    pub(super) cases: u64,
+    pub(super) gaps: Vec<Finding>,
+}
+
+/// Collects the differences of a [`DiffReport`].
+struct GroupVisitor<'a> {
+    groups: Groups,
+    report: &'a mut DiffReport,
+}
+
+impl Visitor for GroupVisitor<'_> {
+    fn compared(
+        &mut self,
+        pair: &PolicyPair,
+        subject: (&str, Option<&str>),
+        results: [Option<&PolicyResult>; 2],
+        _: ComparedRequest<'_>,
+    ) {
+        let [old, new] = pair.decisions(results);
+        if let Some(difference) = compare(old, new, &pair.pairs) {
+            self.groups
+                .add(&mut self.report.summary, &pair.id, subject, difference);
+        }
+    }
+
+    fn unread(&mut self, name: String, reason: &str) {
+        self.report.unread(name, reason);
+    }
+}
+
 /// Compares the decisions of the two versions.
 ///
 /// # Errors
@@ -68,48 +131,8 @@ pub(super) fn run(args: &DiffArgs, stdin: &mut dyn Read) -> Result<DiffReport, C
         let message = "standard input can only be used for objects, with `-f -`; pass policies and other inputs as files";
         return Err(CliError::Usage(message.to_owned()));
     }
-    let old = version(args, &args.old, stdin)?;
-    let new = version(args, &args.new, stdin)?;
-    let requests = Requests {
-        inputs: [&args.old, &args.new]
-            .into_iter()
-            .chain(&args.with)
-            .cloned()
-            .collect(),
-        files: &args.files,
-        user: &args.user,
-        limit: args.timeout.limit(),
-        connection: &args.connection,
-        chunk_size: args.chunk_size,
-        evaluates_stored: false,
-    };
-    compare_setups(old, new, &requests, stdin)
-}
-
-/// The requests for which two versions are compared.
-pub(super) struct Requests<'a> {
-    /// The files of both versions. Their probes and other objects are used without a cluster and without `files`.
-    pub(super) inputs: Vec<PathBuf>,
-    /// The files of `-f`.
-    pub(super) files: &'a [PathBuf],
-    pub(super) user: &'a UserArgs,
-    pub(super) limit: TimeLimit,
-    pub(super) connection: &'a Connection,
-    pub(super) chunk_size: u32,
-    /// True if the new API server evaluates a policy that it would reject, because the old API server has stored it.
-    pub(super) evaluates_stored: bool,
-}
-
-/// Compares the decisions of the policies of two setups.
-///
-/// # Errors
-/// Returns an error if the cluster cannot be reached.
-pub(super) fn compare_setups(
-    mut old: Setup,
-    mut new: Setup,
-    args: &Requests<'_>,
-    stdin: &mut dyn Read,
-) -> Result<DiffReport, CliError> {
+    let mut old = version(args, &args.old, stdin)?;
+    let mut new = version(args, &args.new, stdin)?;
     let mut findings = std::mem::take(&mut old.findings);
     add_findings(&mut findings, std::mem::take(&mut new.findings));
     let mut written = std::mem::take(&mut new.input.probes);
@@ -126,41 +149,20 @@ pub(super) fn compare_setups(
         new.cluster_inputs.as_ref(),
         &mut findings,
     );
-    (before.limit, after.limit) = (args.limit, args.limit);
-    if args.evaluates_stored {
-        findings.retain(|finding| !finding.rejected);
-        for policy in &mut after.policies {
-            let id = policy.id();
-            let mut stored = before.policies.iter();
-            if stored.any(|it| it.id() == id && it.rejection.is_none()) {
-                policy.rejection = None;
-            }
-        }
-    }
-    let is_live = old.server.is_some() || new.server.is_some();
-    let shares_files = args.files.is_empty() && !is_live;
-    let paths = match (shares_files, &args.files) {
-        (false, files) => files.to_vec(),
-        (true, _) => args.inputs.clone(),
+    let limit = args.timeout.limit();
+    (before.limit, after.limit) = (limit, limit);
+    let inputs = [&args.old, &args.new].into_iter().chain(&args.with);
+    let requests = Requests {
+        inputs: inputs.cloned().collect(),
+        files: &args.files,
+        user: &args.user,
+        connection: &args.connection,
+        chunk_size: args.chunk_size,
+        is_live: old.server.is_some() || new.server.is_some(),
     };
-    if !shares_files && !is_live {
-        for policy_set in [&mut before, &mut after] {
-            audit::add_namespaces(&paths, policy_set);
-        }
-    }
+    requests.add_namespaces([&mut before, &mut after]);
     let pairs = pairs(&before, &after);
-    let ids: Vec<TargetId> = pairs.iter().map(|pair| pair.id.clone()).collect();
-    let mut cases = Vec::new();
-    if args.files.is_empty() {
-        let mut seen = BTreeSet::new();
-        written.retain(|probe| {
-            // Probes with other targets do not test policies.
-            let target = probe.value.pointer("/spec/target/kind");
-            target.is_none_or(|kind| kind == "MutatingAdmissionPolicy")
-                && seen.insert((probe.source.name.clone(), probe.document.index))
-        });
-        cases = probes::read(written, &ids, &mut findings).map_err(CliError::Broken)?;
-    }
+    let cases = requests.cases(written, &pairs, &mut findings)?;
     let mut report = DiffReport {
         api_version: "cli.vap-status.dev/v1alpha1",
         kind: "DiffReport",
@@ -175,35 +177,121 @@ pub(super) fn compare_setups(
         groups: Vec::new(),
         unread: Vec::new(),
     };
-    let mut groups = Groups::default();
-    for probe in &cases {
-        compare_probe(probe, &pairs, (&before, &after), &mut groups, &mut report);
-    }
-    let is_of_cluster = is_live && args.files.is_empty();
-    let mut differ = Differ {
-        auditors: [&before, &after]
-            .map(|policy_set| Auditor::new(policy_set, None, args.user.user_info(), is_of_cluster)),
-        pairs: &pairs,
-        groups: &mut groups,
+    let mut visitor = GroupVisitor {
+        groups: Groups::default(),
         report: &mut report,
     };
-    if is_of_cluster {
-        let walk = Walk {
-            connection: args.connection,
-            mapper: &new.known.mapper,
-            policies: policies_of_both(&pairs, &before, &after),
-            chunk_size: args.chunk_size,
-        };
-        let (_, gaps) = walk.run(&mut |items, policies| {
-            differ.evaluate(&items, policies);
-            Ok(())
-        })?;
-        report.findings.extend(gaps);
-    } else {
-        differ.compare_files(&paths, stdin, shares_files);
-    }
+    let compared = requests.compare([&before, &after], &pairs, &cases, stdin, &mut visitor)?;
+    let groups = visitor.groups;
+    report.summary.objects = compared.objects;
+    report.summary.cases = compared.cases;
+    report.findings.extend(compared.gaps);
     report.finish(groups);
     Ok(report)
+}
+
+/// The requests for which two versions are compared.
+pub(super) struct Requests<'a> {
+    /// The files of both versions. Their probes and other objects are used without a cluster and without `files`.
+    pub(super) inputs: Vec<PathBuf>,
+    /// The files of `-f`.
+    pub(super) files: &'a [PathBuf],
+    pub(super) user: &'a UserArgs,
+    pub(super) connection: &'a Connection,
+    pub(super) chunk_size: u32,
+    /// True if a cluster was read.
+    pub(super) is_live: bool,
+}
+
+impl Requests<'_> {
+    /// Returns true if the files of the policies also contain the objects.
+    const fn shares_files(&self) -> bool {
+        self.files.is_empty() && !self.is_live
+    }
+
+    /// Adds the namespaces in the files of `-f` to the policy sets, unless a cluster was read.
+    pub(super) fn add_namespaces(&self, policy_sets: [&mut PolicySet<'_>; 2]) {
+        if self.shares_files() || self.is_live {
+            return;
+        }
+        for policy_set in policy_sets {
+            audit::add_namespaces(self.files, policy_set);
+        }
+    }
+
+    /// Returns the valid probes for policies of `pairs`. Empty if the objects are from `-f`. Errors in probes are added
+    /// to `findings`.
+    ///
+    /// # Errors
+    /// Returns an error if the CRD built into this program cannot be used.
+    pub(super) fn cases(
+        &self,
+        mut written: Vec<Object<Value>>,
+        pairs: &[PolicyPair],
+        findings: &mut Vec<Finding>,
+    ) -> Result<Vec<Probe>, CliError> {
+        if !self.files.is_empty() {
+            return Ok(Vec::new());
+        }
+        let ids: Vec<TargetId> = pairs.iter().map(|pair| pair.id.clone()).collect();
+        let mut seen = BTreeSet::new();
+        written.retain(|probe| {
+            // Probes with other targets do not test policies.
+            let target = probe.value.pointer("/spec/target/kind");
+            target.is_none_or(|kind| kind == "MutatingAdmissionPolicy")
+                && seen.insert((probe.source.name.clone(), probe.document.index))
+        });
+        probes::read(written, &ids, findings).map_err(CliError::Broken)
+    }
+
+    /// Evaluates the policies of both sets for `probes`, and for the objects of files or of the cluster.
+    ///
+    /// # Errors
+    /// Returns an error if the cluster cannot be reached.
+    pub(super) fn compare(
+        &self,
+        [before, after]: [&PolicySet<'_>; 2],
+        pairs: &[PolicyPair],
+        probes: &[Probe],
+        stdin: &mut dyn Read,
+        visitor: &mut dyn Visitor,
+    ) -> Result<Compared, CliError> {
+        let mut compared = Compared::default();
+        for probe in probes {
+            compared.cases += compare_probe(probe, pairs, (before, after), visitor);
+        }
+        let is_of_cluster = self.is_live && self.files.is_empty();
+        let mut differ = Differ {
+            auditors: [before, after].map(|policy_set| {
+                Auditor::new(policy_set, None, self.user.user_info(), is_of_cluster)
+            }),
+            pairs,
+            objects: 0,
+            visitor,
+        };
+        if is_of_cluster {
+            let walk = Walk {
+                connection: self.connection,
+                mapper: &after.known.mapper,
+                policies: policies_of_both(pairs, before, after),
+                chunk_size: self.chunk_size,
+            };
+            let (_, gaps) = walk.run(&mut |items, policies| {
+                differ.evaluate(&items, policies);
+                Ok(())
+            })?;
+            compared.gaps = gaps;
+        } else {
+            let paths = if self.shares_files() {
+                &self.inputs
+            } else {
+                self.files
+            };
+            differ.compare_files(paths, stdin, self.shares_files());
+        }
+        compared.objects = differ.objects;
+        Ok(compared)
+    }
 }
 
 /// Adds the findings of `more`. Skips a finding whose message already exists for the same file.
@@ -294,7 +382,7 @@ fn policy_object<'a>(policy_set: &PolicySet<'a>, n: Option<usize>) -> Option<&'a
 }
 
 /// Pairs the policies of both sets by kind and name.
-fn pairs(before: &PolicySet<'_>, after: &PolicySet<'_>) -> Vec<PolicyPair> {
+pub(super) fn pairs(before: &PolicySet<'_>, after: &PolicySet<'_>) -> Vec<PolicyPair> {
     let mut by_id: BTreeMap<TargetId, [Option<usize>; 2]> = BTreeMap::new();
     for (n, policy) in before.policies.iter().enumerate() {
         let [old, _] = by_id.entry(policy.id()).or_default();
@@ -322,57 +410,64 @@ fn pairs(before: &PolicySet<'_>, after: &PolicySet<'_>) -> Vec<PolicyPair> {
     by_id.into_iter().map(pair).collect()
 }
 
-/// Compares the decisions for the cases of a probe.
+/// Compares the decisions for the cases of a probe. Returns the number of cases.
 fn compare_probe(
     probe: &Probe,
     pairs: &[PolicyPair],
     (before, after): (&PolicySet<'_>, &PolicySet<'_>),
-    groups: &mut Groups,
-    report: &mut DiffReport,
-) {
+    visitor: &mut dyn Visitor,
+) -> u64 {
     let Some(pair) = pairs.iter().find(|pair| pair.id == probe.id) else {
-        return;
+        return 0;
     };
+    let mut n_cases = 0;
     for (n, case) in probe.spec.cases.iter().enumerate() {
         let place = probe.place_of_case(n);
         let place = format!("{}:{}", probe.object.source.name, place.line);
         let name = format!("probe {}, case {}", probe.name(), case.name);
-        report.summary.cases += 1;
-        let decided = |policy_set: &PolicySet<'_>,
-                       n: Option<usize>|
-         -> Result<Option<PolicyResult>, String> {
-            let Some(policy) = n.and_then(|n| policy_set.policies.get(n)) else {
-                return Ok(None);
-            };
-            if policy.rejection.is_some() {
-                return Ok(None);
-            }
-            let result = run_case(policy, &probe.spec, case, policy_set);
-            let Some(outcome) = &result.outcome else {
-                return Err(result.status.difference.unwrap_or_default());
-            };
-            let mut policy_result = audit::policy_result(0, policy, Operation::default(), outcome);
-            if let Some(mutated) = &result.mutated {
-                policy_result.mutate(mutated);
-            }
-            let is_matched = outcome.not_evaluated_reason.is_none()
-                && (outcome.denial.is_some()
-                    || !outcome.evaluations.is_empty()
-                    || !outcome.errors.is_empty());
-            Ok(is_matched.then_some(policy_result))
+        n_cases += 1;
+        let decided = |policy_set: &PolicySet<'_>, n: Option<usize>| {
+            let policy = n.and_then(|n| policy_set.policies.get(n));
+            let policy = policy.filter(|policy| policy.rejection.is_none());
+            policy.map_or(Ok(None), |policy| {
+                let result = run_case(policy, &probe.spec, case, policy_set);
+                case_result(policy, result)
+            })
         };
         let [old_index, new_index] = pair.sides;
         match (decided(before, old_index), decided(after, new_index)) {
             (Ok(old), Ok(new)) => {
-                let [old, new] = pair.decisions([old.as_ref(), new.as_ref()]);
-                if let Some(found) = compare(old, new, &pair.pairs) {
-                    let subject = (name.as_str(), Some(place.as_str()));
-                    groups.add(&mut report.summary, &pair.id, subject, found);
-                }
+                let results = [old.as_ref(), new.as_ref()];
+                let subject = (name.as_str(), Some(place.as_str()));
+                let request = ComparedRequest::Case(&probe.spec, case);
+                visitor.compared(pair, subject, results, request);
             }
-            (Err(why), _) | (_, Err(why)) => report.unread(format!("{name} ({place})"), &why),
+            (Err(why), _) | (_, Err(why)) => visitor.unread(format!("{name} ({place})"), &why),
         }
     }
+    n_cases
+}
+
+/// Converts the result of a case. `None` if the policy does not match the request.
+///
+/// # Errors
+/// Returns the reason why the case was not evaluated.
+pub(super) fn case_result(
+    policy: &PreparedPolicy<'_>,
+    result: CaseResult,
+) -> Result<Option<PolicyResult>, String> {
+    let Some(outcome) = &result.outcome else {
+        return Err(result.status.difference.unwrap_or_default());
+    };
+    let mut policy_result = audit::policy_result(0, policy, Operation::default(), outcome);
+    if let Some(mutated) = &result.mutated {
+        policy_result.mutate(mutated);
+    }
+    let is_matched = outcome.not_evaluated_reason.is_none()
+        && (outcome.denial.is_some()
+            || !outcome.evaluations.is_empty()
+            || !outcome.errors.is_empty());
+    Ok(is_matched.then_some(policy_result))
 }
 
 fn side<'a>(
@@ -391,8 +486,9 @@ fn side<'a>(
 struct Differ<'a> {
     auditors: [Auditor<'a>; 2],
     pairs: &'a [PolicyPair],
-    groups: &'a mut Groups,
-    report: &'a mut DiffReport,
+    /// The number of compared objects.
+    objects: u64,
+    visitor: &'a mut dyn Visitor,
 }
 
 impl Differ<'_> {
@@ -429,22 +525,21 @@ impl Differ<'_> {
                 new_auditor.evaluate(item, &new),
             )
         });
-        for (old, new) in results {
-            self.add(&pairs, &old, &new);
+        for (item, (old, new)) in items.iter().zip(results) {
+            self.add(&pairs, item, [&old, &new]);
         }
     }
 
-    fn add(&mut self, pairs: &[&PolicyPair], old: &ObjectResult, new: &ObjectResult) {
-        self.report.summary.objects += 1;
+    fn add(&mut self, pairs: &[&PolicyPair], item: &Item, [old, new]: [&ObjectResult; 2]) {
+        self.objects += 1;
         let (name, place) = describe(&new.id);
+        let named = || match &place {
+            Some(place) => format!("{name} ({place})"),
+            None => name.clone(),
+        };
         let (old_results, new_results) = match (&old.results, &new.results) {
             (Ok(old_results), Ok(new_results)) => (old_results, new_results),
-            (Err(why), _) | (_, Err(why)) => {
-                let place = place.map(|place| format!(" ({place})"));
-                self.report
-                    .unread(format!("{name}{}", place.unwrap_or_default()), why);
-                return;
-            }
+            (Err(why), _) | (_, Err(why)) => return self.visitor.unread(named(), why),
         };
         for pair in pairs {
             let find = |results: &[PolicyResult], n: Option<usize>| {
@@ -455,18 +550,13 @@ impl Differ<'_> {
             let now = find(new_results, n_new).and_then(|n| new_results.get(n));
             let mut both = [before, now].into_iter().flatten();
             if let Some(why) = both.find_map(|it| it.undecided.as_ref()) {
-                let place = place.as_ref().map(|place| format!(" ({place})"));
                 let reason = format!("not evaluated by {}: {why}", pair.id);
-                self.report
-                    .unread(format!("{name}{}", place.unwrap_or_default()), &reason);
+                self.visitor.unread(named(), &reason);
                 continue;
             }
-            let [old, new] = pair.decisions([before, now]);
-            if let Some(found) = compare(old, new, &pair.pairs) {
-                let subject = (name.as_str(), place.as_deref());
-                self.groups
-                    .add(&mut self.report.summary, &pair.id, subject, found);
-            }
+            let subject = (name.as_str(), place.as_deref());
+            let request = ComparedRequest::Object(item);
+            self.visitor.compared(pair, subject, [before, now], request);
         }
     }
 }

@@ -24,7 +24,7 @@ use super::check::known::Known;
 use super::check::policy::object_finding;
 use super::error::CliError;
 use crate::defaulting::Stage;
-use crate::policy::admission::{AdmissionRequest, Object, ParamSource};
+use crate::policy::admission::{Admission, AdmissionRequest, Object, ParamSource};
 use crate::policy::analysis::Profile;
 use crate::policy::nearest::nearest;
 use crate::policy::rule::Rule;
@@ -226,8 +226,19 @@ pub(super) fn run_case(
     case: &Case,
     policy_set: &PolicySet<'_>,
 ) -> CaseResult {
+    run_case_with(&policy.admission, policy, probe, case, policy_set)
+}
+
+/// Runs a case like [`run_case`], but with `admission`, which is the policy compiled for another version.
+pub(super) fn run_case_with(
+    admission: &Admission,
+    policy: &PreparedPolicy<'_>,
+    probe: &PolicyProbeSpec,
+    case: &Case,
+    policy_set: &PolicySet<'_>,
+) -> CaseResult {
     let run_context = RunContext {
-        admission: &policy.admission,
+        admission,
         param_kind: policy.param_kind.as_ref(),
         bindings: Ok(&policy.bindings),
         params: match &policy.params {

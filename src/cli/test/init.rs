@@ -131,7 +131,7 @@ impl InitReport {
 }
 
 /// Writes probes as YAML documents, with the fields in the usual order.
-pub(super) fn probes_yaml(probes: &[Json]) -> Result<String, serde_norway::Error> {
+pub(in crate::cli) fn probes_yaml(probes: &[Json]) -> Result<String, serde_norway::Error> {
     let mut out = String::new();
     for probe in probes {
         if !out.is_empty() {
@@ -204,7 +204,7 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<InitReport, Broken
 }
 
 /// Returns `name`, with a number appended if it is already used.
-pub(super) fn unique(name: &str, names: &mut BTreeSet<String>) -> String {
+pub(in crate::cli) fn unique(name: &str, names: &mut BTreeSet<String>) -> String {
     let numbered = (2..).map(|n: usize| format!("{name}-{n}"));
     let mut candidates = std::iter::once(name.to_owned()).chain(numbered);
     let free = candidates.find(|name| names.insert(name.clone()));
@@ -392,7 +392,7 @@ fn without_controller(object: &mut Json) {
 
 /// Returns the request of a case. With `is_short`, omits fields that the API server sets, and fields with default
 /// values.
-fn request(witness: &Witness, is_short: bool) -> Option<Json> {
+pub(in crate::cli) fn request(witness: &Witness, is_short: bool) -> Option<Json> {
     const SERVER_FIELDS: [&str; 3] = ["uid", "creationTimestamp", "resourceVersion"];
     let given = witness.request.as_object()?;
     let mut request = Map::new();

@@ -10,30 +10,47 @@ use crate::version::KubernetesVersion;
 
 pub(in crate::cli) const HELP: &str = "\
 Examples:
-  kubectl vap upgrade-check policies/ --from 1.34 --to 1.37
+  kubectl vap upgrade-check policies/ --from 1.36 --to 1.37
+  kubectl vap upgrade-check policies/ --from 1.34 --to 1.37 --crds crds/
   kubectl vap upgrade-check policies/ -f manifests/ --from 1.36
-  kubectl vap upgrade-check --live
+  kubectl vap upgrade-check --context staging
+  kubectl vap upgrade-check policies/ --from 1.36 --write-probes probes.yaml
 
-The policies are evaluated for the cases of probes, and for the objects of -f or of the cluster.
-Without a cluster, both versions use the schemas of Kubernetes 1.36.
+Classes of changes:
+  DENIES   a request is denied that was admitted before
+  ADMITS   a request is admitted that was denied before
+  ERRORS   an evaluation fails in only one version; the decision is the same
+  REFUSED  the new version rejects the policy when it is created or changed
+  MUTATES  a mutating policy changes the object in another way
+  COSTS    an expression costs so much more that a limit is near
+  TAKEN    the new version accepts the policy, and the old version rejects it
+  AUDIT    the audit annotations or warnings differ
+  TEXT     the text of a message differs (with --text)
+
+Each policy is evaluated under both versions, for generated requests, for the cases of
+probes, and for the objects of -f or of the cluster. Both versions use the same schemas.
 
 Exit status:
-  0  no decision changes, and both versions accept the same policies
-  1  a change
-  2  usage error, or part of the input or of the cluster could not be read";
+  0  no change, or only TAKEN, AUDIT and TEXT; undecided policies do not count without
+     --strict
+  1  a change of another class
+  2  usage error, part of the input or of the cluster could not be read, no policy was
+     evaluated for a request, or, with --strict, a policy is undecided";
 
 /// The arguments of `kubectl vap upgrade-check`.
 #[derive(Debug, clap::Args)]
 pub struct UpgradeArgs {
-    /// Files and directories with policies and other objects, or vap/NAME for a policy in a cluster
+    /// Files and directories with policies and the objects that they need: bindings, params, namespaces, probes;
+    /// vap/NAME is a policy of a cluster
     #[arg(value_name = "PATH|vap/NAME")]
     pub paths: Vec<PathBuf>,
-    /// The current version of the API server, such as 1.34 or 1.36.4 [default: that of the cluster]
+    /// The version before the upgrade, 1.30 to 1.36, such as 1.34 or 1.36.4; required without a cluster [default: the
+    /// version of the cluster]
     #[arg(long, value_name = "VERSION")]
     pub from: Option<KubernetesVersion>,
-    /// The version after the upgrade
-    #[arg(long, value_name = "VERSION", default_value_t = KubernetesVersion::NEWEST)]
-    pub to: KubernetesVersion,
+    /// The version after the upgrade, up to 1.37 [default: the next minor version]
+    #[arg(long, value_name = "VERSION")]
+    pub to: Option<KubernetesVersion>,
     /// A file or directory with objects; - is standard input; repeatable. Default: the objects of the cluster or,
     /// without a cluster, the probes and other objects in the policies' files
     #[arg(short, long = "filename", value_name = "PATH")]
@@ -45,15 +62,27 @@ pub struct UpgradeArgs {
     /// cluster or user
     #[arg(long)]
     pub live: bool,
-    /// A file or directory with CustomResourceDefinitions (repeatable)
+    /// Check the policies of the cluster whose labels match the selector
+    #[arg(short = 'l', long, value_name = "SELECTOR")]
+    pub selector: Option<String>,
+    /// A file or directory with CustomResourceDefinitions, in addition to those in the input (repeatable)
     #[arg(long, value_name = "PATH")]
     pub crds: Vec<PathBuf>,
     /// The number of objects per page of a list
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub chunk_size: u32,
-    /// Also show changed messages
+    /// Also show changes of messages, in the class TEXT
     #[arg(long)]
     pub text: bool,
+    /// Show the generated request of each change as YAML, and list all undecided policies
+    #[arg(short, long)]
+    pub verbose: bool,
+    /// Write the generated requests of the changes to FILE, as probes that pass in the old version
+    #[arg(long, value_name = "FILE")]
+    pub write_probes: Option<PathBuf>,
+    /// Exit 2 if a policy is undecided and no change was found
+    #[arg(long)]
+    pub strict: bool,
     /// The output format: `text`, or `json` in a stable schema
     #[arg(
         short,

@@ -1,152 +1,710 @@
-//! `kubectl vap upgrade-check`: compares the decisions of policies under two Kubernetes versions, and the policies that
-//! both versions accept.
+//! `kubectl vap upgrade-check`: shows the effects of a Kubernetes upgrade on policies.
+//!
+//! Each policy is evaluated under both versions for the same requests: generated requests ([`generated`]), cases of
+//! probes, and objects ([`crate::cli::diff`]). The table of changes ([`crate::policy::version_changes`]) finds the
+//! expressions that an upgrade may affect and explains differences, but only an evaluation under both versions reports
+//! a change.
 
 pub mod args;
+mod effects;
+mod generated;
+mod reasons;
 pub mod render;
 pub mod report;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 
+use serde_json::{Value as Json, json};
+
+use super::audit::PolicyResult;
+use super::check::costs::{CostIncrease, increases};
 use super::check::finding::Finding;
-use super::diff::report::Group;
-use super::diff::{self, CauseKind, Requests};
+use super::check::known::Known;
+use super::check::policy as check_policy;
+use super::diff::{self, ComparedRequest, PolicyPair, Requests, Visitor};
 use super::error::CliError;
-use super::eval::policy_set::PolicySet;
+use super::eval::policy_set::{PolicySet, PreparedPolicy};
 use super::eval::setup::{Setup, Sources};
+use super::parallel;
+use super::test::init;
+use super::test::rejection;
+use crate::policy::analysis::Profile;
+use crate::policy::compile::CompiledPolicy;
+use crate::policy::runtime_errors::Witness;
+use crate::policy::version_changes::{self, AffectedNode};
+use crate::probe::api::{Case, PolicyProbeSpec, Request};
+use crate::probe::target::TargetId;
+use crate::probe::validation::API_VERSION;
+use crate::version::KubernetesVersion;
 use args::UpgradeArgs;
-use report::{Change, Class, UpgradeReport};
+use effects::{Effect, FieldResult, effects};
+use generated::{BothVersions, Generated, generate};
+use report::{
+    Change, Class, Reason, Subject, Undecided, Unevaluated, UpgradeReport, UpgradeSummary,
+};
+
+/// The maximum number of subjects that a change lists, and of requests that are listed as not evaluated.
+const MAX_LISTED: usize = 100;
+
+/// The changes of an upgrade, and probes with the generated requests that show them.
+pub(super) struct Upgrade {
+    pub(super) report: UpgradeReport,
+    probes: Vec<Json>,
+}
+
+impl Upgrade {
+    /// Returns the probes as YAML documents. Their cases pass in the old version.
+    ///
+    /// # Errors
+    /// Returns an error if serialization fails, which no input should cause.
+    pub(super) fn probes_yaml(&self) -> Result<String, CliError> {
+        init::probes_yaml(&self.probes).map_err(|error| CliError::Format {
+            format: "yaml",
+            reason: error.to_string(),
+        })
+    }
+}
 
 /// Compares the policies of the input under both versions.
 ///
 /// # Errors
-/// Returns an error if `--from` is missing without a cluster, or if the cluster cannot be reached.
-pub(super) fn run(args: &UpgradeArgs, stdin: &mut dyn Read) -> Result<UpgradeReport, CliError> {
+/// Returns an error if the versions cannot be compared, or if the cluster cannot be reached.
+pub(super) fn run(args: &UpgradeArgs, stdin: &mut dyn Read) -> Result<Upgrade, CliError> {
     if args.paths.iter().any(|path| path.as_os_str() == "-") {
         let message =
             "standard input can only be used for objects, with `-f -`; pass policies as files";
         return Err(CliError::Usage(message.to_owned()));
     }
-    let mut sources = Sources {
+    let sources = Sources {
         paths: &args.paths,
         crds: &args.crds,
-        selector: None,
+        selector: args.selector.as_ref(),
         version: args.from,
         live: args.live,
         connection: &args.connection,
     };
-    let old = Setup::read(&sources, &BTreeSet::new(), stdin)?;
-    if args.from.is_none() && old.server.is_none() {
+    if let (Some(from), Some(to)) = (args.from, args.to) {
+        check_order(from, to)?;
+    }
+    let mut setup = Setup::read(&sources, &BTreeSet::new(), stdin)?;
+    if args.from.is_none() && setup.server.is_none() {
         let message =
             "the version before the upgrade is unknown: pass --from VERSION, or use a cluster";
         return Err(CliError::Usage(message.to_owned()));
     }
-    sources.version = Some(args.to);
-    let new = Setup::read(&sources, &BTreeSet::new(), stdin)?;
-    let (from, to) = (old.known.version(), new.known.version());
-    let mut changes = accepted_changes(&old, &new);
+    let from = setup.known.version();
+    let to = args
+        .to
+        .unwrap_or_else(|| KubernetesVersion::new(from.minor.saturating_add(1)));
+    check_order(from, to)?;
+    let new_known = setup.known.copy_for(to)?;
+    let mut findings = std::mem::take(&mut setup.findings);
+    let written = std::mem::take(&mut setup.input.probes);
+    let cluster_inputs = setup.cluster_inputs.as_ref();
+    let [mut old_errors, mut new_errors] = [Vec::new(), Vec::new()];
+    let mut before = PolicySet::new(&setup.input, &setup.known, cluster_inputs, &mut old_errors);
+    let mut after = PolicySet::new(&setup.input, &new_known, cluster_inputs, &mut new_errors);
+    let limit = args.timeout.limit();
+    (before.limit, after.limit) = (limit, limit);
+    add_live_rejections(&setup, &setup.known, &before, &mut old_errors);
+    add_live_rejections(&setup, &new_known, &after, &mut new_errors);
     let requests = Requests {
         inputs: args.paths.clone(),
         files: &args.files,
         user: &args.user,
-        limit: args.timeout.limit(),
         connection: &args.connection,
         chunk_size: args.chunk_size,
-        evaluates_stored: true,
+        is_live: setup.server.is_some(),
     };
-    let diff = diff::compare_setups(old, new, &requests, stdin)?;
-    let groups = diff.groups.into_iter();
-    // Policies that one API server rejects are in `changes`.
-    let groups = groups.filter(|group| group.cause.kind != CauseKind::Policy);
-    changes.extend(groups.map(change));
+    requests.add_namespaces([&mut before, &mut after]);
+    // The old API server has stored the policies that it accepts, so the new one evaluates them.
+    for (old, new) in before.policies.iter().zip(&mut after.policies) {
+        if old.rejection.is_none() {
+            new.rejection = None;
+        }
+    }
+    let pairs = diff::pairs(&before, &after);
+    let cases = requests.cases(written, &pairs, &mut findings)?;
+    let mut check = UpgradeCheck {
+        sets: [&before, &after],
+        drafts: BTreeMap::new(),
+        policies: before
+            .policies
+            .iter()
+            .map(|_| PolicyState::default())
+            .collect(),
+        unread: Vec::new(),
+        n_unread: 0,
+    };
+    check.add_generated(&setup);
+    let compared = requests.compare([&before, &after], &pairs, &cases, stdin, &mut check)?;
+    findings.extend(compared.gaps);
+    let (mut changes, probes) = check.changes(&setup);
+    changes.extend(rejections(
+        &before,
+        &setup,
+        [&old_errors, &new_errors],
+        (from, to),
+    ));
+    changes.extend(check.costs(&setup));
     changes.retain(|change| args.text || change.class != Class::Text);
-    changes.sort_by(|a, b| {
-        let key = |it: &Change| (it.class, it.policy.clone(), it.field.clone());
-        key(a).cmp(&key(b))
-    });
-    Ok(UpgradeReport {
+    changes.sort_by(|a, b| (a.class, &a.policy, &a.field).cmp(&(b.class, &b.policy, &b.field)));
+    let undecided = check.undecided(&changes);
+    let mut report = UpgradeReport {
         api_version: "cli.vap-status.dev/v1alpha1",
         kind: "UpgradeReport",
         from: from.to_string(),
         to: to.to_string(),
-        schemas: diff.kubernetes,
-        policies: diff.summary.policies,
-        requests: diff.summary.objects + diff.summary.cases,
+        schemas: new_known.kubernetes().to_owned(),
+        cluster: setup.server.clone(),
+        summary: check.summary(&changes, &undecided),
         changes,
-        unread: diff.unread,
-        findings: diff.findings,
-    })
-}
-
-/// The errors for which an API server rejects policies, by policy and field.
-type Rejections = BTreeMap<(String, String), String>;
-
-fn rejections(setup: &Setup) -> Rejections {
-    let mut findings: Vec<Finding> = Vec::new();
-    PolicySet::new(
-        &setup.input,
-        &setup.known,
-        setup.cluster_inputs.as_ref(),
-        &mut findings,
-    );
-    let rejected = findings.into_iter().filter(|finding| finding.rejected);
-    let by_field = rejected.map(|finding| {
-        let policy = finding.owner.name().unwrap_or_default().to_owned();
-        (
-            (policy, finding.field_ref.unwrap_or_default()),
-            finding.message,
-        )
-    });
-    by_field.collect()
-}
-
-/// Returns the errors for which only one of the two API servers rejects a policy.
-fn accepted_changes(old: &Setup, new: &Setup) -> Vec<Change> {
-    let (old, new) = (rejections(old), rejections(new));
-    let only = |these: &Rejections, others: &Rejections, class: Class| -> Vec<Change> {
-        let (from, to) = match class {
-            Class::Refused => ("accepted", "rejected"),
-            _ => ("rejected", "accepted"),
-        };
-        let these = these.iter().filter(|(key, _)| !others.contains_key(*key));
-        let changes = these.map(|((policy, field), message)| Change {
-            class,
-            policy: policy.clone(),
-            field: Some(field.clone()).filter(|field| !field.is_empty()),
-            from: from.to_owned(),
-            to: to.to_owned(),
-            reason: Some(message.clone()),
-            source: "check",
-            subjects: Vec::new(),
-        });
-        changes.collect()
+        undecided,
+        unread: std::mem::take(&mut check.unread),
+        findings,
     };
-    let mut changes = only(&new, &old, Class::Refused);
-    changes.extend(only(&old, &new, Class::Taken));
+    report.summary.cases = compared.cases;
+    report.summary.objects = compared.objects;
+    report.count_errors();
+    Ok(Upgrade { report, probes })
+}
+
+/// # Errors
+/// Returns a usage error unless `to` is a supported version after `from`.
+fn check_order(from: KubernetesVersion, to: KubernetesVersion) -> Result<(), CliError> {
+    let message = if !to.is_supported() {
+        format!("{from} is the newest supported version; no later version can be compared")
+    } else if (to.minor, to.patch) == (from.minor, from.patch) {
+        format!("both versions are {to}: pass a later version with --to")
+    } else if to < from {
+        format!(
+            "--to {to} is older than --from {from}: pass the version before the upgrade with --from"
+        )
+    } else {
+        return Ok(());
+    };
+    Err(CliError::Usage(message))
+}
+
+/// Adds the errors for which an API server of the version of `known` would reject the policies of the cluster if they
+/// were created again.
+fn add_live_rejections(
+    setup: &Setup,
+    known: &Known,
+    policy_set: &PolicySet<'_>,
+    errors: &mut Vec<Finding>,
+) {
+    let live = policy_set.policies.iter().filter(|policy| policy.is_live);
+    let live: BTreeSet<TargetId> = live.map(PreparedPolicy::id).collect();
+    if live.is_empty() {
+        return;
+    }
+    let mut rejections = rejection::check_policies(&setup.input, known, &live, errors);
+    rejection::check_mutating_policies(&setup.input, known, &live, errors, &mut rejections);
+}
+
+/// Returns the changes of the policies that only one of the two API servers accepts.
+fn rejections(
+    before: &PolicySet<'_>,
+    setup: &Setup,
+    [old, new]: [&[Finding]; 2],
+    (from, to): (KubernetesVersion, KubernetesVersion),
+) -> Vec<Change> {
+    let key = |finding: &Finding| {
+        let policy = finding.owner.name().unwrap_or_default().to_owned();
+        (policy, finding.field_ref.clone().unwrap_or_default())
+    };
+    let keys =
+        |findings: &[Finding]| -> BTreeSet<(String, String)> { findings.iter().map(key).collect() };
+    let mut changes = Vec::new();
+    for (class, these, others) in [
+        (Class::Refused, new, keys(old)),
+        (Class::Taken, old, keys(new)),
+    ] {
+        let mut seen = BTreeSet::new();
+        for finding in these {
+            let (name, field) = key(finding);
+            if others.contains(&(name.clone(), field.clone()))
+                || !seen.insert((name.clone(), field.clone()))
+            {
+                continue;
+            }
+            let policy = before.policies.iter().find(|it| it.name == name);
+            let mutations = setup.input.mutating_policies.iter();
+            let mut mutations = mutations.filter(|it| it.shared.name() == Some(&*name));
+            let mutations = mutations.next().map(|it| it.mutations.as_slice());
+            let reason = policy
+                .and_then(|policy| rejection_reason(policy, mutations, &field, (from, to), class));
+            let [accepted, rejected] = ["accepted", "rejected"].map(str::to_owned);
+            let message = Some(finding.message.clone());
+            let (old, new, old_message, new_message) = match class {
+                Class::Refused => (accepted, rejected, None, message),
+                _ => (rejected, accepted, message, None),
+            };
+            changes.push(Change {
+                class,
+                field: Some(field).filter(|field| !field.is_empty()),
+                old,
+                old_message,
+                new,
+                new_message,
+                reason,
+                fix: finding.help.clone().filter(|_| class == Class::Refused),
+                ..change(policy, name)
+            });
+        }
+    }
     changes
 }
 
-fn change(group: Group) -> Change {
-    let cause = group.cause;
-    let class = if group.denied > 0 {
-        Class::Denies
-    } else if group.allowed > 0 {
-        Class::Admits
-    } else if cause.kind == CauseKind::Message {
-        Class::Text
-    } else if cause.new == "error" || cause.kind == CauseKind::Failure && cause.old == "none" {
-        Class::Errors
-    } else {
-        Class::Result
-    };
-    Change {
-        class,
-        policy: group.policy,
-        field: cause.new_field.or(cause.old_field),
-        from: cause.old,
-        to: cause.new,
-        reason: None,
-        source: "evaluation",
-        subjects: group.subjects,
+/// Finds the release in which the API server accepts or rejects the expression `field` of a new policy.
+fn rejection_reason(
+    policy: &PreparedPolicy<'_>,
+    mutations: Option<&[k8s_openapi::api::admissionregistration::v1::Mutation]>,
+    field: &str,
+    (from, to): (KubernetesVersion, KubernetesVersion),
+    class: Class,
+) -> Option<Reason> {
+    let compile =
+        |version| CompiledPolicy::from_parts(policy.object.value.clone(), mutations, version);
+    let mut previous = from;
+    for step in from.steps_to(to) {
+        let refused = compile(step).refused();
+        let is_refused = refused.iter().any(|it| it.field_ref == field);
+        if is_refused == (class == Class::Refused) {
+            let compiled = &policy.compiled;
+            let mut expressions = compiled.expressions().iter();
+            let text = expressions
+                .find(|it| it.field_ref == field)
+                .map(|it| &it.text);
+            let change =
+                text.and_then(|text| version_changes::compiling_change(text, previous, step));
+            return Some(reasons::reason(change, (previous, step)));
+        }
+        previous = step;
     }
+    None
+}
+
+/// Returns a change of a policy without an effect. `policy` is `None` if the name is that of a binding.
+fn change(policy: Option<&PreparedPolicy<'_>>, name: String) -> Change {
+    let failure_policy = policy.and_then(|it| it.object.value.failure_policy.clone());
+    Change {
+        class: Class::Text,
+        policy: policy.map_or(name, |policy| policy.id().to_string()),
+        place: policy.and_then(place),
+        binding: None,
+        field: None,
+        expression: None,
+        old: String::new(),
+        old_message: None,
+        new: String::new(),
+        new_message: None,
+        failure_policy: failure_policy.unwrap_or_else(|| "Fail".to_owned()),
+        reason: None,
+        fix: None,
+        fixable: false,
+        requests: 0,
+        subjects: Vec::new(),
+        witness: None,
+    }
+}
+
+/// Returns the file and line of a policy. `None` for a policy of a cluster.
+fn place(policy: &PreparedPolicy<'_>) -> Option<String> {
+    let object = policy.object;
+    (!policy.is_live).then(|| format!("{}:{}", object.source.name, object.place().line))
+}
+
+/// The part of a difference that is the same for all requests: the index of the policy, the class, the field, and the
+/// results.
+type DraftKey = (usize, Class, Option<String>, [FieldResult; 2]);
+
+/// A change before its cause is known.
+struct Draft {
+    effect: Effect,
+    /// The number of probe cases and objects.
+    requests: u64,
+    subjects: Vec<Subject>,
+    /// The first request.
+    spec: PolicyProbeSpec,
+    case: Case,
+    witness: Option<Witness>,
+}
+
+/// The state of the comparison of one policy.
+#[derive(Default)]
+struct PolicyState {
+    nodes: Vec<AffectedNode>,
+    generated: Generated,
+    /// The number of probe cases and objects that were compared.
+    n_requests: u64,
+}
+
+struct UpgradeCheck<'a> {
+    sets: [&'a PolicySet<'a>; 2],
+    drafts: BTreeMap<DraftKey, Draft>,
+    policies: Vec<PolicyState>,
+    unread: Vec<Unevaluated>,
+    n_unread: u64,
+}
+
+impl Visitor for UpgradeCheck<'_> {
+    fn compared(
+        &mut self,
+        pair: &PolicyPair,
+        (name, place): (&str, Option<&str>),
+        results: [Option<&PolicyResult>; 2],
+        request: ComparedRequest<'_>,
+    ) {
+        let [Some(index), _] = pair.sides else {
+            return;
+        };
+        if results.iter().all(Option::is_none) {
+            return;
+        }
+        if let Some(state) = self.policies.get_mut(index) {
+            state.n_requests += 1;
+        }
+        for effect in effects(results) {
+            let draft = self.draft(index, effect, || match request {
+                ComparedRequest::Case(spec, case) => (spec.clone(), case.clone()),
+                ComparedRequest::Object(item) => {
+                    let case = Case {
+                        name: "object".to_owned(),
+                        request: Request {
+                            object: item.value.clone().ok(),
+                            ..Request::default()
+                        },
+                        expect: Default::default(),
+                    };
+                    (PolicyProbeSpec::default(), case)
+                }
+            });
+            draft.requests += 1;
+            if draft.subjects.len() < MAX_LISTED {
+                draft.subjects.push(Subject {
+                    name: name.to_owned(),
+                    place: place.map(str::to_owned),
+                });
+            }
+        }
+    }
+
+    fn unread(&mut self, name: String, reason: &str) {
+        self.n_unread += 1;
+        if self.unread.len() < MAX_LISTED {
+            self.unread.push(Unevaluated {
+                name,
+                reason: reason.to_owned(),
+            });
+        }
+    }
+}
+
+impl<'a> UpgradeCheck<'a> {
+    /// Returns the policy with this index in both versions.
+    fn both(&self, index: usize) -> Option<BothVersions<'a>> {
+        let [old, new] = self.sets;
+        Some(BothVersions {
+            policies: [old.policies.get(index)?, new.policies.get(index)?],
+            sets: self.sets,
+        })
+    }
+
+    /// Returns the draft for an effect. `request` is called for the first request with the effect.
+    fn draft(
+        &mut self,
+        index: usize,
+        effect: Effect,
+        request: impl FnOnce() -> (PolicyProbeSpec, Case),
+    ) -> &mut Draft {
+        let key = (index, effect.class, effect.field.clone(), effect.results);
+        self.drafts.entry(key).or_insert_with(|| {
+            let (spec, case) = request();
+            Draft {
+                effect,
+                requests: 0,
+                subjects: Vec::new(),
+                spec,
+                case,
+                witness: None,
+            }
+        })
+    }
+
+    /// Generates requests for each policy that both versions evaluate, and adds those for which they differ.
+    fn add_generated(&mut self, setup: &Setup) {
+        let [old, new] = self.sets.map(|set| set.known.version());
+        let indices: Vec<usize> = (0..self.policies.len()).collect();
+        let this = &*self;
+        let states = parallel::map(&indices, |index| {
+            let Some(both) = this.both(*index) else {
+                return PolicyState::default();
+            };
+            if let Some(why) = &both.policies[0].rejection {
+                let undecided = both.policies[1].rejection.is_some();
+                let why = format!("both versions reject it: {why}");
+                return PolicyState {
+                    generated: Generated {
+                        undecided: undecided.then_some(why).into_iter().collect(),
+                        ..Generated::default()
+                    },
+                    ..PolicyState::default()
+                };
+            }
+            let nodes = version_changes::affected_nodes(&both.policies[0].compiled, old, new);
+            let bindings = match both.policies[0].mutating {
+                None => &setup.input.bindings,
+                Some(_) => &setup.input.mutating_bindings,
+            };
+            PolicyState {
+                generated: generate(both, &nodes, bindings),
+                nodes,
+                n_requests: 0,
+            }
+        });
+        self.policies = states;
+        for index in indices {
+            let differing = match self.policies.get_mut(index) {
+                Some(state) => std::mem::take(&mut state.generated.differing),
+                None => continue,
+            };
+            for it in differing {
+                for effect in it.effects {
+                    let request = || (it.spec.clone(), it.case.clone());
+                    let draft = self.draft(index, effect, request);
+                    draft.witness.get_or_insert_with(|| it.witness.clone());
+                }
+            }
+        }
+    }
+
+    /// Returns the changes of evaluations with their causes, and probes with their generated requests.
+    fn changes(&self, setup: &Setup) -> (Vec<Change>, Vec<Json>) {
+        let decided: BTreeSet<(usize, &Option<String>)> = self
+            .drafts
+            .keys()
+            .filter(|(_, class, ..)| matches!(class, Class::Denies | Class::Admits))
+            .map(|(index, _, field, _)| (*index, field))
+            .collect();
+        // If requests with another decision show a change, those with the same decision add nothing.
+        let shown = self.drafts.iter().filter(|((index, class, field, _), _)| {
+            let is_minor = matches!(class, Class::Errors | Class::Audit | Class::Text);
+            !(is_minor && decided.contains(&(*index, field)))
+        });
+        let shown: Vec<(&DraftKey, &Draft)> = shown.collect();
+        let finished = parallel::map(&shown, |((index, ..), draft)| {
+            self.finish(*index, draft, setup)
+        });
+        let mut probes = Vec::new();
+        let mut names = BTreeSet::new();
+        for ((index, ..), draft) in shown {
+            let Some(both) = self.both(*index).filter(|_| draft.witness.is_some()) else {
+                continue;
+            };
+            let name = init::unique(both.policies[0].name, &mut names);
+            probes.extend(probe(&name, draft));
+        }
+        (finished.into_iter().flatten().collect(), probes)
+    }
+
+    /// Returns the change of a draft.
+    fn finish(&self, index: usize, draft: &Draft, setup: &Setup) -> Option<Change> {
+        let both = self.both(index)?;
+        let policy = both.policies[0];
+        let state = self.policies.get(index)?;
+        let effect = &draft.effect;
+        let cause = reasons::find(both, &state.nodes, (&draft.spec, &draft.case), effect);
+        let rule = cause.as_ref().and_then(|cause| cause.change?.rule);
+        let fix = rule.and_then(|rule| {
+            let bindings = &setup.input.bindings;
+            let known = both.sets[1].known;
+            let checked = check_policy::check(policy.object, bindings, known, Profile::Truthful);
+            let mut findings = checked.findings.into_iter();
+            findings.find(|it| it.rule == rule && it.field_ref == effect.field)
+        });
+        let text = |result: FieldResult, message: &str| match result {
+            FieldResult::Good if effect.class == Class::Mutates => "unchanged".to_owned(),
+            FieldResult::Good => "true".to_owned(),
+            FieldResult::False => "false".to_owned(),
+            FieldResult::Error => "error".to_owned(),
+            FieldResult::NotMatched => "not matched".to_owned(),
+            FieldResult::Other if message.is_empty() => "none".to_owned(),
+            FieldResult::Other => "differs".to_owned(),
+        };
+        let [old_message, new_message] = &effect.messages;
+        let optional = |message: &String| Some(message.clone()).filter(|it| !it.is_empty());
+        let (expression, reason) =
+            cause.map_or((None, None), |cause| (cause.expression, Some(cause.reason)));
+        Some(Change {
+            class: effect.class,
+            binding: state.generated.binding.clone(),
+            field: effect.field.clone(),
+            expression,
+            old: text(effect.results[0], old_message),
+            old_message: optional(old_message),
+            new: text(effect.results[1], new_message),
+            new_message: optional(new_message),
+            reason,
+            fixable: fix.as_ref().is_some_and(|fix| fix.fix.is_some()),
+            fix: fix.and_then(|fix| fix.help),
+            requests: draft.requests,
+            subjects: draft.subjects.clone(),
+            witness: draft.witness.clone().map(Box::new),
+            ..change(Some(policy), String::new())
+        })
+    }
+
+    /// Returns the changes of estimated costs that bring an expression near a limit.
+    fn costs(&self, setup: &Setup) -> Vec<Change> {
+        let [old, new] = self.sets.map(|set| set.known.version());
+        let Some(row) = version_changes::between(old, new).find(|it| it.id == "function-costs")
+        else {
+            return Vec::new();
+        };
+        let calls = |policy: &PreparedPolicy<'_>| {
+            policy.compiled.expressions().iter().any(|expression| {
+                ["startsWith", "endsWith", "matches"]
+                    .iter()
+                    .any(|name| expression.text.contains(name))
+            })
+        };
+        let validating: Vec<&PreparedPolicy<'_>> = self.sets[0]
+            .policies
+            .iter()
+            .filter(|policy| policy.mutating.is_none() && policy.rejection.is_none())
+            .filter(|policy| calls(policy))
+            .collect();
+        let changes = parallel::map(&validating, |policy| {
+            let costs = self.sets.map(|set| {
+                let bindings = &setup.input.bindings;
+                check_policy::check(policy.object, bindings, set.known, Profile::Upstream).costs
+            });
+            let increases = increases([&costs[0], &costs[1]]);
+            let change = |increase: CostIncrease| Change {
+                class: Class::Costs,
+                field: Some(increase.field_ref),
+                old: increase.costs[0].to_string(),
+                new: increase.costs[1].to_string(),
+                new_message: Some(format!(
+                    "the estimate for an object of 64 KiB; the limit {} is {}",
+                    increase.limit_name, increase.limit
+                )),
+                reason: Some(Reason {
+                    since: row.since.to_string(),
+                    change: Some(row.id),
+                    summary: Some(row.summary),
+                    source: Some(row.source),
+                }),
+                ..self::change(Some(policy), String::new())
+            };
+            increases.into_iter().map(change).collect::<Vec<_>>()
+        });
+        changes.into_iter().flatten().collect()
+    }
+
+    /// Returns the policies without a change for which an effect of the upgrade is possible but unknown.
+    fn undecided(&self, changes: &[Change]) -> Vec<Undecided> {
+        let mut undecided = Vec::new();
+        for (index, state) in self.policies.iter().enumerate() {
+            let Some(both) = self.both(index) else {
+                continue;
+            };
+            let policy = both.policies[0];
+            let id = policy.id().to_string();
+            let mut reasons = state.generated.undecided.clone();
+            if state.n_requests > 0 && state.generated.n_requests == 0 {
+                // Probe cases or objects were compared instead.
+                reasons.clear();
+            }
+            let unreached = state.generated.unreached.iter();
+            let unreached = unreached.filter_map(|n| state.nodes.get(*n));
+            if let Some(affected) = unreached.into_iter().next()
+                && state.generated.n_requests > 0
+            {
+                reasons.push(unreached_reason(policy, affected));
+            }
+            let is_changed = changes.iter().any(|change| change.policy == id);
+            if let Some(reason) = reasons.into_iter().next().filter(|_| !is_changed) {
+                undecided.push(Undecided {
+                    policy: id,
+                    place: place(policy),
+                    reason,
+                });
+            }
+        }
+        undecided
+    }
+
+    fn summary(&self, changes: &[Change], undecided: &[Undecided]) -> UpgradeSummary {
+        let names = |matters: bool| -> BTreeSet<&str> {
+            let changes = changes.iter().filter(|it| it.class.matters() == matters);
+            changes.map(|change| change.policy.as_str()).collect()
+        };
+        let (changed, informed) = (names(true), names(false));
+        let policies = self.policies.len();
+        let informed = informed.difference(&changed).count();
+        let generated = self.policies.iter().map(|it| it.generated.n_requests);
+        let generated = u64::try_from(generated.sum::<usize>()).unwrap_or(u64::MAX);
+        let others: u64 = self.policies.iter().map(|it| it.n_requests).sum();
+        UpgradeSummary {
+            policies,
+            changed: changed.len(),
+            informed,
+            unchanged: policies
+                .saturating_sub(changed.len())
+                .saturating_sub(informed)
+                .saturating_sub(undecided.len()),
+            undecided: undecided.len(),
+            comparisons: generated.saturating_add(others),
+            generated,
+            unread: self.n_unread,
+            ..UpgradeSummary::default()
+        }
+    }
+}
+
+/// Returns the reason why the effect of a change on a node is unknown.
+fn unreached_reason(policy: &PreparedPolicy<'_>, affected: &AffectedNode) -> String {
+    let expression = policy.compiled.expressions().get(affected.index);
+    let text = expression.and_then(|expression| {
+        let ast = expression.parsed().ok()?;
+        Some(crate::policy::subexpressions::text(ast, affected.node))
+    });
+    let field = expression.map_or("", |expression| expression.field_ref.as_str());
+    format!(
+        "{field}: no generated request reached `{}`, which changes in {} ({})",
+        text.unwrap_or_default(),
+        affected.change.since,
+        affected.change.id
+    )
+}
+
+/// Returns a probe whose case is the generated request of a change, and passes in the old version.
+fn probe(name: &str, draft: &Draft) -> Option<Json> {
+    let effect = &draft.effect;
+    let mut case = draft.case.clone();
+    case.name = match &effect.field {
+        Some(field) => format!("{}: {field}", effect.class.as_str()),
+        None => effect.class.as_str().to_owned(),
+    };
+    let expect = match (effect.class, effect.results[0]) {
+        (Class::Denies, _) | (_, FieldResult::Good) => json!({"decision": "Allow"}),
+        (_, FieldResult::Error) => json!({"error": {"text": effect.messages[0]}}),
+        (Class::Admits, _) | (_, FieldResult::False) => json!({"decision": "Deny"}),
+        _ => json!({"applies": true}),
+    };
+    case.expect = serde_json::from_value(expect).ok()?;
+    let spec = PolicyProbeSpec {
+        cases: vec![case],
+        ..draft.spec.clone()
+    };
+    Some(json!({
+        "apiVersion": API_VERSION,
+        "kind": "PolicyProbe",
+        "metadata": {"name": name},
+        "spec": spec,
+    }))
 }

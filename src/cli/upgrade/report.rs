@@ -1,111 +1,247 @@
 //! The changes of an upgrade, and the documented format of `-o json`.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::cli::check::finding::{Finding, Severity};
-use crate::cli::diff::report::{Subject, Unread};
+use crate::cli::check::finding::{Finding, Severity, WitnessShape};
 use crate::cli::exit::Exit;
+use crate::policy::runtime_errors::Witness;
 
 /// Output of `kubectl vap upgrade-check -o json`.
 ///
 /// The format is stable: fields may be added, but no field is removed or changes its meaning while `apiVersion` stays
 /// the same.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UpgradeReport {
     /// Always `cli.vap-status.dev/v1alpha1`.
     pub api_version: &'static str,
     /// Always `UpgradeReport`.
     pub kind: &'static str,
-    /// The version before the upgrade.
+    /// The version before the upgrade, such as `1.36.4`.
     pub from: String,
     /// The version after the upgrade.
     pub to: String,
     /// The version whose schemas are used for both versions.
     pub schemas: String,
-    /// The number of policies.
-    pub policies: usize,
-    /// The number of requests for which both versions were evaluated.
-    pub requests: u64,
-    /// The changes, the most important first.
+    /// The address of the API server, if a cluster was read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<String>,
+    /// The counts of policies, requests and changes.
+    pub summary: UpgradeSummary,
+    /// The changes: by class, the most important first, and by policy.
     pub changes: Vec<Change>,
-    /// The first 100 subjects that could not be read or evaluated.
-    pub unread: Vec<Unread>,
+    /// The policies for which an effect of the upgrade is possible but unknown.
+    pub undecided: Vec<Undecided>,
+    /// The first 100 probe cases and objects that could not be evaluated.
+    pub unread: Vec<Unevaluated>,
     /// Problems with the input, and data of the cluster that could not be read.
     pub findings: Vec<Finding>,
 }
 
+/// The counts of an upgrade report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UpgradeSummary {
+    /// The policies of the input.
+    pub policies: usize,
+    /// The policies with a change of the classes DENIES, ADMITS, ERRORS, REFUSED, MUTATES or COSTS.
+    pub changed: usize,
+    /// The policies that have only changes of the classes TAKEN, AUDIT or TEXT.
+    pub informed: usize,
+    /// The policies without a change that were compared for at least one request.
+    pub unchanged: usize,
+    /// The policies without a change for which an effect of the upgrade is possible but unknown.
+    pub undecided: usize,
+    /// The evaluations of policies under both versions. A request that several policies match counts for each of them.
+    pub comparisons: u64,
+    /// The generated requests among them.
+    pub generated: u64,
+    /// The cases of probes that were read.
+    pub cases: u64,
+    /// The objects that were read.
+    pub objects: u64,
+    /// The probe cases and objects that could not be evaluated.
+    pub unread: u64,
+    /// Findings that are errors.
+    pub errors: usize,
+}
+
 /// The effect of a change, the most important first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Class {
-    /// A request is denied that was allowed before.
+    /// A request is denied that was admitted before.
     Denies,
-    /// A request is allowed that was denied before.
+    /// A request is admitted that was denied before.
     Admits,
-    /// An evaluation fails now, and the decision is the same.
+    /// An evaluation fails in only one version, and the decision is the same.
     Errors,
-    /// The new API server rejects the policy when it is created or updated.
+    /// The new version rejects the policy when it is created or changed.
     Refused,
-    /// The new API server accepts the policy, the old one rejects it.
+    /// A mutating policy changes the object in another way.
+    Mutates,
+    /// An expression costs so much more that a limit is near.
+    Costs,
+    /// The new version accepts the policy, and the old version rejects it.
     Taken,
-    /// Another difference of an evaluation with the same decision.
-    Result,
-    /// A message.
+    /// The audit annotations or warnings differ.
+    Audit,
+    /// The text of a message differs.
     Text,
 }
 
 impl Class {
     /// Returns the name in the output.
     #[must_use]
-    pub fn as_str(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Denies => "DENIES",
             Self::Admits => "ADMITS",
             Self::Errors => "ERRORS",
             Self::Refused => "REFUSED",
+            Self::Mutates => "MUTATES",
+            Self::Costs => "COSTS",
             Self::Taken => "TAKEN",
-            Self::Result => "RESULT",
+            Self::Audit => "AUDIT",
             Self::Text => "TEXT",
         }
+    }
+
+    /// Returns true if the class changes requests or policies, so that the exit status is 1.
+    #[must_use]
+    pub const fn matters(self) -> bool {
+        !matches!(self, Self::Taken | Self::Audit | Self::Text)
     }
 }
 
 /// A change of a policy.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Change {
     /// The effect.
     pub class: Class,
-    /// The name of the policy.
+    /// The name of the policy. The name of a mutating policy has the prefix `MutatingAdmissionPolicy/`.
     pub policy: String,
+    /// The file and line of the policy; absent for a policy of a cluster.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
+    /// The binding for which generated requests were evaluated; absent if the policy has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub binding: Option<String>,
     /// The field, such as `spec.validations[0].expression`; absent for the policy as a whole.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
-    /// The result on the old version.
-    pub from: String,
-    /// The result on the new version.
-    pub to: String,
-    /// The problem, if `check` reports one.
+    /// The part of the expression that is affected; absent if it is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-    /// The source of the change: `evaluation` or `check`.
-    pub source: &'static str,
-    /// The first 100 requests that show the change.
+    pub expression: Option<String>,
+    /// The result of the old version: `true`, `false`, `error`, `not matched`, `accepted`, `rejected`, a cost, or another
+    /// value.
+    pub old: String,
+    /// The message of the old version; absent if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub old_message: Option<String>,
+    /// The result of the new version.
+    pub new: String,
+    /// The message of the new version; absent if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub new_message: Option<String>,
+    /// The failurePolicy of the policy, `Fail` or `Ignore`.
+    pub failure_policy: String,
+    /// The cause. Absent if it is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Reason>,
+    /// How to write the policy for both versions; absent if there is no known fix.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fix: Option<String>,
+    /// True if `kubectl vap check --fix` applies the fix.
+    pub fixable: bool,
+    /// The number of probe cases and objects with this change.
+    pub requests: u64,
+    /// The first 100 probe cases and objects with this change.
     pub subjects: Vec<Subject>,
+    /// A generated request with this change.
+    #[schemars(with = "Option<WitnessShape>")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub witness: Option<Box<Witness>>,
+}
+
+/// The cause of a change.
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Reason {
+    /// The first release with the change, such as `cel-go 0.28` or `Kubernetes 1.37`.
+    pub since: String,
+    /// The identifier of the change; absent if the change is not in the table of `docs/versions.md`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub change: Option<&'static str>,
+    /// The change, as Markdown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary: Option<&'static str>,
+    /// The upstream file and symbol with the change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<&'static str>,
+}
+
+/// A probe case or an object for which a result differs.
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Subject {
+    /// An object such as `Deployment team/web`, or a case such as `probe replicas, case many`.
+    pub name: String,
+    /// The file and line, if known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
+}
+
+/// A policy for which an effect of the upgrade is possible but unknown.
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Undecided {
+    /// The name of the policy.
+    pub policy: String,
+    /// The file and line of the policy; absent for a policy of a cluster.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
+    /// The reason why the effect is unknown.
+    pub reason: String,
+}
+
+/// A probe case or an object that could not be evaluated.
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+pub struct Unevaluated {
+    /// The name of the case or object, with its file and line if known.
+    pub name: String,
+    /// The reason why it could not be evaluated.
+    pub reason: String,
 }
 
 impl UpgradeReport {
-    /// Returns 0 without changes, 1 with changes, and 2 if the input has an error or no policy.
+    /// Returns 2 if the input has an error or nothing was compared, 1 for changes of requests or policies, and otherwise
+    /// 0. With `is_strict`, returns 2 instead of 0 if a policy is undecided.
     #[must_use]
-    pub fn exit(&self) -> Exit {
-        let has_error = (self.findings.iter()).any(|it| it.severity == Severity::Error);
-        if has_error || self.policies == 0 {
+    pub fn exit(&self, is_strict: bool) -> Exit {
+        let has_change = self.changes.iter().any(|change| change.class.matters());
+        if self.summary.errors > 0 || (self.is_empty() && !has_change) {
             Exit::Failed
-        } else if self.changes.is_empty() {
-            Exit::Clean
-        } else {
+        } else if has_change {
             Exit::Findings
+        } else if is_strict && !self.undecided.is_empty() {
+            Exit::Failed
+        } else {
+            Exit::Clean
         }
+    }
+
+    /// Returns true if no policy was evaluated for any request.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.summary.comparisons == 0
+    }
+
+    /// Counts the findings that are errors.
+    pub(super) fn count_errors(&mut self) {
+        let is_error = |finding: &&Finding| finding.severity == Severity::Error;
+        self.summary.errors = self.findings.iter().filter(is_error).count();
     }
 }

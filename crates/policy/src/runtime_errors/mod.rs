@@ -28,7 +28,8 @@
 //! - mutations whose result the API server rejects (`mutation_failures`, `mutation_locations`),
 //! - allowed and denied requests for each validation (`examples`),
 //! - bindings with a paramRef of the wrong scope (`param_scope`),
-//! - comparisons whose result is constant because of the schemas (`constant_comparisons`).
+//! - comparisons whose result is constant because of the schemas (`constant_comparisons`),
+//! - requests for which the decision depends on the Kubernetes version (`version_comparison`).
 //!
 //! # How to change the search
 //!
@@ -69,6 +70,7 @@ mod requests;
 mod search;
 mod symbolic;
 mod type_error_witnesses;
+mod version_comparison;
 
 pub use constant_comparisons::constant_comparisons;
 pub use context::{Context, WrittenSchemas};
@@ -79,6 +81,7 @@ pub use requests::Witness;
 pub use requests::object_cache::ObjectCache;
 pub use search::{RuntimeErrorFinding, find_runtime_errors};
 pub use type_error_witnesses::{TypeErrorWitness, partial_failure_witnesses, type_error_witnesses};
+pub use version_comparison::{VersionComparison, VersionDifference, compare_versions};
 
 #[cfg(test)]
 pub(crate) mod tests;

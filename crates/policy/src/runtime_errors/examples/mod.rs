@@ -3,6 +3,8 @@
 mod dependence;
 mod value_search;
 
+use k8s_openapi::api::admissionregistration::v1::MatchResources;
+
 use crate::admission::trace::Step;
 use crate::compile::CompiledPolicy;
 use crate::expressions::{PolicyExpression, Role};
@@ -19,7 +21,8 @@ use crate::runtime_errors::symbolic::{BranchCondition, ExprRef, Scope, SymbolicE
 use cel::stack::run_on_deep_stack;
 pub use dependence::{Dependence, dependence};
 use kubernetes::validity::{Constraint, FieldPath, InputConstraints};
-use value_search::{ValueSearch, constrain_operation, trial_constraints, usual_constraints};
+pub(crate) use value_search::usual_constraints;
+use value_search::{ValueSearch, constrain_operation, trial_constraints};
 
 /// Maximum number of kinds to try for one policy.
 const MAX_KINDS: usize = 16;
@@ -54,8 +57,24 @@ pub struct Examples {
 #[must_use]
 pub fn examples(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<Examples> {
     let is_deep = policy.expressions().iter().any(PolicyExpression::is_deep);
-    run_on_deep_stack(is_deep, || ExampleSearch::new(policy).run(context))
+    run_on_deep_stack(is_deep, || {
+        ExampleSearch::new(policy, &mut |_, _| {}).run(context, None)
+    })
 }
+
+/// Searches for examples like [`examples`], and calls `observe` with each evaluated request. The requests match
+/// `match_resources`, the matchResources of a binding.
+pub(crate) fn for_each_request(
+    policy: &CompiledPolicy,
+    context: &Context<'_>,
+    match_resources: Option<&MatchResources>,
+    observe: Observe<'_>,
+) {
+    ExampleSearch::new(policy, observe).run(context, match_resources);
+}
+
+/// A function that is called with each evaluated request.
+pub(crate) type Observe<'o> = &'o mut dyn FnMut(&RequestBuilder<'_>, &SyntheticRequest);
 
 /// The quality of an example, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,15 +87,16 @@ enum Quality {
     Preceded,
 }
 
-struct ExampleSearch<'a> {
+struct ExampleSearch<'a, 'o> {
     policy: &'a CompiledPolicy,
+    observe: Observe<'o>,
     /// The indices of the validations' expressions in the policy.
     validations: Vec<usize>,
     examples: Vec<[Option<(Quality, Witness)>; 2]>,
 }
 
-impl<'a> ExampleSearch<'a> {
-    fn new(policy: &'a CompiledPolicy) -> Self {
+impl<'a, 'o> ExampleSearch<'a, 'o> {
+    fn new(policy: &'a CompiledPolicy, observe: Observe<'o>) -> Self {
         let expressions = policy.expressions().iter().enumerate();
         let validations: Vec<usize> = expressions
             .filter(|(_, expression)| expression.role == Role::Validation)
@@ -84,18 +104,24 @@ impl<'a> ExampleSearch<'a> {
             .collect();
         Self {
             policy,
+            observe,
             examples: validations.iter().map(|_| [None, None]).collect(),
             validations,
         }
     }
 
-    fn run(mut self, context: &Context<'_>) -> Vec<Examples> {
+    fn run(
+        mut self,
+        context: &Context<'_>,
+        match_resources: Option<&MatchResources>,
+    ) -> Vec<Examples> {
         let policy = self.policy;
         let targets = matching::targets(policy.policy(), context.mapper);
         let builders = RequestBuilders::new(policy, context);
         for (resource, operations) in representative_kinds_up_to(&targets, MAX_KINDS) {
             // CONNECT requests and some subresources have no schema. The builder must work without one.
-            let mut builder = builders.for_untyped(resource, operations);
+            let builder = builders.for_untyped(resource, operations);
+            let mut builder = builder.with_match_resources(match_resources);
             for n in 0..self.validations.len() {
                 self.try_validation(&mut builder, n);
             }
@@ -314,6 +340,7 @@ impl<'a> ExampleSearch<'a> {
             let Some(steps) = builder.trace_once(&synthetic, &mut value_search.budget) else {
                 return;
             };
+            (self.observe)(builder, &synthetic);
             self.record(builder, n, &synthetic, &steps);
             let failures = effective_failures(value_search.evaluator, &steps);
             let other_failures = failures.iter().filter(|failure| failure.index != index);

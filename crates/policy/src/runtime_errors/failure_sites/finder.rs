@@ -14,7 +14,6 @@ use crate::runtime_errors::symbolic::{
     comprehension_kind,
 };
 use cel::ast::{Comprehension, Expr, ExprId};
-use cel::source::Location;
 
 /// Maximum number of failure sites, and of recorded target nodes, for one policy and kind.
 const MAX_SITES: usize = 600;
@@ -27,9 +26,9 @@ const MAX_READS_PER_VARIABLE: usize = 3;
 
 /// Finds the failure sites of the policy, and the path conditions of `target_nodes`. Mutations are visited only if
 /// `with_mutations`.
-pub(crate) fn find_all(
+pub(crate) fn find_all<T>(
     evaluator: &SymbolicEvaluator<'_>,
-    target_nodes: &HashMap<ExprRef, Location>,
+    target_nodes: &HashMap<ExprRef, T>,
     with_mutations: bool,
 ) -> (Vec<FailureSite>, Vec<(ExprRef, PathCondition)>) {
     let is_target = |node| target_nodes.contains_key(&node);

@@ -11,7 +11,6 @@ use crate::runtime_errors::path_conditions::PathCondition;
 use crate::runtime_errors::symbolic::free_values::sample_int_and_string;
 use crate::runtime_errors::symbolic::{ExprRef, SymbolicEvaluator};
 use cel::ast::ExprId;
-use cel::source::Location;
 use finder::find_all;
 use kubernetes::validity::{Constraint, FieldPath};
 
@@ -95,21 +94,21 @@ impl FailureSite {
 
 /// Finds the failure sites of all expressions, in the order of the policy's fields.
 pub(crate) fn find(evaluator: &SymbolicEvaluator<'_>) -> Vec<FailureSite> {
-    find_with_targets(evaluator, &HashMap::new()).0
+    find_with_targets::<()>(evaluator, &HashMap::new()).0
 }
 
 /// Like [`find`], but also returns the path conditions of `target_nodes`.
-pub(crate) fn find_with_targets(
+pub(crate) fn find_with_targets<T>(
     evaluator: &SymbolicEvaluator<'_>,
-    target_nodes: &HashMap<ExprRef, Location>,
+    target_nodes: &HashMap<ExprRef, T>,
 ) -> (Vec<FailureSite>, Vec<(ExprRef, PathCondition)>) {
     find_all(evaluator, target_nodes, false)
 }
 
 /// Like [`find_with_targets`], but also searches the expressions of mutations.
-pub(crate) fn find_in_mutations(
+pub(crate) fn find_in_mutations<T>(
     evaluator: &SymbolicEvaluator<'_>,
-    target_nodes: &HashMap<ExprRef, Location>,
+    target_nodes: &HashMap<ExprRef, T>,
 ) -> (Vec<FailureSite>, Vec<(ExprRef, PathCondition)>) {
     find_all(evaluator, target_nodes, true)
 }

@@ -1,0 +1,415 @@
+//! Compares a policy under two Kubernetes versions for generated requests.
+//!
+//! The requests are those of the search for examples ([`super::examples`]), and requests that reach the nodes that a
+//! change between the versions may affect ([`crate::version_changes`]). Each request is evaluated under both versions.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use k8s_openapi::api::admissionregistration::v1::MatchResources;
+
+use super::Context;
+use super::examples::{for_each_request, usual_constraints};
+use super::failure_sites::{self, SitesByNode, sites_by_node};
+use super::path_conditions::{PathCondition, solver};
+use super::requests::builders::RequestBuilders;
+use super::requests::kinds::representative_kinds;
+use super::requests::{Budget, RequestBuilder, SyntheticRequest, Witness, minimal_constraints};
+use super::search::{MAX_REPAIRS, MAX_SYMBOLIC_STEPS, missing_path};
+use super::symbolic::{BranchCondition, ExprRef, Scope, SymbolicEvaluator};
+use crate::admission::{
+    Action, Admission, AuthorizerList, Evaluation, EvaluationResult, Object, ParamList, Recorder,
+    ReviewContext,
+};
+use crate::compile::CompiledPolicy;
+use crate::expressions::{PolicyExpression, Role};
+use crate::matching;
+use crate::version_changes::AffectedNode;
+use cel::stack::run_on_deep_stack;
+use kubernetes::validity::{Constraint, InputConstraints};
+
+/// Maximum number of differences.
+const MAX_DIFFERENCES: usize = 32;
+
+/// Maximum number of requests for a mutating policy, which this module does not evaluate.
+const MAX_SAMPLES: usize = 24;
+
+/// Maximum number of requests for one affected node and kind.
+const MAX_REQUESTS_PER_NODE: usize = 40;
+
+/// The evaluation budget for the affected nodes of one policy and kind.
+const BUDGET: Budget = Budget {
+    n_evaluations: 400,
+    cost: 2_000_000,
+};
+
+/// The result of comparing a policy under two versions.
+#[derive(Clone, Debug, Default)]
+pub struct VersionComparison {
+    /// The number of requests that were evaluated under both versions.
+    pub n_requests: usize,
+    /// The first request for each kind of difference.
+    pub differences: Vec<VersionDifference>,
+    /// For each affected node, true if the evaluation of a request reached the node.
+    pub reached: Vec<bool>,
+    /// The request with the greatest ratio of the new cost to the old cost.
+    pub cost: Option<CostDifference>,
+    /// For a mutating policy: requests that the caller evaluates.
+    pub samples: Vec<Witness>,
+}
+
+/// A request for which the results of the two versions differ.
+#[derive(Clone, Debug)]
+pub struct VersionDifference {
+    /// The request. Its `error` is empty.
+    pub witness: Witness,
+    /// The result of the old version.
+    pub old: Evaluation,
+    /// The result of the new version.
+    pub new: Evaluation,
+}
+
+/// The costs of a request in two versions, in cost units.
+#[derive(Clone, Debug)]
+pub struct CostDifference {
+    /// The cost in the old version, and in the new version.
+    pub costs: [u64; 2],
+    /// The request. Its `error` is empty.
+    pub witness: Witness,
+}
+
+/// Generates requests for a policy and evaluates them under both versions. `old` and `new` are the same policy compiled
+/// for the two versions, and `nodes` the nodes of `old` that a change may affect. The requests match `match_resources`,
+/// the matchResources of a binding. If `is_cancelled` becomes true, the comparison ends early, and its result must be
+/// ignored.
+#[must_use]
+pub fn compare_versions(
+    [old, new]: [&CompiledPolicy; 2],
+    context: &Context<'_>,
+    nodes: &[AffectedNode],
+    match_resources: Option<&MatchResources>,
+    is_cancelled: &Arc<AtomicBool>,
+) -> VersionComparison {
+    let is_deep = old.expressions().iter().any(PolicyExpression::is_deep);
+    run_on_deep_stack(is_deep, || {
+        let mut comparer = Comparer {
+            admissions: [old, new].map(Admission::from_compiled),
+            nodes,
+            is_cancelled: Arc::clone(is_cancelled),
+            seen: HashSet::new(),
+            keys: BTreeSet::new(),
+            is_mutating: old.is_mutating(),
+            comparison: VersionComparison {
+                reached: vec![false; nodes.len()],
+                ..VersionComparison::default()
+            },
+        };
+        comparer.run(old, context, match_resources);
+        comparer.comparison
+    })
+}
+
+/// The kind of a difference.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct DifferenceKey {
+    /// True if the version denies the request.
+    denies: [bool; 2],
+    /// The indices of the validations with different results, and these results.
+    decisions: Vec<(usize, [Option<&'static str>; 2])>,
+    conditions_differ: bool,
+    annotations_differ: bool,
+    messages_differ: bool,
+    /// True if several validations are false, and the versions list a different number of them in the audit annotation.
+    audits_differ: bool,
+}
+
+impl DifferenceKey {
+    /// Returns `None` if the results are equal, apart from their costs.
+    fn new(evaluations: [&Evaluation; 2], max_audited: [usize; 2]) -> Option<Self> {
+        let [old, new] = evaluations;
+        let result = |evaluation: &Evaluation, n: usize| {
+            let decision = evaluation.decisions.get(n)?;
+            Some(decision.evaluation.as_str())
+        };
+        let n_decisions = old.decisions.len().max(new.decisions.len());
+        let decisions = (0..n_decisions)
+            .map(|n| (n, [result(old, n), result(new, n)]))
+            .filter(|(_, [old, new])| old != new);
+        let is_denial = |evaluation: &Evaluation| {
+            let mut decisions = evaluation.decisions.iter();
+            decisions.any(|decision| decision.action == Action::Deny)
+        };
+        let n_false = evaluations.map(|evaluation| {
+            let decisions = evaluation.decisions.iter();
+            let denials = decisions.filter(|it| it.evaluation == EvaluationResult::Deny);
+            denials.count()
+        });
+        let [old_audited, new_audited] = [0, 1].map(|n| n_false[n].min(max_audited[n]));
+        let key = Self {
+            denies: evaluations.map(is_denial),
+            decisions: decisions.collect(),
+            conditions_differ: old.match_conditions != new.match_conditions,
+            annotations_differ: old.audit_annotations != new.audit_annotations,
+            messages_differ: old.decisions != new.decisions,
+            audits_differ: old_audited != new_audited,
+        };
+        let differs = !key.decisions.is_empty()
+            || key.conditions_differ
+            || key.annotations_differ
+            || key.messages_differ
+            || key.audits_differ;
+        differs.then_some(key)
+    }
+}
+
+struct Comparer<'n> {
+    admissions: [Admission; 2],
+    nodes: &'n [AffectedNode],
+    is_cancelled: Arc<AtomicBool>,
+    /// The hashes of the compared requests.
+    seen: HashSet<u64>,
+    keys: BTreeSet<DifferenceKey>,
+    is_mutating: bool,
+    comparison: VersionComparison,
+}
+
+impl Comparer<'_> {
+    fn run(
+        &mut self,
+        policy: &CompiledPolicy,
+        context: &Context<'_>,
+        match_resources: Option<&MatchResources>,
+    ) {
+        let targets = matching::targets(policy.policy(), context.mapper);
+        let builders = RequestBuilders::new(policy, context);
+        for (resource, operations) in representative_kinds(&targets) {
+            let builder = builders.for_untyped(resource, operations);
+            let mut builder = builder.with_match_resources(match_resources);
+            self.try_kind(policy, &mut builder);
+        }
+        if !self.is_mutating && !self.is_over() {
+            for_each_request(
+                policy,
+                context,
+                match_resources,
+                &mut |builder, synthetic| {
+                    self.compare(builder, synthetic);
+                },
+            );
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_cancelled.load(Ordering::Relaxed)
+    }
+
+    /// Compares the minimal requests, typical requests, and requests that reach the affected nodes.
+    fn try_kind(&mut self, policy: &CompiledPolicy, builder: &mut RequestBuilder<'_>) {
+        let symbolic = builder.evaluator(MAX_SYMBOLIC_STEPS);
+        let mut all = minimal_constraints(&builder.operations);
+        all.push(usual_constraints(&symbolic));
+        for constraints in all {
+            if let Some(synthetic) = builder.build(&constraints) {
+                self.compare(builder, &synthetic);
+            }
+        }
+        let nodes = self.nodes.iter();
+        let target_nodes: HashMap<ExprRef, ()> = nodes
+            .map(|affected| {
+                let node = ExprRef {
+                    index: affected.index,
+                    id: affected.node,
+                };
+                (node, ())
+            })
+            .collect();
+        if target_nodes.is_empty() {
+            return;
+        }
+        let (sites, reached) = if self.is_mutating {
+            failure_sites::find_in_mutations(&symbolic, &target_nodes)
+        } else {
+            failure_sites::find_with_targets(&symbolic, &target_nodes)
+        };
+        let sites_by_node = sites_by_node(&sites);
+        let mut budget = BUDGET;
+        for (node, path_condition) in reached {
+            if budget.is_used_up() || self.is_over() {
+                return;
+            }
+            self.try_node(
+                builder,
+                (&symbolic, &sites_by_node),
+                &mut budget,
+                (node, &path_condition),
+                &true_conditions(policy, &symbolic),
+            );
+        }
+    }
+
+    /// Compares requests that satisfy the path condition of `node`. First tries to satisfy `others` too, so that the
+    /// old version allows the request.
+    fn try_node(
+        &mut self,
+        builder: &mut RequestBuilder<'_>,
+        (symbolic, sites_by_node): (&SymbolicEvaluator<'_>, &SitesByNode<'_>),
+        budget: &mut Budget,
+        (node, path_condition): (ExprRef, &PathCondition),
+        others: &[BranchCondition],
+    ) {
+        let mut n_left = MAX_REQUESTS_PER_NODE;
+        for others in [others, &[]] {
+            for base in [usual_constraints(symbolic), InputConstraints::default()] {
+                for with_soft in path_condition.attempts() {
+                    let mut conditions = others.to_vec();
+                    conditions.extend(path_condition.conditions(*with_soft));
+                    let solution = solver::solve(symbolic, conditions, base.clone());
+                    for mut constraints in solution.solutions {
+                        for _ in 0..MAX_REPAIRS {
+                            if n_left == 0 || self.is_over() {
+                                return;
+                            }
+                            n_left -= 1;
+                            let Some(synthetic) = builder.build(&constraints) else {
+                                break;
+                            };
+                            self.compare(builder, &synthetic);
+                            if self.is_mutating {
+                                break;
+                            }
+                            let missing = missing(
+                                builder,
+                                (symbolic, sites_by_node),
+                                budget,
+                                &synthetic,
+                                node.index,
+                            );
+                            let is_added = missing.is_some_and(|path| {
+                                constraints.add(path, Constraint::Present).is_some()
+                            });
+                            if !is_added {
+                                break;
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Evaluates a request under both versions, unless it was already compared, and records the differences.
+    fn compare(&mut self, builder: &RequestBuilder<'_>, synthetic: &SyntheticRequest) {
+        if self.is_over() || !self.seen.insert(synthetic.digest) {
+            return;
+        }
+        if builder.fails_validation(synthetic) {
+            return;
+        }
+        let Some((request, namespace, namespaces)) = builder.admission_request(synthetic) else {
+            return;
+        };
+        let [old_admission, new_admission] = &self.admissions;
+        if !old_admission.matches_exactly(&request, &namespaces) {
+            return;
+        }
+        if self.is_mutating {
+            if self.comparison.samples.len() < MAX_SAMPLES {
+                let witness = builder.witness(synthetic, "");
+                self.comparison.samples.push(witness);
+            }
+            return;
+        }
+        let no_params = ParamList::default();
+        let authorizer = Arc::new(AuthorizerList::default());
+        let params = synthetic.params.as_ref().map(Object::new);
+        let mut context = ReviewContext::new(&no_params, &namespaces, authorizer);
+        context.is_cancelled = Some(Arc::clone(&self.is_cancelled));
+        let evaluate = |admission: &Admission, context: &ReviewContext<'_>| {
+            admission.evaluate(
+                &request,
+                (&request.gvr, &request.gvk),
+                params.as_ref(),
+                namespace.as_ref(),
+                context,
+            )
+        };
+        let new = evaluate(new_admission, &context);
+        let recorder = self
+            .comparison
+            .reached
+            .contains(&false)
+            .then(|| Arc::new(Recorder::default()));
+        context.recorder.clone_from(&recorder);
+        let old = evaluate(old_admission, &context);
+        if self.is_over() || old.exceeded.is_some() || new.exceeded.is_some() {
+            return;
+        }
+        self.comparison.n_requests += 1;
+        if let Some(recorder) = recorder {
+            let recording = recorder.take();
+            for (reached, affected) in self.comparison.reached.iter_mut().zip(self.nodes) {
+                *reached |= recording.contains_key(&(affected.index, affected.node.index()));
+            }
+        }
+        let costs = [old.costs.used(), new.costs.used()];
+        let greatest = self.comparison.cost.as_ref().map_or([1, 1], |it| it.costs);
+        if ratio_is_greater(costs, greatest) {
+            self.comparison.cost = Some(CostDifference {
+                costs,
+                witness: builder.witness(synthetic, ""),
+            });
+        }
+        let max_audited = [old_admission, new_admission]
+            .map(|admission| admission.version().behavior().max_audited_failures);
+        let Some(key) = DifferenceKey::new([&old, &new], max_audited) else {
+            return;
+        };
+        if self.comparison.differences.len() < MAX_DIFFERENCES && self.keys.insert(key) {
+            self.comparison.differences.push(VersionDifference {
+                witness: builder.witness(synthetic, ""),
+                old,
+                new,
+            });
+        }
+    }
+}
+
+/// Returns true if the ratio of the second to the first number is greater in `a` than in `b`. Numbers below 1 count as 1.
+fn ratio_is_greater(a: [u64; 2], b: [u64; 2]) -> bool {
+    let [a_old, a_new] = a.map(|n| u128::from(n.max(1)));
+    let [b_old, b_new] = b.map(|n| u128::from(n.max(1)));
+    a_new.saturating_mul(b_old) > b_new.saturating_mul(a_old)
+}
+
+/// Returns the conditions that all match conditions and validations of `policy` are true.
+fn true_conditions(
+    policy: &CompiledPolicy,
+    symbolic: &SymbolicEvaluator<'_>,
+) -> Vec<BranchCondition> {
+    let expressions = policy.expressions().iter().enumerate();
+    let constrained =
+        expressions.filter(|(_, it)| matches!(it.role, Role::MatchCondition | Role::Validation));
+    let conditions = constrained.filter_map(|(index, _)| {
+        let id = symbolic.ast(index)?.root();
+        Some(BranchCondition::Evaluates(
+            ExprRef { index, id },
+            Scope::default(),
+            true,
+        ))
+    });
+    conditions.collect()
+}
+
+/// Returns the path of an absent value because of which the old version fails for the request.
+fn missing<'c>(
+    builder: &mut RequestBuilder<'_>,
+    (symbolic, sites_by_node): (&SymbolicEvaluator<'_>, &SitesByNode<'c>),
+    budget: &mut Budget,
+    synthetic: &Rc<SyntheticRequest>,
+    index: usize,
+) -> Option<&'c kubernetes::validity::FieldPath> {
+    let failures = builder.evaluate(symbolic, synthetic, budget)?;
+    missing_path(synthetic, &failures, sites_by_node, index)
+}

@@ -1,0 +1,172 @@
+//! The table of changes, newest release first.
+
+use super::{Since, VersionChange, call, is_method, is_opaque};
+use crate::rule::Rule;
+use cel::types::Type;
+use cel::version::CelGo;
+
+/// A change that affects no single nodes of expressions.
+const CHANGE: VersionChange = VersionChange {
+    id: "",
+    since: Since::Kubernetes(0),
+    summary: "",
+    source: "",
+    rule: None,
+    affects: None,
+    compiles: None,
+};
+
+/// All changes, newest release first. `docs/versions.md` has the same table.
+pub static ALL: &[VersionChange] = &[
+    VersionChange {
+        id: "or-value-without-optional",
+        since: Since::CelGo(CelGo::V0_28),
+        summary: "`x.orValue(y)` and `x.or(y)` fail if `x` is not an optional. Before, the result was `x`.",
+        source: "cel-go 0.28 cel/library.go, evalOptionalOrValue",
+        rule: Some(Rule::OrValueWithoutOptional),
+        affects: Some(|checked, id| {
+            is_method(checked, id, &["or", "orValue"])
+                && call(checked, id)
+                    .and_then(|(_, target, _)| target)
+                    .is_some_and(|target| checked.type_at(target).optional_value().is_none())
+        }),
+        ..CHANGE
+    },
+    VersionChange {
+        id: "escaped-field-names",
+        since: Since::CelGo(CelGo::V0_28),
+        summary: "Names in backticks: ``object.metadata.labels.`app.kubernetes.io/name` ``",
+        source: "cel-go 0.28 parser/options.go, EnableIdentEscapeSyntax",
+        compiles: Some(|text| text.contains('`')),
+        ..CHANGE
+    },
+    VersionChange {
+        id: "locals-first",
+        since: Since::CelGo(CelGo::V0_27),
+        summary: "In `list.all(net, net.IP == 'x')`, `net` is the variable. Before, `net.IP` was the type of that name.",
+        source: "cel-go 0.27 checker/env.go, Env.resolveQualifiedIdent",
+        compiles: Some(|text| text.contains("net")),
+        ..CHANGE
+    },
+    VersionChange {
+        id: "optional-values",
+        since: Since::CelGo(CelGo::V0_29),
+        summary: "A macro such as `optMap` on `optional.of(quantity('1'))` has the value. Before, it failed. A nested optional remains an optional.",
+        source: "cel-go 0.29 interpreter/attributes.go, applyQualifiers",
+        affects: Some(|checked, id| {
+            let Some((function, None, [value])) = call(checked, id) else {
+                return false;
+            };
+            let is_optional = matches!(function, "optional.of" | "optional.ofNonZeroValue");
+            let holds_optional = || checked.type_at(*value).optional_value().is_some();
+            is_optional && (is_opaque(checked, *value) || holds_optional())
+        }),
+        ..CHANGE
+    },
+    VersionChange {
+        id: "function-costs",
+        since: Since::CelGo(CelGo::V0_29),
+        summary: "`startsWith` and `endsWith` cost by the length of their argument; `matches(string, pattern)` costs as much as `string.matches(pattern)`.",
+        source: "cel-go 0.29 interpreter/runtimecost.go, CostTracker.costCall",
+        ..CHANGE
+    },
+    VersionChange {
+        id: "range-limits",
+        since: Since::CelGo(CelGo::V0_29),
+        summary: "`lists.range` fails for a negative argument and for more than 1,000,000 elements.",
+        source: "cel-go 0.29 ext/lists.go, genRange",
+        affects: Some(|checked, id| {
+            call(checked, id).is_some_and(|(function, _, _)| function == "lists.range")
+        }),
+        ..CHANGE
+    },
+    VersionChange {
+        id: "index-bounds",
+        since: Since::CelGo(CelGo::V0_29),
+        summary: "`indexOf('', n)` and `lastIndexOf('', n)` fail for a negative `n`, and are at most the length of the string.",
+        source: "cel-go 0.29 ext/strings.go, indexOfOffset",
+        affects: Some(|checked, id| {
+            let n_args = call(checked, id).map_or(0, |(_, _, args)| args.len());
+            n_args == 2 && is_method(checked, id, &["indexOf", "lastIndexOf"])
+        }),
+        ..CHANGE
+    },
+    VersionChange {
+        id: "go-values",
+        since: Since::Kubernetes(37),
+        summary: "Built-in objects, `request` and `namespaceObject` are Go values: comparisons of other types and lookups with keys of other types are errors, as in `object.spec == 'x'` and `1 in object.metadata.labels`. An empty list or map equals an absent one in `object == oldObject`.",
+        source: "k8s.io/apiserver 0.37 pkg/cel/common/valuesschemalesstyped.go",
+        affects: Some(|checked, id| {
+            let type_of = |id: &cel::ast::ExprId| checked.type_at(*id);
+            let is_number = |type_: &Type| matches!(type_, Type::Int | Type::Uint | Type::Double);
+            match call(checked, id) {
+                Some(("@in", None, [key, container])) => {
+                    matches!(type_of(container), Type::Dyn) && {
+                        let key = type_of(key);
+                        is_number(key) || matches!(key, Type::Bool)
+                    }
+                }
+                Some(("_[_]", None, [container, key])) => {
+                    matches!(type_of(container), Type::Dyn)
+                        && matches!(type_of(key), Type::Uint | Type::Double | Type::Bool)
+                }
+                _ => false,
+            }
+        }),
+        ..CHANGE
+    },
+    VersionChange {
+        id: "quantity-copies",
+        since: Since::Kubernetes(37),
+        summary: "`quantity.add()` and `sub()` do not change a large receiver.",
+        source: "k8s.io/apiserver 0.37 pkg/cel/library/quantity.go, quantityAdd",
+        affects: Some(|checked, id| {
+            is_method(checked, id, &["add", "sub"])
+                && call(checked, id)
+                    .and_then(|(_, target, _)| target)
+                    .is_some_and(|target| is_opaque(checked, target))
+        }),
+        ..CHANGE
+    },
+    VersionChange {
+        id: "audit-failures",
+        since: Since::Kubernetes(37),
+        summary: "The audit annotation lists up to 50 failed validations. Before, it contained only the first.",
+        source: "k8s.io/apiserver 0.37 pkg/admission/plugin/policy/validating/dispatcher.go, maxValidationFailures",
+        ..CHANGE
+    },
+    VersionChange {
+        id: "webhooks-skip-reviews",
+        since: Since::Kubernetes(37),
+        summary: "Webhooks are not called for reviews, such as `TokenReview`.",
+        source: "k8s.io/apiserver 0.37 pkg/features/kube_features.go, ExcludeAdmissionWebhookVirtualResources",
+        ..CHANGE
+    },
+    VersionChange {
+        id: "nested-patch-values",
+        since: Since::Patches(&[(36, 5), (35, 10)]),
+        summary: "The value of a JSONPatch can be a list or map of `Object` values. Before, the API server panicked.",
+        source: "k8s.io/apiserver 0.36.5 pkg/cel/mutation/dynamic/objects.go, ObjectVal.ConvertToNative",
+        compiles: Some(|text| text.contains("JSONPatch")),
+        ..CHANGE
+    },
+    VersionChange {
+        id: "format-messages",
+        since: Since::Kubernetes(35),
+        summary: "Messages of `format` count bytes: `must be no more than 63 bytes`. Before, they counted characters.",
+        source: "k8s.io/apimachinery 0.35 pkg/api/validate/content/errors.go, MaxLenError",
+        ..CHANGE
+    },
+    VersionChange {
+        id: "optional-functions",
+        since: Since::CelGo(CelGo::V0_23),
+        summary: "`first()`, `last()`, `optional.unwrap()` and `unwrapOpt()`",
+        source: "cel-go 0.23 cel/library.go, OptionalTypes",
+        compiles: Some(|text| {
+            ["first", "last", "unwrap"]
+                .iter()
+                .any(|name| text.contains(name))
+        }),
+        ..CHANGE
+    },
+];

@@ -1,0 +1,92 @@
+//! Compares the table with the documentation, and tests the nodes that each change may affect.
+
+use std::collections::HashSet;
+
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use serde_json::json;
+
+use super::{ALL, affected_nodes};
+use crate::compile::CompiledPolicy;
+use crate::subexpressions::text;
+use kubernetes::version::KubernetesVersion;
+
+const DOCS: &str = include_str!("../../../../docs/versions.md");
+
+#[test]
+fn docs_have_the_table_of_changes() {
+    let row = |change: &super::VersionChange| {
+        format!("| {} | {} |", change.since.kubernetes(), change.summary)
+    };
+    let expected: Vec<String> = ALL.iter().map(row).collect();
+    let (_, table) = DOCS.split_once("| Since | Change |\n|---|---|\n").unwrap();
+    let table = table.lines().take_while(|line| line.starts_with('|'));
+    assert_eq!(table.collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn ids_are_unique() {
+    let ids: HashSet<&str> = ALL.iter().map(|change| change.id).collect();
+    assert_eq!(ids.len(), ALL.len());
+}
+
+/// Asserts the changes from 1.36 to 1.37 that may affect `expression`, each with the source of the node.
+#[track_caller]
+fn check(expression: &str, expected: &[(&str, &str)]) {
+    let policy: ValidatingAdmissionPolicy = serde_json::from_value(json!({
+        "metadata": {"name": "p"},
+        "spec": {"validations": [{"expression": expression}]},
+    }))
+    .unwrap();
+    let [old, new] = [36, 37].map(KubernetesVersion::new);
+    let compiled = CompiledPolicy::from_parts((&policy).into(), None, old);
+    let ast = compiled.expressions()[0].parsed().unwrap();
+    let nodes = affected_nodes(&compiled, old, new);
+    let nodes = nodes.iter();
+    let actual: Vec<(&str, String)> = nodes
+        .map(|affected| (affected.change.id, text(ast, affected.node)))
+        .collect();
+    let actual: Vec<(&str, &str)> = actual.iter().map(|(id, text)| (*id, &**text)).collect();
+    assert_eq!(actual, expected, "{expression}");
+}
+
+#[test]
+fn nodes_are_affected_by_their_change() {
+    check(
+        "object.spec.a.orValue([]).all(x, x == 1)",
+        &[("or-value-without-optional", "object.spec.a.orValue([])")],
+    );
+    check("object.spec.?a.orValue([]).all(x, x == 1)", &[]);
+    check(
+        "lists.range(object.spec.n).size() == 1",
+        &[("range-limits", "lists.range(object.spec.n)")],
+    );
+    check(
+        "object.spec.a.indexOf('', object.spec.n) == 1",
+        &[("index-bounds", "object.spec.a.indexOf(\"\", object.spec.n)")],
+    );
+    check("object.spec.a.indexOf('') == 1", &[]);
+    check(
+        "1 in object.metadata.labels",
+        &[("go-values", "1 in object.metadata.labels")],
+    );
+    check("1 in [1, 2] && 'a' in object.metadata.labels", &[]);
+    check(
+        "quantity(object.spec.a).add(quantity('1')).isGreaterThan(quantity('2'))",
+        &[(
+            "quantity-copies",
+            "quantity(object.spec.a).add(quantity(\"1\"))",
+        )],
+    );
+    check(
+        "optional.of(quantity('1')).optMap(q, q).hasValue()",
+        &[("optional-values", "optional.of(quantity(\"1\"))")],
+    );
+}
+
+#[test]
+fn no_change_is_between_equal_or_reversed_versions() {
+    let [old, new] = [36, 37].map(KubernetesVersion::new);
+    assert_eq!(super::between(old, old).count(), 0);
+    assert_eq!(super::between(new, old).count(), 0);
+    assert!(super::between(old, new).count() > 5);
+}

@@ -1,0 +1,137 @@
+//! The effects of an upgrade on a request: the differences between the results of a policy under two versions.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::report::Class;
+use crate::cli::audit::PolicyResult;
+
+/// The result of a field of a policy for a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum FieldResult {
+    /// The validation is true, or the field has no error.
+    Good,
+    /// The validation is false.
+    False,
+    /// The evaluation failed.
+    Error,
+    /// The policy does not match the request, or a match condition excludes it.
+    NotMatched,
+    /// Another value, such as a mutated object or an audit annotation.
+    Other,
+}
+
+/// A difference between the results for a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Effect {
+    pub(super) class: Class,
+    /// The field, such as `spec.validations[0].expression`. `None` for the policy as a whole.
+    pub(super) field: Option<String>,
+    /// The results of the old and the new version.
+    pub(super) results: [FieldResult; 2],
+    /// The messages of these results. Empty if there is none.
+    pub(super) messages: [String; 2],
+}
+
+impl Effect {
+    /// The part of the effect that is the same for all requests with the same cause.
+    pub(super) fn key(&self) -> (Class, Option<&str>, [FieldResult; 2]) {
+        (self.class, self.field.as_deref(), self.results)
+    }
+}
+
+/// Returns the differences between the results of the old and the new version. A result is `None` if the policy does not
+/// match the request.
+pub(super) fn effects(results: [Option<&PolicyResult>; 2]) -> Vec<Effect> {
+    let denied = results.map(|result| result.is_some_and(|it| it.denied));
+    let decision = match denied {
+        [false, true] => Some(Class::Denies),
+        [true, false] => Some(Class::Admits),
+        _ => None,
+    };
+    let [old, new] = results.map(fields);
+    let mut effects = Vec::new();
+    let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+    for name in names {
+        let sides = [old.get(name), new.get(name)];
+        let mut side_results = sides.map(|side| side.map_or(FieldResult::Good, |(it, _)| *it));
+        for (side_result, result) in side_results.iter_mut().zip(results) {
+            let is_matched = result.is_some_and(|result| result.excluded_by.is_none());
+            if !is_matched {
+                *side_result = FieldResult::NotMatched;
+            }
+        }
+        let messages = sides.map(|side| side.map(|(_, text)| text.clone()).unwrap_or_default());
+        let class = if side_results[0] != side_results[1] {
+            let is_error = side_results.contains(&FieldResult::Error);
+            decision.unwrap_or(if is_error {
+                Class::Errors
+            } else {
+                Class::Audit
+            })
+        } else if messages[0] != messages[1] {
+            Class::Text
+        } else {
+            continue;
+        };
+        effects.push(Effect {
+            class,
+            field: Some(name.clone()).filter(|name| name != "spec"),
+            results: side_results,
+            messages,
+        });
+    }
+    let is_explained = |class: Class| effects.iter().any(|it: &Effect| it.class == class);
+    if let Some(class) = decision.filter(|class| !is_explained(*class)) {
+        effects.push(Effect {
+            class,
+            field: None,
+            results: denied.map(|denied| {
+                if denied {
+                    FieldResult::False
+                } else {
+                    FieldResult::Good
+                }
+            }),
+            messages: Default::default(),
+        });
+    }
+    let other = |class, field: &str, messages: [String; 2]| Effect {
+        class,
+        field: Some(field.to_owned()),
+        results: [FieldResult::Other; 2],
+        messages,
+    };
+    let changes = results.map(|it| it.and_then(|it| it.change.clone()).unwrap_or_default());
+    if changes[0] != changes[1] && decision.is_none() {
+        effects.push(other(Class::Mutates, "spec.mutations", changes));
+    }
+    let is_text_only = effects.iter().all(|it| it.class == Class::Text);
+    let annotations = results.map(|it| it.map(|it| &it.audit_annotations));
+    if is_text_only && annotations[0] != annotations[1] {
+        let count = |n: usize| {
+            let map = annotations[n].into_iter().flatten();
+            map.map(|(_, value)| value.clone())
+                .collect::<Vec<_>>()
+                .join("; ")
+        };
+        effects.push(other(Class::Audit, "spec", [count(0), count(1)]));
+    }
+    effects
+}
+
+/// Returns the violations and errors by field, each with its first message.
+fn fields(result: Option<&PolicyResult>) -> BTreeMap<String, (FieldResult, String)> {
+    let mut fields = BTreeMap::new();
+    let Some(result) = result else {
+        return fields;
+    };
+    for violation in &result.violations {
+        let entry = fields.entry(violation.field_ref.clone());
+        entry.or_insert_with(|| (FieldResult::False, violation.message.clone()));
+    }
+    for error in &result.errors {
+        let entry = fields.entry(error.field_ref.clone());
+        entry.or_insert_with(|| (FieldResult::Error, error.message.clone()));
+    }
+    fields
+}

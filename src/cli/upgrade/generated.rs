@@ -1,0 +1,303 @@
+//! Generates requests for a policy, and confirms those for which the two versions differ as cases of probes.
+
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use k8s_openapi::api::admissionregistration::v1::{
+    ParamRef, ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicyBindingSpec,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use serde_json::json;
+
+use super::effects::{Effect, effects};
+use crate::cel::interrupt::Interrupt;
+use crate::cli::audit::PolicyResult;
+use crate::cli::diff::case_result;
+use crate::cli::eval::policy_set::{PolicySet, PreparedPolicy};
+use crate::cli::eval::run_case;
+use crate::cli::input::Object;
+use crate::cli::test::init;
+use crate::policy::matching;
+use crate::policy::runtime_errors::{self, Context, VersionComparison, Witness};
+use crate::policy::subject::SubjectKind;
+use crate::policy::version_changes::AffectedNode;
+use crate::probe::api::{BindingSource, Case, PolicyProbeSpec, Source};
+
+/// The generated requests of a policy.
+#[derive(Default)]
+pub(super) struct Generated {
+    /// The number of requests that were evaluated under both versions.
+    pub(super) n_requests: usize,
+    /// The requests for which the versions differ.
+    pub(super) differing: Vec<DifferingCase>,
+    /// The name of the binding that applies to the requests. `None` if the policy has none.
+    pub(super) binding: Option<String>,
+    /// The reasons why an effect of the upgrade is unknown.
+    pub(super) undecided: Vec<String>,
+    /// The indices of the affected nodes that no request reached.
+    pub(super) unreached: Vec<usize>,
+}
+
+/// A generated request, as the case of a probe, for which the versions differ.
+pub(super) struct DifferingCase {
+    pub(super) spec: PolicyProbeSpec,
+    pub(super) case: Case,
+    pub(super) witness: Witness,
+    pub(super) results: [Option<PolicyResult>; 2],
+    pub(super) effects: Vec<Effect>,
+}
+
+/// The same policy, prepared for both versions.
+#[derive(Clone, Copy)]
+pub(super) struct BothVersions<'a> {
+    pub(super) policies: [&'a PreparedPolicy<'a>; 2],
+    pub(super) sets: [&'a PolicySet<'a>; 2],
+}
+
+impl BothVersions<'_> {
+    /// Evaluates a case under both versions.
+    ///
+    /// # Errors
+    /// Returns the reason why a version could not be evaluated.
+    fn run(self, spec: &PolicyProbeSpec, case: &Case) -> Result<[Option<PolicyResult>; 2], String> {
+        let run = |n: usize| {
+            let (policy, set) = (self.policies[n], self.sets[n]);
+            case_result(policy, run_case(policy, spec, case, set))
+        };
+        Ok([run(0)?, run(1)?])
+    }
+}
+
+/// Generates requests for a policy that both versions evaluate. `nodes` are the nodes that a change may affect, and
+/// `bindings` the bindings of the input.
+pub(super) fn generate(
+    both: BothVersions<'_>,
+    nodes: &[AffectedNode],
+    bindings: &[Object<ValidatingAdmissionPolicyBinding>],
+) -> Generated {
+    let binding = binding(both.policies[0].name, bindings);
+    let comparison = match compare(both, nodes, binding) {
+        Ok(comparison) => comparison,
+        Err(why) => {
+            return Generated {
+                undecided: vec![why],
+                ..Generated::default()
+            };
+        }
+    };
+    let mut generated = Generated {
+        n_requests: comparison.n_requests,
+        binding: binding.and_then(|it| it.metadata.name.clone()),
+        ..Generated::default()
+    };
+    let reached = comparison.reached.iter().enumerate();
+    let unreached = reached.filter(|(_, is_reached)| !**is_reached);
+    generated.unreached = unreached.map(|(n, _)| n).collect();
+    let mut last_error = None;
+    let of_differences = comparison.differences.into_iter().map(|it| it.witness);
+    for witness in of_differences {
+        match confirm(both, binding, witness) {
+            Ok(Some((differing, _))) => generated.differing.push(differing),
+            Ok(None) => {}
+            Err(why) => last_error = Some(why),
+        }
+    }
+    for witness in comparison.samples {
+        match confirm(both, binding, witness) {
+            Ok(confirmed) => {
+                generated.n_requests += 1;
+                generated
+                    .differing
+                    .extend(confirmed.map(|(differing, _)| differing));
+            }
+            Err(why) => last_error = Some(why),
+        }
+    }
+    if both.policies[0].mutating.is_some() {
+        // The requests for a mutating policy satisfy the path conditions, but the evaluation does not record nodes.
+        generated.unreached.clear();
+    }
+    if generated.n_requests == 0 {
+        let why = match last_error {
+            Some(why) => why,
+            None => no_request(both),
+        };
+        generated.undecided.push(why);
+    } else if let Some(why) = last_error.filter(|_| generated.differing.is_empty()) {
+        let why = format!("a generated request differs, but cannot be confirmed: {why}");
+        generated.undecided.push(why);
+    }
+    generated
+}
+
+/// Returns the reason why no request was generated.
+fn no_request(both: BothVersions<'_>) -> String {
+    let policy = both.policies[0];
+    let mapper = &both.sets[0].known.mapper;
+    if matching::resolve(&policy.object.value, mapper)
+        .resources
+        .is_empty()
+    {
+        "its rules match no known resource; pass the CustomResourceDefinitions with --crds"
+            .to_owned()
+    } else {
+        "no valid request that its rules match was found; pass objects with -f, or probes"
+            .to_owned()
+    }
+}
+
+/// Searches for requests within the time limit.
+///
+/// # Errors
+/// Returns the reason why the search failed.
+fn compare(
+    both: BothVersions<'_>,
+    nodes: &[AffectedNode],
+    binding: Option<&ValidatingAdmissionPolicyBinding>,
+) -> Result<VersionComparison, String> {
+    let known = both.sets[0].known;
+    let context = Context {
+        mapper: &known.mapper,
+        schemas: known,
+        written: known,
+        type_findings: &[],
+        without_params: None,
+        never_has_params: false,
+        object_cache: &known.object_cache,
+    };
+    let compiled = both.policies.map(|policy| &policy.compiled);
+    let match_resources = binding.and_then(|binding| binding.spec.match_resources.as_ref());
+    let search = || {
+        both.sets[0].limit.run(|is_cancelled| {
+            let flag = Arc::clone(is_cancelled);
+            let interrupt = Interrupt::new(move || flag.load(Ordering::Relaxed));
+            interrupt.run(|| {
+                runtime_errors::compare_versions(
+                    compiled,
+                    &context,
+                    nodes,
+                    match_resources,
+                    is_cancelled,
+                )
+            })
+        })
+    };
+    match panic::catch_unwind(AssertUnwindSafe(search)) {
+        Ok(Ok(Ok(comparison))) => Ok(comparison),
+        Ok(Err(why)) => Err(why.replace("the evaluation", "the search for requests")),
+        Ok(Ok(Err(_))) => Err("the search for requests exceeded the time limit".to_owned()),
+        Err(_) => Err(
+            "the search for requests failed with an internal error in kubectl-vap; please report it"
+                .to_owned(),
+        ),
+    }
+}
+
+/// Returns the binding of the policy `name` whose requests are generated: preferably one that denies requests.
+fn binding<'b>(
+    name: &str,
+    bindings: &'b [Object<ValidatingAdmissionPolicyBinding>],
+) -> Option<&'b ValidatingAdmissionPolicyBinding> {
+    let of_policy = || {
+        bindings
+            .iter()
+            .filter(|it| it.value.spec.policy_name == name)
+    };
+    let denies = |it: &&Object<ValidatingAdmissionPolicyBinding>| {
+        let mut actions = it.value.spec.validation_actions.iter();
+        actions.any(|action| action == "Deny")
+    };
+    let chosen = of_policy().find(denies).or_else(|| of_policy().next());
+    chosen.map(|binding| &binding.value)
+}
+
+/// Converts a generated request to a case, in the shortest form for which both versions differ. `None` if they do not
+/// differ.
+///
+/// # Errors
+/// Returns the reason why the request could not be evaluated.
+fn confirm(
+    both: BothVersions<'_>,
+    binding: Option<&ValidatingAdmissionPolicyBinding>,
+    witness: Witness,
+) -> Result<Option<(DifferingCase, bool)>, String> {
+    let mut error = None;
+    let mut is_evaluated = false;
+    for is_short in [true, false] {
+        let Some((spec, case)) = case(both.policies[0], binding, &witness, is_short) else {
+            continue;
+        };
+        let results = match both.run(&spec, &case) {
+            Ok(results) => results,
+            Err(why) => {
+                error = Some(why);
+                continue;
+            }
+        };
+        is_evaluated |= results.iter().any(Option::is_some);
+        let effects = effects([results[0].as_ref(), results[1].as_ref()]);
+        if !effects.is_empty() {
+            let differing = DifferingCase {
+                spec,
+                case,
+                witness,
+                results,
+                effects,
+            };
+            return Ok(Some((differing, is_short)));
+        }
+    }
+    match error {
+        Some(why) if !is_evaluated => Err(why),
+        _ if !is_evaluated => Err(match binding.and_then(|it| it.metadata.name.as_ref()) {
+            Some(name) => format!("the binding {name} does not match it"),
+            None => "the policy does not match it".to_owned(),
+        }),
+        _ => Ok(None),
+    }
+}
+
+/// Converts a generated request to the case of a probe.
+fn case(
+    policy: &PreparedPolicy<'_>,
+    binding: Option<&ValidatingAdmissionPolicyBinding>,
+    witness: &Witness,
+    is_short: bool,
+) -> Option<(PolicyProbeSpec, Case)> {
+    let case = json!({
+        "name": "generated",
+        "request": init::request(witness, is_short)?,
+        "expect": {},
+    });
+    let case: Case = serde_json::from_value(case).ok()?;
+    let mut spec = PolicyProbeSpec::default();
+    if policy.kind() == SubjectKind::ValidatingAdmissionPolicy {
+        policy.name.clone_into(&mut spec.policy_name);
+    } else {
+        let target = json!({"kind": policy.kind().row().kind, "name": policy.name});
+        spec.target = serde_json::from_value(target).ok();
+    }
+    match binding {
+        None => spec.bindings = BindingSource::Implied,
+        Some(binding) => {
+            spec.bindings = BindingSource::Inline;
+            spec.inline_bindings = vec![ValidatingAdmissionPolicyBindingSpec {
+                param_ref: policy.param_kind.as_ref().map(|_| ParamRef {
+                    selector: Some(LabelSelector::default()),
+                    parameter_not_found_action: Some("Deny".to_owned()),
+                    ..ParamRef::default()
+                }),
+                ..binding.spec.clone()
+            }];
+        }
+    }
+    if let Some(params) = &witness.params {
+        spec.params = Source::Inline;
+        spec.inline_params = Some(params.clone())
+            .filter(|it| !it.is_null())
+            .into_iter()
+            .collect();
+    }
+    Some((spec, case))
+}

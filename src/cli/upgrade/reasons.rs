@@ -1,0 +1,110 @@
+//! Finds the release and the change because of which a result differs.
+//!
+//! The policy is evaluated for the same request in each release between the two versions. The first release with the new
+//! result has the change.
+
+use super::effects::{Effect, effects};
+use super::generated::BothVersions;
+use super::report::{Class, Reason};
+use crate::cli::diff::case_result;
+use crate::cli::eval::run_case_with;
+use crate::policy::admission::Admission;
+use crate::policy::compile::CompiledPolicy;
+use crate::policy::subexpressions;
+use crate::policy::version_changes::{self, AffectedNode, Since, VersionChange};
+use crate::probe::api::{Case, PolicyProbeSpec};
+use crate::version::KubernetesVersion;
+
+/// The cause of an effect.
+pub(super) struct Cause {
+    pub(super) reason: Reason,
+    pub(super) change: Option<&'static VersionChange>,
+    /// The source of the affected node. `None` if it is unknown.
+    pub(super) expression: Option<String>,
+}
+
+/// Finds the cause of `effect`, which both versions have for `case`. `nodes` are the nodes that a change may affect.
+pub(super) fn find(
+    both: BothVersions<'_>,
+    nodes: &[AffectedNode],
+    (spec, case): (&PolicyProbeSpec, &Case),
+    effect: &Effect,
+) -> Option<Cause> {
+    let [old, new] = both.sets.map(|set| set.known.version());
+    let policy = both.policies[0];
+    if policy.mutating.is_some() {
+        return Some(from_nodes(nodes, effect, policy, (old, new)));
+    }
+    let run = |admission: &Admission| {
+        let result = run_case_with(admission, policy, spec, case, both.sets[0]);
+        case_result(policy, result).ok()
+    };
+    let before = run(&policy.admission)?;
+    let mut previous = old;
+    for step in old.steps_to(new) {
+        let object = policy.object.value.clone();
+        let compiled = CompiledPolicy::from_parts(object, None, step);
+        let after = run(&Admission::from_compiled(&compiled))?;
+        let mut effects = effects([before.as_ref(), after.as_ref()]).into_iter();
+        if effects.any(|it| it.key() == effect.key()) {
+            return Some(from_nodes(nodes, effect, policy, (previous, step)));
+        }
+        previous = step;
+    }
+    None
+}
+
+/// Finds the change between two versions that affects a node of the expression with the effect, or of a variable.
+fn from_nodes(
+    nodes: &[AffectedNode],
+    effect: &Effect,
+    policy: &crate::cli::eval::policy_set::PreparedPolicy<'_>,
+    (old, new): (KubernetesVersion, KubernetesVersion),
+) -> Cause {
+    let is_new = |change: &VersionChange| change.since.includes(new) && !change.since.includes(old);
+    let field = effect.field.as_deref();
+    let is_in_field = |affected: &&AffectedNode| {
+        let expression = policy.compiled.expressions().get(affected.index);
+        expression.map(|expression| expression.field_ref.as_str()) == field
+    };
+    let candidates = || nodes.iter().filter(|affected| is_new(affected.change));
+    let affected = candidates()
+        .find(is_in_field)
+        .or_else(|| candidates().next());
+    let change = affected.map(|affected| affected.change).or_else(|| {
+        let id = match effect.class {
+            Class::Audit => "audit-failures",
+            Class::Text => "format-messages",
+            _ => "go-values",
+        };
+        version_changes::between(old, new).find(|change| change.id == id)
+    });
+    let expression = affected.and_then(|affected| {
+        let expression = policy.compiled.expressions().get(affected.index)?;
+        let ast = expression.parsed().ok()?;
+        Some(subexpressions::text(ast, affected.node))
+    });
+    Cause {
+        reason: reason(change, (old, new)),
+        change,
+        expression,
+    }
+}
+
+/// Returns the reason for a change between two versions. Without a change of the table, it is only the release.
+pub(super) fn reason(
+    change: Option<&'static VersionChange>,
+    (old, new): (KubernetesVersion, KubernetesVersion),
+) -> Reason {
+    let release = if old.cel_go < new.cel_go && old.minor == new.minor {
+        Since::CelGo(new.cel_go).to_string()
+    } else {
+        format!("Kubernetes {new}")
+    };
+    Reason {
+        since: change.map_or(release, |change| change.since.to_string()),
+        change: change.map(|change| change.id),
+        summary: change.map(|change| change.summary),
+        source: change.map(|change| change.source),
+    }
+}
