@@ -170,6 +170,20 @@ fn diff_live_compares_file_with_cluster() {
 }
 
 #[test]
+fn upgrade_check_live_compares_stored_objects() {
+    check(
+        "upgrade",
+        cluster(),
+        &[
+            "upgrade-check --live",
+            "upgrade-check vap/replica-limit --to 1.37 --verbose",
+            "upgrade-check DIR/new.yaml --live --from 1.35 --to 1.37",
+            "upgrade-check vap/missing",
+        ],
+    );
+}
+
+#[test]
 fn unreadable_bindings_are_errors() {
     let path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings";
     let config = cluster().fault(path, 403, "bindings is forbidden");

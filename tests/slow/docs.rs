@@ -1,7 +1,8 @@
 //! Tests README.md and the pages in docs. The output of their console sessions must be up to date, their links must
 //! resolve, and their code blocks must not be too wide.
 //!
-//! This test runs the sessions of `kubectl vap check`, `test`, `explain`, `eval`, `audit` and `diff`. It does not run
+//! This test runs the sessions of `kubectl vap check`, `test`, `explain`, `eval`, `audit`, `diff` and
+//! `upgrade-check`. It does not run
 //! sessions that require a cluster. The line before such a session is `<!-- cluster: COMMAND -->`. The command
 //! regenerates the output.
 #![allow(
@@ -94,9 +95,17 @@ fn blocks(path: &Path) -> Vec<Block> {
 /// Returns the arguments of a command that requires no cluster. Returns `None` for other commands.
 fn offline(command: &str) -> Option<Vec<&str>> {
     let arguments: Vec<_> = command.strip_prefix("kubectl vap ")?.split(' ').collect();
-    ["check", "test", "explain", "eval", "audit", "diff"]
-        .contains(&arguments[0])
-        .then_some(arguments)
+    [
+        "check",
+        "test",
+        "explain",
+        "eval",
+        "audit",
+        "diff",
+        "upgrade-check",
+    ]
+    .contains(&arguments[0])
+    .then_some(arguments)
 }
 
 #[test]

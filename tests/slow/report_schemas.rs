@@ -18,6 +18,10 @@ fn documented_schemas_match_types() {
             report_schema::check_schema(),
         ),
         ("docs/test-report.schema.json", report_schema::test_schema()),
+        (
+            "docs/upgrade-report.schema.json",
+            report_schema::upgrade_schema(),
+        ),
     ] {
         let text = serde_json::to_string_pretty(&schema).unwrap();
         golden::compare(path, &(text + "\n"));

@@ -169,7 +169,7 @@ fn kib(n_bytes: i64) -> String {
 }
 
 /// Formats a number with commas between groups of three digits.
-fn digits(n: u64) -> String {
+pub(in crate::cli) fn digits(n: u64) -> String {
     let text = n.to_string();
     let mut out = String::with_capacity(text.len() * 4 / 3);
     for (at, digit) in text.chars().enumerate() {

@@ -247,8 +247,8 @@ pub(super) fn compare(
 }
 
 /// Returns the difference between the mutations of two versions. `None` if both change the object in the same way.
-fn mutation(old: Side<'_>, new: Side<'_>) -> Option<Cause> {
-    let change = |side: Side<'_>| side.result().and_then(|it| it.change.clone());
+fn mutation<'a>(old: Side<'a>, new: Side<'a>) -> Option<Cause> {
+    let change = |side: Side<'a>| side.result().and_then(|it| it.change.as_deref());
     let (old, new) = (change(old), change(new));
     (old != new).then(|| Cause {
         kind: CauseKind::Mutation,
@@ -260,7 +260,7 @@ fn mutation(old: Side<'_>, new: Side<'_>) -> Option<Cause> {
 }
 
 /// Returns the changed lines of an object as one line.
-fn mutation_summary(change: Option<String>) -> String {
+pub(in crate::cli) fn mutation_summary(change: Option<&str>) -> String {
     let Some(change) = change else {
         return "unchanged".to_owned();
     };

@@ -8,6 +8,7 @@ mod compare;
 pub mod render;
 pub mod report;
 
+pub(super) use compare::mutation_summary;
 pub use compare::{Cause, CauseKind, Effect};
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::report::Class;
 use crate::cli::audit::PolicyResult;
+use crate::cli::check::render::count;
+use crate::cli::diff::mutation_summary;
 
 /// The result of a field of a policy for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -95,26 +97,31 @@ pub(super) fn effects(results: [Option<&PolicyResult>; 2]) -> Vec<Effect> {
             messages: Default::default(),
         });
     }
-    let other = |class, field: &str, messages: [String; 2]| Effect {
+    let other = |class, field: Option<&str>, messages: [String; 2]| Effect {
         class,
-        field: Some(field.to_owned()),
+        field: field.map(str::to_owned),
         results: [FieldResult::Other; 2],
         messages,
     };
-    let changes = results.map(|it| it.and_then(|it| it.change.clone()).unwrap_or_default());
+    let changes = results.map(|it| it.and_then(|it| it.change.as_deref()));
     if changes[0] != changes[1] && decision.is_none() {
-        effects.push(other(Class::Mutates, "spec.mutations", changes));
+        let messages = changes.map(mutation_summary);
+        effects.push(other(Class::Mutates, Some("spec.mutations"), messages));
     }
+    let annotations = results.map(annotations);
     let is_text_only = effects.iter().all(|it| it.class == Class::Text);
-    let annotations = results.map(|it| it.map(|it| &it.audit_annotations));
     if is_text_only && annotations[0] != annotations[1] {
-        let count = |n: usize| {
-            let map = annotations[n].into_iter().flatten();
-            map.map(|(_, value)| value.clone())
-                .collect::<Vec<_>>()
-                .join("; ")
+        let text = |n: usize| {
+            let other = &annotations[1 - n];
+            let differing = annotations[n].iter();
+            let differing = differing.filter(|(key, value)| other.get(*key) != Some(value));
+            let differing = differing.map(|(key, value)| format!("{key}: {value}"));
+            differing.collect::<Vec<_>>().join(", ")
         };
-        effects.push(other(Class::Audit, "spec", [count(0), count(1)]));
+        let messages = [text(0), text(1)];
+        if messages[0] != messages[1] {
+            effects.push(other(Class::Audit, None, messages));
+        }
     }
     effects
 }
@@ -134,4 +141,16 @@ fn fields(result: Option<&PolicyResult>) -> BTreeMap<String, (FieldResult, Strin
         entry.or_insert_with(|| (FieldResult::Error, error.message.clone()));
     }
     fields
+}
+
+/// Returns the audit annotations without the domains of their keys. A list of failures becomes their number.
+fn annotations(result: Option<&PolicyResult>) -> BTreeMap<&str, String> {
+    let annotations = result.into_iter().flat_map(|it| &it.audit_annotations);
+    let short = annotations.map(|(key, value)| {
+        let name = key.rsplit('/').next().unwrap_or(key);
+        let failures: Option<Vec<serde_json::Value>> = serde_json::from_str(value).ok();
+        let value = failures.map_or_else(|| value.clone(), |it| count(it.len(), "failure"));
+        (name, value)
+    });
+    short.collect()
 }

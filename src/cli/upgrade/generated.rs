@@ -3,6 +3,7 @@
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use k8s_openapi::api::admissionregistration::v1::{
     ParamRef, ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicyBindingSpec,
@@ -24,6 +25,9 @@ use crate::policy::subject::SubjectKind;
 use crate::policy::version_changes::AffectedNode;
 use crate::probe::api::{BindingSource, Case, PolicyProbeSpec, Source};
 
+/// The time after which the search for requests of one policy compares no more requests.
+const SEARCH_TIME: Duration = Duration::from_secs(5);
+
 /// The generated requests of a policy.
 #[derive(Default)]
 pub(super) struct Generated {
@@ -44,7 +48,6 @@ pub(super) struct DifferingCase {
     pub(super) spec: PolicyProbeSpec,
     pub(super) case: Case,
     pub(super) witness: Witness,
-    pub(super) results: [Option<PolicyResult>; 2],
     pub(super) effects: Vec<Effect>,
 }
 
@@ -98,7 +101,7 @@ pub(super) fn generate(
     let of_differences = comparison.differences.into_iter().map(|it| it.witness);
     for witness in of_differences {
         match confirm(both, binding, witness) {
-            Ok(Some((differing, _))) => generated.differing.push(differing),
+            Ok(Some(differing)) => generated.differing.push(differing),
             Ok(None) => {}
             Err(why) => last_error = Some(why),
         }
@@ -107,9 +110,7 @@ pub(super) fn generate(
         match confirm(both, binding, witness) {
             Ok(confirmed) => {
                 generated.n_requests += 1;
-                generated
-                    .differing
-                    .extend(confirmed.map(|(differing, _)| differing));
+                generated.differing.extend(confirmed);
             }
             Err(why) => last_error = Some(why),
         }
@@ -168,6 +169,8 @@ fn compare(
     };
     let compiled = both.policies.map(|policy| &policy.compiled);
     let match_resources = binding.and_then(|binding| binding.spec.match_resources.as_ref());
+    let start = Instant::now();
+    let is_over = || start.elapsed() >= SEARCH_TIME;
     let search = || {
         both.sets[0].limit.run(|is_cancelled| {
             let flag = Arc::clone(is_cancelled);
@@ -178,6 +181,7 @@ fn compare(
                     &context,
                     nodes,
                     match_resources,
+                    &is_over,
                     is_cancelled,
                 )
             })
@@ -221,7 +225,7 @@ fn confirm(
     both: BothVersions<'_>,
     binding: Option<&ValidatingAdmissionPolicyBinding>,
     witness: Witness,
-) -> Result<Option<(DifferingCase, bool)>, String> {
+) -> Result<Option<DifferingCase>, String> {
     let mut error = None;
     let mut is_evaluated = false;
     for is_short in [true, false] {
@@ -242,10 +246,9 @@ fn confirm(
                 spec,
                 case,
                 witness,
-                results,
                 effects,
             };
-            return Ok(Some((differing, is_short)));
+            return Ok(Some(differing));
         }
     }
     match error {

@@ -18,7 +18,7 @@ use std::io::Read;
 use serde_json::{Value as Json, json};
 
 use super::audit::PolicyResult;
-use super::check::costs::{CostIncrease, increases};
+use super::check::costs::{CostIncrease, digits, increases};
 use super::check::finding::Finding;
 use super::check::known::Known;
 use super::check::policy as check_policy;
@@ -31,6 +31,7 @@ use super::test::init;
 use super::test::rejection;
 use crate::policy::analysis::Profile;
 use crate::policy::compile::CompiledPolicy;
+use crate::policy::rule::Rule;
 use crate::policy::runtime_errors::Witness;
 use crate::policy::version_changes::{self, AffectedNode};
 use crate::probe::api::{Case, PolicyProbeSpec, Request};
@@ -244,14 +245,16 @@ fn rejections(
             };
             changes.push(Change {
                 class,
-                field: Some(field).filter(|field| !field.is_empty()),
                 old,
                 old_message,
                 new,
                 new_message,
                 reason,
-                fix: finding.help.clone().filter(|_| class == Class::Refused),
-                ..change(policy, name)
+                fix: finding
+                    .help
+                    .clone()
+                    .filter(|_| finding.rule == Rule::NewerFunction && class == Class::Refused),
+                ..change(policy, name, Some(field).filter(|field| !field.is_empty()))
             });
         }
     }
@@ -288,14 +291,14 @@ fn rejection_reason(
 }
 
 /// Returns a change of a policy without an effect. `policy` is `None` if the name is that of a binding.
-fn change(policy: Option<&PreparedPolicy<'_>>, name: String) -> Change {
+fn change(policy: Option<&PreparedPolicy<'_>>, name: String, field: Option<String>) -> Change {
     let failure_policy = policy.and_then(|it| it.object.value.failure_policy.clone());
     Change {
         class: Class::Text,
         policy: policy.map_or(name, |policy| policy.id().to_string()),
-        place: policy.and_then(place),
+        place: policy.and_then(|policy| place(policy, field.as_deref())),
         binding: None,
-        field: None,
+        field,
         expression: None,
         old: String::new(),
         old_message: None,
@@ -311,10 +314,19 @@ fn change(policy: Option<&PreparedPolicy<'_>>, name: String) -> Change {
     }
 }
 
-/// Returns the file and line of a policy. `None` for a policy of a cluster.
-fn place(policy: &PreparedPolicy<'_>) -> Option<String> {
+/// Returns the file and line of a field of a policy, or of the policy as a whole. `None` for a policy of a cluster.
+fn place(policy: &PreparedPolicy<'_>, field: Option<&str>) -> Option<String> {
     let object = policy.object;
-    (!policy.is_live).then(|| format!("{}:{}", object.source.name, object.place().line))
+    let place = field.map_or_else(|| object.place(), |field| object.place_of_field(field));
+    (!policy.is_live).then(|| format!("{}:{}", object.source.name, place.line))
+}
+
+/// Returns the help of a finding without the consequence at its end.
+fn without_consequence(finding: &Finding) -> Option<String> {
+    let help = finding.help.as_deref()?;
+    let consequence = finding.consequence.as_ref().map(|it| it.message);
+    let short = consequence.and_then(|it| help.strip_suffix(it)?.strip_suffix("; "));
+    Some(short.unwrap_or(help).to_owned())
 }
 
 /// The part of a difference that is the same for all requests: the index of the policy, the class, the field, and the
@@ -443,16 +455,8 @@ impl<'a> UpgradeCheck<'a> {
             let Some(both) = this.both(*index) else {
                 return PolicyState::default();
             };
-            if let Some(why) = &both.policies[0].rejection {
-                let undecided = both.policies[1].rejection.is_some();
-                let why = format!("both versions reject it: {why}");
-                return PolicyState {
-                    generated: Generated {
-                        undecided: undecided.then_some(why).into_iter().collect(),
-                        ..Generated::default()
-                    },
-                    ..PolicyState::default()
-                };
+            if both.policies[0].rejection.is_some() {
+                return PolicyState::default();
             }
             let nodes = version_changes::affected_nodes(&both.policies[0].compiled, old, new);
             let bindings = match both.policies[0].mutating {
@@ -541,7 +545,6 @@ impl<'a> UpgradeCheck<'a> {
         Some(Change {
             class: effect.class,
             binding: state.generated.binding.clone(),
-            field: effect.field.clone(),
             expression,
             old: text(effect.results[0], old_message),
             old_message: optional(old_message),
@@ -549,11 +552,11 @@ impl<'a> UpgradeCheck<'a> {
             new_message: optional(new_message),
             reason,
             fixable: fix.as_ref().is_some_and(|fix| fix.fix.is_some()),
-            fix: fix.and_then(|fix| fix.help),
+            fix: fix.and_then(|fix| without_consequence(&fix)),
             requests: draft.requests,
             subjects: draft.subjects.clone(),
             witness: draft.witness.clone().map(Box::new),
-            ..change(Some(policy), String::new())
+            ..change(Some(policy), String::new(), effect.field.clone())
         })
     }
 
@@ -585,12 +588,12 @@ impl<'a> UpgradeCheck<'a> {
             let increases = increases([&costs[0], &costs[1]]);
             let change = |increase: CostIncrease| Change {
                 class: Class::Costs,
-                field: Some(increase.field_ref),
                 old: increase.costs[0].to_string(),
                 new: increase.costs[1].to_string(),
                 new_message: Some(format!(
-                    "the estimate for an object of 64 KiB; the limit {} is {}",
-                    increase.limit_name, increase.limit
+                    "of {} ({}), estimated for an object of 64 KiB",
+                    digits(increase.limit),
+                    increase.limit_name
                 )),
                 reason: Some(Reason {
                     since: row.since.to_string(),
@@ -598,7 +601,7 @@ impl<'a> UpgradeCheck<'a> {
                     summary: Some(row.summary),
                     source: Some(row.source),
                 }),
-                ..self::change(Some(policy), String::new())
+                ..self::change(Some(policy), String::new(), Some(increase.field_ref))
             };
             increases.into_iter().map(change).collect::<Vec<_>>()
         });
@@ -614,6 +617,9 @@ impl<'a> UpgradeCheck<'a> {
             };
             let policy = both.policies[0];
             let id = policy.id().to_string();
+            if policy.rejection.is_some() {
+                continue;
+            }
             let mut reasons = state.generated.undecided.clone();
             if state.n_requests > 0 && state.generated.n_requests == 0 {
                 // Probe cases or objects were compared instead.
@@ -630,7 +636,7 @@ impl<'a> UpgradeCheck<'a> {
             if let Some(reason) = reasons.into_iter().next().filter(|_| !is_changed) {
                 undecided.push(Undecided {
                     policy: id,
-                    place: place(policy),
+                    place: place(policy, None),
                     reason,
                 });
             }
@@ -645,6 +651,10 @@ impl<'a> UpgradeCheck<'a> {
         };
         let (changed, informed) = (names(true), names(false));
         let policies = self.policies.len();
+        let rejected = self.sets[0].policies.iter().zip(&self.sets[1].policies);
+        let rejected =
+            rejected.filter(|(old, new)| old.rejection.is_some() && new.rejection.is_some());
+        let rejected = rejected.count();
         let informed = informed.difference(&changed).count();
         let generated = self.policies.iter().map(|it| it.generated.n_requests);
         let generated = u64::try_from(generated.sum::<usize>()).unwrap_or(u64::MAX);
@@ -656,7 +666,9 @@ impl<'a> UpgradeCheck<'a> {
             unchanged: policies
                 .saturating_sub(changed.len())
                 .saturating_sub(informed)
-                .saturating_sub(undecided.len()),
+                .saturating_sub(undecided.len())
+                .saturating_sub(rejected),
+            rejected,
             undecided: undecided.len(),
             comparisons: generated.saturating_add(others),
             generated,

@@ -71,14 +71,25 @@ fn from_nodes(
     let affected = candidates()
         .find(is_in_field)
         .or_else(|| candidates().next());
-    let change = affected.map(|affected| affected.change).or_else(|| {
-        let id = match effect.class {
-            Class::Audit => "audit-failures",
-            Class::Text => "format-messages",
-            _ => "go-values",
-        };
-        version_changes::between(old, new).find(|change| change.id == id)
+    let is_compile_error = effect
+        .messages
+        .iter()
+        .any(|it| it.starts_with("compilation error"));
+    let compiling = field.filter(|_| is_compile_error).and_then(|field| {
+        let mut expressions = policy.compiled.expressions().iter();
+        let expression = expressions.find(|it| it.field_ref == field)?;
+        version_changes::compiling_change(&expression.text, old, new)
     });
+    let change = compiling
+        .or_else(|| affected.map(|affected| affected.change))
+        .or_else(|| {
+            let id = match effect.class {
+                Class::Audit => "audit-failures",
+                Class::Text => "format-messages",
+                _ => "go-values",
+            };
+            version_changes::between(old, new).find(|change| change.id == id)
+        });
     let expression = affected.and_then(|affected| {
         let expression = policy.compiled.expressions().get(affected.index)?;
         let ast = expression.parsed().ok()?;

@@ -1,18 +1,24 @@
 //! Renders the changes of an upgrade as text.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::report::{Change, Class, UpgradeReport};
+use crate::cli::check::costs::digits;
 use crate::cli::check::render::{
-    BOLD, RED, YELLOW, count, painted, policies, write_finding, write_wrapped,
+    BLUE, BOLD, RED, YELLOW, count, painted, policies, write_finding, write_wrapped,
 };
 use crate::cli::terminal::Terminal;
+use crate::cli::test::init;
 use crate::cli::test::render::GREEN;
-use crate::cli::text::clean;
+use crate::cli::text::{clean, wrap};
 use crate::cli::yaml_text;
 
 /// The maximum number of subjects, undecided policies and unread requests that are listed.
 const MAX_LISTED: usize = 5;
+
+/// The width of the column with labels.
+const LABEL_WIDTH: usize = 9;
 
 /// Renders the problems, the changes and the counts.
 #[must_use]
@@ -22,8 +28,15 @@ pub fn text(report: &UpgradeReport, terminal: Terminal, verbose: bool) -> String
         write_finding(&mut out, finding, terminal);
         out.push('\n');
     }
+    let mut explained = BTreeSet::new();
     for change in &report.changes {
-        render_change(&mut out, change, report, (terminal, verbose));
+        render_change(
+            &mut out,
+            change,
+            report,
+            (terminal, verbose),
+            &mut explained,
+        );
         out.push('\n');
     }
     let max = if verbose { usize::MAX } else { MAX_LISTED };
@@ -52,6 +65,10 @@ pub fn text(report: &UpgradeReport, terminal: Terminal, verbose: bool) -> String
         out.push('\n');
     }
     write_wrapped(&mut out, &summary(report, terminal), "", terminal);
+    if !verbose && report.changes.iter().any(|change| change.witness.is_some()) {
+        let note = "`--verbose` shows the generated requests, and `--write-probes FILE` writes them as probes";
+        write_wrapped(&mut out, note, "", terminal);
+    }
     out
 }
 
@@ -66,66 +83,64 @@ fn render_change(
     change: &Change,
     report: &UpgradeReport,
     (terminal, verbose): (Terminal, bool),
+    explained: &mut BTreeSet<&'static str>,
 ) {
     let color = match change.class {
         Class::Denies | Class::Refused => RED,
         Class::Taken | Class::Audit | Class::Text => GREEN,
         _ => YELLOW,
     };
-    let class = painted(&format!("{:<8}", change.class.as_str()), color, terminal);
+    let class = painted(&format!("{:<7}", change.class.as_str()), color, terminal);
     let policy = painted(&clean(&change.policy), BOLD, terminal);
     let field = change
         .field
         .as_deref()
         .map(|field| format!(" {}", clean(field)));
-    let _ = writeln!(out, "{class}{policy}{}", field.unwrap_or_default());
-    let indent = "        ";
-    let side = |result: &str, message: &Option<String>| {
-        let result = match result {
-            "true" => "admits",
-            "false" => "denies",
-            other => other,
-        };
-        match message {
-            Some(message) => format!("{result}: {message}"),
-            None => result.to_owned(),
-        }
-    };
-    let mut line = |label: &str, text: &str| {
-        let text = format!("{label:<10}{text}");
-        write_wrapped(out, &text, indent, terminal);
-    };
-    line(&report.from, &side(&change.old, &change.old_message));
-    let policy = match change.class {
-        Class::Denies | Class::Admits | Class::Errors => {
-            format!(" (failurePolicy {})", change.failure_policy)
-        }
-        _ => String::new(),
-    };
+    let _ = writeln!(out, "{class} {policy}{}", field.unwrap_or_default());
+    if let Some(place) = &change.place {
+        let arrow = painted("-->", BLUE, terminal);
+        let _ = writeln!(out, "  {arrow} {}", clean(place));
+    }
+    let mut line = |label: &str, text: &str| write_labeled(out, label, text, terminal);
     line(
-        &report.to,
-        &(side(&change.new, &change.new_message) + &policy),
+        &report.from,
+        &side(&change.old, change.old_message.as_deref()),
     );
+    let new = side(&change.new, change.new_message.as_deref());
+    line(&report.to, &(new + &decision(change)));
     if let Some(expression) = &change.expression {
         line("in", expression);
     }
     if let Some(reason) = &change.reason {
         let text = match (reason.summary, reason.change) {
-            (Some(summary), Some(id)) => format!("{}: {summary} [{id}]", reason.since),
+            (Some(summary), Some(id)) if explained.insert(id) => {
+                format!("{}: {summary} [{id}]", reason.since)
+            }
+            (_, Some(id)) => format!("{}, as above [{id}]", reason.since),
             _ => reason.since.clone(),
         };
         line("since", &text);
+        if let Some(source) = reason.source.filter(|_| verbose) {
+            line("source", source);
+        }
     }
     if let Some(fix) = &change.fix {
         let applied = if change.fixable {
-            " (`kubectl vap check --fix`)"
+            "; `kubectl vap check --fix` does this"
         } else {
             ""
         };
         line("fix", &format!("{fix}{applied}"));
     }
     if let Some(witness) = &change.witness {
-        line("request", &request(&witness.request));
+        let generated = match &change.binding {
+            Some(name) => format!("generated, binding {name}"),
+            None => "generated, as if bound".to_owned(),
+        };
+        line(
+            "request",
+            &format!("{} ({generated})", request(&witness.request)),
+        );
     }
     for subject in change.subjects.iter().take(MAX_LISTED) {
         let place = subject.place.as_ref().map(|place| format!(" ({place})"));
@@ -139,17 +154,70 @@ fn render_change(
     if n_more > 0 {
         line("", &format!("and {n_more} more; `-o json` lists up to 100"));
     }
-    if let Some(place) = &change.place {
-        line("file", place);
-    }
     if verbose
         && let Some(witness) = &change.witness
-        && let Ok(yaml) = yaml_text::to_string(witness)
+        && let Some(request) = init::request(witness, true)
+        && let Ok(yaml) = yaml_text::to_string(&request)
     {
         for line in yaml.lines() {
-            let _ = writeln!(out, "{indent}  {}", clean(line));
+            let _ = writeln!(out, "    {}", clean(line));
         }
     }
+}
+
+/// Writes a line with a label. Further lines are indented like the text.
+fn write_labeled(out: &mut String, label: &str, text: &str, terminal: Terminal) {
+    let indent = " ".repeat(LABEL_WIDTH + 2);
+    let room = terminal
+        .width
+        .map_or(usize::MAX, |width| width.saturating_sub(indent.len()));
+    for (n, line) in wrap(&clean(text), room, usize::MAX, "")
+        .into_iter()
+        .enumerate()
+    {
+        let label = if n == 0 { label } else { "" };
+        let _ = writeln!(out, "  {label:<LABEL_WIDTH$}{line}");
+    }
+}
+
+/// Returns the result of a version, with the error or message in one line.
+fn side(result: &str, message: Option<&str>) -> String {
+    let message = message.map(short);
+    if let Ok(cost) = result.parse() {
+        let cost = format!("cost {}", digits(cost));
+        return message.map_or_else(|| cost.clone(), |message| format!("{cost} {message}"));
+    }
+    match (result, message) {
+        ("true", _) => "admits".to_owned(),
+        ("differs" | "none", Some(message)) => message,
+        ("false", None) => "denies".to_owned(),
+        ("false", Some(message)) => format!("denies: {message}"),
+        (result, Some(message)) => format!("{result}: {message}"),
+        (result, None) => result.to_owned(),
+    }
+}
+
+/// Returns the consequence of an error for the request.
+fn decision(change: &Change) -> String {
+    if change.new != "error" {
+        return String::new();
+    }
+    let policy = &change.failure_policy;
+    match change.class {
+        Class::Denies => format!("; failurePolicy {policy} denies the request"),
+        Class::Admits => format!("; failurePolicy {policy} admits the request"),
+        _ => format!("; failurePolicy {policy}"),
+    }
+}
+
+/// Returns a message without the source of the expression and without further lines.
+fn short(message: &str) -> String {
+    let error = match message.split_once("' resulted in error: ") {
+        Some((_, error)) if message.starts_with("expression '") => error,
+        _ => message,
+    };
+    let error = error.strip_prefix("compilation error: ").unwrap_or(error);
+    error.lines().next().unwrap_or_default().to_owned()
 }
 
 /// Returns the operation, kind and name of a generated request.
@@ -165,7 +233,7 @@ fn request(request: &serde_json::Value) -> String {
         subresource => format!("/{subresource}"),
     };
     format!(
-        "{} {}{subresource} {} (generated)",
+        "{} {}{subresource} {}",
         text("/operation"),
         text("/kind/kind"),
         name.join("/")
@@ -182,29 +250,44 @@ fn summary(report: &UpgradeReport, terminal: Terminal) -> String {
         };
         return painted(text, YELLOW, terminal);
     }
+    let verb = |n: usize, one: &str, many: &str| {
+        let text = if n == 1 { one } else { many };
+        format!("{n} {text}")
+    };
     let parts = [
-        (summary.changed, "change", RED),
+        (summary.changed, "changes", "change", RED),
         (
             summary.informed,
-            "change only in what they accept or log",
+            "has only TAKEN, AUDIT or TEXT",
+            "have only TAKEN, AUDIT or TEXT",
             GREEN,
         ),
-        (summary.unchanged, "do not change", GREEN),
-        (summary.undecided, "are undecided", YELLOW),
+        (summary.unchanged, "does not change", "do not change", GREEN),
+        (summary.undecided, "is undecided", "are undecided", YELLOW),
+        (
+            summary.rejected,
+            "is rejected by both versions",
+            "are rejected by both versions",
+            YELLOW,
+        ),
     ];
     let parts = parts.into_iter().filter(|(n, ..)| *n > 0);
     let parts: Vec<String> = parts
-        .map(|(n, what, color)| painted(&format!("{n} {what}"), color, terminal))
+        .map(|(n, one, many, color)| painted(&verb(n, one, many), color, terminal))
         .collect();
+    let requests = [
+        (summary.generated, "generated request"),
+        (summary.cases, "case"),
+        (summary.objects, "object"),
+    ];
+    let requests = requests.into_iter().filter(|(n, _)| *n > 0);
+    let requests: Vec<String> = requests.map(|(n, noun)| count(n, noun)).collect();
     format!(
-        "{} from {} to {}: {}; {} ({} generated requests, {}, {})",
+        "{} from {} to {}, compared for {}: {}",
         policies(summary.policies),
         report.from,
         report.to,
-        parts.join(", "),
-        count(summary.comparisons, "comparison"),
-        summary.generated,
-        count(summary.cases, "case"),
-        count(summary.objects, "object"),
+        requests.join(", "),
+        parts.join(", ")
     )
 }

@@ -53,6 +53,8 @@ pub struct UpgradeSummary {
     pub unchanged: usize,
     /// The policies without a change for which an effect of the upgrade is possible but unknown.
     pub undecided: usize,
+    /// The policies that both versions reject. They are not evaluated.
+    pub rejected: usize,
     /// The evaluations of policies under both versions. A request that several policies match counts for each of them.
     pub comparisons: u64,
     /// The generated requests among them.
@@ -170,7 +172,7 @@ pub struct Change {
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Reason {
-    /// The first release with the change, such as `cel-go 0.28` or `Kubernetes 1.37`.
+    /// The first release with the change, such as `Kubernetes 1.37 (cel-go 0.28)`.
     pub since: String,
     /// The identifier of the change; absent if the change is not in the table of `docs/versions.md`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -222,7 +224,7 @@ impl UpgradeReport {
     #[must_use]
     pub fn exit(&self, is_strict: bool) -> Exit {
         let has_change = self.changes.iter().any(|change| change.class.matters());
-        if self.summary.errors > 0 || (self.is_empty() && !has_change) {
+        if self.summary.errors > 0 || self.is_empty() {
             Exit::Failed
         } else if has_change {
             Exit::Findings
@@ -233,10 +235,10 @@ impl UpgradeReport {
         }
     }
 
-    /// Returns true if no policy was evaluated for any request.
+    /// Returns true if no policy was evaluated for any request, and there is no change.
     #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.summary.comparisons == 0
+    pub fn is_empty(&self) -> bool {
+        self.summary.comparisons == 0 && self.changes.is_empty()
     }
 
     /// Counts the findings that are errors.

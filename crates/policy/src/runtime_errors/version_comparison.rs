@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use k8s_openapi::api::admissionregistration::v1::MatchResources;
 
 use super::Context;
-use super::examples::{for_each_request, usual_constraints};
+use super::examples::{for_each_request, trials, usual_constraints};
 use super::failure_sites::{self, SitesByNode, sites_by_node};
 use super::path_conditions::{PathCondition, solver};
 use super::requests::builders::RequestBuilders;
@@ -39,6 +39,9 @@ const MAX_SAMPLES: usize = 24;
 /// Maximum number of requests for one affected node and kind.
 const MAX_REQUESTS_PER_NODE: usize = 40;
 
+/// Maximum number of requests for one affected node and kind that change a request for which the node fails.
+const MAX_TRIALS_PER_NODE: usize = 300;
+
 /// The evaluation budget for the affected nodes of one policy and kind.
 const BUDGET: Budget = Budget {
     n_evaluations: 400,
@@ -54,8 +57,6 @@ pub struct VersionComparison {
     pub differences: Vec<VersionDifference>,
     /// For each affected node, true if the evaluation of a request reached the node.
     pub reached: Vec<bool>,
-    /// The request with the greatest ratio of the new cost to the old cost.
-    pub cost: Option<CostDifference>,
     /// For a mutating policy: requests that the caller evaluates.
     pub samples: Vec<Witness>,
 }
@@ -71,25 +72,17 @@ pub struct VersionDifference {
     pub new: Evaluation,
 }
 
-/// The costs of a request in two versions, in cost units.
-#[derive(Clone, Debug)]
-pub struct CostDifference {
-    /// The cost in the old version, and in the new version.
-    pub costs: [u64; 2],
-    /// The request. Its `error` is empty.
-    pub witness: Witness,
-}
-
 /// Generates requests for a policy and evaluates them under both versions. `old` and `new` are the same policy compiled
 /// for the two versions, and `nodes` the nodes of `old` that a change may affect. The requests match `match_resources`,
-/// the matchResources of a binding. If `is_cancelled` becomes true, the comparison ends early, and its result must be
-/// ignored.
+/// the matchResources of a binding. After `is_over` returns true, no more requests are compared. If `is_cancelled` becomes
+/// true, the running evaluation ends too.
 #[must_use]
 pub fn compare_versions(
     [old, new]: [&CompiledPolicy; 2],
     context: &Context<'_>,
     nodes: &[AffectedNode],
     match_resources: Option<&MatchResources>,
+    is_over: &(dyn Fn() -> bool + Sync),
     is_cancelled: &Arc<AtomicBool>,
 ) -> VersionComparison {
     let is_deep = old.expressions().iter().any(PolicyExpression::is_deep);
@@ -97,6 +90,7 @@ pub fn compare_versions(
         let mut comparer = Comparer {
             admissions: [old, new].map(Admission::from_compiled),
             nodes,
+            is_over,
             is_cancelled: Arc::clone(is_cancelled),
             seen: HashSet::new(),
             keys: BTreeSet::new(),
@@ -167,6 +161,7 @@ impl DifferenceKey {
 struct Comparer<'n> {
     admissions: [Admission; 2],
     nodes: &'n [AffectedNode],
+    is_over: &'n (dyn Fn() -> bool + Sync),
     is_cancelled: Arc<AtomicBool>,
     /// The hashes of the compared requests.
     seen: HashSet<u64>,
@@ -195,14 +190,15 @@ impl Comparer<'_> {
                 context,
                 match_resources,
                 &mut |builder, synthetic| {
-                    self.compare(builder, synthetic);
+                    let _ = self.compare(builder, synthetic);
+                    !self.is_over()
                 },
             );
         }
     }
 
     fn is_over(&self) -> bool {
-        self.is_cancelled.load(Ordering::Relaxed)
+        self.is_cancelled.load(Ordering::Relaxed) || (self.is_over)()
     }
 
     /// Compares the minimal requests, typical requests, and requests that reach the affected nodes.
@@ -212,7 +208,7 @@ impl Comparer<'_> {
         all.push(usual_constraints(&symbolic));
         for constraints in all {
             if let Some(synthetic) = builder.build(&constraints) {
-                self.compare(builder, &synthetic);
+                let _ = self.compare(builder, &synthetic);
             }
         }
         let nodes = self.nodes.iter();
@@ -235,6 +231,10 @@ impl Comparer<'_> {
         };
         let sites_by_node = sites_by_node(&sites);
         let mut budget = BUDGET;
+        let others = true_conditions(policy, &symbolic);
+        let expressions = policy.expressions().iter().enumerate();
+        let validations = expressions.filter(|(_, it)| it.role == Role::Validation);
+        let validations: Vec<usize> = validations.map(|(index, _)| index).collect();
         for (node, path_condition) in reached {
             if budget.is_used_up() || self.is_over() {
                 return;
@@ -244,22 +244,24 @@ impl Comparer<'_> {
                 (&symbolic, &sites_by_node),
                 &mut budget,
                 (node, &path_condition),
-                &true_conditions(policy, &symbolic),
+                (&others, &validations),
             );
         }
     }
 
     /// Compares requests that satisfy the path condition of `node`. First tries to satisfy `others` too, so that the
-    /// old version allows the request.
+    /// old version admits the request. If only requests that the old version denies show a difference, changes the
+    /// inputs of `validations`.
     fn try_node(
         &mut self,
         builder: &mut RequestBuilder<'_>,
         (symbolic, sites_by_node): (&SymbolicEvaluator<'_>, &SitesByNode<'_>),
         budget: &mut Budget,
         (node, path_condition): (ExprRef, &PathCondition),
-        others: &[BranchCondition],
+        (others, validations): (&[BranchCondition], &[usize]),
     ) {
         let mut n_left = MAX_REQUESTS_PER_NODE;
+        let mut failing = None;
         for others in [others, &[]] {
             for base in [usual_constraints(symbolic), InputConstraints::default()] {
                 for with_soft in path_condition.attempts() {
@@ -275,7 +277,11 @@ impl Comparer<'_> {
                             let Some(synthetic) = builder.build(&constraints) else {
                                 break;
                             };
-                            self.compare(builder, &synthetic);
+                            match self.compare(builder, &synthetic) {
+                                Some([false, true]) => return,
+                                Some(_) => drop(failing.get_or_insert_with(|| constraints.clone())),
+                                None => {}
+                            }
                             if self.is_mutating {
                                 break;
                             }
@@ -297,29 +303,49 @@ impl Comparer<'_> {
                 }
             }
         }
+        // The old version denies the found request too. A request that it admits has more effect.
+        let Some(failing) = failing else { return };
+        let mut n_left = MAX_TRIALS_PER_NODE;
+        for index in validations {
+            for (path, constraint) in trials(symbolic, *index) {
+                let mut constraints = failing.clone();
+                let is_consistent = constraints.add(&path, constraint).is_some();
+                let Some(synthetic) = builder.build(&constraints).filter(|_| is_consistent) else {
+                    continue;
+                };
+                n_left = n_left.saturating_sub(1);
+                let denies = self.compare(builder, &synthetic);
+                if denies == Some([false, true]) || n_left == 0 || self.is_over() {
+                    return;
+                }
+            }
+        }
     }
 
-    /// Evaluates a request under both versions, unless it was already compared, and records the differences.
-    fn compare(&mut self, builder: &RequestBuilder<'_>, synthetic: &SyntheticRequest) {
+    /// Evaluates a request under both versions, unless it was already compared, and records the differences. Returns
+    /// whether each version denies the request. `None` if the request was not compared, or if there is no difference.
+    fn compare(
+        &mut self,
+        builder: &RequestBuilder<'_>,
+        synthetic: &SyntheticRequest,
+    ) -> Option<[bool; 2]> {
         if self.is_over() || !self.seen.insert(synthetic.digest) {
-            return;
+            return None;
         }
         if builder.fails_validation(synthetic) {
-            return;
+            return None;
         }
-        let Some((request, namespace, namespaces)) = builder.admission_request(synthetic) else {
-            return;
-        };
+        let (request, namespace, namespaces) = builder.admission_request(synthetic)?;
         let [old_admission, new_admission] = &self.admissions;
         if !old_admission.matches_exactly(&request, &namespaces) {
-            return;
+            return None;
         }
         if self.is_mutating {
             if self.comparison.samples.len() < MAX_SAMPLES {
                 let witness = builder.witness(synthetic, "");
                 self.comparison.samples.push(witness);
             }
-            return;
+            return None;
         }
         let no_params = ParamList::default();
         let authorizer = Arc::new(AuthorizerList::default());
@@ -344,7 +370,7 @@ impl Comparer<'_> {
         context.recorder.clone_from(&recorder);
         let old = evaluate(old_admission, &context);
         if self.is_over() || old.exceeded.is_some() || new.exceeded.is_some() {
-            return;
+            return None;
         }
         self.comparison.n_requests += 1;
         if let Some(recorder) = recorder {
@@ -353,19 +379,10 @@ impl Comparer<'_> {
                 *reached |= recording.contains_key(&(affected.index, affected.node.index()));
             }
         }
-        let costs = [old.costs.used(), new.costs.used()];
-        let greatest = self.comparison.cost.as_ref().map_or([1, 1], |it| it.costs);
-        if ratio_is_greater(costs, greatest) {
-            self.comparison.cost = Some(CostDifference {
-                costs,
-                witness: builder.witness(synthetic, ""),
-            });
-        }
         let max_audited = [old_admission, new_admission]
             .map(|admission| admission.version().behavior().max_audited_failures);
-        let Some(key) = DifferenceKey::new([&old, &new], max_audited) else {
-            return;
-        };
+        let key = DifferenceKey::new([&old, &new], max_audited)?;
+        let denies = key.denies;
         if self.comparison.differences.len() < MAX_DIFFERENCES && self.keys.insert(key) {
             self.comparison.differences.push(VersionDifference {
                 witness: builder.witness(synthetic, ""),
@@ -373,14 +390,8 @@ impl Comparer<'_> {
                 new,
             });
         }
+        Some(denies)
     }
-}
-
-/// Returns true if the ratio of the second to the first number is greater in `a` than in `b`. Numbers below 1 count as 1.
-fn ratio_is_greater(a: [u64; 2], b: [u64; 2]) -> bool {
-    let [a_old, a_new] = a.map(|n| u128::from(n.max(1)));
-    let [b_old, b_new] = b.map(|n| u128::from(n.max(1)));
-    a_new.saturating_mul(b_old) > b_new.saturating_mul(a_old)
 }
 
 /// Returns the conditions that all match conditions and validations of `policy` are true.

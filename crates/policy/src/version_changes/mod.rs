@@ -75,7 +75,7 @@ impl Since {
             Self::CelGo(cel_go) => {
                 let mut versions = KubernetesVersion::supported();
                 let first = versions.find(|version| cel_go <= version.cel_go);
-                first.map_or_else(|| self.to_string(), |version| version.to_string())
+                first.map_or_else(|| "later".to_owned(), |version| version.to_string())
             }
             Self::Kubernetes(minor) => KubernetesVersion::new(minor).to_string(),
             Self::Patches(patches) => {
@@ -96,7 +96,9 @@ impl Since {
 impl fmt::Display for Since {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::CelGo(cel_go) => write!(f, "cel-go {cel_go}"),
+            Self::CelGo(cel_go) => {
+                write!(f, "Kubernetes {} (cel-go {cel_go})", self.kubernetes())
+            }
             Self::Kubernetes(_) | Self::Patches(_) => {
                 write!(f, "Kubernetes {}", self.kubernetes())
             }
@@ -186,10 +188,9 @@ fn is_method(checked: &CheckedAst, id: ExprId, functions: &[&str]) -> bool {
         .is_some_and(|(function, target, _)| target.is_some() && functions.contains(&function))
 }
 
-/// Returns true if the static type of `id` is an opaque type other than an optional, such as a quantity.
-fn is_opaque(checked: &CheckedAst, id: ExprId) -> bool {
-    let type_ = checked.type_at(id);
-    matches!(type_, Type::Opaque(_)) && type_.optional_value().is_none()
+/// Returns true if the static type of `id` is a type of a library, such as a quantity.
+fn is_library_value(checked: &CheckedAst, id: ExprId) -> bool {
+    matches!(checked.type_at(id), Type::Struct(type_) if type_.name.contains('.'))
 }
 
 #[cfg(test)]

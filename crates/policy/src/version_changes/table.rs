@@ -1,6 +1,6 @@
 //! The table of changes, newest release first.
 
-use super::{Since, VersionChange, call, is_method, is_opaque};
+use super::{Since, VersionChange, call, is_library_value, is_method};
 use crate::rule::Rule;
 use cel::types::Type;
 use cel::version::CelGo;
@@ -59,7 +59,7 @@ pub static ALL: &[VersionChange] = &[
             };
             let is_optional = matches!(function, "optional.of" | "optional.ofNonZeroValue");
             let holds_optional = || checked.type_at(*value).optional_value().is_some();
-            is_optional && (is_opaque(checked, *value) || holds_optional())
+            is_optional && (is_library_value(checked, *value) || holds_optional())
         }),
         ..CHANGE
     },
@@ -124,7 +124,7 @@ pub static ALL: &[VersionChange] = &[
             is_method(checked, id, &["add", "sub"])
                 && call(checked, id)
                     .and_then(|(_, target, _)| target)
-                    .is_some_and(|target| is_opaque(checked, target))
+                    .is_some_and(|target| is_library_value(checked, target))
         }),
         ..CHANGE
     },

@@ -58,7 +58,7 @@ pub struct Examples {
 pub fn examples(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<Examples> {
     let is_deep = policy.expressions().iter().any(PolicyExpression::is_deep);
     run_on_deep_stack(is_deep, || {
-        ExampleSearch::new(policy, &mut |_, _| {}).run(context, None)
+        ExampleSearch::new(policy, &mut |_, _| true).run(context, None)
     })
 }
 
@@ -73,8 +73,29 @@ pub(crate) fn for_each_request(
     ExampleSearch::new(policy, observe).run(context, match_resources);
 }
 
-/// A function that is called with each evaluated request.
-pub(crate) type Observe<'o> = &'o mut dyn FnMut(&RequestBuilder<'_>, &SyntheticRequest);
+/// A function that is called with each evaluated request. The search ends if it returns false.
+pub(crate) type Observe<'o> = &'o mut dyn FnMut(&RequestBuilder<'_>, &SyntheticRequest) -> bool;
+
+/// Returns constraints to try on each input that the expression at `index` reads.
+pub(crate) fn trials(
+    evaluator: &SymbolicEvaluator<'_>,
+    index: usize,
+) -> Vec<(FieldPath, Constraint)> {
+    let search = ValueSearch {
+        evaluator,
+        sites: Vec::new(),
+        budget: Budget {
+            n_evaluations: 0,
+            cost: 0,
+        },
+    };
+    let (mut paths, mut literals) = (Vec::new(), Vec::new());
+    search.paths(index, &mut paths, &mut literals);
+    let trials = paths
+        .iter()
+        .flat_map(|path| trial_constraints(path, &literals));
+    trials.collect()
+}
 
 /// The quality of an example, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -90,6 +111,8 @@ enum Quality {
 struct ExampleSearch<'a, 'o> {
     policy: &'a CompiledPolicy,
     observe: Observe<'o>,
+    /// True after `observe` returned false.
+    is_over: bool,
     /// The indices of the validations' expressions in the policy.
     validations: Vec<usize>,
     examples: Vec<[Option<(Quality, Witness)>; 2]>,
@@ -105,6 +128,7 @@ impl<'a, 'o> ExampleSearch<'a, 'o> {
         Self {
             policy,
             observe,
+            is_over: false,
             examples: validations.iter().map(|_| [None, None]).collect(),
             validations,
         }
@@ -153,7 +177,8 @@ impl<'a, 'o> ExampleSearch<'a, 'o> {
     }
 
     fn try_validation(&mut self, builder: &mut RequestBuilder<'_>, n: usize) {
-        let Some(index) = self.validations.get(n).copied() else {
+        let index = self.validations.get(n).copied();
+        let Some(index) = index.filter(|_| !self.is_over) else {
             return;
         };
         let evaluator = builder.evaluator(MAX_EXAMPLE_STEPS);
@@ -340,7 +365,10 @@ impl<'a, 'o> ExampleSearch<'a, 'o> {
             let Some(steps) = builder.trace_once(&synthetic, &mut value_search.budget) else {
                 return;
             };
-            (self.observe)(builder, &synthetic);
+            if !(self.observe)(builder, &synthetic) {
+                self.is_over = true;
+                value_search.budget.n_evaluations = 0;
+            }
             self.record(builder, n, &synthetic, &steps);
             let failures = effective_failures(value_search.evaluator, &steps);
             let other_failures = failures.iter().filter(|failure| failure.index != index);

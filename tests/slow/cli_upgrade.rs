@@ -1,0 +1,197 @@
+//! Tests `kubectl vap upgrade-check`: one policy for each class of changes, undecided policies, and errors.
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "tests fail by panicking"
+)]
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use crate::cli_commands::{directory, vap};
+use crate::golden;
+use crate::json_schema::errors;
+use vap_status_controller::cli::report_schema;
+
+/// The arguments for each file in `tests/cli_upgrade`, and the expected exit status.
+const FILES: [(&str, &str, i32); 12] = [
+    ("denies", "--from 1.36 --to 1.37", 1),
+    ("admits", "--from 1.36 --to 1.37", 1),
+    ("errors", "--from 1.36 --to 1.37", 1),
+    ("refused", "--from 1.36 --to 1.37", 1),
+    ("mutates", "--from 1.36 --to 1.37", 1),
+    ("costs", "--from 1.36 --to 1.37", 1),
+    ("taken", "--from 1.36 --to 1.37", 0),
+    ("audit", "--from 1.36 --to 1.37", 0),
+    ("text", "--from 1.34 --to 1.35 --text", 0),
+    ("unchanged", "--from 1.36 --to 1.37", 0),
+    ("undecided", "--from 1.36 --to 1.37", 0),
+    ("nothing", "--from 1.36 --to 1.37", 2),
+];
+
+/// Returns the words of a command for a file in `tests/cli_upgrade`.
+fn command(name: &str, arguments: &str) -> Vec<String> {
+    let path = format!("tests/cli_upgrade/{name}.yaml");
+    let words = arguments.split(' ').map(str::to_owned);
+    ["upgrade-check".to_owned(), path]
+        .into_iter()
+        .chain(words)
+        .collect()
+}
+
+fn run(words: &[String]) -> crate::cli_commands::Ran {
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    vap(&words, "")
+}
+
+#[test]
+fn each_class_has_a_case() {
+    let mut text = String::new();
+    for (name, arguments, exit) in FILES {
+        let words = command(name, arguments);
+        let ran = run(&words);
+        assert_eq!(ran.status, exit, "{name}: {}{}", ran.out, ran.err);
+        let _ = write!(
+            text,
+            "$ kubectl vap {}\n{}{}\n",
+            words.join(" "),
+            ran.out,
+            ran.err
+        );
+    }
+    golden::compare("tests/cli_upgrade/output.txt", &text);
+}
+
+#[test]
+fn json_has_the_class_and_is_valid() {
+    let schema = report_schema::upgrade_schema();
+    for (name, arguments, _) in FILES {
+        let report = run(&command(name, &format!("{arguments} -o json"))).json();
+        let findings = errors(&schema, &report, true);
+        assert!(findings.is_empty(), "{name}: {findings:#?}");
+        let classes: Vec<&str> = report["changes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|change| change["class"].as_str().unwrap())
+            .collect();
+        let expected = match name {
+            "unchanged" | "undecided" | "nothing" => "",
+            name => &*name.to_uppercase(),
+        };
+        assert!(
+            expected.is_empty() == classes.is_empty(),
+            "{name}: {classes:?}"
+        );
+        assert!(
+            expected.is_empty() || classes.contains(&expected),
+            "{name}: {classes:?}"
+        );
+    }
+    let report = run(&command("denies", "--from 1.36 --to 1.37 -o json")).json();
+    let text = serde_json::to_string_pretty(&report).unwrap();
+    golden::compare("tests/cli_upgrade/denies.json", &(text + "\n"));
+}
+
+/// The generated request of each change is a probe that passes in the old version, and fails in the new one.
+#[test]
+fn written_probes_pass_only_in_the_old_version() {
+    let folder = directory("upgrade-probes", &[]);
+    for name in ["denies", "admits", "errors", "refused"] {
+        let probes = folder.join(format!("{name}.yaml"));
+        let probes = probes.to_str().unwrap();
+        let ran = run(&command(
+            name,
+            &format!("--from 1.36 --write-probes {probes}"),
+        ));
+        assert_eq!(ran.status, 1, "{name}: {}", ran.err);
+        let policy = format!("tests/cli_upgrade/{name}.yaml");
+        let test = |version| {
+            let words = ["test", &*policy, probes, "--kubernetes-version", version];
+            vap(&words, "")
+        };
+        let old = test("1.36");
+        assert_eq!(old.status, 0, "{name}: {}", old.out);
+        let new = test("1.37");
+        assert_ne!(new.status, 0, "{name}: {}", new.out);
+    }
+}
+
+/// A policy with the fix of `check --fix` does not change.
+#[test]
+fn fixed_policy_does_not_change() {
+    let text = std::fs::read_to_string("tests/cli_upgrade/denies.yaml").unwrap();
+    let folder = directory("upgrade-fix", &[("p.yaml", &text)]);
+    let path = folder.join("p.yaml");
+    let path = path.to_str().unwrap();
+    let changed = vap(&["upgrade-check", path, "--from", "1.36", "-o", "json"], "").json();
+    assert_eq!(changed["changes"][0]["fixable"], true);
+    vap(&["check", path, "--fix", "--exit-zero"], "");
+    let fixed = vap(&["upgrade-check", path, "--from", "1.36"], "");
+    assert_eq!(fixed.status, 0, "{}", fixed.out);
+}
+
+#[test]
+fn objects_and_probes_are_compared() {
+    let pod = r#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "default"}, "spec":
+        {"containers": [{"name": "a", "image": "a", "volumeMounts": [{"name": "v", "mountPath": "/v"}]}],
+         "volumes": [{"name": "v", "emptyDir": {}}]}}"#;
+    let words = "upgrade-check tests/cli_upgrade/denies.yaml --from 1.36 -f - -o json";
+    let report = vap(&words.split(' ').collect::<Vec<_>>(), pod).json();
+    let change = &report["changes"][0];
+    assert_eq!(change["class"], "DENIES", "{report:#}");
+    assert_eq!(change["requests"], 1);
+    assert_eq!(change["subjects"][0]["name"], "Pod default/a");
+    assert_eq!(report["summary"]["objects"], 1);
+    let probe = "apiVersion: vap-status.dev/v1alpha1\nkind: PolicyProbe\nmetadata: {name: mounts}\nspec:\n  policyName: no-host-mounts\n  cases:\n  - name: a mount\n    request:\n      object: POD\n    expect: {decision: Allow}\n";
+    let probe = probe.replace("POD", &pod.replace('\n', " "));
+    let folder = directory("upgrade-probe", &[("probe.yaml", &probe)]);
+    let folder = folder.to_str().unwrap();
+    let words = [
+        "upgrade-check",
+        "tests/cli_upgrade/denies.yaml",
+        folder,
+        "--from",
+        "1.36",
+        "-o",
+        "json",
+    ];
+    let report = vap(&words, "").json();
+    let subjects = report["changes"][0]["subjects"].as_array().unwrap();
+    let names: Vec<&Value> = subjects.iter().map(|subject| &subject["name"]).collect();
+    assert_eq!(names, ["probe mounts, case a mount"]);
+}
+
+#[test]
+fn versions_are_checked() {
+    let message = |arguments: &str| {
+        let ran = run(&command("denies", arguments));
+        assert_eq!(ran.status, 2, "{}", ran.out);
+        ran.err
+    };
+    for (arguments, expected) in [
+        ("--to 1.37", "pass --from VERSION, or use a cluster"),
+        ("--from 1.37", "1.37 is the newest supported version"),
+        ("--from 1.36 --to 1.36", "both versions are 1.36"),
+        (
+            "--from 1.36 --to 1.34",
+            "--to 1.34 is older than --from 1.36",
+        ),
+    ] {
+        let error = message(arguments);
+        assert!(error.contains(expected), "{arguments}: {error}");
+    }
+    let report = run(&command("denies", "--from 1.35 -o json")).json();
+    assert_eq!(report["to"], "1.36");
+    assert_eq!(report["changes"].as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn strict_counts_undecided_policies() {
+    let words = command("undecided", "--from 1.36 --strict");
+    assert_eq!(run(&words).status, 2);
+    let words = command("unchanged", "--from 1.36 --strict");
+    assert_eq!(run(&words).status, 0);
+}
