@@ -522,12 +522,16 @@ impl<'a> UpgradeCheck<'a> {
         let effect = &draft.effect;
         let cause = reasons::find(both, &state.nodes, (&draft.spec, &draft.case), effect);
         let rule = cause.as_ref().and_then(|cause| cause.change?.rule);
+        let node = cause.as_ref().and_then(|cause| cause.node.clone());
+        let field = node
+            .as_ref()
+            .map_or(effect.field.as_ref(), |(field, _)| Some(field));
         let fix = rule.and_then(|rule| {
             let bindings = &setup.input.bindings;
             let known = both.sets[1].known;
             let checked = check_policy::check(policy.object, bindings, known, Profile::Truthful);
             let mut findings = checked.findings.into_iter();
-            findings.find(|it| it.rule == rule && it.field_ref == effect.field)
+            findings.find(|it| it.rule == rule && it.field_ref.as_ref() == field)
         });
         let text = |result: FieldResult, message: &str| match result {
             FieldResult::Good if effect.class == Class::Mutates => "unchanged".to_owned(),
@@ -540,8 +544,14 @@ impl<'a> UpgradeCheck<'a> {
         };
         let [old_message, new_message] = &effect.messages;
         let optional = |message: &String| Some(message.clone()).filter(|it| !it.is_empty());
-        let (expression, reason) =
-            cause.map_or((None, None), |cause| (cause.expression, Some(cause.reason)));
+        let expression = node.as_ref().map(|(field, text)| {
+            if effect.field.as_ref() == Some(field) || effect.class == Class::Mutates {
+                text.clone()
+            } else {
+                format!("{field}: {text}")
+            }
+        });
+        let reason = cause.map(|cause| cause.reason);
         Some(Change {
             class: effect.class,
             binding: state.generated.binding.clone(),

@@ -19,8 +19,8 @@ use crate::version::KubernetesVersion;
 pub(super) struct Cause {
     pub(super) reason: Reason,
     pub(super) change: Option<&'static VersionChange>,
-    /// The source of the affected node. `None` if it is unknown.
-    pub(super) expression: Option<String>,
+    /// The field and the source of the affected node. `None` if the node is unknown.
+    pub(super) node: Option<(String, String)>,
 }
 
 /// Finds the cause of `effect`, which both versions have for `case`. `nodes` are the nodes that a change may affect.
@@ -90,15 +90,16 @@ fn from_nodes(
             };
             version_changes::between(old, new).find(|change| change.id == id)
         });
-    let expression = affected.and_then(|affected| {
+    let node = affected.and_then(|affected| {
         let expression = policy.compiled.expressions().get(affected.index)?;
         let ast = expression.parsed().ok()?;
-        Some(subexpressions::text(ast, affected.node))
+        let text = subexpressions::text(ast, affected.node);
+        Some((expression.field_ref.clone(), text))
     });
     Cause {
         reason: reason(change, (old, new)),
         change,
-        expression,
+        node,
     }
 }
 

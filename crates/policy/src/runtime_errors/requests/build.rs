@@ -8,6 +8,7 @@ use serde_json::{Value as Json, json};
 use super::synthetic_request::digest;
 use super::{RequestBuilder, SyntheticRequest};
 use crate::admission::Operation;
+use crate::matching;
 use crate::runtime_errors::input_types::InputType;
 use crate::runtime_errors::input_types::roots::{ParamsType, is_namespace, namespace_input_type};
 use kubernetes::defaulting::{NOW, UID, has_generation};
@@ -134,7 +135,8 @@ impl RequestBuilder<'_> {
             json!(self.resource.gvk.api_version()),
         );
         fields.insert("kind".to_owned(), json!(self.resource.gvk.kind));
-        let mut metadata = json!({"name": NAME, "uid": UID, "creationTimestamp": NOW});
+        let name = self.object_name();
+        let mut metadata = json!({"name": name, "uid": UID, "creationTimestamp": NOW});
         let labels = fields
             .get("metadata")
             .and_then(|metadata| metadata.get("labels"));
@@ -301,6 +303,23 @@ impl RequestBuilder<'_> {
             .into_iter()
             .all(is_unchanged)
             .then_some(request)
+    }
+
+    /// Returns a name that the resourceNames of a rule for the resource permit.
+    fn object_name(&self) -> &str {
+        let (resource, _) = self.resource_and_subresource();
+        let rules = matching::rules(self.policy.policy()).iter();
+        let is_of_resource = |name: &String| {
+            let (named, _) = name.split_once('/').unwrap_or((name, ""));
+            named == resource || named == "*"
+        };
+        let rules = rules.filter(|rule| rule.resources.iter().flatten().any(is_of_resource));
+        let names = rules.map(|rule| rule.resource_names.as_deref().unwrap_or_default());
+        // A rule without names permits all names.
+        let shortest = names.min_by_key(|names| names.len());
+        shortest
+            .and_then(<[String]>::first)
+            .map_or(NAME, String::as_str)
     }
 
     fn namespace_selectors(&self) -> impl Iterator<Item = &LabelSelector> {
