@@ -631,17 +631,17 @@ impl<'a> UpgradeCheck<'a> {
                 continue;
             }
             let mut reasons = state.generated.undecided.clone();
-            if state.n_requests > 0 && state.generated.n_requests == 0 {
+            if state.n_requests > 0 && state.nodes.is_empty() {
                 // Probe cases or objects were compared instead.
                 reasons.clear();
             }
             let unreached = state.generated.unreached.iter();
-            let unreached = unreached.filter_map(|n| state.nodes.get(*n));
-            if let Some(affected) = unreached.into_iter().next()
-                && state.generated.n_requests > 0
-            {
-                reasons.push(unreached_reason(policy, affected));
-            }
+            let mut unreached = unreached.filter_map(|n| state.nodes.get(*n));
+            reasons.extend(
+                unreached
+                    .next()
+                    .map(|affected| unreached_reason(policy, affected)),
+            );
             let is_changed = changes.iter().any(|change| change.policy == id);
             if let Some(reason) = reasons.into_iter().next().filter(|_| !is_changed) {
                 undecided.push(Undecided {

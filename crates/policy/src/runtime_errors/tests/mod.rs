@@ -11,6 +11,7 @@
 
 mod examples;
 mod findings;
+mod version_comparison;
 
 use std::sync::LazyLock;
 

@@ -1,0 +1,127 @@
+//! Tests of the comparison of two Kubernetes versions.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use super::*;
+use crate::version_changes::affected_nodes;
+use kubernetes::version::KubernetesVersion;
+
+/// Compares a policy for the creation of `resource` in two versions.
+fn compare(resource: (&str, &str, &str), spec: &Json, [old, new]: [u16; 2]) -> VersionComparison {
+    let [old, new] = [old, new].map(KubernetesVersion::new);
+    let policy = policy(resource, &["CREATE", "UPDATE"], spec);
+    let compile = |version| CompiledPolicy::from_parts(policy.policy().clone(), None, version);
+    let compiled = [compile(old), compile(new)];
+    let nodes = affected_nodes(&compiled[0], old, new);
+    let cache = ObjectCache::default();
+    compare_versions(
+        [&compiled[0], &compiled[1]],
+        &PLAIN.context(&cache),
+        &nodes,
+        None,
+        &|| false,
+        &Arc::new(AtomicBool::new(false)),
+    )
+}
+
+/// Returns the results of the first validation for each difference.
+fn results(comparison: &VersionComparison) -> Vec<[&'static str; 2]> {
+    let results = comparison
+        .differences
+        .iter()
+        .map(|it| [&it.old, &it.new].map(|evaluation| evaluation.decisions[0].evaluation.as_str()));
+    results.collect()
+}
+
+const PODS: (&str, &str, &str) = ("", "v1", "pods");
+
+#[test]
+fn admitted_request_that_fails_in_the_new_version_is_found() {
+    let spec = validation(
+        "object.spec.containers.all(c, c.volumeMounts.orValue([]).all(m, m.mountPath != '/host'))",
+    );
+    let comparison = compare(PODS, &spec, [36, 37]);
+    assert!(results(&comparison).contains(&["admit", "error"]));
+    assert_eq!(comparison.reached, [true]);
+    let mounts = &comparison.differences[0].witness.request["object"]["spec"]["containers"][0];
+    assert!(mounts["volumeMounts"].is_array(), "{mounts}");
+    let same = compare(PODS, &spec, [35, 36]);
+    assert_eq!(results(&same), [[""; 2]; 0]);
+    assert!(same.n_requests > 0);
+}
+
+/// The minimal request that reaches the call is denied in the old version. Other values of the inputs are tried.
+#[test]
+fn admitted_request_is_searched_after_denied_one() {
+    let spec = json!({
+        "variables": [{"name": "names", "expression": "object.spec.volumes.orValue([]).filter(v, has(v.emptyDir)).map(v, v.name)"}],
+        "validations": [{"expression":
+            "object.spec.containers.all(c, !c.?volumeMounts.orValue([]).exists(m, m.name in variables.names) || \
+             c.?resources.?requests[?'ephemeral-storage'].hasValue())"}],
+    });
+    let comparison = compare(PODS, &spec, [36, 37]);
+    assert!(results(&comparison).contains(&["admit", "error"]));
+}
+
+#[test]
+fn unreachable_node_is_not_reached() {
+    let spec = validation(
+        "object.metadata.name == object.metadata.name.lowerAscii() || object.spec.volumes.orValue([]) == []",
+    );
+    let comparison = compare(PODS, &spec, [36, 37]);
+    assert_eq!(results(&comparison), [[""; 2]; 0]);
+    assert_eq!(comparison.reached, [false]);
+}
+
+#[test]
+fn comparison_ends_when_it_is_over() {
+    let old = KubernetesVersion::new(36);
+    let compiled = policy(
+        PODS,
+        &["CREATE"],
+        &validation("object.spec.containers.size() > 1"),
+    );
+    let cache = ObjectCache::default();
+    let comparison = compare_versions(
+        [&compiled, &compiled],
+        &PLAIN.context(&cache),
+        &affected_nodes(&compiled, old, old),
+        None,
+        &|| true,
+        &Arc::new(AtomicBool::new(false)),
+    );
+    assert_eq!(comparison.n_requests, 0);
+}
+
+/// Requests have a name that the rules permit.
+#[test]
+fn request_has_a_permitted_name() {
+    let mut policy = policy(
+        PODS,
+        &["CREATE"],
+        &validation("object.metadata.name == 'x'"),
+    )
+    .policy()
+    .clone();
+    let rules = policy
+        .match_constraints
+        .as_mut()
+        .unwrap()
+        .resource_rules
+        .as_mut();
+    rules.unwrap()[0].resource_names = Some(vec!["web".to_owned()]);
+    let compile =
+        |minor| CompiledPolicy::from_parts(policy.clone(), None, KubernetesVersion::new(minor));
+    let compiled = [compile(36), compile(37)];
+    let cache = ObjectCache::default();
+    let comparison = compare_versions(
+        [&compiled[0], &compiled[1]],
+        &PLAIN.context(&cache),
+        &[],
+        None,
+        &|| false,
+        &Arc::new(AtomicBool::new(false)),
+    );
+    assert!(comparison.n_requests > 0);
+}
