@@ -27,6 +27,18 @@ spec:
   - expression: object.spec.replicas <= params.maxReplicas + 5
     messageExpression: \"'at most ' + string(params.maxReplicas + 5) + ' replicas'\"
 ";
+/// A policy that denies all Deployments since Kubernetes 1.37.
+const OR_VALUE: &str = "apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: image-names}
+spec:
+  failurePolicy: Fail
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [apps], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [deployments]}
+  validations:
+  - expression: object.spec.template.spec.containers.all(c, c.image.orValue('') != '')
+";
 const REQUEST_OBJECT: &str = "apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web, namespace: payments}
@@ -43,7 +55,11 @@ spec:
 fn check(name: &str, config: Config, commands: &[&str]) {
     let folder = directory(
         name,
-        &[("new.yaml", NEW_POLICY), ("web.yaml", REQUEST_OBJECT)],
+        &[
+            ("new.yaml", NEW_POLICY),
+            ("or_value.yaml", OR_VALUE),
+            ("web.yaml", REQUEST_OBJECT),
+        ],
     );
     let folder = folder.to_str().unwrap();
     let server = ApiServer::start(config);
@@ -178,6 +194,7 @@ fn upgrade_check_live_compares_stored_objects() {
             "upgrade-check --live",
             "upgrade-check vap/replica-limit --to 1.37 --verbose",
             "upgrade-check DIR/new.yaml --live --from 1.35 --to 1.37",
+            "upgrade-check DIR/or_value.yaml --live --verbose",
             "upgrade-check vap/missing",
         ],
     );

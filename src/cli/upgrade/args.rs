@@ -39,6 +39,7 @@ Exit status:
 
 /// The arguments of `kubectl vap upgrade-check`.
 #[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each field is a flag")]
 pub struct UpgradeArgs {
     /// Files and directories with policies and the objects that they need: bindings, params, namespaces, probes;
     /// vap/NAME is a policy of a cluster

@@ -108,17 +108,10 @@ pub(super) fn effects(results: [Option<&PolicyResult>; 2]) -> Vec<Effect> {
         let messages = changes.map(mutation_summary);
         effects.push(other(Class::Mutates, Some("spec.mutations"), messages));
     }
-    let annotations = results.map(annotations);
     let is_text_only = effects.iter().all(|it| it.class == Class::Text);
-    if is_text_only && annotations[0] != annotations[1] {
-        let text = |n: usize| {
-            let other = &annotations[1 - n];
-            let differing = annotations[n].iter();
-            let differing = differing.filter(|(key, value)| other.get(*key) != Some(value));
-            let differing = differing.map(|(key, value)| format!("{key}: {value}"));
-            differing.collect::<Vec<_>>().join(", ")
-        };
-        let messages = [text(0), text(1)];
+    if is_text_only {
+        let [old, new] = results.map(annotations);
+        let messages = [differing(&old, &new), differing(&new, &old)];
         if messages[0] != messages[1] {
             effects.push(other(Class::Audit, None, messages));
         }
@@ -153,4 +146,14 @@ fn annotations(result: Option<&PolicyResult>) -> BTreeMap<&str, String> {
         (name, value)
     });
     short.collect()
+}
+
+/// Returns the audit annotations that `others` lacks or has with another value.
+fn differing(annotations: &BTreeMap<&str, String>, others: &BTreeMap<&str, String>) -> String {
+    let differing = annotations.iter();
+    let differing = differing.filter(|(key, value)| others.get(*key) != Some(value));
+    let differing: Vec<String> = differing
+        .map(|(key, value)| format!("{key}: {value}"))
+        .collect();
+    differing.join(", ")
 }

@@ -64,11 +64,12 @@ impl BothVersions<'_> {
     /// # Errors
     /// Returns the reason why a version could not be evaluated.
     fn run(self, spec: &PolicyProbeSpec, case: &Case) -> Result<[Option<PolicyResult>; 2], String> {
-        let run = |n: usize| {
-            let (policy, set) = (self.policies[n], self.sets[n]);
+        let [old, new] = self.policies;
+        let [old_set, new_set] = self.sets;
+        let run = |policy: &PreparedPolicy<'_>, set: &PolicySet<'_>| {
             case_result(policy, run_case(policy, spec, case, set))
         };
-        Ok([run(0)?, run(1)?])
+        Ok([run(old, old_set)?, run(new, new_set)?])
     }
 }
 

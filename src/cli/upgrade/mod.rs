@@ -15,6 +15,7 @@ pub mod report;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 
+use k8s_openapi::api::admissionregistration::v1::Mutation;
 use serde_json::{Value as Json, json};
 
 use super::audit::PolicyResult;
@@ -34,7 +35,7 @@ use crate::policy::compile::CompiledPolicy;
 use crate::policy::rule::Rule;
 use crate::policy::runtime_errors::Witness;
 use crate::policy::version_changes::{self, AffectedNode};
-use crate::probe::api::{Case, PolicyProbeSpec, Request};
+use crate::probe::api::{Case, Expect, PolicyProbeSpec, Request};
 use crate::probe::target::TargetId;
 use crate::probe::validation::API_VERSION;
 use crate::version::KubernetesVersion;
@@ -205,66 +206,70 @@ fn add_live_rejections(
     rejection::check_mutating_policies(&setup.input, known, &live, errors, &mut rejections);
 }
 
-/// Returns the changes of the policies that only one of the two API servers accepts.
+/// Returns the changes of the policies that only one of the two API servers accepts. A change has the first error.
 fn rejections(
     before: &PolicySet<'_>,
     setup: &Setup,
     [old, new]: [&[Finding]; 2],
-    (from, to): (KubernetesVersion, KubernetesVersion),
+    versions: (KubernetesVersion, KubernetesVersion),
 ) -> Vec<Change> {
-    let key = |finding: &Finding| {
-        let policy = finding.owner.name().unwrap_or_default().to_owned();
-        (policy, finding.field_ref.clone().unwrap_or_default())
-    };
-    let keys =
-        |findings: &[Finding]| -> BTreeSet<(String, String)> { findings.iter().map(key).collect() };
+    let [old, new] = [old, new].map(errors_by_policy);
     let mut changes = Vec::new();
-    for (class, these, others) in [
-        (Class::Refused, new, keys(old)),
-        (Class::Taken, old, keys(new)),
-    ] {
-        let mut seen = BTreeSet::new();
-        for finding in these {
-            let (name, field) = key(finding);
-            if others.contains(&(name.clone(), field.clone()))
-                || !seen.insert((name.clone(), field.clone()))
-            {
+    for (class, rejected, other) in [(Class::Refused, &new, &old), (Class::Taken, &old, &new)] {
+        for (name, findings) in rejected {
+            let Some((first, others)) = findings.split_first() else {
+                continue;
+            };
+            if other.contains_key(name) {
                 continue;
             }
-            let policy = before.policies.iter().find(|it| it.name == name);
-            let mutations = setup.input.mutating_policies.iter();
-            let mut mutations = mutations.filter(|it| it.shared.name() == Some(&*name));
-            let mutations = mutations.next().map(|it| it.mutations.as_slice());
-            let reason = policy
-                .and_then(|policy| rejection_reason(policy, mutations, &field, (from, to), class));
+            let policy = before.policies.iter().find(|it| it.name == *name);
+            let mut mutating = setup.input.mutating_policies.iter();
+            let mutating = mutating.find(|it| it.shared.name() == Some(*name));
+            let mutations = mutating.map(|it| it.mutations.as_slice());
+            let field = first.field_ref.clone();
+            let reason = policy.zip(field.as_deref()).and_then(|(policy, field)| {
+                rejection_reason((policy, mutations), field, versions, class)
+            });
             let [accepted, rejected] = ["accepted", "rejected"].map(str::to_owned);
-            let message = Some(finding.message.clone());
+            let message = Some(first.message.clone());
             let (old, new, old_message, new_message) = match class {
                 Class::Refused => (accepted, rejected, None, message),
                 _ => (rejected, accepted, message, None),
             };
+            let is_newer = first.rule == Rule::NewerFunction && class == Class::Refused;
             changes.push(Change {
                 class,
+                other_fields: others
+                    .iter()
+                    .filter_map(|it| it.field_ref.clone())
+                    .collect(),
                 old,
                 old_message,
                 new,
                 new_message,
                 reason,
-                fix: finding
-                    .help
-                    .clone()
-                    .filter(|_| finding.rule == Rule::NewerFunction && class == Class::Refused),
-                ..change(policy, name, Some(field).filter(|field| !field.is_empty()))
+                fix: first.help.clone().filter(|_| is_newer),
+                ..change(policy, (*name).to_owned(), field)
             });
         }
     }
     changes
 }
 
+/// Groups errors by the name of the rejected policy or binding.
+fn errors_by_policy(findings: &[Finding]) -> BTreeMap<&str, Vec<&Finding>> {
+    let mut by_policy: BTreeMap<&str, Vec<&Finding>> = BTreeMap::new();
+    for finding in findings {
+        let name = finding.owner.name().unwrap_or_default();
+        by_policy.entry(name).or_default().push(finding);
+    }
+    by_policy
+}
+
 /// Finds the release in which the API server accepts or rejects the expression `field` of a new policy.
 fn rejection_reason(
-    policy: &PreparedPolicy<'_>,
-    mutations: Option<&[k8s_openapi::api::admissionregistration::v1::Mutation]>,
+    (policy, mutations): (&PreparedPolicy<'_>, Option<&[Mutation]>),
     field: &str,
     (from, to): (KubernetesVersion, KubernetesVersion),
     class: Class,
@@ -299,6 +304,7 @@ fn change(policy: Option<&PreparedPolicy<'_>>, name: String, field: Option<Strin
         place: policy.and_then(|policy| place(policy, field.as_deref())),
         binding: None,
         field,
+        other_fields: Vec::new(),
         expression: None,
         old: String::new(),
         old_message: None,
@@ -389,7 +395,7 @@ impl Visitor for UpgradeCheck<'_> {
                             object: item.value.clone().ok(),
                             ..Request::default()
                         },
-                        expect: Default::default(),
+                        expect: Expect::default(),
                     };
                     (PolicyProbeSpec::default(), case)
                 }

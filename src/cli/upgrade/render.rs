@@ -108,6 +108,10 @@ fn render_change(
     );
     let new = side(&change.new, change.new_message.as_deref());
     line(&report.to, &(new + &decision(change)));
+    if !change.other_fields.is_empty() {
+        let n = count(change.other_fields.len(), "other field");
+        line("", &format!("and {n} with an error"));
+    }
     if let Some(expression) = &change.expression {
         line("in", expression);
     }

@@ -134,6 +134,9 @@ pub struct Change {
     /// The field, such as `spec.validations[0].expression`; absent for the policy as a whole.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
+    /// Other fields with an error, for the classes REFUSED and TAKEN.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub other_fields: Vec<String>,
     /// The part of the expression that is affected; absent if it is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expression: Option<String>,

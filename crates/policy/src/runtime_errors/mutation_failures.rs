@@ -166,7 +166,8 @@ impl MutationSearch<'_> {
     fn try_kind(&mut self, mut builder: RequestBuilder<'_>) {
         let evaluator = builder.evaluator(MAX_SYMBOLIC_STEPS);
         let target_nodes = self.target_nodes();
-        let (sites, reached) = failure_sites::find_in_mutations(&evaluator, &target_nodes);
+        let (sites, reached) =
+            failure_sites::find_in_mutations(&evaluator, &|node| target_nodes.contains_key(&node));
         for constraints in minimal_constraints(&builder.operations) {
             self.try_constraints(&mut builder, &sites, constraints);
         }

@@ -190,7 +190,8 @@ impl WitnessSearch<'_> {
             return;
         }
         let symbolic = builder.evaluator(MAX_SYMBOLIC_STEPS);
-        let (sites, reached) = failure_sites::find_with_targets(&symbolic, &target_nodes);
+        let (sites, reached) =
+            failure_sites::find_with_targets(&symbolic, &|node| target_nodes.contains_key(&node));
         let sites_by_node = sites_by_node(&sites);
         for constraints in minimal_constraints(&builder.operations) {
             self.try_constraints(&mut builder, &symbolic, &target_nodes, &constraints);

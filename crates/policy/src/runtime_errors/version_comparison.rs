@@ -3,7 +3,7 @@
 //! The requests are those of the search for examples ([`super::examples`]), and requests that reach the nodes that a
 //! change between the versions may affect ([`crate::version_changes`]). Each request is evaluated under both versions.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -112,11 +112,18 @@ struct DifferenceKey {
     denies: [bool; 2],
     /// The indices of the validations with different results, and these results.
     decisions: Vec<(usize, [Option<&'static str>; 2])>,
-    conditions_differ: bool,
-    annotations_differ: bool,
-    messages_differ: bool,
-    /// True if several validations are false, and the versions list a different number of them in the audit annotation.
-    audits_differ: bool,
+    /// The other parts of the results that differ.
+    parts: Vec<Part>,
+}
+
+/// A part of a result other than the decisions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Part {
+    MatchConditions,
+    AuditAnnotations,
+    Messages,
+    /// The number of failures in the audit annotation.
+    AuditedFailures,
 }
 
 impl DifferenceKey {
@@ -135,26 +142,34 @@ impl DifferenceKey {
             let mut decisions = evaluation.decisions.iter();
             decisions.any(|decision| decision.action == Action::Deny)
         };
-        let n_false = evaluations.map(|evaluation| {
+        let n_audited = |evaluation: &Evaluation, max: usize| {
             let decisions = evaluation.decisions.iter();
             let denials = decisions.filter(|it| it.evaluation == EvaluationResult::Deny);
-            denials.count()
-        });
-        let [old_audited, new_audited] = [0, 1].map(|n| n_false[n].min(max_audited[n]));
+            denials.count().min(max)
+        };
+        let [old_max, new_max] = max_audited;
+        let parts = [
+            (
+                Part::MatchConditions,
+                old.match_conditions != new.match_conditions,
+            ),
+            (
+                Part::AuditAnnotations,
+                old.audit_annotations != new.audit_annotations,
+            ),
+            (Part::Messages, old.decisions != new.decisions),
+            (
+                Part::AuditedFailures,
+                n_audited(old, old_max) != n_audited(new, new_max),
+            ),
+        ];
+        let parts = parts.into_iter().filter(|(_, differs)| *differs);
         let key = Self {
             denies: evaluations.map(is_denial),
             decisions: decisions.collect(),
-            conditions_differ: old.match_conditions != new.match_conditions,
-            annotations_differ: old.audit_annotations != new.audit_annotations,
-            messages_differ: old.decisions != new.decisions,
-            audits_differ: old_audited != new_audited,
+            parts: parts.map(|(part, _)| part).collect(),
         };
-        let differs = !key.decisions.is_empty()
-            || key.conditions_differ
-            || key.annotations_differ
-            || key.messages_differ
-            || key.audits_differ;
-        differs.then_some(key)
+        (!key.decisions.is_empty() || !key.parts.is_empty()).then_some(key)
     }
 }
 
@@ -211,23 +226,19 @@ impl Comparer<'_> {
                 let _ = self.compare(builder, &synthetic);
             }
         }
-        let nodes = self.nodes.iter();
-        let target_nodes: HashMap<ExprRef, ()> = nodes
-            .map(|affected| {
-                let node = ExprRef {
-                    index: affected.index,
-                    id: affected.node,
-                };
-                (node, ())
-            })
-            .collect();
-        if target_nodes.is_empty() {
+        let nodes = self.nodes.iter().map(|affected| ExprRef {
+            index: affected.index,
+            id: affected.node,
+        });
+        let targets: HashSet<ExprRef> = nodes.collect();
+        if targets.is_empty() {
             return;
         }
+        let is_target = |node| targets.contains(&node);
         let (sites, reached) = if self.is_mutating {
-            failure_sites::find_in_mutations(&symbolic, &target_nodes)
+            failure_sites::find_in_mutations(&symbolic, &is_target)
         } else {
-            failure_sites::find_with_targets(&symbolic, &target_nodes)
+            failure_sites::find_with_targets(&symbolic, &is_target)
         };
         let sites_by_node = sites_by_node(&sites);
         let mut budget = BUDGET;

@@ -182,6 +182,18 @@ fn call(checked: &CheckedAst, id: ExprId) -> Option<(&str, Option<ExprId>, &[Exp
     }
 }
 
+/// Returns the arguments of a call of the function `namespace.name`. The parser represents the namespace as a receiver.
+fn qualified_call<'a>(
+    checked: &'a CheckedAst,
+    id: ExprId,
+    namespace: &str,
+    names: &[&str],
+) -> Option<&'a [ExprId]> {
+    let (function, target, args) = call(checked, id)?;
+    let is_namespace = checked.ast().qualified_name(target?).as_deref() == Some(namespace);
+    (is_namespace && names.contains(&function)).then_some(args)
+}
+
 /// Returns true if `id` is a call of one of `functions` with a receiver.
 fn is_method(checked: &CheckedAst, id: ExprId, functions: &[&str]) -> bool {
     call(checked, id)

@@ -1,6 +1,6 @@
 //! The table of changes, newest release first.
 
-use super::{Since, VersionChange, call, is_library_value, is_method};
+use super::{Since, VersionChange, call, is_library_value, is_method, qualified_call};
 use crate::rule::Rule;
 use cel::types::Type;
 use cel::version::CelGo;
@@ -54,12 +54,12 @@ pub static ALL: &[VersionChange] = &[
         summary: "A macro such as `optMap` on `optional.of(quantity('1'))` has the value. Before, it failed. A nested optional remains an optional.",
         source: "cel-go 0.29 interpreter/attributes.go, applyQualifiers",
         affects: Some(|checked, id| {
-            let Some((function, None, [value])) = call(checked, id) else {
+            let names = ["of", "ofNonZeroValue"];
+            let Some([value]) = qualified_call(checked, id, "optional", &names) else {
                 return false;
             };
-            let is_optional = matches!(function, "optional.of" | "optional.ofNonZeroValue");
-            let holds_optional = || checked.type_at(*value).optional_value().is_some();
-            is_optional && (is_library_value(checked, *value) || holds_optional())
+            let holds_optional = checked.type_at(*value).optional_value().is_some();
+            holds_optional || is_library_value(checked, *value)
         }),
         ..CHANGE
     },
@@ -75,9 +75,7 @@ pub static ALL: &[VersionChange] = &[
         since: Since::CelGo(CelGo::V0_29),
         summary: "`lists.range` fails for a negative argument and for more than 1,000,000 elements.",
         source: "cel-go 0.29 ext/lists.go, genRange",
-        affects: Some(|checked, id| {
-            call(checked, id).is_some_and(|(function, _, _)| function == "lists.range")
-        }),
+        affects: Some(|checked, id| qualified_call(checked, id, "lists", &["range"]).is_some()),
         ..CHANGE
     },
     VersionChange {

@@ -62,7 +62,7 @@ fn nodes_are_affected_by_their_change() {
     );
     check(
         "object.spec.a.indexOf('', object.spec.n) == 1",
-        &[("index-bounds", "object.spec.a.indexOf(\"\", object.spec.n)")],
+        &[("index-bounds", "object.spec.a.indexOf('', object.spec.n)")],
     );
     check("object.spec.a.indexOf('') == 1", &[]);
     check(
@@ -74,12 +74,13 @@ fn nodes_are_affected_by_their_change() {
         "quantity(object.spec.a).add(quantity('1')).isGreaterThan(quantity('2'))",
         &[(
             "quantity-copies",
-            "quantity(object.spec.a).add(quantity(\"1\"))",
+            "quantity(object.spec.a).add(quantity('1'))",
         )],
     );
     check(
         "optional.of(quantity('1')).optMap(q, q).hasValue()",
-        &[("optional-values", "optional.of(quantity(\"1\"))")],
+        // The macro evaluates its receiver twice.
+        &[("optional-values", "optional.of(quantity('1'))"); 2],
     );
 }
 

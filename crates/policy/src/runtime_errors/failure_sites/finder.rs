@@ -26,17 +26,16 @@ const MAX_READS_PER_VARIABLE: usize = 3;
 
 /// Finds the failure sites of the policy, and the path conditions of `target_nodes`. Mutations are visited only if
 /// `with_mutations`.
-pub(crate) fn find_all<T>(
+pub(crate) fn find_all(
     evaluator: &SymbolicEvaluator<'_>,
-    target_nodes: &HashMap<ExprRef, T>,
+    is_target: Option<&dyn Fn(ExprRef) -> bool>,
     with_mutations: bool,
 ) -> (Vec<FailureSite>, Vec<(ExprRef, PathCondition)>) {
-    let is_target = |node| target_nodes.contains_key(&node);
     let mut finder = FailureSiteFinder {
         with_mutations,
         evaluator,
         sites: Vec::new(),
-        is_target: (!target_nodes.is_empty()).then_some(&is_target),
+        is_target,
         reached: Vec::new(),
         variable_reads: HashMap::new(),
     };

@@ -94,23 +94,23 @@ impl FailureSite {
 
 /// Finds the failure sites of all expressions, in the order of the policy's fields.
 pub(crate) fn find(evaluator: &SymbolicEvaluator<'_>) -> Vec<FailureSite> {
-    find_with_targets::<()>(evaluator, &HashMap::new()).0
+    find_all(evaluator, None, false).0
 }
 
-/// Like [`find`], but also returns the path conditions of `target_nodes`.
-pub(crate) fn find_with_targets<T>(
+/// Like [`find`], but also returns the path conditions of the nodes that `is_target` selects.
+pub(crate) fn find_with_targets(
     evaluator: &SymbolicEvaluator<'_>,
-    target_nodes: &HashMap<ExprRef, T>,
+    is_target: &dyn Fn(ExprRef) -> bool,
 ) -> (Vec<FailureSite>, Vec<(ExprRef, PathCondition)>) {
-    find_all(evaluator, target_nodes, false)
+    find_all(evaluator, Some(is_target), false)
 }
 
 /// Like [`find_with_targets`], but also searches the expressions of mutations.
-pub(crate) fn find_in_mutations<T>(
+pub(crate) fn find_in_mutations(
     evaluator: &SymbolicEvaluator<'_>,
-    target_nodes: &HashMap<ExprRef, T>,
+    is_target: &dyn Fn(ExprRef) -> bool,
 ) -> (Vec<FailureSite>, Vec<(ExprRef, PathCondition)>) {
-    find_all(evaluator, target_nodes, true)
+    find_all(evaluator, Some(is_target), true)
 }
 
 pub(crate) fn sites_by_node(sites: &[FailureSite]) -> SitesByNode<'_> {
