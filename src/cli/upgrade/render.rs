@@ -136,16 +136,6 @@ fn render_change(
         };
         line("fix", &format!("{fix}{applied}"));
     }
-    if let Some(witness) = &change.witness {
-        let generated = match &change.binding {
-            Some(name) => format!("generated, binding {name}"),
-            None => "generated, as if bound".to_owned(),
-        };
-        line(
-            "request",
-            &format!("{} ({generated})", request(&witness.request)),
-        );
-    }
     for subject in change.subjects.iter().take(MAX_LISTED) {
         let place = subject.place.as_ref().map(|place| format!(" ({place})"));
         line(
@@ -157,6 +147,16 @@ fn render_change(
     let n_more = n.saturating_sub(change.subjects.len().min(MAX_LISTED));
     if n_more > 0 {
         line("", &format!("and {n_more} more; `-o json` lists up to 100"));
+    }
+    if let Some(witness) = &change.witness {
+        let generated = match &change.binding {
+            Some(name) => format!("generated, binding {name}"),
+            None => "generated, as if bound".to_owned(),
+        };
+        line(
+            "request",
+            &format!("{} ({generated})", request(&witness.request)),
+        );
     }
     if verbose
         && let Some(witness) = &change.witness
