@@ -158,15 +158,15 @@ fn compare(
     nodes: &[AffectedNode],
     binding: Option<&ValidatingAdmissionPolicyBinding>,
 ) -> Result<VersionComparison, String> {
-    let known = both.sets[0].known;
+    let apis = both.sets[0].known;
     let context = Context {
-        mapper: &known.mapper,
-        schemas: known,
-        written: known,
+        mapper: &apis.mapper,
+        schemas: apis,
+        written: apis,
         type_findings: &[],
         without_params: None,
         never_has_params: false,
-        object_cache: &known.object_cache,
+        object_cache: &apis.object_cache,
     };
     let compiled = both.policies.map(|policy| &policy.compiled);
     let match_resources = binding.and_then(|binding| binding.spec.match_resources.as_ref());

@@ -534,8 +534,8 @@ impl<'a> UpgradeCheck<'a> {
             .map_or(effect.field.as_ref(), |(field, _)| Some(field));
         let fix = rule.and_then(|rule| {
             let bindings = &setup.input.bindings;
-            let known = both.sets[1].known;
-            let checked = check_policy::check(policy.object, bindings, known, Profile::Truthful);
+            let apis = both.sets[1].known;
+            let checked = check_policy::check(policy.object, bindings, apis, Profile::Truthful);
             let mut findings = checked.findings.into_iter();
             findings.find(|it| it.rule == rule && it.field_ref.as_ref() == field)
         });
@@ -703,7 +703,7 @@ fn unreached_reason(policy: &PreparedPolicy<'_>, affected: &AffectedNode) -> Str
     });
     let field = expression.map_or("", |expression| expression.field_ref.as_str());
     format!(
-        "{field}: no generated request reached `{}`, which changes in {} ({})",
+        "{field}: no generated request has a value of `{}`, which changes in {} [{}]",
         text.unwrap_or_default(),
         affected.change.since,
         affected.change.id

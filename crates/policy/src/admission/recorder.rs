@@ -9,6 +9,9 @@ use cel::eval::Observer;
 use cel::value::{EvalError, Map, Value};
 use kubernetes::library::mutation::{JsonPatchValue, ObjectValue};
 
+/// The prefix of an error. A string value starts with a quotation mark instead.
+const ERROR: &str = "error: ";
+
 /// The placeholder for a value that cannot be formatted.
 const NO_TEXT: &str = "…";
 
@@ -59,6 +62,12 @@ impl RecordedValue {
     #[must_use]
     pub fn is_without_text(&self) -> bool {
         !self.values.is_empty() && self.values.iter().all(|value| value == NO_TEXT)
+    }
+
+    /// Returns true if one of the first evaluations did not fail.
+    #[must_use]
+    pub fn has_value(&self) -> bool {
+        self.values.iter().any(|value| !value.starts_with(ERROR))
     }
 
     /// Adds the results of the same subexpression in another evaluation of the policy.
@@ -140,7 +149,7 @@ impl Observer for ExpressionRecorder<'_> {
         if seen.values.len() < MAX_VALUES {
             seen.values.push(match result {
                 Ok(value) => shown(value),
-                Err(error) => cut(format!("error: {error}"), MAX_TEXT),
+                Err(error) => cut(format!("{ERROR}{error}"), MAX_TEXT),
             });
         }
     }

@@ -20,8 +20,8 @@ use super::requests::{Budget, RequestBuilder, SyntheticRequest, Witness, minimal
 use super::search::{MAX_REPAIRS, MAX_SYMBOLIC_STEPS, missing_path};
 use super::symbolic::{BranchCondition, ExprRef, Scope, SymbolicEvaluator};
 use crate::admission::{
-    Action, Admission, AuthorizerList, Evaluation, EvaluationResult, Object, ParamList, Recorder,
-    ReviewContext,
+    Action, Admission, AuthorizerList, Evaluation, EvaluationResult, Object, ParamList,
+    RecordedValue, Recorder, ReviewContext,
 };
 use crate::compile::CompiledPolicy;
 use crate::expressions::{PolicyExpression, Role};
@@ -55,7 +55,7 @@ pub struct VersionComparison {
     pub n_requests: usize,
     /// The first request for each kind of difference.
     pub differences: Vec<VersionDifference>,
-    /// For each affected node, true if the evaluation of a request reached the node.
+    /// For each affected node, true if the node has a value in the old version for some request.
     pub reached: Vec<bool>,
     /// For a mutating policy: requests that the caller evaluates.
     pub samples: Vec<Witness>,
@@ -127,7 +127,7 @@ enum Part {
 }
 
 impl DifferenceKey {
-    /// Returns `None` if the results are equal, apart from their costs.
+    /// Returns `None` if the results are equal, except for their costs.
     fn new(evaluations: [&Evaluation; 2], max_audited: [usize; 2]) -> Option<Self> {
         let [old, new] = evaluations;
         let result = |evaluation: &Evaluation, n: usize| {
@@ -387,7 +387,8 @@ impl Comparer<'_> {
         if let Some(recorder) = recorder {
             let recording = recorder.take();
             for (reached, affected) in self.comparison.reached.iter_mut().zip(self.nodes) {
-                *reached |= recording.contains_key(&(affected.index, affected.node.index()));
+                let recorded = recording.get(&(affected.index, affected.node.index()));
+                *reached |= recorded.is_some_and(RecordedValue::has_value);
             }
         }
         let max_audited = [old_admission, new_admission]

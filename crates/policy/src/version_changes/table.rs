@@ -1,6 +1,7 @@
 //! The table of changes, newest release first.
 
-use super::{Since, VersionChange, call, is_library_value, is_method, qualified_call};
+use super::calls::{call, is_library_value, is_method, qualified_call};
+use super::change::{Since, VersionChange};
 use crate::rule::Rule;
 use cel::types::Type;
 use cel::version::CelGo;
