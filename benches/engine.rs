@@ -194,13 +194,13 @@ fn check(criterion: &mut Criterion) {
         });
     }
     group.finish();
-    let builtin = Builtin::load().unwrap();
+    let builtin = Builtin::load(KubernetesVersion::DEFAULT).unwrap();
     let mapper = RestMapper::new(builtin.resources().to_vec());
     let policy = policy();
     criterion.bench_function("check/policy of one kind", |bencher| {
         bencher.iter(|| {
             let compiled = CompiledPolicy::new(black_box(&policy));
-            type_check(&compiled, &mapper, &builtin, Profile::Truthful)
+            type_check(&compiled, &mapper, builtin, Profile::Truthful)
         });
     });
 }

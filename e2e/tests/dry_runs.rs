@@ -23,6 +23,7 @@ use vap_status_controller::cli::test::{self, Options};
 use vap_status_controller::cli::time_limit::TimeLimit;
 use vap_status_controller::probe::api::CaseOutcome;
 use vap_status_controller::schema::Builtin;
+use vap_status_controller::version::KubernetesVersion;
 
 use dry_run::{BINDINGS, POLICIES, TIMEOUT, Target, dry_run, expectation, facts, post, target};
 
@@ -130,12 +131,12 @@ async fn enforced(client: &Client, trial: &Trial) {
 async fn probes_decide_as_dry_runs() {
     let control_plane = control_plane().await.unwrap();
     let client = control_plane.client().await.unwrap();
-    let builtin = Builtin::load().unwrap();
+    let builtin = Builtin::load(KubernetesVersion::DEFAULT).unwrap();
     let seed = from_environment("VAP_DRY_RUNS_SEED", 42).unwrap();
 
     let mut trials = Vec::new();
     for (n, object) in objects().iter().enumerate() {
-        let target = target(&builtin, object);
+        let target = target(builtin, object);
         let mut named = object.clone();
         named["metadata"] = json!({"name": "a", "labels": {"n": "0"}});
         let answer = dry_run(&client, &target, &named).await;

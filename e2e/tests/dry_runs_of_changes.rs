@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use vap_status_controller::cli::test::{self, Options};
 use vap_status_controller::probe::api::CaseOutcome;
 use vap_status_controller::schema::{Builtin, Gvk};
+use vap_status_controller::version::KubernetesVersion;
 
 use dry_run::{
     BINDINGS, POLICIES, Target, all_enforced, create, documents, expectation, facts, gvk, post,
@@ -527,7 +528,7 @@ async fn subresources(client: &Client, out: &mut Trials) {
 async fn probes_decide_as_dry_runs_of_changes() {
     let control_plane = control_plane().await.unwrap();
     let client = control_plane.client().await.unwrap();
-    let builtin = Builtin::load().unwrap();
+    let builtin = Builtin::load(KubernetesVersion::DEFAULT).unwrap();
     let seed = from_environment("VAP_DRY_RUNS_SEED", 42).unwrap();
     let admission = repository().join("e2e/admission");
     for crd in documents(&admission.join("widgets.yaml")) {
@@ -545,7 +546,7 @@ async fn probes_decide_as_dry_runs_of_changes() {
             continue;
         }
         let mut random = Random::for_event(seed, "changes", u64::try_from(n).unwrap());
-        let target = target(&builtin, object);
+        let target = target(builtin, object);
         changes(&client, &target, object, &mut random, &mut all).await;
     }
     let mut random = Random::for_event(seed, "changes of custom kinds", 0);

@@ -30,6 +30,7 @@ use vap_status_controller::cli::test::report::{CaseReport, TestReport};
 use vap_status_controller::cli::test::{self, Options};
 use vap_status_controller::probe::api::CaseOutcome;
 use vap_status_controller::schema::Builtin;
+use vap_status_controller::version::KubernetesVersion;
 
 use dry_run::{BINDINGS, POLICIES, TIMEOUT, all_enforced, post, send, send_as, target};
 
@@ -306,7 +307,7 @@ async fn suites_decide_as_the_api_server() {
     let root = variable("VAP_SUITES_DIR");
     let control_plane = control_plane().await.unwrap();
     let client = control_plane.client().await.unwrap();
-    let builtin = Builtin::load().unwrap();
+    let builtin = Builtin::load(KubernetesVersion::DEFAULT).unwrap();
     let mut paths = Vec::new();
     below(&root, &mut paths);
     let mut verdicts: BTreeMap<(String, Verdict), usize> = BTreeMap::new();
@@ -376,8 +377,8 @@ async fn suites_decide_as_the_api_server() {
                         param.clone(),
                     )
                 } else {
-                    prepare(&client, &builtin, &request).await;
-                    let (_, path, body) = sent(&builtin, &request).unwrap();
+                    prepare(&client, builtin, &request).await;
+                    let (_, path, body) = sent(builtin, &request).unwrap();
                     (path.trim_end_matches("?dryRun=All").to_owned(), body)
                 };
                 let response = post(&client, &path, &body).await;
@@ -405,13 +406,13 @@ async fn suites_decide_as_the_api_server() {
                 let case_result = cases.pop().unwrap();
                 let request = &case["request"];
                 let passed = case_result.outcome == CaseOutcome::Passed;
-                let to = sent(&builtin, request);
+                let to = sent(builtin, request);
                 let verdict = if is_rejected {
                     Verdict::PolicyRefused
                 } else if is_custom {
                     Verdict::NotAsked
                 } else if let Some((verb, path, body)) = to {
-                    prepare(&client, &builtin, request).await;
+                    prepare(&client, builtin, request).await;
                     let deadline = Instant::now() + TIMEOUT;
                     let response = loop {
                         let response = send_as(&client, verb, &path, &body, &user(request)).await;

@@ -25,6 +25,7 @@ use parity::corpus;
 use serde_json::{Value, json};
 use vap_status_controller::cli::test::{Options, init};
 use vap_status_controller::schema::Builtin;
+use vap_status_controller::version::KubernetesVersion;
 
 use dry_run::{BINDINGS, POLICIES, all_enforced, create, gvk, post, send, send_as, target_of};
 
@@ -258,7 +259,7 @@ async fn ask(
 async fn replay(paths: Vec<PathBuf>, crds: Vec<PathBuf>) -> Counts {
     let control_plane = control_plane().await;
     let client = control_plane.client().await.unwrap();
-    let builtin = Builtin::load().unwrap();
+    let builtin = Builtin::load(KubernetesVersion::DEFAULT).unwrap();
     let policies = policies(&paths);
     let options = Options {
         paths,
@@ -270,7 +271,7 @@ async fn replay(paths: Vec<PathBuf>, crds: Vec<PathBuf>) -> Counts {
     let mut counts = Counts::default();
     for replay in &replays {
         for case in replay.probe["spec"]["cases"].as_array().unwrap() {
-            let Some(response) = ask(&client, &builtin, replay, case).await else {
+            let Some(response) = ask(&client, builtin, replay, case).await else {
                 counts.not_sendable += 1;
                 continue;
             };

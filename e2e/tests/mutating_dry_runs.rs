@@ -23,6 +23,7 @@ use serde_json::{Value, json};
 use vap_status_controller::policy::admission::mutation::{Kinds as _, KnownKinds, MutationOutcome};
 use vap_status_controller::policy::admission::{AdmissionRequest, Object, Operation, ParamList};
 use vap_status_controller::schema::{Builtin, Crd};
+use vap_status_controller::version::KubernetesVersion;
 
 use dry_run::{TIMEOUT, create, post, send, served};
 
@@ -260,7 +261,7 @@ async fn mutations_equal_those_of_the_api_server() {
     let namespace = send(&client, "GET", "/api/v1/namespaces/default", &Value::Null).await;
 
     let kinds = KnownKinds::new(
-        Builtin::load().unwrap(),
+        Builtin::load(KubernetesVersion::DEFAULT).unwrap(),
         vec![Crd::from_value(&definition).unwrap()],
     );
     let mut counts: BTreeMap<(&'static str, &'static str), u64> = BTreeMap::new();

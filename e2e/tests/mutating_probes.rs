@@ -23,6 +23,7 @@ use vap_status_controller::cli::test::report::TestReport;
 use vap_status_controller::cli::test::{self, Options};
 use vap_status_controller::probe::api::CaseOutcome;
 use vap_status_controller::schema::Builtin;
+use vap_status_controller::version::KubernetesVersion;
 
 use dry_run::{TIMEOUT, create, documents, post, send, target};
 
@@ -153,7 +154,7 @@ async fn written(
     before: usize,
     files: &mut String,
 ) -> (usize, usize) {
-    let builtin = Builtin::load().unwrap();
+    let builtin = Builtin::load(KubernetesVersion::DEFAULT).unwrap();
     let mut add = |object: &Value| {
         let _ = write!(files, "---\n{object}\n");
     };
@@ -166,7 +167,7 @@ async fn written(
     let (mut n, mut n_denied) = (0, 0);
     for request in case["requests"].as_array().unwrap() {
         let object = namespaced(&request["object"], name);
-        let target = target(&builtin, &object);
+        let target = target(builtin, &object);
         let path = target
             .path
             .replace("/namespaces/default/", &format!("/namespaces/{name}/"));

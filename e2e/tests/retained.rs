@@ -17,6 +17,7 @@ use vap_status_controller::policy::analysis::{Profile, type_check};
 use vap_status_controller::policy::compile::CompiledPolicy;
 use vap_status_controller::schema::Builtin;
 use vap_status_controller::schema::rest_mapper::RestMapper;
+use vap_status_controller::version::KubernetesVersion;
 
 const MIB: i64 = 1 << 20;
 
@@ -30,7 +31,7 @@ const MAX_RETAINED: i64 = 48 * MIB;
 fn checks_of_hostile_policies_are_bounded_in_memory() {
     let seed = from_environment("VAP_HOSTILE_SEED", 1).unwrap();
     let n_groups = from_environment("VAP_HOSTILE_FILES", 3 * ROUND as u64).unwrap();
-    let builtin = Builtin::load().unwrap();
+    let builtin = Builtin::load(KubernetesVersion::DEFAULT).unwrap();
     let mapper = RestMapper::new(builtin.resources().to_vec());
     let (mut retained, mut peak, mut n_policies) = (0, 0, 0);
     for n in 0..usize::try_from(n_groups).unwrap() {
@@ -45,7 +46,7 @@ fn checks_of_hostile_policies_are_bounded_in_memory() {
                 let policy: ValidatingAdmissionPolicy =
                     serde_json::from_value(object.clone()).unwrap();
                 let compiled = CompiledPolicy::new(&policy);
-                let _ = type_check(&compiled, &mapper, &builtin, Profile::Truthful);
+                let _ = type_check(&compiled, &mapper, builtin, Profile::Truthful);
             });
             n_policies += 1;
             peak = peak.max(allocated.bytes_max);

@@ -8,6 +8,7 @@ use vap_status_controller::policy::RequestPolicy;
 use vap_status_controller::policy::analysis::{Profile, type_check};
 use vap_status_controller::policy::compile::CompiledPolicy;
 use vap_status_controller::schema::Builtin;
+use vap_status_controller::version::KubernetesVersion;
 use vap_status_controller::schema::rest_mapper::RestMapper;
 
 use crate::hostile;
@@ -21,8 +22,8 @@ const MAX_PEAK_BYTES: u64 = 128 << 20;
 /// The maximum memory in bytes that all checks together retain. Caches are included.
 const MAX_RETAINED_BYTES: i64 = 48 << 20;
 
-static BUILTIN: LazyLock<(Builtin, RestMapper)> = LazyLock::new(|| {
-    let builtin = Builtin::load().expect("built-in schemas are readable");
+static BUILTIN: LazyLock<(&Builtin, RestMapper)> = LazyLock::new(|| {
+    let builtin = Builtin::load(KubernetesVersion::DEFAULT).expect("built-in schemas are readable");
     let mapper = RestMapper::new(builtin.resources().to_vec());
     (builtin, mapper)
 });

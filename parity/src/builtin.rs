@@ -2,24 +2,29 @@
 //!
 //! Source: `k8s.io/kubernetes` `api/openapi-spec/v3`, reduced to facts about types.
 
-use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::thread;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use miniz_oxide::deflate::compress_to_vec_zlib;
-use miniz_oxide::inflate::decompress_to_vec_zlib;
-use serde_json::{Map, Value, json};
-use vap_status_controller::schema::builtin::{Index, IndexDocument, IndexResource};
+use serde_json::{Map, Value};
+use vap_status_controller::schema::builtin::store::{
+    DefinitionRow, KindRow, ResourceRow, Tables, VersionSet,
+};
 use vap_status_controller::schema::extensions;
 use vap_status_controller::schema::offline::served_resources;
-use vap_status_controller::schema::{GroupVersion, Gvk, OpenApiDocument, RestMapper};
+use vap_status_controller::schema::rest_mapper::ApiResource;
+use vap_status_controller::schema::{Builtin, Gvk, RestMapper};
 
 /// The compression level with the smallest output.
 const LEVEL: u8 = 10;
 
 /// The schema keywords that affect types or merges and whose values contain no schemas.
-const KEYWORDS: [&str; 19] = [
+const KEYWORDS: [&str; 18] = [
     "$ref",
     "type",
     "format",
@@ -33,7 +38,6 @@ const KEYWORDS: [&str; 19] = [
     extensions::INT_OR_STRING,
     extensions::EMBEDDED_RESOURCE,
     extensions::PRESERVE_UNKNOWN_FIELDS,
-    extensions::GROUP_VERSION_KIND,
     "x-kubernetes-list-type",
     "x-kubernetes-list-map-keys",
     "x-kubernetes-map-type",
@@ -41,128 +45,230 @@ const KEYWORDS: [&str; 19] = [
     "x-kubernetes-patch-merge-key",
 ];
 
-/// Packs the OpenAPI documents in `directory` into the contents of a file. `version` is the Kubernetes version of the
-/// documents.
-///
-/// # Errors
-///
-/// Returns an error if there are no documents or one cannot be read.
-pub fn pack(directory: &Path, version: &str) -> Result<Vec<u8>> {
-    let mut names: Vec<String> = fs::read_dir(directory)
-        .with_context(|| directory.display().to_string())?
-        .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
-        .collect::<Result<_>>()?;
-    names.retain(|name| name.ends_with("_openapi.json"));
-    names.sort();
-    if names.is_empty() {
-        bail!("no *_openapi.json in {}", directory.display());
+/// The OpenAPI documents of a Kubernetes version.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// The version, such as `1.36.3`.
+    pub version: String,
+    /// The directory of the documents (`*_openapi.json`).
+    pub directory: PathBuf,
+}
+
+impl FromStr for Source {
+    type Err = anyhow::Error;
+
+    /// Parses `VERSION=DIR`.
+    fn from_str(text: &str) -> Result<Self> {
+        let (version, directory) = text.split_once('=').context("not VERSION=DIR")?;
+        Ok(Self {
+            version: version.to_owned(),
+            directory: directory.into(),
+        })
     }
-    let mut documents = Vec::new();
-    let mut resources = Vec::new();
-    for name in names {
-        let bytes = fs::read(directory.join(&name)).with_context(|| name.clone())?;
-        resources.extend(served_resources(&bytes).with_context(|| name.clone())?);
-        let kinds: Vec<Gvk> = OpenApiDocument::parse(&bytes)
-            .with_context(|| name.clone())?
-            .kinds()
-            .cloned()
-            .collect();
-        if kinds.is_empty() {
-            continue;
+}
+
+/// The reduced contents of the documents of a Kubernetes version.
+#[derive(Debug, Default)]
+struct Contents {
+    /// The definition of each kind.
+    kinds: BTreeMap<Gvk, String>,
+    resources: Vec<ApiResource>,
+    /// The schema of each definition.
+    definitions: BTreeMap<String, String>,
+}
+
+impl Contents {
+    fn read(source: &Source) -> Result<Self> {
+        let directory = &source.directory;
+        let mut names: Vec<String> = fs::read_dir(directory)
+            .with_context(|| directory.display().to_string())?
+            .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+            .collect::<Result<_>>()?;
+        names.retain(|name| name.ends_with("_openapi.json"));
+        names.sort();
+        if names.is_empty() {
+            bail!("no *_openapi.json in {}", directory.display());
         }
-        let document: Value = serde_json::from_slice(&bytes).with_context(|| name.clone())?;
-        let own = GroupVersion::from_openapi_file_name(&name);
-        documents.push((own, kinds, reduced(&document).to_string()));
+        let mut contents = Self::default();
+        let mut resources = Vec::new();
+        for name in names {
+            let bytes = fs::read(directory.join(&name)).with_context(|| name.clone())?;
+            resources.extend(served_resources(&bytes).with_context(|| name.clone())?);
+            let document: Value = serde_json::from_slice(&bytes).with_context(|| name.clone())?;
+            contents.add(&document).with_context(|| name.clone())?;
+        }
+        contents.resources = RestMapper::new(resources).resources;
+        Ok(contents)
     }
-    // The schema of a kind comes from the document of the kind's group version. If this document lacks the kind, it
-    // comes from the first document with the kind.
-    let mut holders: BTreeMap<Gvk, usize> = BTreeMap::new();
-    for (n, (own, kinds, _)) in documents.iter().enumerate() {
-        for gvk in kinds {
-            if own.as_ref() == Some(&gvk.group_version()) {
-                holders.insert(gvk.clone(), n);
-            } else {
-                holders.entry(gvk.clone()).or_insert(n);
+
+    /// Adds the definitions of a document.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if another document of this version has a different definition of that name, or another
+    /// definition of a kind.
+    fn add(&mut self, document: &Value) -> Result<()> {
+        let schemas = document.pointer("/components/schemas");
+        let schemas = schemas.and_then(Value::as_object);
+        for (name, schema) in schemas.into_iter().flatten() {
+            let kinds = schema.get(extensions::GROUP_VERSION_KIND);
+            for gvk in kinds.map(extensions::kinds).unwrap_or_default() {
+                if let Some(other) = self.kinds.insert(gvk.clone(), name.clone()) {
+                    ensure!(other == *name, "{gvk}: definitions {name} and {other}");
+                }
+            }
+            let text = reduced_schema(schema).to_string();
+            if let Some(other) = self.definitions.insert(name.clone(), text.clone()) {
+                ensure!(other == text, "{name}: {text} and {other}");
             }
         }
+        Ok(())
     }
-    let mut index = Index {
-        kubernetes: version.to_owned(),
-        resources: RestMapper::new(resources)
-            .resources
-            .into_iter()
-            .map(|resource| IndexResource {
-                gvr: (
-                    resource.gvr.group,
-                    resource.gvr.version,
-                    resource.gvr.resource,
-                ),
-                gvk: triple(&resource.gvk),
-                singular: resource.singular,
-                namespaced: resource.namespaced,
-            })
-            .collect(),
-        ..Index::default()
-    };
-    let mut packed = Vec::new();
-    for (n, (_, _, text)) in documents.iter().enumerate() {
-        let bytes = compress_to_vec_zlib(text.as_bytes(), LEVEL);
-        let held = holders.iter().filter(|(_, holder)| **holder == n);
-        index.documents.push(IndexDocument {
-            length: bytes.len(),
-            kinds: held.map(|(gvk, _)| triple(gvk)).collect(),
-        });
-        packed.extend(bytes);
+
+    /// Compares these contents with the built-in schemas of this program.
+    fn compare(&self, version: &str) -> Result<()> {
+        let builtin = Builtin::load(version.parse()?)?;
+        ensure!(
+            builtin.kubernetes() == version,
+            "they are of {}",
+            builtin.kubernetes()
+        );
+        ensure!(
+            builtin.resources() == self.resources,
+            "the resources differ"
+        );
+        let kinds: BTreeSet<&Gvk> = builtin.kinds().collect();
+        ensure!(self.kinds.keys().eq(kinds), "the kinds differ");
+        for (name, expected) in &self.definitions {
+            let actual = builtin.definition(name)?;
+            ensure!(
+                actual == Some(expected),
+                "{name} is {actual:?}, not {expected}"
+            );
+        }
+        let mut documents = BTreeMap::new();
+        for (gvk, name) in &self.kinds {
+            let document = match documents.entry(builtin.document_number(gvk)) {
+                Entry::Occupied(document) => document.into_mut(),
+                Entry::Vacant(unread) => {
+                    unread.insert(serde_json::from_str::<Value>(&builtin.document(gvk)?)?)
+                }
+            };
+            let schemas = document.pointer("/components/schemas");
+            let schemas = schemas.and_then(Value::as_object).context("no schemas")?;
+            let kinds = schemas
+                .get(name)
+                .and_then(|schema| schema.get(extensions::GROUP_VERSION_KIND));
+            let kinds = kinds.map(extensions::kinds).unwrap_or_default();
+            ensure!(kinds.contains(gvk), "the document of {gvk} lacks the kind");
+        }
+        Ok(())
     }
-    let index = compress_to_vec_zlib(serde_json::to_string(&index)?.as_bytes(), LEVEL);
-    let mut file = u32::try_from(index.len())?.to_le_bytes().to_vec();
-    file.extend(index);
-    file.extend(packed);
-    Ok(file)
 }
 
-/// Unpacks the contents of a file into the documents. Comparisons of documents do not depend on the compression.
+/// Kubernetes versions and the reduced contents of their documents.
+#[derive(Debug)]
+pub struct Documents(Vec<(String, Contents)>);
+
+impl Documents {
+    /// Reads the documents of all versions.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if documents cannot be read or contradict each other.
+    pub fn read(sources: &[Source]) -> Result<Self> {
+        let read = |source: &Source| {
+            let contents = Contents::read(source);
+            contents.with_context(|| format!("Kubernetes {}", source.version))
+        };
+        thread::scope(|scope| {
+            let readers: Vec<_> = sources
+                .iter()
+                .map(|source| (source, scope.spawn(move || read(source))))
+                .collect();
+            let contents = readers.into_iter().map(|(source, reader)| {
+                let contents = reader.join().map_err(|_| anyhow!("a reader panicked"))?;
+                Ok((source.version.clone(), contents?))
+            });
+            contents.collect::<Result<_>>().map(Self)
+        })
+    }
+
+    /// Returns the tables of the built-in schemas.
+    #[must_use]
+    pub fn tables(&self) -> Tables {
+        let mut kinds: BTreeMap<KindRow<'_>, VersionSet> = BTreeMap::new();
+        let mut resources: BTreeMap<ResourceRow<'_>, VersionSet> = BTreeMap::new();
+        let mut definitions: BTreeMap<DefinitionRow<'_>, VersionSet> = BTreeMap::new();
+        for (n, (_, contents)) in (0..).zip(&self.0) {
+            for (gvk, definition) in &contents.kinds {
+                kinds.entry(kind_row(gvk, definition)).or_default().add(n);
+            }
+            for resource in &contents.resources {
+                resources.entry(resource_row(resource)).or_default().add(n);
+            }
+            for (name, schema) in &contents.definitions {
+                let row = DefinitionRow { name, schema };
+                definitions.entry(row).or_default().add(n);
+            }
+        }
+        let versions: Vec<&str> = self.0.iter().map(|(version, _)| version.as_str()).collect();
+        let mut tables = Tables::new(&versions);
+        for (row, set) in &kinds {
+            tables.add_kind(*set, row);
+        }
+        for (row, set) in &resources {
+            tables.add_resource(*set, row);
+        }
+        for (row, set) in &definitions {
+            tables.add_definition(*set, row);
+        }
+        tables
+    }
+
+    /// Compares each document with the built-in schemas of this program.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error for the first difference.
+    pub fn compare(&self) -> Result<()> {
+        for (version, contents) in &self.0 {
+            contents
+                .compare(version)
+                .with_context(|| format!("the built-in schemas of Kubernetes {version}"))?;
+        }
+        Ok(())
+    }
+}
+
+/// Compresses the tables into the contents of a file.
 ///
 /// # Errors
 ///
-/// Returns an error if the file was not written by [`pack`].
-pub fn unpack(file: &[u8]) -> Result<Vec<String>> {
-    let (head, rest) = file.split_at_checked(4).context("no length")?;
-    let length = usize::try_from(u32::from_le_bytes(head.try_into()?))?;
-    let (index, mut rest) = rest.split_at_checked(length).context("no index")?;
-    let text = |packed: &[u8]| -> Result<String> {
-        Ok(String::from_utf8(
-            decompress_to_vec_zlib(packed).map_err(|error| anyhow::anyhow!("{error}"))?,
-        )?)
-    };
-    let mut index: Index = serde_json::from_str(&text(index)?)?;
-    let mut texts = Vec::new();
-    for document in &mut index.documents {
-        let (packed, behind) = rest
-            .split_at_checked(document.length)
-            .context("a document is missing")?;
-        texts.push(text(packed)?);
-        rest = behind;
-        document.length = 0;
+/// Returns an error if a table is too long.
+pub fn pack(tables: &Tables) -> Result<Vec<u8>> {
+    let file = tables.pack(|text| compress_to_vec_zlib(text, LEVEL));
+    file.context("a table is longer than 4 GiB")
+}
+
+fn kind_row<'a>(gvk: &'a Gvk, definition: &'a str) -> KindRow<'a> {
+    KindRow {
+        group: &gvk.group,
+        version: &gvk.version,
+        kind: &gvk.kind,
+        definition,
     }
-    texts.push(serde_json::to_string(&index)?);
-    Ok(texts)
 }
 
-fn triple(gvk: &Gvk) -> (String, String, String) {
-    (gvk.group.clone(), gvk.version.clone(), gvk.kind.clone())
-}
-
-/// Returns the document with only its reduced schemas.
-fn reduced(document: &Value) -> Value {
-    let schemas = document.pointer("/components/schemas");
-    let schemas = schemas.and_then(Value::as_object);
-    let schemas: Map<String, Value> = schemas
-        .into_iter()
-        .flatten()
-        .map(|(name, schema)| (name.clone(), reduced_schema(schema)))
-        .collect();
-    json!({"components": {"schemas": schemas}})
+fn resource_row(resource: &ApiResource) -> ResourceRow<'_> {
+    let ApiResource { gvr, gvk, .. } = resource;
+    ResourceRow {
+        group: &gvr.group,
+        version: &gvr.version,
+        resource: &gvr.resource,
+        gvk: (&gvk.group, &gvk.version, &gvk.kind),
+        is_namespaced: resource.namespaced,
+    }
 }
 
 /// Removes the keywords that affect neither types nor merges. If a default is not a scalar, only its presence is

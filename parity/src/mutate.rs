@@ -15,6 +15,7 @@ use vap_status_controller::go_json;
 use vap_status_controller::json_patch::{self, Operation, PatchError};
 use vap_status_controller::merge::{self, Applied, Types};
 use vap_status_controller::schema::{Builtin, Crd, Gvk};
+use vap_status_controller::version::KubernetesVersion;
 
 use crate::cases::merges::{Purpose, ValueGenerator, definition, patch, schemas};
 use crate::guard::guard;
@@ -174,7 +175,7 @@ impl MutationParity {
                 cases.len()
             );
         }
-        let builtin = Builtin::load()?;
+        let builtin = Builtin::load(KubernetesVersion::DEFAULT)?;
         let mut recorder = Recorder::new(self.record.as_deref(), "merges.jsonl", 160);
         for (mut case, theirs) in cases.into_iter().zip(answers) {
             if theirs.error.is_some() {
@@ -193,7 +194,7 @@ impl MutationParity {
             let of_case = |types: &Types| guard(|| own_merge(types, &case));
             let mut ours = vec![of_case(documents.types(&case)?)];
             if case.get("crd").is_none() {
-                ours.push(of_case(&Types::from_builtin(&builtin, &gvk_of(&case)?)?));
+                ours.push(of_case(&Types::from_builtin(builtin, &gvk_of(&case)?)?));
             }
             let is_same = |ours: &Result<Result<String, String>, _>| match ours {
                 Ok(Ok(result)) => theirs.errors.is_empty() && *result == theirs.result,

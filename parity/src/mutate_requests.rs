@@ -16,6 +16,7 @@ use vap_status_controller::policy::admission::{
 };
 use vap_status_controller::policy::mutations::shared_part_of_binding;
 use vap_status_controller::schema::{Builtin, Crd, Gvr};
+use vap_status_controller::version::KubernetesVersion;
 
 use crate::random::Random;
 use crate::version;
@@ -160,7 +161,7 @@ fn policy(random: &mut Random, n: u64) -> Value {
 pub fn our_result(case: &Value) -> Result<std::result::Result<String, String>> {
     let part = |key: &str| case.get(key).cloned().unwrap_or_default();
     let crd = Crd::from_value(&part("crd"))?;
-    let kinds = KnownKinds::new(Builtin::load()?, vec![crd]);
+    let kinds = KnownKinds::new(Builtin::load(KubernetesVersion::DEFAULT)?, vec![crd]);
     let mut policies = Vec::new();
     for given in part("policies").as_array().into_iter().flatten() {
         let of = |key: &str| given.get(key).cloned().unwrap_or_default();

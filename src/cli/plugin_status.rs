@@ -29,7 +29,7 @@ pub(super) async fn compute(
     let no_crds = Input::default();
     let asked = live::read(connected, None, (&mut input, &no_crds), ListScope::Policies);
     let (asked, served) = asked.await?;
-    let apis = Known::with_cluster(std::iter::empty(), served)?;
+    let apis = Known::with_cluster(None, std::iter::empty(), served)?;
     let mut statuses = BTreeMap::new();
     for policy in &input.policies {
         if let (Some(name), Some(status)) = (policy.name(), check::policy::status(policy, &apis)) {

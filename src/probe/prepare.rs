@@ -324,11 +324,12 @@ mod tests {
     use super::*;
     use crate::schema::Builtin;
     use crate::schema::resolver::SchemaSet;
+    use crate::version::KubernetesVersion;
 
     /// Returns the object of `request` after preparation for `stage`.
     fn prepared_at(stage: Stage, request: &Value) -> Value {
         let request: Request = serde_json::from_value(request.clone()).unwrap();
-        let builtin = Builtin::load().unwrap();
+        let builtin = Builtin::load(KubernetesVersion::DEFAULT).unwrap();
         let mapper = RestMapper::new(builtin.resources().to_vec());
         let (samples, schemas) = (Samples::Whole, SchemaSet::default());
         let prepared = objects(&request, samples, stage, &mapper, &schemas).unwrap();

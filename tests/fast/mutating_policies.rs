@@ -66,7 +66,7 @@ fn definition() -> Value {
 
 fn kinds() -> KnownKinds {
     KnownKinds::new(
-        Builtin::load().unwrap(),
+        Builtin::load(KubernetesVersion::DEFAULT).unwrap(),
         vec![Crd::from_value(&definition()).unwrap()],
     )
 }

@@ -18,6 +18,7 @@ use vap_status_controller::go_json;
 use vap_status_controller::json_patch::{self, Operation, PatchError};
 use vap_status_controller::merge::{self, Applied, NonJson, Types};
 use vap_status_controller::schema::{Builtin, Crd, Gvk};
+use vap_status_controller::version::KubernetesVersion;
 
 const MERGES: &str = include_str!("../golden/mutations/merges.jsonl");
 const PATCHES: &str = include_str!("../golden/mutations/patches.jsonl");
@@ -55,13 +56,13 @@ fn operations(patch: &Value) -> Vec<Operation> {
 
 #[test]
 fn recorded_merges_match_upstream() {
-    let builtin = Builtin::load().unwrap();
+    let builtin = Builtin::load(KubernetesVersion::DEFAULT).unwrap();
     let cases = lines(MERGES);
     for case in &cases {
         let gvk = gvk_of(case);
         let types = match case.get("crd") {
             Some(crd) => crd_types(crd),
-            None => Types::from_builtin(&builtin, &gvk).unwrap(),
+            None => Types::from_builtin(builtin, &gvk).unwrap(),
         };
         let findings = merge::apply(
             &types,
@@ -242,7 +243,8 @@ fn json_patches_have_upstream_results() {
 #[test]
 fn apply_configurations_have_upstream_results() {
     let gvk = Gvk::new("apps", "v1", "Deployment");
-    let types = Types::from_builtin(&Builtin::load().unwrap(), &gvk).unwrap();
+    let types =
+        Types::from_builtin(Builtin::load(KubernetesVersion::DEFAULT).unwrap(), &gvk).unwrap();
     let merged = |live: &Value, applied: &Value| {
         let live = deployment(&json!({}), live);
         let merged = merge::apply(
@@ -316,7 +318,8 @@ fn apply_configurations_have_upstream_results() {
 #[test]
 fn non_json_values_have_go_errors() {
     let gvk = Gvk::new("apps", "v1", "Deployment");
-    let types = Types::from_builtin(&Builtin::load().unwrap(), &gvk).unwrap();
+    let types =
+        Types::from_builtin(Builtin::load(KubernetesVersion::DEFAULT).unwrap(), &gvk).unwrap();
     let null = || {
         Applied::NonJson(NonJson {
             go_type: "structpb.NullValue".to_owned(),
@@ -350,7 +353,8 @@ fn non_json_values_have_go_errors() {
 #[test]
 fn kind_without_schema_has_no_type() {
     let gvk = Gvk::new("apps", "v1", "Deployment");
-    let types = Types::from_builtin(&Builtin::load().unwrap(), &gvk).unwrap();
+    let types =
+        Types::from_builtin(Builtin::load(KubernetesVersion::DEFAULT).unwrap(), &gvk).unwrap();
     let other = Gvk::new("apps", "v1", "Deploymint");
     assert!(types.has(&gvk) && !types.has(&other));
     let error = merge::apply(&types, &other, &json!({}), &Applied::from(&json!({}))).unwrap_err();
@@ -418,7 +422,8 @@ fn too_deep_values_are_rejected_by_patch_and_merge() {
     assert!(json_patch::apply(&json!({"a": {"a": {"a": {}}}, "b": nested(250)}), &moves).is_err());
 
     let gvk = Gvk::new("", "v1", "ConfigMap");
-    let types = Types::from_builtin(&Builtin::load().unwrap(), &gvk).unwrap();
+    let types =
+        Types::from_builtin(Builtin::load(KubernetesVersion::DEFAULT).unwrap(), &gvk).unwrap();
     let merged = merge::apply(&types, &gvk, &json!({}), &Applied::from(&deep));
     assert_eq!(merged, Err(merge::Error::TooDeep));
 }

@@ -20,6 +20,7 @@ use vap_status_controller::cli::test::{self, report::TestReport};
 use vap_status_controller::policy::{RequestPolicy, matching};
 use vap_status_controller::schema::Builtin;
 use vap_status_controller::schema::rest_mapper::RestMapper;
+use vap_status_controller::version::KubernetesVersion;
 
 /// The time limit of each test. It is generous, because debug builds are slow on a busy machine. Without the tested
 /// limits, a check would take minutes or all memory.
@@ -86,7 +87,12 @@ fn typed(policy: Value) -> RequestPolicy {
 }
 
 fn built_in() -> RestMapper {
-    RestMapper::new(Builtin::load().unwrap().resources().to_vec())
+    RestMapper::new(
+        Builtin::load(KubernetesVersion::DEFAULT)
+            .unwrap()
+            .resources()
+            .to_vec(),
+    )
 }
 
 #[test]

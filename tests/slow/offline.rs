@@ -10,6 +10,7 @@ use crate::{checks, support};
 use vap_status_controller::schema::offline::Offline;
 use vap_status_controller::schema::resolver::{Resolution, SchemaResolver as _};
 use vap_status_controller::schema::{Builtin, DeclKind, DeclType, GroupVersion, Gvk, RestMapper};
+use vap_status_controller::version::KubernetesVersion;
 
 #[test]
 fn warnings_match_the_type_checker() {
@@ -36,7 +37,7 @@ fn built_in_schemas_match_documents() {
         offline.add_document(own.as_ref(), &bytes).unwrap();
     }
     let (schemas, mapper) = offline.finish();
-    let builtin = Builtin::load().unwrap();
+    let builtin = Builtin::load(KubernetesVersion::DEFAULT).unwrap();
 
     assert_eq!(RestMapper::new(builtin.resources().to_vec()), mapper);
     assert!(mapper.resources.len() >= 150, "{}", mapper.resources.len());

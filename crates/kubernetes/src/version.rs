@@ -41,6 +41,9 @@ impl KubernetesVersion {
     /// The oldest supported version, the first with policies in a stable API.
     pub const OLDEST: Self = Self::new(30);
 
+    /// The number of supported minor versions.
+    pub const N_SUPPORTED: usize = (Self::NEWEST.minor - Self::OLDEST.minor + 1) as usize;
+
     /// Creates the newest patch of `1.minor`, built with the cel-go of the upstream release.
     #[must_use]
     pub const fn new(minor: u16) -> Self {

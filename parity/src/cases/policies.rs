@@ -9,6 +9,7 @@ use vap_status_controller::schema::offline::Offline;
 use vap_status_controller::schema::resolver::{Resolution, SchemaResolver};
 use vap_status_controller::schema::rest_mapper::ApiResource;
 use vap_status_controller::schema::{Builtin, Crd};
+use vap_status_controller::version::KubernetesVersion;
 
 use super::choices::Choices;
 use super::expressions::{authorizer_type, make, material};
@@ -114,7 +115,7 @@ pub fn policies(seed: u64, n: u64, crds: &[Value]) -> Result<Vec<Value>> {
 
 /// Returns the kinds for generated policies: built-in kinds, and the kinds that `crds` define.
 pub(super) fn subjects(crds: &[Value]) -> Result<Vec<Subject>> {
-    let builtin = Builtin::load()?;
+    let builtin = Builtin::load(KubernetesVersion::DEFAULT)?;
     let mut offline = Offline::default();
     for crd in crds {
         offline.add_crd(&Crd::from_value(crd)?);
@@ -161,7 +162,7 @@ pub(super) fn subjects(crds: &[Value]) -> Result<Vec<Subject>> {
             (&*gvr.group, &*gvr.version, &*gvr.resource) == (group, version, name)
         });
         let resource = resource.with_context(|| format!("no resource {name}"))?;
-        add(resource, &builtin, ("v1", "ConfigMap"));
+        add(resource, builtin, ("v1", "ConfigMap"));
     }
     for resource in &mapper.resources {
         if !resource.gvr.is_subresource() {

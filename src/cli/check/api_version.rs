@@ -7,9 +7,14 @@
 use super::finding::{Finding, Owner, Severity};
 use super::known::Known;
 use super::policy::object_finding;
+use crate::cli::input::edit::Edit;
 use crate::cli::input::{Object, POLICY_VERSION};
 use crate::policy::rule::Rule;
-use crate::schema::{GroupVersion, Gvr};
+use crate::schema::rest_mapper::ApiResource;
+use crate::schema::{Builtin, GroupVersion, Gvr};
+
+/// The version of policies and bindings that API servers serve by default.
+const STABLE_VERSION: &str = "v1";
 
 const DEFINITION: &str = "CustomResourceDefinition";
 
@@ -20,35 +25,69 @@ pub(super) fn policy_finding<T>(object: &Object<T>, known: &Known) -> Option<Fin
     let api_version = object.api_version();
     let GroupVersion { group, version } = GroupVersion::parse(api_version)?;
     let kind = object.kind();
-    let (resource, optional): (_, &[&str]) = match kind {
-        "MutatingAdmissionPolicy" => ("mutatingadmissionpolicies", &["v1beta1", "v1alpha1"]),
-        "MutatingAdmissionPolicyBinding" => {
-            ("mutatingadmissionpolicybindings", &["v1beta1", "v1alpha1"])
-        }
-        "ValidatingAdmissionPolicyBinding" => ("validatingadmissionpolicybindings", &["v1beta1"]),
-        _ => ("validatingadmissionpolicies", &["v1beta1"]),
+    let resource = match kind {
+        "MutatingAdmissionPolicy" => "mutatingadmissionpolicies",
+        "MutatingAdmissionPolicyBinding" => "mutatingadmissionpolicybindings",
+        "ValidatingAdmissionPolicyBinding" => "validatingadmissionpolicybindings",
+        _ => "validatingadmissionpolicies",
     };
-    let is_served = if known.is_of_cluster() {
-        let gvr = Gvr::new(group, version.clone(), resource);
-        known.mapper.resource(&gvr).is_some()
-    } else {
-        version == "v1"
-    };
-    if is_served {
+    let gvr = Gvr::new(group, version, resource);
+    let is_served = known.mapper.resource(&gvr).is_some();
+    let is_stable = gvr.version == STABLE_VERSION;
+    if is_served && (is_stable || known.is_of_cluster()) {
         return None;
     }
     let kubernetes = known.kubernetes();
-    let message = if !known.is_of_cluster() && optional.contains(&version.as_str()) {
+    if is_stable && let Some(finding) = newer_api(object, known, &gvr) {
+        return Some(finding);
+    }
+    let message = if is_served {
         format!(
             "Kubernetes {kubernetes} serves {kind} as {api_version} only if that version is enabled"
         )
     } else {
         format!("Kubernetes {kubernetes} does not serve {kind} as {api_version}")
     };
-    let mut finding = version_finding(object, Severity::Warning, &message, POLICY_VERSION);
+    let mut finding = version_finding(object, Severity::Warning, &message);
+    finding.fix = changed_version(object, POLICY_VERSION);
     finding.help = Some(format!(
         "checked as {POLICY_VERSION}: use that version, because API servers may reject this one"
     ));
+    Some(finding)
+}
+
+/// Returns a finding if only newer API servers serve `gvr`, the resource of `object`.
+fn newer_api<T>(object: &Object<T>, known: &Known, gvr: &Gvr) -> Option<Finding> {
+    let serving = Builtin::versions_with_resource(gvr).ok()?;
+    let first = serving
+        .into_iter()
+        .find(|version| version.minor > known.version().minor)?;
+    let (kind, api_version) = (object.kind(), object.api_version());
+    let message = format!(
+        "Kubernetes {} does not serve {kind} as {api_version}",
+        known.kubernetes()
+    );
+    let mut finding = version_finding(object, Severity::Error, &message);
+    let rejects = format!(
+        "the API server of this version rejects the object; Kubernetes {first} and later serve {api_version}"
+    );
+    let is_other = |served: &&ApiResource| {
+        served.gvr.group == gvr.group && served.gvr.resource == gvr.resource
+    };
+    let others = known.mapper.resources.iter().filter(is_other);
+    let others: Vec<String> = others.map(|served| served.gvk.api_version()).collect();
+    finding.help = Some(if others.is_empty() {
+        rejects
+    } else {
+        let others = others.join(" and ");
+        let condition = if known.is_of_cluster() {
+            ""
+        } else {
+            " if it is enabled"
+        };
+        format!("{rejects}, and this version serves {others}{condition}")
+    });
+    finding.rejected = true;
     Some(finding)
 }
 
@@ -63,9 +102,8 @@ pub(super) fn definition_finding<T>(object: &Object<T>) -> Option<Finding> {
         _ => "",
     };
     let message = format!("no version of Kubernetes{since} serves {DEFINITION} as {api_version}");
-    let mut finding = version_finding(object, Severity::Error, &message, DEFINITION_VERSION);
-    // Other versions have their schemas in other fields, so changing only the version is not enough.
-    finding.fix = None;
+    // Other versions have their schemas in other fields, so there is no fix that changes only the version.
+    let mut finding = version_finding(object, Severity::Error, &message);
     finding.help = Some(format!(
         "write {DEFINITION_VERSION}, with a schema in each item of `spec.versions`; the API server rejects this version"
     ));
@@ -74,17 +112,16 @@ pub(super) fn definition_finding<T>(object: &Object<T>) -> Option<Finding> {
     Some(finding)
 }
 
-fn version_finding<T>(
-    object: &Object<T>,
-    severity: Severity,
-    message: &str,
-    meant: &str,
-) -> Finding {
+fn version_finding<T>(object: &Object<T>, severity: Severity, message: &str) -> Finding {
     let place = object.place_of_field("apiVersion");
     let mut finding = object_finding(object, severity, Rule::OldVersion, message, place);
-    let document = &object.document;
-    let node = document.node.get("apiVersion");
-    finding.fix = node.and_then(|node| document.edit_value(&object.source, node, meant));
     finding.field_ref = Some("apiVersion".to_owned());
     finding
+}
+
+/// Returns the edit that replaces the `apiVersion` of the object.
+fn changed_version<T>(object: &Object<T>, intended: &str) -> Option<Edit> {
+    let document = &object.document;
+    let node = document.node.get("apiVersion")?;
+    document.edit_value(&object.source, node, intended)
 }

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::advice;
 use super::finding::{ConsequenceReport, Finding, Severity};
 use super::fixes;
+use super::known::Known;
 use super::policy::{PolicyAnalysis, object_finding};
 use super::suggestion::{self, Suggestions};
 use crate::cel::diagnostic::{self, DiagnosticKind};
@@ -19,6 +20,7 @@ use crate::policy::finding::{ExpressionFindings, KindFindings};
 use crate::policy::reads::Reads;
 use crate::policy::rule::Rule;
 use crate::policy::runtime_errors::TypeErrorWitness;
+use crate::schema::Gvk;
 use crate::status::message;
 use crate::status::warnings;
 
@@ -156,7 +158,7 @@ fn tagged(places: &FieldPlaces<'_>) -> Option<String> {
 /// Adds findings about expressions that may fail when they are evaluated, or that probably do not work as intended.
 pub(super) fn warnings(
     policy: &Object<RequestPolicy>,
-    analysis: &PolicyAnalysis,
+    (analysis, known): (&PolicyAnalysis, &Known),
     proofs: Option<&[TypeErrorWitness]>,
     findings: &mut Vec<Finding>,
 ) {
@@ -203,7 +205,12 @@ pub(super) fn warnings(
                 DiagnosticKind::UndefinedField(undefined) => Some(undefined),
                 _ => None,
             };
-            let meant = undefined.and_then(|it| suggestions.advice(&policy.value, it, None));
+            let versions = undefined.and_then(|it| suggestions.versions(known, group.gvk, it));
+            let meant = match (versions, undefined) {
+                (Some(versions), _) => Some((versions, None)),
+                (None, Some(undefined)) => suggestions.advice(&policy.value, undefined, None),
+                (None, None) => None,
+            };
             if let (Some((_, Some(meant))), Some(it), Some(text)) = (&meant, undefined, &text) {
                 let marked = text.marked(first.location);
                 let names = (&*it.name, meant.as_str());
@@ -247,6 +254,8 @@ pub(super) fn warnings(
 
 /// A finding that is equal for all `kinds`.
 struct Group<'a> {
+    /// The first kind with the finding.
+    gvk: &'a Gvk,
     severity: diagnostic::Severity,
     diagnostic: &'a diagnostic::Diagnostic,
     message: String,
@@ -269,6 +278,7 @@ fn grouped<'a>(typed: &'a ExpressionFindings, errors: &HashSet<Location>) -> Vec
             .entry((diagnostic.location, message))
             .or_insert_with_key(|(_, message)| {
                 groups.push(Group {
+                    gvk,
                     severity,
                     diagnostic,
                     message: message.clone(),

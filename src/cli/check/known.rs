@@ -34,7 +34,7 @@ const MAX_VERSIONS: usize = 100;
 #[derive(Debug)]
 pub struct Known {
     version: KubernetesVersion,
-    builtin: Builtin,
+    builtin: &'static Builtin,
     crds: Vec<LazyCrd>,
     /// For each kind, the index in `crds` of the first CRD that defines it.
     crd_kinds: HashMap<Gvk, usize>,
@@ -68,38 +68,35 @@ impl LazyCrd {
 }
 
 impl Known {
-    /// Combines the built-in APIs and `crds`. Records the group versions that `policies` refer to but that are unknown.
+    /// Combines the built-in APIs of `version` and `crds`. Records the group versions that `policies` refer to but that
+    /// are unknown. Without a version, uses the default version.
     ///
     /// # Errors
     /// Returns an error if the built-in schemas cannot be read.
     pub fn new<'a>(
+        version: Option<KubernetesVersion>,
         crds: impl Iterator<Item = Crd>,
         policies: impl Iterator<Item = &'a RequestPolicy>,
     ) -> Result<Self, SchemaError> {
-        let mut apis = Self::with_crds(crds, None)?;
+        let mut apis = Self::with_crds(version, crds, None)?;
         apis.mapper.incomplete = apis.unknown_group_versions(policies);
         Ok(apis)
     }
 
-    /// Combines the APIs of a cluster and `crds`, which will be created in that cluster.
+    /// Combines the APIs of a cluster and `crds`, which will be created in that cluster. `version` replaces the version of
+    /// the cluster for expressions.
     ///
     /// # Errors
     /// Returns an error if the built-in schemas cannot be read.
     pub(in crate::cli) fn with_cluster(
+        version: Option<KubernetesVersion>,
         crds: impl Iterator<Item = Crd>,
         cluster: Served,
     ) -> Result<Self, SchemaError> {
         let incomplete = cluster.mapper.incomplete.clone();
-        let mut apis = Self::with_crds(crds, Some(Arc::new(cluster)))?;
+        let mut apis = Self::with_crds(version, crds, Some(Arc::new(cluster)))?;
         apis.mapper.incomplete = incomplete;
         Ok(apis)
-    }
-
-    /// Returns these APIs for an API server of `version`. `None` keeps the version of the cluster or the default version.
-    #[must_use]
-    pub fn for_version(mut self, version: Option<KubernetesVersion>) -> Self {
-        self.version = version.unwrap_or(self.version);
-        self
     }
 
     /// Returns a copy of these APIs for an API server of another version.
@@ -108,9 +105,9 @@ impl Known {
     /// Returns an error if the built-in schemas cannot be read.
     pub(in crate::cli) fn copy_for(&self, version: KubernetesVersion) -> Result<Self, SchemaError> {
         let crds = self.crds.iter().map(|lazy| lazy.crd.clone());
-        let mut copy = Self::with_crds(crds, self.cluster.clone())?;
+        let mut copy = Self::with_crds(Some(version), crds, self.cluster.clone())?;
         copy.mapper.incomplete.clone_from(&self.mapper.incomplete);
-        Ok(copy.for_version(Some(version)))
+        Ok(copy)
     }
 
     /// Returns the version of the API server for which expressions are checked.
@@ -120,10 +117,13 @@ impl Known {
     }
 
     fn with_crds(
+        version: Option<KubernetesVersion>,
         crds: impl Iterator<Item = Crd>,
         cluster: Option<Arc<Served>>,
     ) -> Result<Self, SchemaError> {
-        let builtin = Builtin::load()?;
+        let of_cluster = cluster.as_ref().and_then(|cluster| cluster.version);
+        let version = version.or(of_cluster).unwrap_or_default();
+        let builtin = Builtin::load(version)?;
         let mut lazy = Vec::new();
         let mut crd_kinds = HashMap::new();
         let mut resources = Vec::new();
@@ -149,9 +149,8 @@ impl Known {
         // those of the cluster.
         let served = cluster.as_ref().map(|cluster| &cluster.mapper.resources);
         resources.extend(served.into_iter().flatten().cloned());
-        let version = cluster.as_ref().and_then(|cluster| cluster.version);
         Ok(Self {
-            version: version.unwrap_or_default(),
+            version,
             builtin,
             crds: lazy,
             crd_kinds,
@@ -165,13 +164,13 @@ impl Known {
 
     /// Returns the built-in APIs of Kubernetes.
     #[must_use]
-    pub fn builtin(&self) -> &Builtin {
-        &self.builtin
+    pub fn builtin(&self) -> &'static Builtin {
+        self.builtin
     }
 
     /// Returns the types of kinds, for expressions of mutations.
     pub(super) fn kinds(&self) -> KindsOf<'_, Self> {
-        KindsOf::sharing(&self.builtin, self, Arc::clone(&self.types))
+        KindsOf::sharing(self.builtin, self, Arc::clone(&self.types))
     }
 
     /// Returns the version of Kubernetes, such as `1.36`. This is the version of the cluster or, without a cluster, of

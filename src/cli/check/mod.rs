@@ -15,6 +15,7 @@ pub mod config_schema;
 pub mod costs;
 pub(in crate::cli) mod crd;
 mod expressions;
+mod field_versions;
 pub mod finding;
 mod fingerprint;
 pub mod fix;
@@ -141,10 +142,9 @@ pub(super) fn run_with_cluster<E: From<SchemaError>>(
     let all_crds = own_crds.into_iter().chain(crds.crds);
     let all_crds = all_crds.map(|crd| crd.value);
     let apis = match served {
-        Some(served) => Known::with_cluster(all_crds, served)?,
-        None => Known::new(all_crds, input.all_policies())?,
+        Some(served) => Known::with_cluster(options.version, all_crds, served)?,
+        None => Known::new(options.version, all_crds, input.all_policies())?,
     };
-    let apis = apis.for_version(options.version);
     let mut report = CheckReport::new(apis.kubernetes(), options.profile, &input);
     report.expressions = options.version.map(|version| version.to_string());
     report.summary.crds = n_crds;

@@ -3,12 +3,15 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::field_versions;
+use super::known::Known;
 use crate::cel::diagnostic::{Candidates, UndefinedField};
 use crate::cel::types::{FieldTypes, Type};
 use crate::library::environment::base_env;
 use crate::policy::RequestPolicy;
 use crate::policy::nearest::nearest_of;
 pub(super) use crate::policy::nearest::{nearest, nearest_only};
+use crate::schema::Gvk;
 use crate::schema::escape::unescape;
 use crate::version::KubernetesVersion;
 
@@ -70,6 +73,18 @@ impl Suggestions {
             None if self.0 > 0 => elsewhere(undefined).map(|advice| (advice, None)),
             None => None,
         }
+    }
+
+    /// Returns a hint about the versions that have an undeclared field of the kind `gvk`. `None` if there are none, or
+    /// after too many calls.
+    pub(super) fn versions(
+        &mut self,
+        known: &Known,
+        gvk: &Gvk,
+        undefined: &UndefinedField,
+    ) -> Option<String> {
+        self.0 = self.0.checked_sub(1)?;
+        field_versions::hint(known, gvk, undefined)
     }
 
     /// Returns the declared field that is most similar to an undeclared field. Also returns true if no other field is

@@ -88,14 +88,17 @@ impl Setup {
             Some((asked, served, cluster_inputs, live_crds)) => {
                 let server = asked.server.unwrap_or_default();
                 findings.extend(asked.gaps.into_iter().map(|gap| gap_finding(gap, &server)));
-                let apis = Known::with_cluster(all_crds.chain(live_crds), served)?;
+                let apis = Known::with_cluster(sources.version, all_crds.chain(live_crds), served)?;
                 (apis, Some(cluster_inputs), Some(server))
             }
-            None => (Known::new(all_crds, input.all_policies())?, None, None),
+            None => {
+                let apis = Known::new(sources.version, all_crds, input.all_policies())?;
+                (apis, None, None)
+            }
         };
         Ok(Self {
             input,
-            known: known.for_version(sources.version),
+            known,
             cluster_inputs,
             server,
             findings,

@@ -65,8 +65,8 @@ pub(super) async fn read<'a>(
     crds: impl Iterator<Item = &'a Crd>,
     gaps: &mut Vec<Gap>,
 ) -> Result<Served, CliError> {
-    let builtin = Builtin::load()?;
     let (kubernetes, version) = version(connected, gaps).await?;
+    let builtin = Builtin::load(version.unwrap_or_default())?;
     let mut all = with_crds(&mapper, crds);
     all.incomplete.clone_from(&mapper.incomplete);
     let needed = needed(policies, &all);
@@ -122,7 +122,7 @@ pub(super) async fn read<'a>(
                 let own = Some(group_version);
                 served.schemas.add_document(own, &parsed, &mut interner);
                 if parsed.kinds().any(|gvk| !builtin.has(gvk)) {
-                    publish(&document.body, &builtin, &mut served.published);
+                    publish(&document.body, builtin, &mut served.published);
                 }
             }
             Err(error) => {

@@ -71,9 +71,9 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<TestReport, Broken
     let own_crds = std::mem::take(&mut input.crds).into_iter();
     let all_crds = own_crds.chain(std::mem::take(&mut crds.crds));
     let crds_of_probes = target::definitions(&input.probes, all_crds);
-    let apis = Known::new(crds_of_probes.crds.into_iter(), input.all_policies())
-        .map_err(|error| Broken(error.to_string()))?
-        .for_version(options.version);
+    let crds_of_input = crds_of_probes.crds.into_iter();
+    let apis = Known::new(options.version, crds_of_input, input.all_policies())
+        .map_err(|error| Broken(error.to_string()))?;
 
     let mut findings: Vec<Finding> = no_crds.into_iter().collect();
     findings.extend(input.problems.iter().chain(&crds.problems).map(unread));

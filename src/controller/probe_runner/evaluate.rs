@@ -30,6 +30,7 @@ use crate::probe::api::{CaseOutcome, CaseStatus};
 use crate::probe::custom_resource::{self, Definition};
 use crate::probe::mutation::MutationInputs;
 use crate::probe::run::{self, CaseResult, RunContext, Runner};
+use crate::schema::Builtin;
 use crate::schema::crd::Crd;
 use crate::schema::rest_mapper::RestMapper;
 
@@ -296,8 +297,8 @@ impl Job {
             n_bytes: shared_bytes,
         } = shared;
         let schemas = WithDefinitions::new(&subject.schemas, definitions);
-        let kinds = match ready {
-            PreparedPolicy::Mutating(_) => target::builtin(),
+        let kinds = match &ready {
+            PreparedPolicy::Mutating(_) => Builtin::load(ready.admission().version()).ok(),
             PreparedPolicy::Validating(_) => None,
         };
         let kinds = kinds.map(|builtin| KindsOf::new(builtin, &schemas));

@@ -3,7 +3,7 @@
 //! Shared code in `probe::run` evaluates the targets, whether they come from files or from a cluster.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -22,9 +22,9 @@ use crate::policy::admission::mutation::MutatingAdmission;
 use crate::policy::compile::CompiledPolicy;
 use crate::policy::subject::{SubjectId, SubjectKind};
 use crate::probe::custom_resource::Definition;
+use crate::schema::Gvk;
 use crate::schema::crd::{Crd, CrdVersion};
 use crate::schema::resolver::{Resolution, SchemaResolver};
-use crate::schema::{Builtin, Gvk};
 use crate::version::KubernetesVersion;
 
 /// The maximum number of CustomResourceDefinitions that are read for a policy's probes.
@@ -130,12 +130,6 @@ pub(super) fn webhook(
     named
         .map(|webhook| Admission::new(webhook, version))
         .ok_or_else(|| format!("the configuration has no webhook {name}"))
-}
-
-/// Returns the built-in kinds of Kubernetes. They are loaded on first use.
-pub(super) fn builtin() -> Option<&'static Builtin> {
-    static BUILTIN: OnceLock<Option<Builtin>> = OnceLock::new();
-    BUILTIN.get_or_init(|| Builtin::load().ok()).as_ref()
 }
 
 /// Resolves kinds with the schemas of the cluster, and custom kinds also with their CustomResourceDefinitions.

@@ -452,10 +452,11 @@ mod tests {
 
     use super::*;
     use crate::schema::Builtin;
+    use crate::version::KubernetesVersion;
 
     #[test]
     fn errors_of_built_in_object_omit_unknown_fields() {
-        let schemas = Builtin::load().unwrap();
+        let schemas = Builtin::load(KubernetesVersion::DEFAULT).unwrap();
         let errors_of = |object: &Value, operation, subresource: &str| {
             let request = AdmissionRequest {
                 operation,

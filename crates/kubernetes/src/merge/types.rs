@@ -44,7 +44,7 @@ impl Types {
     /// # Errors
     /// Returns the errors of [`Self::from_document`], or [`SchemaError::UnknownKind`] if no document contains the kind.
     pub fn from_builtin(builtin: &Builtin, gvk: &Gvk) -> Result<Self, SchemaError> {
-        Self::from_document(&builtin.document(gvk)?)
+        Self::from_document(builtin.document(gvk)?.as_bytes())
     }
 
     fn from_value(document: &Value) -> Result<Self, SchemaError> {

@@ -15,7 +15,7 @@ use super::intern::Interner;
 use super::openapi::{OpenApiDocument, null_to_default};
 use super::resolver::SchemaSet;
 use super::rest_mapper::{ApiResource, RestMapper};
-use super::{GroupVersion, Gvr, extensions};
+use super::{GroupVersion, Gvk, Gvr, extensions};
 
 /// A collection of schemas and resources from several documents.
 #[derive(Debug, Default)]
@@ -98,19 +98,24 @@ pub fn served_resources(bytes: &[u8]) -> Result<Vec<ApiResource>, SchemaError> {
         let Some(gvk) = kind else {
             continue;
         };
-        let singular = if gvr.is_subresource() {
-            String::new()
-        } else {
-            gvk.kind.to_lowercase()
-        };
-        resources.push(ApiResource {
-            gvr,
-            gvk,
-            singular,
-            namespaced,
-        });
+        resources.push(resource(gvr, gvk, namespaced));
     }
     Ok(resources)
+}
+
+/// Returns a resource whose singular name is its kind in lower case. Subresources have no singular name.
+pub(super) fn resource(gvr: Gvr, gvk: Gvk, namespaced: bool) -> ApiResource {
+    let singular = if gvr.is_subresource() {
+        String::new()
+    } else {
+        gvk.kind.to_lowercase()
+    };
+    ApiResource {
+        gvr,
+        gvk,
+        singular,
+        namespaced,
+    }
 }
 
 /// Returns the resource or subresource of a path, and true if the path contains a namespace. Returns `None` for watch

@@ -336,7 +336,7 @@ fn guess_resources(suite: &mut Suite, crds: &[PathBuf]) -> Result<(), Broken> {
     let crds = std::mem::take(&mut input.crds).into_iter();
     let crds = crds.chain(given.crds).map(|crd| crd.value);
     let policies = input.policies.iter().map(|policy| &policy.value);
-    let apis = Known::new(crds, policies).map_err(|error| Broken(error.to_string()))?;
+    let apis = Known::new(None, crds, policies).map_err(|error| Broken(error.to_string()))?;
     let mut notes = Vec::new();
     for case in suite.drafts.iter_mut().flat_map(|draft| &mut draft.cases) {
         let object = [case.request.get("object"), case.request.get("oldObject")];

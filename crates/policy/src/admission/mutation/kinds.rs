@@ -42,7 +42,7 @@ pub trait Kinds {
 
 /// The built-in kinds, and the kinds of given CustomResourceDefinitions.
 pub struct KnownKinds {
-    builtin: Builtin,
+    builtin: &'static Builtin,
     crds: Vec<Crd>,
     types: KnownTypes,
 }
@@ -56,7 +56,7 @@ impl fmt::Debug for KnownKinds {
 impl KnownKinds {
     /// Creates an instance with the kinds of `crds` in addition to the built-in kinds.
     #[must_use]
-    pub fn new(builtin: Builtin, crds: Vec<Crd>) -> Self {
+    pub fn new(builtin: &'static Builtin, crds: Vec<Crd>) -> Self {
         Self {
             builtin,
             crds,
@@ -181,7 +181,7 @@ fn completed(
 
 impl Kinds for KnownKinds {
     fn types(&self, gvk: &Gvk) -> Option<Arc<Types>> {
-        types_for_kind(&self.types, &self.builtin, self.custom(gvk), gvk)
+        types_for_kind(&self.types, self.builtin, self.custom(gvk), gvk)
     }
 
     fn is_custom(&self, gvk: &Gvk) -> bool {

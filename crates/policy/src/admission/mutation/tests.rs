@@ -13,13 +13,18 @@
 use std::sync::LazyLock;
 
 use kubernetes::schema::Builtin;
+use kubernetes::version::KubernetesVersion;
 use serde_json::json;
 
 use super::super::{AuthorizerList, Namespace, ParamList};
 use super::*;
 
-static KINDS: LazyLock<KnownKinds> =
-    LazyLock::new(|| KnownKinds::new(Builtin::load().unwrap(), Vec::new()));
+static KINDS: LazyLock<KnownKinds> = LazyLock::new(|| {
+    KnownKinds::new(
+        Builtin::load(KubernetesVersion::DEFAULT).unwrap(),
+        Vec::new(),
+    )
+});
 
 fn object() -> Json {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "default"}, "data": {"x": "1"}})

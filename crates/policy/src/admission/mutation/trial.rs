@@ -89,7 +89,10 @@ mod tests {
 
     #[test]
     fn mutation_trial_step_has_same_error_as_mutate() {
-        let kinds = KnownKinds::new(Builtin::load().unwrap(), Vec::new());
+        let kinds = KnownKinds::new(
+            Builtin::load(KubernetesVersion::DEFAULT).unwrap(),
+            Vec::new(),
+        );
         let namespace = json!({"metadata": {"name": "default"}});
         let namespaces = Some(Namespace::new(&namespace));
         let object = kinds

@@ -20,6 +20,7 @@ use kubernetes::schema::crd::CrdVersion;
 use kubernetes::schema::resolver::{Resolution, SchemaResolver, SchemaSet};
 use kubernetes::schema::rest_mapper::RestMapper;
 use kubernetes::schema::{Builtin, Crd, Gvk, Interner};
+use kubernetes::version::KubernetesVersion;
 use serde_json::{Value as Json, json};
 
 use super::*;
@@ -28,7 +29,8 @@ use crate::compile::CompiledPolicy;
 /// The resource of the custom kind `Box`.
 pub(crate) const BOX: (&str, &str, &str) = ("example.com", "v1", "boxes");
 
-static BUILTIN: LazyLock<Builtin> = LazyLock::new(|| Builtin::load().unwrap());
+static BUILTIN: LazyLock<&Builtin> =
+    LazyLock::new(|| Builtin::load(KubernetesVersion::DEFAULT).unwrap());
 
 /// The built-in kinds and `Box`.
 pub(crate) struct Served {

@@ -1,0 +1,99 @@
+//! The Kubernetes versions that have a field which the target version does not have.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::known::Known;
+use crate::cel::diagnostic::{Candidates, UndefinedField};
+use crate::cel::types::FieldTypes as _;
+use crate::schema::resolver::{Resolution, SchemaResolver as _};
+use crate::schema::{Builtin, DeclField, DeclKind, DeclType, Gvk};
+use crate::version::KubernetesVersion;
+
+/// Returns a hint about the versions that have an undeclared field of objects of the kind `gvk`. `None` if no supported
+/// version has the field, or if the kind is not built in.
+pub(super) fn hint(known: &Known, gvk: &Gvk, undefined: &UndefinedField) -> Option<String> {
+    let Candidates::Declared(fields) = &undefined.candidates else {
+        return None;
+    };
+    let names = fields.field_names();
+    let own = root(known.builtin(), gvk)?;
+    let is_parent = |type_: &DeclType| {
+        // The checker does not declare fields without a type, but the interpreter does.
+        names == type_.field_names()
+            || type_
+                .declared_fields()
+                .iter()
+                .map(|field| &*field.name)
+                .eq(names.iter().copied())
+    };
+    let is_field = |type_: &DeclType| {
+        type_
+            .declared_fields()
+            .iter()
+            .any(|field| field.name == undefined.name)
+    };
+    let versions = Builtin::versions_with_property(&undefined.name).ok()?;
+    let versions = versions.into_iter().filter(|version| {
+        let other = Builtin::load(*version)
+            .ok()
+            .and_then(|builtin| root(builtin, gvk));
+        other.is_some_and(|other| {
+            let mut compared = BTreeSet::new();
+            has_pair((&own, &other), (&is_parent, &is_field), &mut compared)
+        })
+    });
+    let versions: Vec<KubernetesVersion> = versions.collect();
+    let (first, last) = (versions.first()?, versions.last()?);
+    let range = if *last == KubernetesVersion::NEWEST {
+        format!("Kubernetes {first} and later have")
+    } else if *first == KubernetesVersion::OLDEST {
+        format!("Kubernetes {last} and earlier have")
+    } else if first == last {
+        format!("only Kubernetes {first} has")
+    } else {
+        format!("only Kubernetes {first} to {last} have")
+    };
+    Some(format!("{range} this field;"))
+}
+
+fn root(builtin: &Builtin, gvk: &Gvk) -> Option<Arc<DeclType>> {
+    match builtin.resolve(gvk) {
+        Resolution::Found(type_) => Some(type_),
+        Resolution::NotFound | Resolution::Unavailable(_) => None,
+    }
+}
+
+type Pair = (*const DeclType, *const DeclType);
+
+/// Returns true if two types at the same path below `own` and `other` satisfy the predicates. `compared` are the pairs that
+/// do not.
+fn has_pair(
+    (own, other): (&Arc<DeclType>, &Arc<DeclType>),
+    predicates: (&dyn Fn(&DeclType) -> bool, &dyn Fn(&DeclType) -> bool),
+    compared: &mut BTreeSet<Pair>,
+) -> bool {
+    if !compared.insert((Arc::as_ptr(own), Arc::as_ptr(other))) {
+        return false;
+    }
+    match (&own.kind, &other.kind) {
+        (DeclKind::List(own), DeclKind::List(other))
+        | (DeclKind::Map(own), DeclKind::Map(other)) => {
+            has_pair((own, other), predicates, compared)
+        }
+        (DeclKind::Object(_), DeclKind::Object(_)) => {
+            let (is_own, is_other) = predicates;
+            let same_field = |field: &DeclField| {
+                let mut fields = other.declared_fields().iter();
+                fields.find(|other| other.name == field.name)
+            };
+            is_own(own) && is_other(other)
+                || own.declared_fields().iter().any(|field| {
+                    same_field(field).is_some_and(|other| {
+                        has_pair((&field.type_, &other.type_), predicates, compared)
+                    })
+                })
+        }
+        _ => false,
+    }
+}
