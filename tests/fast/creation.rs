@@ -308,9 +308,9 @@ fn unserved_versions_are_reported() {
     };
     let group = "admissionregistration.k8s.io";
     for (kind, version, is_optional) in [
-        ("ValidatingAdmissionPolicy", "v1beta1", true),
+        ("ValidatingAdmissionPolicy", "v1beta1", false),
         ("ValidatingAdmissionPolicy", "v1alpha1", false),
-        ("ValidatingAdmissionPolicyBinding", "v1beta1", true),
+        ("ValidatingAdmissionPolicyBinding", "v1beta1", false),
         ("ValidatingAdmissionPolicyBinding", "v1alpha1", false),
         ("MutatingAdmissionPolicy", "v1beta1", true),
         ("MutatingAdmissionPolicy", "v1alpha1", true),

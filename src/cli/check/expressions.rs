@@ -5,7 +5,6 @@ use std::collections::{HashMap, HashSet};
 use super::advice;
 use super::finding::{ConsequenceReport, Finding, Severity};
 use super::fixes;
-use super::known::Known;
 use super::policy::{PolicyAnalysis, object_finding};
 use super::suggestion::{self, Suggestions};
 use crate::cel::diagnostic::{self, DiagnosticKind};
@@ -20,7 +19,7 @@ use crate::policy::finding::{ExpressionFindings, KindFindings};
 use crate::policy::reads::Reads;
 use crate::policy::rule::Rule;
 use crate::policy::runtime_errors::TypeErrorWitness;
-use crate::schema::Gvk;
+use crate::schema::{Builtin, Gvk};
 use crate::status::message;
 use crate::status::warnings;
 
@@ -158,7 +157,7 @@ fn tagged(places: &FieldPlaces<'_>) -> Option<String> {
 /// Adds findings about expressions that may fail when they are evaluated, or that probably do not work as intended.
 pub(super) fn warnings(
     policy: &Object<RequestPolicy>,
-    (analysis, known): (&PolicyAnalysis, &Known),
+    (analysis, builtin): (&PolicyAnalysis, &Builtin),
     proofs: Option<&[TypeErrorWitness]>,
     findings: &mut Vec<Finding>,
 ) {
@@ -205,7 +204,7 @@ pub(super) fn warnings(
                 DiagnosticKind::UndefinedField(undefined) => Some(undefined),
                 _ => None,
             };
-            let versions = undefined.and_then(|it| suggestions.versions(known, group.gvk, it));
+            let versions = undefined.and_then(|it| suggestions.versions(builtin, group.gvk, it));
             let meant = match (versions, undefined) {
                 (Some(versions), _) => Some((versions, None)),
                 (None, Some(undefined)) => suggestions.advice(&policy.value, undefined, None),

@@ -3,21 +3,20 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::known::Known;
 use crate::cel::diagnostic::{Candidates, UndefinedField};
 use crate::cel::types::FieldTypes as _;
 use crate::schema::resolver::{Resolution, SchemaResolver as _};
 use crate::schema::{Builtin, DeclField, DeclKind, DeclType, Gvk};
 use crate::version::KubernetesVersion;
 
-/// Returns a hint about the versions that have an undeclared field of objects of the kind `gvk`. `None` if no supported
-/// version has the field, or if the kind is not built in.
-pub(super) fn hint(known: &Known, gvk: &Gvk, undefined: &UndefinedField) -> Option<String> {
+/// Returns a hint about the versions that have an undeclared field of objects of the kind `gvk`. `builtin` are the APIs of
+/// the target version. `None` if no supported version has the field, or if the kind is not built in.
+pub(super) fn hint(builtin: &Builtin, gvk: &Gvk, undefined: &UndefinedField) -> Option<String> {
     let Candidates::Declared(fields) = &undefined.candidates else {
         return None;
     };
     let names = fields.field_names();
-    let own = root(known.builtin(), gvk)?;
+    let own = root(builtin, gvk)?;
     let is_parent = |type_: &DeclType| {
         // The checker does not declare fields without a type, but the interpreter does.
         names == type_.field_names()

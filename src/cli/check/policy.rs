@@ -202,7 +202,12 @@ fn check_whole(
         findings.extend(api_version::policy_finding(policy, known));
     }
     expressions::errors(policy, &analysis, &mut findings);
-    expressions::warnings(policy, (&analysis, known), proofs.as_deref(), &mut findings);
+    expressions::warnings(
+        policy,
+        (&analysis, known.builtin()),
+        proofs.as_deref(),
+        &mut findings,
+    );
     findings.extend(absent);
     resources(policy, known, &analysis, &mut findings);
     params(policy, known, &analysis, &mut findings);

@@ -4,15 +4,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::field_versions;
-use super::known::Known;
 use crate::cel::diagnostic::{Candidates, UndefinedField};
 use crate::cel::types::{FieldTypes, Type};
 use crate::library::environment::base_env;
 use crate::policy::RequestPolicy;
 use crate::policy::nearest::nearest_of;
 pub(super) use crate::policy::nearest::{nearest, nearest_only};
-use crate::schema::Gvk;
 use crate::schema::escape::unescape;
+use crate::schema::{Builtin, Gvk};
 use crate::version::KubernetesVersion;
 
 /// Maximum number of undeclared fields of a policy for which similar names are suggested.
@@ -79,12 +78,12 @@ impl Suggestions {
     /// after too many calls.
     pub(super) fn versions(
         &mut self,
-        known: &Known,
+        builtin: &Builtin,
         gvk: &Gvk,
         undefined: &UndefinedField,
     ) -> Option<String> {
         self.0 = self.0.checked_sub(1)?;
-        field_versions::hint(known, gvk, undefined)
+        field_versions::hint(builtin, gvk, undefined)
     }
 
     /// Returns the declared field that is most similar to an undeclared field. Also returns true if no other field is
