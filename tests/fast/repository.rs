@@ -19,7 +19,9 @@ use std::path::Path;
 
 use policy::subject::SubjectKind;
 use serde_norway::Value;
+use vap_status_controller::schema::Builtin;
 use vap_status_controller::status::condition::ConditionType;
+use vap_status_controller::version::KubernetesVersion;
 
 pub(crate) fn read(path: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
@@ -422,6 +424,24 @@ fn go_modules_use_same_kubernetes_version() {
     assert_eq!(version("e2e/kubernetes"), built);
     // Kubernetes v1.36.3 corresponds to v0.36.3 of its modules.
     assert_eq!(format!("v1{}", staging("parity/oracle")), built);
+}
+
+/// The built-in schemas must have one release for each supported version, and the release that the tests compare with.
+#[test]
+fn schemas_of_all_supported_versions_are_built_in() {
+    let dev = read("dev");
+    let list = dev.split_once("readonly KUBERNETES_VERSIONS=(").unwrap().1;
+    let listed: Vec<_> = list.split_once(')').unwrap().0.split_whitespace().collect();
+    let built_in = KubernetesVersion::supported().map(|version| {
+        let builtin = Builtin::load(version).unwrap();
+        builtin.kubernetes().to_owned()
+    });
+    assert_eq!(listed, built_in.collect::<Vec<_>>());
+    let go_mod = read("e2e/controlplane/kubernetes/go.mod");
+    let default = Builtin::load(KubernetesVersion::DEFAULT).unwrap();
+    let release = default.kubernetes();
+    let is_built = go_mod.contains(&format!("k8s.io/kubernetes v{release} "));
+    assert!(is_built, "{release}");
 }
 
 #[test]

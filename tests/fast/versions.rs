@@ -1,20 +1,22 @@
-//! Expressions whose result differs between Kubernetes versions, compared with recorded results.
+//! Expressions and policies whose result differs between Kubernetes versions, compared with recorded results.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use serde_json::json;
 use vap_status_controller::cel::eval::{Limits, Program};
 use vap_status_controller::cel::value::Value;
 use vap_status_controller::cel::{ast_validators, checker, syntax};
+use vap_status_controller::cli::check::{self, Options};
 use vap_status_controller::library::environment::base_env;
 use vap_status_controller::library::runtime::KubernetesRuntime;
 use vap_status_controller::policy::compile::{CompileFindingKind, CompiledPolicy};
+use vap_status_controller::policy::rule::Rule;
+use vap_status_controller::schema::GroupVersion;
 use vap_status_controller::version::KubernetesVersion;
 
 use crate::golden;
-
-const PATH: &str = "tests/versions/expressions.txt";
 
 fn shown(value: &Value) -> String {
     match value {
@@ -60,8 +62,8 @@ fn result(text: &str, version: KubernetesVersion) -> String {
     }
 }
 
-/// Returns the results of an expression, one line per range of versions.
-fn results(text: &str) -> String {
+/// Returns the results of a case, one line per range of versions.
+fn results(text: &str, result: impl Fn(&str, KubernetesVersion) -> String) -> String {
     let mut ranges: Vec<(u16, u16, String)> = Vec::new();
     for version in KubernetesVersion::supported() {
         let actual = result(text, version);
@@ -82,11 +84,11 @@ fn results(text: &str) -> String {
     lines
 }
 
-#[test]
-fn results_of_each_version_are_those_of_upstream() {
-    let recorded = std::fs::read_to_string(PATH).unwrap();
+/// Compares the results of all cases of a file with the recorded results. Returns the number of cases.
+fn compare(path: &str, result: impl Fn(&str, KubernetesVersion) -> String) -> usize {
+    let recorded = std::fs::read_to_string(path).unwrap();
     let mut actual = String::new();
-    let mut n_expressions = 0;
+    let mut n_cases = 0;
     for line in recorded.lines() {
         if line.starts_with("  ") {
             continue;
@@ -94,12 +96,93 @@ fn results_of_each_version_are_those_of_upstream() {
         actual.push_str(line);
         actual.push('\n');
         if !line.is_empty() && !line.starts_with('#') {
-            n_expressions += 1;
-            actual.push_str(&results(line));
+            n_cases += 1;
+            actual.push_str(&results(line, &result));
         }
     }
+    golden::compare(path, &actual);
+    n_cases
+}
+
+#[test]
+fn results_of_each_version_are_those_of_upstream() {
+    let n_expressions = compare("tests/versions/expressions.txt", result);
     assert!(n_expressions > 30, "{n_expressions}");
-    golden::compare(PATH, &actual);
+}
+
+/// Returns the findings of one rule about a manifest.
+fn findings(manifest: &str, rule: Rule, version: KubernetesVersion) -> String {
+    let options = Options {
+        paths: vec!["-".into()],
+        version: Some(version),
+        ..Options::default()
+    };
+    let report = check::run(&options, &mut manifest.as_bytes()).unwrap();
+    assert_eq!(report.kubernetes, version.to_string());
+    let findings = report
+        .findings
+        .iter()
+        .filter(|finding| finding.rule == rule);
+    let shown: Vec<String> = findings
+        .map(|finding| {
+            let help = finding.help.as_deref().unwrap_or_default();
+            let shown = format!("{} ({help})", finding.message);
+            shown.replace(&format!("Kubernetes {version} "), "this version ")
+        })
+        .collect();
+    if shown.is_empty() {
+        "no findings".to_owned()
+    } else {
+        shown.join("; ")
+    }
+}
+
+#[test]
+fn undefined_fields_of_each_version_are_reported() {
+    let n_cases = compare("tests/versions/fields.txt", |case, version| {
+        let (resource, expression) = case.split_once(": ").unwrap();
+        let (group_version, resource) = resource.rsplit_once('/').unwrap();
+        let (group, api_version) = GroupVersion::split(group_version);
+        let manifest = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "ValidatingAdmissionPolicy",
+            "metadata": {"name": "a"},
+            "spec": {
+                "matchConstraints": {"resourceRules": [{
+                    "apiGroups": [group],
+                    "apiVersions": [api_version],
+                    "operations": ["CREATE"],
+                    "resources": [resource],
+                }]},
+                "validations": [{"expression": expression}],
+            },
+        });
+        findings(&manifest.to_string(), Rule::UndefinedField, version)
+    });
+    assert_eq!(n_cases, 13);
+}
+
+#[test]
+fn unserved_api_versions_of_each_version_are_reported() {
+    let n_cases = compare("tests/versions/api_versions.txt", |case, version| {
+        let (kind, api_version) = case.split_once(' ').unwrap();
+        let mut manifest = json!({
+            "apiVersion": format!("admissionregistration.k8s.io/{api_version}"),
+            "kind": kind,
+            "metadata": {"name": "a"},
+            "spec": {"policyName": "a"},
+        });
+        if !kind.ends_with("Binding") {
+            manifest["spec"] = json!({"matchConstraints": {"resourceRules": [{
+                "apiGroups": [""],
+                "apiVersions": ["v1"],
+                "operations": ["CREATE"],
+                "resources": ["pods"],
+            }]}});
+        }
+        findings(&manifest.to_string(), Rule::OldVersion, version)
+    });
+    assert_eq!(n_cases, 8);
 }
 
 /// An API server that is too new may have the function, so that the error is not certain.

@@ -12,6 +12,7 @@ use crate::cli::input::{Object, POLICY_VERSION};
 use crate::policy::rule::Rule;
 use crate::schema::rest_mapper::ApiResource;
 use crate::schema::{Builtin, GroupVersion, Gvr};
+use crate::version::KubernetesVersion;
 
 /// The version of policies and bindings that API servers serve by default.
 const STABLE_VERSION: &str = "v1";
@@ -37,10 +38,10 @@ pub(super) fn policy_finding<T>(object: &Object<T>, known: &Known) -> Option<Fin
     if is_served && (is_stable || known.is_of_cluster()) {
         return None;
     }
-    let kubernetes = known.kubernetes();
-    if is_stable && let Some(finding) = newer_api(object, known, &gvr) {
+    if !is_served && let Some(finding) = newer_api(object, known, &gvr) {
         return Some(finding);
     }
+    let kubernetes = known.kubernetes();
     let message = if is_served {
         format!(
             "Kubernetes {kubernetes} serves {kind} as {api_version} only if that version is enabled"
@@ -49,44 +50,50 @@ pub(super) fn policy_finding<T>(object: &Object<T>, known: &Known) -> Option<Fin
         format!("Kubernetes {kubernetes} does not serve {kind} as {api_version}")
     };
     let mut finding = version_finding(object, Severity::Warning, &message);
-    finding.fix = changed_version(object, POLICY_VERSION);
-    finding.help = Some(format!(
-        "checked as {POLICY_VERSION}: use that version, because API servers may reject this one"
-    ));
+    let stable = Gvr::new(&*gvr.group, STABLE_VERSION, resource);
+    finding.help = Some(if known.mapper.resource(&stable).is_some() {
+        finding.fix = changed_version(object, POLICY_VERSION);
+        format!(
+            "checked as {POLICY_VERSION}: use that version, because API servers may reject this one"
+        )
+    } else {
+        format!(
+            "checked as {POLICY_VERSION}, which Kubernetes {kubernetes} does not serve; it serves no version of {kind} by default"
+        )
+    });
     Some(finding)
 }
 
 /// Returns a finding if only newer API servers serve `gvr`, the resource of `object`.
 fn newer_api<T>(object: &Object<T>, known: &Known, gvr: &Gvr) -> Option<Finding> {
     let serving = Builtin::versions_with_resource(gvr).ok()?;
-    let first = serving
-        .into_iter()
-        .find(|version| version.minor > known.version().minor)?;
+    let is_newer = |version: &&KubernetesVersion| version.minor > known.version().minor;
+    let first = serving.iter().find(is_newer)?;
+    let range = match serving.last() {
+        Some(last) if *last != KubernetesVersion::NEWEST => format!("{first} to {last}"),
+        _ => format!("{first} and later"),
+    };
     let (kind, api_version) = (object.kind(), object.api_version());
     let message = format!(
         "Kubernetes {} does not serve {kind} as {api_version}",
         known.kubernetes()
     );
     let mut finding = version_finding(object, Severity::Error, &message);
-    let rejects = format!(
-        "the API server of this version rejects the object; Kubernetes {first} and later serve {api_version}"
+    let condition = |is_default| if is_default { "" } else { " if enabled" };
+    let mut help = format!(
+        "the API server of this version rejects the object; Kubernetes {range} serve {api_version}{}",
+        condition(gvr.version == STABLE_VERSION)
     );
     let is_other = |served: &&ApiResource| {
         served.gvr.group == gvr.group && served.gvr.resource == gvr.resource
     };
     let others = known.mapper.resources.iter().filter(is_other);
     let others: Vec<String> = others.map(|served| served.gvk.api_version()).collect();
-    finding.help = Some(if others.is_empty() {
-        rejects
-    } else {
-        let others = others.join(" and ");
-        let condition = if known.is_of_cluster() {
-            ""
-        } else {
-            " if it is enabled"
-        };
-        format!("{rejects}, and this version serves {others}{condition}")
-    });
+    if !others.is_empty() {
+        let (others, condition) = (others.join(" and "), condition(known.is_of_cluster()));
+        help.push_str(&format!(", and this version serves {others}{condition}"));
+    }
+    finding.help = Some(help);
     finding.rejected = true;
     Some(finding)
 }

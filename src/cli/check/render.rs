@@ -236,6 +236,7 @@ fn summary(report: &CheckReport, terminal: Terminal) -> String {
     let cluster = report.cluster.as_deref();
     let cluster = cluster.map(|server| format!(" at {}", clean(server)));
     let expressions = report.expressions.as_ref();
+    let expressions = expressions.filter(|version| **version != report.kubernetes);
     let expressions = expressions.map(|version| format!(", with expressions for {version}"));
     let excluded = match summary.excluded {
         0 => String::new(),

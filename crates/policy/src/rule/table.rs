@@ -345,7 +345,7 @@ rules! {
              spec:\n  matchConstraints:\n    resourceRules:\n    - {apiGroups: [apps], apiVersions: [v1], \
              operations: [CREATE], resources: [deployments]}\n  validations:\n  - expression: 'true'",
         ),
-        "Use admissionregistration.k8s.io/v1, and apiextensions.k8s.io/v1 for a CustomResourceDefinition. API servers serve older versions of policies and bindings only if --runtime-config enables them, so this is a warning.";
+        "Use admissionregistration.k8s.io/v1, and apiextensions.k8s.io/v1 for a CustomResourceDefinition. API servers serve older versions of policies and bindings only if --runtime-config enables them, so this is a warning. A version that only newer API servers serve is an error.";
     OrValueWithoutOptional "or-value-without-optional":
         "`or()` or `orValue()` is called on a value that is not an optional",
         expression(
@@ -539,5 +539,5 @@ rules! {
             "apiVersion: apps/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: p}\nspec: {}",
             "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: p}",
         ),
-        "Use admissionregistration.k8s.io/v1, and apiextensions.k8s.io/v1 for a CustomResourceDefinition. API servers serve older versions of policies and bindings only if --runtime-config enables them, so this is a warning.";
+        "Use admissionregistration.k8s.io/v1, and apiextensions.k8s.io/v1 for a CustomResourceDefinition. API servers serve older versions of policies and bindings only if --runtime-config enables them, so this is a warning. A version that only newer API servers serve is an error.";
 }
