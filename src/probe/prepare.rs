@@ -15,6 +15,7 @@ use crate::defaulting::{self, Stage};
 use crate::policy::admission::{AdmissionRequest, Object, Operation};
 use crate::schema::resolver::SchemaResolver;
 use crate::schema::{Gvk, RestMapper};
+use crate::version::KubernetesVersion;
 use kubernetes::object_meta::coerce_metadata;
 
 #[derive(Debug)]
@@ -87,7 +88,7 @@ fn rename(value: &mut Value, (from, to): (&str, &str)) {
     }
 }
 
-/// Prepares the objects of a request. A generated name is set only if all mutations have been applied. For a Namespace
+/// Prepares the objects of a request to an API server of `version`. A generated name is set only if all mutations have been applied. For a Namespace
 /// with a generated name, the namespace of the request stays empty.
 ///
 /// Source: `k8s.io/apiserver` `pkg/registry/rest/create.go` (`AdmissionToValidateObjectFunc`, "in case the generated
@@ -97,8 +98,8 @@ fn rename(value: &mut Value, (from, to): (&str, &str)) {
 /// Returns an error if the prepared objects are unknown.
 pub(crate) fn objects<'a>(
     request: &'a Request,
-    samples: Samples,
-    stage: Stage,
+    version: KubernetesVersion,
+    (samples, stage): (Samples, Stage),
     mapper: &RestMapper,
     schemas: &dyn SchemaResolver,
 ) -> Result<PreparedRequest<'a>, String> {
@@ -122,7 +123,8 @@ pub(crate) fn objects<'a>(
         Operation::Connect => return Ok(PreparedRequest::as_written(request)),
     };
     let custom = schemas.custom(&raw.gvk);
-    let is_unknown = custom.is_none() && !defaulting::has(&raw.gvk);
+    let is_custom = custom.is_some();
+    let is_unknown = !is_custom && !defaulting::has(&raw.gvk);
     if is_unknown && stage == Stage::Mutation && !is_kubernetes(&raw.gvk) {
         // For kinds of other API groups, only the types are known. Therefore no defaults are set.
         return Ok(PreparedRequest::as_written(request));
@@ -147,7 +149,13 @@ pub(crate) fn objects<'a>(
         object: request.object.as_ref(),
         old_object: request.old_object.as_ref(),
     });
-    let prepared = prepared.map_err(|error| error.to_string())?;
+    let mut prepared = prepared.map_err(|error| error.to_string())?;
+    if !is_custom {
+        let objects = [&mut prepared.object, &mut prepared.old_object];
+        for object in objects.into_iter().flatten() {
+            defaulting::remove_newer_fields(version, &raw.gvk, object);
+        }
+    }
     let unknown_defaults = lacks_defaults.then(|| {
         let kind = format!("{} {}", raw.gvk.api_version(), raw.gvk.kind);
         UnknownDefaults::new(request, defaulting::Error::Kind(kind).to_string())
@@ -324,16 +332,34 @@ mod tests {
     use super::*;
     use crate::schema::Builtin;
     use crate::schema::resolver::SchemaSet;
-    use crate::version::KubernetesVersion;
 
     /// Returns the object of `request` after preparation for `stage`.
     fn prepared_at(stage: Stage, request: &Value) -> Value {
+        prepared_for(KubernetesVersion::DEFAULT, stage, request)
+    }
+
+    fn prepared_for(version: KubernetesVersion, stage: Stage, request: &Value) -> Value {
         let request: Request = serde_json::from_value(request.clone()).unwrap();
         let builtin = Builtin::load(KubernetesVersion::DEFAULT).unwrap();
         let mapper = RestMapper::new(builtin.resources().to_vec());
-        let (samples, schemas) = (Samples::Whole, SchemaSet::default());
-        let prepared = objects(&request, samples, stage, &mapper, &schemas).unwrap();
+        let (sample, schemas) = ((Samples::Whole, stage), SchemaSet::default());
+        let prepared = objects(&request, version, sample, &mapper, &schemas).unwrap();
         prepared.request.into_owned().object.unwrap()
+    }
+
+    #[test]
+    fn objects_for_older_version_lack_newer_fields() {
+        let request = json!({"object": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"},
+            "spec": {"containers": [{"name": "web", "image": "web:1"}], "hostnameOverride": "a"}}});
+        for stage in [Stage::Mutation, Stage::Validation] {
+            for (minor, expected) in [(33, None), (34, Some("a")), (36, Some("a"))] {
+                let version = KubernetesVersion::new(minor);
+                let object = prepared_for(version, stage, &request);
+                let field = object["spec"].get("hostnameOverride");
+                assert_eq!(field.and_then(Value::as_str), expected, "{version}");
+                assert_eq!(object["spec"]["containers"][0]["name"], "web");
+            }
+        }
     }
 
     #[test]

@@ -300,8 +300,8 @@ impl<'a> Auditor<'a> {
         };
         let prepared = prepare::objects(
             &request,
-            Samples::Whole,
-            Stage::Validation,
+            apis.version(),
+            (Samples::Whole, Stage::Validation),
             &apis.mapper,
             apis,
         )?;

@@ -190,8 +190,8 @@ fn hints<'a>(
 fn prepared(request: &Request, known: &Known) -> Option<AdmissionRequest> {
     let prepared = prepare::objects(
         request,
-        Samples::Whole,
-        Stage::Validation,
+        known.version(),
+        (Samples::Whole, Stage::Validation),
         &known.mapper,
         known,
     );

@@ -35,8 +35,8 @@ pub(super) fn mutated_object(
         return Ok(None);
     }
     let apis = policy_set.known;
-    let prepared =
-        prepare::objects(request, Samples::Whole, Stage::Mutation, &apis.mapper, apis)?.request;
+    let sample = (Samples::Whole, Stage::Mutation);
+    let prepared = prepare::objects(request, apis.version(), sample, &apis.mapper, apis)?.request;
     let admission_request = run::admission_request(&prepared, &apis.mapper)?;
     let applicable = policies
         .iter()

@@ -339,7 +339,9 @@ impl<'a> PreparedProbe<'a> {
         }
         let (mapper, schemas) = (run_context.mapper, run_context.schemas);
         let stage = target::stage(run_context.kind);
-        let prepared = prepare::objects(&case.request, self.samples, stage, mapper, schemas);
+        let version = run_context.admission.version();
+        let sample = (self.samples, stage);
+        let prepared = prepare::objects(&case.request, version, sample, mapper, schemas);
         let request =
             prepared.and_then(|prepared| Ok(Box::new(ReviewRequest::new(prepared, mapper)?)));
         CaseRequest(request.map_err(|why| Box::new(pending(case, &why))))

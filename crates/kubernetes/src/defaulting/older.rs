@@ -1,0 +1,91 @@
+//! Removes the fields that an older Kubernetes version does not have. The table has the Go types of one version.
+
+use serde_json::Value;
+
+use super::table::Table;
+use crate::schema::resolver::{Resolution, SchemaResolver as _};
+use crate::schema::{Builtin, DeclKind, DeclType, Gvk};
+use crate::version::KubernetesVersion;
+
+/// Removes the fields of an object of a built-in kind that `version` does not have, but that the version of the table has.
+/// An API server drops these fields when it decodes the object. Kinds without a schema in both versions are not changed.
+pub fn remove_newer_fields(version: KubernetesVersion, gvk: &Gvk, object: &mut Value) {
+    let table_version = Table::get()
+        .ok()
+        .and_then(|table| table.kubernetes.parse().ok());
+    let Some(newer) = table_version.filter(|newer: &KubernetesVersion| version.minor < newer.minor)
+    else {
+        return;
+    };
+    let type_of = |version| match Builtin::load(version).ok()?.resolve(gvk) {
+        Resolution::Found(type_) => Some(type_),
+        Resolution::NotFound | Resolution::Unavailable(_) => None,
+    };
+    if let (Some(older), Some(newer)) = (type_of(version), type_of(newer)) {
+        remove(&older, &newer, object);
+    }
+}
+
+fn remove(older: &DeclType, newer: &DeclType, value: &mut Value) {
+    match (&older.kind, &newer.kind, value) {
+        (DeclKind::List(older), DeclKind::List(newer), Value::Array(items)) => {
+            items.iter_mut().for_each(|item| remove(older, newer, item));
+        }
+        (DeclKind::Map(older), DeclKind::Map(newer), Value::Object(entries)) => {
+            entries
+                .values_mut()
+                .for_each(|entry| remove(older, newer, entry));
+        }
+        (DeclKind::Object(_), DeclKind::Object(_), Value::Object(fields)) => {
+            fields.retain(|name, value| {
+                let Some(newer) = newer.property(name) else {
+                    return true;
+                };
+                let Some(older) = older.property(name) else {
+                    return false;
+                };
+                remove(&older.type_, &newer.type_, value);
+                true
+            });
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Asserts the fields of a Pod in the versions before and since `first`.
+    #[track_caller]
+    fn check(first: u16, pod: &Value, before: &Value) {
+        let gvk = Gvk::new("", "v1", "Pod");
+        for version in KubernetesVersion::supported() {
+            let mut actual = pod.clone();
+            remove_newer_fields(version, &gvk, &mut actual);
+            let expected = if version.minor < first { before } else { pod };
+            assert_eq!(actual, *expected, "{version}");
+        }
+    }
+
+    #[test]
+    fn fields_of_newer_versions_are_removed() {
+        check(
+            34,
+            &json!({"spec": {"hostname": "a", "hostnameOverride": "b"}, "unknown": 1}),
+            &json!({"spec": {"hostname": "a"}, "unknown": 1}),
+        );
+        check(
+            31,
+            &json!({"spec": {"volumes": [{"name": "a", "image": {"reference": "b"}}]}}),
+            &json!({"spec": {"volumes": [{"name": "a"}]}}),
+        );
+        check(
+            36,
+            &json!({"spec": {"schedulingGroup": {}}, "metadata": {"labels": {"hostnameOverride": "c"}}}),
+            &json!({"spec": {}, "metadata": {"labels": {"hostnameOverride": "c"}}}),
+        );
+    }
+}
