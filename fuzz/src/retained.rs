@@ -58,7 +58,7 @@ fn check_policy(policy: &Value) {
     let Ok(policy) = serde_json::from_value::<RequestPolicy>(policy["spec"].clone()) else {
         return;
     };
-    let (builtin, mapper) = &*BUILTIN;
+    let (builtin, mapper) = (BUILTIN.0, &BUILTIN.1);
     let compiled = CompiledPolicy::new(policy);
     let _ = type_check(&compiled, mapper, builtin, Profile::Truthful);
 }

@@ -91,7 +91,7 @@ fn newer_api<T>(object: &Object<T>, known: &Known, gvr: &Gvr) -> Option<Finding>
     let others: Vec<String> = others.map(|served| served.gvk.api_version()).collect();
     if !others.is_empty() {
         let (others, condition) = (others.join(" and "), condition(known.is_of_cluster()));
-        help.push_str(&format!(", and this version serves {others}{condition}"));
+        help.extend([", and this version serves ", &others, condition]);
     }
     finding.help = Some(help);
     finding.rejected = true;

@@ -63,13 +63,15 @@ fn root(builtin: &Builtin, gvk: &Gvk) -> Option<Arc<DeclType>> {
     }
 }
 
+type Predicate<'a> = &'a dyn Fn(&DeclType) -> bool;
+
 type Pair = (*const DeclType, *const DeclType);
 
 /// Returns true if two types at the same path below `own` and `other` satisfy the predicates. `compared` are the pairs that
 /// do not.
 fn has_pair(
     (own, other): (&Arc<DeclType>, &Arc<DeclType>),
-    predicates: (&dyn Fn(&DeclType) -> bool, &dyn Fn(&DeclType) -> bool),
+    predicates: (Predicate<'_>, Predicate<'_>),
     compared: &mut BTreeSet<Pair>,
 ) -> bool {
     if !compared.insert((Arc::as_ptr(own), Arc::as_ptr(other))) {

@@ -464,7 +464,7 @@ mod tests {
                 subresource: subresource.into(),
                 ..AdmissionRequest::default()
             };
-            errors(object, &request, Samples::Partial, &schemas)
+            errors(object, &request, Samples::Partial, schemas)
         };
         let unnamed = "metadata.name: Required value: name or generateName is required";
         let deployment = |metadata: Value, spec: Value| json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec});

@@ -29,12 +29,14 @@ pub fn remove_newer_fields(version: KubernetesVersion, gvk: &Gvk, object: &mut V
 fn remove(older: &DeclType, newer: &DeclType, value: &mut Value) {
     match (&older.kind, &newer.kind, value) {
         (DeclKind::List(older), DeclKind::List(newer), Value::Array(items)) => {
-            items.iter_mut().for_each(|item| remove(older, newer, item));
+            for item in items {
+                remove(older, newer, item);
+            }
         }
         (DeclKind::Map(older), DeclKind::Map(newer), Value::Object(entries)) => {
-            entries
-                .values_mut()
-                .for_each(|entry| remove(older, newer, entry));
+            for entry in entries.values_mut() {
+                remove(older, newer, entry);
+            }
         }
         (DeclKind::Object(_), DeclKind::Object(_), Value::Object(fields)) => {
             fields.retain(|name, value| {
