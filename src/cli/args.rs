@@ -263,7 +263,7 @@ pub struct CheckArgs {
     #[arg(long, value_enum, value_name = "PROFILE")]
     pub profile: Option<CheckProfile>,
     /// The version of the target API server, 1.30 to 1.37, such as 1.33 or 1.36.4: expressions are checked as this
-    /// version does, and a function or macro that it lacks is an error
+    /// version does, a function or macro that it lacks is an error, and its schemas are used if no cluster is read
     #[arg(long, value_name = "VERSION")]
     pub kubernetes_version: Option<KubernetesVersion>,
     /// The output format: text with marked lines, stable `json`, `github` annotations, or `sarif`

@@ -66,8 +66,8 @@ pub struct Options {
     pub crds: Vec<PathBuf>,
     /// The checking semantics of this project, or of kube-controller-manager.
     pub profile: Profile,
-    /// The version of the target API server. `None` for the version of the cluster or, without a cluster, the latest
-    /// supported version.
+    /// The version of the target API server. `None` for the version of the cluster or, without a cluster, the default
+    /// version.
     pub version: Option<KubernetesVersion>,
 }
 
