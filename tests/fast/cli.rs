@@ -589,7 +589,8 @@ fn json_has_stable_structure() {
     };
     let expect = json!({
         "apiVersion": "cli.vap-status.dev/v1alpha1",
-        "kind": "StatusReport", "controller": null,
+        "kind": "StatusReport",
+        "kubernetesVersion": null, "controller": null,
         "summary": {
             "total": 2, "ready": 0, "notReady": 1, "unknown": 0, "stale": 0, "noStatus": 1,
             "excluded": 0, "checkedByPlugin": 0,
