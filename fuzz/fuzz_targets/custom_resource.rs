@@ -9,6 +9,7 @@ use vap_status_controller::json_patch::{self, Operation};
 use vap_status_controller::merge::{self, Applied, Types};
 use vap_status_controller::schema::{Crd, Gvk};
 use vap_status_controller::validation_rules::schema_errors;
+use vap_status_controller::version::KubernetesVersion;
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(input) = serde_json::from_slice::<Value>(bytes) else {
@@ -18,9 +19,9 @@ fuzz_target!(|bytes: &[u8]| {
     let (definition, object) = (part("definition"), part("object"));
     let before = input.get("before");
 
-    let _ = validate_definition(&definition);
+    let _ = validate_definition(&definition, KubernetesVersion::DEFAULT);
     let _ = schema_errors(&definition);
-    if let Ok(validator) = Validator::new(&definition, "v1") {
+    if let Ok(validator) = Validator::new(&definition, "v1", KubernetesVersion::DEFAULT) {
         let verdict = validator.validate(&object, before, "default");
         let again = validator.validate(&object, before, "default");
         assert_eq!(

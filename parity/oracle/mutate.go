@@ -271,7 +271,7 @@ func patchLine(n int, data []byte) MutateLine {
 	patcher := patch.NewJSONPatcher(operations{types.NewRefValList(types.DefaultTypeAdapter, steps)})
 	attributes := admission.NewAttributesRecord(object, nil, gvk, "", "", schema.GroupVersionResource{}, "", admission.Create, &metav1.CreateOptions{}, false, nil)
 	request := patch.Request{
-		VersionedAttributes: &admission.VersionedAttributes{Attributes: attributes, VersionedKind: gvk, VersionedObject: object},
+		VersionedAttributes: &admission.VersionedAttributes{Attributes: attributes, VersionedKind: gvk, VersionedObject: versionedObject(object)},
 		ObjectInterfaces:    interfaces{unstructuredscheme.NewUnstructuredCreator(), unstructuredscheme.NewUnstructuredObjectTyper()},
 	}
 	line.Panic = guard(func() {

@@ -19,7 +19,7 @@ use crate::cases::custom_resources;
 use crate::documents::load_documents;
 use crate::guard::guard;
 use crate::rules::ask;
-use crate::write_line;
+use crate::{version, write_line};
 
 /// The settings of a comparison.
 #[derive(Clone, Debug)]
@@ -159,8 +159,8 @@ impl CustomResourceParity {
             if theirs.error.is_some() || theirs.panic.is_some() {
                 continue;
             }
-            let version = group["version"].as_str().unwrap_or_default();
-            let validator = match Validator::new(&group["crd"], version) {
+            let served = group["version"].as_str().unwrap_or_default();
+            let validator = match Validator::new(&group["crd"], served, version::get()) {
                 Ok(validator) => validator,
                 Err(error) => bail!("{:?}: {error}", group.pointer("/crd/metadata/name")),
             };
@@ -182,7 +182,7 @@ impl CustomResourceParity {
                         &group["crd"]
                     };
                     let shown = json!({"theirs": theirs, "ours": ours, "request": request, "crd": definition,
-                        "version": version});
+                        "version": served});
                     write_line(out, &shown)?;
                 }
             }

@@ -17,11 +17,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use vap_status_controller::library::limits::RUNTIME_CEL_COST_BUDGET;
 use vap_status_controller::validation_rules::{FieldError, Validator, validate_rules};
+use vap_status_controller::version::CompileMode;
 
 use crate::cases::{rule_objects, rules};
 use crate::documents::load_documents;
 use crate::guard::guard;
-use crate::write_line;
+use crate::{version, write_line};
 
 /// The settings of a comparison.
 #[derive(Clone, Debug)]
@@ -255,7 +256,7 @@ impl RuleParity {
             if theirs.error.is_some() || theirs.panic.is_some() {
                 continue;
             }
-            let Ok(validator) = Validator::new(&group["schema"]) else {
+            let Ok(validator) = Validator::new(&group["schema"], version::get()) else {
                 bail!("a schema uses keywords that our parser does not support");
             };
             let objects = group["objects"].as_array().map_or(&[][..], Vec::as_slice);
@@ -299,7 +300,7 @@ impl RuleParity {
         let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
         for text in text.lines() {
             let record: Recorded = serde_json::from_str(text)?;
-            let validator = Validator::new(&record.schema)?;
+            let validator = Validator::new(&record.schema, version::get())?;
             let outcome = validator.validate(&record.object, record.old.as_ref());
             let unchanged = if record.ratchets {
                 &[][..]
@@ -416,7 +417,7 @@ fn costs(theirs: &Value, ours: &Value) -> Value {
 
 /// Validates the rules of a definition. The boolean is true if some rules were not compiled.
 fn our_definition_result(definition: &Value) -> (DefinitionAnswer, bool) {
-    match guard(|| validate_rules(definition)) {
+    match guard(|| validate_rules(definition, version::get(), CompileMode::New)) {
         Ok(verdict) => {
             let errors = verdict.errors.iter();
             let mut errors: Vec<_> = errors.map(|found| found.error.to_string()).collect();

@@ -22,6 +22,7 @@ use crate::schema::GroupVersion;
 use crate::schema::crd::Crd;
 use crate::schema::intern::Interner;
 use crate::schema::resolver::SchemaSet;
+use crate::version::KubernetesVersion;
 use regexp::{MemoryLimit, Program};
 
 /// The maximum number of recorded rules per case.
@@ -34,6 +35,8 @@ pub struct Definition {
     pub value: Value,
     /// The reason why the API server rejects the definition, if any. All cases then fail.
     pub rejection: Option<String>,
+    /// The version of the API server.
+    pub version: KubernetesVersion,
 }
 
 /// Runs all cases of a probe, in order.
@@ -139,7 +142,7 @@ fn run_case(
         None => {
             versions.push((
                 version.to_owned(),
-                Validator::new(&definition.value, version),
+                Validator::new(&definition.value, version, definition.version),
             ));
             versions.len().saturating_sub(1)
         }

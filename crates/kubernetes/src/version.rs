@@ -170,21 +170,28 @@ impl KubernetesVersion {
         }
     }
 
-    /// Returns the versions that determine the functions that new expressions can use.
+    /// Returns the versions that determine the functions that expressions can use in `mode`.
     ///
-    /// Source: k8s.io/apiserver `pkg/cel/environment/environment.go`, `EnvSet.NewExpressionsEnv`.
+    /// Source: k8s.io/apiserver `pkg/cel/environment/environment.go`, `EnvSet.NewExpressionsEnv`,
+    /// `EnvSet.StoredExpressionsEnv`.
     #[must_use]
-    pub const fn release_for_new(&self) -> Release {
-        Release {
-            platform: self.compatibility(),
-            cel_go: self.cel_go,
+    pub const fn release_in(&self, mode: CompileMode) -> Release {
+        match mode {
+            CompileMode::New => Release {
+                platform: self.compatibility(),
+                cel_go: self.cel_go,
+            },
+            CompileMode::Stored => self.release(),
         }
     }
 
-    /// Returns the syntax of new expressions.
+    /// Returns the syntax of expressions in `mode`.
     #[must_use]
-    pub fn language_for_new(&self) -> cel::version::Behavior {
-        self.language(self.compatibility())
+    pub fn language_in(&self, mode: CompileMode) -> cel::version::Behavior {
+        match mode {
+            CompileMode::New => self.language(self.compatibility()),
+            CompileMode::Stored => self.language(self.platform()),
+        }
     }
 
     /// Returns the behavior of cel-go with the macros of `platform`.
@@ -212,6 +219,9 @@ impl KubernetesVersion {
             max_audited_failures: if self.minor >= 37 { 50 } else { 1 },
             reads_go_values: self.minor >= 37,
             is_incomplete: self.is_too_new(),
+            bounds_names_in_rules: self.minor >= 37,
+            bounds_int_or_string_by_length: self.minor >= 34,
+            reports_missing_metadata_fields: self.minor >= 37,
         }
     }
 }
@@ -246,6 +256,15 @@ pub struct ClusterVersion {
     pub version: KubernetesVersion,
     /// True if API servers report different versions, as during an upgrade.
     pub is_lowest_of_several: bool,
+}
+
+/// The situation in which the API server compiles an expression. It determines the declared names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CompileMode {
+    /// A request creates or changes the expression.
+    New,
+    /// The API server loads the stored expression.
+    Stored,
 }
 
 /// The response of an API server to a request of `/version`.
@@ -374,6 +393,22 @@ pub struct Behavior {
     pub reads_go_values: bool,
     /// The version is newer than all supported versions, so that this crate may lack functions, macros and syntax.
     pub is_incomplete: bool,
+    /// The estimated costs of validation rules of CustomResourceDefinitions assume that `metadata.name` has at most 253
+    /// characters and `metadata.generateName` at most 252. Before, each could be as long as a request.
+    ///
+    /// Source: k8s.io/apiextensions-apiserver 0.37 `pkg/apiserver/schema/cel/model/schemas.go`,
+    /// `cappedLengthStringType`.
+    pub bounds_names_in_rules: bool,
+    /// The estimated costs of validation rules use the `maxLength` of `x-kubernetes-int-or-string` schemas.
+    ///
+    /// Source: k8s.io/apiserver 0.34 `pkg/cel/common/schemas.go`, `SchemaDeclType`.
+    pub bounds_int_or_string_by_length: bool,
+    /// Errors in the metadata of an object have the index of the owner reference. Empty fields of owner references and
+    /// of `managedFields` are missing, and no longer invalid. An update validates that `generation` is not negative.
+    ///
+    /// Source: k8s.io/apimachinery 0.37 `pkg/api/validation/objectmeta.go`, `validateOwnerReference`,
+    /// `ValidateObjectMetaAccessorUpdate`; `pkg/apis/meta/v1/validation/validation.go`, `ValidateManagedFields`.
+    pub reports_missing_metadata_fields: bool,
 }
 
 pub(crate) const V1_27: Version = Version::new(1, 27);

@@ -20,6 +20,7 @@ use crate::policy::RequestPolicy;
 use crate::policy::nearest::nearest as nearest_name;
 use crate::policy::rule::Rule;
 use crate::schema::Crd;
+use crate::version::KubernetesVersion;
 use crate::validation_rules::{
     DefinitionCause, DefinitionError, ExpressionErrorKind, FieldErrorKind, KEYWORDS, PathStep,
     definition_errors, schema_errors,
@@ -28,11 +29,14 @@ use crate::validation_rules::{
 /// Maximum number of findings per definition.
 const MAX_FINDINGS: usize = 200;
 
+/// Returns the errors for which an API server of `version` rejects the definitions.
 #[must_use]
-pub(in crate::cli) fn check(crds: &[Object<Crd>]) -> Vec<Finding> {
+pub(in crate::cli) fn check(crds: &[Object<Crd>], version: KubernetesVersion) -> Vec<Finding> {
     let crds: Vec<_> = crds.iter().collect();
     let of_each = parallel::map(&crds, |crd| {
-        let checked = within_time_limit(crd, "CustomResourceDefinition", || check_one(crd));
+        let checked = within_time_limit(crd, "CustomResourceDefinition", || {
+            check_one(crd, version)
+        });
         let mut findings = checked.unwrap_or_else(|error| vec![*error]);
         for finding in &mut findings {
             finding.owner = Owner::crd(crd.name());
@@ -47,8 +51,11 @@ pub(in crate::cli) fn check(crds: &[Object<Crd>]) -> Vec<Finding> {
 /// The cluster has accepted the definitions, perhaps in an earlier version of Kubernetes. Therefore, errors are
 /// reported as warnings.
 #[must_use]
-pub(in crate::cli) fn check_stored(crds: &[Object<Crd>]) -> Vec<Finding> {
-    let mut findings = check(crds);
+pub(in crate::cli) fn check_stored(
+    crds: &[Object<Crd>],
+    version: KubernetesVersion,
+) -> Vec<Finding> {
+    let mut findings = check(crds, version);
     for finding in &mut findings {
         if finding.rejected {
             finding.rejected = false;
@@ -62,7 +69,7 @@ pub(in crate::cli) fn check_stored(crds: &[Object<Crd>]) -> Vec<Finding> {
     findings
 }
 
-fn check_one(crd: &Object<Crd>) -> Vec<Finding> {
+fn check_one(crd: &Object<Crd>, version: KubernetesVersion) -> Vec<Finding> {
     let definition = crd.value.definition();
     if let Some(finding) = api_version::definition_finding(crd) {
         return vec![finding];
@@ -99,7 +106,7 @@ fn check_one(crd: &Object<Crd>) -> Vec<Finding> {
     if !text.contains("x-kubernetes-validations") && !text.contains("default") {
         return findings;
     }
-    let verdict = validate_definition(definition);
+    let verdict = validate_definition(definition, version);
     for error in &verdict.errors {
         if findings.len() >= MAX_FINDINGS {
             break;
@@ -368,7 +375,11 @@ mod tests {
                     x-kubernetes-validations: [{rule: self.nope}]\n";
         let paths = [PathBuf::from("-")];
         let input = Input::load(&paths, KindFilter::Crds, &mut text.as_bytes());
-        let (new, stored) = (check(&input.crds), check_stored(&input.crds));
+        let version = KubernetesVersion::DEFAULT;
+        let (new, stored) = (
+            check(&input.crds, version),
+            check_stored(&input.crds, version),
+        );
         assert!(!new.is_empty() && new.len() == stored.len());
         assert!(
             new.iter()

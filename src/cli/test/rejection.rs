@@ -15,6 +15,7 @@ use crate::probe::api::Samples;
 use crate::probe::custom_resource::Definition;
 use crate::probe::sample;
 use crate::schema::{Crd, Gvk};
+use crate::version::KubernetesVersion;
 
 use super::target::{TargetId, Webhook};
 
@@ -154,6 +155,7 @@ pub(super) struct ProbedDefinition {
 pub(super) fn check_definitions(
     crds: HashMap<TargetId, Object<Crd>>,
     probed: &BTreeSet<TargetId>,
+    version: KubernetesVersion,
     findings: &mut Vec<Finding>,
 ) -> HashMap<TargetId, ProbedDefinition> {
     let mut probed: Vec<_> = crds
@@ -163,11 +165,12 @@ pub(super) fn check_definitions(
     probed.sort_by(|(a, _), (b, _)| a.cmp(b));
     let mut definitions = HashMap::new();
     for (id, crd) in probed {
-        let mut errors = check::crd::check(std::slice::from_ref(&crd));
+        let mut errors = check::crd::check(std::slice::from_ref(&crd), version);
         retain_rejections(&mut errors);
         let definition = Definition {
             value: crd.document.node.to_json(),
             rejection: errors.first().map(with_place),
+            version,
         };
         findings.extend(errors);
         definitions.insert(

@@ -12,6 +12,7 @@ use crate::controller::cluster::schemas::Missing;
 use crate::controller::cluster::snapshot::ClusterSnapshot;
 use crate::policy::compile::CompileFinding;
 use crate::schema::GroupVersion;
+use crate::version::KubernetesVersion;
 use crate::status::compute::{CheckStep, Deadline, MatchSummary, TypeSummary};
 
 /// The queue and time limit of a check. See [`super::lanes`].
@@ -52,6 +53,8 @@ pub(crate) struct CheckResult {
     /// The revision of the resources with which the rules were matched. `None` if the result does not depend on
     /// resources.
     revision: Option<u64>,
+    /// The version of the API server. `None` if `revision` covers it, or the result does not depend on it.
+    version: Option<KubernetesVersion>,
     /// The group versions whose schemas the check needed. Policies with equal sets share one set.
     group_versions: Arc<BTreeSet<GroupVersion>>,
     /// A hash of the URLs of the documents of `group_versions`.
@@ -132,6 +135,7 @@ impl CheckResult {
         Self {
             generation,
             revision,
+            version: None,
             addresses: addresses(&group_versions, index),
             group_versions,
             missing,
@@ -139,10 +143,18 @@ impl CheckResult {
         }
     }
 
-    /// Creates the result for a CustomResourceDefinition. It depends only on the generation.
-    pub(crate) fn from_definition(generation: Generation, outcome: CheckOutcome) -> Self {
+    /// Creates the result for a CustomResourceDefinition. It depends only on the generation and the version of the API
+    /// server.
+    pub(crate) fn from_definition(
+        generation: Generation,
+        version: KubernetesVersion,
+        outcome: CheckOutcome,
+    ) -> Self {
         let documents = (Arc::default(), &Index::default());
-        Self::new(generation, None, documents, Vec::new(), outcome)
+        Self {
+            version: Some(version),
+            ..Self::new(generation, None, documents, Vec::new(), outcome)
+        }
     }
 
     pub(crate) fn is_of(&self, generation: &Generation) -> bool {
@@ -160,6 +172,9 @@ impl CheckResult {
     pub(crate) fn is_current_in(&self, snapshot: &ClusterSnapshot) -> bool {
         self.revision
             .is_none_or(|revision| revision == snapshot.revision)
+            && self
+                .version
+                .is_none_or(|version| version == snapshot.version)
             && self.addresses == addresses(&self.group_versions, &snapshot.index)
     }
 

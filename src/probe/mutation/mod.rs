@@ -30,6 +30,7 @@ use crate::policy::admission::{
 };
 use crate::schema::Gvk;
 use crate::schema::resolver::SchemaResolver;
+use crate::version::KubernetesVersion;
 
 pub use super::decision::ObjectMutation;
 
@@ -145,7 +146,7 @@ pub fn outcome(
     }
     if review.denial.is_none()
         && let Some(after) = &mutated.after
-        && let Some(denial) = invalid((&mutated.before, after), request, samples, mutating.schemas)
+        && let Some(denial) = invalid((&mutated.before, after), request, samples, mutating)
     {
         review.errors.push(denial.cause.clone());
         review.denial = Some(denial);
@@ -319,13 +320,15 @@ fn invalid(
     (before, after): (&Value, &Value),
     request: &AdmissionRequest,
     samples: Samples,
-    schemas: &dyn SchemaResolver,
+    mutating: &MutationInputs<'_>,
 ) -> Option<Status> {
     if before == after {
         return None;
     }
-    let old_errors = errors(before, request, samples, schemas);
-    let mut new_errors = errors(after, request, samples, schemas);
+    let version = mutating.policy.admission().version();
+    let errors = |object| errors(object, request, (samples, version), mutating.schemas);
+    let old_errors = errors(before);
+    let mut new_errors = errors(after);
     new_errors.retain(|error| !old_errors.contains(error));
     if new_errors.is_empty() {
         return None;
@@ -349,13 +352,13 @@ fn invalid(
 fn errors(
     object: &Value,
     request: &AdmissionRequest,
-    samples: Samples,
+    (samples, version): (Samples, KubernetesVersion),
     schemas: &dyn SchemaResolver,
 ) -> Vec<String> {
     let gvk = &request.gvk;
     if request.subresource.is_empty()
         && let Some((crd, _)) = schemas.custom(gvk)
-        && let Ok(validator) = Validator::new(crd.definition(), &gvk.version)
+        && let Ok(validator) = Validator::new(crd.definition(), &gvk.version, version)
     {
         return match validator.validate_mutated(object, &request.namespace) {
             Ok(verdict) => (verdict.errors.iter())
@@ -464,7 +467,12 @@ mod tests {
                 subresource: subresource.into(),
                 ..AdmissionRequest::default()
             };
-            errors(object, &request, Samples::Partial, schemas)
+            errors(
+                object,
+                &request,
+                (Samples::Partial, KubernetesVersion::DEFAULT),
+                schemas,
+            )
         };
         let unnamed = "metadata.name: Required value: name or generateName is required";
         let deployment = |metadata: Value, spec: Value| json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec});

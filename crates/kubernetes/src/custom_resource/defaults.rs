@@ -14,23 +14,29 @@ use super::value::{Place, Walk};
 use crate::defaulting;
 use crate::validation_rules::definition::validate_rules_with;
 use crate::validation_rules::path::Path;
+use crate::version::{CompileMode, KubernetesVersion};
 use crate::validation_rules::{
     DefinitionCause, DefinitionError, DefinitionVerdict, FieldError, FieldErrorKind, Validator,
 };
 
-/// Validates the rules of `definition` like [`validate_rules`](crate::validation_rules::validate_rules), and also the
+/// Validates the rules of a new `definition` like [`validate_rules`](crate::validation_rules::validate_rules), and also the
 /// defaults. Like the API server, validates the defaults before compiling the rules.
 #[must_use]
-pub fn validate_definition(definition: &Json) -> DefinitionVerdict {
-    validate_rules_with(definition, &default_errors)
+pub fn validate_definition(definition: &Json, version: KubernetesVersion) -> DefinitionVerdict {
+    let default_errors = |schema: &Json, path: &Path<'_>| default_errors(schema, path, version);
+    validate_rules_with(definition, (version, CompileMode::New), &default_errors)
 }
 
 /// Returns the errors of the defaults in `schema`, the structural schema of a resource. The caller must limit the depth
 /// of the schema.
-fn default_errors(schema: &Json, path: &Path<'_>) -> Vec<DefinitionError> {
+fn default_errors(
+    schema: &Json,
+    path: &Path<'_>,
+    version: KubernetesVersion,
+) -> Vec<DefinitionError> {
     let mut errors = Vec::new();
     if any_below(schema, |schema| default_of(schema).is_some()) {
-        walk(schema, path, true, &mut errors);
+        walk(schema, path, (true, version), &mut errors);
     }
     errors
 }
@@ -40,11 +46,16 @@ fn default_of(schema: &Json) -> Option<&Json> {
     schema.get("default").filter(|default| !default.is_null())
 }
 
-fn walk(schema: &Json, path: &Path<'_>, is_root: bool, errors: &mut Vec<DefinitionError>) {
+fn walk(
+    schema: &Json,
+    path: &Path<'_>,
+    (is_root, version): (bool, KubernetesVersion),
+    errors: &mut Vec<DefinitionError>,
+) {
     let is_resource = is_root || embedded::is_embedded(schema);
     if let Some(default) = default_of(schema) {
         let path = path.field("default");
-        let faults = faults(schema, default, is_resource);
+        let faults = faults(schema, default, is_resource, version);
         errors.extend(faults.into_iter().map(|fault| DefinitionError {
             error: FieldError {
                 field: below(&path.text(), &fault.field),
@@ -56,7 +67,7 @@ fn walk(schema: &Json, path: &Path<'_>, is_root: bool, errors: &mut Vec<Definiti
     }
     // The API server forbids defaults in `additionalProperties`, so these schemas are not visited.
     if let Some(items) = schema.get("items").filter(|items| items.is_object()) {
-        walk(items, &path.field("items"), false, errors);
+        walk(items, &path.field("items"), (false, version), errors);
     }
     let properties = schema.get("properties").and_then(Json::as_object);
     let of_metadata =
@@ -64,14 +75,19 @@ fn walk(schema: &Json, path: &Path<'_>, is_root: bool, errors: &mut Vec<Definiti
     let path = path.field("properties");
     for (name, property) in properties.into_iter().flatten() {
         if !of_metadata(name) {
-            walk(property, &path.key(name), false, errors);
+            walk(property, &path.key(name), (false, version), errors);
         }
     }
 }
 
 /// Returns the errors of a schema's default. The paths are relative to the default. `is_resource` is true if the schema
 /// describes a resource.
-fn faults(schema: &Json, default: &Json, is_resource: bool) -> Vec<FieldError> {
+fn faults(
+    schema: &Json,
+    default: &Json,
+    is_resource: bool,
+    version: KubernetesVersion,
+) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if defaulting::has_unknown(default, schema, embedded::is_embedded(schema)) {
         errors.push(FieldError {
@@ -82,7 +98,13 @@ fn faults(schema: &Json, default: &Json, is_resource: bool) -> Vec<FieldError> {
         });
     }
     let n_unknown = errors.len();
-    embedded::validate(schema, default, &Path::ROOT, &mut errors);
+    embedded::validate(
+        schema,
+        default,
+        &Path::ROOT,
+        version.behavior(),
+        &mut errors,
+    );
     if errors.len() > n_unknown {
         return errors;
     }
@@ -94,7 +116,7 @@ fn faults(schema: &Json, default: &Json, is_resource: bool) -> Vec<FieldError> {
         return errors;
     }
     // A rule that does not compile is reported elsewhere, when the rules are validated.
-    let Ok(rules) = Validator::from_part(schema, is_resource) else {
+    let Ok(rules) = Validator::from_part(schema, is_resource, version) else {
         return errors;
     };
     if rules.has_rules() {
@@ -141,7 +163,7 @@ mod tests {
         let schema = json!({"type": "object", "properties": {"spec": spec}});
         let definition = json!({"spec": {"versions": [
             {"name": "v1", "schema": {"openAPIV3Schema": schema}}]}});
-        let verdict = validate_definition(&definition);
+        let verdict = validate_definition(&definition, KubernetesVersion::DEFAULT);
         let below = "spec.validation.openAPIV3Schema.properties[spec]";
         let errors: Vec<_> = verdict
             .errors

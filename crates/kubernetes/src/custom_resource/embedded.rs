@@ -11,17 +11,24 @@ use crate::library::format::validation;
 use crate::schema::GroupVersion;
 use crate::validation_rules::path::Path;
 use crate::validation_rules::{FieldError, FieldErrorKind};
+use crate::version::Behavior;
 
 pub(super) fn is_embedded(schema: &Json) -> bool {
     schema.get("x-kubernetes-embedded-resource") == Some(&Json::Bool(true))
 }
 
 /// Validates all embedded resources in `data`. Adds their errors to `errors`.
-pub(super) fn validate(schema: &Json, data: &Json, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+pub(super) fn validate(
+    schema: &Json,
+    data: &Json,
+    path: &Path<'_>,
+    behavior: Behavior,
+    errors: &mut Vec<FieldError>,
+) {
     match data {
         Json::Object(fields) => {
             if is_embedded(schema) {
-                resource(fields, path, errors);
+                resource(fields, path, behavior, errors);
             }
             let properties = schema.get("properties").and_then(Json::as_object);
             let values = schema
@@ -30,16 +37,16 @@ pub(super) fn validate(schema: &Json, data: &Json, path: &Path<'_>, errors: &mut
             for (name, field) in sorted(fields) {
                 let property = properties.and_then(|properties| properties.get(name));
                 if let Some(property) = property {
-                    validate(property, field, &path.field(name), errors);
+                    validate(property, field, &path.field(name), behavior, errors);
                 } else if let Some(values) = values {
-                    validate(values, field, &path.key(name), errors);
+                    validate(values, field, &path.key(name), behavior, errors);
                 }
             }
         }
         Json::Array(items) => {
             if let Some(inner) = schema.get("items").filter(|items| items.is_object()) {
                 for (n, item) in items.iter().enumerate() {
-                    validate(inner, item, &path.index(n), errors);
+                    validate(inner, item, &path.index(n), behavior, errors);
                 }
             }
         }
@@ -47,7 +54,12 @@ pub(super) fn validate(schema: &Json, data: &Json, path: &Path<'_>, errors: &mut
     }
 }
 
-fn resource(fields: &Map<String, Json>, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn resource(
+    fields: &Map<String, Json>,
+    path: &Path<'_>,
+    behavior: Behavior,
+    errors: &mut Vec<FieldError>,
+) {
     for name in ["apiVersion", "kind"] {
         if !fields.contains_key(name) {
             errors.push(FieldError {
@@ -107,6 +119,7 @@ fn resource(fields: &Map<String, Json>, path: &Path<'_>, errors: &mut Vec<FieldE
         let metadata = Metadata(Some(&metadata));
         let is_namespaced = !metadata.text("namespace").is_empty();
         let path = path.field("metadata");
-        Errors { list: errors }.validate_object(metadata, is_namespaced, path_segment, &path);
+        let mut errors = Errors::new(behavior, errors);
+        errors.validate_object(metadata, is_namespaced, path_segment, &path);
     }
 }

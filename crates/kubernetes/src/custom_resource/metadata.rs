@@ -17,6 +17,7 @@ use crate::library::format::validation;
 use crate::schema::GroupVersion;
 use crate::validation_rules::path::Path;
 use crate::validation_rules::{FieldError, FieldErrorKind};
+use crate::version::Behavior;
 use cel::value::go_quote;
 use regexp::is_printable;
 
@@ -41,9 +42,9 @@ impl<'a> Metadata<'a> {
 
     /// Returns `managedFields`. Returns `None` if the field is missing or invalid. An API server does not store invalid
     /// `managedFields`.
-    pub(super) fn valid_managed_fields(self) -> Option<&'a Json> {
+    pub(super) fn valid_managed_fields(self, behavior: Behavior) -> Option<&'a Json> {
         let mut list = Vec::new();
-        let mut errors = Errors { list: &mut list };
+        let mut errors = Errors::new(behavior, &mut list);
         errors.managed_fields(self, &Path::ROOT);
         self.get("managedFields").filter(|_| list.is_empty())
     }
@@ -90,12 +91,17 @@ pub(super) fn path_segment(name: &str, is_prefix: bool) -> Vec<String> {
         .collect()
 }
 
-/// Validates metadata and collects the errors.
+/// Validates metadata like API servers with `behavior`, and collects the errors.
 pub(super) struct Errors<'e> {
-    pub(super) list: &'e mut Vec<FieldError>,
+    behavior: Behavior,
+    list: &'e mut Vec<FieldError>,
 }
 
-impl Errors<'_> {
+impl<'e> Errors<'e> {
+    pub(super) const fn new(behavior: Behavior, list: &'e mut Vec<FieldError>) -> Self {
+        Self { behavior, list }
+    }
+
     fn push(
         &mut self,
         kind: FieldErrorKind,
@@ -168,20 +174,19 @@ impl Errors<'_> {
                 self.push(FieldErrorKind::Forbidden, &namespace_path, None, detail);
             }
         }
+        self.generation(metadata, &path.field("generation"));
+        self.labels_to_owners(metadata, path);
+        self.finalizers(metadata, &path.field("finalizers"));
+        self.managed_fields(metadata, &path.field("managedFields"));
+    }
+
+    fn generation(&mut self, metadata: Metadata<'_>, path: &Path<'_>) {
         let generation = metadata.number("generation");
         if generation < 0 {
             let detail = "must be greater than or equal to 0".to_owned();
             let value = Some(generation.to_string());
-            self.push(
-                FieldErrorKind::Invalid,
-                &path.field("generation"),
-                value,
-                detail,
-            );
+            self.push(FieldErrorKind::Invalid, path, value, detail);
         }
-        self.labels_to_owners(metadata, path);
-        self.finalizers(metadata, &path.field("finalizers"));
-        self.managed_fields(metadata, &path.field("managedFields"));
     }
 
     fn labels_to_owners(&mut self, metadata: Metadata<'_>, path: &Path<'_>) {
@@ -215,34 +220,31 @@ impl Errors<'_> {
     fn owners(&mut self, metadata: Metadata<'_>, path: &Path<'_>) {
         let mut controller = String::new();
         let owners = metadata.list("ownerReferences");
-        for owner in owners {
+        for (n, owner) in owners.iter().enumerate() {
             let text = |name: &str| owner.get(name).and_then(Json::as_str).unwrap_or_default();
             let (api_version, kind) = (text("apiVersion"), text("kind"));
             let (group, version) = GroupVersion::split_valid(api_version).unwrap_or_default();
-            if version.is_empty() {
-                self.invalid(
-                    &path.field("apiVersion"),
-                    api_version,
-                    "version must not be empty",
-                );
+            let item = path.index(n);
+            let reports_missing = self.behavior.reports_missing_metadata_fields;
+            let owner_path = if reports_missing { &item } else { path };
+            if reports_missing && !api_version.is_empty() {
+                if version.is_empty() {
+                    let detail = "must be <group>/<version> or <version>";
+                    self.invalid(&owner_path.field("apiVersion"), api_version, detail);
+                }
+            } else if version.is_empty() {
+                let detail = "version must not be empty";
+                self.empty(&owner_path.field("apiVersion"), api_version, detail);
             }
-            if kind.is_empty() {
-                self.invalid(&path.field("kind"), kind, "must not be empty");
-            }
-            if text("name").is_empty() {
-                self.invalid(&path.field("name"), "", "must not be empty");
-            }
-            if text("uid").is_empty() {
-                self.invalid(&path.field("uid"), "", "must not be empty");
+            for name in ["kind", "name", "uid"] {
+                if text(name).is_empty() {
+                    self.empty(&owner_path.field(name), "", "must not be empty");
+                }
             }
             if (group, version, kind) == ("", "v1", "Event") {
                 let detail = "/v1, Kind=Event is disallowed from being an owner".to_owned();
-                self.push(
-                    FieldErrorKind::Invalid,
-                    path,
-                    Some(owner_text(owner)),
-                    detail,
-                );
+                let value = Some(owner_text(owner));
+                self.push(FieldErrorKind::Invalid, owner_path, value, detail);
             }
             if owner.get("controller") == Some(&Json::Bool(true)) {
                 let this = format!("{kind}/{}", text("name"));
@@ -257,6 +259,16 @@ impl Errors<'_> {
                     self.push(FieldErrorKind::Invalid, path, value, detail);
                 }
             }
+        }
+    }
+
+    /// Adds an error of an empty field: it is missing, or invalid before 1.37, with `detail`.
+    fn empty(&mut self, path: &Path<'_>, value: &str, detail: &str) {
+        if self.behavior.reports_missing_metadata_fields {
+            let detail = "must not be empty".to_owned();
+            self.push(FieldErrorKind::Required, path, None, detail);
+        } else {
+            self.invalid(path, value, detail);
         }
     }
 
@@ -279,12 +291,17 @@ impl Errors<'_> {
         for (n, entry) in metadata.list("managedFields").iter().enumerate() {
             let path = path.index(n);
             let text = |name: &str| entry.get(name).and_then(Json::as_str).unwrap_or_default();
-            if !matches!(text("operation"), "Apply" | "Update") {
-                self.invalid(
-                    &path.field("operation"),
-                    text("operation"),
-                    "must be `Apply` or `Update`",
-                );
+            let operation_path = path.field("operation");
+            match text("operation") {
+                "Apply" | "Update" => {}
+                operation
+                    if self.behavior.reports_missing_metadata_fields && !operation.is_empty() =>
+                {
+                    let value = Some(go_json::string_text(operation));
+                    let detail = "supported values: \"Apply\", \"Update\"".to_owned();
+                    self.push(FieldErrorKind::NotSupported, &operation_path, value, detail);
+                }
+                operation => self.empty(&operation_path, operation, "must be `Apply` or `Update`"),
             }
             if !matches!(text("fieldsType"), "" | "FieldsV1") {
                 self.invalid(
@@ -327,6 +344,9 @@ impl Errors<'_> {
                 "",
                 "must be specified for an update",
             );
+        }
+        if self.behavior.reports_missing_metadata_fields {
+            self.generation(new, &path.field("generation"));
         }
         let generation = new.number("generation");
         if generation < old.number("generation") {

@@ -52,6 +52,7 @@ use crate::typed_values::ValueSchema;
 use crate::validation_rules as rules;
 use crate::validation_rules::correlation::Correlated;
 use crate::validation_rules::path::Path;
+use crate::version::{Behavior, KubernetesVersion};
 use cel::value::{Exceeded, go_quote};
 use metadata::{Errors, Metadata};
 use scale::Scale;
@@ -90,7 +91,8 @@ pub struct Verdict {
     pub cost: u64,
 }
 
-/// Validates `object` against a CRD. Returns the API server's errors, or an empty list if the object is valid.
+/// Validates `object` against a CRD. Returns the errors of an API server of `kubernetes`, or an empty list if the object
+/// is valid.
 ///
 /// `definition` must be a CustomResourceDefinition of `apiextensions.k8s.io/v1`. The `apiVersion` of the object
 /// determines the version. For an update, `before` is the old object.
@@ -105,6 +107,7 @@ pub struct Verdict {
 /// # Example
 /// ```
 /// use kubernetes::custom_resource::validate;
+/// use kubernetes::version::KubernetesVersion;
 /// use serde_json::json;
 ///
 /// // With `kube`: `serde_json::to_value(MyResource::crd())`.
@@ -122,8 +125,9 @@ pub struct Verdict {
 /// }});
 /// let disk = |spec| json!({"apiVersion": "example.com/v1", "kind": "Disk", "metadata": {"name": "a"}, "spec": spec});
 ///
-/// assert_eq!(validate(&crd, &disk(json!({"size": 1})), None)?, []);
-/// let errors = validate(&crd, &disk(json!({"size": 0, "class": "huge"})), None)?;
+/// let kubernetes = KubernetesVersion::DEFAULT;
+/// assert_eq!(validate(&crd, &disk(json!({"size": 1})), None, kubernetes)?, []);
+/// let errors = validate(&crd, &disk(json!({"size": 0, "class": "huge"})), None, kubernetes)?;
 /// let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
 /// assert_eq!(errors, [
 ///     "spec.class: Unsupported value: \"huge\": supported values: \"fast\", \"slow\"",
@@ -132,7 +136,7 @@ pub struct Verdict {
 ///      correct the existing errors to complete validation",
 /// ]);
 /// let before = disk(json!({"size": 1, "class": "fast"}));
-/// let errors = validate(&crd, &disk(json!({"size": 2})), Some(&before))?;
+/// let errors = validate(&crd, &disk(json!({"size": 2})), Some(&before), kubernetes)?;
 /// assert_eq!(errors[0].to_string(), "spec: Invalid value: class is immutable");
 /// # Ok::<(), kubernetes::custom_resource::Error>(())
 /// ```
@@ -140,10 +144,11 @@ pub fn validate(
     definition: &Json,
     object: &Json,
     before: Option<&Json>,
+    kubernetes: KubernetesVersion,
 ) -> Result<Vec<FieldError>, Error> {
     let api_version = object.get("apiVersion").and_then(Json::as_str);
     let version = api_version.unwrap_or_default().rsplit('/').next();
-    let validator = Validator::new(definition, version.unwrap_or_default())?;
+    let validator = Validator::new(definition, version.unwrap_or_default(), kubernetes)?;
     let verdict = validator.validate(object, before, "")?;
     Ok(verdict.errors)
 }
@@ -158,6 +163,7 @@ pub struct Validator {
     is_namespaced: bool,
     has_status: bool,
     scale: Option<Scale>,
+    behavior: Behavior,
     json: Json,
     schema: Schema,
     values: Arc<ValueSchema>,
@@ -169,11 +175,15 @@ pub struct Validator {
 }
 
 impl Validator {
-    /// Compiles the schema and the rules of `version`.
+    /// Compiles the schema and the rules of `version`, for an API server of `kubernetes`.
     ///
     /// # Errors
     /// Returns an error if the version has no schema, or if the schema is too deep or too large.
-    pub fn new(definition: &Json, version: &str) -> Result<Self, Error> {
+    pub fn new(
+        definition: &Json,
+        version: &str,
+        kubernetes: KubernetesVersion,
+    ) -> Result<Self, Error> {
         let versions = definition
             .pointer("/spec/versions")
             .and_then(Json::as_array);
@@ -184,7 +194,7 @@ impl Validator {
             .find_map(|known| Some((known, known.pointer("/schema/openAPIV3Schema")?)))
             .filter(|(_, schema)| schema.is_object())
             .ok_or_else(|| Error::NoVersion(version.to_owned()))?;
-        let rules = rules::Validator::new(json)?;
+        let rules = rules::Validator::new(json, kubernetes)?;
         let empty = Map::new();
         let schema = Schema::read(json.as_object().unwrap_or(&empty));
         let text = |pointer: &str| {
@@ -200,6 +210,7 @@ impl Validator {
                 .pointer("/subresources/status")
                 .is_some_and(|status| !status.is_null()),
             scale: Scale::new(served),
+            behavior: kubernetes.behavior(),
             values: ValueSchema::from_structural(json, false),
             has_rules: rules.has_rules(),
             has_embedded: any_below(json, embedded::is_embedded),
@@ -361,7 +372,7 @@ impl Validator {
         // If no other field changes, upstream keeps the old `managedFields`. Otherwise, upstream updates the field. The
         // update is not reproduced here, because rules that compare the objects find a difference anyway. Invalid
         // `managedFields` are not copied, because an API server does not store them.
-        if let Some(value) = old.valid_managed_fields() {
+        if let Some(value) = old.valid_managed_fields(self.behavior) {
             metadata
                 .entry("managedFields")
                 .or_insert_with(|| value.clone());
@@ -402,14 +413,14 @@ impl Validator {
         let metadata = Metadata::new(object);
         let path = Path::ROOT.field("metadata");
         if let Some(before) = before {
-            let mut errors = Errors { list: errors };
+            let mut errors = Errors::new(self.behavior, errors);
             errors.validate_object(metadata, self.is_namespaced, metadata::path_segment, &path);
             errors.validate_update(metadata, Metadata::new(before), &path);
         }
         let n_before = errors.len();
         self.type_errors(object, errors);
         if errors.len() == n_before {
-            let mut metadata_errors = Errors { list: errors };
+            let mut metadata_errors = Errors::new(self.behavior, errors);
             match before {
                 None => {
                     metadata_errors.validate_object(
@@ -431,7 +442,7 @@ impl Validator {
         let of_strategy = errors.split_off(n_before);
         let mut own = of_strategy;
         if self.has_embedded {
-            embedded::validate(&self.json, object, &Path::ROOT, &mut own);
+            embedded::validate(&self.json, object, &Path::ROOT, self.behavior, &mut own);
         }
         if let Some(fields) = object.as_object().filter(|_| self.has_keyed_lists) {
             let mut of_before = Vec::new();

@@ -11,8 +11,9 @@ use super::error::SchemaError;
 use super::intern::Interner;
 use super::raw::{AdditionalProperties, JsonType, Schema};
 use super::refs::{Entry, RefId, References};
-use super::scalars::{int_or_string, is_int_or_string, string};
+use super::scalars::{bounded_string, int_or_string, is_int_or_string, string};
 use super::{escape, sizes};
+use crate::version::Behavior;
 use cel::interrupt::checkpoint;
 
 pub(super) type ConversionResult = Result<Arc<DeclType>, SchemaError>;
@@ -21,6 +22,9 @@ pub(super) struct Converter<'a, 'i> {
     schemas: &'a [Entry<'a>],
     references: References<'a>,
     interner: &'i mut Interner,
+    /// The behavior of the API server, for the types of validation rules. `None` for other types, whose sizes the API
+    /// server does not use.
+    rules: Option<Behavior>,
     /// The types of references that were converted without another reference of their cycle on the path.
     free: HashMap<RefId, ConversionResult>,
     /// The types of references that were converted with other references of their cycle on the path. The key consists
@@ -31,6 +35,11 @@ pub(super) struct Converter<'a, 'i> {
     /// The remaining number of schemas that may be converted for all cycles together.
     cycles_left: u32,
 }
+
+/// The maximum length of a name.
+///
+/// Source: apimachinery `pkg/util/validation/validation.go`, `DNS1123SubdomainMaxLength`.
+const MAX_NAME_LENGTH: i64 = 253;
 
 /// The end of the name of the schema for quantities.
 const QUANTITY: &str = ".api.resource.Quantity";
@@ -62,6 +71,7 @@ impl<'a, 'i> Converter<'a, 'i> {
             schemas,
             references: References::new(schemas),
             interner,
+            rules: None,
             free: HashMap::new(),
             bound: HashMap::new(),
             cycle_left: (None, 0),
@@ -98,7 +108,7 @@ impl<'a, 'i> Converter<'a, 'i> {
             match self.resolve(text, &path.refs)? {
                 None => {
                     let mut properties = Vec::new();
-                    self.add_object_meta(&mut properties);
+                    self.add_object_meta(&mut properties, None);
                     let schema = Schema::with_type(JsonType::Object);
                     let type_ = self.object(&schema, properties, Place::Resource);
                     return Ok(self.interner.intern(type_));
@@ -112,8 +122,14 @@ impl<'a, 'i> Converter<'a, 'i> {
         self.converted(schema, Place::Resource, &mut path)
     }
 
-    /// Returns the type of a structural schema. Structural schemas contain no references.
-    pub(super) fn structural(&mut self, schema: &'a Schema, is_resource: bool) -> ConversionResult {
+    /// Returns the type of a structural schema, for validation rules. Structural schemas contain no references.
+    pub(super) fn structural(
+        &mut self,
+        schema: &'a Schema,
+        is_resource: bool,
+        behavior: Behavior,
+    ) -> ConversionResult {
+        self.rules = Some(behavior);
         let place = if is_resource {
             Place::Resource
         } else {
@@ -252,7 +268,14 @@ impl<'a, 'i> Converter<'a, 'i> {
             }
         }
         if is_int_or_string(schema) {
-            return Ok(int_or_string(schema));
+            let ignores_length = self
+                .rules
+                .is_some_and(|behavior| !behavior.bounds_int_or_string_by_length);
+            return Ok(if ignores_length {
+                int_or_string(&Schema::default())
+            } else {
+                int_or_string(schema)
+            });
         }
         if schema.malformed {
             return Ok(DeclType::scalar(DeclKind::Unknown));
@@ -269,7 +292,7 @@ impl<'a, 'i> Converter<'a, 'i> {
                 }
                 let is_resource = place == Place::Resource;
                 if is_resource && !self.declares_object_meta(schema, &path.refs) {
-                    self.add_object_meta(&mut properties);
+                    self.add_object_meta(&mut properties, Some(schema));
                 }
                 self.object(schema, properties, place)
             }
@@ -358,13 +381,30 @@ impl<'a, 'i> Converter<'a, 'i> {
         Some((refs, schema))
     }
 
-    /// Replaces `kind`, `apiVersion` and `metadata` by the minimal fields of a resource.
-    fn add_object_meta(&mut self, properties: &mut Vec<(&'a str, Arc<DeclType>)>) {
+    /// Replaces `kind`, `apiVersion` and `metadata` by the minimal fields of a resource with this schema.
+    fn add_object_meta(
+        &mut self,
+        properties: &mut Vec<(&'a str, Arc<DeclType>)>,
+        schema: Option<&Schema>,
+    ) {
         let text = self
             .interner
             .intern(string(&Schema::with_type(JsonType::String)));
-        let fields = ["generateName", "name"]
-            .map(|name| DeclField::new(self.interner.name(name), Arc::clone(&text), false));
+        let bounds_names = self
+            .rules
+            .is_some_and(|behavior| behavior.bounds_names_in_rules);
+        let declared = schema.and_then(|schema| schema.property("metadata"));
+        // A generated name is at least one character longer than its prefix.
+        let fields = [("generateName", MAX_NAME_LENGTH - 1), ("name", MAX_NAME_LENGTH)];
+        let fields = fields.map(|(name, max_length)| {
+            let type_ = if bounds_names {
+                let declared = declared.and_then(|metadata| metadata.property(name));
+                self.interner.intern(bounded_string(declared, max_length))
+            } else {
+                Arc::clone(&text)
+            };
+            DeclField::new(self.interner.name(name), type_, false)
+        });
         let metadata =
             DeclType::object_of(None, fields.into(), true, sizes::MIN_COMPOSITE_SIZE_BYTES);
         let metadata = self.interner.intern(metadata);

@@ -18,13 +18,15 @@ use super::intern::Interner;
 use super::raw::{AdditionalProperties, Format, Schema};
 use super::read::SchemaSeed;
 use super::sizes;
+use crate::version::Behavior;
 
-/// Returns the type of values of `schema`. Returns `None` if rules cannot access the values.
+/// Returns the type of values of `schema` for API servers with `behavior`. Returns `None` if rules cannot access the values.
 ///
 /// The schema must be structural and have at most [`MAX_JSON_DEPTH`](super::crd::MAX_JSON_DEPTH) levels.
 pub(crate) fn rule_type(
     schema: &Map<String, Value>,
     is_resource: bool,
+    behavior: Behavior,
     interner: &mut Interner,
 ) -> Result<Option<Arc<DeclType>>, SchemaError> {
     let left = Cell::new(sizes::MAX_SCHEMAS);
@@ -32,7 +34,7 @@ pub(crate) fn rule_type(
         .deserialize(schema)
         .map_err(|error| SchemaError::Document(error.to_string().into()))?;
     plain(&mut schema);
-    let type_ = Converter::new(&[], interner).structural(&schema, is_resource)?;
+    let type_ = Converter::new(&[], interner).structural(&schema, is_resource, behavior)?;
     Ok(type_.is_exposed().then_some(type_))
 }
 

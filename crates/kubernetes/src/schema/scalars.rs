@@ -62,6 +62,17 @@ pub(super) fn string(schema: &Schema) -> DeclType {
     type_
 }
 
+/// Returns the type of a string with at most `max_length` characters, or fewer if the schema in `declared` allows fewer.
+///
+/// Source: apiextensions-apiserver 0.37 `pkg/apiserver/schema/cel/model/schemas.go`, `cappedLengthStringType`.
+pub(super) fn bounded_string(declared: Option<&Schema>, max_length: i64) -> DeclType {
+    let declared = declared.and_then(self::max_length);
+    let mut type_ = DeclType::scalar(DeclKind::String);
+    type_.min_serialized_size = sizes::MIN_STRING_SIZE_BYTES;
+    type_.max_elements = sizes::max_bytes(declared.map_or(max_length, |own| own.min(max_length)));
+    type_
+}
+
 /// Returns the length of the longest string in `enum`. Without `enum`, the longest string in a request is assumed.
 ///
 /// Source: apiserver `pkg/cel/common/schemas.go`, `estimateMaxStringEnumLength`.

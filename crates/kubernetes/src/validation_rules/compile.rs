@@ -12,6 +12,7 @@ use cel::eval::Program;
 use cel::interrupt::working_on;
 use cel::stack::run_on_deep_stack;
 use cel::types::{OPTIONAL_TYPE, Type};
+use cel::version::Behavior;
 use cel::{ast_validators, syntax};
 use serde_json::{Map, Value as Json};
 
@@ -22,7 +23,7 @@ use crate::library::environment::base_env;
 use crate::library::estimate;
 use crate::library::runtime::KubernetesRuntime;
 use crate::schema::{DeclType, DeclaredSizes, sizes};
-use crate::version::KubernetesVersion;
+use crate::version::{CompileMode, KubernetesVersion};
 
 /// The variable for the validated value.
 pub(super) const SELF: &str = "self";
@@ -91,18 +92,22 @@ pub(super) struct CompiledRule {
     pub(super) field_path: String,
 }
 
-/// The version of the API server whose functions the rules can use.
-const VERSION: KubernetesVersion = KubernetesVersion::DEFAULT;
-
+/// Compiles the rules of a definition, within limits for all rules together.
 #[derive(Debug)]
-pub(super) struct Budget {
+pub(super) struct Compiler {
+    env: &'static Env,
+    language: Behavior,
+    /// The number of AST nodes that may still be created.
     nodes: usize,
+    /// The number of bytes that error messages may still have.
     text_bytes: usize,
 }
 
-impl Default for Budget {
-    fn default() -> Self {
+impl Compiler {
+    pub(super) fn new(version: KubernetesVersion, mode: CompileMode) -> Self {
         Self {
+            env: base_env(version.release_in(mode)),
+            language: version.language_in(mode),
             nodes: MAX_NODES,
             text_bytes: MAX_TEXT_BYTES,
         }
@@ -115,13 +120,13 @@ pub(super) fn compile(
     schema: &Map<String, Json>,
     type_: &Arc<DeclType>,
     path: &Path<'_>,
-    budget: &mut Budget,
+    compiler: &mut Compiler,
 ) -> Vec<CompiledRule> {
     if rules.is_empty() {
         return Vec::new();
     }
     let cel_type = type_.cel_type(TYPE_NAME);
-    let with_self = base_env(VERSION).extend([Variable::new(SELF, cel_type.clone())]);
+    let with_self = compiler.env.extend([Variable::new(SELF, cel_type.clone())]);
     let plain = with_self.extend([Variable::new(OLD_SELF, cel_type.clone())]);
     let optional = Type::opaque(OPTIONAL_TYPE, vec![cel_type]);
     let optional = with_self.extend([Variable::new(OLD_SELF, optional)]);
@@ -134,7 +139,7 @@ pub(super) fn compile(
         } else {
             &plain
         };
-        let mut compiled = compile_rule(rule, env, &sizes, budget);
+        let mut compiled = compile_rule(rule, env, &sizes, compiler);
         if compiled.program.is_some() {
             compiled.max_cardinality = max_cardinality;
         }
@@ -163,13 +168,13 @@ fn compile_rule(
     rule: &ValidationRule,
     env: &Env,
     sizes: &DeclaredSizes,
-    budget: &mut Budget,
+    compiler: &mut Compiler,
 ) -> CompiledRule {
     let mut compiled = CompiledRule::default();
     if rule.rule.trim().is_empty() {
         return compiled;
     }
-    match expression(&rule.rule, env, sizes, budget, &RULE) {
+    match expression(&rule.rule, env, sizes, compiler, &RULE) {
         Ok(sound) => {
             compiled.uses_old_self = sound.uses_old_self;
             compiled.max_cost = sound.max_cost;
@@ -182,7 +187,7 @@ fn compile_rule(
         }
     }
     if !rule.message_expression.is_empty() {
-        match expression(&rule.message_expression, env, sizes, budget, &MESSAGE) {
+        match expression(&rule.message_expression, env, sizes, compiler, &MESSAGE) {
             Ok(sound) => {
                 compiled.message_max_cost = sound.max_cost;
                 compiled.message = Some(sound.program);
@@ -224,13 +229,13 @@ fn expression(
     text: &str,
     env: &Env,
     sizes: &DeclaredSizes,
-    budget: &mut Budget,
+    compiler: &mut Compiler,
     expression_kind: &ExpressionKind,
 ) -> Result<CheckedExpression, (ExpressionError, bool)> {
-    let (ast, diagnostics) = syntax::parse_within(text, env.behavior(), &mut budget.nodes);
+    let (ast, diagnostics) = syntax::parse_within(text, compiler.language, &mut compiler.nodes);
     let Some(ast) = ast.map(Arc::new) else {
         return Err((
-            expression_error(diagnostics, true, text, budget, expression_kind),
+            expression_error(diagnostics, true, text, compiler, expression_kind),
             false,
         ));
     };
@@ -242,7 +247,7 @@ fn expression(
         }
         if !diagnostics.is_empty() {
             return Err((
-                expression_error(diagnostics, false, text, budget, expression_kind),
+                expression_error(diagnostics, false, text, compiler, expression_kind),
                 false,
             ));
         }
@@ -300,7 +305,7 @@ fn expression_error(
     diagnostics: Diagnostics,
     is_syntax: bool,
     text: &str,
-    budget: &mut Budget,
+    compiler: &mut Compiler,
     expression_kind: &ExpressionKind,
 ) -> ExpressionError {
     let is_unsupported = diagnostics
@@ -308,12 +313,12 @@ fn expression_error(
         .iter()
         .any(|diagnostic| diagnostic.kind.code() == Code::TooComplex);
     let mut shown = if is_syntax && !is_unsupported {
-        antlr::findings(text, VERSION.behavior().language)
+        antlr::findings(text, compiler.language)
     } else {
         diagnostics.clone()
     };
-    let n_bytes = shown.cut(text, budget.text_bytes);
-    budget.text_bytes = budget.text_bytes.saturating_sub(n_bytes);
+    let n_bytes = shown.cut(text, compiler.text_bytes);
+    compiler.text_bytes = compiler.text_bytes.saturating_sub(n_bytes);
     let words = Shown {
         severity: Severity::Error,
         with_source: true,

@@ -11,6 +11,7 @@ use super::{cost, keywords};
 use crate::schema::escape::escape;
 use crate::schema::rule_type::rule_type;
 use crate::schema::{DeclKind, DeclType, Interner};
+use crate::version::Behavior;
 
 /// The position of a schema within the enclosing schema.
 #[derive(Clone, Copy)]
@@ -24,6 +25,7 @@ pub(super) enum Step<'a> {
 pub(super) struct Context<'a> {
     around: Option<(&'a Context<'a>, Step<'a>)>,
     schema: &'a Map<String, Json>,
+    behavior: Behavior,
     /// True if the schema or an enclosing schema has rules.
     is_in_scope: bool,
     /// The type, computed on first use. `None` if rules cannot access values of the schema.
@@ -40,10 +42,11 @@ fn has_rules(schema: &Map<String, Json>) -> bool {
 }
 
 impl<'a> Context<'a> {
-    pub(super) fn root(schema: &'a Map<String, Json>) -> Self {
+    pub(super) fn root(schema: &'a Map<String, Json>, behavior: Behavior) -> Self {
         Self {
             around: None,
             schema,
+            behavior,
             is_in_scope: has_rules(schema),
             type_: OnceCell::new(),
             max_cardinality: Some(1),
@@ -59,6 +62,7 @@ impl<'a> Context<'a> {
         Self {
             around: Some((self, step)),
             schema,
+            behavior: self.behavior,
             is_in_scope: self.is_in_scope || has_rules(schema),
             type_: OnceCell::new(),
             max_cardinality,
@@ -81,7 +85,12 @@ impl<'a> Context<'a> {
             }
             let is_resource = self.around.is_none()
                 || self.schema.get("x-kubernetes-embedded-resource") == Some(&Json::Bool(true));
-            match rule_type(self.schema, is_resource, &mut interner.borrow_mut()) {
+            match rule_type(
+                self.schema,
+                is_resource,
+                self.behavior,
+                &mut interner.borrow_mut(),
+            ) {
                 Ok(Some(type_)) => Ok(Some(type_)),
                 Ok(None) => Err("unable to convert structural schema to CEL declarations".into()),
                 Err(error) => Err(error.to_string()),

@@ -17,7 +17,7 @@ use std::cell::RefCell;
 
 use serde_json::{Map, Value as Json};
 
-use super::compile::{Budget, CompiledRule, ExpressionError, compile};
+use super::compile::{CompiledRule, Compiler, ExpressionError, compile};
 use super::context::{Context, Step};
 use super::cost;
 use super::field_error::{FieldError, FieldErrorKind};
@@ -29,6 +29,7 @@ use crate::go_json;
 use crate::schema::Interner;
 use crate::schema::crd::{MAX_JSON_DEPTH, is_shallower};
 use crate::schema::structural::is_structural;
+use crate::version::{Behavior, CompileMode, KubernetesVersion};
 use cel::interrupt::checkpoint;
 use cel::value::go_quote;
 
@@ -93,12 +94,13 @@ pub struct DefinitionVerdict {
     pub is_partial: bool,
 }
 
-/// Validates the rules of a new CRD like the API server. `definition` must be a CustomResourceDefinition of
-/// `apiextensions.k8s.io/v1`.
+/// Validates the rules of a CRD like an API server of `version`. `definition` must be a CustomResourceDefinition of
+/// `apiextensions.k8s.io/v1`. In a new CRD, rules cannot use the functions that `version` introduced.
 ///
 /// # Example
 /// ```
 /// use kubernetes::validation_rules::validate_rules;
+/// use kubernetes::version::{CompileMode, KubernetesVersion};
 /// use serde_json::json;
 ///
 /// let crd = json!({"spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": {
@@ -109,15 +111,19 @@ pub struct DefinitionVerdict {
 ///         "x-kubernetes-validations": [{"rule": "self.replicas < 'five'"}],
 ///     }},
 /// }}}]}});
-/// let verdict = validate_rules(&crd);
+/// let verdict = validate_rules(&crd, KubernetesVersion::DEFAULT, CompileMode::New);
 /// let error = verdict.errors[0].error.to_string();
 /// assert!(error.starts_with("spec.validation.openAPIV3Schema.properties[spec].x-kubernetes-validations[0].rule: \
 ///     Invalid value: {\"Rule\":"), "{error}");
 /// assert!(error.contains("found no matching overload for '_<_' applied to '(int, string)'"), "{error}");
 /// ```
 #[must_use]
-pub fn validate_rules(definition: &Json) -> DefinitionVerdict {
-    validate_rules_with(definition, &|_, _| Vec::new())
+pub fn validate_rules(
+    definition: &Json,
+    version: KubernetesVersion,
+    mode: CompileMode,
+) -> DefinitionVerdict {
+    validate_rules_with(definition, (version, mode), &|_, _| Vec::new())
 }
 
 /// Validates the defaults of the structural schema at a path.
@@ -127,6 +133,7 @@ pub(crate) type DefaultErrors<'a> = &'a dyn Fn(&Json, &Path<'_>) -> Vec<Definiti
 /// rules are not compiled.
 pub(crate) fn validate_rules_with(
     definition: &Json,
+    (version, mode): (KubernetesVersion, CompileMode),
     default_errors: DefaultErrors<'_>,
 ) -> DefinitionVerdict {
     let mut verdict = DefinitionVerdict::default();
@@ -140,11 +147,11 @@ pub(crate) fn validate_rules_with(
         .clone()
         .zip(schemas.skip(1))
         .all(|(one, next)| one == next);
-    let mut budget = Budget::default();
+    let mut compiler = Compiler::new(version, mode);
     let spec = Path::ROOT.field("spec");
     let versions_path = spec.field("versions");
-    for (n, version) in versions.iter().enumerate() {
-        let schema = version.pointer("/schema/openAPIV3Schema");
+    for (n, served) in versions.iter().enumerate() {
+        let schema = served.pointer("/schema/openAPIV3Schema");
         let Some(schema) = schema.filter(|schema| schema.is_object()) else {
             continue;
         };
@@ -158,7 +165,7 @@ pub(crate) fn validate_rules_with(
         let mut result = validate_schema(
             schema,
             &path.field("openAPIV3Schema"),
-            &mut budget,
+            (&mut compiler, version.behavior()),
             default_errors,
         );
         for error in &mut result.errors {
@@ -204,7 +211,7 @@ fn schema_has_rules(schema: &Map<String, Json>) -> bool {
 fn validate_schema(
     schema: &Json,
     path: &Path<'_>,
-    budget: &mut Budget,
+    (compiler, behavior): (&mut Compiler, Behavior),
     default_errors: DefaultErrors<'_>,
 ) -> DefinitionVerdict {
     let unjudged = DefinitionVerdict {
@@ -225,14 +232,14 @@ fn validate_schema(
         Vec::new()
     };
     let mut validation = SchemaValidation {
-        budget,
+        compiler,
         interner: RefCell::default(),
         total: cost::Total::default(),
         costs: Vec::new(),
         is_partial: false,
     };
     let is_sound = is_structural && of_defaults.is_empty();
-    let context = is_sound.then(|| Context::root(schema));
+    let context = is_sound.then(|| Context::root(schema, behavior));
     let errors_of_schema = validation.schema(schema, path, &Inherited::ROOT, context.as_ref());
     let mut errors = of_defaults;
     errors.extend(errors_of_schema.about_rules);
@@ -340,7 +347,7 @@ impl Inherited {
 }
 
 struct SchemaValidation<'b> {
-    budget: &'b mut Budget,
+    compiler: &'b mut Compiler,
     interner: RefCell<Interner>,
     total: cost::Total,
     costs: Vec<RuleCost>,
@@ -422,7 +429,7 @@ impl SchemaValidation<'_> {
                 return errors;
             }
         };
-        let compiled = compile(&rules, schema, &type_, &rules_path, self.budget);
+        let compiled = compile(&rules, schema, &type_, &rules_path, self.compiler);
         for (n, (rule, compiled)) in rules.iter().zip(compiled).enumerate() {
             let path = rules_path.index(n);
             self.compiled_rule(

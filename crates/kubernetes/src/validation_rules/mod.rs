@@ -45,6 +45,7 @@ pub use validator::{ValidationResult, Validator};
 pub use walk::{ObservedRule, RuleObserver};
 
 use crate::schema::SchemaError;
+use crate::version::KubernetesVersion;
 use cel::value::Exceeded;
 
 /// An error that prevents the validation of an object.
@@ -61,7 +62,8 @@ pub enum ValidateError {
     Exceeded(Exceeded),
 }
 
-/// Validates `object` against the rules of a CRD. Returns the API server's errors, or an empty list if all rules hold.
+/// Validates `object` against the rules of a CRD. Returns the errors of an API server of `kubernetes`, or an empty list
+/// if all rules hold.
 ///
 /// `definition` must be a CustomResourceDefinition of `apiextensions.k8s.io/v1`. The `apiVersion` of the object
 /// determines the version. For an update, `before` is the old object.
@@ -73,6 +75,7 @@ pub enum ValidateError {
 /// # Example
 /// ```
 /// use kubernetes::validation_rules::validate;
+/// use kubernetes::version::KubernetesVersion;
 /// use serde_json::json;
 ///
 /// // With `kube`: `serde_json::to_value(MyResource::crd())`.
@@ -91,8 +94,9 @@ pub enum ValidateError {
 /// }}}]}});
 /// let object = |class| json!({"apiVersion": "example.com/v1", "kind": "Disk", "spec": {"class": class}});
 ///
-/// assert_eq!(validate(&crd, &object("fast"), None)?, []);
-/// let errors = validate(&crd, &object("slow"), Some(&object("fast")))?;
+/// let kubernetes = KubernetesVersion::DEFAULT;
+/// assert_eq!(validate(&crd, &object("fast"), None, kubernetes)?, []);
+/// let errors = validate(&crd, &object("slow"), Some(&object("fast")), kubernetes)?;
 /// assert_eq!(errors[0].to_string(), "spec.class: Forbidden: is immutable");
 /// # Ok::<(), kubernetes::validation_rules::ValidateError>(())
 /// ```
@@ -100,6 +104,7 @@ pub fn validate(
     definition: &Json,
     object: &Json,
     before: Option<&Json>,
+    kubernetes: KubernetesVersion,
 ) -> Result<Vec<FieldError>, ValidateError> {
     let api_version = object.get("apiVersion").and_then(Json::as_str);
     let version = api_version.unwrap_or_default().rsplit('/').next();
@@ -112,7 +117,7 @@ pub fn validate(
         .find(|known| known.get("name").and_then(Json::as_str) == Some(version))
         .and_then(|version| version.pointer("/schema/openAPIV3Schema"))
         .ok_or_else(|| ValidateError::NoVersion(version.to_owned()))?;
-    let result = Validator::new(schema)?.validate(object, before);
+    let result = Validator::new(schema, kubernetes)?.validate(object, before);
     match result.exceeded {
         None => Ok(result.errors),
         Some(exceeded) => Err(ValidateError::Exceeded(exceeded)),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value as Json};
 
-use super::compile::{Budget, CompiledRule, compile};
+use super::compile::{CompiledRule, Compiler, compile};
 use super::correlation::Correlated;
 use super::field_error::{FieldError, FieldErrorKind};
 use super::keywords;
@@ -20,6 +20,7 @@ use crate::schema::escape::escape;
 use crate::schema::rule_type::rule_type;
 use crate::schema::{DeclKind, DeclType, Interner, SchemaError};
 use crate::typed_values::ValueSchema;
+use crate::version::{Behavior, CompileMode, KubernetesVersion};
 use cel::value::Exceeded;
 
 /// The compiled rules of a structural schema. One validator can validate many objects.
@@ -30,6 +31,7 @@ use cel::value::Exceeded;
 /// # Example
 /// ```
 /// use kubernetes::validation_rules::Validator;
+/// use kubernetes::version::KubernetesVersion;
 /// use serde_json::json;
 ///
 /// let schema = json!({"type": "object", "properties": {"spec": {
@@ -40,7 +42,8 @@ use cel::value::Exceeded;
 ///         {"rule": "self.max >= oldSelf.max", "messageExpression": "'max was ' + string(oldSelf.max)"},
 ///     ],
 /// }}});
-/// let validator = Validator::new(&schema).map_err(|error| error.to_string())?;
+/// let validator =
+///     Validator::new(&schema, KubernetesVersion::DEFAULT).map_err(|error| error.to_string())?;
 /// let object = |min, max| json!({"spec": {"min": min, "max": max}});
 ///
 /// assert!(validator.validate(&object(1, 5), None).errors.is_empty());
@@ -56,6 +59,8 @@ use cel::value::Exceeded;
 pub struct Validator {
     root: Option<Node>,
     schema: Arc<ValueSchema>,
+    /// See [`cel::version::Behavior`].
+    optionals_hold_cel_values: bool,
 }
 
 /// The result of validating one object.
@@ -87,29 +92,35 @@ pub(super) struct Node {
 }
 
 impl Validator {
-    /// Compiles the rules of `schema`, the `openAPIV3Schema` of a version.
+    /// Compiles the rules of `schema`, the `openAPIV3Schema` of a version, for an API server of `version`.
     ///
     /// If a rule does not compile, every object gets an error. An API server does not store such a rule.
     ///
     /// # Errors
     /// Returns an error if the schema is too deep or too large.
-    pub fn new(schema: &Json) -> Result<Self, SchemaError> {
-        Self::from_part(schema, true)
+    pub fn new(schema: &Json, version: KubernetesVersion) -> Result<Self, SchemaError> {
+        Self::from_part(schema, true, version)
     }
 
     /// Same as [`Self::new`], but for a nested schema. `is_resource` is true if the schema describes a resource.
-    pub(crate) fn from_part(schema: &Json, is_resource: bool) -> Result<Self, SchemaError> {
+    pub(crate) fn from_part(
+        schema: &Json,
+        is_resource: bool,
+        version: KubernetesVersion,
+    ) -> Result<Self, SchemaError> {
         if !is_shallower(schema, MAX_JSON_DEPTH) {
             return Err(SchemaError::TooDeep);
         }
         let empty = Map::new();
         let map = schema.as_object().unwrap_or(&empty);
         let mut interner = Interner::default();
+        let behavior = version.behavior();
         let root = if has_rules(map) {
-            let type_ = rule_type(map, is_resource, &mut interner)?;
+            let type_ = rule_type(map, is_resource, behavior, &mut interner)?;
             let mut building = Building {
                 interner,
-                budget: Budget::default(),
+                behavior,
+                compiler: Compiler::new(version, CompileMode::Stored),
             };
             building.node(schema, map, is_resource, type_.as_ref())?
         } else {
@@ -118,6 +129,7 @@ impl Validator {
         Ok(Self {
             root,
             schema: ValueSchema::from_structural(schema, false),
+            optionals_hold_cel_values: behavior.language.optionals_hold_cel_values,
         })
     }
 
@@ -185,6 +197,7 @@ impl Validator {
             budget: Arc::default(),
             outcome,
             observer,
+            optionals_hold_cel_values: self.optionals_hold_cel_values,
         };
         let ratchet = Ratchet {
             current: correlated,
@@ -217,7 +230,8 @@ fn has_rules(schema: &Map<String, Json>) -> bool {
 
 struct Building {
     interner: Interner,
-    budget: Budget,
+    behavior: Behavior,
+    compiler: Compiler,
 }
 
 impl Building {
@@ -232,7 +246,7 @@ impl Building {
         let rules = ValidationRule::list_from_schema(schema);
         let mut compile_error = None;
         let compiled = match type_ {
-            Some(type_) => compile(&rules, schema, type_, &Path::ROOT, &mut self.budget),
+            Some(type_) => compile(&rules, schema, type_, &Path::ROOT, &mut self.compiler),
             None if rules.is_empty() => Vec::new(),
             None => {
                 compile_error =
@@ -265,7 +279,12 @@ impl Building {
             };
             let property_type = match escape(name) {
                 Some(escaped) => type_.and_then(|type_| exposed_field(type_, &escaped)),
-                None => rule_type(property, is_embedded(property), &mut self.interner)?,
+                None => rule_type(
+                    property,
+                    is_embedded(property),
+                    self.behavior,
+                    &mut self.interner,
+                )?,
             };
             let Some(property_type) = property_type else {
                 continue;

@@ -58,11 +58,15 @@ struct Values<'a> {
     before: Option<Lazy<'a>>,
     /// The value of `oldSelf` in rules with `optionalOldSelf`.
     optional: OnceLock<Value>,
+    optionals_hold_cel_values: bool,
 }
 
 impl Values<'_> {
     fn optional(&self) -> &Value {
         let optional = || match (self.json_before, &self.before) {
+            (Some(_), Some(before)) if self.optionals_hold_cel_values => {
+                Value::some(before.whole().clone())
+            }
             (Some(json), Some(before)) => Value::some(held(json, before.whole())),
             _ => Value::none(),
         };
@@ -98,9 +102,9 @@ impl Activation for Variables<'_, '_> {
 const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 
-/// Returns the content of an optional `oldSelf`. Objects and lists in an optional have no schema, as in upstream.
+/// Returns the content of an optional `oldSelf` before cel-go 0.29: the Go value. Objects and lists then have no schema.
 ///
-/// Source: cel-go `interpreter/attributes.go`, `applyQualifiers`.
+/// Source: cel-go 0.26 `interpreter/attributes.go`, `applyQualifiers`.
 fn held(before: &Json, typed: &Value) -> Value {
     match typed {
         Value::Map(_) | Value::List(_) | Value::Opaque(_) => Value::from(before),
@@ -137,6 +141,7 @@ pub(super) struct Walk<'w> {
     pub(super) budget: Arc<EvalBudget>,
     pub(super) outcome: ValidationResult,
     pub(super) observer: Option<&'w dyn RuleObserver>,
+    pub(super) optionals_hold_cel_values: bool,
 }
 
 impl Walk<'_> {
@@ -244,6 +249,7 @@ impl Walk<'_> {
             current: Lazy::new(value, &node.schema, &budget),
             before: seen.map(|before| Lazy::new(before, &node.schema, &budget)),
             optional: OnceLock::new(),
+            optionals_hold_cel_values: self.optionals_hold_cel_values,
         };
         let variables = |has_optional| Variables {
             values: &values,

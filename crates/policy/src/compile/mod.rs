@@ -32,19 +32,11 @@ use kubernetes::library::mutation::{JSON_PATCH, is_object, json_patch_type, obje
 use kubernetes::library::runtime::PolicyRuntime;
 use kubernetes::library::too_new::{TooNew, too_new};
 use kubernetes::version::{self, KubernetesVersion};
+pub use kubernetes::version::CompileMode;
 
 pub use finding::{
     Cause, CompileError, CompileErrorType, CompileFinding, CompileFindingKind, Issue,
 };
-
-/// The situation in which the API server compiles a policy. It determines the declared names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CompileMode {
-    /// A request creates or changes the policy.
-    New,
-    /// The admission plugin loads a stored policy.
-    Stored,
-}
 
 /// The result of compiling one expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -399,13 +391,8 @@ fn compile_in_order(
     let dyn_type = Type::Dyn;
     let has_params = policy.param_kind.is_some();
     let mut behavior = version.behavior();
-    let release = match mode {
-        CompileMode::New => {
-            behavior.language = version.language_for_new();
-            version.release_for_new()
-        }
-        CompileMode::Stored => version.release(),
-    };
+    behavior.language = version.language_in(mode);
+    let release = version.release_in(mode);
     let declared = Declared {
         release,
         object: &dyn_type,

@@ -16,6 +16,7 @@ use crate::status::compute::{CheckStep, MatchSummary};
 use crate::status::definition::RuleFindings;
 use crate::telemetry::metrics::{ErrorReason, Skipped};
 use crate::validation_rules;
+use crate::version::{CompileMode, KubernetesVersion};
 
 /// Checks the validation rules of the CRD `entry`, within the limits of `lane`. Returns `Skipped` if there is no result
 /// yet. Then the CRD is queued again later.
@@ -27,6 +28,7 @@ pub(super) async fn check(
     entry: &Entry,
     lane: Lane,
 ) -> Result<Result<Arc<CheckResult>, Skipped>, ReconcileError> {
+    let version = context.snapshot().version;
     let rules = if entry.subject.has_rules() {
         let definition = match definition::read(&context.client, &entry.id.name).await {
             Ok(Some(definition)) if definition::is_of(&definition, &entry.metadata()) => {
@@ -38,7 +40,7 @@ pub(super) async fn check(
         };
         context.metrics.policy_compiled();
         let run_check = move || match definition {
-            Ok(definition) => findings(&definition),
+            Ok(definition) => findings(&definition, version),
             Err(why) => RuleFindings::unreadable(&why),
         };
         let start = Instant::now();
@@ -71,13 +73,13 @@ pub(super) async fn check(
             }
         }
     };
-    let result = Arc::new(CheckResult::from_definition(entry.generation(), outcome));
+    let result = Arc::new(CheckResult::from_definition(entry.generation(), version, outcome));
     context.store.note(&entry.id, &result);
     Ok(Ok(result))
 }
 
-fn findings(definition: &Value) -> RuleFindings {
-    let verdict = validation_rules::validate_rules(definition);
+fn findings(definition: &Value, version: KubernetesVersion) -> RuleFindings {
+    let verdict = validation_rules::validate_rules(definition, version, CompileMode::Stored);
     let of_schemas = if verdict.is_partial {
         validation_rules::schema_errors(definition)
     } else {
