@@ -351,8 +351,10 @@ fn custom_resource(criterion: &mut Criterion) {
     let schema = definition
         .pointer("/spec/versions/0/schema/openAPIV3Schema")
         .expect("a schema");
-    let rules = validation_rules::Validator::new(schema, KubernetesVersion::DEFAULT).expect("rules");
-    let all = whole::Validator::new(&definition, "v1", KubernetesVersion::DEFAULT).expect("a definition");
+    let rules =
+        validation_rules::Validator::new(schema, KubernetesVersion::DEFAULT).expect("rules");
+    let all =
+        whole::Validator::new(&definition, "v1", KubernetesVersion::DEFAULT).expect("a definition");
     let gateway = |replicas: u32| {
         let listener =
             |n: u32| json!({"name": format!("listener-{n}"), "port": 8000 + n, "protocol": "HTTP"});

@@ -246,9 +246,10 @@ fn environment(case: &EvalCase) -> Result<(Env, Bindings)> {
             continue;
         };
         let value = match case.schema.get(name) {
-            Some(schema) if case.typed_values => {
-                typed_values::typed(&Value::from(raw), &ValueSchema::new(schema))
-            }
+            Some(schema) if case.typed_values => typed_values::typed(
+                &Value::from(raw),
+                &ValueSchema::new(schema, version::get().behavior()),
+            ),
             _ => Value::from(raw),
         };
         bindings.bind(name.as_str(), value);

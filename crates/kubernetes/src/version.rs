@@ -219,6 +219,7 @@ impl KubernetesVersion {
             max_audited_failures: if self.minor >= 37 { 50 } else { 1 },
             reads_go_values: self.minor >= 37,
             is_incomplete: self.is_too_new(),
+            lists_hold_cel_values: self.minor >= 37,
             bounds_names_in_rules: self.minor >= 37,
             bounds_int_or_string_by_length: self.minor >= 34,
             reports_missing_metadata_fields: self.minor >= 37,
@@ -393,6 +394,12 @@ pub struct Behavior {
     pub reads_go_values: bool,
     /// The version is newer than all supported versions, so that this crate may lack functions, macros and syntax.
     pub is_incomplete: bool,
+    /// Lists with a schema concatenate CEL values, and lists of type `set` compare CEL values. Before, they used Go
+    /// values. Lists of type `set` and `map` with repeated elements are equal only if they have the same elements.
+    ///
+    /// Source: k8s.io/apiserver 0.37 `pkg/cel/common/valuesunstructured.go`, `unstructuredSetList.Equal`,
+    /// `unstructuredMapList.Equal`, `unstructuredList.Add`.
+    pub lists_hold_cel_values: bool,
     /// The estimated costs of validation rules of CustomResourceDefinitions assume that `metadata.name` has at most 253
     /// characters and `metadata.generateName` at most 252. Before, each could be as long as a request.
     ///

@@ -20,11 +20,11 @@ use crate::policy::RequestPolicy;
 use crate::policy::nearest::nearest as nearest_name;
 use crate::policy::rule::Rule;
 use crate::schema::Crd;
-use crate::version::KubernetesVersion;
 use crate::validation_rules::{
     DefinitionCause, DefinitionError, ExpressionErrorKind, FieldErrorKind, KEYWORDS, PathStep,
     definition_errors, schema_errors,
 };
+use crate::version::KubernetesVersion;
 
 /// Maximum number of findings per definition.
 const MAX_FINDINGS: usize = 200;
@@ -34,9 +34,8 @@ const MAX_FINDINGS: usize = 200;
 pub(in crate::cli) fn check(crds: &[Object<Crd>], version: KubernetesVersion) -> Vec<Finding> {
     let crds: Vec<_> = crds.iter().collect();
     let of_each = parallel::map(&crds, |crd| {
-        let checked = within_time_limit(crd, "CustomResourceDefinition", || {
-            check_one(crd, version)
-        });
+        let checked =
+            within_time_limit(crd, "CustomResourceDefinition", || check_one(crd, version));
         let mut findings = checked.unwrap_or_else(|error| vec![*error]);
         for finding in &mut findings {
             finding.owner = Owner::crd(crd.name());

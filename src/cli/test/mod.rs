@@ -104,12 +104,8 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<TestReport, Broken
     let mut rejections = rejection::check_policies(&input, &apis, &probed, &mut findings);
     rejection::check_mutating_policies(&input, &apis, &probed, &mut findings, &mut rejections);
     rejection::check_webhooks(&webhooks, &apis, &probed, &mut findings, &mut rejections);
-    let definitions = rejection::check_definitions(
-        crds_of_probes.named,
-        &probed,
-        apis.version(),
-        &mut findings,
-    );
+    let definitions =
+        rejection::check_definitions(crds_of_probes.named, &probed, apis.version(), &mut findings);
     let validating = validating.filter(|policy| probed.contains(&id(VALIDATING, policy)));
     let mutating = mutating.filter(|policy| probed.contains(&id(MUTATING, policy)));
     let all_policies = validating.chain(mutating);

@@ -12,8 +12,8 @@ use crate::controller::cluster::schemas::Missing;
 use crate::controller::cluster::snapshot::ClusterSnapshot;
 use crate::policy::compile::CompileFinding;
 use crate::schema::GroupVersion;
-use crate::version::KubernetesVersion;
 use crate::status::compute::{CheckStep, Deadline, MatchSummary, TypeSummary};
+use crate::version::KubernetesVersion;
 
 /// The queue and time limit of a check. See [`super::lanes`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

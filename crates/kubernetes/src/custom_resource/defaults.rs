@@ -14,10 +14,10 @@ use super::value::{Place, Walk};
 use crate::defaulting;
 use crate::validation_rules::definition::validate_rules_with;
 use crate::validation_rules::path::Path;
-use crate::version::{CompileMode, KubernetesVersion};
 use crate::validation_rules::{
     DefinitionCause, DefinitionError, DefinitionVerdict, FieldError, FieldErrorKind, Validator,
 };
+use crate::version::{CompileMode, KubernetesVersion};
 
 /// Validates the rules of a new `definition` like [`validate_rules`](crate::validation_rules::validate_rules), and also the
 /// defaults. Like the API server, validates the defaults before compiling the rules.

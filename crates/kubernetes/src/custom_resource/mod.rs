@@ -211,7 +211,7 @@ impl Validator {
                 .is_some_and(|status| !status.is_null()),
             scale: Scale::new(served),
             behavior: kubernetes.behavior(),
-            values: ValueSchema::from_structural(json, false),
+            values: ValueSchema::from_structural(json, false, kubernetes.behavior()),
             has_rules: rules.has_rules(),
             has_embedded: any_below(json, embedded::is_embedded),
             has_keyed_lists: any_below(json, lists::is_keyed),

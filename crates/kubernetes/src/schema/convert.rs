@@ -395,7 +395,10 @@ impl<'a, 'i> Converter<'a, 'i> {
             .is_some_and(|behavior| behavior.bounds_names_in_rules);
         let declared = schema.and_then(|schema| schema.property("metadata"));
         // A generated name is at least one character longer than its prefix.
-        let fields = [("generateName", MAX_NAME_LENGTH - 1), ("name", MAX_NAME_LENGTH)];
+        let fields = [
+            ("generateName", MAX_NAME_LENGTH - 1),
+            ("name", MAX_NAME_LENGTH),
+        ];
         let fields = fields.map(|(name, max_length)| {
             let type_ = if bounds_names {
                 let declared = declared.and_then(|metadata| metadata.property(name));

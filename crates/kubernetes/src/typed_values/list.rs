@@ -1,20 +1,18 @@
 //! Lists with a schema, including the list types `map` and `set`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::{self, Write as _};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::schema::escape::escape;
 use cel::value::{EvalBudget, EvalError, List, ListSource, Value};
 
+use super::keyed::{KeyedList, Keys, MEMBER, are_equal_sets};
 use super::raw::{Members, hashable, unwrapped};
 use super::{ValueSchema, no_such_overload, part_equals, typed_within};
 
 /// The maximum number of key fields that upstream compares by value. Upstream converts more key fields to strings.
 const MAX_HASHED_KEYS: usize = 3;
-
-/// The memory of a set element, or of a key without its characters, in bytes.
-const MEMBER: usize = 96;
 
 /// The list type. It determines how lists are compared and concatenated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,18 +114,22 @@ impl TypedList {
         Ok(Some(text))
     }
 
-    /// Returns the index of each key in a list of type `map`. If several elements have the same key, the last index is
-    /// returned.
-    fn places(&self) -> Result<HashMap<String, usize>, EvalError> {
+    /// Returns the index of each key in a list of type `map`, and the number of different keys. If several elements have
+    /// the same key, the last index is returned. An element that is not an object has a key of its own.
+    fn places(&self) -> Result<(HashMap<String, usize>, usize), EvalError> {
         let mut places = HashMap::new();
+        let mut n_others: usize = 0;
         for (at, own) in self.raw.iter().enumerate() {
             self.budget.step()?;
             if let Some(key) = self.key_of(&own)? {
                 self.budget.allocate(key.len().saturating_add(MEMBER))?;
                 places.insert(key, at);
+            } else {
+                n_others = n_others.saturating_add(1);
             }
         }
-        Ok(places)
+        let n_keys = places.len().saturating_add(n_others);
+        Ok((places, n_keys))
     }
 
     fn is_equal(&self, other: &Value) -> Result<bool, EvalError> {
@@ -148,11 +150,13 @@ impl TypedList {
                 }
             }
             ListKind::Map => {
-                let places = self.places()?;
+                let (places, n_keys) = self.places()?;
+                let mut seen: HashSet<usize> = HashSet::new();
                 for other in other {
                     let position = self
                         .key_of(&unwrapped(&other, &self.budget)?)?
                         .and_then(|key| places.get(&key));
+                    seen.extend(position);
                     let Some(own) = position.and_then(|position| self.raw.get(*position)) else {
                         return Ok(false);
                     };
@@ -162,6 +166,11 @@ impl TypedList {
                         _ => {}
                     }
                 }
+                return Ok(!self.schema.lists_hold_cel_values || seen.len() == n_keys);
+            }
+            ListKind::Set if self.schema.lists_hold_cel_values => {
+                let own = self.raw.iter().map(|raw| self.typed(&raw));
+                return are_equal_sets(own, other, &self.budget);
             }
             ListKind::Set => {
                 self.with_members(|_| ())?;
@@ -188,6 +197,15 @@ impl TypedList {
         let len = self.raw.len().saturating_add(other.len());
         self.budget
             .allocate(len.saturating_mul(size_of::<Value>()))?;
+        if self.schema.lists_hold_cel_values {
+            let own = self.raw.iter().map(|raw| self.typed(&raw));
+            let keys = match self.kind {
+                ListKind::Atomic => return Ok(Value::List(own.chain(other).collect())),
+                ListKind::Map => Keys::Map(Arc::clone(&self.schema)),
+                ListKind::Set => Keys::Set,
+            };
+            return KeyedList::joined(own.collect(), other, keys, &self.budget);
+        }
         let mut raw: Vec<Value> = Vec::with_capacity(len);
         raw.extend(self.raw.iter());
         let others = other
@@ -217,7 +235,7 @@ impl TypedList {
                 }
             }
             ListKind::Map => {
-                let places = self.places()?;
+                let (places, _) = self.places()?;
                 for element in others {
                     let element = element?;
                     let position = self.key_of(&element)?.and_then(|key| places.get(&key));

@@ -7,6 +7,7 @@
 //! Source: apiserver `pkg/cel/common/valuesunstructured.go`.
 
 mod go_time;
+mod keyed;
 mod lazy;
 mod list;
 mod map;

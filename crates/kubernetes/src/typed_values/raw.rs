@@ -152,6 +152,19 @@ impl Scalar {
 }
 
 impl Members {
+    /// Adds `value` if it is not in the set. Returns true if it was added.
+    pub(super) fn insert_new(&mut self, value: Value) -> bool {
+        let is_new = !self.contains(&value);
+        if is_new {
+            self.insert(value);
+        }
+        is_new
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.scalars.len().saturating_add(self.others.len())
+    }
+
     pub(super) fn insert(&mut self, value: Value) {
         match Scalar::new(&value) {
             Some(scalar) => {

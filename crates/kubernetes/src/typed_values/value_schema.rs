@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 
 use crate::schema::extensions::INT_OR_STRING_FORMAT;
+use crate::version::Behavior;
 
 /// The keywords of a schema that determine the CEL types of values.
 #[derive(Debug, Default)]
@@ -22,6 +23,8 @@ pub struct ValueSchema {
     pub(super) items: Option<Arc<ValueSchema>>,
     pub(super) list_type: String,
     pub(super) list_map_keys: Vec<String>,
+    /// See [`Behavior`].
+    pub(super) lists_hold_cel_values: bool,
 }
 
 type Properties = HashMap<String, Arc<ValueSchema>>;
@@ -39,24 +42,24 @@ enum Form {
 const MAX_DEPTH: u32 = 100;
 
 impl ValueSchema {
-    /// Parses a schema of an OpenAPI document.
+    /// Parses a schema of an OpenAPI document, for API servers with `behavior`.
     #[must_use]
-    pub fn new(schema: &Json) -> Arc<Self> {
-        Arc::new(Self::read(schema, Form::OpenApi, 0))
+    pub fn new(schema: &Json, behavior: Behavior) -> Arc<Self> {
+        Arc::new(Self::read(schema, (Form::OpenApi, behavior), 0))
     }
 
-    /// Parses a structural schema of a CRD. If `is_resource` is true, adds the common properties of resources:
+    /// Parses a structural schema of a CRD, for API servers with `behavior`. If `is_resource` is true, adds the common properties of resources:
     /// `apiVersion`, `kind` and `metadata`.
     #[must_use]
-    pub fn from_structural(schema: &Json, is_resource: bool) -> Arc<Self> {
-        let mut read = Self::read(schema, Form::Structural, 0);
+    pub fn from_structural(schema: &Json, is_resource: bool, behavior: Behavior) -> Arc<Self> {
+        let mut read = Self::read(schema, (Form::Structural, behavior), 0);
         if is_resource {
             read.add_type_and_object_meta();
         }
         Arc::new(read)
     }
 
-    fn read(schema: &Json, form: Form, depth: u32) -> Self {
+    fn read(schema: &Json, (form, behavior): (Form, Behavior), depth: u32) -> Self {
         if depth > MAX_DEPTH {
             return Self::default();
         }
@@ -68,7 +71,7 @@ impl ValueSchema {
                 .to_owned()
         };
         let flag = |key: &str| schema.get(key).and_then(Json::as_bool).unwrap_or(false);
-        let part = |of: &Json| Arc::new(Self::read(of, form, depth.saturating_add(1)));
+        let part = |of: &Json| Arc::new(Self::read(of, (form, behavior), depth.saturating_add(1)));
         let type_ = match schema.get("type") {
             Some(Json::Array(types)) => types.first().and_then(Json::as_str).unwrap_or_default(),
             Some(Json::String(type_)) => type_,
@@ -110,6 +113,7 @@ impl ValueSchema {
                 })
                 .unwrap_or_default(),
             own_properties: None,
+            lists_hold_cel_values: behavior.lists_hold_cel_values,
         };
         if flag("x-kubernetes-embedded-resource") {
             read.add_type_and_object_meta();

@@ -128,7 +128,7 @@ impl Validator {
         };
         Ok(Self {
             root,
-            schema: ValueSchema::from_structural(schema, false),
+            schema: ValueSchema::from_structural(schema, false, behavior),
             optionals_hold_cel_values: behavior.language.optionals_hold_cel_values,
         })
     }
@@ -305,7 +305,7 @@ impl Building {
             rules: rules.into_iter().zip(compiled).collect(),
             compile_error,
             is_map_correlatable: keywords::is_map_correlatable(schema),
-            schema: ValueSchema::from_structural(json, is_resource),
+            schema: ValueSchema::from_structural(json, is_resource, self.behavior),
             properties,
             items,
             values,

@@ -73,7 +73,11 @@ pub(super) async fn check(
             }
         }
     };
-    let result = Arc::new(CheckResult::from_definition(entry.generation(), version, outcome));
+    let result = Arc::new(CheckResult::from_definition(
+        entry.generation(),
+        version,
+        outcome,
+    ));
     context.store.note(&entry.id, &result);
     Ok(Ok(result))
 }

@@ -1,0 +1,221 @@
+//! Lists of type `set` or `map` with CEL values as elements: the concatenations of lists with a schema since 1.37.
+//!
+//! Source: apiserver 0.37 `pkg/cel/common/valuesreflect.go`, `refValSetList`, `refValMapList`.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use crate::schema::escape::escape;
+use cel::value::{EvalBudget, EvalError, List, ListSource, Value};
+
+use super::raw::{Members, go_type, unwrapped};
+use super::{ValueSchema, no_such_overload, part_equals};
+
+/// The memory of a set element, or of a key without its characters, in bytes.
+pub(super) const MEMBER: usize = 96;
+
+/// The type of a list whose elements have keys.
+#[derive(Clone, Debug)]
+pub(super) enum Keys {
+    /// An element is its own key.
+    Set,
+    /// The schema of the list declares the key fields.
+    Map(Arc<ValueSchema>),
+}
+
+/// A list of type `set` or `map` with CEL values as elements.
+#[derive(Debug)]
+pub(super) struct KeyedList {
+    elements: Vec<Value>,
+    keys: Keys,
+    budget: Arc<EvalBudget>,
+}
+
+/// Returns the key of a set's element. Lists and maps have no key.
+///
+/// Source: apiserver 0.37 `pkg/cel/common/valuesreflect.go`, `setElementKey`.
+fn set_key(element: &Value, budget: &EvalBudget) -> Result<Value, EvalError> {
+    match element {
+        Value::List(_) | Value::Map(_) => Err(EvalError::new(
+            "listSet operations are only supported on lists of scalar values",
+        )),
+        scalar => unwrapped(scalar, budget),
+    }
+}
+
+/// Returns the distinct elements of a set.
+fn members(
+    elements: impl Iterator<Item = Value>,
+    budget: &EvalBudget,
+) -> Result<Members, EvalError> {
+    let mut members = Members::default();
+    for element in elements {
+        budget.step()?;
+        budget.allocate(MEMBER)?;
+        members.insert_new(set_key(&element, budget)?);
+    }
+    Ok(members)
+}
+
+/// Compares two sets with the same number of elements, which may repeat.
+///
+/// Source: apiserver 0.37 `pkg/cel/common/valuesunstructured.go`, `unstructuredSetList.Equal`.
+pub(super) fn are_equal_sets(
+    own: impl Iterator<Item = Value>,
+    other: &List,
+    budget: &EvalBudget,
+) -> Result<bool, EvalError> {
+    let own = members(own, budget)?;
+    let mut seen = Members::default();
+    for other in other {
+        budget.step()?;
+        budget.allocate(MEMBER)?;
+        let key = set_key(&other, budget)?;
+        if !own.contains(&key) {
+            return Ok(false);
+        }
+        seen.insert_new(key);
+    }
+    Ok(seen.len() == own.len())
+}
+
+/// Combines the key fields of an element to a string. A missing field and a field with an error are null.
+///
+/// Source: apiserver 0.37 `pkg/cel/common/valuesreflect.go`, `refValMapKey`.
+fn map_key(element: &Value, schema: &ValueSchema) -> Result<String, EvalError> {
+    let mut text = String::new();
+    for name in &schema.list_map_keys {
+        let escaped = escape(name).unwrap_or(name.into());
+        let field = match element {
+            Value::Map(map) => match map.find(&Value::from(&*escaped)) {
+                Err(error) if error.ends_evaluation() => return Err(error),
+                found => found.ok().flatten(),
+            },
+            _ => None,
+        };
+        let part = match field {
+            None | Some(Value::Error(_)) => "none".to_owned(),
+            Some(value) => format!("{} {}", go_type(&value), value.to_go_string()),
+        };
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{}:{part},", part.len());
+    }
+    Ok(text)
+}
+
+impl KeyedList {
+    /// Adds the elements of `other` that are not in `elements`. In a list of type `map`, replaces the elements that have
+    /// the same key as an element of `other`.
+    ///
+    /// Source: apiserver 0.37 `pkg/cel/common/valuesreflect.go`, `addToSetList`, `addToMapList`.
+    pub(super) fn joined(
+        mut elements: Vec<Value>,
+        other: &List,
+        keys: Keys,
+        budget: &Arc<EvalBudget>,
+    ) -> Result<Value, EvalError> {
+        match &keys {
+            Keys::Set => {
+                let mut members = members(elements.iter().cloned(), budget)?;
+                for other in other {
+                    if members.insert_new(set_key(&other, budget)?) {
+                        elements.push(other);
+                    }
+                }
+            }
+            Keys::Map(schema) => {
+                let places = places(&elements, schema, budget)?;
+                for other in other {
+                    let place = places.get(&map_key(&other, schema)?);
+                    match place.and_then(|place| elements.get_mut(*place)) {
+                        Some(slot) => *slot = other,
+                        None => elements.push(other),
+                    }
+                }
+            }
+        }
+        Ok(Value::List(List::from_source(Arc::new(Self {
+            elements,
+            keys,
+            budget: Arc::clone(budget),
+        }))))
+    }
+
+    fn is_equal(&self, other: &Value) -> Result<bool, EvalError> {
+        let Value::List(other) = other else {
+            return Err(no_such_overload(other));
+        };
+        if self.elements.len() != other.len() {
+            return Ok(false);
+        }
+        let schema = match &self.keys {
+            Keys::Set => return are_equal_sets(self.elements.iter().cloned(), other, &self.budget),
+            Keys::Map(schema) => schema,
+        };
+        let places = places(&self.elements, schema, &self.budget)?;
+        let mut seen = HashSet::new();
+        for other in other {
+            let key = map_key(&other, schema)?;
+            match places.get(&key).and_then(|place| self.elements.get(*place)) {
+                None => return Ok(false),
+                Some(Value::Error(error)) => return Err(error.clone()),
+                Some(own) if !part_equals(own, &other, &self.budget)? => return Ok(false),
+                Some(_) => seen.insert(key),
+            };
+        }
+        Ok(seen.len() == places.len())
+    }
+}
+
+/// Returns the index of each key in a list of type `map`. If several elements have the same key, the last index is
+/// returned.
+fn places(
+    elements: &[Value],
+    schema: &ValueSchema,
+    budget: &EvalBudget,
+) -> Result<HashMap<String, usize>, EvalError> {
+    let mut places = HashMap::new();
+    for (place, element) in elements.iter().enumerate() {
+        budget.step()?;
+        let key = map_key(element, schema)?;
+        budget.allocate(key.len().saturating_add(MEMBER))?;
+        places.insert(key, place);
+    }
+    Ok(places)
+}
+
+impl ListSource for KeyedList {
+    fn len(&self) -> usize {
+        self.elements.len()
+    }
+
+    fn get(&self, index: usize) -> Option<Value> {
+        self.elements.get(index).cloned()
+    }
+
+    fn equals(&self, other: &Value) -> Option<Result<bool, EvalError>> {
+        Some(self.is_equal(other))
+    }
+
+    fn add(&self, other: &Value, _: &EvalBudget) -> Option<Result<Value, EvalError>> {
+        let Value::List(other) = other else {
+            return Some(Err(no_such_overload(other)));
+        };
+        let n_bytes = self
+            .elements
+            .len()
+            .saturating_add(other.len())
+            .saturating_mul(size_of::<Value>());
+        let (elements, keys) = (self.elements.clone(), self.keys.clone());
+        let joined = || Self::joined(elements, other, keys, &self.budget);
+        Some(self.budget.allocate(n_bytes).and_then(|()| joined()))
+    }
+
+    fn go_type(&self) -> &'static str {
+        match self.keys {
+            Keys::Set => "*common.refValSetList",
+            Keys::Map(_) => "*common.refValMapList",
+        }
+    }
+}
