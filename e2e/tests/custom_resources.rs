@@ -27,6 +27,7 @@ use serde_json::{Value, json};
 use vap_status_controller::custom_resource::{Error, Validator, validate_definition};
 use vap_status_controller::schema::Gvk;
 use vap_status_controller::validation_rules::{DefinitionCause, DefinitionError, schema_errors};
+use vap_status_controller::version::KubernetesVersion;
 
 use dry_run::{Target, post, send, served, target_of};
 
@@ -130,7 +131,7 @@ async fn mutated_rules_get_the_errors_of_the_api_server() {
             .filter(is_about_rules)
             .filter(is_deterministic)
             .collect();
-        let verdict = validate_definition(definition);
+        let verdict = validate_definition(definition, KubernetesVersion::DEFAULT);
         let ours = verdict
             .errors
             .iter()
@@ -417,7 +418,7 @@ async fn custom_resources_get_the_errors_of_the_api_server() {
                 continue;
             }
             let name = version["name"].as_str().unwrap();
-            let Ok(validator) = Validator::new(definition, name) else {
+            let Ok(validator) = Validator::new(definition, name, KubernetesVersion::DEFAULT) else {
                 continue;
             };
             let spec = &definition["spec"];

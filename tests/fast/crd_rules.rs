@@ -11,6 +11,7 @@
 
 use serde_json::{Value, json};
 use vap_status_controller::validation_rules::{Validator, has_rules, validate_rules};
+use vap_status_controller::version::{CompileMode, KubernetesVersion};
 
 fn definition(schema: &Value) -> Value {
     json!({"spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": schema}}]}})
@@ -25,7 +26,7 @@ fn with_spec(schema: &Value) -> Value {
 /// reason.
 #[track_caller]
 fn refused(schema: &Value, expect: &[(&str, &str)]) {
-    let verdict = validate_rules(&definition(&with_spec(schema)));
+    let verdict = validate_rules(&definition(&with_spec(schema)), KubernetesVersion::DEFAULT, CompileMode::New);
     let findings = verdict.errors.iter().map(|finding| {
         let path = finding.error.field.split_once(".properties[spec]");
         let detail = finding.error.detail.lines().next().unwrap();
@@ -51,7 +52,7 @@ fn validated(
     errors: &[&str],
     warnings: &[&str],
 ) {
-    let validator = Validator::new(&with_spec(schema)).unwrap();
+    let validator = Validator::new(&with_spec(schema), KubernetesVersion::DEFAULT).unwrap();
     let object =
         |spec: &Value| json!({"apiVersion": "example.com/v1", "kind": "Box", "spec": spec});
     let outcome = validator.validate(&object(spec), before.map(object).as_ref());
@@ -152,7 +153,7 @@ fn estimated_costs_depend_on_limits_in_schema() {
             "x-kubernetes-validations": [{"rule": "self.all(a, self.exists_one(b, a == b))"}]})
     };
     refused(&schema(json!(10)), &[]);
-    let verdict = validate_rules(&definition(&with_spec(&schema(Value::Null))));
+    let verdict = validate_rules(&definition(&with_spec(&schema(Value::Null))), KubernetesVersion::DEFAULT, CompileMode::New);
     let details: Vec<_> = verdict
         .errors
         .iter()
@@ -177,7 +178,7 @@ fn error_path_has_index_of_version() {
     let schema = |rule: &str| json!({"openAPIV3Schema": with_spec(&json!({"type": "integer", "x-kubernetes-validations": rules(&[rule])}))});
     let crd = json!({"spec": {"versions": [
         {"name": "v1", "schema": schema("self > 1")}, {"name": "v2", "schema": schema("self.x")}]}});
-    let verdict = validate_rules(&crd);
+    let verdict = validate_rules(&crd, KubernetesVersion::DEFAULT, CompileMode::New);
     let fields: Vec<_> = verdict
         .errors
         .iter()
@@ -360,15 +361,15 @@ fn too_deep_schemas_and_objects_are_errors() {
         schema = json!({"type": "object", "properties": {"a": schema}});
         value = json!({"a": value});
     }
-    let validator = Validator::new(&schema).unwrap();
+    let validator = Validator::new(&schema, KubernetesVersion::DEFAULT).unwrap();
     assert_eq!(validator.validate(&value, Some(&value)).warnings.len(), 1);
     assert_eq!(validator.validate(&value, None).errors.len(), 1);
     for _ in 0..70 {
         schema = json!({"type": "object", "properties": {"a": schema}});
         value = json!({"a": value});
     }
-    assert!(Validator::new(&schema).is_err());
-    assert!(validate_rules(&definition(&schema)).is_partial);
+    assert!(Validator::new(&schema, KubernetesVersion::DEFAULT).is_err());
+    assert!(validate_rules(&definition(&schema), KubernetesVersion::DEFAULT, CompileMode::New).is_partial);
     assert_eq!(validator.validate(&value, None).errors.len(), 1);
 }
 

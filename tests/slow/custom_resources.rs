@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use vap_status_controller::custom_resource::{Error, FieldError, Validator, validate};
+use vap_status_controller::version::KubernetesVersion;
 
 fn causes(errors: &[FieldError]) -> Value {
     let causes = errors.iter().map(
@@ -25,7 +26,7 @@ fn custom_resource_errors_match_upstream() {
     let (mut n, mut n_refused) = (0, 0);
     for line in text.lines() {
         let group: Value = serde_json::from_str(line).unwrap();
-        let validator = Validator::new(&group["crd"], group["version"].as_str().unwrap()).unwrap();
+        let validator = Validator::new(&group["crd"], group["version"].as_str().unwrap(), KubernetesVersion::DEFAULT).unwrap();
         for request in group["objects"].as_array().unwrap() {
             let namespace = request["namespace"].as_str().unwrap();
             n += 1;
@@ -130,7 +131,7 @@ fn values_are_validated_by_keywords() {
 /// Source: apimachinery `pkg/apis/meta/v1/unstructured/unstructured.go` (`SetGeneration`).
 #[test]
 fn generation_increases_with_changes() {
-    let validator = Validator::new(&definition(&json!({"type": "integer"})), "v1").unwrap();
+    let validator = Validator::new(&definition(&json!({"type": "integer"})), "v1", KubernetesVersion::DEFAULT).unwrap();
     let generation = |before: i64, spec: i64| {
         let mut old = object(&json!(1));
         old["metadata"]["generation"] = before.into();

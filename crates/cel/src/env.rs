@@ -244,19 +244,25 @@ impl Env {
         if let Some(variable) = self.variables.iter().rev().find(|v| &*v.name == name) {
             return Some(Ident::Variable(variable.type_.clone()));
         }
-        if let Some(object) = self.resolver.and_then(|resolver| resolver.resolve(name)) {
-            return Some(Ident::TypeName(Type::Struct(object)));
-        }
-        if let Some((_, of)) = self.named_types.iter().find(|(n, _)| &**n == name) {
-            return Some(Ident::TypeName(of.clone()));
-        }
-        if let Some(of) = self.library.types.get(name) {
-            return Some(Ident::TypeName(of.clone()));
+        if let Some(of) = self.lookup_type_name(name) {
+            return Some(Ident::TypeName(of));
         }
         self.library
             .constants
             .get(name)
             .map(|_| Ident::Variable(Type::Int))
+    }
+
+    /// Returns the type with the given name.
+    ///
+    /// Source: cel-go 0.29 `checker/env.go`, `Env.resolveTypeIdent`.
+    pub(crate) fn lookup_type_name(&self, name: &str) -> Option<Type> {
+        if let Some(object) = self.resolver.and_then(|resolver| resolver.resolve(name)) {
+            return Some(Type::Struct(object));
+        }
+        let named = self.named_types.iter().find(|(n, _)| &**n == name);
+        let of = named.map(|(_, of)| of);
+        of.or_else(|| self.library.types.get(name)).cloned()
     }
 
     /// Returns the library, shared by all environments derived from the same base.

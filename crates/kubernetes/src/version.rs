@@ -220,6 +220,11 @@ impl KubernetesVersion {
             reads_go_values: self.minor >= 37,
             is_incomplete: self.is_too_new(),
             lists_hold_cel_values: self.minor >= 37,
+            static_names: match self.minor {
+                ..=35 => StaticNames::Accepted,
+                36 => StaticNames::Warned,
+                37.. => StaticNames::Rejected,
+            },
             bounds_names_in_rules: self.minor >= 37,
             bounds_int_or_string_by_length: self.minor >= 34,
             reports_missing_metadata_fields: self.minor >= 37,
@@ -341,6 +346,17 @@ const fn upstream_cel_go(minor: u16) -> CelGo {
     }
 }
 
+/// The response of an API server to names that are reserved for static manifests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StaticNames {
+    /// The request succeeds.
+    Accepted,
+    /// The request succeeds with a warning.
+    Warned,
+    /// The request is rejected.
+    Rejected,
+}
+
 /// The differences between Kubernetes versions that are not overloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(
@@ -400,6 +416,12 @@ pub struct Behavior {
     /// Source: k8s.io/apiserver 0.37 `pkg/cel/common/valuesunstructured.go`, `unstructuredSetList.Equal`,
     /// `unstructuredMapList.Equal`, `unstructuredList.Add`.
     pub lists_hold_cel_values: bool,
+    /// The response to a request that creates a policy, binding or webhook configuration whose name ends with
+    /// `.static.k8s.io`.
+    ///
+    /// Source: kubernetes 1.36 and 1.37 `pkg/apis/admissionregistration/validation/static_suffix.go`;
+    /// `pkg/features/kube_features.go`, `ManifestBasedAdmissionControlConfig`.
+    pub static_names: StaticNames,
     /// The estimated costs of validation rules of CustomResourceDefinitions assume that `metadata.name` has at most 253
     /// characters and `metadata.generateName` at most 252. Before, each could be as long as a request.
     ///

@@ -11,11 +11,15 @@ use std::path::Path;
 
 use super::finding::{Finding, Location, Severity};
 use super::policy::object_finding;
+use super::validation;
 use crate::cli::input::{Input, Object, POLICY_VERSION, SourceText};
 use crate::policy::rule::Rule;
+use crate::version::{KubernetesVersion, StaticNames};
 
 /// The suffix of the names of static policies and bindings.
-const SUFFIX: &str = ".static.k8s.io";
+///
+/// Source: `k8s.io/apiserver` `pkg/admission/plugin/manifest/validation.go`, `StaticConfigSuffix`.
+pub(super) const SUFFIX: &str = ".static.k8s.io";
 
 /// The consequence of an invalid manifest.
 const CONSEQUENCE: &str = "the API server rejects the whole directory";
@@ -136,6 +140,43 @@ fn check_other_kinds(dir: &Path, input: &Input, findings: &mut Vec<Finding>) {
 }
 
 /// Returns true if the file is in the directory itself. Files in subdirectories are not loaded.
+/// Returns the finding about a policy, binding or webhook configuration with a name that is reserved for static
+/// manifests. `dir` contains the static manifests.
+///
+/// Source: kubernetes `pkg/apis/admissionregistration/validation/static_suffix.go` (`ValidateStaticSuffix`,
+/// `WarningsForStaticSuffix`).
+pub(super) fn reserved_name<T>(
+    object: &Object<T>,
+    dir: Option<&Path>,
+    version: KubernetesVersion,
+) -> Option<Finding> {
+    if !object.name().is_some_and(|name| name.ends_with(SUFFIX))
+        || dir.is_some_and(|dir| is_in(dir, &object.source))
+    {
+        return None;
+    }
+    let (severity, is_rejected) = match version.behavior().static_names {
+        StaticNames::Accepted => return None,
+        StaticNames::Warned => (Severity::Warning, false),
+        StaticNames::Rejected => (Severity::Error, true),
+    };
+    let message =
+        format!("`metadata.name` ends with `{SUFFIX}`, which is reserved for static manifests");
+    let field = "metadata.name";
+    let node = object.document.node.nearest(field);
+    let place = object.place_of(node);
+    let mut finding = object_finding(object, severity, Rule::InvalidName, &message, place);
+    finding.location.length = object.length_of(node);
+    finding.field_ref = Some(field.to_owned());
+    finding.rejected = is_rejected;
+    finding.help = Some(if is_rejected {
+        validation::help(Some("rename the object"))
+    } else {
+        "rename the object; API servers of 1.37 and newer reject the name".to_owned()
+    });
+    Some(finding)
+}
+
 fn is_in(dir: &Path, source: &SourceText) -> bool {
     Path::new(&source.name).parent() == Some(dir)
 }

@@ -42,7 +42,7 @@ pub mod versions;
 pub(in crate::cli) mod webhook;
 
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::policy::analysis::Profile;
 use crate::schema::SchemaError;
@@ -153,6 +153,7 @@ pub(super) fn run_with_cluster<E: From<SchemaError>>(
     for invalid in input.invalid.iter().chain(&crds.invalid) {
         report.findings.extend(shape::invalid(invalid));
     }
+    let static_dir = settings.static_dir.as_deref();
     let policies: Vec<_> = input.policies.iter().enumerate().collect();
     let outcomes = parallel::map(&policies, |(n, policy)| {
         let mut outcome = policy::check(policy, &input.bindings, &apis, options.profile);
@@ -161,6 +162,8 @@ pub(super) fn run_with_cluster<E: From<SchemaError>>(
         if *n < cluster.file_counts.policies {
             outcome.findings.extend(shape::check(policy));
             outcome.findings.extend(validation::policy(policy));
+            let reserved = manifests::reserved_name(policy, static_dir, version);
+            outcome.findings.extend(reserved);
         }
         versions::check(policy, None, apis.version(), &mut outcome.findings);
         cascade::remove_consequences(&mut outcome.findings);
@@ -170,12 +173,13 @@ pub(super) fn run_with_cluster<E: From<SchemaError>>(
         report.add(policy, outcome);
     }
     for binding in input.bindings.iter().take(cluster.file_counts.bindings) {
-        let of_binding = binding_findings(binding, &apis, validation::binding);
+        let of_binding = binding_findings(binding, &apis, static_dir, validation::binding);
         report.findings.extend(of_binding);
     }
     let profile = options.profile;
-    check_mutating(&input, &apis, profile, (cluster.file_counts, &mut report));
-    let of_webhooks = webhook_findings(&input, &apis, profile, cluster.file_counts.webhooks);
+    let from_files = (cluster.file_counts, static_dir);
+    check_mutating(&input, &apis, profile, (from_files, &mut report));
+    let of_webhooks = webhook_findings(&input, &apis, profile, from_files);
     report.findings.extend(of_webhooks);
     report.add_bindings(&input, &cluster);
     report.add_cluster(cluster);
@@ -186,20 +190,22 @@ pub(super) fn run_with_cluster<E: From<SchemaError>>(
     Ok(report)
 }
 
-/// Returns the findings about the webhook configurations of the input. The first `n_from_files` configurations are from
-/// files, the others from a cluster.
+/// Returns the findings about the webhook configurations of the input. The first configurations are from files, the
+/// others from a cluster.
 fn webhook_findings(
     input: &Input,
     known: &Known,
     profile: Profile,
-    n_from_files: usize,
+    (file_counts, static_dir): (FileCounts, Option<&Path>),
 ) -> Vec<Finding> {
     let webhooks: Vec<_> = input.webhooks.iter().enumerate().collect();
     let findings = parallel::map(&webhooks, |(n, configuration)| {
-        let is_of_file = *n < n_from_files;
+        let is_of_file = *n < file_counts.webhooks;
         let mut findings = webhook::check(configuration, known, profile, is_of_file);
         if is_of_file {
             findings.extend(validation::webhooks(configuration));
+            let version = known.version();
+            findings.extend(manifests::reserved_name(configuration, static_dir, version));
         }
         cascade::remove_consequences(&mut findings);
         for finding in &mut findings {
@@ -214,11 +220,13 @@ fn webhook_findings(
 fn binding_findings<T>(
     binding: &Object<T>,
     known: &Known,
+    static_dir: Option<&Path>,
     validate: impl FnOnce(&Object<T>) -> Vec<Finding>,
 ) -> Vec<Finding> {
     let mut findings = shape::check(binding);
     findings.extend(api_version::policy_finding(binding, known));
     findings.extend(validate(binding));
+    findings.extend(manifests::reserved_name(binding, static_dir, known.version()));
     cascade::remove_consequences(&mut findings);
     findings
 }
@@ -228,7 +236,7 @@ fn check_mutating(
     input: &Input,
     known: &Known,
     profile: Profile,
-    (file_counts, report): (FileCounts, &mut CheckReport),
+    ((file_counts, static_dir), report): ((FileCounts, Option<&Path>), &mut CheckReport),
 ) {
     let policies: Vec<_> = input.mutating_policies.iter().enumerate().collect();
     let outcomes = parallel::map(&policies, |(n, policy)| {
@@ -237,6 +245,8 @@ fn check_mutating(
         if *n < file_counts.mutating_policies {
             outcome.findings.extend(shape::check(shared));
             outcome.findings.extend(validation::mutating_policy(shared));
+            let reserved = manifests::reserved_name(shared, static_dir, known.version());
+            outcome.findings.extend(reserved);
         }
         let mutations = Some(policy.mutations.as_slice());
         versions::check(shared, mutations, known.version(), &mut outcome.findings);
@@ -251,7 +261,7 @@ fn check_mutating(
         .iter()
         .take(file_counts.mutating_bindings)
     {
-        let of_binding = binding_findings(binding, known, validation::mutating_binding);
+        let of_binding = binding_findings(binding, known, static_dir, validation::mutating_binding);
         report.findings.extend(of_binding);
     }
 }

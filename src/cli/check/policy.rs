@@ -10,7 +10,7 @@ use k8s_openapi::api::admissionregistration::v1::{Mutation, ValidatingAdmissionP
 use super::finding::{Finding, Location, Owner, Severity};
 use super::known::{self, Known};
 use super::time_limit::within_time_limit;
-use super::{api_version, costs, expressions, lint, lockout, runtime_errors};
+use super::{api_version, costs, expressions, lint, lockout, manifests, runtime_errors};
 use crate::cli::input::{MutatingPolicy, Object, Place, decode};
 use crate::policy::RequestPolicy;
 use crate::policy::analysis::{Profile, TypeCheck, type_check};
@@ -34,11 +34,6 @@ use crate::status::message;
 use crate::status::probes::ProbesState;
 use crate::status::staleness::Staleness;
 use crate::version::ClusterVersion;
-
-/// The suffix of the names of policies that an API server loads from manifests.
-///
-/// Source: `k8s.io/apiserver` `pkg/admission/plugin/manifest/validation.go`, `StaticConfigSuffix`.
-const STATIC_SUFFIX: &str = ".static.k8s.io";
 
 /// Maximum number of groups of a rule that a finding lists.
 const MAX_GROUPS: usize = 5;
@@ -454,7 +449,7 @@ fn exempt_resources(
     let matches = &analysis.matches;
     // API servers call policies from static manifests for all resources.
     let name = policy.value.name.as_deref().unwrap_or_default();
-    if name.ends_with(STATIC_SUFFIX) {
+    if name.ends_with(manifests::SUFFIX) {
         return;
     }
     let never_runs = matches.resources.is_empty() && !analysis.has_reviews;

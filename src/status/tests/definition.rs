@@ -3,6 +3,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::status::definition::RuleFindings;
 use crate::validation_rules::{schema_errors, validate_rules};
+use crate::version::{CompileMode, KubernetesVersion};
 
 /// Computes the status of a definition with one version per schema.
 fn computed(schemas: &[Value]) -> DesiredStatus {
@@ -13,7 +14,7 @@ fn computed(schemas: &[Value]) -> DesiredStatus {
     let versions: Vec<Value> = versions.collect();
     let definition =
         json!({"apiVersion": "apiextensions.k8s.io/v1", "spec": {"versions": versions}});
-    let findings = RuleFindings::new(&validate_rules(&definition), &schema_errors(&definition));
+    let findings = RuleFindings::new(&validate_rules(&definition, KubernetesVersion::DEFAULT, CompileMode::Stored), &schema_errors(&definition));
     compute_from(&findings)
 }
 

@@ -165,7 +165,7 @@ impl Fixture {
         let declared = variables.iter();
         let declared = declared.map(|(name, type_)| Variable::new(*name, type_.clone()));
         let env = base_env(KubernetesVersion::DEFAULT).extend(declared);
-        let schema = ValueSchema::new(&schema);
+        let schema = ValueSchema::new(&schema, KubernetesVersion::DEFAULT.behavior());
         Self {
             material: Material::new(&env, &variables),
             env,

@@ -394,16 +394,18 @@ impl<'a> Checker<'a> {
     }
 
     fn check_struct(&mut self, id: ExprId, type_name: &str, fields: &[StructField]) {
+        let name = type_name.strip_prefix('.').unwrap_or(type_name);
         // Variables hide no type names. Before cel-go 0.27, a variable of the same name was an error of its own.
-        let is_candidate = |ident: &Ident| {
-            !self.locals_hide_qualified_names || matches!(ident, Ident::TypeName(_))
+        let ident = if self.locals_hide_qualified_names {
+            self.env.lookup_type_name(name).map(Ident::TypeName)
+        } else {
+            self.lookup(type_name)
         };
-        let Some(ident) = self.lookup(type_name).filter(is_candidate) else {
+        let Some(ident) = ident else {
             self.report_undeclared(id, type_name);
             self.set_type(id, Type::Error);
             return;
         };
-        let name = type_name.strip_prefix('.').unwrap_or(type_name);
         self.set_reference(id, Reference::Ident(name.into()));
         let result = match ident {
             Ident::TypeName(of) if matches!(of, Type::Struct(_)) || is_well_known(&of) => of,

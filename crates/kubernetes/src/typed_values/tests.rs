@@ -4,12 +4,13 @@ use serde_json::{Value as Json, json};
 
 use super::raw::{Members, hashable, unwrapped};
 use super::{ValueSchema, go_type, typed};
+use crate::version::KubernetesVersion;
 use cel::value::{EvalBudget, Value};
 
 fn value(schema: &Json, raw: &Json) -> Value {
     typed(
         &Value::from(raw),
-        &ValueSchema::from_structural(schema, false),
+        &ValueSchema::from_structural(schema, false, KubernetesVersion::DEFAULT.behavior()),
     )
 }
 

@@ -4,10 +4,15 @@ use serde_json::{Value as Json, json};
 
 use crate::custom_resource::metadata::{Errors, Metadata, path_segment, subdomain};
 use crate::validation_rules::path::Path;
+use crate::version::{Behavior, KubernetesVersion};
 
 const QUALIFIED: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end \
                          with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for \
                          validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+
+fn behavior() -> Behavior {
+    KubernetesVersion::DEFAULT.behavior()
+}
 
 fn metadata(fields: &Json) -> Metadata<'_> {
     Metadata(fields.as_object())
@@ -22,7 +27,7 @@ fn check_new(fields: &Json, expected: &[&str]) {
         whole[name] = value.clone();
     }
     let mut list = Vec::new();
-    let mut errors = Errors { list: &mut list };
+    let mut errors = Errors::new(behavior(), &mut list);
     errors.validate_object(metadata(&whole), true, subdomain, &Path::ROOT);
     let errors: Vec<String> = list.iter().map(ToString::to_string).collect();
     assert_eq!(errors, expected, "{fields}");
@@ -39,7 +44,7 @@ fn check_update(new: &Json, old: &Json, expected: &[&str]) {
     };
     let (new, old) = (with_version(new), with_version(old));
     let mut list = Vec::new();
-    let mut errors = Errors { list: &mut list };
+    let mut errors = Errors::new(behavior(), &mut list);
     errors.validate_update(metadata(&new), metadata(&old), &Path::ROOT);
     let errors: Vec<String> = list.iter().map(ToString::to_string).collect();
     assert_eq!(errors, expected, "{new}");
@@ -84,7 +89,8 @@ fn namespace_of_cluster_scoped_object_is_forbidden() {
     for (namespace, expected) in [("", 0), ("n", 1)] {
         let mut list = Vec::new();
         let whole = json!({"name": "a", "namespace": namespace});
-        Errors { list: &mut list }.validate_object(metadata(&whole), false, subdomain, &Path::ROOT);
+        let mut errors = Errors::new(behavior(), &mut list);
+        errors.validate_object(metadata(&whole), false, subdomain, &Path::ROOT);
         assert_eq!(list.len(), expected);
         if let Some(error) = list.first() {
             assert_eq!(
@@ -244,7 +250,7 @@ fn managed_fields_are_validated() {
         let fields = json!({"managedFields": [whole]});
         check_new(&fields, &expected);
         assert_eq!(
-            metadata(&fields).valid_managed_fields().is_some(),
+            metadata(&fields).valid_managed_fields(behavior()).is_some(),
             expected.is_empty()
         );
     };

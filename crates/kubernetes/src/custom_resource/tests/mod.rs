@@ -5,6 +5,7 @@ mod values;
 use serde_json::{Value as Json, json};
 
 use super::Validator;
+use crate::version::KubernetesVersion;
 
 fn definition(properties: &Json) -> Json {
     json!({"spec": {
@@ -24,7 +25,7 @@ fn object(fields: &Json) -> Json {
 
 #[track_caller]
 fn check_in(definition: &Json, fields: &Json, expected: &[&str]) {
-    let validator = Validator::new(definition, "v1").unwrap();
+    let validator = Validator::new(definition, "v1", KubernetesVersion::DEFAULT).unwrap();
     let verdict = validator.validate(&object(fields), None, "").unwrap();
     let errors: Vec<String> = verdict.errors.iter().map(ToString::to_string).collect();
     assert_eq!(errors, expected, "{fields}");

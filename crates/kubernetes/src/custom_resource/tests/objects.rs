@@ -5,6 +5,7 @@ use serde_json::{Value as Json, json};
 use super::{check, check_in, definition, object};
 use crate::custom_resource::read::type_text;
 use crate::custom_resource::{Error, Validator};
+use crate::version::KubernetesVersion;
 
 #[test]
 fn type_text_agrees_with_go() {
@@ -29,7 +30,7 @@ fn type_text_agrees_with_go() {
 
 #[test]
 fn undecodable_object_is_an_error() {
-    let validator = Validator::new(&definition(&json!({})), "v1").unwrap();
+    let validator = Validator::new(&definition(&json!({})), "v1", KubernetesVersion::DEFAULT).unwrap();
     let check = |object: Json, expected: &str| {
         let error = validator.validate(&object, None, "").unwrap_err();
         assert_eq!(error, Error::Undecodable(expected.to_owned()));
@@ -47,7 +48,7 @@ fn undecodable_object_is_an_error() {
     let nested = |n: usize| (0..n).fold(json!(1), |inner, _| json!({"a": inner}));
     check(nested(128), "the object nests deeper than 128 levels");
     assert!(validator.validate(&nested(127), None, "").is_ok());
-    let missing = Validator::new(&definition(&json!({})), "v2").unwrap_err();
+    let missing = Validator::new(&definition(&json!({})), "v2", KubernetesVersion::DEFAULT).unwrap_err();
     assert_eq!(missing, Error::NoVersion("v2".to_owned()));
 }
 
@@ -248,7 +249,7 @@ fn created_object_gets_metadata_from_server() {
     let mut definition = definition(&json!({"status": {"type": "object",
         "properties": {"x": {"type": "integer"}}}, "a": {"type": "integer"}}));
     let create = |definition: &Json, metadata: Json| {
-        let validator = Validator::new(definition, "v1").unwrap();
+        let validator = Validator::new(definition, "v1", KubernetesVersion::DEFAULT).unwrap();
         let object = object(&json!({"metadata": metadata, "status": {"x": 1}}));
         validator.validate(&object, None, "team").unwrap()
     };
@@ -297,7 +298,7 @@ fn updated_object_keeps_status_and_increments_generation() {
     let mut definition = definition(&json!({"status": {"type": "object",
         "properties": {"x": {"type": "integer"}}}, "a": {"type": "integer"}}));
     definition["spec"]["versions"][0]["subresources"] = json!({"status": {}});
-    let validator = Validator::new(&definition, "v1").unwrap();
+    let validator = Validator::new(&definition, "v1", KubernetesVersion::DEFAULT).unwrap();
     let update = |new: Json, old: Json| {
         validator
             .validate(&object(&new), Some(&object(&old)), "")

@@ -7,6 +7,7 @@ use crate::schema::crd::MAX_JSON_DEPTH;
 use crate::validation_rules::{
     DefinitionCause, PathStep, ValidateError, Validator, has_rules, validate, validate_rules,
 };
+use crate::version::{CompileMode, KubernetesVersion};
 
 fn definition(schemas: &[Json]) -> Json {
     let versions = schemas.iter().enumerate().map(
@@ -30,7 +31,7 @@ fn check_rule(rule: &Json, expected: &[&str]) {
     for (name, value) in rule.as_object().unwrap() {
         whole[name] = value.clone();
     }
-    let verdict = validate_rules(&definition(&[with_rules(&json!([whole]))]));
+    let verdict = validate_rules(&definition(&[with_rules(&json!([whole]), KubernetesVersion::DEFAULT, CompileMode::New)]));
     let prefix = "spec.validation.openAPIV3Schema.x-kubernetes-validations[0].";
     let errors = verdict.errors.iter().map(|error| error.error.to_string());
     let errors: Vec<String> = errors
@@ -115,7 +116,7 @@ fn rule_with_invalid_fields_has_errors() {
 /// Asserts the field and the start of the detail for each expression error of a rule.
 #[track_caller]
 fn check_expressions(rule: &Json, expected: &[(&str, &str)]) {
-    let verdict = validate_rules(&definition(&[with_rules(&json!([rule]))]));
+    let verdict = validate_rules(&definition(&[with_rules(&json!([rule]), KubernetesVersion::DEFAULT, CompileMode::New)]));
     let prefix = "spec.validation.openAPIV3Schema.x-kubernetes-validations[0].";
     assert_eq!(verdict.errors.len(), expected.len(), "{verdict:?}");
     for (error, (field, detail)) in verdict.errors.iter().zip(expected) {
@@ -191,7 +192,7 @@ fn rule_error_shows_all_fields_of_rule() {
     let rule = json!({"rule": "self.c", "message": "m", "messageExpression": "'e'",
         "reason": "FieldValueInvalid", "fieldPath": ".a", "optionalOldSelf": true});
     let values = |rule: Json| {
-        let verdict = validate_rules(&definition(&[with_rules(&json!([rule]))]));
+        let verdict = validate_rules(&definition(&[with_rules(&json!([rule]), KubernetesVersion::DEFAULT, CompileMode::New)]));
         verdict.errors[0].error.value.clone().unwrap()
     };
     assert_eq!(
@@ -210,7 +211,7 @@ fn rule_error_shows_all_fields_of_rule() {
 fn error_of_one_version_names_the_version() {
     let field = |name: &str| PathStep::Field(name.to_owned());
     let check = |schemas: &[Json], expected: &str, version: usize| {
-        let errors = validate_rules(&definition(schemas)).errors;
+        let errors = validate_rules(&definition(schemas), KubernetesVersion::DEFAULT, CompileMode::New).errors;
         assert_eq!(errors.len(), 1);
         let below = ".openAPIV3Schema.x-kubernetes-validations[0].rule";
         assert_eq!(errors[0].error.field, format!("{expected}{below}"));
@@ -241,7 +242,7 @@ fn error_of_one_version_names_the_version() {
 #[test]
 fn rule_cost_is_multiplied_by_cardinality() {
     let cost = |schema: Json| {
-        let verdict = validate_rules(&definition(&[schema]));
+        let verdict = validate_rules(&definition(&[schema]), KubernetesVersion::DEFAULT, CompileMode::New);
         assert!(verdict.errors.is_empty(), "{:?}", verdict.errors);
         verdict.costs
     };
@@ -261,7 +262,7 @@ fn rule_cost_is_multiplied_by_cardinality() {
         many[1].field,
         "spec.validation.openAPIV3Schema.properties[a].items.x-kubernetes-validations[0].messageExpression"
     );
-    let wrong = validate_rules(&definition(&[with_rules(&json!([{"rule": "self.c"}]))]));
+    let wrong = validate_rules(&definition(&[with_rules(&json!([{"rule": "self.c"}]), KubernetesVersion::DEFAULT, CompileMode::New)]));
     assert_eq!(
         (wrong.costs[0].max_cost, wrong.costs[0].is_compiled),
         (0, false)
@@ -276,7 +277,7 @@ fn rule_over_cost_limit_has_errors_for_rule_and_total() {
     let mut schema = texts;
     schema["x-kubernetes-validations"] = json!([{"rule": rule}]);
     let schema = json!({"type": "object", "properties": {"a": schema}});
-    let errors = validate_rules(&definition(&[schema])).errors;
+    let errors = validate_rules(&definition(&[schema]), KubernetesVersion::DEFAULT, CompileMode::New).errors;
     let root = "spec.validation.openAPIV3Schema";
     let rule = format!("{root}.properties[a].x-kubernetes-validations[0].rule");
     let fields: Vec<&str> = errors
@@ -330,10 +331,10 @@ fn has_rules_finds_nested_rules() {
     }
     assert!(!has_rules(&json!({"spec": {}})));
     for schema in within(&ruled).into_iter().take(4) {
-        assert!(Validator::new(&schema).unwrap().has_rules(), "{schema}");
+        assert!(Validator::new(&schema, KubernetesVersion::DEFAULT).unwrap().has_rules(), "{schema}");
     }
     for schema in within(&plain) {
-        assert!(!Validator::new(&schema).unwrap().has_rules(), "{schema}");
+        assert!(!Validator::new(&schema, KubernetesVersion::DEFAULT).unwrap().has_rules(), "{schema}");
     }
 }
 
@@ -343,7 +344,7 @@ fn validate_uses_schema_of_version() {
     let crd = definition(&[schema(1), schema(5)]);
     let n_errors = |version: &str| {
         let object = json!({"apiVersion": format!("example.com/{version}"), "a": 3});
-        validate(&crd, &object, None).map(|errors| errors.len())
+        validate(&crd, &object, None, KubernetesVersion::DEFAULT).map(|errors| errors.len())
     };
     assert_eq!(n_errors("v1"), Ok(0));
     assert_eq!(n_errors("v2"), Ok(1));
@@ -361,7 +362,7 @@ fn check_error(schema: &Json, rule: &Json, value: &Json, expected: &str) {
     let mut schema = schema.clone();
     schema["x-kubernetes-validations"] = json!([rule]);
     let schema = json!({"type": "object", "properties": {"a": schema}});
-    let result = Validator::new(&schema)
+    let result = Validator::new(&schema, KubernetesVersion::DEFAULT)
         .unwrap()
         .validate(&json!({"a": value}), None);
     let errors: Vec<String> = result.errors.iter().map(ToString::to_string).collect();
@@ -473,7 +474,7 @@ fn failing_rule_has_error_with_type() {
 fn transition_rule_is_skipped_without_old_value() {
     let schema = |rule: Json| json!({"type": "object", "properties": {"a": {"type": "integer", "x-kubernetes-validations": [rule]}}});
     let check = |rule: Json, before: Option<Json>, expected: usize| {
-        let validator = Validator::new(&schema(rule.clone())).unwrap();
+        let validator = Validator::new(&schema(rule.clone()), KubernetesVersion::DEFAULT).unwrap();
         let result = validator.validate(&json!({"a": 3}), before.as_ref());
         assert_eq!(result.errors.len(), expected, "{rule} {before:?}");
         assert!(result.is_complete);
@@ -503,7 +504,7 @@ fn unchanged_values_have_warnings() {
             "x-kubernetes-list-map-keys": keys});
         let schema =
             json!({"type": "object", "properties": {"l": list, "other": {"type": "string"}}});
-        let result = Validator::new(&schema).unwrap().validate(
+        let result = Validator::new(&schema, KubernetesVersion::DEFAULT).unwrap().validate(
             &json!({"l": new, "other": "x"}),
             Some(&json!({"l": old, "other": "y"})),
         );
@@ -574,14 +575,14 @@ fn validator_bounds_depth() {
         let leaf = json!({"type": "object"});
         (0..n).fold(leaf, |inner, _| json!({"type": "object", "not": inner}))
     };
-    assert!(Validator::new(&schema(MAX_JSON_DEPTH - 2)).is_ok());
+    assert!(Validator::new(&schema(MAX_JSON_DEPTH - 2), KubernetesVersion::DEFAULT).is_ok());
     assert!(matches!(
-        Validator::new(&schema(MAX_JSON_DEPTH - 1)),
+        Validator::new(&schema(MAX_JSON_DEPTH - 1), KubernetesVersion::DEFAULT),
         Err(SchemaError::TooDeep)
     ));
     let ruled = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true,
         "x-kubernetes-validations": [{"rule": "true"}]});
-    let validator = Validator::new(&ruled).unwrap();
+    let validator = Validator::new(&ruled, KubernetesVersion::DEFAULT).unwrap();
     let nested = |n: usize| (0..n).fold(json!(1), |inner, _| json!({"a": inner}));
     let (allowed, deep) = (nested(MAX_JSON_DEPTH - 1), nested(MAX_JSON_DEPTH));
     assert!(validator.validate(&allowed, Some(&allowed)).is_complete);
@@ -592,7 +593,7 @@ fn validator_bounds_depth() {
         assert_eq!(error, expected);
         assert!(!result.is_complete);
     }
-    let unruled = Validator::new(&json!({"type": "object"})).unwrap();
+    let unruled = Validator::new(&json!({"type": "object"}), KubernetesVersion::DEFAULT).unwrap();
     let result = unruled.validate(&deep, None);
     assert!(result.is_complete && result.errors.is_empty());
 }
