@@ -26,7 +26,11 @@ fn with_spec(schema: &Value) -> Value {
 /// reason.
 #[track_caller]
 fn refused(schema: &Value, expect: &[(&str, &str)]) {
-    let verdict = validate_rules(&definition(&with_spec(schema)), KubernetesVersion::DEFAULT, CompileMode::New);
+    let verdict = validate_rules(
+        &definition(&with_spec(schema)),
+        KubernetesVersion::DEFAULT,
+        CompileMode::New,
+    );
     let findings = verdict.errors.iter().map(|finding| {
         let path = finding.error.field.split_once(".properties[spec]");
         let detail = finding.error.detail.lines().next().unwrap();
@@ -153,7 +157,11 @@ fn estimated_costs_depend_on_limits_in_schema() {
             "x-kubernetes-validations": [{"rule": "self.all(a, self.exists_one(b, a == b))"}]})
     };
     refused(&schema(json!(10)), &[]);
-    let verdict = validate_rules(&definition(&with_spec(&schema(Value::Null))), KubernetesVersion::DEFAULT, CompileMode::New);
+    let verdict = validate_rules(
+        &definition(&with_spec(&schema(Value::Null))),
+        KubernetesVersion::DEFAULT,
+        CompileMode::New,
+    );
     let details: Vec<_> = verdict
         .errors
         .iter()
@@ -369,7 +377,14 @@ fn too_deep_schemas_and_objects_are_errors() {
         value = json!({"a": value});
     }
     assert!(Validator::new(&schema, KubernetesVersion::DEFAULT).is_err());
-    assert!(validate_rules(&definition(&schema), KubernetesVersion::DEFAULT, CompileMode::New).is_partial);
+    assert!(
+        validate_rules(
+            &definition(&schema),
+            KubernetesVersion::DEFAULT,
+            CompileMode::New
+        )
+        .is_partial
+    );
     assert_eq!(validator.validate(&value, None).errors.len(), 1);
 }
 

@@ -37,7 +37,13 @@ fn evaluate(schema: &Json, l: &Json, expression: &str) -> (String, u64) {
     assert!(findings.is_empty(), "{}", findings.render(expression));
     let program = Program::plan(&checked, &env, &KubernetesRuntime).unwrap();
     let mut bindings = Bindings::default();
-    bindings.bind("l", typed(&Value::from(l), &ValueSchema::new(schema, KubernetesVersion::DEFAULT.behavior())));
+    bindings.bind(
+        "l",
+        typed(
+            &Value::from(l),
+            &ValueSchema::new(schema, KubernetesVersion::DEFAULT.behavior()),
+        ),
+    );
     bindings.bind("j", Value::from(&json!([[5]])));
     let evaluation = program.eval(&bindings, Limits::from_cost(1_000_000));
     let findings = match evaluation.result {

@@ -1,10 +1,12 @@
 //! Expressions and policies whose result differs between Kubernetes versions, compared with recorded results.
+//! Expressions and validation rules whose result differs between Kubernetes versions, compared with recorded results.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde_json::json;
+use serde_json::{Value as Json, json};
 use vap_status_controller::cel::eval::{Limits, Program};
 use vap_status_controller::cel::value::Value;
 use vap_status_controller::cel::{ast_validators, checker, syntax};
@@ -15,6 +17,8 @@ use vap_status_controller::policy::compile::{CompileFindingKind, CompiledPolicy}
 use vap_status_controller::policy::rule::Rule;
 use vap_status_controller::schema::GroupVersion;
 use vap_status_controller::version::KubernetesVersion;
+use vap_status_controller::validation_rules::{Validator, validate_rules};
+use vap_status_controller::version::{CompileMode, KubernetesVersion};
 
 use crate::golden;
 
@@ -89,6 +93,11 @@ fn compare(path: &str, result: impl Fn(&str, KubernetesVersion) -> String) -> us
     let recorded = std::fs::read_to_string(path).unwrap();
     let mut actual = String::new();
     let mut n_cases = 0;
+/// Compares the results in the file at `path` with those of `result`. The file has at least `n_cases` cases.
+fn compare(path: &str, n_cases: usize, result: impl Fn(&str, KubernetesVersion) -> String) {
+    let recorded = std::fs::read_to_string(path).unwrap();
+    let mut actual = String::new();
+    let mut n_compared = 0;
     for line in recorded.lines() {
         if line.starts_with("  ") {
             continue;
@@ -199,4 +208,54 @@ fn compile_error_in_version_that_is_too_new_is_unsupported() {
     let newest = KubernetesVersion::NEWEST.minor;
     assert_eq!(kind_in(newest), Some(CompileFindingKind::Failed));
     assert_eq!(kind_in(newest + 1), Some(CompileFindingKind::Unsupported));
+            n_compared += 1;
+            actual.push_str(&results(line, &result));
+        }
+    }
+    assert!(n_compared >= n_cases, "{n_compared}");
+    golden::compare(path, &actual);
+}
+
+#[test]
+fn results_of_expressions_are_those_of_upstream() {
+    compare("tests/versions/expressions.txt", 30, result);
+}
+
+/// Returns the estimated costs or the errors of the rules in a schema, and the cost and the errors of an object. `case`
+/// is JSON with the `schema` of the definition, and possibly an `object` and the `old` object of an update.
+fn rule_result(case: &str, version: KubernetesVersion) -> String {
+    let case: Json = serde_json::from_str(case).unwrap();
+    let schema = &case["schema"];
+    let definition =
+        json!({"spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": schema}}]}});
+    let verdict = validate_rules(&definition, version, CompileMode::New);
+    let mut texts: Vec<String> = (verdict.costs.iter())
+        .filter(|cost| cost.is_compiled)
+        .map(|cost| format!("at most {}", cost.max_cost))
+        .collect();
+    let details = verdict.errors.iter().map(|error| &error.error.detail);
+    texts.extend(details.map(|detail| {
+        let line = detail.lines().next().unwrap_or_default();
+        format!("rejected: {line}")
+    }));
+    if let Some(object) = case.get("object") {
+        let validator = Validator::new(schema, version).unwrap();
+        let outcome = validator.validate(object, case.get("old"));
+        texts.push(format!("cost {}", outcome.cost));
+        let errors = outcome.errors.iter();
+        texts.extend(errors.map(|error| {
+            error
+                .to_string()
+                .lines()
+                .next()
+                .unwrap_or_default()
+                .to_owned()
+        }));
+    }
+    texts.join("; ")
+}
+
+#[test]
+fn results_of_validation_rules_are_those_of_upstream() {
+    compare("tests/versions/rules.txt", 15, rule_result);
 }

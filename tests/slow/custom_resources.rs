@@ -26,7 +26,12 @@ fn custom_resource_errors_match_upstream() {
     let (mut n, mut n_refused) = (0, 0);
     for line in text.lines() {
         let group: Value = serde_json::from_str(line).unwrap();
-        let validator = Validator::new(&group["crd"], group["version"].as_str().unwrap(), KubernetesVersion::DEFAULT).unwrap();
+        let validator = Validator::new(
+            &group["crd"],
+            group["version"].as_str().unwrap(),
+            KubernetesVersion::DEFAULT,
+        )
+        .unwrap();
         for request in group["objects"].as_array().unwrap() {
             let namespace = request["namespace"].as_str().unwrap();
             n += 1;
@@ -62,7 +67,13 @@ fn object(spec: &Value) -> Value {
 
 #[track_caller]
 fn check(schema: &Value, spec: &Value, expected: &[&str]) {
-    let errors = validate(&definition(schema), &object(spec), None).unwrap();
+    let errors = validate(
+        &definition(schema),
+        &object(spec),
+        None,
+        KubernetesVersion::DEFAULT,
+    )
+    .unwrap();
     let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
     assert_eq!(errors, expected, "{schema} {spec}");
 }
@@ -131,7 +142,12 @@ fn values_are_validated_by_keywords() {
 /// Source: apimachinery `pkg/apis/meta/v1/unstructured/unstructured.go` (`SetGeneration`).
 #[test]
 fn generation_increases_with_changes() {
-    let validator = Validator::new(&definition(&json!({"type": "integer"})), "v1", KubernetesVersion::DEFAULT).unwrap();
+    let validator = Validator::new(
+        &definition(&json!({"type": "integer"})),
+        "v1",
+        KubernetesVersion::DEFAULT,
+    )
+    .unwrap();
     let generation = |before: i64, spec: i64| {
         let mut old = object(&json!(1));
         old["metadata"]["generation"] = before.into();
@@ -157,7 +173,13 @@ fn unchanged_object_equals_old_self() {
         "manager": "unknown", "operation": "Update", "apiVersion": "example.com/v1",
         "time": "2026-11-24T13:25:35Z", "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {}}}]);
     let n_errors = |spec: i64| {
-        let errors = validate(&of_root, &object(&json!(spec)), Some(&before)).unwrap();
+        let errors = validate(
+            &of_root,
+            &object(&json!(spec)),
+            Some(&before),
+            KubernetesVersion::DEFAULT,
+        )
+        .unwrap();
         errors.len()
     };
     assert_eq!(n_errors(1), 0);
@@ -173,7 +195,13 @@ fn exceeded_work_limit_is_an_error() {
     let schema = json!({"type": "array", "items": {"type": "string"}, "anyOf": alternatives});
     let items: Vec<Value> = (0..50_000).map(|_| json!("x")).collect();
     let began = Instant::now();
-    let errors = validate(&definition(&schema), &object(&json!(items)), None).unwrap();
+    let errors = validate(
+        &definition(&schema),
+        &object(&json!(items)),
+        None,
+        KubernetesVersion::DEFAULT,
+    )
+    .unwrap();
     assert!(
         errors
             .iter()
@@ -194,14 +222,24 @@ fn deep_objects_and_schemas_are_errors() {
     }
     let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     assert!(matches!(
-        validate(&definition(&open), &object(&deep), None),
+        validate(
+            &definition(&open),
+            &object(&deep),
+            None,
+            KubernetesVersion::DEFAULT
+        ),
         Err(Error::Undecodable(_))
     ));
     let mut schema = json!({"type": "object"});
     for _ in 0..300 {
         schema = json!({"type": "object", "properties": {"a": schema}});
     }
-    let error = validate(&definition(&schema), &object(&json!({})), None);
+    let error = validate(
+        &definition(&schema),
+        &object(&json!({})),
+        None,
+        KubernetesVersion::DEFAULT,
+    );
     assert!(matches!(error, Err(Error::Schema(_))));
 }
 
@@ -213,7 +251,7 @@ fn broken_definitions_do_not_panic() {
         json!({"spec": 1}),
         json!({"spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": []}}]}}),
     ] {
-        assert!(validate(&odd, &object(&json!({})), None).is_err());
+        assert!(validate(&odd, &object(&json!({})), None, KubernetesVersion::DEFAULT).is_err());
     }
     for keyword in [
         "type",
@@ -237,11 +275,17 @@ fn broken_definitions_do_not_panic() {
             json!(true),
         ] {
             let schema = json!({"type": "object", keyword: odd});
-            validate(&definition(&schema), &object(&json!({"a": [1, "b"]})), None).unwrap();
+            validate(
+                &definition(&schema),
+                &object(&json!({"a": [1, "b"]})),
+                None,
+                KubernetesVersion::DEFAULT,
+            )
+            .unwrap();
         }
     }
     let open = json!({"type": "object"});
     for odd in [json!(null), json!(1), json!([]), json!({})] {
-        assert!(validate(&definition(&open), &odd, None).is_err());
+        assert!(validate(&definition(&open), &odd, None, KubernetesVersion::DEFAULT).is_err());
     }
 }

@@ -226,7 +226,11 @@ fn binding_findings<T>(
     let mut findings = shape::check(binding);
     findings.extend(api_version::policy_finding(binding, known));
     findings.extend(validate(binding));
-    findings.extend(manifests::reserved_name(binding, static_dir, known.version()));
+    findings.extend(manifests::reserved_name(
+        binding,
+        static_dir,
+        known.version(),
+    ));
     cascade::remove_consequences(&mut findings);
     findings
 }

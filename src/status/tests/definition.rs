@@ -14,7 +14,10 @@ fn computed(schemas: &[Value]) -> DesiredStatus {
     let versions: Vec<Value> = versions.collect();
     let definition =
         json!({"apiVersion": "apiextensions.k8s.io/v1", "spec": {"versions": versions}});
-    let findings = RuleFindings::new(&validate_rules(&definition, KubernetesVersion::DEFAULT, CompileMode::Stored), &schema_errors(&definition));
+    let findings = RuleFindings::new(
+        &validate_rules(&definition, KubernetesVersion::DEFAULT, CompileMode::Stored),
+        &schema_errors(&definition),
+    );
     compute_from(&findings)
 }
 

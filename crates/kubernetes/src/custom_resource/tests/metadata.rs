@@ -218,6 +218,84 @@ fn owners_are_validated() {
     );
 }
 
+/// Source: the differences between apimachinery 0.36 and 0.37, `pkg/api/validation/objectmeta.go`.
+#[test]
+fn empty_fields_in_metadata_are_missing_since_1_37() {
+    let owner = |name: &str, value: &str| {
+        let mut owner =
+            json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "a", "uid": "1"});
+        owner[name] = json!(value);
+        json!({"ownerReferences": [owner]})
+    };
+    let managed = |operation: &str| json!({"managedFields": [{"operation": operation}]});
+    let event = json!({"ownerReferences": [
+        {"apiVersion": "v1", "kind": "Event", "name": "e", "uid": "1"}]});
+    for (fields, before, since) in [
+        (
+            owner("name", ""),
+            "ownerReferences.name: Invalid value: \"\": must not be empty",
+            "ownerReferences[0].name: Required value: must not be empty",
+        ),
+        (
+            owner("apiVersion", ""),
+            "ownerReferences.apiVersion: Invalid value: \"\": version must not be empty",
+            "ownerReferences[0].apiVersion: Required value: must not be empty",
+        ),
+        (
+            owner("apiVersion", "a/b/c"),
+            "ownerReferences.apiVersion: Invalid value: \"a/b/c\": version must not be empty",
+            "ownerReferences[0].apiVersion: Invalid value: \"a/b/c\": must be <group>/<version> or <version>",
+        ),
+        (
+            event,
+            "ownerReferences: Invalid value: {\"apiVersion\":\"v1\",\"kind\":\"Event\",\"name\":\"e\",\"uid\":\"1\"}: \
+             /v1, Kind=Event is disallowed from being an owner",
+            "ownerReferences[0]: Invalid value: {\"apiVersion\":\"v1\",\"kind\":\"Event\",\"name\":\"e\",\"uid\":\"1\"}: \
+             /v1, Kind=Event is disallowed from being an owner",
+        ),
+        (
+            managed(""),
+            "managedFields[0].operation: Invalid value: \"\": must be `Apply` or `Update`",
+            "managedFields[0].operation: Required value: must not be empty",
+        ),
+        (
+            managed("Patch"),
+            "managedFields[0].operation: Invalid value: \"Patch\": must be `Apply` or `Update`",
+            "managedFields[0].operation: Unsupported value: \"Patch\": supported values: \"Apply\", \"Update\"",
+        ),
+    ] {
+        for (minor, expected) in [(36, before), (37, since)] {
+            let behavior = KubernetesVersion::new(minor).behavior();
+            let mut whole = fields.clone();
+            whole["name"] = json!("a");
+            let mut list = Vec::new();
+            let mut errors = Errors::new(behavior, &mut list);
+            errors.validate_object(metadata(&whole), false, subdomain, &Path::ROOT);
+            let errors: Vec<String> = list.iter().map(ToString::to_string).collect();
+            assert_eq!(errors, [expected], "1.{minor}: {fields}");
+        }
+    }
+}
+
+/// Source: the differences between apimachinery 0.36 and 0.37, `pkg/api/validation/objectmeta.go`.
+#[test]
+fn update_validates_that_generation_is_not_negative_since_1_37() {
+    let fields = json!({"resourceVersion": "1", "generation": -1});
+    for (minor, expected) in [
+        (36, &[][..]),
+        (
+            37,
+            &["generation: Invalid value: -1: must be greater than or equal to 0"],
+        ),
+    ] {
+        let mut list = Vec::new();
+        let mut errors = Errors::new(KubernetesVersion::new(minor).behavior(), &mut list);
+        errors.validate_update(metadata(&fields), metadata(&fields), &Path::ROOT);
+        let errors: Vec<String> = list.iter().map(ToString::to_string).collect();
+        assert_eq!(errors, expected, "1.{minor}");
+    }
+}
+
 #[test]
 fn finalizers_are_validated() {
     check_new(&json!({"finalizers": ["example.com/a", "orphan"]}), &[]);

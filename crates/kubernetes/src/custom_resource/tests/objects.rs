@@ -30,7 +30,8 @@ fn type_text_agrees_with_go() {
 
 #[test]
 fn undecodable_object_is_an_error() {
-    let validator = Validator::new(&definition(&json!({})), "v1", KubernetesVersion::DEFAULT).unwrap();
+    let validator =
+        Validator::new(&definition(&json!({})), "v1", KubernetesVersion::DEFAULT).unwrap();
     let check = |object: Json, expected: &str| {
         let error = validator.validate(&object, None, "").unwrap_err();
         assert_eq!(error, Error::Undecodable(expected.to_owned()));
@@ -48,7 +49,8 @@ fn undecodable_object_is_an_error() {
     let nested = |n: usize| (0..n).fold(json!(1), |inner, _| json!({"a": inner}));
     check(nested(128), "the object nests deeper than 128 levels");
     assert!(validator.validate(&nested(127), None, "").is_ok());
-    let missing = Validator::new(&definition(&json!({})), "v2", KubernetesVersion::DEFAULT).unwrap_err();
+    let missing =
+        Validator::new(&definition(&json!({})), "v2", KubernetesVersion::DEFAULT).unwrap_err();
     assert_eq!(missing, Error::NoVersion("v2".to_owned()));
 }
 

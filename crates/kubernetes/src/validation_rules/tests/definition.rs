@@ -31,7 +31,11 @@ fn check_rule(rule: &Json, expected: &[&str]) {
     for (name, value) in rule.as_object().unwrap() {
         whole[name] = value.clone();
     }
-    let verdict = validate_rules(&definition(&[with_rules(&json!([whole]), KubernetesVersion::DEFAULT, CompileMode::New)]));
+    let verdict = validate_rules(
+        &definition(&[with_rules(&json!([whole]))]),
+        KubernetesVersion::DEFAULT,
+        CompileMode::New,
+    );
     let prefix = "spec.validation.openAPIV3Schema.x-kubernetes-validations[0].";
     let errors = verdict.errors.iter().map(|error| error.error.to_string());
     let errors: Vec<String> = errors
@@ -116,7 +120,11 @@ fn rule_with_invalid_fields_has_errors() {
 /// Asserts the field and the start of the detail for each expression error of a rule.
 #[track_caller]
 fn check_expressions(rule: &Json, expected: &[(&str, &str)]) {
-    let verdict = validate_rules(&definition(&[with_rules(&json!([rule]), KubernetesVersion::DEFAULT, CompileMode::New)]));
+    let verdict = validate_rules(
+        &definition(&[with_rules(&json!([rule]))]),
+        KubernetesVersion::DEFAULT,
+        CompileMode::New,
+    );
     let prefix = "spec.validation.openAPIV3Schema.x-kubernetes-validations[0].";
     assert_eq!(verdict.errors.len(), expected.len(), "{verdict:?}");
     for (error, (field, detail)) in verdict.errors.iter().zip(expected) {
@@ -192,7 +200,11 @@ fn rule_error_shows_all_fields_of_rule() {
     let rule = json!({"rule": "self.c", "message": "m", "messageExpression": "'e'",
         "reason": "FieldValueInvalid", "fieldPath": ".a", "optionalOldSelf": true});
     let values = |rule: Json| {
-        let verdict = validate_rules(&definition(&[with_rules(&json!([rule]), KubernetesVersion::DEFAULT, CompileMode::New)]));
+        let verdict = validate_rules(
+            &definition(&[with_rules(&json!([rule]))]),
+            KubernetesVersion::DEFAULT,
+            CompileMode::New,
+        );
         verdict.errors[0].error.value.clone().unwrap()
     };
     assert_eq!(
@@ -211,7 +223,12 @@ fn rule_error_shows_all_fields_of_rule() {
 fn error_of_one_version_names_the_version() {
     let field = |name: &str| PathStep::Field(name.to_owned());
     let check = |schemas: &[Json], expected: &str, version: usize| {
-        let errors = validate_rules(&definition(schemas), KubernetesVersion::DEFAULT, CompileMode::New).errors;
+        let errors = validate_rules(
+            &definition(schemas),
+            KubernetesVersion::DEFAULT,
+            CompileMode::New,
+        )
+        .errors;
         assert_eq!(errors.len(), 1);
         let below = ".openAPIV3Schema.x-kubernetes-validations[0].rule";
         assert_eq!(errors[0].error.field, format!("{expected}{below}"));
@@ -242,7 +259,11 @@ fn error_of_one_version_names_the_version() {
 #[test]
 fn rule_cost_is_multiplied_by_cardinality() {
     let cost = |schema: Json| {
-        let verdict = validate_rules(&definition(&[schema]), KubernetesVersion::DEFAULT, CompileMode::New);
+        let verdict = validate_rules(
+            &definition(&[schema]),
+            KubernetesVersion::DEFAULT,
+            CompileMode::New,
+        );
         assert!(verdict.errors.is_empty(), "{:?}", verdict.errors);
         verdict.costs
     };
@@ -262,7 +283,11 @@ fn rule_cost_is_multiplied_by_cardinality() {
         many[1].field,
         "spec.validation.openAPIV3Schema.properties[a].items.x-kubernetes-validations[0].messageExpression"
     );
-    let wrong = validate_rules(&definition(&[with_rules(&json!([{"rule": "self.c"}]), KubernetesVersion::DEFAULT, CompileMode::New)]));
+    let wrong = validate_rules(
+        &definition(&[with_rules(&json!([{"rule": "self.c"}]))]),
+        KubernetesVersion::DEFAULT,
+        CompileMode::New,
+    );
     assert_eq!(
         (wrong.costs[0].max_cost, wrong.costs[0].is_compiled),
         (0, false)
@@ -277,7 +302,12 @@ fn rule_over_cost_limit_has_errors_for_rule_and_total() {
     let mut schema = texts;
     schema["x-kubernetes-validations"] = json!([{"rule": rule}]);
     let schema = json!({"type": "object", "properties": {"a": schema}});
-    let errors = validate_rules(&definition(&[schema]), KubernetesVersion::DEFAULT, CompileMode::New).errors;
+    let errors = validate_rules(
+        &definition(&[schema]),
+        KubernetesVersion::DEFAULT,
+        CompileMode::New,
+    )
+    .errors;
     let root = "spec.validation.openAPIV3Schema";
     let rule = format!("{root}.properties[a].x-kubernetes-validations[0].rule");
     let fields: Vec<&str> = errors
@@ -331,10 +361,20 @@ fn has_rules_finds_nested_rules() {
     }
     assert!(!has_rules(&json!({"spec": {}})));
     for schema in within(&ruled).into_iter().take(4) {
-        assert!(Validator::new(&schema, KubernetesVersion::DEFAULT).unwrap().has_rules(), "{schema}");
+        assert!(
+            Validator::new(&schema, KubernetesVersion::DEFAULT)
+                .unwrap()
+                .has_rules(),
+            "{schema}"
+        );
     }
     for schema in within(&plain) {
-        assert!(!Validator::new(&schema, KubernetesVersion::DEFAULT).unwrap().has_rules(), "{schema}");
+        assert!(
+            !Validator::new(&schema, KubernetesVersion::DEFAULT)
+                .unwrap()
+                .has_rules(),
+            "{schema}"
+        );
     }
 }
 
@@ -504,10 +544,12 @@ fn unchanged_values_have_warnings() {
             "x-kubernetes-list-map-keys": keys});
         let schema =
             json!({"type": "object", "properties": {"l": list, "other": {"type": "string"}}});
-        let result = Validator::new(&schema, KubernetesVersion::DEFAULT).unwrap().validate(
-            &json!({"l": new, "other": "x"}),
-            Some(&json!({"l": old, "other": "y"})),
-        );
+        let result = Validator::new(&schema, KubernetesVersion::DEFAULT)
+            .unwrap()
+            .validate(
+                &json!({"l": new, "other": "x"}),
+                Some(&json!({"l": old, "other": "y"})),
+            );
         let texts = |errors: &[_]| {
             errors
                 .iter()
