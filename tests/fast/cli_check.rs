@@ -15,6 +15,7 @@ use std::path::PathBuf;
 
 use crate::golden::{self, PLAIN};
 use serde_json::Value;
+use vap_status_controller::cli::check::finding::{Finding, Severity};
 use vap_status_controller::cli::check::report::CheckReport;
 use vap_status_controller::cli::check::{self, Options};
 use vap_status_controller::cli::exit::Exit;
@@ -22,6 +23,7 @@ use vap_status_controller::cli::terminal::Terminal;
 use vap_status_controller::policy::analysis::Profile;
 use vap_status_controller::policy::consequence::Consequence;
 use vap_status_controller::policy::rule::Rule;
+use vap_status_controller::version::KubernetesVersion;
 
 fn report(path: &str, profile: Profile) -> CheckReport {
     let options = Options {
@@ -411,6 +413,40 @@ fn damaged_input_does_not_panic() {
                 }
             }
             let _ = check::render::text(&report, PLAIN);
+        }
+    }
+}
+
+/// Source: kubernetes `pkg/apis/admissionregistration/validation/static_suffix.go`.
+#[test]
+fn names_reserved_for_static_manifests_are_rejected_since_1_37() {
+    let api_version = "apiVersion: admissionregistration.k8s.io/v1";
+    let documents = [
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+        "MutatingAdmissionPolicy",
+        "MutatingAdmissionPolicyBinding",
+        "ValidatingWebhookConfiguration",
+        "MutatingWebhookConfiguration",
+    ]
+    .map(|kind| format!("{api_version}\nkind: {kind}\nmetadata: {{name: a.static.k8s.io}}\n"));
+    for document in &documents {
+        for (minor, expected) in [
+            (35, None),
+            (36, Some((Severity::Warning, false))),
+            (37, Some((Severity::Error, true))),
+        ] {
+            let options = Options {
+                paths: vec![PathBuf::from("-")],
+                crds: Vec::new(),
+                profile: Profile::Truthful,
+                version: Some(KubernetesVersion::new(minor)),
+            };
+            let report = check::run(&options, &mut document.as_bytes()).unwrap();
+            let reserved = |finding: &&Finding| finding.message.contains("reserved for static");
+            let finding = report.findings.iter().find(reserved);
+            let actual = finding.map(|finding| (finding.severity, finding.rejected));
+            assert_eq!(actual, expected, "1.{minor}: {document}");
         }
     }
 }

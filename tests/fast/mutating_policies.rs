@@ -480,6 +480,19 @@ fn object_in_patch_value_list_has_error_of_upstream_panic() {
 }
 
 #[test]
+fn variable_with_name_of_type_hides_no_type_since_1_37() {
+    let expression = "[1].map(Object, Object{spec: Object.spec{size: 7}})[0]";
+    let spec = json!({"failurePolicy": "Fail", "mutations": [applied(expression)]});
+    for (minor, expected) in [(36, None), (37, Some(json!(7)))] {
+        let policy = policy_in(KubernetesVersion::new(minor), "p", &spec);
+        let outcome = run(&kinds(), &[policy], &a_box(&json!({})), None);
+        let object = outcome.object.filter(|_| outcome.denial.is_none());
+        let size = object.and_then(|object| object.pointer("/spec/size").cloned());
+        assert_eq!(size, expected, "1.{minor}");
+    }
+}
+
+#[test]
 fn patched_object_is_decoded_by_type() {
     let object = deployment(&json!({"name": "a"}), &json!({"replicas": 1}));
     let patch = |path: &str, value: &str| {
