@@ -225,7 +225,7 @@ fn results_of_expressions_are_those_of_upstream() {
 /// is JSON with the `schema` of the definition, and possibly an `object` and the `old` object of an update.
 fn rule_result(case: &str, version: KubernetesVersion) -> String {
     let case: Json = serde_json::from_str(case).unwrap();
-    let schema = &case["schema"];
+    let schema = case.get("schema").unwrap();
     let definition =
         json!({"spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": schema}}]}});
     let verdict = validate_rules(&definition, version, CompileMode::New);

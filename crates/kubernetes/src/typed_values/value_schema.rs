@@ -10,6 +10,10 @@ use crate::version::Behavior;
 
 /// The keywords of a schema that determine the CEL types of values.
 #[derive(Debug, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each flag corresponds to a schema keyword or a behavior"
+)]
 pub struct ValueSchema {
     /// The declared properties, if common properties of resources were added to `properties`. Otherwise `None`.
     own_properties: Option<Properties>,

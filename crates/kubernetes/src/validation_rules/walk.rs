@@ -58,13 +58,14 @@ struct Values<'a> {
     before: Option<Lazy<'a>>,
     /// The value of `oldSelf` in rules with `optionalOldSelf`.
     optional: OnceLock<Value>,
-    optionals_hold_cel_values: bool,
+    /// True if an optional `oldSelf` holds a CEL value, and not a Go value.
+    is_optional_typed: bool,
 }
 
 impl Values<'_> {
     fn optional(&self) -> &Value {
         let optional = || match (self.json_before, &self.before) {
-            (Some(_), Some(before)) if self.optionals_hold_cel_values => {
+            (Some(_), Some(before)) if self.is_optional_typed => {
                 Value::some(before.whole().clone())
             }
             (Some(json), Some(before)) => Value::some(held(json, before.whole())),
@@ -249,7 +250,7 @@ impl Walk<'_> {
             current: Lazy::new(value, &node.schema, &budget),
             before: seen.map(|before| Lazy::new(before, &node.schema, &budget)),
             optional: OnceLock::new(),
-            optionals_hold_cel_values: self.optionals_hold_cel_values,
+            is_optional_typed: self.optionals_hold_cel_values,
         };
         let variables = |has_optional| Variables {
             values: &values,
