@@ -220,6 +220,8 @@ impl KubernetesVersion {
             reads_go_values: self.minor >= 37,
             is_incomplete: self.is_too_new(),
             lists_hold_cel_values: self.minor >= 37,
+            formats_depend_on_type: self.minor >= 36,
+            enforces_name_formats: self.accepts(V1_34),
             static_names: match self.minor {
                 ..=35 => StaticNames::Accepted,
                 36 => StaticNames::Warned,
@@ -416,6 +418,16 @@ pub struct Behavior {
     /// Source: k8s.io/apiserver 0.37 `pkg/cel/common/valuesunstructured.go`, `unstructuredSetList.Equal`,
     /// `unstructuredMapList.Equal`, `unstructuredList.Add`.
     pub lists_hold_cel_values: bool,
+    /// Custom resources: the type of a schema determines its formats, such as `int32` of integers. Before, every type had
+    /// the formats of strings.
+    ///
+    /// Source: k8s.io/apiextensions-apiserver 0.36 `pkg/apiserver/validation/formats.go`,
+    /// `StripUnsupportedFormatsPostProcessorForVersion`.
+    pub formats_depend_on_type: bool,
+    /// Custom resources: the formats `k8s-short-name` and `k8s-long-name` exist.
+    ///
+    /// Source: k8s.io/apiextensions-apiserver 0.34 `pkg/apiserver/validation/formats.go`, `supportedVersionedFormats`.
+    pub enforces_name_formats: bool,
     /// The response to a request that creates a policy, binding or webhook configuration whose name ends with
     /// `.static.k8s.io`.
     ///

@@ -393,4 +393,21 @@ mod tests {
             );
         }
     }
+
+    #[test]
+    fn rules_are_compiled_for_version() {
+        let text = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n\
+                    metadata: {name: boxes.example.com}\nspec:\n  group: example.com\n  scope: Namespaced\n  \
+                    names: {kind: Box, plural: boxes}\n  versions:\n  - name: v1\n    served: true\n    \
+                    storage: true\n    schema:\n      openAPIV3Schema:\n        type: object\n        \
+                    properties: {a: {type: object, additionalProperties: {type: string}}}\n        \
+                    x-kubernetes-validations: [{rule: \"self.a.`x/y` == 'z'\"}]\n";
+        let input = Input::load(
+            &[PathBuf::from("-")],
+            KindFilter::Crds,
+            &mut text.as_bytes(),
+        );
+        let n_findings = |minor| check(&input.crds, KubernetesVersion::new(minor)).len();
+        assert_eq!((n_findings(36), n_findings(37)), (1, 0));
+    }
 }

@@ -17,7 +17,7 @@ use crate::validation_rules::path::Path;
 use crate::validation_rules::{
     DefinitionCause, DefinitionError, DefinitionVerdict, FieldError, FieldErrorKind, Validator,
 };
-use crate::version::{CompileMode, KubernetesVersion};
+use crate::version::{Behavior, CompileMode, KubernetesVersion};
 
 /// Validates the rules of a new `definition` like [`validate_rules`](crate::validation_rules::validate_rules), and also the
 /// defaults. Like the API server, validates the defaults before compiling the rules.
@@ -109,7 +109,12 @@ fn faults(
         return errors;
     }
     let empty = Map::new();
-    let read = Schema::read(schema.as_object().unwrap_or(&empty));
+    // Upstream removes no formats from the schemas of defaults.
+    let behavior = Behavior {
+        formats_depend_on_type: true,
+        ..version.behavior()
+    };
+    let read = Schema::read(schema.as_object().unwrap_or(&empty), behavior);
     let outcome = Walk::new().value(&read, default, &Place::Root, None);
     if !outcome.faults.is_empty() {
         errors.extend(outcome.faults.into_iter().map(|fault| child(fault.error)));

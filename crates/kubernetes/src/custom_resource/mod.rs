@@ -196,7 +196,7 @@ impl Validator {
             .ok_or_else(|| Error::NoVersion(version.to_owned()))?;
         let rules = rules::Validator::new(json, kubernetes)?;
         let empty = Map::new();
-        let schema = Schema::read(json.as_object().unwrap_or(&empty));
+        let schema = Schema::read(json.as_object().unwrap_or(&empty), kubernetes.behavior());
         let text = |pointer: &str| {
             let text = definition.pointer(pointer).and_then(Json::as_str);
             text.unwrap_or_default().to_owned()

@@ -12,6 +12,7 @@ use regexp::{EngineBudget, Program};
 use serde_json::{Map, Value as Json};
 
 use super::format::Format;
+use crate::version::Behavior;
 
 #[derive(Debug, Default)]
 pub(super) struct Schema {
@@ -64,8 +65,9 @@ pub(super) struct Pattern {
 static ENGINES: LazyLock<Arc<EngineBudget>> = LazyLock::new(Arc::default);
 
 impl Schema {
-    /// Decodes `schema`. The function is recursive, so the caller must limit the depth.
-    pub(super) fn read(schema: &Map<String, Json>) -> Self {
+    /// Decodes `schema` for API servers with `behavior`. The function is recursive, so the caller must limit the depth.
+    pub(super) fn read(schema: &Map<String, Json>, behavior: Behavior) -> Self {
+        let read = |schema| Self::read(schema, behavior);
         let get = |key: &str| schema.get(key).filter(|value| !value.is_null());
         let text = |key: &str| {
             get(key)
@@ -75,11 +77,11 @@ impl Schema {
         let flag = |key: &str| get(key) == Some(&Json::Bool(true));
         let number = |key: &str| get(key).and_then(Json::as_f64);
         let whole = |key: &str| get(key).and_then(Json::as_i64);
-        let inner = |key: &str| get(key).and_then(Json::as_object).map(Self::read);
+        let inner = |key: &str| get(key).and_then(Json::as_object).map(read);
         let list = |key: &str| -> Vec<Self> {
             let list = get(key).and_then(Json::as_array);
             let list = list.into_iter().flatten();
-            list.filter_map(Json::as_object).map(Self::read).collect()
+            list.filter_map(Json::as_object).map(read).collect()
         };
         let bound = |key: &str, exclusive: &str| {
             number(key).map(|at| Bound {
@@ -92,7 +94,7 @@ impl Schema {
         } else {
             text("type").map(Box::from).into_iter().collect()
         };
-        let format = text("format").filter(|name| is_enforced(name, &types));
+        let format = text("format").filter(|name| is_enforced(name, &types, behavior));
         let pattern = text("pattern").map(|source| Pattern {
             source: source.into(),
             program: Program::within(source, &ENGINES).map_err(|error| error.to_string()),
@@ -102,9 +104,8 @@ impl Schema {
         let values = get("enum").and_then(Json::as_array);
         let properties = get("properties").and_then(Json::as_object);
         let properties = properties.into_iter().flatten();
-        let properties = properties.filter_map(|(name, schema)| {
-            Some((name.as_str().into(), Self::read(schema.as_object()?)))
-        });
+        let properties = properties
+            .filter_map(|(name, schema)| Some((name.as_str().into(), read(schema.as_object()?))));
         Self {
             nullable: flag("nullable"),
             text_format: format.and_then(Format::named),
@@ -158,14 +159,21 @@ pub(super) fn any_below(schema: &Json, has: fn(&Json) -> bool) -> bool {
         || properties.any(|inner| any_below(inner, has))
 }
 
-/// Returns true if the API server enforces the format `name` for values of `types`.
-fn is_enforced(name: &str, types: &[Box<str>]) -> bool {
+/// Returns true if API servers with `behavior` enforce the format `name` for values of `types`.
+fn is_enforced(name: &str, types: &[Box<str>], behavior: Behavior) -> bool {
+    let is_of_text = || {
+        Format::named(name).is_some()
+            && (behavior.enforces_name_formats || !name.replace('-', "").starts_with("k8s"))
+    };
+    if !behavior.formats_depend_on_type {
+        return is_of_text();
+    }
     let type_ = match types {
         [type_] => type_,
         _ => "",
     };
     match type_ {
-        "" | "string" => Format::named(name).is_some(),
+        "" | "string" => is_of_text(),
         "integer" => matches!(name, "int32" | "int64"),
         "number" => matches!(name, "float" | "double"),
         _ => false,

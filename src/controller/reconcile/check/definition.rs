@@ -97,6 +97,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::controller::cluster::snapshot::ClusterSnapshot;
     use crate::controller::subjects::event_source::EventSource;
     use crate::controller::tests::settings;
     use crate::controller::watch::definitions::tests::{definition, read_with_rules};
@@ -130,10 +131,15 @@ mod tests {
         let entry = entry(&context, told);
         let result = check(&context, &entry, Lane::Quick).await.unwrap();
         if result.is_ok() {
-            // The result depends only on the CRD, not on the served resources.
+            // The result depends only on the CRD and the version, not on the served resources.
             let entry = context.store.get(&entry.id).unwrap();
             let stored_result = entry.result.as_ref().unwrap();
             assert!(stored_result.holds_for(&entry.generation(), &context.snapshot()));
+            let newer = ClusterSnapshot {
+                version: KubernetesVersion::new(37),
+                ..ClusterSnapshot::default()
+            };
+            assert!(!stored_result.holds_for(&entry.generation(), &newer));
         }
         (result, paths(&log))
     }

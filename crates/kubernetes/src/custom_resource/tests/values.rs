@@ -2,8 +2,10 @@
 
 use serde_json::{Value as Json, json};
 
-use super::check;
+use super::{check, definition, object};
+use crate::custom_resource::Validator;
 use crate::custom_resource::number::{is_converted, is_whole, type_of};
+use crate::version::KubernetesVersion;
 
 #[test]
 fn number_beyond_bound_has_error() {
@@ -320,4 +322,48 @@ fn values_are_enumerated_and_typed() {
         &json!(null),
         &[],
     );
+}
+
+/// Source: apiextensions-apiserver 0.34, 0.35 and 0.36 `pkg/apiserver/validation/formats.go`.
+#[test]
+fn formats_depend_on_version() {
+    let int32 =
+        "<nil>: Invalid value: \"\": Checked value must be of type integer with format int32 in a";
+    let name = |format: &str| {
+        format!("a: Invalid value: \"-\": a in body must be of type {format}: \"-\"")
+    };
+    for (schema, value, since, error) in [
+        (
+            json!({"type": "integer", "format": "int32"}),
+            json!(3_000_000_000_i64),
+            36,
+            int32.to_owned(),
+        ),
+        (
+            json!({"type": "string", "format": "k8s-short-name"}),
+            json!("-"),
+            35,
+            name("k8s-short-name"),
+        ),
+        (
+            json!({"type": "string", "format": "ipv4"}),
+            json!("-"),
+            30,
+            name("ipv4"),
+        ),
+    ] {
+        for version in KubernetesVersion::supported() {
+            let definition = definition(&json!({"a": schema}));
+            let validator = Validator::new(&definition, "v1", version).unwrap();
+            let verdict = validator.validate(&object(&json!({"a": value})), None, "");
+            let errors = verdict.unwrap().errors;
+            let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+            let expected: &[String] = if version.minor >= since {
+                std::slice::from_ref(&error)
+            } else {
+                &[]
+            };
+            assert_eq!(errors, expected, "{version}: {schema}");
+        }
+    }
 }
