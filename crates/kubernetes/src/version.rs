@@ -92,6 +92,12 @@ impl KubernetesVersion {
         Self::OLDEST.minor <= self.minor && self.minor <= Self::NEWEST.minor
     }
 
+    /// Returns true if the minor version is lower than that of `other`.
+    #[must_use]
+    pub const fn is_older_than(&self, other: &Self) -> bool {
+        self.minor < other.minor
+    }
+
     /// Returns true if the version is newer than all supported versions.
     #[must_use]
     pub const fn is_too_new(&self) -> bool {

@@ -67,7 +67,7 @@ pub(super) fn policy_finding<T>(object: &Object<T>, known: &Known) -> Option<Fin
 /// Returns a finding if only newer API servers serve `gvr`, the resource of `object`.
 fn newer_api<T>(object: &Object<T>, known: &Known, gvr: &Gvr) -> Option<Finding> {
     let serving = Builtin::versions_with_resource(gvr).ok()?;
-    let is_newer = |version: &&KubernetesVersion| version.minor > known.version().minor;
+    let is_newer = |version: &&KubernetesVersion| known.version().is_older_than(version);
     let first = serving.iter().find(is_newer)?;
     let range = match serving.last() {
         Some(last) if *last != KubernetesVersion::NEWEST => format!("{first} to {last}"),

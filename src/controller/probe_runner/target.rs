@@ -267,7 +267,7 @@ pub(super) async fn definition(
         Ok(value) if definition::is_of(&value, &entry.metadata()) => Ok(Some(Definition {
             value,
             rejection: None,
-            version: context.snapshot().version,
+            version: context.snapshot().server.version,
         })),
         _ => Err(changing(name)),
     }

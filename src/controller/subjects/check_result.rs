@@ -174,7 +174,7 @@ impl CheckResult {
             .is_none_or(|revision| revision == snapshot.revision)
             && self
                 .version
-                .is_none_or(|version| version == snapshot.version)
+                .is_none_or(|version| version == snapshot.server.version)
             && self.addresses == addresses(&self.group_versions, &snapshot.index)
     }
 

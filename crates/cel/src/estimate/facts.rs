@@ -206,18 +206,16 @@ fn literal_size(expr: &Expr) -> Option<SizeEstimate> {
 ///
 /// Source: cel-go `checker/cost.go`, `isScalar`.
 fn is_scalar(type_: &Type) -> bool {
-    match type_ {
+    matches!(
+        type_,
         Type::Bool
-        | Type::Double
-        | Type::Duration
-        | Type::Int
-        | Type::Timestamp
-        | Type::Uint
-        | Type::Wrapper(Primitive::Bool | Primitive::Double | Primitive::Int | Primitive::Uint) => {
-            true
-        }
-        _ => false,
-    }
+            | Type::Double
+            | Type::Duration
+            | Type::Int
+            | Type::Timestamp
+            | Type::Uint
+            | Type::Wrapper(Primitive::Bool | Primitive::Double | Primitive::Int | Primitive::Uint)
+    )
 }
 
 /// Returns true if all values of an optional that contains `type_` have the same size.

@@ -13,7 +13,8 @@ pub fn remove_newer_fields(version: KubernetesVersion, gvk: &Gvk, object: &mut V
     let table_version = Table::get()
         .ok()
         .and_then(|table| table.kubernetes.parse().ok());
-    let Some(newer) = table_version.filter(|newer: &KubernetesVersion| version.minor < newer.minor)
+    let Some(newer) =
+        table_version.filter(|newer: &KubernetesVersion| version.is_older_than(newer))
     else {
         return;
     };
@@ -67,7 +68,11 @@ mod tests {
         for version in KubernetesVersion::supported() {
             let mut actual = pod.clone();
             remove_newer_fields(version, &gvk, &mut actual);
-            let expected = if version.minor < first { before } else { pod };
+            let expected = if version.is_older_than(&KubernetesVersion::new(first)) {
+                before
+            } else {
+                pod
+            };
             assert_eq!(actual, *expected, "{version}");
         }
     }

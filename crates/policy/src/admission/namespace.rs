@@ -35,7 +35,7 @@ struct Forms {
 impl Forms {
     /// Converts the JSON of a Namespace. If `whole` is true, includes the metadata that only audit annotations can read.
     fn new(namespace: &Json, whole: bool) -> Arc<Self> {
-        let has_time = namespace["metadata"]["creationTimestamp"].is_string();
+        let has_time = visible::has_creation_time(namespace);
         Arc::new(Self {
             unstructured: visible::namespace(namespace, whole, true),
             with_null_time: (!has_time).then(|| visible::namespace(namespace, whole, false)),

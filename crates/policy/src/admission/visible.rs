@@ -236,7 +236,7 @@ pub(super) fn namespace(namespace: &Json, whole: bool, omit_zero_times: bool) ->
     let mut fields = Fields::default();
     let metadata = part("metadata").map(|given| metadata(given, whole));
     let mut metadata = metadata.unwrap_or_default();
-    if !omit_zero_times && namespace["metadata"]["creationTimestamp"].is_null() {
+    if !omit_zero_times && !has_creation_time(namespace) {
         metadata.set("creationTimestamp", Value::Null);
     }
     fields.set("metadata", metadata.into_value());
@@ -256,6 +256,13 @@ pub(super) fn namespace(namespace: &Json, whole: bool, omit_zero_times: bool) ->
     }
     fields.set("status", status.into_value());
     fields.into_value()
+}
+
+/// Returns true if the namespace has a creation time.
+pub(super) fn has_creation_time(namespace: &Json) -> bool {
+    namespace
+        .pointer("/metadata/creationTimestamp")
+        .is_some_and(Json::is_string)
 }
 
 fn metadata(given: &JsonMap<String, Json>, whole: bool) -> Fields {

@@ -31,8 +31,8 @@ use kubernetes::library::estimate;
 use kubernetes::library::mutation::{JSON_PATCH, is_object, json_patch_type, object_type};
 use kubernetes::library::runtime::PolicyRuntime;
 use kubernetes::library::too_new::{TooNew, too_new};
-use kubernetes::version::{self, KubernetesVersion};
 pub use kubernetes::version::CompileMode;
+use kubernetes::version::{self, KubernetesVersion};
 
 pub use finding::{
     Cause, CompileError, CompileErrorType, CompileFinding, CompileFindingKind, Issue,

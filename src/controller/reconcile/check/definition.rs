@@ -28,7 +28,7 @@ pub(super) async fn check(
     entry: &Entry,
     lane: Lane,
 ) -> Result<Result<Arc<CheckResult>, Skipped>, ReconcileError> {
-    let version = context.snapshot().version;
+    let version = context.snapshot().server.version;
     let rules = if entry.subject.has_rules() {
         let definition = match definition::read(&context.client, &entry.id.name).await {
             Ok(Some(definition)) if definition::is_of(&definition, &entry.metadata()) => {
@@ -107,6 +107,7 @@ mod tests {
     const DEFINITIONS: SubjectKind = SubjectKind::CustomResourceDefinition;
     use crate::cluster::testing::{Reply, client, paths};
     use crate::telemetry::Metrics;
+    use crate::version::ClusterVersion;
 
     /// Stores the CRD `value` as the watch does. Returns its entry.
     fn entry(context: &Context, value: &Value) -> Entry {
@@ -136,7 +137,10 @@ mod tests {
             let stored_result = entry.result.as_ref().unwrap();
             assert!(stored_result.holds_for(&entry.generation(), &context.snapshot()));
             let newer = ClusterSnapshot {
-                version: KubernetesVersion::new(37),
+                server: ClusterVersion {
+                    version: KubernetesVersion::new(37),
+                    is_lowest_of_several: false,
+                },
                 ..ClusterSnapshot::default()
             };
             assert!(!stored_result.holds_for(&entry.generation(), &newer));
