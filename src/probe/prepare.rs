@@ -153,7 +153,7 @@ pub(crate) fn objects<'a>(
     if !is_custom {
         let objects = [&mut prepared.object, &mut prepared.old_object];
         for object in objects.into_iter().flatten() {
-            defaulting::remove_newer_fields(version, &raw.gvk, object);
+            defaulting::adapt_to_older(version, &raw.gvk, object);
         }
     }
     let unknown_defaults = lacks_defaults.then(|| {
@@ -359,6 +359,22 @@ mod tests {
                 assert_eq!(field.and_then(Value::as_str), expected, "{version}");
                 assert_eq!(object["spec"]["containers"][0]["name"], "web");
             }
+        }
+    }
+
+    #[test]
+    fn pod_template_without_creation_time_has_null_before_1_34() {
+        let template = json!({"metadata": {"labels": {"app": "web"}},
+            "spec": {"containers": [{"name": "web", "image": "web:1"}]}});
+        let request = json!({"object": {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
+            "spec": {"selector": {"matchLabels": {"app": "web"}}, "template": template}}});
+        for (minor, expected) in [(33, Some(&Value::Null)), (34, None), (37, None)] {
+            let version = KubernetesVersion::new(minor);
+            let object = prepared_for(version, Stage::Validation, &request);
+            let metadata = &object["spec"]["template"]["metadata"];
+            assert_eq!(metadata.get("creationTimestamp"), expected, "{version}");
+            assert_eq!(metadata["labels"]["app"], "web");
+            assert!(object["metadata"]["creationTimestamp"].is_string());
         }
     }
 

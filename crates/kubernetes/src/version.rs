@@ -98,6 +98,18 @@ impl KubernetesVersion {
         self.minor < other.minor
     }
 
+    /// Returns true if this is the newest supported minor version.
+    #[must_use]
+    pub const fn is_newest(&self) -> bool {
+        self.minor == Self::NEWEST.minor
+    }
+
+    /// Returns true if this is the oldest supported minor version.
+    #[must_use]
+    pub const fn is_oldest(&self) -> bool {
+        self.minor == Self::OLDEST.minor
+    }
+
     /// Returns true if the version is newer than all supported versions.
     #[must_use]
     pub const fn is_too_new(&self) -> bool {

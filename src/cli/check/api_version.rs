@@ -70,7 +70,7 @@ fn newer_api<T>(object: &Object<T>, known: &Known, gvr: &Gvr) -> Option<Finding>
     let is_newer = |version: &&KubernetesVersion| known.version().is_older_than(version);
     let first = serving.iter().find(is_newer)?;
     let range = match serving.last() {
-        Some(last) if *last != KubernetesVersion::NEWEST => format!("{first} to {last}"),
+        Some(last) if !last.is_newest() => format!("{first} to {last}"),
         _ => format!("{first} and later"),
     };
     let (kind, api_version) = (object.kind(), object.api_version());

@@ -44,9 +44,9 @@ pub(super) fn hint(builtin: &Builtin, gvk: &Gvk, undefined: &UndefinedField) -> 
     });
     let versions: Vec<KubernetesVersion> = versions.collect();
     let (first, last) = (versions.first()?, versions.last()?);
-    let range = if *last == KubernetesVersion::NEWEST {
+    let range = if last.is_newest() {
         format!("Kubernetes {first} and later have")
-    } else if *first == KubernetesVersion::OLDEST {
+    } else if first.is_oldest() {
         format!("Kubernetes {last} and earlier have")
     } else if first == last {
         format!("only Kubernetes {first} has")

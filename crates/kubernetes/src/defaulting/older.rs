@@ -1,4 +1,4 @@
-//! Removes the fields that an older Kubernetes version does not have. The table has the Go types of one version.
+//! Adapts objects to an older Kubernetes version. The table has the Go types of one version.
 
 use serde_json::Value;
 
@@ -7,9 +7,22 @@ use crate::schema::resolver::{Resolution, SchemaResolver as _};
 use crate::schema::{Builtin, DeclKind, DeclType, Gvk};
 use crate::version::KubernetesVersion;
 
-/// Removes the fields of an object of a built-in kind that `version` does not have, but that the version of the table has.
-/// An API server drops these fields when it decodes the object. Kinds without a schema in both versions are not changed.
-pub fn remove_newer_fields(version: KubernetesVersion, gvk: &Gvk, object: &mut Value) {
+/// Changes a prepared object of a built-in kind to that of an API server of `version`.
+///
+/// Removes the fields that `version` does not have, but that the version of the table has. An API server drops these
+/// fields when it decodes the object. Kinds without a schema in both versions keep them. Before 1.34, also sets missing
+/// creation times to null, for example those of Pod templates.
+pub fn adapt_to_older(version: KubernetesVersion, gvk: &Gvk, object: &mut Value) {
+    remove_newer_fields(version, gvk, object);
+    let behavior = version.behavior();
+    if !behavior.omits_zero_times
+        && let Ok(encoded) = super::round_trip(gvk, object, &behavior)
+    {
+        *object = encoded;
+    }
+}
+
+fn remove_newer_fields(version: KubernetesVersion, gvk: &Gvk, object: &mut Value) {
     let table_version = Table::get()
         .ok()
         .and_then(|table| table.kubernetes.parse().ok());

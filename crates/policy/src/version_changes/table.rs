@@ -157,6 +157,20 @@ pub static ALL: &[VersionChange] = &[
         ..CHANGE
     },
     VersionChange {
+        id: "creation-times",
+        since: Since::Kubernetes(34),
+        summary: "An object without a creation time, such as the metadata of a Pod template, has no field `creationTimestamp`. Before, the field was null.",
+        source: "k8s.io/apimachinery 0.34 pkg/apis/meta/v1/types.go, ObjectMeta.CreationTimestamp",
+        ..CHANGE
+    },
+    VersionChange {
+        id: "lists-in-messages",
+        since: Since::Kubernetes(34),
+        summary: "Errors about label selectors contain lists as JSON. Before, they contained Go syntax.",
+        source: "k8s.io/apimachinery 0.34 pkg/util/validation/field/errors.go, Error.ErrorBody",
+        ..CHANGE
+    },
+    VersionChange {
         id: "optional-functions",
         since: Since::CelGo(CelGo::V0_23),
         summary: "`first()`, `last()`, `optional.unwrap()` and `unwrapOpt()`",
@@ -166,6 +180,43 @@ pub static ALL: &[VersionChange] = &[
                 .iter()
                 .any(|name| text.contains(name))
         }),
+        ..CHANGE
+    },
+    VersionChange {
+        id: "estimates-of-variables",
+        since: Since::CelGo(CelGo::V0_23),
+        summary: "Cost estimates know the sizes of local variables and of list elements. Before, such estimates were unlimited.",
+        source: "cel-go 0.23 checker/cost.go, coster",
+        ..CHANGE
+    },
+    VersionChange {
+        id: "library-costs",
+        since: Since::Kubernetes(32),
+        summary: "Calls of the API server's functions cost more, and the third authorization check of an expression exceeds its limit. Before, each call cost 1.",
+        source: "k8s.io/apiserver 0.32 pkg/features/kube_features.go, StrictCostEnforcementForVAP",
+        ..CHANGE
+    },
+    VersionChange {
+        id: "contains-cidr",
+        since: Since::Kubernetes(32),
+        summary: "`cidr('10.0.0.0/8').containsCIDR('10.1.0.0/16')` is true. Before, a network contained only networks that start at its first address.",
+        source: "k8s.io/apiserver 0.32 pkg/cel/library/cidr.go, cidrContainsCIDR",
+        affects: Some(|checked, id| is_method(checked, id, &["containsCIDR"])),
+        ..CHANGE
+    },
+    VersionChange {
+        id: "index-past-end",
+        since: Since::CelGo(CelGo::V0_22),
+        summary: "`indexOf` and `lastIndexOf` are -1 for an offset after the end of the string. Before, they failed.",
+        source: "cel-go 0.22 ext/strings.go, indexOfOffset",
+        affects: Some(|checked, id| is_method(checked, id, &["indexOf", "lastIndexOf"])),
+        ..CHANGE
+    },
+    VersionChange {
+        id: "result-types-in-messages",
+        since: Since::Kubernetes(32),
+        summary: "Errors about the result of an expression contain its type: `must evaluate to bool but got string`.",
+        source: "k8s.io/apiserver 0.32 pkg/admission/plugin/cel/compile.go, compiler.CompileCELExpression",
         ..CHANGE
     },
 ];
