@@ -15,12 +15,14 @@ use serde_json::{Value, json};
 const LIST: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
 
 /// Starts a server for the duration of the test process. `answers` are the responses by path. Paths do not contain
-/// `limit=`.
+/// `limit=`. The server also reports a version.
 fn serve(answers: &[(&str, u16, Value)]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let answers: BTreeMap<String, (u16, String)> = answers
+    let version = json!({"major": "1", "minor": "36", "gitVersion": "v1.36.3"});
+    let answers: BTreeMap<String, (u16, String)> = [("/version", 200, version)]
         .iter()
+        .chain(answers)
         .map(|(path, code, body)| ((*path).to_owned(), (*code, body.to_string())))
         .collect();
     thread::spawn(move || {

@@ -98,6 +98,12 @@ impl KubernetesVersion {
         self.minor < other.minor
     }
 
+    /// Returns true if the minor version is that of `other`, but the version of cel-go differs.
+    #[must_use]
+    pub fn differs_only_in_cel_go(&self, other: &Self) -> bool {
+        self.minor == other.minor && self.cel_go != other.cel_go
+    }
+
     /// Returns true if this is the newest supported minor version.
     #[must_use]
     pub const fn is_newest(&self) -> bool {

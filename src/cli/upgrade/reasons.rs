@@ -108,7 +108,7 @@ pub(super) fn reason(
     change: Option<&'static VersionChange>,
     (old, new): (KubernetesVersion, KubernetesVersion),
 ) -> Reason {
-    let release = if old.cel_go < new.cel_go && old.minor == new.minor {
+    let release = if new.differs_only_in_cel_go(&old) {
         Since::CelGo(new.cel_go).to_string()
     } else {
         format!("Kubernetes {new}")
