@@ -129,7 +129,7 @@ pub enum Command {
     Status(StatusArgs),
     /// Check policies in files or in a cluster
     ///
-    /// Compiles and type-checks policies as vap-status-controller does, against the APIs of Kubernetes 1.36 and the
+    /// Compiles and type-checks policies as vap-status-controller does, against the APIs of Kubernetes 1.37 and the
     /// CustomResourceDefinitions of the input. A cluster is used with --live, -l, a flag that selects a cluster or
     /// user, or a policy given as vap/NAME. The APIs, schemas, bindings and version are then those of the cluster.
     /// Without files, -l and names, all policies of the cluster are checked.
@@ -301,7 +301,7 @@ pub struct TestArgs {
     #[arg(required = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
     /// The version of the API server that evaluates the requests, 1.30 to 1.37, such as 1.33 or 1.36.4
-    /// [default: 1.36]
+    /// [default: 1.37]
     #[arg(long, value_name = "VERSION")]
     pub kubernetes_version: Option<KubernetesVersion>,
     /// A file or directory with CustomResourceDefinitions, in addition to those in the input (repeatable)

@@ -115,7 +115,7 @@ fn level_flags_change_severity_and_exit_status() {
     let (out, _, _) = vap(&[root.to_str().unwrap(), "--allow", "all"]);
     assert_eq!(
         out,
-        "1 policy in 1 file checked for Kubernetes 1.36: no findings (1 suppressed: 1 by the level of the rule)\n"
+        "1 policy in 1 file checked for Kubernetes 1.37: no findings (1 suppressed: 1 by the level of the rule)\n"
     );
 }
 
@@ -339,7 +339,7 @@ fn suppressed_findings_are_counted_and_listed() {
     assert_eq!(
         (out.as_str(), exit),
         (
-            "1 policy in 1 file checked for Kubernetes 1.36: no findings (1 suppressed: 1 by comments)\n",
+            "1 policy in 1 file checked for Kubernetes 1.37: no findings (1 suppressed: 1 by comments)\n",
             Exit::Clean
         )
     );

@@ -648,7 +648,7 @@ fn default_of_value_that_is_not_an_optional_is_reported() {
         (guaranteed, ".requests"),
         (capabilities, ".add"),
     ] {
-        let lint = format!("warning or-value-without-optional at {marked}");
+        let lint = format!("error or-value-without-optional at {marked}");
         assert_eq!(of_pods(expression), [lint], "{expression}");
         let fixed = format!("{}.orValue(", marked.replace('.', ".?"));
         let fixed = expression.replace(&format!("{marked}.orValue("), &fixed);

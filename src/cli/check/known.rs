@@ -122,7 +122,7 @@ impl Known {
         cluster: Option<Arc<Served>>,
     ) -> Result<Self, SchemaError> {
         let of_cluster = cluster.as_ref().and_then(|cluster| cluster.version);
-        let version = version.or(of_cluster).unwrap_or_default();
+        let version = version.or(of_cluster).unwrap_or(KubernetesVersion::NEWEST);
         let builtin = Builtin::load(version)?;
         let mut lazy = Vec::new();
         let mut crd_kinds = HashMap::new();

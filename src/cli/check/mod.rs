@@ -138,7 +138,8 @@ pub(super) fn run_with_cluster<E: From<SchemaError>>(
     let n_crds = own_crds.len();
     let of_cluster = own_crds.split_off(cluster.file_counts.crds.min(n_crds));
     let of_served = served.as_ref().and_then(|served| served.version);
-    let version = options.version.or(of_served).unwrap_or_default();
+    let version = options.version.or(of_served);
+    let version = version.unwrap_or(KubernetesVersion::NEWEST);
     of_input.extend(crd::check(&own_crds, version));
     of_input.extend(crd::check_stored(&of_cluster, version));
     let all_crds = own_crds.into_iter().chain(crds.crds);

@@ -103,7 +103,7 @@ pub enum EvalOutput {
 #[derive(Debug, clap::Args)]
 pub struct VersionArgs {
     /// The version of the API server that evaluates the requests, 1.30 to 1.37, such as 1.33 or 1.36.4
-    /// [default: that of the cluster or, without a cluster, 1.36]
+    /// [default: that of the cluster or, without a cluster, 1.37]
     #[arg(long, value_name = "VERSION")]
     pub kubernetes_version: Option<KubernetesVersion>,
 }

@@ -324,7 +324,7 @@ rules! {
         expression("object.spec.replicas.all(r, r > 0)", "object.spec.replicas > 0"),
         "Iterate over a list, or over a map, which yields its keys.";
     NotAType "not-a-type":
-        "a name that is not a type is used as a type",
+        "a name that is not a type is used as a type, before Kubernetes 1.37",
         expression("object{name: 'a'}.name == 'a'", "{'name': 'a'}.name == 'a'"),
         "Use a map literal for a value with fields.";
     NotAnObject "not-an-object":
