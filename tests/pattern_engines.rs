@@ -59,6 +59,7 @@ fn check_builds_no_engine(policy: &str) -> u64 {
         crds: Vec::new(),
         profile: Profile::Truthful,
         version: None,
+        other_versions: Vec::new(),
     };
     // The first check fills the caches of schemas and tables.
     let small = self::policy("a", 1, 1);

@@ -12,7 +12,7 @@ use super::eval::args as eval;
 use super::time_limit::Timeout;
 use super::upgrade::args as upgrade;
 use crate::status::lease;
-use crate::version::KubernetesVersion;
+use crate::version::{KubernetesVersion, VersionRange};
 
 /// Examples and exit statuses of `status`.
 const EXIT_HELP: &str = "\
@@ -263,9 +263,11 @@ pub struct CheckArgs {
     #[arg(long, value_enum, value_name = "PROFILE")]
     pub profile: Option<CheckProfile>,
     /// The version of the target API server, 1.30 to 1.37, such as 1.33 or 1.36.4: expressions are checked as this
-    /// version does, a function or macro that it lacks is an error, and its schemas are used if no cluster is read
+    /// version does, a function or macro that it lacks is an error, and its schemas are used if no cluster is read. With
+    /// a range, such as 1.33-1.37, objects are checked for each of its versions [default: that of the cluster or, without a
+    /// cluster, 1.37]
     #[arg(long, value_name = "VERSION")]
-    pub kubernetes_version: Option<KubernetesVersion>,
+    pub kubernetes_version: Option<VersionRange>,
     /// The output format: text with marked lines, stable `json`, `github` annotations, or `sarif`
     #[arg(
         short,

@@ -31,6 +31,7 @@ fn report(path: &str, profile: Profile) -> CheckReport {
         crds: Vec::new(),
         profile,
         version: None,
+        ..Options::default()
     };
     check::run(&options, &mut std::io::empty()).unwrap()
 }
@@ -441,6 +442,7 @@ fn names_reserved_for_static_manifests_are_rejected_since_1_37() {
                 crds: Vec::new(),
                 profile: Profile::Truthful,
                 version: Some(KubernetesVersion::new(minor)),
+                ..Options::default()
             };
             let report = check::run(&options, &mut document.as_bytes()).unwrap();
             let reserved = |finding: &&Finding| finding.message.contains("reserved for static");

@@ -21,6 +21,7 @@ fn findings_in(version: Option<KubernetesVersion>, text: &str) -> Vec<Finding> {
         crds: Vec::new(),
         profile: Profile::Truthful,
         version,
+        ..Options::default()
     };
     let report = check::run(&options, &mut text.as_bytes()).unwrap();
     report.findings

@@ -9,6 +9,7 @@ use serde_json::{Value as Json, json};
 use vap_status_controller::cel::eval::{Limits, Program};
 use vap_status_controller::cel::value::Value;
 use vap_status_controller::cel::{ast_validators, checker, syntax};
+use vap_status_controller::cli::check::finding::Severity;
 use vap_status_controller::cli::check::{self, Options};
 use vap_status_controller::library::environment::base_env;
 use vap_status_controller::library::runtime::KubernetesRuntime;
@@ -241,4 +242,49 @@ fn rule_result(case: &str, version: KubernetesVersion) -> String {
 fn results_of_validation_rules_are_those_of_upstream() {
     let n_cases = compare("tests/versions/rules.txt", rule_result);
     assert!(n_cases > 15, "{n_cases}");
+}
+
+/// A policy with findings that only some versions have.
+const RANGED_POLICY: &str = r"
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: a}
+spec:
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [pods]}
+  validations:
+  - expression: object.spec.nosuch == 1
+  - expression: object.spec.containers.all(c, c.volumeMounts.orValue([]).size() < 5)
+  - expression: object.spec.containers.map(c, c.name).sort().size() > 0
+";
+
+#[test]
+fn findings_of_some_versions_list_them() {
+    let options = Options {
+        paths: vec!["-".into()],
+        version: Some(KubernetesVersion::new(37)),
+        other_versions: (33..37).rev().map(KubernetesVersion::new).collect(),
+        ..Options::default()
+    };
+    let report = check::run(&options, &mut RANGED_POLICY.as_bytes()).unwrap();
+    let shown: Vec<_> = (report.findings.iter())
+        .map(|it| (it.rule.id(), it.severity, it.versions.join(" ")))
+        .collect();
+    let expected = [
+        ("undefined-field", Severity::Warning, ""),
+        ("or-value-without-optional", Severity::Error, ""),
+        ("newer-function", Severity::Error, "1.33 1.34"),
+    ];
+    for (rule, severity, versions) in expected {
+        let row = (rule, severity, versions.to_owned());
+        assert!(shown.contains(&row), "{rule}: {shown:?}");
+    }
+    assert_eq!(report.other_versions, ["1.36", "1.35", "1.34", "1.33"]);
+    let newer = report
+        .findings
+        .iter()
+        .find(|it| it.rule.id() == "newer-function");
+    let help = newer.and_then(|it| it.help.as_deref()).unwrap_or_default();
+    assert!(help.starts_with("only in Kubernetes 1.33, 1.34"), "{help}");
 }

@@ -41,6 +41,7 @@ pub(crate) fn warnings_match_the_type_checker(
             crds: crds.to_vec(),
             profile,
             version: None,
+            ..Options::default()
         };
         let report = check::run(&options, &mut std::io::empty()).unwrap();
         // Skips mutating policies. Their kind has no status and thus no expressionWarnings.

@@ -352,6 +352,65 @@ impl FromStr for KubernetesVersion {
     }
 }
 
+/// A range of supported versions, or one version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VersionRange {
+    /// The oldest version.
+    pub first: KubernetesVersion,
+    /// The newest version.
+    pub last: KubernetesVersion,
+}
+
+impl VersionRange {
+    /// Returns the versions of the range except the newest one, newest first. Each minor version occurs once.
+    #[must_use]
+    pub fn older(&self) -> Vec<KubernetesVersion> {
+        let minors = self.first.minor..self.last.minor;
+        let version = |minor| {
+            if minor == self.first.minor {
+                self.first
+            } else {
+                KubernetesVersion::new(minor)
+            }
+        };
+        minors.rev().map(version).collect()
+    }
+}
+
+impl FromStr for VersionRange {
+    type Err = InvalidRange;
+
+    /// Parses a version such as `1.33`, or a range such as `1.33-1.37`.
+    fn from_str(text: &str) -> Result<Self, InvalidRange> {
+        let parse = |text: &str| {
+            let version: Result<KubernetesVersion, _> = text.trim().parse();
+            version.map_err(InvalidRange::Version)
+        };
+        let (first, last) = match text.split_once('-') {
+            Some((first, last)) => (parse(first)?, parse(last)?),
+            None => {
+                let version = parse(text)?;
+                (version, version)
+            }
+        };
+        if last.is_older_than(&first) {
+            return Err(InvalidRange::Order);
+        }
+        Ok(Self { first, last })
+    }
+}
+
+/// The reason why a text is not a [`VersionRange`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidRange {
+    /// One of the versions is not supported.
+    #[error("{0}")]
+    Version(UnsupportedVersion),
+    /// The second version is older.
+    #[error("write the older version first, as in 1.33-1.37")]
+    Order,
+}
+
 /// Parses the digits at the start of `text`. `None` if there are none.
 fn leading_number(text: &str) -> Option<u16> {
     let end = text.find(|c: char| !c.is_ascii_digit());

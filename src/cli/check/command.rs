@@ -61,12 +61,14 @@ pub(in crate::cli) fn plan(args: &CheckArgs, paths: &[PathBuf]) -> Result<Plan, 
         Some(CheckProfile::Upstream) => Profile::Upstream,
         None => profile.unwrap_or(Profile::Truthful),
     };
+    let versions = args.kubernetes_version.or(kubernetes_version);
     Ok(Plan {
         options: Options {
             paths: paths.to_vec(),
             crds: args.crds.iter().cloned().chain(more_crds).collect(),
             profile,
-            version: args.kubernetes_version.or(kubernetes_version),
+            version: versions.map(|range| range.last),
+            other_versions: versions.map(|range| range.older()).unwrap_or_default(),
         },
         settings: Settings {
             levels: vec![flags.levels()?, levels],

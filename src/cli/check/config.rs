@@ -18,7 +18,7 @@ use crate::cli::input::files::CONFIG_NAME;
 use crate::cli::input::object::yaml_documents;
 use crate::cli::input::{Place, SourceText};
 use crate::policy::analysis::Profile;
-use crate::version::KubernetesVersion;
+use crate::version::VersionRange;
 
 /// The keys of the file.
 pub(super) const KEYS: [&str; 7] = [
@@ -45,8 +45,8 @@ pub struct Config {
     pub exclude: Exclude,
     /// Files and directories with CRDs. The check uses their schemas, but does not validate the CRDs themselves.
     pub crds: Vec<PathBuf>,
-    /// The version of the target API server.
-    pub kubernetes_version: Option<KubernetesVersion>,
+    /// The version of the target API server, or a range of versions.
+    pub kubernetes_version: Option<VersionRange>,
     /// The checking semantics: this project's, or those of kube-controller-manager.
     pub profile: Option<Profile>,
     /// True if notes about parts that could not be checked affect the exit status.
@@ -291,7 +291,7 @@ impl Reader<'_> {
                         .get(at.in_file(&value.span))
                         .unwrap_or_default();
                     let text = value.as_str().unwrap_or(written);
-                    let version = text.parse::<KubernetesVersion>().map_err(|why| {
+                    let version = text.parse::<VersionRange>().map_err(|why| {
                         self.error_at(
                             at.in_file(&value.span),
                             &format!("`{key}` is invalid: {why}"),
@@ -421,6 +421,7 @@ impl DocumentStart {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::version::KubernetesVersion;
 
     fn parsed(text: &str) -> Result<Config, String> {
         let source = SourceText::new("f".to_owned(), text.to_owned());
@@ -438,7 +439,12 @@ mod tests {
              kubernetesVersion: 1.30\nprofile: upstream\nstrict: true\nbaseline: b.json\n",
         );
         let config = config.unwrap();
-        assert_eq!(config.kubernetes_version, Some(KubernetesVersion::new(30)));
+        let version = KubernetesVersion::new(30);
+        let range = VersionRange {
+            first: version,
+            last: version,
+        };
+        assert_eq!(config.kubernetes_version, Some(range));
         assert_eq!(config.crds, [PathBuf::from("/r/crds")]);
         assert_eq!(config.baseline, Some(PathBuf::from("/r/b.json")));
         assert!(config.strict && config.profile == Some(Profile::Upstream));
@@ -480,6 +486,10 @@ mod tests {
             (
                 "exclude: [a, '!b']",
                 "1:14: the pattern `!b` begins with `!`, but negation is not supported",
+            ),
+            (
+                "kubernetesVersion: 1.37-1.33",
+                "1:20: `kubernetesVersion` is invalid: write the older version first, as in 1.33-1.37",
             ),
             (
                 "kubernetesVersion: 1.29",

@@ -48,11 +48,11 @@ pub fn schema() -> Value {
             "exclude": texts("patterns of paths that are not checked, as in .gitignore, relative to the directory of this file"),
             "crds": texts("files and directories of CustomResourceDefinitions, relative to the directory of this file"),
             "kubernetesVersion": {
-                "description": "the version of the target API server",
+                "description": "the version of the target API server, or a range such as 1.33-1.37",
                 "anyOf": [
                     {"enum": versions},
                     {"enum": numbers},
-                    {"type": "string", "pattern": "^v?[0-9]+\\.[0-9]+$"},
+                    {"type": "string", "pattern": "^v?[0-9]+\\.[0-9]+(\\.[0-9]+)?(-v?[0-9]+\\.[0-9]+(\\.[0-9]+)?)?$"},
                 ],
             },
             "profile": {

@@ -80,6 +80,9 @@ pub struct Finding {
     /// report is finished.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub fingerprint: String,
+    /// The checked versions with this finding, oldest first; absent if all checked versions have it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub versions: Vec<String>,
     /// True for a type error if no request was found for which the expression fails.
     #[serde(rename = "unproven", skip_serializing_if = "std::ops::Not::not")]
     pub is_unproven: bool,
@@ -108,6 +111,7 @@ impl Finding {
             witness: None,
             fix: None,
             fingerprint: String::new(),
+            versions: Vec::new(),
             is_unproven: false,
         }
     }

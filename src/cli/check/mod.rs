@@ -38,6 +38,7 @@ mod suppression;
 mod time_limit;
 mod types;
 pub mod validation;
+mod version_range;
 pub mod versions;
 pub(in crate::cli) mod webhook;
 
@@ -66,9 +67,11 @@ pub struct Options {
     pub crds: Vec<PathBuf>,
     /// The checking semantics of this project, or of kube-controller-manager.
     pub profile: Profile,
-    /// The version of the target API server. `None` for the version of the cluster or, without a cluster, the default
+    /// The version of the target API server. `None` for the version of the cluster or, without a cluster, the newest
     /// version.
     pub version: Option<KubernetesVersion>,
+    /// Further versions for which the objects are checked, newest first.
+    pub other_versions: Vec<KubernetesVersion>,
 }
 
 /// Checks all policies of the input, with default settings.
@@ -142,6 +145,9 @@ pub(super) fn run_with_cluster<E: From<SchemaError>>(
     let version = version.unwrap_or(KubernetesVersion::NEWEST);
     of_input.extend(crd::check(&own_crds, version));
     of_input.extend(crd::check_stored(&of_cluster, version));
+    let others = &options.other_versions;
+    let check_crds = |other: &KubernetesVersion| crd::check(&own_crds, *other);
+    let crds_in_others: Vec<Vec<Finding>> = others.iter().map(check_crds).collect();
     let all_crds = own_crds.into_iter().chain(crds.crds);
     let all_crds = all_crds.map(|crd| crd.value);
     let apis = match served {
@@ -154,41 +160,62 @@ pub(super) fn run_with_cluster<E: From<SchemaError>>(
     for invalid in input.invalid.iter().chain(&crds.invalid) {
         report.findings.extend(shape::invalid(invalid));
     }
-    let static_dir = settings.static_dir.as_deref();
+    let from_files = (cluster.file_counts, settings.static_dir.as_deref());
+    check_objects(&input, &apis, options.profile, (from_files, &mut report));
+    let mut in_others = Vec::new();
+    for (other, of_crds) in others.iter().zip(crds_in_others) {
+        let apis = apis.copy_for(*other)?;
+        let mut of_other = CheckReport::new(apis.kubernetes(), options.profile, &input);
+        of_other.findings = of_crds;
+        check_objects(&input, &apis, options.profile, (from_files, &mut of_other));
+        in_others.push((*other, of_other.findings));
+    }
+    report.add_bindings(&input, &cluster);
+    report.add_cluster(cluster);
+    report.findings.extend(no_crds);
+    report.findings.extend(of_input);
+    if !others.is_empty() {
+        report.other_versions = others.iter().map(ToString::to_string).collect();
+        version_range::merge(&mut report.findings, version, in_others);
+    }
+    input.comments.extend(crds.comments);
+    report.finish(settings, &input);
+    Ok(report)
+}
+
+/// Checks the policies, bindings and webhook configurations of the input, and adds the findings to the report.
+fn check_objects(
+    input: &Input,
+    known: &Known,
+    profile: Profile,
+    ((file_counts, static_dir), report): ((FileCounts, Option<&Path>), &mut CheckReport),
+) {
     let policies: Vec<_> = input.policies.iter().enumerate().collect();
     let outcomes = parallel::map(&policies, |(n, policy)| {
-        let mut outcome = policy::check(policy, &input.bindings, &apis, options.profile);
+        let mut outcome = policy::check(policy, &input.bindings, known, profile);
         // Only policies from files are validated. The API server has accepted the policies of a cluster, and has set
         // fields that are invalid in a new policy.
-        if *n < cluster.file_counts.policies {
+        if *n < file_counts.policies {
             outcome.findings.extend(shape::check(policy));
             outcome.findings.extend(validation::policy(policy));
-            let reserved = manifests::reserved_name(policy, static_dir, version);
+            let reserved = manifests::reserved_name(policy, static_dir, known.version());
             outcome.findings.extend(reserved);
         }
-        versions::check(policy, None, apis.version(), &mut outcome.findings);
+        versions::check(policy, None, known.version(), &mut outcome.findings);
         cascade::remove_consequences(&mut outcome.findings);
         outcome
     });
     for (policy, outcome) in input.policies.iter().zip(outcomes) {
         report.add(policy, outcome);
     }
-    for binding in input.bindings.iter().take(cluster.file_counts.bindings) {
-        let of_binding = binding_findings(binding, &apis, static_dir, validation::binding);
+    for binding in input.bindings.iter().take(file_counts.bindings) {
+        let of_binding = binding_findings(binding, known, static_dir, validation::binding);
         report.findings.extend(of_binding);
     }
-    let profile = options.profile;
-    let from_files = (cluster.file_counts, static_dir);
-    check_mutating(&input, &apis, profile, (from_files, &mut report));
-    let of_webhooks = webhook_findings(&input, &apis, profile, from_files);
+    let from_files = (file_counts, static_dir);
+    check_mutating(input, known, profile, (from_files, report));
+    let of_webhooks = webhook_findings(input, known, profile, from_files);
     report.findings.extend(of_webhooks);
-    report.add_bindings(&input, &cluster);
-    report.add_cluster(cluster);
-    report.findings.extend(no_crds);
-    report.findings.extend(of_input);
-    input.comments.extend(crds.comments);
-    report.finish(settings, &input);
-    Ok(report)
 }
 
 /// Returns the findings about the webhook configurations of the input. The first configurations are from files, the

@@ -242,8 +242,12 @@ fn summary(report: &CheckReport, terminal: Terminal) -> String {
         0 => String::new(),
         n => format!(" ({n} excluded)"),
     };
+    let oldest = report.other_versions.last();
+    let oldest = oldest
+        .map(|oldest| format!("{oldest} to "))
+        .unwrap_or_default();
     format!(
-        "{checked}{file_counts}{excluded} checked for Kubernetes {}{}{}: {findings}{suppressed}",
+        "{checked}{file_counts}{excluded} checked for Kubernetes {oldest}{}{}{}: {findings}{suppressed}",
         report.kubernetes,
         cluster.unwrap_or_default(),
         expressions.unwrap_or_default()

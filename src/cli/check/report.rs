@@ -43,6 +43,9 @@ pub struct CheckReport {
     /// The version of Kubernetes whose functions and macros expressions may use, if a version was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expressions: Option<String>,
+    /// The older versions of a requested range, for which the objects were checked too, newest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub other_versions: Vec<String>,
     /// `truthful` or `upstream`.
     pub profile: &'static str,
     /// The configuration file, if there is one.
@@ -194,6 +197,7 @@ impl CheckReport {
             kubernetes: kubernetes.to_owned(),
             cluster: None,
             expressions: None,
+            other_versions: Vec::new(),
             profile: match profile {
                 Profile::Truthful => "truthful",
                 Profile::Upstream => "upstream",
