@@ -188,7 +188,6 @@ async fn probes_decide_as_dry_runs() {
         coverage: false,
         mutants: false,
         limit: TimeLimit::default(),
-        ..Options::default()
     };
     let report = test::run(&options, &mut std::io::empty()).unwrap();
 
