@@ -197,12 +197,15 @@ fn check(criterion: &mut Criterion) {
     let builtin = Builtin::load(KubernetesVersion::DEFAULT).unwrap();
     let mapper = RestMapper::new(builtin.resources().to_vec());
     let policy = policy();
-    criterion.bench_function("check/policy of one kind", |bencher| {
-        bencher.iter(|| {
-            let compiled = CompiledPolicy::new(black_box(&policy));
-            type_check(&compiled, &mapper, builtin, Profile::Truthful)
+    for version in VERSIONS {
+        criterion.bench_function(&format!("check/policy of one kind, {version}"), |bencher| {
+            bencher.iter(|| {
+                let policy = black_box(&policy).into();
+                let compiled = CompiledPolicy::from_parts(policy, None, version);
+                type_check(&compiled, &mapper, builtin, Profile::Truthful)
+            });
         });
-    });
+    }
 }
 
 fn plan(criterion: &mut Criterion) {
@@ -286,21 +289,28 @@ fn size(criterion: &mut Criterion) {
     }
 }
 
+/// Versions with different values of objects: unstructured values, and Go values.
+const VERSIONS: [KubernetesVersion; 2] = [KubernetesVersion::new(36), KubernetesVersion::new(37)];
+
 fn admission(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("admission");
-    let admission = Admission::new(policy(), KubernetesVersion::DEFAULT);
     let params = ParamList::default();
     let context = ReviewContext::new(&params, &None, Arc::new(AuthorizerList(Vec::new())));
     for (name, n_bytes) in [("sample", 0), ("sample in an object of 1 MiB", 1 << 20)] {
         let object = Object::new(&large_deployment(n_bytes));
         let request = AdmissionRequest::create(Gvr::new("apps", "v1", "deployments"), object);
-        let evaluate = || {
-            let matched = (&request.gvr, &request.gvk);
-            admission.evaluate(&request, matched, None, None, &context)
-        };
-        let decisions = evaluate().decisions;
-        assert!(decisions.iter().all(|decision| decision.message.is_empty()));
-        group.bench_function(name, |bencher| bencher.iter(evaluate));
+        for version in VERSIONS {
+            let admission = Admission::new(policy(), version);
+            let evaluate = || {
+                let matched = (&request.gvr, &request.gvk);
+                admission.evaluate(&request, matched, None, None, &context)
+            };
+            let decisions = evaluate().decisions;
+            assert!(decisions.iter().all(|decision| decision.message.is_empty()));
+            group.bench_function(format!("{name}, {version}"), |bencher| {
+                bencher.iter(evaluate);
+            });
+        }
     }
 }
 
