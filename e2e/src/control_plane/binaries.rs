@@ -18,7 +18,51 @@ pub const ASSETS_VARIABLE: &str = "KUBEBUILDER_ASSETS";
 /// The environment variable with the cache directory for built binaries.
 pub const CACHE_VARIABLE: &str = "VAP_CONTROL_PLANE_CACHE";
 
-const KUBERNETES_GO_MOD: &str = include_str!("../../controlplane/kubernetes/go.mod");
+/// The environment variable with the minor version of Kubernetes. The default is 1.36.
+const KUBERNETES_VARIABLE: &str = "VAP_E2E_KUBERNETES";
+
+/// The minor versions of Kubernetes that can be built.
+const MODULES: [KubernetesModule; 2] = [
+    KubernetesModule {
+        minor: "1.36",
+        folder: "kubernetes",
+        go_mod: include_str!("../../controlplane/kubernetes/go.mod"),
+    },
+    KubernetesModule {
+        minor: "1.37",
+        folder: "kubernetes-1.37",
+        go_mod: include_str!("../../controlplane/kubernetes-1.37/go.mod"),
+    },
+];
+
+struct KubernetesModule {
+    minor: &'static str,
+    /// The folder in `e2e/controlplane/`.
+    folder: &'static str,
+    go_mod: &'static str,
+}
+
+impl KubernetesModule {
+    /// Returns the module that [`KUBERNETES_VARIABLE`] selects.
+    fn selected() -> Result<&'static Self> {
+        match variable(KUBERNETES_VARIABLE) {
+            Some(minor) => Self::of_minor(&minor.to_string_lossy()),
+            None => Self::of_minor("1.36"),
+        }
+    }
+
+    fn of_minor(minor: &str) -> Result<&'static Self> {
+        let module = MODULES.iter().find(|module| module.minor == minor);
+        module.with_context(|| {
+            let minors: Vec<_> = MODULES.iter().map(|module| module.minor).collect();
+            format!(
+                "{KUBERNETES_VARIABLE} is {minor}, but must be one of {}",
+                minors.join(", ")
+            )
+        })
+    }
+}
+
 const ETCD_GO_MOD: &str = include_str!("../../controlplane/etcd/go.mod");
 
 /// The binaries of one control plane.
@@ -114,8 +158,12 @@ fn cache_key() -> Result<String> {
     Ok(format!("{}-{}", kubernetes_version()?, etcd_version()?))
 }
 
-fn kubernetes_version() -> Result<&'static str> {
-    required_version(KUBERNETES_GO_MOD, "k8s.io/kubernetes")
+/// Returns the version of Kubernetes that is built, such as `v1.36.3`.
+///
+/// # Errors
+/// Returns an error if the environment selects an unknown version.
+pub fn kubernetes_version() -> Result<&'static str> {
+    required_version(KubernetesModule::selected()?.go_mod, "k8s.io/kubernetes")
 }
 
 fn etcd_version() -> Result<&'static str> {
@@ -139,30 +187,41 @@ fn required_version<'a>(go_mod: &'a str, module: &str) -> Result<&'a str> {
 
 struct Target {
     binary: &'static str,
-    /// The folder in `e2e/controlplane/`.
-    module: &'static str,
+    /// True if the package is part of Kubernetes.
+    is_kubernetes: bool,
     package: &'static str,
+}
+
+impl Target {
+    /// Returns the folder in `e2e/controlplane/`.
+    fn folder(&self) -> Result<&'static str> {
+        if self.is_kubernetes {
+            Ok(KubernetesModule::selected()?.folder)
+        } else {
+            Ok("etcd")
+        }
+    }
 }
 
 const TARGETS: [Target; 4] = [
     Target {
         binary: "etcd",
-        module: "etcd",
+        is_kubernetes: false,
         package: "go.etcd.io/etcd/server/v3",
     },
     Target {
         binary: "kube-apiserver",
-        module: "kubernetes",
+        is_kubernetes: true,
         package: "k8s.io/kubernetes/cmd/kube-apiserver",
     },
     Target {
         binary: "kube-controller-manager",
-        module: "kubernetes",
+        is_kubernetes: true,
         package: "k8s.io/kubernetes/cmd/kube-controller-manager",
     },
     Target {
         binary: "kubectl",
-        module: "kubernetes",
+        is_kubernetes: true,
         package: "k8s.io/kubernetes/cmd/kubectl",
     },
 ];
@@ -230,12 +289,13 @@ fn check_go(directory: &Path) -> Result<()> {
 
 fn build(target: &Target, modules: &Path, partial: &Path, lock: &File) -> Result<()> {
     let begin = Instant::now();
+    let folder = target.folder()?;
     let status = Command::new("go")
         .arg("build")
         .args(["-trimpath", "-ldflags", &linker_flags(target)?, "-o"])
         .arg(partial.join(target.binary))
         .arg(target.package)
-        .current_dir(modules.join(target.module))
+        .current_dir(modules.join(folder))
         .env("CGO_ENABLED", "0")
         .env("GOWORK", "off")
         .env_remove("GOOS")
@@ -250,7 +310,7 @@ fn build(target: &Target, modules: &Path, partial: &Path, lock: &File) -> Result
         status.success(),
         "`go build {}` in e2e/controlplane/{} failed with {status}; see its messages above",
         target.package,
-        target.module
+        folder
     );
     print_progress(&format!(
         "built {} in {} s",
@@ -263,7 +323,7 @@ fn build(target: &Target, modules: &Path, partial: &Path, lock: &File) -> Result
 /// Returns linker flags with the version of Kubernetes, which its sources do not contain.
 fn linker_flags(target: &Target) -> Result<String> {
     let mut flags = String::from("-s -w");
-    if target.module == "kubernetes" {
+    if target.is_kubernetes {
         let version = kubernetes_version()?;
         let mut numbers = version.trim_start_matches('v').split('.');
         let (major, minor) = (numbers.next(), numbers.next());
@@ -296,7 +356,15 @@ mod tests {
 
     #[test]
     fn cache_key_has_both_versions() {
-        assert_eq!(cache_key().unwrap(), "v1.36.3-v3.6.8");
+        // An environment variable selects the version of Kubernetes.
+        let key = cache_key().unwrap();
+        assert!(key.ends_with("-v3.6.8"), "{key}");
+        for (minor, version) in [("1.36", "v1.36.3"), ("1.37", "v1.37.2")] {
+            let module = KubernetesModule::of_minor(minor).unwrap();
+            let required = required_version(module.go_mod, "k8s.io/kubernetes");
+            assert_eq!(required.unwrap(), version);
+        }
+        assert!(KubernetesModule::of_minor("1.12").is_err());
     }
 
     #[test]

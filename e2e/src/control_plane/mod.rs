@@ -39,7 +39,7 @@ use anyhow::{Context as _, Result, ensure};
 use kube::Client;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 
-pub use self::binaries::{ASSETS_VARIABLE, Binaries, CACHE_VARIABLE};
+pub use self::binaries::{ASSETS_VARIABLE, Binaries, CACHE_VARIABLE, kubernetes_version};
 use self::credentials::Credentials;
 pub use self::credentials::User;
 pub use self::process::Process;
