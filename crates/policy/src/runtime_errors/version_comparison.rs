@@ -364,8 +364,10 @@ impl Comparer<'_> {
         let mut context = ReviewContext::new(&no_params, &namespaces, authorizer);
         context.is_cancelled = Some(Arc::clone(&self.is_cancelled));
         let evaluate = |admission: &Admission, context: &ReviewContext<'_>| {
+            let adapted = builder.adapted(synthetic, &request, admission.version());
+            let request = adapted.as_ref().unwrap_or(&request);
             admission.evaluate(
-                &request,
+                request,
                 (&request.gvr, &request.gvk),
                 params.as_ref(),
                 namespace.as_ref(),

@@ -152,7 +152,7 @@ pub static ALL: &[VersionChange] = &[
     VersionChange {
         id: "format-messages",
         since: Since::Kubernetes(35),
-        summary: "Messages of `format` count bytes: `must be no more than 63 bytes`. Before, they counted characters.",
+        summary: "Messages of `format.labelValue()` and `format.qualifiedName()` count bytes: `must be no more than 63 bytes`. Before, they counted characters.",
         source: "k8s.io/apimachinery 0.35 pkg/api/validate/content/errors.go, MaxLenError",
         ..CHANGE
     },

@@ -8,11 +8,15 @@ use serde_json::Value as Json;
 
 use super::{RequestBuilder, SyntheticRequest};
 use crate::admission::trace::{Step, TRACED_CALL_LIMIT};
-use crate::admission::{AdmissionRequest, Namespace, Object, ParamList, ReviewContext, UserInfo};
+use crate::admission::{
+    AdmissionRequest, Namespace, Object, Operation, ParamList, ReviewContext, UserInfo,
+};
 use crate::runtime_errors::failures::{Failure, effective_failures};
 use crate::runtime_errors::symbolic::SymbolicEvaluator;
 use cel::value::EvalError;
+use kubernetes::defaulting;
 use kubernetes::library::estimate::AUTHORIZER_CHECK_COST;
+use kubernetes::version::KubernetesVersion;
 
 /// The remaining evaluations and the remaining CEL cost.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +32,35 @@ impl Budget {
 }
 
 impl RequestBuilder<'_> {
+    /// Returns `request`, built from `synthetic`, as an API server of `version` sees it: its objects of built-in kinds
+    /// lack newer fields. `None` if that is `request` itself.
+    pub(crate) fn adapted(
+        &self,
+        synthetic: &SyntheticRequest,
+        request: &AdmissionRequest,
+        version: KubernetesVersion,
+    ) -> Option<AdmissionRequest> {
+        let is_stored = matches!(&*request.subresource, "" | "status")
+            && synthetic.operation != Operation::Connect;
+        if !self.is_builtin || !is_stored {
+            return None;
+        }
+        let objects = [&synthetic.object, &synthetic.old_object];
+        let [object, old_object] = objects.map(|object| {
+            let mut object = object.clone()?;
+            defaulting::adapt_to_older(version, &request.gvk, &mut object);
+            Some(object)
+        });
+        if object == synthetic.object && old_object == synthetic.old_object {
+            return None;
+        }
+        Some(AdmissionRequest {
+            object: object.as_ref().map(Object::new),
+            old_object: old_object.as_ref().map(Object::new),
+            ..request.clone()
+        })
+    }
+
     /// Converts a synthetic request for admission. Also returns its namespace, and all namespaces by name. `None` for a
     /// request about a Namespace that has neither an object nor an old object.
     pub(crate) fn admission_request(
