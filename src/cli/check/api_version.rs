@@ -21,18 +21,41 @@ const DEFINITION: &str = "CustomResourceDefinition";
 
 const DEFINITION_VERSION: &str = "apiextensions.k8s.io/v1";
 
-/// Returns a finding if the `apiVersion` of a policy or binding is not served, or not by default.
-pub(super) fn policy_finding<T>(object: &Object<T>, known: &Known) -> Option<Finding> {
-    let api_version = object.api_version();
-    let GroupVersion { group, version } = GroupVersion::parse(api_version)?;
-    let kind = object.kind();
-    let resource = match kind {
+/// Returns the resource of a policy or binding. `None` if its `apiVersion` is invalid.
+pub(in crate::cli) fn resource_of<T>(object: &Object<T>) -> Option<Gvr> {
+    let GroupVersion { group, version } = GroupVersion::parse(object.api_version())?;
+    let resource = match object.kind() {
         "MutatingAdmissionPolicy" => "mutatingadmissionpolicies",
         "MutatingAdmissionPolicyBinding" => "mutatingadmissionpolicybindings",
         "ValidatingAdmissionPolicyBinding" => "validatingadmissionpolicybindings",
         _ => "validatingadmissionpolicies",
     };
-    let gvr = Gvr::new(group, version, resource);
+    Some(Gvr::new(group, version, resource))
+}
+
+/// Returns the error about a policy or binding whose `apiVersion` the old version serves, at least if enabled, but the
+/// new version does not.
+pub(in crate::cli) fn removed<T>(object: &Object<T>, [old, new]: [&Known; 2]) -> Option<Finding> {
+    let gvr = resource_of(object)?;
+    let is_served = |known: &Known| known.mapper.resource(&gvr).is_some();
+    if !is_served(old) || is_served(new) {
+        return None;
+    }
+    let finding = policy_finding(object, new)?;
+    Some(Finding {
+        severity: Severity::Error,
+        help: Some(format!("write `apiVersion: {POLICY_VERSION}`")),
+        rejected: true,
+        ..finding
+    })
+}
+
+/// Returns a finding if the `apiVersion` of a policy or binding is not served, or not by default.
+pub(in crate::cli) fn policy_finding<T>(object: &Object<T>, known: &Known) -> Option<Finding> {
+    let api_version = object.api_version();
+    let kind = object.kind();
+    let gvr = resource_of(object)?;
+    let resource = gvr.resource.clone();
     let is_served = known.mapper.resource(&gvr).is_some();
     let is_stable = gvr.version == STABLE_VERSION;
     if is_served && (is_stable || known.is_of_cluster()) {
@@ -50,7 +73,7 @@ pub(super) fn policy_finding<T>(object: &Object<T>, known: &Known) -> Option<Fin
         format!("Kubernetes {kubernetes} does not serve {kind} as {api_version}")
     };
     let mut finding = version_finding(object, Severity::Warning, &message);
-    let stable = Gvr::new(&*gvr.group, STABLE_VERSION, resource);
+    let stable = Gvr::new(&*gvr.group, STABLE_VERSION, &*resource);
     finding.help = Some(if known.mapper.resource(&stable).is_some() {
         finding.fix = changed_version(object, POLICY_VERSION);
         format!(

@@ -145,7 +145,7 @@ fn check_other_kinds(dir: &Path, input: &Input, findings: &mut Vec<Finding>) {
 ///
 /// Source: kubernetes `pkg/apis/admissionregistration/validation/static_suffix.go` (`ValidateStaticSuffix`,
 /// `WarningsForStaticSuffix`).
-pub(super) fn reserved_name<T>(
+pub(in crate::cli) fn reserved_name<T>(
     object: &Object<T>,
     dir: Option<&Path>,
     version: KubernetesVersion,

@@ -5,7 +5,7 @@
 
 mod advice;
 pub mod annotations;
-mod api_version;
+pub(super) mod api_version;
 pub mod baseline;
 mod cascade;
 pub(super) mod command;
@@ -25,7 +25,7 @@ pub mod known;
 pub mod levels;
 mod lint;
 mod lockout;
-mod manifests;
+pub(super) mod manifests;
 mod names;
 pub mod policy;
 pub mod render;

@@ -14,6 +14,7 @@ pub use compare::{Cause, CauseKind, Effect};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -85,6 +86,11 @@ pub(super) trait Visitor {
 
     /// Receives the reason why a request could not be read or evaluated.
     fn unread(&mut self, name: String, reason: &str);
+
+    /// Receives the reason why an object of a file could not be read. `place` is its file and line.
+    fn unreadable(&mut self, name: String, _place: Option<&(Arc<str>, usize)>, reason: &str) {
+        self.unread(name, reason);
+    }
 }
 
 /// The requests that were compared, and the data of the cluster that could not be read.
@@ -540,7 +546,13 @@ impl Differ<'_> {
         };
         let (old_results, new_results) = match (&old.results, &new.results) {
             (Ok(old_results), Ok(new_results)) => (old_results, new_results),
-            (Err(why), _) | (_, Err(why)) => return self.visitor.unread(named(), why),
+            (Err(why), _) | (_, Err(why)) => {
+                return if item.value.is_err() {
+                    self.visitor.unreadable(named(), item.place.as_ref(), why)
+                } else {
+                    self.visitor.unread(named(), why)
+                };
+            }
         };
         for pair in pairs {
             let find = |results: &[PolicyResult], n: Option<usize>| {

@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use crate::cli::check::finding::{Finding, Severity};
+use crate::cli::check::finding::{Finding, Owner, Severity};
 use crate::cli::check::known::Known;
 use crate::cli::check::policy;
-use crate::cli::check::{self, shape, validation, webhook};
+use crate::cli::check::{self, manifests, shape, validation, versions, webhook};
 use crate::cli::input::{Input, Object};
 use crate::policy::analysis::Profile;
 use crate::policy::rule::Rule;
@@ -106,6 +106,35 @@ pub(in crate::cli) fn check_mutating_policies(
         }
         findings.extend(errors);
     }
+}
+
+/// Adds the errors that an API server of the version of `known` has only when a policy or binding is created: functions
+/// that new expressions cannot use yet, and reserved names. `findings` contains the errors of [`check_policies`].
+pub(in crate::cli) fn add_creation_errors(
+    input: &Input,
+    known: &Known,
+    findings: &mut Vec<Finding>,
+) {
+    let version = known.version();
+    let validating = input.policies.iter().map(|policy| (policy, None));
+    let mutating = input.mutating_policies.iter();
+    let mutating = mutating.map(|policy| (&policy.shared, Some(policy.mutations.as_slice())));
+    for (policy, mutations) in validating.chain(mutating) {
+        let is_of_policy = |finding: &mut Finding| {
+            matches!(&finding.owner, Owner::Policy(name) if Some(&**name) == policy.name())
+                && *finding.location.file == *policy.source.name
+        };
+        let mut errors: Vec<Finding> = findings.extract_if(.., is_of_policy).collect();
+        versions::check(policy, mutations, version, &mut errors);
+        errors.extend(manifests::reserved_name(policy, None, version));
+        retain_rejections(&mut errors);
+        findings.extend(errors);
+    }
+    let names = input.bindings.iter();
+    let names = names.filter_map(|binding| manifests::reserved_name(binding, None, version));
+    let mutating = input.mutating_bindings.iter();
+    let mutating = mutating.filter_map(|it| manifests::reserved_name(it, None, version));
+    findings.extend(names.chain(mutating).filter(|finding| finding.rejected));
 }
 
 /// Checks the webhook configurations that probes target. Errors are added to `findings`, and the reasons of rejections

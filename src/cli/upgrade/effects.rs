@@ -7,6 +7,9 @@ use crate::cli::audit::PolicyResult;
 use crate::cli::check::render::count;
 use crate::cli::diff::mutation_summary;
 
+/// The field of the errors of match conditions.
+const MATCH_CONDITIONS: &str = "spec.matchConditions";
+
 /// The result of a field of a policy for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum FieldResult {
@@ -50,7 +53,17 @@ pub(super) fn effects(results: [Option<&PolicyResult>; 2]) -> Vec<Effect> {
         [true, false] => Some(Class::Admits),
         _ => None,
     };
-    let [old, new] = results.map(fields);
+    let [mut old, mut new] = results.map(fields);
+    let fails_to_match = |fields: &BTreeMap<String, (FieldResult, String)>| {
+        let conditions = fields.get(MATCH_CONDITIONS);
+        conditions.is_some_and(|(result, _)| *result == FieldResult::Error)
+    };
+    if fails_to_match(&old) != fails_to_match(&new) {
+        // The version with the error evaluates no other field.
+        for side in [&mut old, &mut new] {
+            side.retain(|name, _| name == MATCH_CONDITIONS);
+        }
+    }
     let mut effects = Vec::new();
     let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
     for name in names {

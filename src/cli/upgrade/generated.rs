@@ -19,11 +19,14 @@ use crate::cli::eval::policy_set::{PolicySet, PreparedPolicy};
 use crate::cli::eval::run_case;
 use crate::cli::input::Object;
 use crate::cli::test::init;
+use crate::policy::admission::RecordedValue;
 use crate::policy::matching;
 use crate::policy::runtime_errors::{self, Context, VersionComparison, Witness};
 use crate::policy::subject::SubjectKind;
 use crate::policy::version_changes::AffectedNode;
-use crate::probe::api::{BindingSource, Case, PolicyProbeSpec, Source};
+use crate::probe::api::{BindingSource, Case, CaseOutcome, PolicyProbeSpec, Source};
+use crate::schema::Builtin;
+use crate::version::KubernetesVersion;
 
 /// The time after which the search for requests of one policy compares no more requests.
 const SEARCH_TIME: Duration = Duration::from_secs(5);
@@ -63,13 +66,49 @@ impl BothVersions<'_> {
     ///
     /// # Errors
     /// Returns the reason why a version could not be evaluated.
-    fn run(self, spec: &PolicyProbeSpec, case: &Case) -> Result<[Option<PolicyResult>; 2], String> {
+    fn run(
+        self,
+        spec: &PolicyProbeSpec,
+        case: &Case,
+        (nodes, reached): (&[AffectedNode], &mut [bool]),
+    ) -> Result<[Option<PolicyResult>; 2], String> {
         let [old, new] = self.policies;
         let [old_set, new_set] = self.sets;
-        let run = |policy: &PreparedPolicy<'_>, set: &PolicySet<'_>| {
-            case_result(policy, run_case(policy, spec, case, set))
+        let old_result = run_case(old, spec, case, old_set);
+        let recording = old_result.recording.clone();
+        let results = [
+            case_result(old, old_result)?,
+            case_result(new, run_case(new, spec, case, new_set))?,
+        ];
+        for (is_reached, affected) in reached.iter_mut().zip(nodes) {
+            let recorded = recording.get(&(affected.index, affected.node.index()));
+            *is_reached |= recorded.is_some_and(RecordedValue::has_value);
+        }
+        Ok(results)
+    }
+
+    /// Returns true if a case passes in the old version and not in the new version.
+    pub(super) fn passes_only_before(self, spec: &PolicyProbeSpec, case: &Case) -> bool {
+        let passes = |n: usize| {
+            let (policy, set) = (self.policies.get(n)?, self.sets.get(n)?);
+            let result = run_case(policy, spec, case, set);
+            Some(result.invalid.is_empty() && result.status.outcome == CaseOutcome::Passed)
         };
-        Ok([run(old, old_set)?, run(new, new_set)?])
+        passes(0) == Some(true) && passes(1) == Some(false)
+    }
+
+    /// Returns the reason why requests that the policy matches exist only in the old version. `None` if the new version
+    /// serves a resource that its rules match.
+    pub(super) fn unserved(self) -> Option<String> {
+        let is_matching = |n: usize| {
+            let (policy, set) = (self.policies.get(n)?, self.sets.get(n)?);
+            let matches = matching::resolve(&policy.object.value, &set.known.mapper);
+            Some(!matches.resources.is_empty())
+        };
+        (is_matching(0) == Some(true) && is_matching(1) == Some(false)).then(|| {
+            let new = self.sets[1].known.kubernetes();
+            format!("Kubernetes {new} does not serve the resources that its rules match")
+        })
     }
 }
 
@@ -95,20 +134,18 @@ pub(super) fn generate(
         binding: binding.and_then(|it| it.metadata.name.clone()),
         ..Generated::default()
     };
-    let reached = comparison.reached.iter().enumerate();
-    let unreached = reached.filter(|(_, is_reached)| !**is_reached);
-    generated.unreached = unreached.map(|(n, _)| n).collect();
     let mut last_error = None;
     let of_differences = comparison.differences.into_iter().map(|it| it.witness);
+    let mut reached = comparison.reached;
     for witness in of_differences {
-        match confirm(both, binding, witness) {
+        match confirm(both, binding, witness, (nodes, &mut reached)) {
             Ok(Some(differing)) => generated.differing.push(differing),
             Ok(None) => {}
             Err(why) => last_error = Some(why),
         }
     }
     for witness in comparison.samples {
-        match confirm(both, binding, witness) {
+        match confirm(both, binding, witness, (nodes, &mut reached)) {
             Ok(confirmed) => {
                 generated.n_requests += 1;
                 generated.differing.extend(confirmed);
@@ -116,10 +153,9 @@ pub(super) fn generate(
             Err(why) => last_error = Some(why),
         }
     }
-    if both.policies[0].mutating.is_some() {
-        // The requests for a mutating policy satisfy the path conditions, but the evaluation does not record nodes.
-        generated.unreached.clear();
-    }
+    let unreached = reached.iter().enumerate();
+    let unreached = unreached.filter(|(_, is_reached)| !**is_reached);
+    generated.unreached = unreached.map(|(n, _)| n).collect();
     if generated.n_requests == 0 {
         let why = match last_error {
             Some(why) => why,
@@ -141,12 +177,38 @@ fn no_request(both: BothVersions<'_>) -> String {
         .resources
         .is_empty()
     {
-        "its rules match no known resource; pass the CustomResourceDefinitions with --crds"
-            .to_owned()
+        let known = both.sets[0].known;
+        let groups = rule_groups(policy);
+        let is_builtin = |group: &String| is_kubernetes_group(group);
+        if !groups.is_empty() && groups.iter().all(is_builtin) {
+            format!(
+                "its rules match no resource that Kubernetes {} serves",
+                known.kubernetes()
+            )
+        } else {
+            "its rules match no known resource; pass the CustomResourceDefinitions with --crds"
+                .to_owned()
+        }
     } else {
         "no valid request that its rules match was found; pass objects with -f, or probes"
             .to_owned()
     }
+}
+
+/// Returns the API groups of the rules of a policy.
+fn rule_groups(policy: &PreparedPolicy<'_>) -> Vec<String> {
+    let constraints = policy.object.value.match_constraints.as_ref();
+    let rules = constraints.and_then(|it| it.resource_rules.as_ref());
+    let groups = rules.into_iter().flatten();
+    groups
+        .flat_map(|rule| rule.api_groups.iter().flatten().cloned())
+        .collect()
+}
+
+/// Returns true if the newest version of Kubernetes serves built-in resources of the group.
+fn is_kubernetes_group(group: &str) -> bool {
+    let served = Builtin::load(KubernetesVersion::NEWEST);
+    served.is_ok_and(|served| served.resources().iter().any(|it| it.gvr.group == group))
 }
 
 /// Searches for requests within the time limit.
@@ -226,6 +288,7 @@ fn confirm(
     both: BothVersions<'_>,
     binding: Option<&ValidatingAdmissionPolicyBinding>,
     witness: Witness,
+    (nodes, reached): (&[AffectedNode], &mut [bool]),
 ) -> Result<Option<DifferingCase>, String> {
     let mut error = None;
     let mut is_evaluated = false;
@@ -233,7 +296,7 @@ fn confirm(
         let Some((spec, case)) = case(both.policies[0], binding, &witness, is_short) else {
             continue;
         };
-        let results = match both.run(&spec, &case) {
+        let results = match both.run(&spec, &case, (nodes, &mut *reached)) {
             Ok(results) => results,
             Err(why) => {
                 error = Some(why);

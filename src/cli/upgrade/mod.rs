@@ -14,19 +14,23 @@ pub mod report;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
+use std::sync::Arc;
 
-use k8s_openapi::api::admissionregistration::v1::Mutation;
+use k8s_openapi::api::admissionregistration::v1::{Mutation, ValidatingAdmissionPolicyBinding};
 use serde_json::{Value as Json, json};
 
 use super::audit::PolicyResult;
 use super::check::costs::{CostIncrease, digits, increases};
-use super::check::finding::Finding;
+use super::check::api_version;
+use super::check::finding::{Finding, Location, Owner, Severity};
 use super::check::known::Known;
 use super::check::policy as check_policy;
 use super::diff::{self, ComparedRequest, PolicyPair, Requests, Visitor};
 use super::error::CliError;
 use super::eval::policy_set::{PolicySet, PreparedPolicy};
+use super::eval::run_case;
 use super::eval::setup::{Setup, Sources};
+use super::input::Object;
 use super::parallel;
 use super::test::init;
 use super::test::rejection;
@@ -38,7 +42,8 @@ use crate::policy::version_changes::{self, AffectedNode};
 use crate::probe::api::{Case, Expect, PolicyProbeSpec, Request};
 use crate::probe::target::TargetId;
 use crate::probe::validation::API_VERSION;
-use crate::version::KubernetesVersion;
+use crate::schema::{Builtin, Gvr};
+use crate::version::{KubernetesVersion, StaticNames};
 use args::UpgradeArgs;
 use effects::{Effect, FieldResult, effects};
 use generated::{BothVersions, Generated, generate};
@@ -111,6 +116,11 @@ pub(super) fn run(args: &UpgradeArgs, stdin: &mut dyn Read) -> Result<Upgrade, C
     (before.limit, after.limit) = (limit, limit);
     add_live_rejections(&setup, &setup.known, &before, &mut old_errors);
     add_live_rejections(&setup, &new_known, &after, &mut new_errors);
+    rejection::add_creation_errors(&setup.input, &setup.known, &mut old_errors);
+    rejection::add_creation_errors(&setup.input, &new_known, &mut new_errors);
+    new_errors.extend(removed_versions(&setup, [&setup.known, &new_known]));
+    reject(&mut before, &old_errors);
+    reject(&mut after, &new_errors);
     let requests = Requests {
         inputs: args.paths.clone(),
         files: &args.files,
@@ -138,17 +148,22 @@ pub(super) fn run(args: &UpgradeArgs, stdin: &mut dyn Read) -> Result<Upgrade, C
             .collect(),
         unread: Vec::new(),
         n_unread: 0,
+        reports_unreadable: !args.files.is_empty(),
+        unreadable: Vec::new(),
     };
     check.add_generated(&setup);
     let compared = requests.compare([&before, &after], &pairs, &cases, stdin, &mut check)?;
     findings.extend(compared.gaps);
-    let (mut changes, probes) = check.changes(&setup);
-    changes.extend(rejections(
+    let n_unreadable = u64::try_from(check.unreadable.len()).unwrap_or(u64::MAX);
+    findings.append(&mut check.unreadable);
+    let (mut changes, probes) = check.changes(&setup, args.text);
+    let (of_rejections, rejected) = rejections(
         &before,
         &setup,
         [&old_errors, &new_errors],
         (from, to),
-    ));
+    );
+    changes.extend(of_rejections);
     changes.extend(check.costs(&setup));
     changes.retain(|change| args.text || change.class != Class::Text);
     changes.sort_by(|a, b| (a.class, &a.policy, &a.field).cmp(&(b.class, &b.policy, &b.field)));
@@ -163,11 +178,12 @@ pub(super) fn run(args: &UpgradeArgs, stdin: &mut dyn Read) -> Result<Upgrade, C
         summary: check.summary(&changes, &undecided),
         changes,
         undecided,
+        rejected,
         unread: std::mem::take(&mut check.unread),
         findings,
     };
     report.summary.cases = compared.cases;
-    report.summary.objects = compared.objects;
+    report.summary.objects = compared.objects.saturating_sub(n_unreadable);
     report.count_errors();
     Ok(Upgrade { report, probes })
 }
@@ -206,38 +222,125 @@ fn add_live_rejections(
     rejection::check_mutating_policies(&setup.input, known, &live, errors, &mut rejections);
 }
 
-/// Returns the changes of the policies that only one of the two API servers accepts. A change has the first error.
+/// Returns the errors about the `apiVersion` of policies and bindings of files that only the old version serves.
+fn removed_versions(setup: &Setup, known: [&Known; 2]) -> Vec<Finding> {
+    let cluster_inputs = setup.cluster_inputs.as_ref();
+    let n_own = cluster_inputs.map_or(usize::MAX, |it| it.n_own_policies);
+    let n_mutating = cluster_inputs.map_or(usize::MAX, |it| it.n_own_mutating);
+    let input = &setup.input;
+    let policies = input.policies.iter().take(n_own);
+    let mut errors: Vec<Finding> = policies
+        .filter_map(|policy| api_version::removed(policy, known))
+        .collect();
+    let mutating = input.mutating_policies.iter().take(n_mutating);
+    errors.extend(mutating.filter_map(|it| api_version::removed(&it.shared, known)));
+    if setup.server.is_none() {
+        let bindings = input.bindings.iter().chain(&input.mutating_bindings);
+        errors.extend(bindings.filter_map(|binding| api_version::removed(binding, known)));
+    }
+    errors
+}
+
+/// Adds the first of `errors` to each policy of a file as the reason why the API server rejects it.
+fn reject(policy_set: &mut PolicySet<'_>, errors: &[Finding]) {
+    let by_object = errors_by_object(errors);
+    for policy in &mut policy_set.policies {
+        if policy.is_live || policy.rejection.is_some() {
+            continue;
+        }
+        let errors = by_object.get(&policy_key(policy));
+        policy.rejection = errors.and_then(|errors| Some(errors.first()?.message.clone()));
+    }
+}
+
+/// Identifies an object in a list of errors: the noun of its kind, its name, and its file.
+type ObjectKey<'a> = (&'static str, &'a str, &'a str);
+
+fn policy_key<'a>(policy: &'a PreparedPolicy<'_>) -> ObjectKey<'a> {
+    ("policy", policy.name, &policy.object.source.name)
+}
+
+/// Returns the changes of the policies and bindings that only one of the two API servers accepts, each with the first
+/// error, and the policies that are not compared because the old version rejects them.
 fn rejections(
     before: &PolicySet<'_>,
     setup: &Setup,
     [old, new]: [&[Finding]; 2],
     versions: (KubernetesVersion, KubernetesVersion),
-) -> Vec<Change> {
-    let [old, new] = [old, new].map(errors_by_policy);
+) -> (Vec<Change>, Vec<Undecided>) {
+    let [old, new] = [old, new].map(errors_by_object);
+    let mut not_compared = Vec::new();
+    for policy in &before.policies {
+        let Some(why) = &policy.rejection else {
+            continue;
+        };
+        let key = policy_key(policy);
+        let first = |errors: &BTreeMap<ObjectKey<'_>, Vec<&Finding>>| {
+            let first = errors.get(&key)?.first()?;
+            Some(first.message.clone())
+        };
+        let message = first(&old).unwrap_or_else(|| why.clone());
+        let reason = match first(&new) {
+            Some(_) => format!("both versions reject it: {message}"),
+            None => format!("{} rejects it: {message}", versions.0),
+        };
+        not_compared.push(Undecided {
+            policy: policy.id().to_string(),
+            place: place(policy, None),
+            reason,
+        });
+    }
     let mut changes = Vec::new();
     for (class, rejected, other) in [(Class::Refused, &new, &old), (Class::Taken, &old, &new)] {
-        for (name, findings) in rejected {
+        for (key, findings) in rejected {
             let Some((first, others)) = findings.split_first() else {
                 continue;
             };
-            if other.contains_key(name) {
+            if other.contains_key(key) {
                 continue;
             }
-            let policy = before.policies.iter().find(|it| it.name == *name);
+            let (noun, name, file) = *key;
+            let mut policies = before.policies.iter().enumerate();
+            let policy = policies.find(|(_, policy)| policy_key(policy) == *key);
             let mut mutating = setup.input.mutating_policies.iter();
-            let mutating = mutating.find(|it| it.shared.name() == Some(*name));
+            let mutating = mutating.find(|it| {
+                it.shared.name() == Some(name) && *it.shared.source.name == *file
+            });
             let mutations = mutating.map(|it| it.mutations.as_slice());
             let field = first.field_ref.clone();
-            let reason = policy.zip(field.as_deref()).and_then(|(policy, field)| {
-                rejection_reason((policy, mutations), field, versions, class)
-            });
+            let api = {
+                let input = &setup.input;
+                let is_it = |it: &&Object<ValidatingAdmissionPolicyBinding>| {
+                    it.name() == Some(name) && *it.source.name == *file
+                };
+                let mut bindings = input.bindings.iter().chain(&input.mutating_bindings);
+                match policy {
+                    Some((_, policy)) => api_version::resource_of(policy.object),
+                    None => bindings.find(is_it).and_then(api_version::resource_of),
+                }
+            };
+            let reason = match first.rule {
+                Rule::OldVersion => api.and_then(|gvr| served_since(&gvr, versions, class)),
+                Rule::InvalidName => names_since(versions),
+                _ => policy.zip(field.as_deref()).and_then(|((_, policy), field)| {
+                    rejection_reason((policy, mutations), field, versions, class)
+                }),
+            };
+            let name = match noun {
+                "binding" => format!("binding {name}"),
+                _ => name.to_owned(),
+            };
             let [accepted, rejected] = ["accepted", "rejected"].map(str::to_owned);
             let message = Some(first.message.clone());
             let (old, new, old_message, new_message) = match class {
                 Class::Refused => (accepted, rejected, None, message),
                 _ => (rejected, accepted, message, None),
             };
-            let is_newer = first.rule == Rule::NewerFunction && class == Class::Refused;
+            let is_new = class == Class::Refused
+                && matches!(
+                    first.rule,
+                    Rule::NewerFunction | Rule::OldVersion | Rule::InvalidName
+                );
             changes.push(Change {
                 class,
                 other_fields: others
@@ -249,22 +352,66 @@ fn rejections(
                 new,
                 new_message,
                 reason,
-                fix: first.help.clone().filter(|_| is_newer),
-                ..change(policy, (*name).to_owned(), field)
+                fix: first.help.clone().filter(|_| is_new),
+                ..change(policy.map(|(_, policy)| policy), name, field)
             });
+            if let Some(change) = changes.last_mut() {
+                change.index = policy.map(|(index, _)| index);
+                if policy.is_none() {
+                    let line = first.location.place.map_or(1, |place| place.line);
+                    change.place = Some(format!("{file}:{line}"));
+                }
+            }
         }
     }
-    changes
+    (changes, not_compared)
 }
 
-/// Groups errors by the name of the rejected policy or binding.
-fn errors_by_policy(findings: &[Finding]) -> BTreeMap<&str, Vec<&Finding>> {
-    let mut by_policy: BTreeMap<&str, Vec<&Finding>> = BTreeMap::new();
+/// Groups errors by the rejected policy or binding.
+fn errors_by_object(findings: &[Finding]) -> BTreeMap<ObjectKey<'_>, Vec<&Finding>> {
+    let mut by_object: BTreeMap<ObjectKey<'_>, Vec<&Finding>> = BTreeMap::new();
     for finding in findings {
+        let noun = match finding.owner {
+            Owner::Binding(_) => "binding",
+            _ => "policy",
+        };
         let name = finding.owner.name().unwrap_or_default();
-        by_policy.entry(name).or_default().push(finding);
+        let key = (noun, name, finding.location.file.as_str());
+        by_object.entry(key).or_default().push(finding);
     }
-    by_policy
+    by_object
+}
+
+/// Finds the release since which the API server serves a resource, for the class TAKEN, or no longer serves it.
+fn served_since(
+    gvr: &Gvr,
+    (from, to): (KubernetesVersion, KubernetesVersion),
+    class: Class,
+) -> Option<Reason> {
+    let serving = Builtin::versions_with_resource(gvr).ok()?;
+    let is_served = |minor: u16| serving.iter().any(|version| version.minor == minor);
+    let mut minors = from.minor..=to.minor;
+    let first = minors.find(|minor| is_served(*minor) == (class == Class::Taken))?;
+    Some(release(first))
+}
+
+/// Finds the release since which the API server rejects names of static manifests.
+fn names_since((from, to): (KubernetesVersion, KubernetesVersion)) -> Option<Reason> {
+    let mut minors = from.minor..=to.minor;
+    let first = minors.find(|minor| {
+        KubernetesVersion::new(*minor).behavior().static_names == StaticNames::Rejected
+    })?;
+    Some(release(first))
+}
+
+/// Returns the reason of a change that is not in the table.
+fn release(minor: u16) -> Reason {
+    Reason {
+        since: format!("Kubernetes {}", KubernetesVersion::new(minor)),
+        change: None,
+        summary: None,
+        source: None,
+    }
 }
 
 /// Finds the release in which the API server accepts or rejects the expression `field` of a new policy.
@@ -276,10 +423,15 @@ fn rejection_reason(
 ) -> Option<Reason> {
     let compile =
         |version| CompiledPolicy::from_parts(policy.object.value.clone(), mutations, version);
+    let newest = compile(KubernetesVersion {
+        min_compat: KubernetesVersion::NEWEST.minor,
+        ..KubernetesVersion::NEWEST
+    });
     let mut previous = from;
     for step in from.steps_to(to) {
         let refused = compile(step).refused();
-        let is_refused = refused.iter().any(|it| it.field_ref == field);
+        let is_refused = refused.iter().any(|it| it.field_ref == field)
+            || newest.too_new(step).iter().any(|it| it.field_ref == field);
         if is_refused == (class == Class::Refused) {
             let compiled = &policy.compiled;
             let mut expressions = compiled.expressions().iter();
@@ -299,6 +451,7 @@ fn rejection_reason(
 fn change(policy: Option<&PreparedPolicy<'_>>, name: String, field: Option<String>) -> Change {
     let failure_policy = policy.and_then(|it| it.object.value.failure_policy.clone());
     Change {
+        index: None,
         class: Class::Text,
         policy: policy.map_or(name, |policy| policy.id().to_string()),
         place: policy.and_then(|policy| place(policy, field.as_deref())),
@@ -356,6 +509,8 @@ struct Draft {
 struct PolicyState {
     nodes: Vec<AffectedNode>,
     generated: Generated,
+    /// The reason why requests that the policy matches exist only in the old version.
+    unserved: Option<String>,
     /// The number of probe cases and objects that were compared.
     n_requests: u64,
 }
@@ -366,6 +521,10 @@ struct UpgradeCheck<'a> {
     policies: Vec<PolicyState>,
     unread: Vec<Unevaluated>,
     n_unread: u64,
+    /// True if unreadable files of objects are errors. The files of policies are read before, with their errors.
+    reports_unreadable: bool,
+    /// The errors about files with objects.
+    unreadable: Vec<Finding>,
 }
 
 impl Visitor for UpgradeCheck<'_> {
@@ -379,7 +538,9 @@ impl Visitor for UpgradeCheck<'_> {
         let [Some(index), _] = pair.sides else {
             return;
         };
-        if results.iter().all(Option::is_none) {
+        let old = self.sets[0].policies.get(index);
+        let is_rejected = old.is_some_and(|policy| policy.rejection.is_some());
+        if is_rejected || results.iter().all(Option::is_none) {
             return;
         }
         if let Some(state) = self.policies.get_mut(index) {
@@ -408,6 +569,15 @@ impl Visitor for UpgradeCheck<'_> {
                 });
             }
         }
+    }
+
+    fn unreadable(&mut self, name: String, place: Option<&(Arc<str>, usize)>, reason: &str) {
+        let Some((file, line)) = place.filter(|_| self.reports_unreadable) else {
+            return self.unread(name, reason);
+        };
+        let location = Location::from_file(format!("{file}:{line}"));
+        let finding = Finding::new(Severity::Error, Rule::Unreadable, reason, location);
+        self.unreadable.push(finding);
     }
 
     fn unread(&mut self, name: String, reason: &str) {
@@ -471,6 +641,7 @@ impl<'a> UpgradeCheck<'a> {
             };
             PolicyState {
                 generated: generate(both, &nodes, bindings),
+                unserved: both.unserved(),
                 nodes,
                 n_requests: 0,
             }
@@ -492,7 +663,7 @@ impl<'a> UpgradeCheck<'a> {
     }
 
     /// Returns the changes of evaluations with their causes, and probes with their generated requests.
-    fn changes(&self, setup: &Setup) -> (Vec<Change>, Vec<Json>) {
+    fn changes(&self, setup: &Setup, with_text: bool) -> (Vec<Change>, Vec<Json>) {
         let decided: BTreeSet<(usize, &Option<String>)> = self
             .drafts
             .keys()
@@ -502,7 +673,8 @@ impl<'a> UpgradeCheck<'a> {
         // If requests with another decision show a change, those with the same decision add nothing.
         let shown = self.drafts.iter().filter(|((index, class, field, _), _)| {
             let is_minor = matches!(class, Class::Errors | Class::Audit | Class::Text);
-            !(is_minor && decided.contains(&(*index, field)))
+            (with_text || *class != Class::Text)
+                && !(is_minor && decided.contains(&(*index, field)))
         });
         let shown: Vec<(&DraftKey, &Draft)> = shown.collect();
         let finished = parallel::map(&shown, |((index, ..), draft)| {
@@ -515,7 +687,7 @@ impl<'a> UpgradeCheck<'a> {
                 continue;
             };
             let name = init::unique(both.policies[0].name, &mut names);
-            probes.extend(probe(&name, draft));
+            probes.extend(probe(&name, draft, both));
         }
         (finished.into_iter().flatten().collect(), probes)
     }
@@ -572,6 +744,7 @@ impl<'a> UpgradeCheck<'a> {
             requests: draft.requests,
             subjects: draft.subjects.clone(),
             witness: draft.witness.clone().map(Box::new),
+            index: Some(index),
             ..change(Some(policy), String::new(), effect.field.clone())
         })
     }
@@ -590,13 +763,14 @@ impl<'a> UpgradeCheck<'a> {
                     .any(|name| expression.text.contains(name))
             })
         };
-        let validating: Vec<&PreparedPolicy<'_>> = self.sets[0]
+        let validating: Vec<(usize, &PreparedPolicy<'_>)> = self.sets[0]
             .policies
             .iter()
-            .filter(|policy| policy.mutating.is_none() && policy.rejection.is_none())
-            .filter(|policy| calls(policy))
+            .enumerate()
+            .filter(|(_, policy)| policy.mutating.is_none() && policy.rejection.is_none())
+            .filter(|(_, policy)| calls(policy))
             .collect();
-        let changes = parallel::map(&validating, |policy| {
+        let changes = parallel::map(&validating, |(index, policy)| {
             let costs = self.sets.map(|set| {
                 let bindings = &setup.input.bindings;
                 check_policy::check(policy.object, bindings, set.known, Profile::Upstream).costs
@@ -617,6 +791,7 @@ impl<'a> UpgradeCheck<'a> {
                     summary: Some(row.summary),
                     source: Some(row.source),
                 }),
+                index: Some(*index),
                 ..self::change(Some(policy), String::new(), Some(increase.field_ref))
             };
             increases.into_iter().map(change).collect::<Vec<_>>()
@@ -648,7 +823,10 @@ impl<'a> UpgradeCheck<'a> {
                     .next()
                     .map(|affected| unreached_reason(policy, affected)),
             );
-            let is_changed = changes.iter().any(|change| change.policy == id);
+            reasons.splice(0..0, state.unserved.clone());
+            let mut changes = changes.iter();
+            let is_changed =
+                changes.any(|change| change.index == Some(index) && change.class.matters());
             if let Some(reason) = reasons.into_iter().next().filter(|_| !is_changed) {
                 undecided.push(Undecided {
                     policy: id,
@@ -661,17 +839,30 @@ impl<'a> UpgradeCheck<'a> {
     }
 
     fn summary(&self, changes: &[Change], undecided: &[Undecided]) -> UpgradeSummary {
-        let names = |matters: bool| -> BTreeSet<&str> {
+        // A binding counts as one of the policies if it has a change.
+        let of_policies = |matters: bool| -> BTreeSet<usize> {
             let changes = changes.iter().filter(|it| it.class.matters() == matters);
-            changes.map(|change| change.policy.as_str()).collect()
+            changes.filter_map(|change| change.index).collect()
         };
-        let (changed, informed) = (names(true), names(false));
+        let (changed, informed) = (of_policies(true), of_policies(false));
+        let undecided_places: BTreeSet<(&str, Option<&str>)> = undecided
+            .iter()
+            .map(|it| (it.policy.as_str(), it.place.as_deref()))
+            .collect();
+        let is_undecided = |index: &usize| {
+            let policy = self.sets[0].policies.get(*index);
+            policy.is_some_and(|policy| {
+                let (id, place) = (policy.id().to_string(), place(policy, None));
+                undecided_places.contains(&(id.as_str(), place.as_deref()))
+            })
+        };
         let policies = self.policies.len();
         let rejected = self.sets[0].policies.iter().zip(&self.sets[1].policies);
         let rejected =
             rejected.filter(|(old, new)| old.rejection.is_some() && new.rejection.is_some());
         let rejected = rejected.count();
-        let informed = informed.difference(&changed).count();
+        let informed = informed.difference(&changed);
+        let informed = informed.filter(|index| !is_undecided(index)).count();
         let generated = self.policies.iter().map(|it| it.generated.n_requests);
         let generated = u64::try_from(generated.sum::<usize>()).unwrap_or(u64::MAX);
         let others: u64 = self.policies.iter().map(|it| it.n_requests).sum();
@@ -710,21 +901,49 @@ fn unreached_reason(policy: &PreparedPolicy<'_>, affected: &AffectedNode) -> Str
     )
 }
 
-/// Returns a probe whose case is the generated request of a change, and passes in the old version.
-fn probe(name: &str, draft: &Draft) -> Option<Json> {
+/// Returns a probe whose case is the generated request of a change, and passes only in the old version. `None` if no
+/// expectation tells the versions apart.
+fn probe(name: &str, draft: &Draft, both: BothVersions<'_>) -> Option<Json> {
     let effect = &draft.effect;
     let mut case = draft.case.clone();
     case.name = match &effect.field {
         Some(field) => format!("{}: {field}", effect.class.as_str()),
         None => effect.class.as_str().to_owned(),
     };
-    let expect = match (effect.class, effect.results[0]) {
-        (Class::Denies, _) | (_, FieldResult::Good) => json!({"decision": "Allow"}),
-        (_, FieldResult::Error) => json!({"error": {"text": effect.messages[0]}}),
-        (Class::Admits, _) | (_, FieldResult::False) => json!({"decision": "Deny"}),
-        _ => json!({"applies": true}),
-    };
-    case.expect = serde_json::from_value(expect).ok()?;
+    let result = run_case(both.policies[0], &draft.spec, &case, both.sets[0]);
+    let result = diff::case_result(both.policies[0], result).ok().flatten();
+    let mut candidates = Vec::new();
+    if let Some(result) = &result {
+        if let Some(text) = result.errors.first().map(|it| &it.message) {
+            candidates.push(json!({"error": {"text": text}}));
+        }
+        if let Some(violation) = result.violations.first() {
+            candidates.push(json!({"decision": "Deny"}));
+            candidates.push(json!({"decision": "Deny", "message": violation.message}));
+        }
+    }
+    if both.policies[0].mutating.is_some() {
+        let patch = result.as_ref().and_then(|result| result.patch.as_ref());
+        let patch = patch.and_then(|patch| serde_json::to_value(patch).ok());
+        candidates.push(json!({"applies": true}));
+        candidates.push(match patch {
+            Some(patch) => json!({"patch": patch}),
+            None => json!({"unchanged": true}),
+        });
+    } else {
+        candidates.push(json!({"decision": "Allow"}));
+        candidates.push(json!({"applies": true}));
+    }
+    candidates.push(json!({"applies": false}));
+    let mut expectations = candidates.into_iter().filter_map(|expect| {
+        let expect: Expect = serde_json::from_value(expect).ok()?;
+        let case = Case {
+            expect: expect.clone(),
+            ..case.clone()
+        };
+        both.passes_only_before(&draft.spec, &case).then_some(expect)
+    });
+    case.expect = expectations.next()?;
     let spec = PolicyProbeSpec {
         cases: vec![case],
         ..draft.spec.clone()

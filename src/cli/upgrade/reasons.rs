@@ -3,13 +3,14 @@
 //! The policy is evaluated for the same request in each release between the two versions. The first release with the new
 //! result has the change.
 
-use super::effects::{Effect, effects};
+use super::effects::{Effect, FieldResult, effects};
 use super::generated::BothVersions;
 use super::report::{Class, Reason};
 use crate::cli::diff::case_result;
 use crate::cli::eval::run_case_with;
 use crate::policy::admission::Admission;
 use crate::policy::compile::CompiledPolicy;
+use crate::policy::expressions::Role;
 use crate::policy::subexpressions;
 use crate::policy::version_changes::{self, AffectedNode, Since, VersionChange};
 use crate::probe::api::{Case, PolicyProbeSpec};
@@ -51,7 +52,18 @@ pub(super) fn find(
         }
         previous = step;
     }
-    None
+    // The same expressions have another result because the objects of the versions differ.
+    let result = run_case_with(&policy.admission, policy, spec, case, both.sets[1]);
+    let after = case_result(policy, result).ok()?;
+    let mut effects = effects([before.as_ref(), after.as_ref()]).into_iter();
+    let is_of_objects = effects.any(|it| it.key() == effect.key());
+    let change = version_changes::between(old, new).find(|change| change.id == "creation-times");
+    let change = change.filter(|_| is_of_objects)?;
+    Some(Cause {
+        reason: reason(Some(change), (old, new)),
+        change: Some(change),
+        node: None,
+    })
 }
 
 /// Finds the change between two versions that affects a node of the expression with the effect, or of a variable.
@@ -67,7 +79,19 @@ fn from_nodes(
         let expression = policy.compiled.expressions().get(affected.index);
         expression.map(|expression| expression.field_ref.as_str()) == field
     };
-    let candidates = || nodes.iter().filter(|affected| is_new(affected.change));
+    let excludes = effect.results.contains(&FieldResult::NotMatched);
+    let candidates = || {
+        let candidates = nodes.iter().filter(|affected| is_new(affected.change));
+        candidates.filter(|affected| {
+            let expression = policy.compiled.expressions().get(affected.index);
+            expression.is_some_and(|expression| match expression.role {
+                Role::Variable => true,
+                Role::MatchCondition if excludes => true,
+                // `spec.mutations` and other fields of errors contain their expressions.
+                _ => field.is_none_or(|field| expression.field_ref.starts_with(field)),
+            })
+        })
+    };
     let affected = candidates()
         .find(is_in_field)
         .or_else(|| candidates().next());
@@ -83,7 +107,18 @@ fn from_nodes(
     let change = compiling
         .or_else(|| affected.map(|affected| affected.change))
         .or_else(|| {
+            let is_about = |words: &[&str]| {
+                let contains = |word: &&str| effect.messages.iter().any(|it| it.contains(*word));
+                words.iter().any(|word| contains(&word))
+            };
+            let expressions = policy.compiled.expressions().iter();
+            let mut texts = expressions
+                .filter(|it| field.is_none_or(|field| it.field_ref == field))
+                .map(|it| &*it.text);
             let id = match effect.class {
+                _ if is_about(&["cost limit", "cost budget", "budget exceeded"]) => "library-costs",
+                _ if texts.any(|text| ["labelValue", "qualifiedName"].iter().any(|it| text.contains(it)))
+                    && (old.minor..new.minor).contains(&34) => "format-messages",
                 Class::Audit => "audit-failures",
                 Class::Text => "format-messages",
                 _ => "go-values",

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use super::report::{Change, Class, UpgradeReport};
+use super::report::{Change, Class, Undecided, UpgradeReport};
 use crate::cli::check::costs::digits;
 use crate::cli::check::render::{
     BLUE, BOLD, RED, YELLOW, count, painted, policies, write_finding, write_wrapped,
@@ -41,13 +41,23 @@ pub fn text(report: &UpgradeReport, terminal: Terminal, verbose: bool) -> String
     }
     let max = if verbose { usize::MAX } else { MAX_LISTED };
     for undecided in report.undecided.iter().take(max) {
-        let line = format!("UNDECIDED {}: {}", undecided.policy, undecided.reason);
+        let line = format!("UNDECIDED {}: {}", named(undecided), undecided.reason);
         write_wrapped(&mut out, &line, "", terminal);
     }
     more(
         &mut out,
         report.undecided.len().saturating_sub(max),
         "undecided policies; --verbose lists all",
+        terminal,
+    );
+    for rejected in report.rejected.iter().take(max) {
+        let line = format!("not compared: {}: {}", named(rejected), rejected.reason);
+        write_wrapped(&mut out, &line, "", terminal);
+    }
+    more(
+        &mut out,
+        report.rejected.len().saturating_sub(max),
+        "policies are not compared; --verbose lists all",
         terminal,
     );
     for unread in report.unread.iter().take(max) {
@@ -61,7 +71,7 @@ pub fn text(report: &UpgradeReport, terminal: Terminal, verbose: bool) -> String
         "requests were not evaluated; `-o json` lists up to 100",
         terminal,
     );
-    if !report.undecided.is_empty() || n_unread > 0 {
+    if !report.undecided.is_empty() || !report.rejected.is_empty() || n_unread > 0 {
         out.push('\n');
     }
     write_wrapped(&mut out, &summary(report, terminal), "", terminal);
@@ -70,6 +80,12 @@ pub fn text(report: &UpgradeReport, terminal: Terminal, verbose: bool) -> String
         write_wrapped(&mut out, note, "", terminal);
     }
     out
+}
+
+/// Returns the name of a policy with its file and line.
+fn named(policy: &Undecided) -> String {
+    let place = policy.place.as_ref().map(|place| format!(" ({place})"));
+    format!("{}{}", policy.policy, place.unwrap_or_default())
 }
 
 fn more(out: &mut String, n: usize, what: &str, terminal: Terminal) {
@@ -104,9 +120,9 @@ fn render_change(
     let mut line = |label: &str, text: &str| write_labeled(out, label, text, terminal);
     line(
         &report.from,
-        &side(&change.old, change.old_message.as_deref()),
+        &side(change, &change.old, change.old_message.as_deref()),
     );
-    let new = side(&change.new, change.new_message.as_deref());
+    let new = side(change, &change.new, change.new_message.as_deref());
     line(&report.to, &(new + &decision(change)));
     if !change.other_fields.is_empty() {
         let n = count(change.other_fields.len(), "other field");
@@ -185,13 +201,19 @@ fn write_labeled(out: &mut String, label: &str, text: &str, terminal: Terminal) 
 }
 
 /// Returns the result of a version, with the error or message in one line.
-fn side(result: &str, message: Option<&str>) -> String {
+fn side(change: &Change, result: &str, message: Option<&str>) -> String {
     let message = message.map(short);
     if let Ok(cost) = result.parse() {
         let cost = format!("cost {}", digits(cost));
         return message.map_or_else(|| cost.clone(), |message| format!("{cost} {message}"));
     }
+    let is_decision = matches!(change.class, Class::Denies | Class::Admits | Class::Mutates);
     match (result, message) {
+        ("true", _) if !is_decision => {
+            let is_error = [&change.old, &change.new].contains(&&"error".to_owned());
+            if is_error { "no error" } else { "true" }.to_owned()
+        }
+        ("false", Some(message)) if !is_decision => format!("false: {message}"),
         ("true", _) => "admits".to_owned(),
         ("differs" | "none", Some(message)) => message,
         ("false", None) => "denies".to_owned(),
@@ -248,7 +270,9 @@ fn summary(report: &UpgradeReport, terminal: Terminal) -> String {
     let summary = &report.summary;
     if report.is_empty() {
         let text = if summary.policies == 0 {
-            "nothing to compare: the input has no policy"
+            "nothing to compare: no policy was read"
+        } else if summary.rejected == summary.policies {
+            "nothing to compare: both versions reject all policies; `kubectl vap check` shows their errors"
         } else {
             "no policy was evaluated for any request: pass probes, objects with -f, or CustomResourceDefinitions with --crds"
         };
@@ -287,11 +311,15 @@ fn summary(report: &UpgradeReport, terminal: Terminal) -> String {
     let requests = requests.into_iter().filter(|(n, _)| *n > 0);
     let requests: Vec<String> = requests.map(|(n, noun)| count(n, noun)).collect();
     format!(
-        "{} from {} to {}, compared for {}: {}",
+        "{} from {} to {}{}: {}",
         policies(summary.policies),
         report.from,
         report.to,
-        requests.join(", "),
+        if requests.is_empty() {
+            String::new()
+        } else {
+            format!(", compared for {}", requests.join(", "))
+        },
         parts.join(", ")
     )
 }

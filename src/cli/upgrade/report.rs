@@ -33,6 +33,8 @@ pub struct UpgradeReport {
     pub changes: Vec<Change>,
     /// The policies for which an effect of the upgrade is possible but unknown.
     pub undecided: Vec<Undecided>,
+    /// The policies that are not compared, because the old version or both versions reject them.
+    pub rejected: Vec<Undecided>,
     /// The first 100 probe cases and objects that could not be evaluated.
     pub unread: Vec<Unevaluated>,
     /// Problems with the input, and data of the cluster that could not be read.
@@ -47,11 +49,12 @@ pub struct UpgradeSummary {
     pub policies: usize,
     /// The policies with a change of the classes DENIES, ADMITS, ERRORS, REFUSED, MUTATES or COSTS.
     pub changed: usize,
-    /// The policies that have only changes of the classes TAKEN, AUDIT or TEXT.
+    /// The policies that have only changes of the classes TAKEN, AUDIT or TEXT, and are not undecided.
     pub informed: usize,
     /// The policies without a change that were compared for at least one request.
     pub unchanged: usize,
-    /// The policies without a change for which an effect of the upgrade is possible but unknown.
+    /// The policies for which an effect of the upgrade is possible but unknown. They have no change, or only changes of
+    /// the classes AUDIT and TEXT.
     pub undecided: usize,
     /// The policies that both versions reject. They are not evaluated.
     pub rejected: usize,
@@ -121,9 +124,13 @@ impl Class {
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Change {
+    /// The index of the policy. `None` for a binding.
+    #[serde(skip)]
+    pub(super) index: Option<usize>,
     /// The effect.
     pub class: Class,
-    /// The name of the policy. The name of a mutating policy has the prefix `MutatingAdmissionPolicy/`.
+    /// The name of the policy. The name of a mutating policy has the prefix `MutatingAdmissionPolicy/`. If a version
+    /// rejects a binding, `binding` and its name.
     pub policy: String,
     /// The file and line of the policy; absent for a policy of a cluster.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -199,7 +206,7 @@ pub struct Subject {
     pub place: Option<String>,
 }
 
-/// A policy for which an effect of the upgrade is possible but unknown.
+/// A policy for which an effect of the upgrade is possible but unknown, or that is not compared.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Undecided {
@@ -208,7 +215,7 @@ pub struct Undecided {
     /// The file and line of the policy; absent for a policy of a cluster.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
-    /// The reason why the effect is unknown.
+    /// The reason why the effect is unknown, or why the policy is not compared.
     pub reason: String,
 }
 
