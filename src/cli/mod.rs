@@ -262,12 +262,19 @@ fn run_upgrade(
     let report = &upgrade.report;
     if let Some(path) = &args.write_probes {
         let yaml = upgrade.probes_yaml()?;
-        std::fs::write(path, yaml).map_err(CliError::Write)?;
+        std::fs::write(path, yaml).map_err(|error| {
+            let message = format!("{}: {error}", path.display());
+            CliError::Write(io::Error::new(error.kind(), message))
+        })?;
     }
-    let text = match args.output {
+    let mut text = match args.output {
         DiffOutput::Text => upgrade::render::text(report, terminal, args.verbose),
         DiffOutput::Json => json(report)?,
     };
+    if let (Some(path), DiffOutput::Text) = (&args.write_probes, args.output) {
+        let summary = upgrade.probes_summary();
+        text.extend([path.display().to_string(), format!(": {summary}\n")]);
+    }
     write(out, &text)?;
     Ok(report.exit(args.strict))
 }

@@ -28,7 +28,7 @@ Classes of changes:
   TEXT     the text of a message differs (with --text)
 
 Each policy is evaluated under both versions, for generated requests, for the cases of
-probes, and for the objects of -f or of the cluster. Both versions use the same schemas.
+probes, and for the objects of -f or of the cluster. Each version uses its own schemas.
 
 Exit status:
   0  no change, or only TAKEN, AUDIT and TEXT; undecided policies do not count without
@@ -78,7 +78,7 @@ pub struct UpgradeArgs {
     /// Show the generated request of each change as YAML, and list all undecided policies
     #[arg(short, long)]
     pub verbose: bool,
-    /// Write the generated requests of the changes to FILE, as probes that pass in the old version
+    /// Write the generated requests of the changes to FILE, as probes that pass only in the old version
     #[arg(long, value_name = "FILE")]
     pub write_probes: Option<PathBuf>,
     /// Exit 2 if a policy is undecided and no change was found

@@ -20,11 +20,12 @@ use k8s_openapi::api::admissionregistration::v1::{Mutation, ValidatingAdmissionP
 use serde_json::{Value as Json, json};
 
 use super::audit::PolicyResult;
-use super::check::costs::{CostIncrease, digits, increases};
 use super::check::api_version;
+use super::check::costs::{CostIncrease, digits, increases};
 use super::check::finding::{Finding, Location, Owner, Severity};
 use super::check::known::Known;
 use super::check::policy as check_policy;
+use super::check::render::count;
 use super::diff::{self, ComparedRequest, PolicyPair, Requests, Visitor};
 use super::error::CliError;
 use super::eval::policy_set::{PolicySet, PreparedPolicy};
@@ -58,9 +59,25 @@ const MAX_LISTED: usize = 100;
 pub(super) struct Upgrade {
     pub(super) report: UpgradeReport,
     probes: Vec<Json>,
+    /// The number of changes with a generated request, but without a probe.
+    n_without_probe: usize,
 }
 
 impl Upgrade {
+    /// Returns the number of the probes, and of the changes that no probe can show.
+    pub(super) fn probes_summary(&self) -> String {
+        let n_without = self.n_without_probe;
+        let without = (n_without > 0).then(|| {
+            let changes = count(n_without, "change");
+            format!("; no expectation of a probe shows {changes} of a generated request")
+        });
+        format!(
+            "{} written{}",
+            count(self.probes.len(), "probe"),
+            without.unwrap_or_default()
+        )
+    }
+
     /// Returns the probes as YAML documents. Their cases pass in the old version.
     ///
     /// # Errors
@@ -119,6 +136,7 @@ pub(super) fn run(args: &UpgradeArgs, stdin: &mut dyn Read) -> Result<Upgrade, C
     rejection::add_creation_errors(&setup.input, &setup.known, &mut old_errors);
     rejection::add_creation_errors(&setup.input, &new_known, &mut new_errors);
     new_errors.extend(removed_versions(&setup, [&setup.known, &new_known]));
+    findings.extend(unserved_versions(&setup, &new_known, &new_errors));
     reject(&mut before, &old_errors);
     reject(&mut after, &new_errors);
     let requests = Requests {
@@ -156,13 +174,9 @@ pub(super) fn run(args: &UpgradeArgs, stdin: &mut dyn Read) -> Result<Upgrade, C
     findings.extend(compared.gaps);
     let n_unreadable = u64::try_from(check.unreadable.len()).unwrap_or(u64::MAX);
     findings.append(&mut check.unreadable);
-    let (mut changes, probes) = check.changes(&setup, args.text);
-    let (of_rejections, rejected) = rejections(
-        &before,
-        &setup,
-        [&old_errors, &new_errors],
-        (from, to),
-    );
+    let (mut changes, probes, n_without_probe) = check.changes(&setup, args.text);
+    let (of_rejections, rejected) =
+        rejections(&before, &setup, [&old_errors, &new_errors], (from, to));
     changes.extend(of_rejections);
     changes.extend(check.costs(&setup));
     changes.retain(|change| args.text || change.class != Class::Text);
@@ -185,7 +199,11 @@ pub(super) fn run(args: &UpgradeArgs, stdin: &mut dyn Read) -> Result<Upgrade, C
     report.summary.cases = compared.cases;
     report.summary.objects = compared.objects.saturating_sub(n_unreadable);
     report.count_errors();
-    Ok(Upgrade { report, probes })
+    Ok(Upgrade {
+        report,
+        probes,
+        n_without_probe,
+    })
 }
 
 /// # Errors
@@ -239,6 +257,30 @@ fn removed_versions(setup: &Setup, known: [&Known; 2]) -> Vec<Finding> {
         errors.extend(bindings.filter_map(|binding| api_version::removed(binding, known)));
     }
     errors
+}
+
+/// Returns warnings about the `apiVersion` of the policies of files that neither version serves. Like `check`, the
+/// comparison reads them as the stable version.
+fn unserved_versions(setup: &Setup, new: &Known, errors: &[Finding]) -> Vec<Finding> {
+    let cluster_inputs = setup.cluster_inputs.as_ref();
+    let n_own = cluster_inputs.map_or(usize::MAX, |it| it.n_own_policies);
+    let n_mutating = cluster_inputs.map_or(usize::MAX, |it| it.n_own_mutating);
+    let policies = setup.input.policies.iter().take(n_own);
+    let mutating = setup.input.mutating_policies.iter().take(n_mutating);
+    let policies = policies.chain(mutating.map(|policy| &policy.shared));
+    let unserved = policies.filter(|policy| {
+        let gvr = api_version::resource_of(policy);
+        let mut known = [&setup.known, new].into_iter();
+        gvr.is_some_and(|gvr| known.all(|known| known.mapper.resource(&gvr).is_none()))
+    });
+    let warnings = unserved.filter_map(|policy| api_version::policy_finding(policy, new));
+    let is_error = |finding: &Finding| {
+        let mut errors = errors.iter();
+        errors.any(|error| error.owner == finding.owner && error.message == finding.message)
+    };
+    warnings
+        .filter(|finding| !finding.rejected && !is_error(finding))
+        .collect()
 }
 
 /// Adds the first of `errors` to each policy of a file as the reason why the API server rejects it.
@@ -303,9 +345,8 @@ fn rejections(
             let mut policies = before.policies.iter().enumerate();
             let policy = policies.find(|(_, policy)| policy_key(policy) == *key);
             let mut mutating = setup.input.mutating_policies.iter();
-            let mutating = mutating.find(|it| {
-                it.shared.name() == Some(name) && *it.shared.source.name == *file
-            });
+            let mutating = mutating
+                .find(|it| it.shared.name() == Some(name) && *it.shared.source.name == *file);
             let mutations = mutating.map(|it| it.mutations.as_slice());
             let field = first.field_ref.clone();
             let api = {
@@ -322,9 +363,11 @@ fn rejections(
             let reason = match first.rule {
                 Rule::OldVersion => api.and_then(|gvr| served_since(&gvr, versions, class)),
                 Rule::InvalidName => names_since(versions),
-                _ => policy.zip(field.as_deref()).and_then(|((_, policy), field)| {
-                    rejection_reason((policy, mutations), field, versions, class)
-                }),
+                _ => policy
+                    .zip(field.as_deref())
+                    .and_then(|((_, policy), field)| {
+                        rejection_reason((policy, mutations), field, versions, class)
+                    }),
             };
             let name = match noun {
                 "binding" => format!("binding {name}"),
@@ -662,8 +705,9 @@ impl<'a> UpgradeCheck<'a> {
         }
     }
 
-    /// Returns the changes of evaluations with their causes, and probes with their generated requests.
-    fn changes(&self, setup: &Setup, with_text: bool) -> (Vec<Change>, Vec<Json>) {
+    /// Returns the changes of evaluations with their causes, probes with their generated requests, and the number of
+    /// changes whose request no probe can show.
+    fn changes(&self, setup: &Setup, with_text: bool) -> (Vec<Change>, Vec<Json>, usize) {
         let decided: BTreeSet<(usize, &Option<String>)> = self
             .drafts
             .keys()
@@ -681,15 +725,19 @@ impl<'a> UpgradeCheck<'a> {
             self.finish(*index, draft, setup)
         });
         let mut probes = Vec::new();
+        let mut n_without = 0;
         let mut names = BTreeSet::new();
         for ((index, ..), draft) in shown {
             let Some(both) = self.both(*index).filter(|_| draft.witness.is_some()) else {
                 continue;
             };
             let name = init::unique(both.policies[0].name, &mut names);
-            probes.extend(probe(&name, draft, both));
+            match probe(&name, draft, both) {
+                Some(probe) => probes.push(probe),
+                None => n_without += 1,
+            }
         }
-        (finished.into_iter().flatten().collect(), probes)
+        (finished.into_iter().flatten().collect(), probes, n_without)
     }
 
     /// Returns the change of a draft.
@@ -705,9 +753,20 @@ impl<'a> UpgradeCheck<'a> {
             .as_ref()
             .map_or(effect.field.as_ref(), |(field, _)| Some(field));
         let fix = rule.and_then(|rule| {
-            let bindings = &setup.input.bindings;
+            let input = &setup.input;
             let apis = both.sets[1].known;
-            let checked = check_policy::check(policy.object, bindings, apis, Profile::Truthful);
+            let mut mutating = input.mutating_policies.iter();
+            let mutating = mutating.find(|it| std::ptr::eq(&raw const it.shared, policy.object));
+            let checked = match mutating {
+                Some(policy) => {
+                    let bindings = &input.mutating_bindings;
+                    check_policy::check_mutating(policy, bindings, apis, Profile::Truthful)
+                }
+                None => {
+                    let bindings = &input.bindings;
+                    check_policy::check(policy.object, bindings, apis, Profile::Truthful)
+                }
+            };
             let mut findings = checked.findings.into_iter();
             findings.find(|it| it.rule == rule && it.field_ref.as_ref() == field)
         });
@@ -941,7 +1000,8 @@ fn probe(name: &str, draft: &Draft, both: BothVersions<'_>) -> Option<Json> {
             expect: expect.clone(),
             ..case.clone()
         };
-        both.passes_only_before(&draft.spec, &case).then_some(expect)
+        both.passes_only_before(&draft.spec, &case)
+            .then_some(expect)
     });
     case.expect = expectations.next()?;
     let spec = PolicyProbeSpec {

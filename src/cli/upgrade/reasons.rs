@@ -52,18 +52,7 @@ pub(super) fn find(
         }
         previous = step;
     }
-    // The same expressions have another result because the objects of the versions differ.
-    let result = run_case_with(&policy.admission, policy, spec, case, both.sets[1]);
-    let after = case_result(policy, result).ok()?;
-    let mut effects = effects([before.as_ref(), after.as_ref()]).into_iter();
-    let is_of_objects = effects.any(|it| it.key() == effect.key());
-    let change = version_changes::between(old, new).find(|change| change.id == "creation-times");
-    let change = change.filter(|_| is_of_objects)?;
-    Some(Cause {
-        reason: reason(Some(change), (old, new)),
-        change: Some(change),
-        node: None,
-    })
+    None
 }
 
 /// Finds the change between two versions that affects a node of the expression with the effect, or of a variable.
@@ -117,10 +106,22 @@ fn from_nodes(
                 .map(|it| &*it.text);
             let id = match effect.class {
                 _ if is_about(&["cost limit", "cost budget", "budget exceeded"]) => "library-costs",
-                _ if texts.any(|text| ["labelValue", "qualifiedName"].iter().any(|it| text.contains(it)))
-                    && (old.minor..new.minor).contains(&34) => "format-messages",
+                _ if texts.any(|text| {
+                    ["labelValue", "qualifiedName"]
+                        .iter()
+                        .any(|it| text.contains(it))
+                }) && (old.minor..new.minor).contains(&34) =>
+                {
+                    "format-messages"
+                }
+                // The API server panics, so no field has the error.
+                Class::Admits if field.is_none() && policy.mutating.is_some() => {
+                    "nested-patch-values"
+                }
                 Class::Audit => "audit-failures",
                 Class::Text => "format-messages",
+                // These are the only changes of values in 1.37 and in 1.34.
+                _ if new.minor == 34 => "creation-times",
                 _ => "go-values",
             };
             version_changes::between(old, new).find(|change| change.id == id)

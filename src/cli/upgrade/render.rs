@@ -1,6 +1,6 @@
 //! Renders the changes of an upgrade as text.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use super::report::{Change, Class, Undecided, UpgradeReport};
@@ -29,13 +29,29 @@ pub fn text(report: &UpgradeReport, terminal: Terminal, verbose: bool) -> String
         out.push('\n');
     }
     let mut explained = BTreeSet::new();
+    let mut n_alike: BTreeMap<AlikeKey<'_>, usize> = BTreeMap::new();
     for change in &report.changes {
+        *n_alike.entry(alike_key(change)).or_default() += 1;
+    }
+    for change in &report.changes {
+        let is_grouped = change.class == Class::Taken && !verbose;
+        let n_others = match n_alike.get_mut(&alike_key(change)).filter(|_| is_grouped) {
+            None => 0,
+            Some(0) => continue,
+            Some(n) => std::mem::take(n).saturating_sub(1),
+        };
         render_change(
             &mut out,
             change,
             report,
             (terminal, verbose),
             &mut explained,
+        );
+        more(
+            &mut out,
+            n_others,
+            "policies or bindings with the same message; --verbose lists all",
+            terminal,
         );
         out.push('\n');
     }
@@ -80,6 +96,14 @@ pub fn text(report: &UpgradeReport, terminal: Terminal, verbose: bool) -> String
         write_wrapped(&mut out, note, "", terminal);
     }
     out
+}
+
+/// The parts of a change that are the same for all policies with the same cause.
+type AlikeKey<'a> = (Class, Option<&'a str>, Option<&'a str>);
+
+fn alike_key(change: &Change) -> AlikeKey<'_> {
+    let message = change.old_message.as_deref();
+    (change.class, change.field.as_deref(), message)
 }
 
 /// Returns the name of a policy with its file and line.

@@ -22,7 +22,7 @@ pub struct UpgradeReport {
     pub from: String,
     /// The version after the upgrade.
     pub to: String,
-    /// The version whose schemas are used for both versions.
+    /// The version of the schemas with which the new version is evaluated. The old version has its own schemas.
     pub schemas: String,
     /// The address of the API server, if a cluster was read.
     #[serde(skip_serializing_if = "Option::is_none")]
