@@ -547,11 +547,12 @@ impl Differ<'_> {
         let (old_results, new_results) = match (&old.results, &new.results) {
             (Ok(old_results), Ok(new_results)) => (old_results, new_results),
             (Err(why), _) | (_, Err(why)) => {
-                return if item.value.is_err() {
-                    self.visitor.unreadable(named(), item.place.as_ref(), why)
+                if item.value.is_err() {
+                    self.visitor.unreadable(named(), item.place.as_ref(), why);
                 } else {
-                    self.visitor.unread(named(), why)
-                };
+                    self.visitor.unread(named(), why);
+                }
+                return;
             }
         };
         for pair in pairs {

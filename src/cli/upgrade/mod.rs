@@ -131,14 +131,9 @@ pub(super) fn run(args: &UpgradeArgs, stdin: &mut dyn Read) -> Result<Upgrade, C
     let mut after = PolicySet::new(&setup.input, &new_known, cluster_inputs, &mut new_errors);
     let limit = args.timeout.limit();
     (before.limit, after.limit) = (limit, limit);
-    add_live_rejections(&setup, &setup.known, &before, &mut old_errors);
-    add_live_rejections(&setup, &new_known, &after, &mut new_errors);
-    rejection::add_creation_errors(&setup.input, &setup.known, &mut old_errors);
-    rejection::add_creation_errors(&setup.input, &new_known, &mut new_errors);
-    new_errors.extend(removed_versions(&setup, [&setup.known, &new_known]));
+    let errors = [&mut old_errors, &mut new_errors];
+    apply_creation_rules(&setup, [&mut before, &mut after], errors);
     findings.extend(unserved_versions(&setup, &new_known, &new_errors));
-    reject(&mut before, &old_errors);
-    reject(&mut after, &new_errors);
     let requests = Requests {
         inputs: args.paths.clone(),
         files: &args.files,
@@ -148,12 +143,6 @@ pub(super) fn run(args: &UpgradeArgs, stdin: &mut dyn Read) -> Result<Upgrade, C
         is_live: setup.server.is_some(),
     };
     requests.add_namespaces([&mut before, &mut after]);
-    // The old API server has stored the policies that it accepts, so the new one evaluates them.
-    for (old, new) in before.policies.iter().zip(&mut after.policies) {
-        if old.rejection.is_none() {
-            new.rejection = None;
-        }
-    }
     let pairs = diff::pairs(&before, &after);
     let cases = requests.cases(written, &pairs, &mut findings)?;
     let mut check = UpgradeCheck {
@@ -221,6 +210,29 @@ fn check_order(from: KubernetesVersion, to: KubernetesVersion) -> Result<(), Cli
         return Ok(());
     };
     Err(CliError::Usage(message))
+}
+
+/// Adds the errors that each version has when the policies and bindings are created, and rejects the policies of files
+/// that have errors.
+fn apply_creation_rules(
+    setup: &Setup,
+    [before, after]: [&mut PolicySet<'_>; 2],
+    [old_errors, new_errors]: [&mut Vec<Finding>; 2],
+) {
+    let known = [before.known, after.known];
+    add_live_rejections(setup, before.known, before, old_errors);
+    add_live_rejections(setup, after.known, after, new_errors);
+    rejection::add_creation_errors(&setup.input, before.known, old_errors);
+    rejection::add_creation_errors(&setup.input, after.known, new_errors);
+    new_errors.extend(removed_versions(setup, known));
+    reject(before, old_errors);
+    reject(after, new_errors);
+    // The old API server has stored the policies that it accepts, so the new one evaluates them.
+    for (old, new) in before.policies.iter().zip(&mut after.policies) {
+        if old.rejection.is_none() {
+            new.rejection = None;
+        }
+    }
 }
 
 /// Adds the errors for which an API server of the version of `known` would reject the policies of the cluster if they

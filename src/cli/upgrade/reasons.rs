@@ -97,8 +97,8 @@ fn from_nodes(
         .or_else(|| affected.map(|affected| affected.change))
         .or_else(|| {
             let is_about = |words: &[&str]| {
-                let contains = |word: &&str| effect.messages.iter().any(|it| it.contains(*word));
-                words.iter().any(|word| contains(&word))
+                let mut messages = effect.messages.iter();
+                messages.any(|message| words.iter().any(|word| message.contains(word)))
             };
             let expressions = policy.compiled.expressions().iter();
             let mut texts = expressions
