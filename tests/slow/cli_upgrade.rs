@@ -32,7 +32,7 @@ const FILES: [(&str, &str, i32); 12] = [
 ];
 
 /// Further files, for policies that are rejected, undecided, or not served, and for causes. Each has the same columns.
-const CASES: [(&str, &str, i32); 11] = [
+const CASES: [(&str, &str, i32); 13] = [
     ("unreached-mutation", "--from 1.36", 0),
     ("unreached-mutation", "--from 1.33 --to 1.37", 0),
     ("unchanged", "--from 1.36 -f missing.yaml", 2),
@@ -44,6 +44,8 @@ const CASES: [(&str, &str, i32); 11] = [
     ("two-validations", "--from 1.36", 1),
     ("match-condition", "--from 1.36", 1),
     ("newer-function", "--from 1.33", 0),
+    ("nested-patch", "--from 1.34 --to 1.35", 1),
+    ("authorizer-cost", "--from 1.31 --to 1.32", 1),
 ];
 
 /// Returns the words of a command for a file in `tests/cli_upgrade`.

@@ -9,6 +9,7 @@ pub mod args;
 mod effects;
 mod generated;
 mod reasons;
+mod rejections;
 pub mod render;
 pub mod report;
 
@@ -16,14 +17,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::sync::Arc;
 
-use k8s_openapi::api::admissionregistration::v1::{Mutation, ValidatingAdmissionPolicyBinding};
 use serde_json::{Value as Json, json};
 
 use super::audit::PolicyResult;
-use super::check::api_version;
 use super::check::costs::{CostIncrease, digits, increases};
-use super::check::finding::{Finding, Location, Owner, Severity};
-use super::check::known::Known;
+use super::check::finding::{Finding, Location, Severity};
 use super::check::policy as check_policy;
 use super::check::render::count;
 use super::diff::{self, ComparedRequest, PolicyPair, Requests, Visitor};
@@ -31,23 +29,19 @@ use super::error::CliError;
 use super::eval::policy_set::{PolicySet, PreparedPolicy};
 use super::eval::run_case;
 use super::eval::setup::{Setup, Sources};
-use super::input::Object;
 use super::parallel;
 use super::test::init;
-use super::test::rejection;
 use crate::policy::analysis::Profile;
-use crate::policy::compile::CompiledPolicy;
 use crate::policy::rule::Rule;
 use crate::policy::runtime_errors::Witness;
 use crate::policy::version_changes::{self, AffectedNode};
 use crate::probe::api::{Case, Expect, PolicyProbeSpec, Request};
-use crate::probe::target::TargetId;
 use crate::probe::validation::API_VERSION;
-use crate::schema::{Builtin, Gvr};
-use crate::version::{KubernetesVersion, StaticNames};
+use crate::version::KubernetesVersion;
 use args::UpgradeArgs;
 use effects::{Effect, FieldResult, effects};
 use generated::{BothVersions, Generated, generate};
+use rejections::{apply_creation_rules, rejections, unserved_versions};
 use report::{
     Change, Class, Reason, Subject, Undecided, Unevaluated, UpgradeReport, UpgradeSummary,
 };
@@ -210,296 +204,6 @@ fn check_order(from: KubernetesVersion, to: KubernetesVersion) -> Result<(), Cli
         return Ok(());
     };
     Err(CliError::Usage(message))
-}
-
-/// Adds the errors that each version has when the policies and bindings are created, and rejects the policies of files
-/// that have errors.
-fn apply_creation_rules(
-    setup: &Setup,
-    [before, after]: [&mut PolicySet<'_>; 2],
-    [old_errors, new_errors]: [&mut Vec<Finding>; 2],
-) {
-    let known = [before.known, after.known];
-    add_live_rejections(setup, before.known, before, old_errors);
-    add_live_rejections(setup, after.known, after, new_errors);
-    rejection::add_creation_errors(&setup.input, before.known, old_errors);
-    rejection::add_creation_errors(&setup.input, after.known, new_errors);
-    new_errors.extend(removed_versions(setup, known));
-    reject(before, old_errors);
-    reject(after, new_errors);
-    // The old API server has stored the policies that it accepts, so the new one evaluates them.
-    for (old, new) in before.policies.iter().zip(&mut after.policies) {
-        if old.rejection.is_none() {
-            new.rejection = None;
-        }
-    }
-}
-
-/// Adds the errors for which an API server of the version of `known` would reject the policies of the cluster if they
-/// were created again.
-fn add_live_rejections(
-    setup: &Setup,
-    known: &Known,
-    policy_set: &PolicySet<'_>,
-    errors: &mut Vec<Finding>,
-) {
-    let live = policy_set.policies.iter().filter(|policy| policy.is_live);
-    let live: BTreeSet<TargetId> = live.map(PreparedPolicy::id).collect();
-    if live.is_empty() {
-        return;
-    }
-    let mut rejections = rejection::check_policies(&setup.input, known, &live, errors);
-    rejection::check_mutating_policies(&setup.input, known, &live, errors, &mut rejections);
-}
-
-/// Returns the errors about the `apiVersion` of policies and bindings of files that only the old version serves.
-fn removed_versions(setup: &Setup, known: [&Known; 2]) -> Vec<Finding> {
-    let cluster_inputs = setup.cluster_inputs.as_ref();
-    let n_own = cluster_inputs.map_or(usize::MAX, |it| it.n_own_policies);
-    let n_mutating = cluster_inputs.map_or(usize::MAX, |it| it.n_own_mutating);
-    let input = &setup.input;
-    let policies = input.policies.iter().take(n_own);
-    let mut errors: Vec<Finding> = policies
-        .filter_map(|policy| api_version::removed(policy, known))
-        .collect();
-    let mutating = input.mutating_policies.iter().take(n_mutating);
-    errors.extend(mutating.filter_map(|it| api_version::removed(&it.shared, known)));
-    if setup.server.is_none() {
-        let bindings = input.bindings.iter().chain(&input.mutating_bindings);
-        errors.extend(bindings.filter_map(|binding| api_version::removed(binding, known)));
-    }
-    errors
-}
-
-/// Returns warnings about the `apiVersion` of the policies of files that neither version serves. Like `check`, the
-/// comparison reads them as the stable version.
-fn unserved_versions(setup: &Setup, new: &Known, errors: &[Finding]) -> Vec<Finding> {
-    let cluster_inputs = setup.cluster_inputs.as_ref();
-    let n_own = cluster_inputs.map_or(usize::MAX, |it| it.n_own_policies);
-    let n_mutating = cluster_inputs.map_or(usize::MAX, |it| it.n_own_mutating);
-    let policies = setup.input.policies.iter().take(n_own);
-    let mutating = setup.input.mutating_policies.iter().take(n_mutating);
-    let policies = policies.chain(mutating.map(|policy| &policy.shared));
-    let unserved = policies.filter(|policy| {
-        let gvr = api_version::resource_of(policy);
-        let mut known = [&setup.known, new].into_iter();
-        gvr.is_some_and(|gvr| known.all(|known| known.mapper.resource(&gvr).is_none()))
-    });
-    let warnings = unserved.filter_map(|policy| api_version::policy_finding(policy, new));
-    let is_error = |finding: &Finding| {
-        let mut errors = errors.iter();
-        errors.any(|error| error.owner == finding.owner && error.message == finding.message)
-    };
-    warnings
-        .filter(|finding| !finding.rejected && !is_error(finding))
-        .collect()
-}
-
-/// Adds the first of `errors` to each policy of a file as the reason why the API server rejects it.
-fn reject(policy_set: &mut PolicySet<'_>, errors: &[Finding]) {
-    let by_object = errors_by_object(errors);
-    for policy in &mut policy_set.policies {
-        if policy.is_live || policy.rejection.is_some() {
-            continue;
-        }
-        let errors = by_object.get(&policy_key(policy));
-        policy.rejection = errors.and_then(|errors| Some(errors.first()?.message.clone()));
-    }
-}
-
-/// Identifies an object in a list of errors: the noun of its kind, its name, and its file.
-type ObjectKey<'a> = (&'static str, &'a str, &'a str);
-
-fn policy_key<'a>(policy: &'a PreparedPolicy<'_>) -> ObjectKey<'a> {
-    ("policy", policy.name, &policy.object.source.name)
-}
-
-/// Returns the changes of the policies and bindings that only one of the two API servers accepts, each with the first
-/// error, and the policies that are not compared because the old version rejects them.
-fn rejections(
-    before: &PolicySet<'_>,
-    setup: &Setup,
-    [old, new]: [&[Finding]; 2],
-    versions: (KubernetesVersion, KubernetesVersion),
-) -> (Vec<Change>, Vec<Undecided>) {
-    let [old, new] = [old, new].map(errors_by_object);
-    let mut not_compared = Vec::new();
-    for policy in &before.policies {
-        let Some(why) = &policy.rejection else {
-            continue;
-        };
-        let key = policy_key(policy);
-        let first = |errors: &BTreeMap<ObjectKey<'_>, Vec<&Finding>>| {
-            let first = errors.get(&key)?.first()?;
-            Some(first.message.clone())
-        };
-        let message = first(&old).unwrap_or_else(|| why.clone());
-        let reason = match first(&new) {
-            Some(_) => format!("both versions reject it: {message}"),
-            None => format!("{} rejects it: {message}", versions.0),
-        };
-        not_compared.push(Undecided {
-            policy: policy.id().to_string(),
-            place: place(policy, None),
-            reason,
-        });
-    }
-    let mut changes = Vec::new();
-    for (class, rejected, other) in [(Class::Refused, &new, &old), (Class::Taken, &old, &new)] {
-        for (key, findings) in rejected {
-            let Some((first, others)) = findings.split_first() else {
-                continue;
-            };
-            if other.contains_key(key) {
-                continue;
-            }
-            let (noun, name, file) = *key;
-            let mut policies = before.policies.iter().enumerate();
-            let policy = policies.find(|(_, policy)| policy_key(policy) == *key);
-            let mut mutating = setup.input.mutating_policies.iter();
-            let mutating = mutating
-                .find(|it| it.shared.name() == Some(name) && *it.shared.source.name == *file);
-            let mutations = mutating.map(|it| it.mutations.as_slice());
-            let field = first.field_ref.clone();
-            let api = {
-                let input = &setup.input;
-                let is_it = |it: &&Object<ValidatingAdmissionPolicyBinding>| {
-                    it.name() == Some(name) && *it.source.name == *file
-                };
-                let mut bindings = input.bindings.iter().chain(&input.mutating_bindings);
-                match policy {
-                    Some((_, policy)) => api_version::resource_of(policy.object),
-                    None => bindings.find(is_it).and_then(api_version::resource_of),
-                }
-            };
-            let reason = match first.rule {
-                Rule::OldVersion => api.and_then(|gvr| served_since(&gvr, versions, class)),
-                Rule::InvalidName => names_since(versions),
-                _ => policy
-                    .zip(field.as_deref())
-                    .and_then(|((_, policy), field)| {
-                        rejection_reason((policy, mutations), field, versions, class)
-                    }),
-            };
-            let name = match noun {
-                "binding" => format!("binding {name}"),
-                _ => name.to_owned(),
-            };
-            let [accepted, rejected] = ["accepted", "rejected"].map(str::to_owned);
-            let message = Some(first.message.clone());
-            let (old, new, old_message, new_message) = match class {
-                Class::Refused => (accepted, rejected, None, message),
-                _ => (rejected, accepted, message, None),
-            };
-            let is_new = class == Class::Refused
-                && matches!(
-                    first.rule,
-                    Rule::NewerFunction | Rule::OldVersion | Rule::InvalidName
-                );
-            changes.push(Change {
-                class,
-                other_fields: others
-                    .iter()
-                    .filter_map(|it| it.field_ref.clone())
-                    .collect(),
-                old,
-                old_message,
-                new,
-                new_message,
-                reason,
-                fix: first.help.clone().filter(|_| is_new),
-                ..change(policy.map(|(_, policy)| policy), name, field)
-            });
-            if let Some(change) = changes.last_mut() {
-                change.index = policy.map(|(index, _)| index);
-                if policy.is_none() {
-                    let line = first.location.place.map_or(1, |place| place.line);
-                    change.place = Some(format!("{file}:{line}"));
-                }
-            }
-        }
-    }
-    (changes, not_compared)
-}
-
-/// Groups errors by the rejected policy or binding.
-fn errors_by_object(findings: &[Finding]) -> BTreeMap<ObjectKey<'_>, Vec<&Finding>> {
-    let mut by_object: BTreeMap<ObjectKey<'_>, Vec<&Finding>> = BTreeMap::new();
-    for finding in findings {
-        let noun = match finding.owner {
-            Owner::Binding(_) => "binding",
-            _ => "policy",
-        };
-        let name = finding.owner.name().unwrap_or_default();
-        let key = (noun, name, finding.location.file.as_str());
-        by_object.entry(key).or_default().push(finding);
-    }
-    by_object
-}
-
-/// Finds the release since which the API server serves a resource, for the class TAKEN, or no longer serves it.
-fn served_since(
-    gvr: &Gvr,
-    (from, to): (KubernetesVersion, KubernetesVersion),
-    class: Class,
-) -> Option<Reason> {
-    let serving = Builtin::versions_with_resource(gvr).ok()?;
-    let is_served = |minor: u16| serving.iter().any(|version| version.minor == minor);
-    let mut minors = from.minor..=to.minor;
-    let first = minors.find(|minor| is_served(*minor) == (class == Class::Taken))?;
-    Some(release(first))
-}
-
-/// Finds the release since which the API server rejects names of static manifests.
-fn names_since((from, to): (KubernetesVersion, KubernetesVersion)) -> Option<Reason> {
-    let mut minors = from.minor..=to.minor;
-    let first = minors.find(|minor| {
-        KubernetesVersion::new(*minor).behavior().static_names == StaticNames::Rejected
-    })?;
-    Some(release(first))
-}
-
-/// Returns the reason of a change that is not in the table.
-fn release(minor: u16) -> Reason {
-    Reason {
-        since: format!("Kubernetes {}", KubernetesVersion::new(minor)),
-        change: None,
-        summary: None,
-        source: None,
-    }
-}
-
-/// Finds the release in which the API server accepts or rejects the expression `field` of a new policy.
-fn rejection_reason(
-    (policy, mutations): (&PreparedPolicy<'_>, Option<&[Mutation]>),
-    field: &str,
-    (from, to): (KubernetesVersion, KubernetesVersion),
-    class: Class,
-) -> Option<Reason> {
-    let compile =
-        |version| CompiledPolicy::from_parts(policy.object.value.clone(), mutations, version);
-    let newest = compile(KubernetesVersion {
-        min_compat: KubernetesVersion::NEWEST.minor,
-        ..KubernetesVersion::NEWEST
-    });
-    let mut previous = from;
-    for step in from.steps_to(to) {
-        let refused = compile(step).refused();
-        let is_refused = refused.iter().any(|it| it.field_ref == field)
-            || newest.too_new(step).iter().any(|it| it.field_ref == field);
-        if is_refused == (class == Class::Refused) {
-            let compiled = &policy.compiled;
-            let mut expressions = compiled.expressions().iter();
-            let text = expressions
-                .find(|it| it.field_ref == field)
-                .map(|it| &it.text);
-            let change =
-                text.and_then(|text| version_changes::compiling_change(text, previous, step));
-            return Some(reasons::reason(change, (previous, step)));
-        }
-        previous = step;
-    }
-    None
 }
 
 /// Returns a change of a policy without an effect. `policy` is `None` if the name is that of a binding.

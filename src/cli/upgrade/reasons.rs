@@ -96,6 +96,7 @@ fn from_nodes(
     let change = compiling
         .or_else(|| affected.map(|affected| affected.change))
         .or_else(|| {
+            let has = |id| version_changes::between(old, new).any(|change| change.id == id);
             let is_about = |words: &[&str]| {
                 let mut messages = effect.messages.iter();
                 messages.any(|message| words.iter().any(|word| message.contains(word)))
@@ -110,7 +111,7 @@ fn from_nodes(
                     ["labelValue", "qualifiedName"]
                         .iter()
                         .any(|it| text.contains(it))
-                }) && (old.minor..new.minor).contains(&34) =>
+                }) && has("format-messages") =>
                 {
                     "format-messages"
                 }
@@ -120,8 +121,7 @@ fn from_nodes(
                 }
                 Class::Audit => "audit-failures",
                 Class::Text => "format-messages",
-                // These are the only changes of values in 1.37 and in 1.34.
-                _ if new.minor == 34 => "creation-times",
+                _ if has("creation-times") && !has("go-values") => "creation-times",
                 _ => "go-values",
             };
             version_changes::between(old, new).find(|change| change.id == id)
