@@ -46,12 +46,12 @@ impl KubernetesModule {
     /// Returns the module that [`KUBERNETES_VARIABLE`] selects.
     fn selected() -> Result<&'static Self> {
         match variable(KUBERNETES_VARIABLE) {
-            Some(minor) => Self::of_minor(&minor.to_string_lossy()),
-            None => Self::of_minor("1.36"),
+            Some(minor) => Self::by_minor(&minor.to_string_lossy()),
+            None => Self::by_minor("1.36"),
         }
     }
 
-    fn of_minor(minor: &str) -> Result<&'static Self> {
+    fn by_minor(minor: &str) -> Result<&'static Self> {
         let module = MODULES.iter().find(|module| module.minor == minor);
         module.with_context(|| {
             let minors: Vec<_> = MODULES.iter().map(|module| module.minor).collect();
@@ -360,11 +360,11 @@ mod tests {
         let key = cache_key().unwrap();
         assert!(key.ends_with("-v3.6.8"), "{key}");
         for (minor, version) in [("1.36", "v1.36.3"), ("1.37", "v1.37.2")] {
-            let module = KubernetesModule::of_minor(minor).unwrap();
+            let module = KubernetesModule::by_minor(minor).unwrap();
             let required = required_version(module.go_mod, "k8s.io/kubernetes");
             assert_eq!(required.unwrap(), version);
         }
-        assert!(KubernetesModule::of_minor("1.12").is_err());
+        assert!(KubernetesModule::by_minor("1.12").is_err());
     }
 
     #[test]

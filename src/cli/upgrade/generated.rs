@@ -177,16 +177,16 @@ fn no_request(both: BothVersions<'_>) -> String {
         .resources
         .is_empty()
     {
-        let known = both.sets[0].known;
+        let apis = both.sets[0].known;
         let groups = rule_groups(policy);
         let is_builtin = |group: &String| is_kubernetes_group(group);
         if !groups.is_empty() && groups.iter().all(is_builtin) {
             format!(
                 "its rules match no resource that Kubernetes {} serves",
-                known.kubernetes()
+                apis.kubernetes()
             )
         } else {
-            "its rules match no known resource; pass the CustomResourceDefinitions with --crds"
+            "its rules match no apis resource; pass the CustomResourceDefinitions with --crds"
                 .to_owned()
         }
     } else {

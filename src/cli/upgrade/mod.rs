@@ -677,7 +677,7 @@ fn unreached_reason(policy: &PreparedPolicy<'_>, affected: &AffectedNode) -> Str
 }
 
 /// Returns a probe whose case is the generated request of a change, and passes only in the old version. `None` if no
-/// expectation tells the versions apart.
+/// expectation differs between the versions.
 fn probe(name: &str, draft: &Draft, both: BothVersions<'_>) -> Option<Json> {
     let effect = &draft.effect;
     let mut case = draft.case.clone();

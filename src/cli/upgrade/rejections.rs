@@ -28,12 +28,12 @@ pub(super) fn apply_creation_rules(
     [before, after]: [&mut PolicySet<'_>; 2],
     [old_errors, new_errors]: [&mut Vec<Finding>; 2],
 ) {
-    let known = [before.known, after.known];
+    let apis = [before.known, after.known];
     add_live_rejections(setup, before.known, before, old_errors);
     add_live_rejections(setup, after.known, after, new_errors);
     rejection::add_creation_errors(&setup.input, before.known, old_errors);
     rejection::add_creation_errors(&setup.input, after.known, new_errors);
-    new_errors.extend(removed_versions(setup, known));
+    new_errors.extend(removed_versions(setup, apis));
     reject(before, old_errors);
     reject(after, new_errors);
     // The old API server has stored the policies that it accepts, so the new one evaluates them.
@@ -44,7 +44,7 @@ pub(super) fn apply_creation_rules(
     }
 }
 
-/// Adds the errors for which an API server of the version of `known` would reject the policies of the cluster if they
+/// Adds the errors for which an API server of the version of `apis` would reject the policies of the cluster if they
 /// were created again.
 fn add_live_rejections(
     setup: &Setup,
