@@ -91,8 +91,8 @@ pub(super) fn unserved_versions(setup: &Setup, new: &Known, errors: &[Finding]) 
     let policies = policies.chain(mutating.map(|policy| &policy.shared));
     let unserved = policies.filter(|policy| {
         let gvr = api_version::resource_of(policy);
-        let mut known = [&setup.known, new].into_iter();
-        gvr.is_some_and(|gvr| known.all(|known| known.mapper.resource(&gvr).is_none()))
+        let mut both = [&setup.known, new].into_iter();
+        gvr.is_some_and(|gvr| both.all(|apis| apis.mapper.resource(&gvr).is_none()))
     });
     let warnings = unserved.filter_map(|policy| api_version::policy_finding(policy, new));
     let is_error = |finding: &Finding| {
