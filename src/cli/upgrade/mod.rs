@@ -1,6 +1,6 @@
 //! `kubectl vap upgrade-check`: shows the effects of a Kubernetes upgrade on policies.
 //!
-//! Each policy is evaluated under both versions for the same requests: generated requests ([`generated`]), cases of
+//! Each policy is evaluated under both versions for the same requests: generated requests (module `generated`), cases of
 //! probes, and objects ([`crate::cli::diff`]). The table of changes ([`crate::policy::version_changes`]) finds the
 //! expressions that an upgrade may affect and explains differences, but only an evaluation under both versions reports
 //! a change.
