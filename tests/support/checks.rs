@@ -10,6 +10,7 @@ use vap_status_controller::policy::rule::Rule;
 use vap_status_controller::schema::GroupVersion;
 use vap_status_controller::schema::offline::Offline;
 use vap_status_controller::status::warnings::warnings;
+use vap_status_controller::version::KubernetesVersion;
 
 use crate::support;
 
@@ -40,7 +41,8 @@ pub(crate) fn warnings_match_the_type_checker(
             paths: policies.to_vec(),
             crds: crds.to_vec(),
             profile,
-            version: None,
+            // The version of the OpenAPI documents.
+            version: Some(KubernetesVersion::DEFAULT),
             ..Options::default()
         };
         let report = check::run(&options, &mut std::io::empty()).unwrap();

@@ -10,6 +10,7 @@ pub mod mutate;
 mod tree;
 mod values;
 
+use crate::version;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -76,6 +77,7 @@ pub fn predicted(folder: &Path, texts: &[&str]) -> Result<Vec<Vec<Rejection>>> {
     }
     let options = Options {
         paths,
+        version: Some(version::get()),
         ..Options::default()
     };
     let report = check::run(&options, &mut std::io::empty())?;

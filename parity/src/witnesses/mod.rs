@@ -21,6 +21,7 @@ use vap_status_controller::policy::RequestPolicy;
 use vap_status_controller::policy::rule::Rule;
 
 use crate::documents;
+use crate::version;
 use crate::{pair, write_line};
 
 mod mutating;
@@ -150,6 +151,7 @@ pub fn run(witnesses: &Witnesses, out: &mut dyn Write) -> Result<WitnessesLine> 
     let options = Options {
         paths: witnesses.paths.clone(),
         crds: witnesses.crds.iter().cloned().collect(),
+        version: Some(version::get()),
         ..Options::default()
     };
     let report = check::run(&options, &mut std::io::empty())?;
