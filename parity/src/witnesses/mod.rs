@@ -69,7 +69,7 @@ impl WitnessesLine {
 
 /// Rules that need no confirmed witness. Their findings follow from the policies and bindings, from schemas and served
 /// resources, or (for lock-outs) from the request in the finding.
-const DECIDED: [Rule; 26] = [
+const DECIDED: [Rule; 27] = [
     Rule::ConstantCondition,
     Rule::ContradictorySelector,
     Rule::DisjointRules,
@@ -87,6 +87,7 @@ const DECIDED: [Rule; 26] = [
     Rule::InvalidLiteral,
     Rule::Lockout,
     Rule::OldVersion,
+    Rule::OrValueWithoutOptional,
     Rule::ParamKindNotFound,
     Rule::ParamScope,
     Rule::ParamsNotFound,
