@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::thread;
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use miniz_oxide::deflate::compress_to_vec_zlib;
 use serde_json::{Map, Value};
 use vap_status_controller::schema::builtin::store::{
@@ -19,6 +19,8 @@ use vap_status_controller::schema::extensions;
 use vap_status_controller::schema::offline::served_resources;
 use vap_status_controller::schema::rest_mapper::ApiResource;
 use vap_status_controller::schema::{Builtin, Gvk, RestMapper};
+
+use crate::schemas::document_paths;
 
 /// The compression level with the smallest output.
 const LEVEL: u8 = 10;
@@ -79,23 +81,14 @@ struct Contents {
 
 impl Contents {
     fn read(source: &Source) -> Result<Self> {
-        let directory = &source.directory;
-        let mut names: Vec<String> = fs::read_dir(directory)
-            .with_context(|| directory.display().to_string())?
-            .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
-            .collect::<Result<_>>()?;
-        names.retain(|name| name.ends_with("_openapi.json"));
-        names.sort();
-        if names.is_empty() {
-            bail!("no *_openapi.json in {}", directory.display());
-        }
         let mut contents = Self::default();
         let mut resources = Vec::new();
-        for name in names {
-            let bytes = fs::read(directory.join(&name)).with_context(|| name.clone())?;
-            resources.extend(served_resources(&bytes).with_context(|| name.clone())?);
-            let document: Value = serde_json::from_slice(&bytes).with_context(|| name.clone())?;
-            contents.add(&document).with_context(|| name.clone())?;
+        for path in document_paths(&source.directory)? {
+            let name = || path.display().to_string();
+            let bytes = fs::read(&path).with_context(name)?;
+            resources.extend(served_resources(&bytes).with_context(name)?);
+            let document: Value = serde_json::from_slice(&bytes).with_context(name)?;
+            contents.add(&document).with_context(name)?;
         }
         contents.resources = RestMapper::new(resources).resources;
         Ok(contents)

@@ -48,7 +48,11 @@ impl Schemas {
     }
 }
 
-fn document_paths(directory: &Path) -> Result<Vec<PathBuf>> {
+/// Returns the OpenAPI documents in a directory, sorted by name.
+///
+/// # Errors
+/// Returns an error if the directory cannot be read or has no documents.
+pub(crate) fn document_paths(directory: &Path) -> Result<Vec<PathBuf>> {
     let mut names: Vec<String> = fs::read_dir(directory)
         .with_context(|| directory.display().to_string())?
         .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))

@@ -6,7 +6,7 @@ use vap_status_controller::version::KubernetesVersion;
 
 static VERSION: OnceLock<KubernetesVersion> = OnceLock::new();
 
-/// The version of the oracle in `parity/oracle`.
+/// The default version, that of the oracle `parity/oracle/oracle`.
 pub const ORACLE: KubernetesVersion = KubernetesVersion::new(36).with_patch(3);
 
 /// Sets the version. Only the first call has an effect.

@@ -244,10 +244,9 @@ pub struct CheckArgs {
     /// cluster, unless a file has that name
     #[arg(value_name = "PATH|vap/NAME")]
     pub paths: Vec<PathBuf>,
-    /// Use a cluster (by default, the cluster of the kubeconfig's current context); implied by the flags that select a
-    /// cluster or user
-    #[arg(long)]
-    pub live: bool,
+    /// The use of a cluster.
+    #[command(flatten)]
+    pub cluster: eval::ClusterArgs,
     /// Check the policies of the cluster whose labels match the selector
     #[arg(short = 'l', long, value_name = "SELECTOR")]
     pub selector: Option<String>,

@@ -45,9 +45,9 @@ use args::{
 use audit::args::{AuditArgs, AuditOutput};
 use check::command;
 use check::finding::Finding;
-use diff::args::{DiffArgs, DiffOutput};
+use diff::args::DiffArgs;
 use error::CliError;
-use eval::args::{EvalArgs, EvalOutput};
+use eval::args::{EvalArgs, OutputFormat};
 use exit::Exit;
 use terminal::Terminal;
 use upgrade::args::UpgradeArgs;
@@ -219,9 +219,9 @@ fn run_init(args: &InitArgs, out: &mut dyn Write, err: &mut dyn Write) -> Result
 
 fn run_eval(args: &EvalArgs, terminal: Terminal, out: &mut dyn Write) -> Result<Exit, CliError> {
     let report = eval::run(args, &mut io::stdin())?;
-    let text = match args.output {
-        EvalOutput::Text => eval::render::text(&report, terminal, args.verbose),
-        EvalOutput::Json => json(&report)?,
+    let text = match args.output.format {
+        OutputFormat::Text => eval::render::text(&report, terminal, args.verbose),
+        OutputFormat::Json => json(&report)?,
     };
     write(out, &text)?;
     Ok(report.exit())
@@ -245,9 +245,9 @@ fn run_audit(
 
 fn run_diff(args: &DiffArgs, terminal: Terminal, out: &mut dyn Write) -> Result<Exit, CliError> {
     let report = diff::run(args, &mut io::stdin())?;
-    let text = match args.output {
-        DiffOutput::Text => diff::render::text(&report, terminal),
-        DiffOutput::Json => json(&report)?,
+    let text = match args.output.format {
+        OutputFormat::Text => diff::render::text(&report, terminal),
+        OutputFormat::Json => json(&report)?,
     };
     write(out, &text)?;
     Ok(report.exit())
@@ -267,11 +267,11 @@ fn run_upgrade(
             CliError::Write(io::Error::new(error.kind(), message))
         })?;
     }
-    let mut text = match args.output {
-        DiffOutput::Text => upgrade::render::text(report, terminal, args.verbose),
-        DiffOutput::Json => json(report)?,
+    let mut text = match args.output.format {
+        OutputFormat::Text => upgrade::render::text(report, terminal, args.verbose),
+        OutputFormat::Json => json(report)?,
     };
-    if let (Some(path), DiffOutput::Text) = (&args.write_probes, args.output) {
+    if let (Some(path), OutputFormat::Text) = (&args.write_probes, args.output.format) {
         let summary = upgrade.probes_summary();
         text.extend([path.display().to_string(), format!(": {summary}\n")]);
     }

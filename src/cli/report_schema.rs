@@ -1,6 +1,7 @@
 //! Generates JSON Schemas of the output with `-o json` from the Rust types.
 //!
-//! The schemas are stored in `docs/*-report.schema.json`. They describe the fields that are always present and the types of these fields. The output may have additional fields.
+//! The schemas are stored in `docs/*-report.schema.json`. They describe the fields that are always present and the types
+//! of these fields. The output may have additional fields.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;

@@ -12,7 +12,6 @@
 use std::collections::BTreeSet;
 
 use crate::golden::{self, PLAIN};
-
 use clap::Parser as _;
 use serde_json::Value;
 use vap_status_controller::cli::args::Args;

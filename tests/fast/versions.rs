@@ -192,8 +192,7 @@ fn unserved_api_versions_of_each_version_are_reported() {
 #[test]
 fn compile_error_in_version_that_is_too_new_is_unsupported() {
     let kind_in = |minor| {
-        let policy =
-            serde_json::json!({"spec": {"validations": [{"expression": "object.nextYear()"}]}});
+        let policy = json!({"spec": {"validations": [{"expression": "object.nextYear()"}]}});
         let policy: ValidatingAdmissionPolicy = serde_json::from_value(policy).unwrap();
         let version = KubernetesVersion::new(minor);
         let compiled = CompiledPolicy::from_parts((&policy).into(), None, version);

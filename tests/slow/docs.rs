@@ -1,10 +1,9 @@
 //! Tests README.md and the pages in docs. The output of their console sessions must be up to date, their links must
 //! resolve, and their code blocks must not be too wide.
 //!
-//! This test runs the sessions of `kubectl vap check`, `test`, `explain`, `eval`, `audit`, `diff` and
-//! `upgrade-check`. It does not run
-//! sessions that require a cluster. The line before such a session is `<!-- cluster: COMMAND -->`. The command
-//! regenerates the output.
+//! This test runs the sessions of `kubectl vap check`, `test`, `explain`, `eval`, `audit`, `diff` and `upgrade-check`. It
+//! does not run sessions that require a cluster. The line before such a session is `<!-- cluster: COMMAND -->`. The
+//! command regenerates the output.
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,

@@ -34,6 +34,15 @@ fn first_part(name: &str) -> Option<&str> {
 }
 
 impl Library {
+    /// Creates an empty library of `release`.
+    #[must_use]
+    pub fn new(release: Release) -> Self {
+        Self {
+            release,
+            ..Self::default()
+        }
+    }
+
     /// Measures costs without the rules of the platform. Estimates do not change.
     pub fn ignore_platform_costs(&mut self) {
         self.ignores_platform_costs = true;
@@ -41,19 +50,10 @@ impl Library {
 
     /// Returns the measured cost of calls of `row`.
     pub(crate) fn runtime_cost(&self, row: &OverloadRow) -> RuntimeCost {
-        let costs = &row.costs;
-        let without = costs
-            .without_platform
-            .filter(|_| self.ignores_platform_costs);
-        without.unwrap_or(costs.actual)
-    }
-
-    /// Creates an empty library of `release`.
-    #[must_use]
-    pub fn new(release: Release) -> Self {
-        Self {
-            release,
-            ..Self::default()
+        if self.ignores_platform_costs && row.costs.is_of_platform {
+            RuntimeCost::Fixed(1)
+        } else {
+            row.costs.actual
         }
     }
 

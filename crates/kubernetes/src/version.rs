@@ -98,7 +98,7 @@ impl KubernetesVersion {
         self.minor < other.minor
     }
 
-    /// Returns true if the minor version is that of `other`, but the version of cel-go differs.
+    /// Returns true if the minor version is that of `other`, but the version of cel-go differs. The patch may differ.
     #[must_use]
     pub fn differs_only_in_cel_go(&self, other: &Self) -> bool {
         self.minor == other.minor && self.cel_go != other.cel_go
@@ -145,7 +145,7 @@ impl KubernetesVersion {
         }
     }
 
-    /// Returns true if this version has a change of the patch release `1.minor.patch`, and of all later versions.
+    /// Returns true if this is the patch release `1.minor.patch` or any later version.
     #[must_use]
     pub fn has_patch(&self, minor: u16, patch: u16) -> bool {
         self.minor > minor || self.minor == minor && self.patch.is_none_or(|own| own >= patch)
@@ -227,13 +227,34 @@ impl KubernetesVersion {
         }
     }
 
+    /// Returns true if this version has a change that patch releases of several minor versions have. `patches` are pairs of
+    /// a minor version and a patch, newest first.
+    #[must_use]
+    pub fn has_one_of(&self, patches: &[(u16, u16)]) -> bool {
+        let newest = patches.first().map_or(u16::MAX, |(minor, _)| *minor);
+        patches.iter().any(|(minor, patch)| {
+            (*minor == newest || *minor == self.minor) && self.has_patch(*minor, *patch)
+        })
+    }
+
+    /// Returns true if the minor version is at least `minor`.
+    #[must_use]
+    pub const fn has_minor(&self, minor: u16) -> bool {
+        self.minor >= minor
+    }
+
+    /// Returns true if the API server is built with at least `cel_go`.
+    #[must_use]
+    pub fn has_cel_go(&self, cel_go: CelGo) -> bool {
+        self.cel_go >= cel_go
+    }
+
     /// Returns the differences of this version that are not overloads.
     #[must_use]
     pub fn behavior(&self) -> Behavior {
         Behavior {
             language: self.language(self.platform()),
-            patches_convert_nested_objects: self.has_patch(36, 5)
-                || self.minor == 35 && self.has_patch(35, 10),
+            patches_convert_nested_objects: self.has_one_of(NESTED_PATCH_VALUES),
             declares_untyped_params: self.minor >= 36,
             names_result_types: self.minor >= 32,
             omits_zero_times: self.minor >= 34,
@@ -382,17 +403,9 @@ impl FromStr for VersionRange {
 
     /// Parses a version such as `1.33`, or a range such as `1.33-1.37`.
     fn from_str(text: &str) -> Result<Self, InvalidRange> {
-        let parse = |text: &str| {
-            let version: Result<KubernetesVersion, _> = text.trim().parse();
-            version.map_err(InvalidRange::Version)
-        };
-        let (first, last) = match text.split_once('-') {
-            Some((first, last)) => (parse(first)?, parse(last)?),
-            None => {
-                let version = parse(text)?;
-                (version, version)
-            }
-        };
+        let (first, last) = text.split_once('-').unwrap_or((text, text));
+        let first: KubernetesVersion = first.trim().parse()?;
+        let last: KubernetesVersion = last.trim().parse()?;
         if last.is_older_than(&first) {
             return Err(InvalidRange::Order);
         }
@@ -400,12 +413,12 @@ impl FromStr for VersionRange {
     }
 }
 
-/// The reason why a text is not a [`VersionRange`].
+/// The error for a string that is not a [`VersionRange`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidRange {
     /// One of the versions is not supported.
-    #[error("{0}")]
-    Version(UnsupportedVersion),
+    #[error(transparent)]
+    Version(#[from] UnsupportedVersion),
     /// The second version is older.
     #[error("write the older version first, as in 1.33-1.37")]
     Order,
@@ -528,7 +541,7 @@ pub struct Behavior {
     /// Source: k8s.io/apiserver 0.34 `pkg/cel/common/schemas.go`, `SchemaDeclType`.
     pub bounds_int_or_string_by_length: bool,
     /// Errors in the metadata of an object have the index of the owner reference. Empty fields of owner references and
-    /// of `managedFields` are missing, and no longer invalid. An update validates that `generation` is not negative.
+    /// of `managedFields` are reported as required instead of invalid. An update validates that `generation` is not negative.
     ///
     /// Source: k8s.io/apimachinery 0.37 `pkg/api/validation/objectmeta.go`, `validateOwnerReference`,
     /// `ValidateObjectMetaAccessorUpdate`; `pkg/apis/meta/v1/validation/validation.go`, `ValidateManagedFields`.
@@ -546,6 +559,9 @@ pub(crate) const V1_34: Version = Version::new(1, 34);
 pub(crate) const V1_35: Version = Version::new(1, 35);
 pub(crate) const V1_37: Version = Version::new(1, 37);
 
+/// The patch releases since which [`Behavior::patches_convert_nested_objects`] is true.
+pub const NESTED_PATCH_VALUES: &[(u16, u16)] = &[(36, 5), (35, 10)];
+
 /// Returns true if an API server of `release` measures the costs of calls with the rules of its libraries.
 ///
 /// Source: k8s.io/apiserver 0.32 `pkg/features/kube_features.go`, `StrictCostEnforcementForVAP`.
@@ -554,7 +570,8 @@ pub(crate) fn measures_library_costs(release: Release) -> bool {
 }
 
 /// Returns the first Kubernetes version whose upstream release has at least `cel_go`.
-pub(crate) fn first_with(cel_go: CelGo) -> Version {
+#[must_use]
+pub fn first_with(cel_go: CelGo) -> Version {
     let mut supported = KubernetesVersion::supported();
     let first = supported.find(|version| version.cel_go >= cel_go);
     first.unwrap_or(KubernetesVersion::NEWEST).platform()

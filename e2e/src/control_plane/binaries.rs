@@ -21,7 +21,7 @@ pub const CACHE_VARIABLE: &str = "VAP_CONTROL_PLANE_CACHE";
 /// The environment variable with the minor version of Kubernetes. The default is 1.36.
 const KUBERNETES_VARIABLE: &str = "VAP_E2E_KUBERNETES";
 
-/// The minor versions of Kubernetes that can be built.
+/// The minor versions of Kubernetes that can be built. The first is the default.
 const MODULES: [KubernetesModule; 2] = [
     KubernetesModule {
         minor: "1.36",
@@ -47,7 +47,7 @@ impl KubernetesModule {
     fn selected() -> Result<&'static Self> {
         match variable(KUBERNETES_VARIABLE) {
             Some(minor) => Self::by_minor(&minor.to_string_lossy()),
-            None => Self::by_minor("1.36"),
+            None => Ok(&MODULES[0]),
         }
     }
 

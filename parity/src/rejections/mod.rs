@@ -10,13 +10,14 @@ pub mod mutate;
 mod tree;
 mod values;
 
-use crate::version;
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 use vap_status_controller::cli::check::{self, Options};
 use vap_status_controller::cli::input::{Input, KindFilter};
+
+use crate::version;
 
 pub use bases::bases;
 pub use hand_written::hand_written;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 
 use crate::cli::connection::Connection;
-use crate::cli::eval::args::{UserArgs, VersionArgs};
+use crate::cli::eval::args::{ClusterArgs, PageArgs, UserArgs, VersionArgs};
 use crate::cli::time_limit::Timeout;
 use crate::policy::admission::Operation;
 
@@ -48,19 +48,18 @@ pub struct AuditArgs {
     /// The user of the requests.
     #[command(flatten)]
     pub user: UserArgs,
-    /// Use a cluster (by default, the cluster of the kubeconfig's current context); implied by the flags that select a
-    /// cluster or user
-    #[arg(long)]
-    pub live: bool,
+    /// The use of a cluster.
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
     /// Audit with the policies of the cluster whose labels match the selector
     #[arg(short = 'l', long, value_name = "SELECTOR")]
     pub selector: Option<String>,
     /// A file or directory with CustomResourceDefinitions, in addition to those in the input (repeatable)
     #[arg(long, value_name = "PATH")]
     pub crds: Vec<PathBuf>,
-    /// The number of objects per page of a list
-    #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub chunk_size: u32,
+    /// The pages of lists.
+    #[command(flatten)]
+    pub pages: PageArgs,
     /// The output format: a summary as text, one document as stable `json`, or JSON lines as `jsonl` with one object
     /// per line and the summary last; both JSON formats are written while objects are read
     #[arg(

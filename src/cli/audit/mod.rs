@@ -51,7 +51,7 @@ pub(super) fn run(
         crds: &args.crds,
         selector: args.selector.as_ref(),
         version: args.version.kubernetes_version,
-        live: args.live,
+        live: args.cluster.live,
         connection: &args.connection,
     };
     let is_stdin = |path: &PathBuf| path.as_os_str() == "-";
@@ -113,7 +113,7 @@ pub(super) fn run(
             connection: &args.connection,
             mapper: &setup.known.mapper,
             policies: accepted(&policy_set).collect(),
-            chunk_size: args.chunk_size,
+            chunk_size: args.pages.chunk_size,
         };
         let (resources, gaps) = walk.run(&mut |items, policies| {
             let results = parallel::map(&items, |item| auditor.evaluate(item, policies));

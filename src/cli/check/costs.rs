@@ -181,25 +181,6 @@ pub(in crate::cli) fn digits(n: u64) -> String {
     out
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn digits_are_grouped_by_three() {
-        let all = [0, 999, 1000, 12_345, 1_000_000].map(digits);
-        assert_eq!(all, ["0", "999", "1,000", "12,345", "1,000,000"]);
-    }
-
-    #[test]
-    #[expect(clippy::float_cmp, reason = "the results are rounded")]
-    fn share_is_rounded_to_nine_decimals() {
-        assert_eq!(share(3, 10_000_000), 0.000_000_3);
-        assert_eq!(share(1, 3), 0.333_333_333);
-        assert_eq!(share(2_500_000, 1_000_000), 2.5);
-    }
-}
-
 /// A cost that is near its limit in only the newer of two versions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::cli) struct CostIncrease {
@@ -239,4 +220,23 @@ pub(in crate::cli) fn increases([old, new]: [&PolicyCosts; 2]) -> Vec<CostIncrea
         increase(field_ref(new.stage), limit, worst)
     });
     expressions.chain(stages).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_are_grouped_by_three() {
+        let all = [0, 999, 1000, 12_345, 1_000_000].map(digits);
+        assert_eq!(all, ["0", "999", "1,000", "12,345", "1,000,000"]);
+    }
+
+    #[test]
+    #[expect(clippy::float_cmp, reason = "the results are rounded")]
+    fn share_is_rounded_to_nine_decimals() {
+        assert_eq!(share(3, 10_000_000), 0.000_000_3);
+        assert_eq!(share(1, 3), 0.333_333_333);
+        assert_eq!(share(2_500_000, 1_000_000), 2.5);
+    }
 }

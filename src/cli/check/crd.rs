@@ -365,15 +365,21 @@ mod tests {
     use super::*;
     use crate::cli::input::{Input, KindFilter};
 
+    /// Returns the definition of a kind whose schema has the fields `schema`.
+    fn definition(schema: &str) -> Input {
+        let text = format!(
+            "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n\
+             metadata: {{name: boxes.example.com}}\nspec:\n  group: example.com\n  scope: Namespaced\n  \
+             names: {{kind: Box, plural: boxes}}\n  versions:\n  - name: v1\n    served: true\n    \
+             storage: true\n    schema:\n      openAPIV3Schema: {{type: object, {schema}}}\n"
+        );
+        let paths = [PathBuf::from("-")];
+        Input::load(&paths, KindFilter::Crds, &mut text.as_bytes())
+    }
+
     #[test]
     fn check_stored_reports_errors_as_warnings() {
-        let text = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n\
-                    metadata: {name: boxes.example.com}\nspec:\n  group: example.com\n  scope: Namespaced\n  \
-                    names: {kind: Box, plural: boxes}\n  versions:\n  - name: v1\n    served: true\n    \
-                    storage: true\n    schema:\n      openAPIV3Schema:\n        type: object\n        \
-                    x-kubernetes-validations: [{rule: self.nope}]\n";
-        let paths = [PathBuf::from("-")];
-        let input = Input::load(&paths, KindFilter::Crds, &mut text.as_bytes());
+        let input = definition("x-kubernetes-validations: [{rule: self.nope}]");
         let version = KubernetesVersion::DEFAULT;
         let (new, stored) = (
             check(&input.crds, version),
@@ -396,16 +402,9 @@ mod tests {
 
     #[test]
     fn rules_are_compiled_for_version() {
-        let text = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n\
-                    metadata: {name: boxes.example.com}\nspec:\n  group: example.com\n  scope: Namespaced\n  \
-                    names: {kind: Box, plural: boxes}\n  versions:\n  - name: v1\n    served: true\n    \
-                    storage: true\n    schema:\n      openAPIV3Schema:\n        type: object\n        \
-                    properties: {a: {type: object, additionalProperties: {type: string}}}\n        \
-                    x-kubernetes-validations: [{rule: \"self.a.`x/y` == 'z'\"}]\n";
-        let input = Input::load(
-            &[PathBuf::from("-")],
-            KindFilter::Crds,
-            &mut text.as_bytes(),
+        let input = definition(
+            "properties: {a: {type: object, additionalProperties: {type: string}}}, \
+             x-kubernetes-validations: [{rule: \"self.a.`x/y` == 'z'\"}]",
         );
         let n_findings = |minor| check(&input.crds, KubernetesVersion::new(minor)).len();
         assert_eq!((n_findings(36), n_findings(37)), (1, 0));

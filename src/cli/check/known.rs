@@ -69,7 +69,7 @@ impl LazyCrd {
 
 impl Known {
     /// Combines the built-in APIs of `version` and `crds`. Records the group versions that `policies` refer to but that
-    /// are unknown. Without a version, uses the default version.
+    /// are unknown. Without a version, uses the newest version.
     ///
     /// # Errors
     /// Returns an error if the built-in schemas cannot be read.

@@ -139,7 +139,6 @@ fn check_other_kinds(dir: &Path, input: &Input, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Returns true if the file is in the directory itself. Files in subdirectories are not loaded.
 /// Returns the finding about a policy, binding or webhook configuration with a name that is reserved for static
 /// manifests. `dir` contains the static manifests.
 ///
@@ -177,6 +176,7 @@ pub(in crate::cli) fn reserved_name<T>(
     Some(finding)
 }
 
+/// Returns true if the file is in the directory itself. Files in subdirectories are not loaded.
 fn is_in(dir: &Path, source: &SourceText) -> bool {
     Path::new(&source.name).parent() == Some(dir)
 }

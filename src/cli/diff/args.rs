@@ -2,10 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::ValueEnum;
-
 use crate::cli::connection::Connection;
-use crate::cli::eval::args::{UserArgs, VersionArgs};
+use crate::cli::eval::args::{ClusterArgs, OutputArgs, PageArgs, UserArgs, VersionArgs};
 use crate::cli::time_limit::Timeout;
 
 pub(in crate::cli) const HELP: &str = "\
@@ -47,39 +45,22 @@ pub struct DiffArgs {
     /// The user of the requests.
     #[command(flatten)]
     pub user: UserArgs,
-    /// Use a cluster (by default, the cluster of the kubeconfig's current context); implied by the flags that select a
-    /// cluster or user
-    #[arg(long)]
-    pub live: bool,
+    /// The use of a cluster.
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
     /// A file or directory with CustomResourceDefinitions (repeatable)
     #[arg(long, value_name = "PATH")]
     pub crds: Vec<PathBuf>,
-    /// The number of objects per page of a list
-    #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub chunk_size: u32,
-    /// The output format: `text`, or `json` in a stable schema
-    #[arg(
-        short,
-        long,
-        value_enum,
-        value_name = "FORMAT",
-        default_value = "text",
-        hide_default_value = true
-    )]
-    pub output: DiffOutput,
+    /// The pages of lists.
+    #[command(flatten)]
+    pub pages: PageArgs,
+    /// The output format.
+    #[command(flatten)]
+    pub output: OutputArgs,
     /// The time limit of an evaluation.
     #[command(flatten)]
     pub timeout: Timeout,
     /// The connection to the cluster.
     #[command(flatten)]
     pub connection: Connection,
-}
-
-/// The output format of `diff`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum DiffOutput {
-    /// Human-readable.
-    Text,
-    /// Machine-readable.
-    Json,
 }

@@ -164,7 +164,7 @@ pub(super) fn run(args: &DiffArgs, stdin: &mut dyn Read) -> Result<DiffReport, C
         files: &args.files,
         user: &args.user,
         connection: &args.connection,
-        chunk_size: args.chunk_size,
+        chunk_size: args.pages.chunk_size,
         is_live: old.server.is_some() || new.server.is_some(),
     };
     requests.add_namespaces([&mut before, &mut after]);
@@ -329,7 +329,7 @@ fn version(
         crds: &args.crds,
         selector: None,
         version: args.version.kubernetes_version,
-        live: args.live,
+        live: args.cluster.live,
         connection: &args.connection,
     };
     Setup::read(&sources, &BTreeSet::new(), stdin)

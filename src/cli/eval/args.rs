@@ -59,26 +59,18 @@ pub struct EvalArgs {
     /// The user of the request.
     #[command(flatten)]
     pub user: UserArgs,
-    /// Use a cluster (by default, the cluster of the kubeconfig's current context); implied by the flags that select a
-    /// cluster or user
-    #[arg(long)]
-    pub live: bool,
+    /// The use of a cluster.
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
     /// Evaluate the policies of the cluster whose labels match the selector
     #[arg(short = 'l', long, value_name = "SELECTOR")]
     pub selector: Option<String>,
     /// A file or directory with CustomResourceDefinitions, in addition to those in the input (repeatable)
     #[arg(long, value_name = "PATH")]
     pub crds: Vec<PathBuf>,
-    /// The output format: `text`, or `json` in a stable schema
-    #[arg(
-        short,
-        long,
-        value_enum,
-        value_name = "FORMAT",
-        default_value = "text",
-        hide_default_value = true
-    )]
-    pub output: EvalOutput,
+    /// The output format.
+    #[command(flatten)]
+    pub output: OutputArgs,
     /// Show the values of all evaluated subexpressions, and the policies that do not match
     #[arg(short, long)]
     pub verbose: bool,
@@ -90,9 +82,41 @@ pub struct EvalArgs {
     pub connection: Connection,
 }
 
-/// The output format of `eval`.
+/// The argument for the use of a cluster.
+#[derive(Debug, clap::Args)]
+pub struct ClusterArgs {
+    /// Use a cluster (by default, the cluster of the kubeconfig's current context); implied by the flags that select a
+    /// cluster or user
+    #[arg(long)]
+    pub live: bool,
+}
+
+/// The argument for the pages of lists.
+#[derive(Debug, clap::Args)]
+pub struct PageArgs {
+    /// The number of objects per page of a list
+    #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub chunk_size: u32,
+}
+
+/// The argument for the output format of commands that have no other format.
+#[derive(Debug, clap::Args)]
+pub struct OutputArgs {
+    /// The output format: `text`, or `json` in a stable schema
+    #[arg(
+        short = 'o',
+        long = "output",
+        value_enum,
+        value_name = "FORMAT",
+        default_value = "text",
+        hide_default_value = true
+    )]
+    pub format: OutputFormat,
+}
+
+/// An output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum EvalOutput {
+pub enum OutputFormat {
     /// Human-readable.
     Text,
     /// Machine-readable.

@@ -50,7 +50,7 @@ pub(super) fn run(args: &EvalArgs, stdin: &mut dyn Read) -> Result<EvalReport, C
         crds: &args.crds,
         selector: args.selector.as_ref(),
         version: args.version.kubernetes_version,
-        live: args.live,
+        live: args.cluster.live,
         connection: &args.connection,
     };
     let mut setup = Setup::read(&sources, &kinds.collect::<BTreeSet<_>>(), stdin)?;

@@ -26,7 +26,12 @@ impl Plan {
     /// Returns an error if the arguments select nothing or cannot be combined.
     pub(in crate::cli) fn from_args(args: &CheckArgs) -> Result<Self, CliError> {
         let given: Vec<PathBuf> = args.paths.iter().chain(&args.static_dir).cloned().collect();
-        Self::new(&given, args.selector.as_ref(), args.live, &args.connection)
+        Self::new(
+            &given,
+            args.selector.as_ref(),
+            args.cluster.live,
+            &args.connection,
+        )
     }
 
     /// Returns the input that the arguments select. `given` contains paths and names of policies.

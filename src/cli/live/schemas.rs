@@ -66,7 +66,7 @@ pub(super) async fn read<'a>(
     gaps: &mut Vec<Gap>,
 ) -> Result<Served, CliError> {
     let (kubernetes, version) = version(connected, gaps).await?;
-    let builtin = Builtin::load(version.unwrap_or_default())?;
+    let builtin = Builtin::load(version.unwrap_or(KubernetesVersion::NEWEST))?;
     let mut all = with_crds(&mapper, crds);
     all.incomplete.clone_from(&mapper.incomplete);
     let needed = needed(policies, &all);
@@ -186,10 +186,10 @@ async fn version(
                     "the version of the cluster cannot be read: {}",
                     one_line(&error)
                 ),
-                help: format!("expressions are checked for {}", KubernetesVersion::DEFAULT),
+                help: format!("expressions are checked for {}", KubernetesVersion::NEWEST),
                 is_fatal: true,
             });
-            return Ok((KubernetesVersion::DEFAULT.to_string(), None));
+            return Ok((KubernetesVersion::NEWEST.to_string(), None));
         }
         Err(error) => return Err(connected.explain(&error, Requested::Document)),
     };
@@ -199,7 +199,7 @@ async fn version(
                 "the version of the cluster cannot be parsed: `{}`",
                 info.git_version
             ),
-            help: format!("expressions are checked for {}", KubernetesVersion::DEFAULT),
+            help: format!("expressions are checked for {}", KubernetesVersion::NEWEST),
             is_fatal: false,
         });
         return Ok((info.git_version, None));

@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use crate::cli::connection::Connection;
-use crate::cli::diff::args::DiffOutput;
-use crate::cli::eval::args::UserArgs;
+use crate::cli::eval::args::{ClusterArgs, OutputArgs, PageArgs, UserArgs};
 use crate::cli::time_limit::Timeout;
 use crate::version::KubernetesVersion;
 
@@ -21,8 +20,8 @@ Classes of changes:
   ADMITS   a request is admitted that was denied before
   ERRORS   an evaluation fails in only one version; the decision is the same
   REFUSED  the new version rejects the policy when it is created or changed
-  MUTATES  a mutating policy changes the object in another way
-  COSTS    an expression costs so much more that a limit is near
+  MUTATES  a mutating policy changes the object differently
+  COSTS    the estimated cost is near a limit only in the new version
   TAKEN    the new version accepts the policy, and the old version rejects it
   AUDIT    the audit annotations or warnings differ
   TEXT     the text of a message differs (with --text)
@@ -35,11 +34,11 @@ Exit status:
      --strict
   1  a change of another class
   2  usage error, part of the input or of the cluster could not be read, no policy was
-     evaluated for a request, or, with --strict, a policy is undecided";
+     evaluated for a request, or, with --strict, a policy is undecided and nothing
+     changes";
 
 /// The arguments of `kubectl vap upgrade-check`.
 #[derive(Debug, clap::Args)]
-#[expect(clippy::struct_excessive_bools, reason = "each field is a flag")]
 pub struct UpgradeArgs {
     /// Files and directories with policies and the objects that they need: bindings, params, namespaces, probes;
     /// vap/NAME is a policy of a cluster
@@ -59,23 +58,22 @@ pub struct UpgradeArgs {
     /// The user of the requests.
     #[command(flatten)]
     pub user: UserArgs,
-    /// Use a cluster (by default, the cluster of the kubeconfig's current context); implied by the flags that select a
-    /// cluster or user
-    #[arg(long)]
-    pub live: bool,
+    /// The use of a cluster.
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
     /// Check the policies of the cluster whose labels match the selector
     #[arg(short = 'l', long, value_name = "SELECTOR")]
     pub selector: Option<String>,
     /// A file or directory with CustomResourceDefinitions, in addition to those in the input (repeatable)
     #[arg(long, value_name = "PATH")]
     pub crds: Vec<PathBuf>,
-    /// The number of objects per page of a list
-    #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub chunk_size: u32,
+    /// The pages of lists.
+    #[command(flatten)]
+    pub pages: PageArgs,
     /// Also show changes of messages, in the class TEXT
     #[arg(long)]
     pub text: bool,
-    /// Show the generated request of each change as YAML, and list all undecided policies
+    /// Show generated requests as YAML and the sources of changes, and list all policies
     #[arg(short, long)]
     pub verbose: bool,
     /// Write the generated requests of the changes to FILE, as probes that pass only in the old version
@@ -84,16 +82,9 @@ pub struct UpgradeArgs {
     /// Exit 2 if a policy is undecided and no change was found
     #[arg(long)]
     pub strict: bool,
-    /// The output format: `text`, or `json` in a stable schema
-    #[arg(
-        short,
-        long,
-        value_enum,
-        value_name = "FORMAT",
-        default_value = "text",
-        hide_default_value = true
-    )]
-    pub output: DiffOutput,
+    /// The output format.
+    #[command(flatten)]
+    pub output: OutputArgs,
     /// The time limit of an evaluation.
     #[command(flatten)]
     pub timeout: Timeout,

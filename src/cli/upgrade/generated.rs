@@ -14,6 +14,7 @@ use serde_json::json;
 use super::effects::{Effect, effects};
 use crate::cel::interrupt::Interrupt;
 use crate::cli::audit::PolicyResult;
+use crate::cli::check::known::Known;
 use crate::cli::diff::case_result;
 use crate::cli::eval::policy_set::{PolicySet, PreparedPolicy};
 use crate::cli::eval::run_case;
@@ -74,8 +75,8 @@ impl BothVersions<'_> {
     ) -> Result<[Option<PolicyResult>; 2], String> {
         let [old, new] = self.policies;
         let [old_set, new_set] = self.sets;
-        let old_result = run_case(old, spec, case, old_set);
-        let recording = old_result.recording.clone();
+        let mut old_result = run_case(old, spec, case, old_set);
+        let recording = std::mem::take(&mut old_result.recording);
         let results = [
             case_result(old, old_result)?,
             case_result(new, run_case(new, spec, case, new_set))?,
@@ -89,24 +90,22 @@ impl BothVersions<'_> {
 
     /// Returns true if a case passes in the old version and not in the new version.
     pub(super) fn passes_only_before(self, spec: &PolicyProbeSpec, case: &Case) -> bool {
-        let passes = |n: usize| {
-            let (policy, set) = (self.policies.get(n)?, self.sets.get(n)?);
+        let passes = |policy, set| {
             let result = run_case(policy, spec, case, set);
-            Some(result.invalid.is_empty() && result.status.outcome == CaseOutcome::Passed)
+            result.invalid.is_empty() && result.status.outcome == CaseOutcome::Passed
         };
-        passes(0) == Some(true) && passes(1) == Some(false)
+        let ([old, new], [old_set, new_set]) = (self.policies, self.sets);
+        passes(old, old_set) && !passes(new, new_set)
     }
 
     /// Returns the reason why requests that the policy matches exist only in the old version. `None` if the new version
     /// serves a resource that its rules match.
     pub(super) fn unserved(self) -> Option<String> {
-        let is_matching = |n: usize| {
-            let (policy, set) = (self.policies.get(n)?, self.sets.get(n)?);
-            let matches = matching::resolve(&policy.object.value, &set.known.mapper);
-            Some(!matches.resources.is_empty())
-        };
-        (is_matching(0) == Some(true) && is_matching(1) == Some(false)).then(|| {
-            let new = self.sets[1].known.kubernetes();
+        let [old, new] = self.policies;
+        let [old_apis, new_apis] = self.sets.map(|set| set.known);
+        let is_gone = matches_a_resource(old, old_apis) && !matches_a_resource(new, new_apis);
+        is_gone.then(|| {
+            let new = new_apis.kubernetes();
             format!("Kubernetes {new} does not serve the resources that its rules match")
         })
     }
@@ -169,15 +168,20 @@ pub(super) fn generate(
     generated
 }
 
+/// Returns true if the rules of a policy match a known resource.
+fn matches_a_resource(policy: &PreparedPolicy<'_>, apis: &Known) -> bool {
+    let matches = matching::resolve(&policy.object.value, &apis.mapper);
+    !matches.resources.is_empty()
+}
+
 /// Returns the reason why no request was generated.
 fn no_request(both: BothVersions<'_>) -> String {
     let policy = both.policies[0];
-    let mapper = &both.sets[0].known.mapper;
-    if matching::resolve(&policy.object.value, mapper)
-        .resources
-        .is_empty()
-    {
-        let apis = both.sets[0].known;
+    let apis = both.sets[0].known;
+    if matches_a_resource(policy, apis) {
+        "no valid request that its rules match was found; pass objects with -f, or probes"
+            .to_owned()
+    } else {
         let groups = rule_groups(policy);
         let is_builtin = |group: &String| is_kubernetes_group(group);
         if !groups.is_empty() && groups.iter().all(is_builtin) {
@@ -186,12 +190,9 @@ fn no_request(both: BothVersions<'_>) -> String {
                 apis.kubernetes()
             )
         } else {
-            "its rules match no apis resource; pass the CustomResourceDefinitions with --crds"
+            "its rules match no known resource; pass the CustomResourceDefinitions with --crds"
                 .to_owned()
         }
-    } else {
-        "no valid request that its rules match was found; pass objects with -f, or probes"
-            .to_owned()
     }
 }
 

@@ -15,7 +15,7 @@ pub mod report;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value as Json, json};
 
@@ -29,6 +29,7 @@ use super::error::CliError;
 use super::eval::policy_set::{PolicySet, PreparedPolicy};
 use super::eval::run_case;
 use super::eval::setup::{Setup, Sources};
+use super::input::{Input, MutatingPolicy};
 use super::parallel;
 use super::test::init;
 use crate::policy::analysis::Profile;
@@ -42,9 +43,7 @@ use args::UpgradeArgs;
 use effects::{Effect, FieldResult, effects};
 use generated::{BothVersions, Generated, generate};
 use rejections::{apply_creation_rules, rejections, unserved_versions};
-use report::{
-    Change, Class, Reason, Subject, Undecided, Unevaluated, UpgradeReport, UpgradeSummary,
-};
+use report::{Change, Class, Subject, Undecided, Unevaluated, UpgradeReport, UpgradeSummary};
 
 /// The maximum number of subjects that a change lists, and of requests that are listed as not evaluated.
 const MAX_LISTED: usize = 100;
@@ -63,7 +62,7 @@ impl Upgrade {
         let n_without = self.n_without_probe;
         let without = (n_without > 0).then(|| {
             let changes = count(n_without, "change");
-            format!("; no expectation of a probe shows {changes} of a generated request")
+            format!("; {changes} cannot be expressed as a probe")
         });
         format!(
             "{} written{}",
@@ -99,7 +98,7 @@ pub(super) fn run(args: &UpgradeArgs, stdin: &mut dyn Read) -> Result<Upgrade, C
         crds: &args.crds,
         selector: args.selector.as_ref(),
         version: args.from,
-        live: args.live,
+        live: args.cluster.live,
         connection: &args.connection,
     };
     if let (Some(from), Some(to)) = (args.from, args.to) {
@@ -133,7 +132,7 @@ pub(super) fn run(args: &UpgradeArgs, stdin: &mut dyn Read) -> Result<Upgrade, C
         files: &args.files,
         user: &args.user,
         connection: &args.connection,
-        chunk_size: args.chunk_size,
+        chunk_size: args.pages.chunk_size,
         is_live: setup.server.is_some(),
     };
     requests.add_namespaces([&mut before, &mut after]);
@@ -142,11 +141,7 @@ pub(super) fn run(args: &UpgradeArgs, stdin: &mut dyn Read) -> Result<Upgrade, C
     let mut check = UpgradeCheck {
         sets: [&before, &after],
         drafts: BTreeMap::new(),
-        policies: before
-            .policies
-            .iter()
-            .map(|_| PolicyState::default())
-            .collect(),
+        policies: Vec::new(),
         unread: Vec::new(),
         n_unread: 0,
         reports_unreadable: !args.files.is_empty(),
@@ -239,6 +234,29 @@ fn place(policy: &PreparedPolicy<'_>, field: Option<&str>) -> Option<String> {
     (!policy.is_live).then(|| format!("{}:{}", object.source.name, place.line))
 }
 
+/// Returns the findings of `check` about a policy in the new version.
+fn findings(both: BothVersions<'_>, setup: &Setup) -> Vec<Finding> {
+    let (input, policy) = (&setup.input, both.policies[0]);
+    let apis = both.sets[1].known;
+    let checked = match mutating_policy(input, policy) {
+        Some(policy) => {
+            let bindings = &input.mutating_bindings;
+            check_policy::check_mutating(policy, bindings, apis, Profile::Truthful)
+        }
+        None => check_policy::check(policy.object, &input.bindings, apis, Profile::Truthful),
+    };
+    checked.findings
+}
+
+/// Returns the mutating policy whose shared part is `policy`. `None` for a validating policy.
+fn mutating_policy<'a>(
+    input: &'a Input,
+    policy: &PreparedPolicy<'_>,
+) -> Option<&'a MutatingPolicy> {
+    let mut policies = input.mutating_policies.iter();
+    policies.find(|it| std::ptr::eq(&raw const it.shared, policy.object))
+}
+
 /// Returns the help of a finding without the consequence at its end.
 fn without_consequence(finding: &Finding) -> Option<String> {
     let help = finding.help.as_deref()?;
@@ -272,6 +290,8 @@ struct PolicyState {
     unserved: Option<String>,
     /// The number of probe cases and objects that were compared.
     n_requests: u64,
+    /// The findings of `check` in the new version. Computed for the first change with a rule.
+    findings: OnceLock<Vec<Finding>>,
 }
 
 struct UpgradeCheck<'a> {
@@ -384,7 +404,7 @@ impl<'a> UpgradeCheck<'a> {
     /// Generates requests for each policy that both versions evaluate, and adds those for which they differ.
     fn add_generated(&mut self, setup: &Setup) {
         let [old, new] = self.sets.map(|set| set.known.version());
-        let indices: Vec<usize> = (0..self.policies.len()).collect();
+        let indices: Vec<usize> = (0..self.sets[0].policies.len()).collect();
         let this = &*self;
         let states = parallel::map(&indices, |index| {
             let Some(both) = this.both(*index) else {
@@ -402,7 +422,7 @@ impl<'a> UpgradeCheck<'a> {
                 generated: generate(both, &nodes, bindings),
                 unserved: both.unserved(),
                 nodes,
-                n_requests: 0,
+                ..PolicyState::default()
             }
         });
         self.policies = states;
@@ -469,21 +489,8 @@ impl<'a> UpgradeCheck<'a> {
             .as_ref()
             .map_or(effect.field.as_ref(), |(field, _)| Some(field));
         let fix = rule.and_then(|rule| {
-            let input = &setup.input;
-            let apis = both.sets[1].known;
-            let mut mutating = input.mutating_policies.iter();
-            let mutating = mutating.find(|it| std::ptr::eq(&raw const it.shared, policy.object));
-            let checked = match mutating {
-                Some(policy) => {
-                    let bindings = &input.mutating_bindings;
-                    check_policy::check_mutating(policy, bindings, apis, Profile::Truthful)
-                }
-                None => {
-                    let bindings = &input.bindings;
-                    check_policy::check(policy.object, bindings, apis, Profile::Truthful)
-                }
-            };
-            let mut findings = checked.findings.into_iter();
+            let findings = state.findings.get_or_init(|| findings(both, setup));
+            let mut findings = findings.iter();
             findings.find(|it| it.rule == rule && it.field_ref.as_ref() == field)
         });
         let text = |result: FieldResult, message: &str| match result {
@@ -514,8 +521,8 @@ impl<'a> UpgradeCheck<'a> {
             new: text(effect.results[1], new_message),
             new_message: optional(new_message),
             reason,
-            fixable: fix.as_ref().is_some_and(|fix| fix.fix.is_some()),
-            fix: fix.and_then(|fix| without_consequence(&fix)),
+            fixable: fix.is_some_and(|fix| fix.fix.is_some()),
+            fix: fix.and_then(without_consequence),
             requests: draft.requests,
             subjects: draft.subjects.clone(),
             witness: draft.witness.clone().map(Box::new),
@@ -560,12 +567,7 @@ impl<'a> UpgradeCheck<'a> {
                     digits(increase.limit),
                     increase.limit_name
                 )),
-                reason: Some(Reason {
-                    since: row.since.to_string(),
-                    change: Some(row.id),
-                    summary: Some(row.summary),
-                    source: Some(row.source),
-                }),
+                reason: Some(reasons::reason(Some(row), (old, new))),
                 index: Some(*index),
                 ..self::change(Some(policy), String::new(), Some(increase.field_ref))
             };
@@ -582,7 +584,6 @@ impl<'a> UpgradeCheck<'a> {
                 continue;
             };
             let policy = both.policies[0];
-            let id = policy.id().to_string();
             if policy.rejection.is_some() {
                 continue;
             }
@@ -604,7 +605,8 @@ impl<'a> UpgradeCheck<'a> {
                 changes.any(|change| change.index == Some(index) && change.class.matters());
             if let Some(reason) = reasons.into_iter().next().filter(|_| !is_changed) {
                 undecided.push(Undecided {
-                    policy: id,
+                    index,
+                    policy: policy.id().to_string(),
                     place: place(policy, None),
                     reason,
                 });
@@ -620,24 +622,14 @@ impl<'a> UpgradeCheck<'a> {
             changes.filter_map(|change| change.index).collect()
         };
         let (changed, informed) = (of_policies(true), of_policies(false));
-        let undecided_places: BTreeSet<(&str, Option<&str>)> = undecided
-            .iter()
-            .map(|it| (it.policy.as_str(), it.place.as_deref()))
-            .collect();
-        let is_undecided = |index: &usize| {
-            let policy = self.sets[0].policies.get(*index);
-            policy.is_some_and(|policy| {
-                let (id, place) = (policy.id().to_string(), place(policy, None));
-                undecided_places.contains(&(id.as_str(), place.as_deref()))
-            })
-        };
+        let is_undecided = |index: usize| undecided.iter().any(|it| it.index == index);
         let policies = self.policies.len();
         let rejected = self.sets[0].policies.iter().zip(&self.sets[1].policies);
         let rejected =
             rejected.filter(|(old, new)| old.rejection.is_some() && new.rejection.is_some());
         let rejected = rejected.count();
         let informed = informed.difference(&changed);
-        let informed = informed.filter(|index| !is_undecided(index)).count();
+        let informed = informed.filter(|index| !is_undecided(**index)).count();
         let generated = self.policies.iter().map(|it| it.generated.n_requests);
         let generated = u64::try_from(generated.sum::<usize>()).unwrap_or(u64::MAX);
         let others: u64 = self.policies.iter().map(|it| it.n_requests).sum();
@@ -662,17 +654,10 @@ impl<'a> UpgradeCheck<'a> {
 
 /// Returns the reason why the effect of a change on a node is unknown.
 fn unreached_reason(policy: &PreparedPolicy<'_>, affected: &AffectedNode) -> String {
-    let expression = policy.compiled.expressions().get(affected.index);
-    let text = expression.and_then(|expression| {
-        let ast = expression.parsed().ok()?;
-        Some(crate::policy::subexpressions::text(ast, affected.node))
-    });
-    let field = expression.map_or("", |expression| expression.field_ref.as_str());
+    let (field, text) = reasons::node_text(policy, affected).unwrap_or_default();
     format!(
-        "{field}: no generated request has a value of `{}`, which changes in {} [{}]",
-        text.unwrap_or_default(),
-        affected.change.since,
-        affected.change.id
+        "{field}: no generated request has a value of `{text}`, which changes in {} [{}]",
+        affected.change.since, affected.change.id
     )
 }
 

@@ -7,6 +7,7 @@ use super::effects::{Effect, FieldResult, effects};
 use super::generated::BothVersions;
 use super::report::{Class, Reason};
 use crate::cli::diff::case_result;
+use crate::cli::eval::policy_set::PreparedPolicy;
 use crate::cli::eval::run_case_with;
 use crate::policy::admission::Admission;
 use crate::policy::compile::CompiledPolicy;
@@ -59,7 +60,7 @@ pub(super) fn find(
 fn from_nodes(
     nodes: &[AffectedNode],
     effect: &Effect,
-    policy: &crate::cli::eval::policy_set::PreparedPolicy<'_>,
+    policy: &PreparedPolicy<'_>,
     (old, new): (KubernetesVersion, KubernetesVersion),
 ) -> Cause {
     let is_new = |change: &VersionChange| change.since.includes(new) && !change.since.includes(old);
@@ -95,48 +96,60 @@ fn from_nodes(
     });
     let change = compiling
         .or_else(|| affected.map(|affected| affected.change))
-        .or_else(|| {
-            let has = |id| version_changes::between(old, new).any(|change| change.id == id);
-            let is_about = |words: &[&str]| {
-                let mut messages = effect.messages.iter();
-                messages.any(|message| words.iter().any(|word| message.contains(word)))
-            };
-            let expressions = policy.compiled.expressions().iter();
-            let mut texts = expressions
-                .filter(|it| field.is_none_or(|field| it.field_ref == field))
-                .map(|it| &*it.text);
-            let id = match effect.class {
-                _ if is_about(&["cost limit", "cost budget", "budget exceeded"]) => "library-costs",
-                _ if texts.any(|text| {
-                    ["labelValue", "qualifiedName"]
-                        .iter()
-                        .any(|it| text.contains(it))
-                }) && has("format-messages") =>
-                {
-                    "format-messages"
-                }
-                // The API server panics, so no field has the error.
-                Class::Admits if field.is_none() && policy.mutating.is_some() => {
-                    "nested-patch-values"
-                }
-                Class::Audit => "audit-failures",
-                Class::Text => "format-messages",
-                _ if has("creation-times") && !has("go-values") => "creation-times",
-                _ => "go-values",
-            };
-            version_changes::between(old, new).find(|change| change.id == id)
-        });
-    let node = affected.and_then(|affected| {
-        let expression = policy.compiled.expressions().get(affected.index)?;
-        let ast = expression.parsed().ok()?;
-        let text = subexpressions::text(ast, affected.node);
-        Some((expression.field_ref.clone(), text))
-    });
+        .or_else(|| fallback_change(effect, policy, (old, new)));
+    let node = affected.and_then(|affected| node_text(policy, affected));
     Cause {
         reason: reason(change, (old, new)),
         change,
         node,
     }
+}
+
+/// Finds the change of an effect that no affected node explains, from its class and its messages.
+fn fallback_change(
+    effect: &Effect,
+    policy: &PreparedPolicy<'_>,
+    (old, new): (KubernetesVersion, KubernetesVersion),
+) -> Option<&'static VersionChange> {
+    let field = effect.field.as_deref();
+    let has = |id| version_changes::between(old, new).any(|change| change.id == id);
+    let is_about = |words: &[&str]| {
+        let mut messages = effect.messages.iter();
+        messages.any(|message| words.iter().any(|word| message.contains(word)))
+    };
+    let expressions = policy.compiled.expressions().iter();
+    let mut texts = expressions
+        .filter(|it| field.is_none_or(|field| it.field_ref == field))
+        .map(|it| &*it.text);
+    let id = match effect.class {
+        _ if is_about(&["cost limit", "cost budget", "budget exceeded"]) => "library-costs",
+        _ if texts.any(|text| {
+            ["labelValue", "qualifiedName"]
+                .iter()
+                .any(|it| text.contains(it))
+        }) && has("format-messages") =>
+        {
+            "format-messages"
+        }
+        // The API server panics, so no field has the error.
+        Class::Admits if field.is_none() && policy.mutating.is_some() => "nested-patch-values",
+        Class::Audit => "audit-failures",
+        Class::Text => "format-messages",
+        _ if has("creation-times") && !has("go-values") => "creation-times",
+        _ => "go-values",
+    };
+    version_changes::between(old, new).find(|change| change.id == id)
+}
+
+/// Returns the field and the source of an affected node. `None` if the expression does not parse.
+pub(super) fn node_text(
+    policy: &PreparedPolicy<'_>,
+    affected: &AffectedNode,
+) -> Option<(String, String)> {
+    let expression = policy.compiled.expressions().get(affected.index)?;
+    let ast = expression.parsed().ok()?;
+    let text = subexpressions::text(ast, affected.node);
+    Some((expression.field_ref.clone(), text))
 }
 
 /// Returns the reason for a change between two versions. Without a change of the table, it is only the release.

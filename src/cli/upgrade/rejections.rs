@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::admissionregistration::v1::{Mutation, ValidatingAdmissionPolicyBinding};
 
 use super::report::{Change, Class, Reason, Undecided};
-use super::{change, place, reasons};
+use super::{change, mutating_policy, place, reasons};
 use crate::cli::check::api_version;
 use crate::cli::check::finding::{Finding, Owner};
 use crate::cli::check::known::Known;
@@ -14,6 +14,7 @@ use crate::cli::eval::policy_set::{PolicySet, PreparedPolicy};
 use crate::cli::eval::setup::Setup;
 use crate::cli::input::Object;
 use crate::cli::test::rejection;
+use crate::policy::RequestPolicy;
 use crate::policy::compile::CompiledPolicy;
 use crate::policy::rule::Rule;
 use crate::policy::version_changes;
@@ -29,8 +30,8 @@ pub(super) fn apply_creation_rules(
     [old_errors, new_errors]: [&mut Vec<Finding>; 2],
 ) {
     let apis = [before.known, after.known];
-    add_live_rejections(setup, before.known, before, old_errors);
-    add_live_rejections(setup, after.known, after, new_errors);
+    add_live_rejections(setup, before, old_errors);
+    add_live_rejections(setup, after, new_errors);
     rejection::add_creation_errors(&setup.input, before.known, old_errors);
     rejection::add_creation_errors(&setup.input, after.known, new_errors);
     new_errors.extend(removed_versions(setup, apis));
@@ -44,52 +45,47 @@ pub(super) fn apply_creation_rules(
     }
 }
 
-/// Adds the errors for which an API server of the version of `apis` would reject the policies of the cluster if they
+/// Adds the errors for which an API server of the version of `policy_set` would reject the policies of the cluster if they
 /// were created again.
-fn add_live_rejections(
-    setup: &Setup,
-    known: &Known,
-    policy_set: &PolicySet<'_>,
-    errors: &mut Vec<Finding>,
-) {
+fn add_live_rejections(setup: &Setup, policy_set: &PolicySet<'_>, errors: &mut Vec<Finding>) {
     let live = policy_set.policies.iter().filter(|policy| policy.is_live);
     let live: BTreeSet<TargetId> = live.map(PreparedPolicy::id).collect();
     if live.is_empty() {
         return;
     }
-    let mut rejections = rejection::check_policies(&setup.input, known, &live, errors);
-    rejection::check_mutating_policies(&setup.input, known, &live, errors, &mut rejections);
+    let apis = policy_set.known;
+    let mut rejections = rejection::check_policies(&setup.input, apis, &live, errors);
+    rejection::check_mutating_policies(&setup.input, apis, &live, errors, &mut rejections);
 }
 
 /// Returns the errors about the `apiVersion` of policies and bindings of files that only the old version serves.
 fn removed_versions(setup: &Setup, known: [&Known; 2]) -> Vec<Finding> {
-    let cluster_inputs = setup.cluster_inputs.as_ref();
-    let n_own = cluster_inputs.map_or(usize::MAX, |it| it.n_own_policies);
-    let n_mutating = cluster_inputs.map_or(usize::MAX, |it| it.n_own_mutating);
-    let input = &setup.input;
-    let policies = input.policies.iter().take(n_own);
+    let policies = policies_of_files(setup);
     let mut errors: Vec<Finding> = policies
         .filter_map(|policy| api_version::removed(policy, known))
         .collect();
-    let mutating = input.mutating_policies.iter().take(n_mutating);
-    errors.extend(mutating.filter_map(|it| api_version::removed(&it.shared, known)));
     if setup.server.is_none() {
+        let input = &setup.input;
         let bindings = input.bindings.iter().chain(&input.mutating_bindings);
         errors.extend(bindings.filter_map(|binding| api_version::removed(binding, known)));
     }
     errors
 }
 
-/// Returns warnings about the `apiVersion` of the policies of files that neither version serves. Like `check`, the
-/// comparison reads them as the stable version.
-pub(super) fn unserved_versions(setup: &Setup, new: &Known, errors: &[Finding]) -> Vec<Finding> {
+/// Returns the policies of files, with the shared parts of mutating policies.
+fn policies_of_files(setup: &Setup) -> impl Iterator<Item = &Object<RequestPolicy>> {
     let cluster_inputs = setup.cluster_inputs.as_ref();
     let n_own = cluster_inputs.map_or(usize::MAX, |it| it.n_own_policies);
     let n_mutating = cluster_inputs.map_or(usize::MAX, |it| it.n_own_mutating);
     let policies = setup.input.policies.iter().take(n_own);
     let mutating = setup.input.mutating_policies.iter().take(n_mutating);
-    let policies = policies.chain(mutating.map(|policy| &policy.shared));
-    let unserved = policies.filter(|policy| {
+    policies.chain(mutating.map(|policy| &policy.shared))
+}
+
+/// Returns warnings about the `apiVersion` of the policies of files that neither version serves. Like `check`, the
+/// comparison reads them as the stable version.
+pub(super) fn unserved_versions(setup: &Setup, new: &Known, errors: &[Finding]) -> Vec<Finding> {
+    let unserved = policies_of_files(setup).filter(|policy| {
         let gvr = api_version::resource_of(policy);
         let mut both = [&setup.known, new].into_iter();
         gvr.is_some_and(|gvr| both.all(|apis| apis.mapper.resource(&gvr).is_none()))
@@ -133,7 +129,7 @@ pub(super) fn rejections(
 ) -> (Vec<Change>, Vec<Undecided>) {
     let [old, new] = [old, new].map(errors_by_object);
     let mut not_compared = Vec::new();
-    for policy in &before.policies {
+    for (index, policy) in before.policies.iter().enumerate() {
         let Some(why) = &policy.rejection else {
             continue;
         };
@@ -148,6 +144,7 @@ pub(super) fn rejections(
             None => format!("{} rejects it: {message}", versions.0),
         };
         not_compared.push(Undecided {
+            index,
             policy: policy.id().to_string(),
             place: place(policy, None),
             reason,
@@ -165,9 +162,7 @@ pub(super) fn rejections(
             let (noun, name, file) = *key;
             let mut policies = before.policies.iter().enumerate();
             let policy = policies.find(|(_, policy)| policy_key(policy) == *key);
-            let mut mutating = setup.input.mutating_policies.iter();
-            let mutating = mutating
-                .find(|it| it.shared.name() == Some(name) && *it.shared.source.name == *file);
+            let mutating = policy.and_then(|(_, policy)| mutating_policy(&setup.input, policy));
             let mutations = mutating.map(|it| it.mutations.as_slice());
             let field = first.field_ref.clone();
             let api = {

@@ -29,13 +29,16 @@ pub fn text(report: &UpgradeReport, terminal: Terminal, verbose: bool) -> String
         out.push('\n');
     }
     let mut explained = BTreeSet::new();
-    let mut n_alike: BTreeMap<AlikeKey<'_>, usize> = BTreeMap::new();
+    let mut n_in_group: BTreeMap<GroupKey<'_>, usize> = BTreeMap::new();
     for change in &report.changes {
-        *n_alike.entry(alike_key(change)).or_default() += 1;
+        *n_in_group.entry(group_key(change)).or_default() += 1;
     }
     for change in &report.changes {
         let is_grouped = change.class == Class::Taken && !verbose;
-        let n_others = match n_alike.get_mut(&alike_key(change)).filter(|_| is_grouped) {
+        let n_others = match n_in_group
+            .get_mut(&group_key(change))
+            .filter(|_| is_grouped)
+        {
             None => 0,
             Some(0) => continue,
             Some(n) => std::mem::take(n).saturating_sub(1),
@@ -56,26 +59,26 @@ pub fn text(report: &UpgradeReport, terminal: Terminal, verbose: bool) -> String
         out.push('\n');
     }
     let max = if verbose { usize::MAX } else { MAX_LISTED };
-    for undecided in report.undecided.iter().take(max) {
-        let line = format!("UNDECIDED {}: {}", named(undecided), undecided.reason);
-        write_wrapped(&mut out, &line, "", terminal);
+    let lists = [
+        (
+            &report.undecided,
+            "UNDECIDED",
+            "undecided policies; --verbose lists all",
+        ),
+        (
+            &report.rejected,
+            "not compared:",
+            "policies are not compared; --verbose lists all",
+        ),
+    ];
+    for (policies, word, others) in lists {
+        for policy in policies.iter().take(max) {
+            let line = format!("{word} {}: {}", named(policy), policy.reason);
+            write_wrapped(&mut out, &line, "", terminal);
+        }
+        let n_others = policies.len().saturating_sub(max);
+        more(&mut out, n_others, others, terminal);
     }
-    more(
-        &mut out,
-        report.undecided.len().saturating_sub(max),
-        "undecided policies; --verbose lists all",
-        terminal,
-    );
-    for rejected in report.rejected.iter().take(max) {
-        let line = format!("not compared: {}: {}", named(rejected), rejected.reason);
-        write_wrapped(&mut out, &line, "", terminal);
-    }
-    more(
-        &mut out,
-        report.rejected.len().saturating_sub(max),
-        "policies are not compared; --verbose lists all",
-        terminal,
-    );
     for unread in report.unread.iter().take(max) {
         let line = format!("not evaluated: {}: {}", unread.name, unread.reason);
         write_wrapped(&mut out, &line, "", terminal);
@@ -90,7 +93,7 @@ pub fn text(report: &UpgradeReport, terminal: Terminal, verbose: bool) -> String
     if !report.undecided.is_empty() || !report.rejected.is_empty() || n_unread > 0 {
         out.push('\n');
     }
-    write_wrapped(&mut out, &summary(report, terminal), "", terminal);
+    let _ = writeln!(out, "{}", summary(report, terminal));
     if !verbose && report.changes.iter().any(|change| change.witness.is_some()) {
         let note = "`--verbose` shows the generated requests, and `--write-probes FILE` writes them as probes";
         write_wrapped(&mut out, note, "", terminal);
@@ -98,10 +101,10 @@ pub fn text(report: &UpgradeReport, terminal: Terminal, verbose: bool) -> String
     out
 }
 
-/// The parts of a change that are the same for all policies with the same cause.
-type AlikeKey<'a> = (Class, Option<&'a str>, Option<&'a str>);
+/// The parts of a change that are the same for all policies in a group: they have the same cause.
+type GroupKey<'a> = (Class, Option<&'a str>, Option<&'a str>);
 
-fn alike_key(change: &Change) -> AlikeKey<'_> {
+fn group_key(change: &Change) -> GroupKey<'_> {
     let message = change.old_message.as_deref();
     (change.class, change.field.as_deref(), message)
 }
@@ -234,7 +237,7 @@ fn side(change: &Change, result: &str, message: Option<&str>) -> String {
     let is_decision = matches!(change.class, Class::Denies | Class::Admits | Class::Mutates);
     match (result, message) {
         ("true", _) if !is_decision => {
-            let is_error = [&change.old, &change.new].contains(&&"error".to_owned());
+            let is_error = [&*change.old, &*change.new].contains(&"error");
             if is_error { "no error" } else { "true" }.to_owned()
         }
         ("false", Some(message)) if !is_decision => format!("false: {message}"),

@@ -84,9 +84,9 @@ pub enum Class {
     Errors,
     /// The new version rejects the policy when it is created or changed.
     Refused,
-    /// A mutating policy changes the object in another way.
+    /// A mutating policy changes the object differently.
     Mutates,
-    /// An expression costs so much more that a limit is near.
+    /// The estimated cost is near a limit only in the new version.
     Costs,
     /// The new version accepts the policy, and the old version rejects it.
     Taken,
@@ -210,6 +210,9 @@ pub struct Subject {
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Undecided {
+    /// The index of the policy in the input.
+    #[serde(skip)]
+    pub index: usize,
     /// The name of the policy.
     pub policy: String,
     /// The file and line of the policy; absent for a policy of a cluster.

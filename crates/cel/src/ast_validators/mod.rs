@@ -44,6 +44,7 @@ pub fn validate(checked: &CheckedAst, env: &Env, text: &str, diagnostics: &mut D
             Validator::Matches => {
                 validation.check_literals("matches", validators::is_valid_matches_literal);
             }
+            Validator::StringFormat if !checked.behavior().validates_formats => {}
             Validator::StringFormat => {
                 for (id, message) in format::mistakes(checked) {
                     validation.report_literal(id, message);

@@ -15,7 +15,7 @@ pub struct AstNode<'a> {
     /// The expression. `None` for the elements of a list and for the keys of a map.
     pub(crate) expr: Option<&'a Expr>,
     pub(crate) computed_size: Option<SizeEstimate>,
-    /// The size for the functions of the standard library, which also know the sizes of types.
+    /// The size for the cost functions of the standard library. Also set if only the type determines it.
     pub(crate) size: Option<SizeEstimate>,
 }
 

@@ -94,9 +94,11 @@ pub struct Costs {
     pub actual: RuntimeCost,
     /// The calls to which `actual` applies.
     pub scope: CostScope,
-    /// The measured cost in a [`Library`](crate::env::Library) that ignores the costs of the platform. `None` means
-    /// `actual`.
-    pub without_platform: Option<RuntimeCost>,
+    /// True if the platform defines `actual`. A call costs 1 in a [`Library`](crate::env::Library) that ignores the costs
+    /// of the platform.
+    ///
+    /// Source: cel-go `interpreter/runtimecost.go`, `CostTracker.costCall`.
+    pub is_of_platform: bool,
 }
 
 impl Costs {
@@ -116,7 +118,7 @@ impl Costs {
             estimate,
             actual,
             scope: CostScope::Overload,
-            without_platform: None,
+            is_of_platform: false,
         }
     }
 
@@ -127,12 +129,10 @@ impl Costs {
         self.by_platform()
     }
 
-    /// Marks the measured cost as defined by the platform. Without the platform, a call costs 1.
-    ///
-    /// Source: cel-go `interpreter/runtimecost.go`, `CostTracker.costCall`.
+    /// Marks the measured cost as defined by the platform.
     #[must_use]
     pub const fn by_platform(mut self) -> Self {
-        self.without_platform = Some(RuntimeCost::Fixed(1));
+        self.is_of_platform = true;
         self
     }
 }

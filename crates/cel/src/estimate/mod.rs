@@ -26,7 +26,7 @@ use crate::cost::{
 use crate::decls::OverloadRow;
 use crate::interrupt::checkpoint;
 use crate::stack::{SHALLOW_DEPTH, run_on_deep_stack};
-use crate::syntax::ACCUMULATOR;
+use crate::syntax::{ACCUMULATOR, FORMER_ACCUMULATOR};
 use crate::types::Type;
 use crate::version::Behavior;
 use facts::{EntrySize, Facts, LocalVariable};
@@ -134,9 +134,6 @@ struct Coster<'a> {
     /// Costs of subexpressions on which all estimators agree. Empty if there is only one estimator.
     kept: Vec<Option<CostEstimate>>,
 }
-
-/// Former name of the accumulator variable of the standard macros.
-const FORMER_ACCUMULATOR: &str = "__result__";
 
 /// Returns true if `name` is the accumulator variable of a standard macro.
 fn is_accumulator(name: &str) -> bool {

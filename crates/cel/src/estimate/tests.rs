@@ -140,7 +140,7 @@ fn estimate_paths_start_with_variable() {
 
 /// The expected results are those of cel-go 0.22.0 and 0.23.2.
 #[test]
-fn estimates_know_sizes_of_local_variables_since_0_23() {
+fn estimates_use_sizes_of_local_variables_since_0_23() {
     const FILTER: &str =
         "['abcdefghijklmnopqrstuv', 'b'].filter(x, x.contains('abcdefghijk')).map(y, y)";
     const NESTED: &str = "[[1]].map(x, x.map(y, y)).all(z, z.all(w, w == 1))";

@@ -19,7 +19,7 @@ pub(crate) const ACCUMULATOR: &str = "@result";
 /// Former name of the accumulator variable, which macros reject as a variable.
 ///
 /// Source: cel-go `parser/macro.go`, `AccumulatorName`.
-const FORMER_ACCUMULATOR: &str = "__result__";
+pub(crate) const FORMER_ACCUMULATOR: &str = "__result__";
 
 /// Iteration variable of a comprehension that only binds a name.
 pub(super) const UNUSED_ITER_VAR: &str = "#unused";

@@ -18,7 +18,7 @@ mod wording;
 use std::ops::Range;
 
 use self::lexer::Tokens;
-pub(crate) use self::macros::ACCUMULATOR;
+pub(crate) use self::macros::{ACCUMULATOR, FORMER_ACCUMULATOR};
 use self::parser::{Abort, Finding, NOWHERE, Parsed, Parser};
 pub use self::parser::{ERROR_RECOVERY_LIMIT, ERROR_REPORTING_LIMIT, RECOVERY_LOOKAHEAD_LIMIT};
 use self::token::Kind;

@@ -19,8 +19,8 @@ use crate::validation_rules::{
 };
 use crate::version::{Behavior, CompileMode, KubernetesVersion};
 
-/// Validates the rules of a new `definition` like [`validate_rules`](crate::validation_rules::validate_rules), and also the
-/// defaults. Like the API server, validates the defaults before compiling the rules.
+/// Validates the rules of a new `definition` like [`validate_rules`](crate::validation_rules::validate_rules), and also
+/// the defaults. Like the API server, validates the defaults before compiling the rules.
 #[must_use]
 pub fn validate_definition(definition: &Json, version: KubernetesVersion) -> DefinitionVerdict {
     let default_errors = |schema: &Json, path: &Path<'_>| default_errors(schema, path, version);

@@ -262,7 +262,7 @@ impl<'e> Errors<'e> {
         }
     }
 
-    /// Adds an error of an empty field: it is missing, or invalid before 1.37, with `detail`.
+    /// Reports an empty field: as required since 1.37, and before as invalid with `detail`.
     fn empty(&mut self, path: &Path<'_>, value: &str, detail: &str) {
         if self.behavior.reports_missing_metadata_fields {
             let detail = "must not be empty".to_owned();

@@ -161,19 +161,19 @@ pub(super) fn any_below(schema: &Json, has: fn(&Json) -> bool) -> bool {
 
 /// Returns true if API servers with `behavior` enforce the format `name` for values of `types`.
 fn is_enforced(name: &str, types: &[Box<str>], behavior: Behavior) -> bool {
-    let is_of_text = || {
+    let is_string_format = || {
         Format::named(name).is_some()
             && (behavior.enforces_name_formats || !name.replace('-', "").starts_with("k8s"))
     };
     if !behavior.formats_depend_on_type {
-        return is_of_text();
+        return is_string_format();
     }
     let type_ = match types {
         [type_] => type_,
         _ => "",
     };
     match type_ {
-        "" | "string" => is_of_text(),
+        "" | "string" => is_string_format(),
         "integer" => matches!(name, "int32" | "int64"),
         "number" => matches!(name, "float" | "double"),
         _ => false,

@@ -30,7 +30,7 @@ pub use custom::{complete, complete_defaults};
 pub(crate) use custom::{has_unknown, prune_unknown};
 pub use decode::{Decoding, decode};
 pub use kind_rules::{has_generation, is_null_unset};
-pub use older::adapt_to_older;
+pub use older::{adapt_to_older, is_adapted};
 pub use prepare::{Custom, Operation, PreparedObjects, Request, SUFFIX, Stage, prepare};
 pub use subresource::{
     SubresourceRequest, complete_subresource, is_published_elsewhere, subresource,

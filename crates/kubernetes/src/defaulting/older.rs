@@ -1,5 +1,7 @@
 //! Adapts objects to an older Kubernetes version. The table has the Go types of one version.
 
+use std::sync::LazyLock;
+
 use serde_json::Value;
 
 use super::table::Table;
@@ -7,7 +9,20 @@ use crate::schema::resolver::{Resolution, SchemaResolver as _};
 use crate::schema::{Builtin, DeclKind, DeclType, Gvk};
 use crate::version::KubernetesVersion;
 
-/// Changes a prepared object of a built-in kind to that of an API server of `version`.
+/// Returns true if [`adapt_to_older`] may change an object for `version`.
+#[must_use]
+pub fn is_adapted(version: KubernetesVersion) -> bool {
+    newer_table_version(version).is_some() || !version.behavior().omits_zero_times
+}
+
+/// Returns the version of the table if it is newer than `version`.
+fn newer_table_version(version: KubernetesVersion) -> Option<KubernetesVersion> {
+    static TABLE_VERSION: LazyLock<Option<KubernetesVersion>> =
+        LazyLock::new(|| Table::get().ok()?.kubernetes.parse().ok());
+    TABLE_VERSION.filter(|newer| version.is_older_than(newer))
+}
+
+/// Changes a prepared object of a built-in kind to the form that an API server of `version` would produce.
 ///
 /// Removes the fields that `version` does not have, but that the version of the table has. An API server drops these
 /// fields when it decodes the object. Kinds without a schema in both versions keep them. Before 1.34, also sets missing
@@ -23,12 +38,7 @@ pub fn adapt_to_older(version: KubernetesVersion, gvk: &Gvk, object: &mut Value)
 }
 
 fn remove_newer_fields(version: KubernetesVersion, gvk: &Gvk, object: &mut Value) {
-    let table_version = Table::get()
-        .ok()
-        .and_then(|table| table.kubernetes.parse().ok());
-    let Some(newer) =
-        table_version.filter(|newer: &KubernetesVersion| version.is_older_than(newer))
-    else {
+    let Some(newer) = newer_table_version(version) else {
         return;
     };
     let type_of = |version| match Builtin::load(version).ok()?.resolve(gvk) {

@@ -62,11 +62,11 @@ pub static ROWS: &[OverloadRow] = &[
     )
     .evaluated_by(contains_ip),
     CONTAINS_TEXT
-        .evaluated_by(contains_cidr_that_starts_with_it)
+        .evaluated_by(contains_cidr_at_first_address)
         .before(V1_32),
     CONTAINS_TEXT.since(V1_32),
     CONTAINS
-        .evaluated_by(contains_cidr_that_starts_with_it)
+        .evaluated_by(contains_cidr_at_first_address)
         .before(V1_32),
     CONTAINS.since(V1_32),
     OverloadRow::member("ip", "cidr_ip", &[CIDR], IP, CIDR_IP, SOURCE).evaluated_by(ip),
@@ -184,7 +184,7 @@ fn contains_cidr(_: &EvalBudget, args: &[Value]) -> Result {
 /// Like [`contains_cidr`], but the other network must start with the first address of the network.
 ///
 /// Source: k8s.io/apiserver 0.31 `pkg/cel/library/cidr.go`, `cidrContainsCIDR`.
-fn contains_cidr_that_starts_with_it(_: &EvalBudget, args: &[Value]) -> Result {
+fn contains_cidr_at_first_address(_: &EvalBudget, args: &[Value]) -> Result {
     let (network, other) = two_networks(args)?;
     let is_contained = network.contains_network(other) && network.masked().ip == other.ip;
     Ok(is_contained.into())

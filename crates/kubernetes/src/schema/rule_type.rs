@@ -20,7 +20,8 @@ use super::read::SchemaSeed;
 use super::sizes;
 use crate::version::Behavior;
 
-/// Returns the type of values of `schema` for API servers with `behavior`. Returns `None` if rules cannot access the values.
+/// Returns the type of values of `schema` for API servers with `behavior`. Returns `None` if rules cannot access the
+/// values.
 ///
 /// The schema must be structural and have at most [`MAX_JSON_DEPTH`](super::crd::MAX_JSON_DEPTH) levels.
 pub(crate) fn rule_type(

@@ -109,7 +109,7 @@ impl KeyedList {
     /// the same key as an element of `other`.
     ///
     /// Source: apiserver 0.37 `pkg/cel/common/valuesreflect.go`, `addToSetList`, `addToMapList`.
-    pub(super) fn joined(
+    pub(super) fn concatenated(
         mut elements: Vec<Value>,
         other: &List,
         keys: Keys,
@@ -207,9 +207,11 @@ impl ListSource for KeyedList {
             .len()
             .saturating_add(other.len())
             .saturating_mul(size_of::<Value>());
-        let (elements, keys) = (self.elements.clone(), self.keys.clone());
-        let joined = || Self::joined(elements, other, keys, &self.budget);
-        Some(self.budget.allocate(n_bytes).and_then(|()| joined()))
+        let concatenated = |()| {
+            let (elements, keys) = (self.elements.clone(), self.keys.clone());
+            Self::concatenated(elements, other, keys, &self.budget)
+        };
+        Some(self.budget.allocate(n_bytes).and_then(concatenated))
     }
 
     fn go_type(&self) -> &'static str {

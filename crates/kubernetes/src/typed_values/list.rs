@@ -204,7 +204,7 @@ impl TypedList {
                 ListKind::Map => Keys::Map(Arc::clone(&self.schema)),
                 ListKind::Set => Keys::Set,
             };
-            return KeyedList::joined(own.collect(), other, keys, &self.budget);
+            return KeyedList::concatenated(own.collect(), other, keys, &self.budget);
         }
         let mut raw: Vec<Value> = Vec::with_capacity(len);
         raw.extend(self.raw.iter());

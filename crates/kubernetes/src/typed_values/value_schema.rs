@@ -52,8 +52,8 @@ impl ValueSchema {
         Arc::new(Self::read(schema, (Form::OpenApi, behavior), 0))
     }
 
-    /// Parses a structural schema of a CRD, for API servers with `behavior`. If `is_resource` is true, adds the common properties of resources:
-    /// `apiVersion`, `kind` and `metadata`.
+    /// Parses a structural schema of a CRD, for API servers with `behavior`. If `is_resource` is true, adds the common
+    /// properties of resources: `apiVersion`, `kind` and `metadata`.
     #[must_use]
     pub fn from_structural(schema: &Json, is_resource: bool, behavior: Behavior) -> Arc<Self> {
         let mut read = Self::read(schema, (Form::Structural, behavior), 0);

@@ -103,9 +103,7 @@ pub(super) fn collect(
     let within = match (source.is_namespaced(), own_namespace) {
         (true, "") if namespace.is_empty() => {
             return Err(
-                "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources"
-                    .to_owned()
-                .into(),
+                "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources".into(),
             );
         }
         (true, "") => Some(namespace),
@@ -113,25 +111,21 @@ pub(super) fn collect(
         (false, "") => None,
         (false, _) => {
             return Err(
-                "paramRef.namespace must not be provided for a cluster-scoped `paramKind`"
-                    .to_owned()
-                    .into(),
+                "paramRef.namespace must not be provided for a cluster-scoped `paramKind`".into(),
             );
         }
     };
     let name = reference.name.as_deref().unwrap_or_default();
     let params: Vec<_> = match (name, &reference.selector) {
-        ("", None) => return Err("one of name or selector must be provided".to_owned().into()),
+        ("", None) => return Err("one of name or selector must be provided".into()),
         ("", Some(selector)) => source.list(within, &Selector::new(selector)?)?,
         (_, Some(_)) => {
-            return Err("paramRef.name and paramRef.selector are mutually exclusive"
-                .to_owned()
-                .into());
+            return Err("paramRef.name and paramRef.selector are mutually exclusive".into());
         }
         (name, None) => source.get(within, name)?.into_iter().collect(),
     };
     if params.is_empty() && reference.parameter_not_found_action.as_deref() == Some("Deny") {
-        return Err(NOT_FOUND.to_owned().into());
+        return Err(NOT_FOUND.into());
     }
     Ok(params.into_iter().map(Some).collect())
 }

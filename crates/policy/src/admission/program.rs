@@ -49,6 +49,8 @@ pub(super) struct Variable {
 pub(super) struct Programs {
     /// The version of the API server.
     pub(super) version: KubernetesVersion,
+    /// See [`kubernetes::version::Behavior::reads_go_values`].
+    pub(super) reads_go_values: bool,
     /// The variables. If several variables have the same name, only the last one is kept.
     pub(super) variables: Vec<Variable>,
     by_name: HashMap<String, usize>,
@@ -71,6 +73,7 @@ impl Programs {
     pub(super) fn new(compiled: &CompiledPolicy) -> Self {
         let mut programs = Self {
             version: compiled.version(),
+            reads_go_values: compiled.version().behavior().reads_go_values,
             ..Self::default()
         };
         for (n, source) in compiled.expressions().iter().enumerate() {

@@ -193,10 +193,8 @@ impl Constraints {
             return object
                 .map(|object| selector.matches(object.labels()))
                 .ok_or_else(|| {
-                    ConfigurationError::from(
-                        "object does not implement the Object interfaces".to_owned(),
-                    )
-                    .into_internal()
+                    ConfigurationError::from("object does not implement the Object interfaces")
+                        .into_internal()
                 });
         }
         let namespace = namespaces

@@ -234,7 +234,7 @@ impl Activation for Scope {
     }
 
     fn is_native(&self) -> bool {
-        !self.programs.version.behavior().reads_go_values
+        !self.programs.reads_go_values
     }
 
     fn resolve_part(&self, name: &str, keys: &[Arc<str>], is_test: bool) -> Option<Part<'_>> {

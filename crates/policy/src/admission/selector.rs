@@ -66,6 +66,12 @@ impl From<String> for ConfigurationError {
     }
 }
 
+impl From<&str> for ConfigurationError {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
 impl fmt::Display for ConfigurationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text(&KubernetesVersion::NEWEST.behavior()))

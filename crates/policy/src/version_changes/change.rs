@@ -6,7 +6,7 @@ use crate::rule::Rule;
 use cel::ast::ExprId;
 use cel::checker::CheckedAst;
 use cel::version::CelGo;
-use kubernetes::version::KubernetesVersion;
+use kubernetes::version::{KubernetesVersion, first_with};
 
 /// A change of the API server that affects policies.
 #[derive(Debug)]
@@ -23,8 +23,8 @@ pub struct VersionChange {
     pub rule: Option<Rule>,
     /// Returns true if the change may affect a node of an expression. `None` if the change does not affect single nodes.
     pub(super) affects: Option<fn(&CheckedAst, ExprId) -> bool>,
-    /// Returns true if an expression that compiles only since the change contains this text. `None` if the change does
-    /// not make expressions compile.
+    /// Returns true if an expression with this text may compile only since the change. `None` if the change makes no
+    /// expression compile.
     pub(super) compiles: Option<fn(&str) -> bool>,
 }
 
@@ -44,17 +44,9 @@ impl Since {
     #[must_use]
     pub fn includes(self, version: KubernetesVersion) -> bool {
         match self {
-            Self::CelGo(cel_go) => cel_go <= version.cel_go,
-            Self::Kubernetes(minor) => minor <= version.minor,
-            Self::Patches(patches) => {
-                let mut patches = patches.iter();
-                let is_newest = |minor| minor < version.minor;
-                patches.next().is_some_and(|(minor, patch)| {
-                    is_newest(*minor) || version.has_patch(*minor, *patch)
-                }) || patches.any(|(minor, patch)| {
-                    *minor == version.minor && version.has_patch(*minor, *patch)
-                })
-            }
+            Self::CelGo(cel_go) => version.has_cel_go(cel_go),
+            Self::Kubernetes(minor) => version.has_minor(minor),
+            Self::Patches(patches) => version.has_one_of(patches),
         }
     }
 
@@ -62,11 +54,7 @@ impl Since {
     #[must_use]
     pub fn kubernetes(self) -> String {
         match self {
-            Self::CelGo(cel_go) => {
-                let mut versions = KubernetesVersion::supported();
-                let first = versions.find(|version| cel_go <= version.cel_go);
-                first.map_or_else(|| "later".to_owned(), |version| version.to_string())
-            }
+            Self::CelGo(cel_go) => first_with(cel_go).to_string(),
             Self::Kubernetes(minor) => KubernetesVersion::new(minor).to_string(),
             Self::Patches(patches) => {
                 let patches = patches.iter();
@@ -85,13 +73,10 @@ impl Since {
 
 impl fmt::Display for Since {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Kubernetes {}", self.kubernetes())?;
         match self {
-            Self::CelGo(cel_go) => {
-                write!(f, "Kubernetes {} (cel-go {cel_go})", self.kubernetes())
-            }
-            Self::Kubernetes(_) | Self::Patches(_) => {
-                write!(f, "Kubernetes {}", self.kubernetes())
-            }
+            Self::CelGo(cel_go) => write!(f, " (cel-go {cel_go})"),
+            Self::Kubernetes(_) | Self::Patches(_) => Ok(()),
         }
     }
 }

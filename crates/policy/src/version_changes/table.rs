@@ -5,8 +5,9 @@ use super::change::{Since, VersionChange};
 use crate::rule::Rule;
 use cel::types::Type;
 use cel::version::CelGo;
+use kubernetes::version::NESTED_PATCH_VALUES;
 
-/// A change that affects no single nodes of expressions.
+/// The defaults of the rows below.
 const CHANGE: VersionChange = VersionChange {
     id: "",
     since: Since::Kubernetes(0),
@@ -143,7 +144,7 @@ pub static ALL: &[VersionChange] = &[
     },
     VersionChange {
         id: "nested-patch-values",
-        since: Since::Patches(&[(36, 5), (35, 10)]),
+        since: Since::Patches(NESTED_PATCH_VALUES),
         summary: "The value of a JSONPatch can be a list or map of `Object` values. Before, the API server panicked.",
         source: "k8s.io/apiserver 0.36.5 pkg/cel/mutation/dynamic/objects.go, ObjectVal.ConvertToNative",
         compiles: Some(|text| text.contains("JSONPatch")),
@@ -185,7 +186,7 @@ pub static ALL: &[VersionChange] = &[
     VersionChange {
         id: "estimates-of-variables",
         since: Since::CelGo(CelGo::V0_23),
-        summary: "Cost estimates know the sizes of local variables and of list elements. Before, such estimates were unlimited.",
+        summary: "Cost estimates use the sizes of local variables and of list elements. Before, such estimates were unlimited.",
         source: "cel-go 0.23 checker/cost.go, coster",
         ..CHANGE
     },

@@ -220,7 +220,7 @@ fn owners_are_validated() {
 
 /// Source: the differences between apimachinery 0.36 and 0.37, `pkg/api/validation/objectmeta.go`.
 #[test]
-fn empty_fields_in_metadata_are_missing_since_1_37() {
+fn empty_metadata_field_is_required_error_since_1_37() {
     let owner = |name: &str, value: &str| {
         let mut owner =
             json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "a", "uid": "1"});

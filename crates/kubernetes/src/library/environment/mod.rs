@@ -19,10 +19,6 @@ use cel::validators::Validator;
 use cel::version::{Release, Version};
 
 static OPTIONAL_0: &[OverloadRow] = &OverloadRow::introduced(V1_28, ext::optional::VERSION_0);
-/// The API server does not restrict the version of the optional library, so that the version of cel-go decides.
-///
-/// Source: k8s.io/apiserver `pkg/cel/environment/base.go`, `cel.OptionalTypes()`.
-static OPTIONAL_2: &[OverloadRow] = &ext::optional::VERSION_2;
 static SETS: &[OverloadRow] = &OverloadRow::introduced(V1_29, ext::sets::ROWS);
 static TWO_VAR: &[OverloadRow] = &OverloadRow::introduced(V1_32, ext::two_var::ROWS);
 static LISTS_0: &[OverloadRow] = &OverloadRow::introduced(V1_34, ext::lists::VERSION_0);
@@ -42,7 +38,9 @@ static LIBRARIES: &[&[OverloadRow]] = &[
     lists::ROWS,
     authz::ROWS,
     OPTIONAL_0,
-    OPTIONAL_2,
+    // The API server does not restrict the version of the optional library, so that the version of cel-go decides
+    // (k8s.io/apiserver `pkg/cel/environment/base.go`, `cel.OptionalTypes()`).
+    &ext::optional::VERSION_2,
     quantity::ROWS,
     strings::VERSION_0,
     strings::VERSION_1,
@@ -110,11 +108,7 @@ fn new_base_env(release: Release) -> Env {
         .into_iter()
         .collect();
     library.add_type(OPTIONAL_TYPE, Type::opaque(OPTIONAL_TYPE, params));
-    let validators = match VALIDATORS {
-        [others @ .., Validator::StringFormat] if !behavior.validates_formats => others,
-        all => all,
-    };
-    library.set_validators(validators, HOMOGENEOUS_EXEMPT);
+    library.set_validators(VALIDATORS, HOMOGENEOUS_EXEMPT);
     if !measures_library_costs(release) {
         library.ignore_platform_costs();
     }

@@ -32,8 +32,8 @@ impl Budget {
 }
 
 impl RequestBuilder<'_> {
-    /// Returns `request`, built from `synthetic`, as an API server of `version` sees it: its objects of built-in kinds
-    /// lack newer fields. `None` if that is `request` itself.
+    /// Returns `request`, built from `synthetic`, with the built-in objects of `version`: without newer fields and, before
+    /// 1.34, with null creation times. `None` if nothing changes.
     pub(crate) fn adapted(
         &self,
         synthetic: &SyntheticRequest,
@@ -42,7 +42,7 @@ impl RequestBuilder<'_> {
     ) -> Option<AdmissionRequest> {
         let is_stored = matches!(&*request.subresource, "" | "status")
             && synthetic.operation != Operation::Connect;
-        if !self.is_builtin || !is_stored {
+        if !self.is_builtin || !is_stored || !defaulting::is_adapted(version) {
             return None;
         }
         let objects = [&synthetic.object, &synthetic.old_object];
