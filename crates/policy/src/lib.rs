@@ -56,6 +56,7 @@ pub mod rule;
 pub mod runtime_errors;
 pub mod subexpressions;
 pub mod subject;
+pub mod suggestion;
 pub mod version_changes;
 pub mod webhooks;
 

@@ -92,6 +92,34 @@ impl RequestPolicy {
     }
 }
 
+impl RequestPolicy {
+    /// Replaces the expression in the field `field_ref`, such as `spec.validations[0].expression`. Returns `None` if the
+    /// policy has no such expression.
+    pub fn set_expression(&mut self, field_ref: &str, text: String) -> Option<()> {
+        let (list, rest) = field_ref.strip_prefix("spec.")?.split_once('[')?;
+        let (index, field) = rest.split_once("].")?;
+        let index: usize = index.parse().ok()?;
+        let expression = match (list, field) {
+            ("matchConditions", "expression") => {
+                &mut self.match_conditions.get_mut(index)?.expression
+            }
+            ("variables", "expression") => &mut self.variables.get_mut(index)?.expression,
+            ("validations", "expression") => &mut self.validations.get_mut(index)?.expression,
+            ("validations", "messageExpression") => self
+                .validations
+                .get_mut(index)?
+                .message_expression
+                .as_mut()?,
+            ("auditAnnotations", "valueExpression") => {
+                &mut self.audit_annotations.get_mut(index)?.value_expression
+            }
+            _ => return None,
+        };
+        *expression = text;
+        Some(())
+    }
+}
+
 impl From<ValidatingAdmissionPolicy> for RequestPolicy {
     fn from(policy: ValidatingAdmissionPolicy) -> Self {
         Self::new(policy.metadata.name, policy.spec.unwrap_or_default())

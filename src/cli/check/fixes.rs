@@ -100,22 +100,14 @@ impl<'a> Fixes<'a> {
                 .0
                 .is_some();
         }
-        let Some(policy) = with_expression(compiled.policy(), field_ref, text) else {
+        let mut policy = compiled.policy().clone();
+        if policy.set_expression(field_ref, text).is_none() {
             return false;
-        };
+        }
         let fixed = CompiledPolicy::from_parts(policy, None, compiled.version());
         fixed.refused().len() <= compiled.refused().len()
             && fixed.findings().len() <= compiled.findings().len()
     }
-}
-
-/// Returns `policy` with the expression `text` in the field `field_ref`. `None` if there is no such field.
-fn with_expression(policy: &RequestPolicy, field_ref: &str, text: String) -> Option<RequestPolicy> {
-    let mut value = serde_json::to_value(policy).ok()?;
-    let path = field_ref.strip_prefix("spec.")?;
-    let path = path.replace('[', "/").replace(']', "").replace('.', "/");
-    *value.pointer_mut(&format!("/{path}"))? = text.into();
-    serde_json::from_value(value).ok()
 }
 
 /// Corrects an item of `apiGroups`: replaces `apps/v1` with `apps`, and `core`, `core/v1` and `v1` with the empty

@@ -15,6 +15,7 @@ use super::failure_sites::{self, FailureCause, FailureSite, SitesByNode, sites_b
 use super::failures::{Failure, is_missing_value_error};
 use super::path_conditions::solver;
 use super::reports::messages::MessageWriter;
+use super::reports::trial;
 use super::requests::builders::RequestBuilders;
 use super::requests::kinds::representative_kinds;
 use super::requests::{Budget, RequestBuilder, SyntheticRequest, Witness, minimal_constraints};
@@ -25,6 +26,7 @@ use crate::expressions::{PolicyExpression, Role};
 use crate::finding::ExpressionFindings;
 use crate::matching;
 use crate::rule::Rule;
+use crate::suggestion::{self, Suggestion};
 use cel::ast::{Ast, Expr, ExprId};
 use cel::diagnostic::Code;
 use cel::source::{Location, SourceMap};
@@ -50,6 +52,9 @@ pub(super) const MAX_REPAIRS: usize = 6;
 /// Maximum number of findings for one policy.
 const MAX_FOUND: usize = 200;
 
+/// Maximum number of changes of expressions that are tried for one policy. Further findings have no suggestions.
+const MAX_TRIALS: u32 = 120;
+
 /// An expression that fails at run time for a valid request.
 #[derive(Clone, Debug)]
 pub struct RuntimeErrorFinding {
@@ -65,8 +70,10 @@ pub struct RuntimeErrorFinding {
     pub gvk: Gvk,
     /// A sentence with the cause and the evaluator's error.
     pub message: String,
-    /// A guard, or another fix of the expression.
+    /// The suggestions and other advice, as one line.
     pub fix: Option<String>,
+    /// The changes of the expression after which it does not fail. If there are several, the author has to choose.
+    pub suggestions: Vec<Suggestion>,
     /// True if the params lack a value, false if the request lacks it.
     pub is_of_params: bool,
     /// The effect on the request.
@@ -95,6 +102,8 @@ struct Search<'a> {
     policy: &'a CompiledPolicy,
     without_params: Option<&'a str>,
     budget: Budget,
+    /// The number of changes of expressions that may still be tried.
+    trials_left: u32,
     findings: Vec<LocatedFinding>,
     /// The selection chains with a finding: index of the expression, and outermost node of the chain.
     reported_chains: HashSet<(usize, ExprId)>,
@@ -122,6 +131,7 @@ impl<'a> Search<'a> {
                 n_evaluations: MAX_EVALUATIONS,
                 cost: MAX_COST,
             },
+            trials_left: MAX_TRIALS,
             findings: Vec::new(),
             reported_chains: HashSet::new(),
             reported_paths: HashSet::new(),
@@ -328,7 +338,7 @@ impl<'a> Search<'a> {
         builder: &RequestBuilder<'_>,
         symbolic: &SymbolicEvaluator<'_>,
         sites_by_node: &SitesByNode<'_>,
-        synthetic: &SyntheticRequest,
+        synthetic: &Rc<SyntheticRequest>,
         failure: &Failure,
         site: &FailureSite,
     ) {
@@ -350,8 +360,12 @@ impl<'a> Search<'a> {
         let writer = MessageWriter {
             evaluator: symbolic,
             resource: builder.resource,
+            operations: &builder.operations,
             without_params: self.without_params,
         };
+        let proposal = writer.proposal(sites_by_node, site);
+        let trial = (synthetic, failure);
+        let suggestions = trial::suggestions(builder, &proposal, trial, &mut self.trials_left);
         let finding = RuntimeErrorFinding {
             index: n,
             field_ref: expression.field_ref.clone(),
@@ -359,7 +373,8 @@ impl<'a> Search<'a> {
             rule: writer.rule(site),
             gvk: builder.resource.gvk.clone(),
             message: writer.message(synthetic, failure, site),
-            fix: writer.fix(sites_by_node, site),
+            fix: with_advice(&suggestions, proposal.advice),
+            suggestions,
             is_of_params: path.root == Root::Params && !path.segments.is_empty(),
             consequence: self.policy.consequence(failure.index),
             n_others: 0,
@@ -413,6 +428,20 @@ impl<'a> Search<'a> {
             .into_iter()
             .map(|located| located.finding)
             .collect()
+    }
+}
+
+/// Returns the suggestions and `advice` as one line. Without suggestions, returns only the advice.
+fn with_advice(suggestions: &[Suggestion], advice: Option<String>) -> Option<String> {
+    match (suggestion::help(suggestions), advice) {
+        (Some(help), Some(advice)) if advice.starts_with("or ") => {
+            Some(format!("{help}, {advice}"))
+        }
+        (Some(help), _) => Some(help),
+        (None, advice) => advice.map(|text| match text.strip_prefix("or ") {
+            Some(rest) => rest.to_owned(),
+            None => text,
+        }),
     }
 }
 

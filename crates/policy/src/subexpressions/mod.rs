@@ -1,6 +1,7 @@
 //! Lists the subexpressions whose values are shown to users, in source order. Nodes that only exist because of a macro
 //! expansion are omitted.
 
+pub mod conditions;
 mod counterfactuals;
 mod nearest;
 

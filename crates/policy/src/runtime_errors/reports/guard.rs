@@ -1,15 +1,13 @@
-//! Writes guards. A guard excludes the failing values of an input.
+//! Writes the parts of fixes: tests that exclude the failing values of an input, and optional selections.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use crate::runtime_errors::symbolic::{ExprRef, SymbolicEvaluator};
-use crate::subexpressions;
-use cel::ast::{Ast, Comprehension, Expr, ExprId, Literal};
-use kubernetes::validity::is_identifier;
-
-/// Maximum nesting of searched expressions.
-const MAX_DEPTH: usize = 150;
+use cel::ast::{Ast, Expr, ExprId, Literal};
+use cel::syntax::lexer;
+use cel::syntax::token::Kind;
+use kubernetes::validity::{Segment, is_identifier};
 
 /// A selection or an index in a chain.
 enum Accessor {
@@ -18,123 +16,54 @@ enum Accessor {
     Index(i64),
 }
 
-/// The effect of a subexpression on the result of the whole expression. It determines the position of the guard, and
-/// the result of the guarded expression for an absent value.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Polarity {
-    /// The subexpression is not negated. `guard && ...` is false for an absent value.
-    Plain,
-    /// The subexpression is an operand of `!`. The guard is inserted into the operand.
-    Negated,
-    /// The subexpression is compared, and the comparison should be true for an absent value. Examples are `x != 'a'`,
-    /// and `x == ''` with a literal that means absence. This is the source of the comparison.
-    PassesIfAbsent(String),
-    /// The subexpression is the range of `all()`. For an empty range, `all()` is true.
-    Universal,
-}
-
-impl Polarity {
-    /// Returns the polarity of the subexpression `id` in the expression with the index `n`.
-    pub(crate) fn at(evaluator: &SymbolicEvaluator<'_>, n: usize, id: ExprId) -> Self {
-        let Some(ast) = evaluator.ast(n) else {
-            return Self::Plain;
-        };
-        let root = accessors(evaluator, n, id).map(|(root, _)| root);
-        let mut ancestors = Vec::new();
-        if !find_ancestors(ast, ast.root(), id, &mut ancestors) {
-            return Self::Plain;
-        }
-        let mut child = id;
-        let mut is_range = true;
-        let mut is_size = false;
-        let mut outward = ancestors.into_iter().rev();
-        while let Some(ancestor) = outward.next() {
-            match ast.expr(ancestor) {
-                Expr::Comprehension(fold) if is_range && child == fold.iter_range => {
-                    if is_all(ast, fold) {
-                        return Self::Universal;
-                    }
-                    child = ancestor;
-                    continue;
-                }
-                Expr::Select { .. } => {
-                    child = ancestor;
-                    continue;
-                }
-                _ => {}
-            }
-            is_range = false;
-            match ast.expr(ancestor) {
-                Expr::Call { function, args, .. } => match &**function {
-                    "!_" => return Self::Negated,
-                    "size" => is_size = true,
-                    _ if holds_if_absent(ast, (function, args), child, is_size) => {
-                        // A comparison with a literal that means absence, such as `x == ''`, is true for an absent
-                        // value. Its negation is false.
-                        let n_negations = outward.filter(|id| is_negation(ast, *id)).count();
-                        if &**function != "_!=_" && !n_negations.is_multiple_of(2) {
-                            return Self::Plain;
-                        }
-                        return Self::PassesIfAbsent(subexpressions::text(ast, ancestor));
-                    }
-                    _ => {}
-                },
-                // The guard of an iteration variable is inserted into the macro.
-                Expr::Comprehension(fold) if child != fold.iter_range => {
-                    let iter_vars = [Some(&fold.iter_var), fold.iter_var2.as_ref()];
-                    let mut iter_vars = iter_vars.into_iter().flatten();
-                    if iter_vars.any(|name| root.as_deref() == Some(&**name)) {
-                        return Self::Plain;
-                    }
-                }
-                _ => {}
-            }
-            child = ancestor;
-        }
-        Self::Plain
-    }
-
-    /// Returns a guard from `tests`. Each test excludes a failing value.
-    pub(crate) fn guard(&self, tests: &[String]) -> String {
-        match self {
-            Self::Plain => format!("add a guard: `{} && ...`", tests.join(" && ")),
-            Self::Negated => format!(
-                "add a guard inside the `!`: `!({} && ...)`",
-                tests.join(" && ")
-            ),
-            Self::PassesIfAbsent(text) => format!("add a guard: `({} || {text})`", negated(tests)),
-            Self::Universal => format!("add a guard: `({} || ...)`", negated(tests)),
-        }
-    }
-}
+/// The comparisons that end a test, each with its negation.
+const NEGATIONS: [(&str, &str); 4] = [
+    (" != ", " == "),
+    (" == ", " != "),
+    (" > ", " <= "),
+    (" in ", ""),
+];
 
 /// Returns the CEL source of the negation of all `tests`.
-fn negated(tests: &[String]) -> String {
+pub(crate) fn negated(tests: &[String]) -> String {
     let negated = tests.iter().map(|test| {
-        if test.starts_with("has(") {
-            format!("!{test}")
-        } else if let Some(value) = test.strip_suffix(" != null") {
-            format!("{value} == null")
-        } else {
-            format!("!({test})")
+        // The last comparison is that of the test. The compared value may contain other ones.
+        let comparison = NEGATIONS
+            .iter()
+            .filter_map(|row| Some((test.rfind(row.0)?, row)))
+            .filter(|(at, _)| is_balanced(test.get(*at..).unwrap_or_default()))
+            .max_by_key(|(at, _)| *at);
+        match comparison {
+            Some((at, (from, to))) if !to.is_empty() => {
+                let (left, right) = test.split_at(at);
+                format!("{left}{to}{}", right.get(from.len()..).unwrap_or_default())
+            }
+            Some(_) => format!("!({test})"),
+            None => format!("!{test}"),
         }
     });
     let negated: Vec<String> = negated.collect();
     negated.join(" || ")
 }
 
-fn is_all(ast: &Ast, fold: &Comprehension) -> bool {
-    let is_true = matches!(ast.expr(fold.accu_init), Expr::Literal(Literal::Bool(true)));
-    let step = ast.expr(fold.loop_step);
-    is_true && matches!(step, Expr::Call { function, .. } if **function == *"_&&_")
-}
-
-fn is_negation(ast: &Ast, id: ExprId) -> bool {
-    matches!(ast.expr(id), Expr::Call { function, .. } if **function == *"!_")
+/// Returns true if each bracket in `text` has its counterpart.
+pub(super) fn is_balanced(text: &str) -> bool {
+    let mut depth = 0_i32;
+    for token in lexer::tokens(text).all {
+        match token.kind {
+            Kind::OpenParen | Kind::OpenBracket | Kind::OpenBrace => depth += 1,
+            Kind::CloseParen | Kind::CloseBracket | Kind::CloseBrace => depth -= 1,
+            _ => {}
+        }
+        if depth < 0 {
+            return false;
+        }
+    }
+    depth == 0
 }
 
 /// Returns true if `id` is compared with null. `orValue()` would replace the null that the policy looks for.
-fn is_compared_with_null(ast: &Ast, id: ExprId) -> bool {
+pub(crate) fn is_compared_with_null(ast: &Ast, id: ExprId) -> bool {
     let is_null = |id: &ExprId| matches!(ast.expr(*id), Expr::Literal(Literal::Null));
     ast.iter().any(|(_, expr)| match expr {
         Expr::Call { function, args, .. } => {
@@ -144,139 +73,109 @@ fn is_compared_with_null(ast: &Ast, id: ExprId) -> bool {
     })
 }
 
-/// Returns true if the comparison of `part`, or of its size, should be true for an absent `part`. This holds for `!=`,
-/// and for a comparison with a literal that means absence.
-fn holds_if_absent(
-    ast: &Ast,
-    (function, args): (&str, &[ExprId]),
-    part: ExprId,
-    is_size: bool,
-) -> bool {
-    let is_empty = || args.iter().any(|arg| is_empty_literal(ast, *arg));
-    match function {
-        "_==_" => is_empty(),
-        "_!=_" => !is_empty(),
-        "_<_" | "_<=_" | "_>_" | "_>=_" => is_size && holds_for_zero(ast, function, args, part),
-        _ => false,
-    }
+/// The ways to write a chain of selections that may select absent values.
+pub(crate) struct OptionalChain {
+    /// The identifier at the start of the chain.
+    pub(crate) base: ExprId,
+    /// A test for each absent value, such as `has(object.spec)`. All are true if the chain has a value.
+    pub(crate) tests: Vec<String>,
+    /// The chain with optional selections, such as `object.?spec.?replicas`.
+    pub(crate) optional_text: String,
 }
 
-/// Returns true if the comparison is true for 0 instead of `part`. False if the other operand is not an integer
-/// literal.
-fn holds_for_zero(ast: &Ast, function: &str, args: &[ExprId], part: ExprId) -> bool {
-    let [left, right] = args else { return false };
-    let number = |id: ExprId| match ast.expr(id) {
-        Expr::Literal(Literal::Int(value)) => Some(*value),
-        _ => None,
-    };
-    let sides = if *left == part {
-        number(*right).map(|value| (0, value))
-    } else {
-        number(*left).map(|value| (value, 0))
-    };
-    sides.is_some_and(|(left, right)| match function {
-        "_<_" => left < right,
-        "_<=_" => left <= right,
-        "_>_" => left > right,
-        _ => left >= right,
-    })
-}
-
-/// Returns true if `id` is a literal that means absence, such as `''` or `[]`.
-fn is_empty_literal(ast: &Ast, id: ExprId) -> bool {
-    match ast.expr(id) {
-        Expr::Literal(literal) => match literal {
-            Literal::String(text) => text.is_empty(),
-            Literal::Int(value) => *value == 0,
-            Literal::Bool(value) => !value,
-            Literal::Null => true,
-            _ => false,
-        },
-        Expr::List { elements, .. } => elements.is_empty(),
-        Expr::Map(entries) => entries.is_empty(),
-        _ => false,
-    }
-}
-
-/// Collects the ancestors of `to` within `from`, outermost first. Returns false if `from` does not contain `to`.
-fn find_ancestors(ast: &Ast, from: ExprId, to: ExprId, ancestors: &mut Vec<ExprId>) -> bool {
-    if from == to {
-        return true;
-    }
-    if ancestors.len() > MAX_DEPTH {
-        return false;
-    }
-    ancestors.push(from);
-    let mut children = Vec::new();
-    ast.for_each_child(from, |child| children.push(child));
-    let is_found = children
-        .into_iter()
-        .any(|child| find_ancestors(ast, child, to, ancestors));
-    if !is_found {
-        ancestors.pop();
-    }
-    is_found
-}
-
-/// Returns a fix for the chain of selections at `chain`. The nodes in `optional` may select absent values. `default` is
-/// the argument of `orValue()` with the closing parenthesis. `is_scale` is true for the replicas of a Scale.
-pub(crate) fn fix(
+/// Returns the ways to write the chain of selections at `chain`. The nodes in `optional` may select absent values.
+/// Returns `None` if the chain has other expressions, or if there are no such nodes.
+pub(crate) fn optional_chain(
     evaluator: &SymbolicEvaluator<'_>,
     n: usize,
     chain: ExprId,
     optional: &HashSet<ExprId>,
-    default: Option<&str>,
-    is_scale: bool,
-) -> Option<String> {
-    let (base, accessors) = accessors(evaluator, n, chain)?;
-    let mut plain = base.clone();
-    let mut guards = Vec::new();
-    let mut optional_text = base;
-    let mut has_optional = false;
+) -> Option<OptionalChain> {
+    let (name, accessors) = accessors(evaluator, n, chain)?;
+    let base = accessors.first().map_or(Some(chain), |(first, _)| {
+        match evaluator.expr(ExprRef {
+            index: n,
+            id: *first,
+        }) {
+            Expr::Select { operand, .. } => Some(*operand),
+            Expr::Call { args, .. } => args.first().copied(),
+            _ => None,
+        }
+    })?;
+    let mut plain = name.clone();
+    let mut tests = Vec::new();
+    let mut optional_text = name;
     for (id, accessor) in &accessors {
         let before = plain.clone();
         let is_optional = optional.contains(id);
-        has_optional |= is_optional;
         let sign = if is_optional { "?" } else { "" };
         match accessor {
             Accessor::Field(name) => {
                 let _ = write!(plain, ".{name}");
                 let _ = write!(optional_text, ".{sign}{name}");
                 if is_optional {
-                    guards.push(format!("has({plain})"));
+                    tests.push(format!("has({plain})"));
                 }
             }
             Accessor::Key(key) => {
                 let _ = write!(plain, "[{key}]");
                 let _ = write!(optional_text, "[{sign}{key}]");
                 if is_optional {
-                    guards.push(format!("{key} in {before}"));
+                    tests.push(format!("{key} in {before}"));
                 }
             }
             Accessor::Index(index) => {
                 let _ = write!(plain, "[{index}]");
                 let _ = write!(optional_text, "[{sign}{index}]");
                 if is_optional {
-                    guards.push(format!("size({before}) > {index}"));
+                    tests.push(format!("size({before}) > {index}"));
                 }
             }
         }
     }
-    if guards.is_empty() {
-        return None;
-    }
-    let guard = Polarity::at(evaluator, n, chain).guard(&guards);
-    let is_of_null = evaluator
-        .ast(n)
-        .is_some_and(|ast| is_compared_with_null(ast, chain));
-    let is_defaultable = has_optional && !is_of_null;
-    Some(match default.filter(|_| is_defaultable) {
-        Some(default) if is_scale => {
-            format!("write `{optional_text}.orValue({default}`: a Scale omits the field if it is 0")
-        }
-        Some(default) => format!("{guard}, or write `{optional_text}.orValue({default}`"),
-        None => guard,
+    (!tests.is_empty()).then_some(OptionalChain {
+        base,
+        tests,
+        optional_text,
     })
+}
+
+/// Returns the selections after `node` up to the end of its chain. `None` if a key of the chain is not a literal.
+pub(crate) fn selections_after(
+    evaluator: &SymbolicEvaluator<'_>,
+    node: ExprRef,
+    chain: ExprId,
+) -> Option<Vec<Segment>> {
+    let mut segments = Vec::new();
+    let mut id = chain;
+    while id != node.id {
+        match evaluator.expr(node.with_id(id)) {
+            Expr::Select { operand, field, .. } => {
+                segments.push(Segment::Field(field.clone()));
+                id = *operand;
+            }
+            Expr::Call {
+                function,
+                target: None,
+                args,
+            } if **function == *"_[_]" => {
+                let [operand, index] = &**args else {
+                    return None;
+                };
+                segments.push(match evaluator.expr(node.with_id(*index)) {
+                    Expr::Literal(Literal::String(key)) => Segment::Field(key.clone()),
+                    Expr::Literal(Literal::Int(index)) => {
+                        Segment::Index(usize::try_from(*index).ok()?)
+                    }
+                    _ => return None,
+                });
+                id = *operand;
+            }
+            _ => return None,
+        }
+    }
+    segments.reverse();
+    Some(segments)
 }
 
 /// Returns the source of the chain of selections at `chain`. `None` if there are other expressions in it.

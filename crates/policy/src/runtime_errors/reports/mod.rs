@@ -1,4 +1,6 @@
-//! The messages of findings, and the guards that fix expressions.
+//! The messages of findings, and the suggested changes of expressions.
 
+mod candidates;
 mod guard;
 pub(crate) mod messages;
+pub(crate) mod trial;

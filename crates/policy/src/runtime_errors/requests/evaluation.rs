@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 use super::{RequestBuilder, SyntheticRequest};
 use crate::admission::trace::{Step, TRACED_CALL_LIMIT};
 use crate::admission::{
-    AdmissionRequest, Namespace, Object, Operation, ParamList, ReviewContext, UserInfo,
+    Admission, AdmissionRequest, Namespace, Object, Operation, ParamList, ReviewContext, UserInfo,
 };
 use crate::runtime_errors::failures::{Failure, effective_failures};
 use crate::runtime_errors::symbolic::SymbolicEvaluator;
@@ -163,7 +163,7 @@ impl RequestBuilder<'_> {
         synthetic: &Rc<SyntheticRequest>,
         budget: &mut Budget,
     ) -> Option<Rc<Vec<Failure>>> {
-        let steps = self.trace(synthetic, budget);
+        let steps = self.trace_with(self.admission, synthetic, budget);
         let failures = steps.map(|steps| Rc::new(effective_failures(symbolic, &steps)));
         self.evaluated
             .insert(Rc::clone(synthetic), failures.clone());
@@ -180,16 +180,30 @@ impl RequestBuilder<'_> {
         if self.evaluated.insert(Rc::clone(synthetic), None).is_some() {
             return None;
         }
-        self.trace(synthetic, budget)
+        self.trace_with(self.admission, synthetic, budget)
     }
 
-    fn trace(&self, synthetic: &SyntheticRequest, budget: &mut Budget) -> Option<Vec<Step>> {
+    /// Returns the requests for which the policy was evaluated, in a fixed order.
+    pub(crate) fn evaluated_requests(&self) -> Vec<Rc<SyntheticRequest>> {
+        let mut requests: Vec<_> = self.evaluated.keys().map(Rc::clone).collect();
+        requests.sort_by_key(|synthetic| synthetic.digest);
+        requests
+    }
+
+    /// Evaluates `admission`, which may be a changed policy, for a request, and returns the results of the evaluated
+    /// expressions.
+    pub(crate) fn trace_with(
+        &self,
+        admission: &Admission,
+        synthetic: &SyntheticRequest,
+        budget: &mut Budget,
+    ) -> Option<Vec<Step>> {
         if budget.is_used_up() {
             return None;
         }
         budget.n_evaluations -= 1;
         let (request, namespace, namespaces) = self.admission_request(synthetic)?;
-        if !self.admission.matches_exactly(&request, &namespaces) {
+        if !admission.matches_exactly(&request, &namespaces) {
             return None;
         }
         let no_params = ParamList::default();
@@ -197,8 +211,7 @@ impl RequestBuilder<'_> {
             ReviewContext::new(&no_params, &namespaces, Arc::clone(&self.authorizer) as _);
         let params = synthetic.params.as_ref().map(Object::new);
         let (evaluation, steps) =
-            self.admission
-                .trace(&request, params.as_ref(), namespace.as_ref(), &context);
+            admission.trace(&request, params.as_ref(), namespace.as_ref(), &context);
         // An interrupted expression is charged the cost limit of one evaluation.
         let is_over = |step: &&Step| step.result.as_ref().is_err_and(EvalError::ends_evaluation);
         let over = steps.iter().filter(is_over);

@@ -1,0 +1,477 @@
+//! Proposes changes of an expression that fails. [`super::trial`] evaluates each proposal before it is suggested.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use serde_json::Value as Json;
+
+use super::guard::{self, OptionalChain};
+use super::messages::MessageWriter;
+use crate::admission::Operation;
+use crate::expressions::Role;
+use crate::runtime_errors::failure_sites::{FailureCause, FailureSite, SitesByNode};
+use crate::subexpressions::conditions::{self, Condition, condition_around};
+use cel::ast::{Ast, Expr, ExprId, Literal};
+use cel::syntax::lexer;
+use cel::syntax::token::Kind;
+use kubernetes::defaulting::effective_default;
+use kubernetes::schema::Gvk;
+use kubernetes::validity::{FieldPath, Root};
+
+/// A change of the expression in which the failing node is.
+#[derive(Clone, Debug)]
+pub(crate) struct Candidate {
+    /// The new code, for the message.
+    pub(crate) shown: String,
+    /// The replaced bytes of the expression.
+    pub(crate) bytes: Range<usize>,
+    /// The replacement.
+    pub(crate) replacement: String,
+    /// See [`Suggestion::default`](crate::suggestion::Suggestion::default).
+    pub(crate) default: Option<String>,
+}
+
+/// The proposed changes, and advice that is not a change of the expression.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Proposal {
+    pub(crate) candidates: Vec<Candidate>,
+    /// Follows the suggestions, or replaces them if none of them passes its trial.
+    pub(crate) advice: Option<String>,
+}
+
+impl Proposal {
+    fn only_advice(advice: impl Into<String>) -> Self {
+        Self {
+            candidates: Vec::new(),
+            advice: Some(advice.into()),
+        }
+    }
+}
+
+/// The expression with the failing node.
+struct Origin<'a> {
+    ast: &'a Ast,
+    text: &'a str,
+    role: Role,
+}
+
+impl MessageWriter<'_, '_> {
+    /// Proposes changes after which the expression does not fail at `site`.
+    pub(crate) fn proposal(self, sites_by_node: &SitesByNode<'_>, site: &FailureSite) -> Proposal {
+        let n = site.node.index;
+        let Some(origin) = self.origin(n) else {
+            return Proposal::default();
+        };
+        match site.cause {
+            FailureCause::Absent if site.path.segments.is_empty() => {
+                self.without_root(&origin, site)
+            }
+            FailureCause::Absent => self.without_value(&origin, sites_by_node, site),
+            FailureCause::Null => {
+                let operand = self.operand_at(site).unwrap_or(site.node.id);
+                let operand = guard::source_text(self.evaluator, n, operand);
+                self.guarded(&origin, site, operand.map(|text| format!("{text} != null")))
+            }
+            FailureCause::NumberType => {
+                let operand = self.operand_at(site);
+                let number = operand.and_then(|id| guard::source_text(self.evaluator, n, id));
+                let number = number.unwrap_or_else(|| "x".to_owned());
+                Proposal::only_advice(format!(
+                    "convert the value with `double({number})` if the other operand is a double such as `1.0`"
+                ))
+            }
+            FailureCause::InvalidString => self.guarded(&origin, site, self.conversion_test(site)),
+            FailureCause::IntOrString => self.guarded(&origin, site, self.type_test(site)),
+            FailureCause::ShortSplit(index) | FailureCause::ShortList(index) => {
+                let list = self.list_of_index(&origin, site);
+                let proposal = self.guarded(
+                    &origin,
+                    site,
+                    list.map(|list| format!("size({list}) > {index}")),
+                );
+                Proposal {
+                    advice: Some(format!(
+                        "check the size of the list first: `size(...) > {index} && ...`, or write `[?{index}]` and `orValue()`"
+                    )),
+                    ..proposal
+                }
+            }
+            FailureCause::ZeroDivisor => {
+                let divisor = match self.evaluator.expr(site.node) {
+                    Expr::Call { args, .. } => args.last().copied(),
+                    _ => None,
+                };
+                let divisor = divisor.and_then(|id| self.source_text(n, id));
+                self.guarded(&origin, site, divisor.map(|text| format!("{text} != 0")))
+            }
+        }
+    }
+
+    fn origin(&self, n: usize) -> Option<Origin<'_>> {
+        let expression = self.evaluator.policy.expressions().get(n)?;
+        Some(Origin {
+            ast: self.evaluator.ast(n)?,
+            text: &expression.text,
+            role: expression.role,
+        })
+    }
+
+    /// Proposes both forms of a guard: the condition is false for a failing value, or true.
+    fn guarded(self, origin: &Origin<'_>, site: &FailureSite, test: Option<String>) -> Proposal {
+        let Some(test) = test else {
+            return Proposal::default();
+        };
+        let condition = condition_around(origin.ast, origin.text, site.node.id);
+        let condition = condition.filter(|condition| self.is_boolean(origin, condition.id));
+        let Some(condition) = condition else {
+            return Proposal::only_advice(format!(
+                "test `{test}` in the expressions that read the variable"
+            ));
+        };
+        Proposal {
+            candidates: guards(origin, &condition, &[test]),
+            advice: None,
+        }
+    }
+
+    /// Proposes changes for a value that may be absent.
+    fn without_value(
+        self,
+        origin: &Origin<'_>,
+        sites_by_node: &SitesByNode<'_>,
+        site: &FailureSite,
+    ) -> Proposal {
+        let n = site.node.index;
+        let of_chain = sites_by_node
+            .values()
+            .flatten()
+            .filter(|other| other.node.index == n && other.chain == site.chain)
+            .filter(|other| other.cause == FailureCause::Absent && !other.path.segments.is_empty());
+        let optional: HashSet<ExprId> = of_chain.map(|other| other.node.id).collect();
+        let Some(chain) = guard::optional_chain(self.evaluator, n, site.chain, &optional) else {
+            return Proposal::default();
+        };
+        let condition = condition_around(origin.ast, origin.text, site.node.id);
+        let condition = condition.filter(|condition| self.is_boolean(origin, condition.id));
+        let path = self.path_of_chain(site);
+        let default = path.as_ref().and_then(|path| self.default_of(origin, path));
+        let mut candidates: Vec<Candidate> = Vec::new();
+        if !guard::is_compared_with_null(origin.ast, site.chain) {
+            candidates.extend(with_default(
+                origin,
+                (&chain, site.chain),
+                condition.as_ref(),
+                default
+                    .as_ref()
+                    .map(|(literal, is_effective)| (&**literal, *is_effective)),
+            ));
+        }
+        let is_decided = candidates.iter().any(|it| it.default.is_some());
+        if !is_decided && let Some(condition) = &condition {
+            candidates.extend(guards(origin, condition, &chain.tests));
+        }
+        let advice = (origin.role == Role::Variable).then(|| {
+            format!(
+                "write `{}`, and handle the absent value in the expressions that read the variable",
+                chain.optional_text
+            )
+        });
+        Proposal {
+            advice: advice.filter(|_| candidates.is_empty()),
+            candidates,
+        }
+    }
+
+    /// Returns the path of the site's whole chain: the path of the failing node, and the selections after it.
+    fn path_of_chain(self, site: &FailureSite) -> Option<FieldPath> {
+        let names = guard::selections_after(self.evaluator, site.node, site.chain)?;
+        let mut path = site.path.clone();
+        for segment in names {
+            path = path.then(segment)?;
+        }
+        Some(path)
+    }
+
+    /// Returns the literal for an absent value, and true if it is the effective default of the field.
+    fn default_of(self, origin: &Origin<'_>, path: &FieldPath) -> Option<(String, bool)> {
+        let names = path.names();
+        let is_metadata = names.first() == Some(&"metadata");
+        let effective = match path.root {
+            Root::Object | Root::OldObject if self.is_builtin(path) => {
+                effective_default(&self.resource.gvk, path)
+            }
+            // All kinds have the same metadata as a Namespace.
+            Root::Object | Root::OldObject | Root::Params if is_metadata => {
+                effective_default(&namespace(), path)
+            }
+            Root::Namespace => effective_default(&namespace(), path),
+            _ => None,
+        };
+        let input_type = self.evaluator.input_type(path);
+        let effective = effective.as_ref().and_then(literal).or_else(|| {
+            let input_type = input_type.as_ref()?;
+            // The fields of an AdmissionRequest are not pointers, but those of its options may be.
+            let is_of_request = path.root == Root::Request && names.first() != Some(&"options");
+            match () {
+                () if input_type.is_list() => Some("[]"),
+                () if input_type.is_map() => Some("{}"),
+                () if is_of_request && names.len() <= 2 => input_type.default_literal(),
+                () => None,
+            }
+            .map(str::to_owned)
+        });
+        if let Some(literal) = effective {
+            return Some((literal, true));
+        }
+        // The value of these expressions does not decide about the request.
+        if !matches!(origin.role, Role::MessageExpression | Role::AuditAnnotation) {
+            return None;
+        }
+        let literal = input_type?.default_literal()?;
+        Some((literal.to_owned(), false))
+    }
+
+    /// Proposes changes for a variable such as `object` that may be null.
+    fn without_root(self, origin: &Origin<'_>, site: &FailureSite) -> Proposal {
+        let root = site.path.root;
+        let advice = match root {
+            Root::Namespace if origin.role == Role::MatchCondition => {
+                return Proposal::only_advice(
+                    "match conditions are evaluated without a namespaceObject; test it in a validation, or use a \
+                     namespaceSelector in matchConstraints or in the binding",
+                );
+            }
+            Root::Namespace | Root::Request => {
+                "or exclude cluster-scoped objects with `scope: Namespaced` in the rule"
+            }
+            Root::Object => {
+                "or remove DELETE from the rule's operations: the policy does not check deletions then"
+            }
+            Root::OldObject => {
+                "or remove CREATE from the rule's operations: the policy does not check creations then"
+            }
+            Root::Params => "or add a paramRef to the binding",
+        };
+        let is_always = |null_for: &[Operation]| {
+            let mut operations = self.operations.iter();
+            operations.all(|operation| null_for.contains(operation))
+        };
+        let other = match root {
+            Root::Object if is_always(&[Operation::Delete]) => Some("oldObject"),
+            Root::OldObject if is_always(&[Operation::Create, Operation::Connect]) => {
+                Some("object")
+            }
+            _ => None,
+        };
+        if let Some(other) = other {
+            let candidate = renamed(origin, (root.name(), other));
+            return Proposal {
+                advice: Some(format!(
+                    "`{}` is null in each request of the rules: use `{other}`",
+                    root.name()
+                )),
+                candidates: candidate.into_iter().collect(),
+            };
+        }
+        let condition = conditions::whole(origin.ast, origin.text)
+            .filter(|condition| self.is_boolean(origin, condition.id));
+        let test = format!("{} != null", root.name());
+        let Some(condition) = condition else {
+            return Proposal::only_advice(format!(
+                "test `{test}` in the expressions that read the variable, {advice}"
+            ));
+        };
+        Proposal {
+            candidates: guards(origin, &condition, &[test]),
+            advice: Some(advice.to_owned()),
+        }
+    }
+
+    /// Returns true if the node has a boolean value. Expressions of validations and match conditions are boolean.
+    fn is_boolean(self, origin: &Origin<'_>, id: ExprId) -> bool {
+        let ast = origin.ast;
+        if id == ast.root() {
+            let is_condition = matches!(origin.role, Role::Validation | Role::MatchCondition);
+            return is_condition || is_boolean_operation(ast, id);
+        }
+        true
+    }
+
+    /// Returns the source of the list whose element is selected.
+    fn list_of_index(self, origin: &Origin<'_>, site: &FailureSite) -> Option<String> {
+        let (function, args) = origin.ast.global_call(site.node.id)?;
+        let list = *args.first().filter(|_| function == "_[_]")?;
+        let start = first_offset(origin.ast, list);
+        let index = origin.ast.offset(site.node.id);
+        let text: String = origin
+            .text
+            .chars()
+            .take(usize::try_from(index).ok()?)
+            .skip(usize::try_from(start).ok()?)
+            .collect();
+        let text = text.trim();
+        (!text.is_empty() && text.len() <= MAX_LIST && guard::is_balanced(text))
+            .then(|| text.to_owned())
+    }
+}
+
+fn namespace() -> Gvk {
+    Gvk::new("", "v1", "Namespace")
+}
+
+/// Maximum length of the source of a list in a guard, in bytes.
+const MAX_LIST: usize = 100;
+
+fn first_offset(ast: &Ast, id: ExprId) -> u32 {
+    let offsets = ast.descendants(id).into_iter().map(|id| ast.offset(id));
+    offsets.min().unwrap_or_default()
+}
+
+/// Returns true for a comparison, a logical operation or a test.
+fn is_boolean_operation(ast: &Ast, id: ExprId) -> bool {
+    match ast.expr(id) {
+        Expr::Select { test_only, .. } => *test_only,
+        Expr::Call { function, args, .. } => match &**function {
+            "_&&_" | "_||_" | "!_" | "_==_" | "_!=_" | "_<_" | "_<=_" | "_>_" | "_>=_" | "@in"
+            | "startsWith" | "endsWith" | "contains" | "matches" => true,
+            "_?_:_" => args
+                .iter()
+                .skip(1)
+                .any(|branch| is_boolean_operation(ast, *branch)),
+            _ => false,
+        },
+        Expr::Comprehension(fold) => {
+            matches!(ast.expr(fold.accu_init), Expr::Literal(Literal::Bool(_)))
+        }
+        Expr::Literal(literal) => matches!(literal, Literal::Bool(_)),
+        _ => false,
+    }
+}
+
+/// Returns the guarded condition in both forms: false if a test fails, or true.
+fn guards(origin: &Origin<'_>, condition: &Condition, tests: &[String]) -> Vec<Candidate> {
+    let Some(plain) = origin.text.get(condition.bytes.clone()) else {
+        return Vec::new();
+    };
+    let (all, none) = (tests.join(" && "), guard::negated(tests));
+    // `||` and `?:` bind less tightly than `&&`.
+    let is_loose = matches!(
+        origin.ast.global_call(condition.id),
+        Some(("_||_" | "_?_:_", _))
+    );
+    let is_ternary = matches!(origin.ast.global_call(condition.id), Some(("_?_:_", _)));
+    let grouped = |is_grouped: bool, text: &str| match is_grouped {
+        true => format!("({text})"),
+        false => text.to_owned(),
+    };
+    let shown = |text: String| match condition.is_negated {
+        true => format!("!({text})"),
+        false => text,
+    };
+    let conjunction = format!("{all} && {}", grouped(is_loose, plain));
+    let disjunction = format!("{none} || {}", grouped(is_ternary, plain));
+    vec![
+        Candidate {
+            shown: shown(format!("{all} && ...")),
+            bytes: condition.bytes.clone(),
+            replacement: condition.conjunction(&conjunction),
+            default: None,
+        },
+        Candidate {
+            shown: shown(format!("{none} || ...")),
+            bytes: condition.bytes.clone(),
+            replacement: condition.disjunction(&disjunction),
+            default: None,
+        },
+    ]
+}
+
+/// Returns the chain with optional selections and `orValue()`. An existing `orValue()` keeps its argument: it has an
+/// effect once the chain is optional.
+fn with_default(
+    origin: &Origin<'_>,
+    (chain, id): (&OptionalChain, ExprId),
+    condition: Option<&Condition>,
+    default: Option<(&str, bool)>,
+) -> Option<Candidate> {
+    let existing = origin.ast.iter().find_map(|(call, expr)| match expr {
+        Expr::Call {
+            function,
+            target: Some(target),
+            ..
+        } if &**function == "orValue" && *target == id => Some(call),
+        _ => None,
+    });
+    let bytes = conditions::chain_range(origin.ast, origin.text, (chain.base, id))?;
+    let (bytes, mut replacement, default) = match existing {
+        Some(call) => {
+            let all = conditions::chain_range(origin.ast, origin.text, (chain.base, call))?;
+            let rest = origin.text.get(bytes.end..all.end)?;
+            let replacement = format!("{}{rest}", chain.optional_text);
+            let argument = rest
+                .split_once('(')
+                .and_then(|(_, it)| it.strip_suffix(')'));
+            (all, replacement, argument.map(|it| it.trim().to_owned()))
+        }
+        None => {
+            let (literal, is_effective) = default?;
+            let replacement = format!("{}.orValue({literal})", chain.optional_text);
+            let default = is_effective.then(|| literal.to_owned());
+            (bytes, replacement, default)
+        }
+    };
+    // A condition must be boolean, but fields have the type `dyn` when the policy is created. A comparison makes the
+    // condition boolean.
+    let is_condition = matches!(origin.role, Role::Validation | Role::MatchCondition);
+    let is_whole = condition
+        .is_some_and(|condition| condition.bytes == bytes && condition.id == origin.ast.root());
+    if is_condition && is_whole {
+        replacement.push_str(" == true");
+    }
+    Some(Candidate {
+        shown: replacement.clone(),
+        bytes,
+        replacement,
+        default,
+    })
+}
+
+/// Replaces the variable `name` with `other`.
+fn renamed(origin: &Origin<'_>, (name, other): (&str, &str)) -> Option<Candidate> {
+    let tokens = lexer::tokens(origin.text).all;
+    let mut places = Vec::new();
+    let mut before = None;
+    for token in &tokens {
+        let is_name = token.kind == Kind::Ident && token.text(origin.text) == name;
+        if is_name && before != Some(Kind::Dot) {
+            places.push(token.start as usize..token.end as usize);
+        }
+        before = Some(token.kind);
+    }
+    let bytes = places.first()?.start..places.last()?.end;
+    let mut replacement = String::new();
+    let mut at = bytes.start;
+    for place in &places {
+        replacement.push_str(origin.text.get(at..place.start)?);
+        replacement.push_str(other);
+        at = place.end;
+    }
+    Some(Candidate {
+        shown: other.to_owned(),
+        bytes,
+        replacement,
+        default: None,
+    })
+}
+
+/// Returns a JSON value without content as a CEL literal.
+fn literal(value: &Json) -> Option<String> {
+    Some(match value {
+        Json::Bool(value) => value.to_string(),
+        Json::Number(number) => number.to_string(),
+        Json::String(text) => guard::quote(text)?,
+        Json::Array(items) if items.is_empty() => "[]".to_owned(),
+        Json::Object(fields) if fields.is_empty() => "{}".to_owned(),
+        _ => return None,
+    })
+}

@@ -1,0 +1,168 @@
+//! Tries proposed changes: evaluates the changed policy for the failing request and for other requests of the search.
+//!
+//! A change is suggested only if the expression no longer fails for the failing request, and if every other request for
+//! which an expression has a value keeps this value. A change of a condition that makes an error true for one request
+//! and false for another has no effect that can be described, and is not suggested.
+//!
+//! An expression that fails denies the request under failurePolicy Fail. A change that allows such requests is only
+//! suggested if the effective default of the field requires it, or if the author can choose a change that denies them.
+
+use std::rc::Rc;
+
+use super::candidates::{Candidate, Proposal};
+use crate::admission::Admission;
+use crate::admission::trace::Step;
+use crate::compile::CompiledPolicy;
+use crate::expressions::Role;
+use crate::runtime_errors::failures::Failure;
+use crate::runtime_errors::requests::{Budget, RequestBuilder, SyntheticRequest};
+use crate::suggestion::{Effect, Suggestion};
+use cel::source::SourceMap;
+
+/// Maximum number of other requests for which a change is tried.
+const MAX_REQUESTS: usize = 6;
+
+/// Maximum number of suggestions for one finding.
+const MAX_SUGGESTIONS: usize = 2;
+
+/// Tries the candidates of a proposal for `failing`, a request for which the expression fails with `failure`. Returns
+/// those that pass. Each candidate takes one of `n_left`.
+pub(crate) fn suggestions(
+    builder: &RequestBuilder<'_>,
+    proposal: &Proposal,
+    (failing, failure): (&Rc<SyntheticRequest>, &Failure),
+    n_left: &mut u32,
+) -> Vec<Suggestion> {
+    let policy = builder.policy;
+    let mut others = builder.evaluated_requests();
+    others.retain(|other| other.digest != failing.digest);
+    others.truncate(MAX_REQUESTS);
+    let mut budget = Budget {
+        n_evaluations: u32::MAX,
+        cost: u64::MAX,
+    };
+    let mut requests = Vec::new();
+    for synthetic in std::iter::once(failing).chain(&others) {
+        if let Some(steps) = builder.trace_with(builder.admission, synthetic, &mut budget) {
+            requests.push((Rc::clone(synthetic), steps));
+        }
+    }
+    let mut suggestions: Vec<Suggestion> = Vec::new();
+    for candidate in &proposal.candidates {
+        let Some(left) = n_left.checked_sub(1) else {
+            break;
+        };
+        *n_left = left;
+        let Some(suggestion) = passing(builder, policy, candidate, (&requests, failure)) else {
+            continue;
+        };
+        let is_decided = suggestion.default.is_some();
+        let is_repeated = suggestions.iter().any(|it| it.effect == suggestion.effect);
+        if !is_repeated && suggestions.len() < MAX_SUGGESTIONS {
+            suggestions.push(suggestion);
+        }
+        if is_decided {
+            break;
+        }
+    }
+    // Only the author can decide that requests which were denied are allowed.
+    if let [only] = &*suggestions
+        && only.default.is_none()
+        && only.effect.may_allow()
+    {
+        return Vec::new();
+    }
+    suggestions
+}
+
+/// Returns the candidate as a suggestion if it passes.
+fn passing(
+    builder: &RequestBuilder<'_>,
+    policy: &CompiledPolicy,
+    candidate: &Candidate,
+    (requests, failure): (&[(Rc<SyntheticRequest>, Vec<Step>)], &Failure),
+) -> Option<Suggestion> {
+    let expression = policy.expressions().get(failure.origin_index)?;
+    let mut text = expression.text.to_string();
+    text.get(candidate.bytes.clone())?;
+    text.replace_range(candidate.bytes.clone(), &candidate.replacement);
+    let mut changed = policy.policy().clone();
+    changed.set_expression(&expression.field_ref, text)?;
+    let changed = CompiledPolicy::from_parts(changed, None, policy.version());
+    if n_invalid(&changed) > n_invalid(policy) || changed.refused().len() > policy.refused().len() {
+        return None;
+    }
+    let admission = Admission::from_compiled(&changed);
+    let mut budget = Budget {
+        n_evaluations: u32::MAX,
+        cost: u64::MAX,
+    };
+    let mut effect = None;
+    for (n, (synthetic, before)) in requests.iter().enumerate() {
+        let after = builder.trace_with(&admission, synthetic, &mut budget)?;
+        if n == 0 {
+            effect = Some(effect_of_failing(policy, &after, failure.index)?);
+        }
+        let effect = effect?;
+        let is_consistent = before.iter().all(|step| {
+            let Some(role) = policy.expressions().get(step.index).map(|it| it.role) else {
+                return true;
+            };
+            let new = after.iter().find(|after| after.index == step.index);
+            match (&step.result, new.map(|new| &new.result)) {
+                // An unchanged variable may no longer be read.
+                _ if role == Role::Variable => true,
+                (Ok(old), Some(Ok(new))) => old == new,
+                (Ok(_), Some(Err(_))) => false,
+                // A match condition that is false now ends the evaluation.
+                (Ok(_), None) => effect == Effect::NotMatched,
+                (Err(_), Some(Ok(new))) if step.index == failure.index => {
+                    candidate.default.is_some() || effect_of(role, *new) == effect
+                }
+                (Err(_), _) => true,
+            }
+        });
+        if !is_consistent {
+            return None;
+        }
+    }
+    let effect = effect?;
+    let source = SourceMap::new(&expression.text);
+    let offset = |byte: usize| Some(source.offset_of_byte(u32::try_from(byte).ok()?));
+    let start = usize::try_from(offset(candidate.bytes.start)?).ok()?;
+    let end = usize::try_from(offset(candidate.bytes.end)?).ok()?;
+    Some(Suggestion {
+        text: candidate.shown.clone(),
+        field_ref: expression.field_ref.clone(),
+        range: start..end,
+        replacement: candidate.replacement.clone(),
+        effect,
+        default: candidate.default.clone(),
+    })
+}
+
+/// Returns the result of the expression that failed. `None` if it still fails, or if it was not evaluated.
+fn effect_of_failing(policy: &CompiledPolicy, steps: &[Step], index: usize) -> Option<Effect> {
+    let role = policy.expressions().get(index)?.role;
+    let step = steps.iter().find(|step| step.index == index)?;
+    Some(effect_of(role, *step.result.as_ref().ok()?))
+}
+
+fn effect_of(role: Role, value: Option<bool>) -> Effect {
+    match (role, value) {
+        (Role::Validation, Some(true)) => Effect::Passed,
+        (Role::Validation, Some(false)) => Effect::Denied,
+        (Role::MatchCondition, Some(true)) => Effect::Matched,
+        (Role::MatchCondition, Some(false)) => Effect::NotMatched,
+        _ => Effect::Evaluated,
+    }
+}
+
+/// Returns the number of expressions that do not compile.
+fn n_invalid(policy: &CompiledPolicy) -> usize {
+    let expressions = policy.expressions().iter().enumerate();
+    let of_policy = expressions.filter(|(_, expression)| !expression.role.is_mutation());
+    of_policy
+        .filter(|(n, _)| policy.program(*n).is_none())
+        .count()
+}

@@ -1,0 +1,118 @@
+//! Suggestions: changes of an expression, each with its effect on the requests for which the expression fails.
+
+use std::fmt::Write as _;
+use std::ops::Range;
+
+/// A change of one expression.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Suggestion {
+    /// The new code. It may contain `...` for the unchanged condition.
+    pub text: String,
+    /// The path of the field in the policy, such as `spec.validations[0].expression`.
+    pub field_ref: String,
+    /// The replaced part of the expression, in code points.
+    pub range: Range<usize>,
+    /// The replacement.
+    pub replacement: String,
+    /// The effect on the requests for which the expression fails now.
+    pub effect: Effect,
+    /// The value that an absent field counts as, as a CEL literal. It is the effective default of the field, so the
+    /// suggestion needs no decision by the author. `None` if the author has to choose.
+    pub default: Option<String>,
+}
+
+/// The effect of a suggestion on the requests for which the expression fails now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Effect {
+    /// The validation is false.
+    Denied,
+    /// The validation is true.
+    Passed,
+    /// The match condition is true.
+    Matched,
+    /// The match condition is false.
+    NotMatched,
+    /// The expression has a value. It does not decide about the request.
+    Evaluated,
+}
+
+impl Effect {
+    /// Returns the name in JSON.
+    #[must_use]
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::Denied => "denied",
+            Self::Passed => "passed",
+            Self::Matched => "matched",
+            Self::NotMatched => "not-matched",
+            Self::Evaluated => "evaluated",
+        }
+    }
+
+    /// Returns the effect on requests that `requests` names, such as `deny such requests`.
+    fn purpose(self, requests: &str) -> String {
+        match self {
+            Self::Denied => format!("deny {requests}"),
+            Self::Passed => format!("allow {requests}"),
+            Self::Matched => format!("check {requests}"),
+            Self::NotMatched => format!("skip {requests}"),
+            Self::Evaluated => format!("evaluate the expression for {requests}"),
+        }
+    }
+
+    /// Returns the effect as a sentence, without an initial capital letter and a final period.
+    #[must_use]
+    pub fn message(self) -> &'static str {
+        match self {
+            Self::Denied => "the validation denies the requests for which the expression fails now",
+            Self::Passed => "the validation allows the requests for which the expression fails now",
+            Self::Matched => "the policy checks the requests for which the expression fails now",
+            Self::NotMatched => {
+                "the policy does not check the requests for which the expression fails now"
+            }
+            Self::Evaluated => "the expression no longer fails",
+        }
+    }
+
+    /// Returns true if requests that failurePolicy Fail denies now would not be denied by this expression.
+    #[must_use]
+    pub fn may_allow(self) -> bool {
+        matches!(self, Self::Passed | Self::NotMatched)
+    }
+}
+
+/// Returns the suggestions as one line of help. `None` if there are none.
+#[must_use]
+pub fn help(suggestions: &[Suggestion]) -> Option<String> {
+    match suggestions {
+        [] => None,
+        [only] => Some(match &only.default {
+            Some(default) => format!(
+                "write `{}`: an absent value counts as `{default}`",
+                only.text
+            ),
+            None if only.effect == Effect::Evaluated => format!("write `{}`", only.text),
+            None => format!(
+                "write `{}` to {}",
+                only.text,
+                only.effect.purpose("such requests")
+            ),
+        }),
+        [first, others @ ..] => {
+            let mut help = format!(
+                "write `{}` to {}",
+                first.text,
+                first.effect.purpose("such requests")
+            );
+            for other in others {
+                let _ = write!(
+                    help,
+                    ", or `{}` to {}",
+                    other.text,
+                    other.effect.purpose("them")
+                );
+            }
+            Some(help)
+        }
+    }
+}
