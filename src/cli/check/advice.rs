@@ -1,5 +1,7 @@
 //! Hints about expressions that the API server rejects, derived from the expression's syntax.
 
+use std::ops::Range;
+
 use crate::cel::ast::{Ast, Expr, ExprId, Literal};
 use crate::cel::source::{Location, SourceMap};
 use crate::cel::syntax;
@@ -48,25 +50,63 @@ pub(super) fn advice(
 /// Suggests the CEL operator for an operator of another language, such as `&&` for `and`, at the location of a syntax
 /// error.
 fn operator_word_advice(text: &str, location: Location) -> Option<String> {
+    let (part, operator) = operator_correction(text, location)?;
+    let wrong: String = text.chars().skip(part.start).take(part.len()).collect();
+    Some(format!("write `{operator}` for `{}`", wrong.trim()))
+}
+
+/// The operators of other languages, each with the operator of CEL.
+const OPERATORS: [(&str, &str); 7] = [
+    ("and", "&&"),
+    ("or", "||"),
+    ("===", "=="),
+    ("!==", "!="),
+    ("<>", "!="),
+    ("&", "&&"),
+    ("|", "||"),
+];
+
+/// Returns the operator of another language at the location of a syntax error, as code points, and the CEL operator.
+pub(super) fn operator_correction(
+    text: &str,
+    location: Location,
+) -> Option<(Range<usize>, &'static str)> {
     let byte = SourceMap::new(text).byte(location)?;
-    let (before, after) = (text.get(..byte)?, text.get(byte..)?);
-    let word = |text: &str| {
-        text.split(|c: char| !c.is_alphanumeric())
-            .next()
-            .map(str::to_lowercase)
+    // The parser reports the operator, a part of it, or the word after it.
+    let is_symbol = |c: char| matches!(c, '=' | '!' | '<' | '>' | '&' | '|');
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let token = |at: usize| {
+        let is_part: &dyn Fn(char) -> bool = match text.get(at..)?.chars().next()? {
+            c if is_symbol(c) => &is_symbol,
+            c if is_word(c) => &is_word,
+            _ => return None,
+        };
+        let before = text.get(..at)?;
+        let start = before.trim_end_matches(is_part).len();
+        let rest = text.get(start..)?;
+        let end = start + rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+        Some(start..end)
     };
-    let last = before
-        .trim_end()
-        .rsplit(|c: char| !c.is_alphanumeric())
-        .next();
-    let operator_text = match (word(after)?.as_str(), last?.to_lowercase().as_str()) {
-        ("and", _) => "write `&&` for `and`",
-        ("or", _) => "write `||` for `or`",
-        ("not", _) | (_, "not") => "write `!` for `not`",
-        _ if after.starts_with('>') && before.ends_with('<') => "write `!=` for `<>`",
-        _ => return None,
-    };
-    Some(operator_text.to_owned())
+    let before = text.get(..byte)?.trim_end();
+    let last = before.char_indices().next_back().map(|(at, _)| at);
+    let after = text.get(byte..)?;
+    let next = byte + (after.len() - after.trim_start().len());
+    [Some(next), last].into_iter().flatten().find_map(|at| {
+        let mut part = token(at)?;
+        let word = text.get(part.clone())?;
+        let operator = if word == "=" {
+            "=="
+        } else if word.eq_ignore_ascii_case("not") {
+            let rest = text.get(part.end..)?;
+            part.end += rest.len() - rest.trim_start().len();
+            "!"
+        } else {
+            let mut rows = OPERATORS.iter();
+            rows.find(|(wrong, _)| word.eq_ignore_ascii_case(wrong))?.1
+        };
+        let offset = |byte: usize| Some(text.get(..byte)?.chars().count());
+        Some((offset(part.start)?..offset(part.end)?, operator))
+    })
 }
 
 /// Suggests `['b-c']` for the key in `a.b-c`, which CEL parses as a subtraction. `name` is the operand at `location`,

@@ -89,9 +89,14 @@ pub(super) fn errors(
                     Some(format!("`{name}` is only available in mutations"))
                 }
                 Some(DiagnosticKind::UndeclaredReference { name }) => {
-                    let meant = suggestion::only_reference(name);
-                    only_meant = meant.map(|meant| (&**name, meant.to_owned()));
                     let is_call = text.as_ref().is_some_and(|it| it.is_call(issue.location));
+                    let meant = if is_call {
+                        suggestion::only_function(name)
+                    } else {
+                        suggestion::literal_of_other_languages(name)
+                            .or_else(|| suggestion::only_reference(name))
+                    };
+                    only_meant = meant.map(|meant| (&**name, meant.to_owned()));
                     let dashed = expression
                         .and_then(|it| advice::dashed_key_advice(&it.text, issue.location, name));
                     dashed.or_else(|| suggestion::reference(name, (is_call, is_match_condition)))
@@ -112,6 +117,10 @@ pub(super) fn errors(
             if let (Some((name, meant)), Some(text)) = (&only_meant, &text) {
                 let marked = text.marked(issue.location);
                 finding.fix = fixes::replace_name(policy, field_ref, marked, (name, meant));
+            } else if let (Rule::Syntax, Some(expression)) = (rule, expression) {
+                let correction = advice::operator_correction(&expression.text, issue.location);
+                finding.fix = correction
+                    .and_then(|(part, operator)| policy.edit_text(field_ref, part, operator));
             }
             finding.help = Some(match hint {
                 Some(hint) if hint.ends_with(['?', ';']) => format!("{hint} {help}"),

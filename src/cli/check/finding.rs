@@ -7,6 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
+use super::changes::SuggestionReport;
 use crate::cli::input::edit::Edit;
 use crate::cli::input::{Place, SourceText};
 use crate::policy::consequence::Consequence;
@@ -73,6 +74,9 @@ pub struct Finding {
     #[schemars(with = "Option<WitnessShape>")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub witness: Option<Box<Witness>>,
+    /// The changes of the expression after which it does not fail. The author chooses if there are several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub suggestions: Vec<SuggestionReport>,
     /// The fix, if there is exactly one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<Edit>,
@@ -83,6 +87,9 @@ pub struct Finding {
     /// The checked versions with this finding, oldest first; absent if all checked versions have it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub versions: Vec<String>,
+    /// True if other findings of the file hide this one: it was found as if their fixes were applied.
+    #[serde(rename = "hidden", skip_serializing_if = "std::ops::Not::not")]
+    pub is_hidden: bool,
     /// True for a type error if no request was found for which the expression fails.
     #[serde(rename = "unproven", skip_serializing_if = "std::ops::Not::not")]
     pub is_unproven: bool,
@@ -109,9 +116,11 @@ impl Finding {
             field_ref: None,
             kinds: Vec::new(),
             witness: None,
+            suggestions: Vec::new(),
             fix: None,
             fingerprint: String::new(),
             versions: Vec::new(),
+            is_hidden: false,
             is_unproven: false,
         }
     }

@@ -1,7 +1,8 @@
 //! Applies the fixes of findings, and checks the result.
 //!
-//! The new content of a file is checked before the file is written. The file remains unchanged if the check still
-//! reports a fixed finding, or reports a new error or warning.
+//! Fixes are applied in rounds until no finding has one, because a fix may uncover other findings. After each round, the
+//! new content of the files is checked. A fix is dropped if the check still reports its finding, or if it makes a sound
+//! expression invalid. The files are written after the last round.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::finding::{Finding, Severity};
+use super::finding::Finding;
 use super::fingerprint::without_numbers;
 use super::report::CheckReport;
 use super::settings::Settings;
@@ -25,6 +26,9 @@ use crate::schema::SchemaError;
 
 /// Maximum number of fixes per file and run.
 const MAX_EDITS: usize = 200;
+
+/// Maximum number of rounds. Each round applies the fixes of the findings that remain after the previous one.
+const MAX_ROUNDS: usize = 10;
 
 /// Maximum number of fixes that are tried one by one, after the fixes of their file failed together.
 const MAX_TRIES: usize = 40;
@@ -61,6 +65,16 @@ impl Candidate {
     }
 }
 
+/// A file with the fixes of all rounds.
+struct FixedFile {
+    /// The file as written.
+    written: Arc<SourceText>,
+    /// The new content. `None` if nothing changed.
+    text: Option<String>,
+    fixed: usize,
+    not_fixed: Option<String>,
+}
+
 /// Prepends the byte order mark if the file has one.
 fn with_mark(source: &SourceText, text: String) -> String {
     if source.has_byte_order_mark() {
@@ -76,59 +90,87 @@ fn with_mark(source: &SourceText, text: String) -> String {
 /// Returns an error if the built-in schemas cannot be read, which only happens in a broken build.
 pub(in crate::cli) fn fix(
     options: &Options,
-    settings: &Settings,
+    original: &Settings,
     report: CheckReport,
     is_dry: bool,
 ) -> Result<CheckReport, SchemaError> {
-    let candidates = candidates(&report);
-    if candidates.is_empty() {
-        return Ok(report);
+    let mut settings = original.clone();
+    let mut files: BTreeMap<PathBuf, FixedFile> = BTreeMap::new();
+    let mut tries_left = MAX_TRIES;
+    let mut current = None;
+    for _ in 0..MAX_ROUNDS {
+        let before = current.as_ref().unwrap_or(&report);
+        let mut fixer = Fixer {
+            options,
+            settings: &settings,
+            before: &before.findings,
+            tries_left,
+        };
+        let (candidates, after) = fixer.all(candidates(before))?;
+        tries_left = fixer.tries_left;
+        let mut n_fixed = 0;
+        for (path, candidate) in candidates {
+            let file = files.entry(path.clone()).or_insert_with(|| FixedFile {
+                written: Arc::clone(&candidate.source),
+                text: None,
+                fixed: 0,
+                not_fixed: None,
+            });
+            file.not_fixed.clone_from(&candidate.not_fixed);
+            let text = candidate.text().filter(|_| !candidate.edits.is_empty());
+            if let Some(text) = text {
+                n_fixed += candidate.edits.len();
+                file.fixed += candidate.edits.len();
+                file.text = Some(text.clone());
+                settings.replaced_contents.insert(path, text);
+            }
+        }
+        match after {
+            Some(after) if n_fixed > 0 => current = Some(after),
+            _ => break,
+        }
     }
-    let mut fixer = Fixer {
-        options,
-        settings,
-        before: &report.findings,
-        tries_left: MAX_TRIES,
-    };
-    let (candidates, after) = fixer.all(candidates)?;
     let (mut is_written, mut has_failed) = (false, false);
     let mut fixes = Vec::new();
-    for mut candidate in candidates {
-        let name = candidate.source.name.clone();
-        let is_wanted = !candidate.edits.is_empty();
+    for mut file in files.into_values() {
+        let name = file.written.name.clone();
         if !is_dry
-            && is_wanted
-            && let Err(reason) = save(&candidate)
+            && let Some(text) = &file.text
+            && let Err(reason) = save(&file.written, text)
         {
-            candidate.edits.clear();
-            candidate.not_fixed = Some(format!("cannot write the file: {reason}"));
+            file.text = None;
+            file.fixed = 0;
+            file.not_fixed = Some(format!("cannot write the file: {reason}"));
             has_failed = true;
         }
-        is_written |= !is_dry && !candidate.edits.is_empty();
-        let diff = || {
-            let old = candidate.source.text();
-            let new = applied(old, &candidate.edits).unwrap_or_default();
-            unified::from_texts((&name, &name), old, &new)
-        };
+        is_written |= !is_dry && file.text.is_some();
+        let text = file.text.as_deref().filter(|_| is_dry);
+        let diff = text.map(|text| {
+            let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+            unified::from_texts((&name, &name), file.written.text(), text)
+        });
         fixes.push(FixReport {
-            fixed: candidate.edits.len(),
-            not_fixed: candidate.not_fixed.clone(),
-            diff: (is_dry && is_wanted).then(diff),
+            fixed: file.fixed,
+            not_fixed: file.not_fixed,
+            diff,
             file: name,
         });
     }
-    let mut report = match after {
+    let mut report = match current {
         Some(after) if is_written && !has_failed => after,
         // If a file could not be written, `after` does not describe the files on disk. They are checked again.
-        _ if is_written => run_with(options, settings, &mut io::empty())?,
+        _ if is_written => run_with(options, original, &mut io::empty())?,
         _ => report,
     };
     report.fixes = fixes;
     Ok(report)
 }
 
+/// The files with fixes, by canonical path.
+type Candidates = Vec<(PathBuf, Candidate)>;
+
 /// Returns, for each file, the fixes that change only one value and do not overlap.
-fn candidates(report: &CheckReport) -> Vec<Candidate> {
+fn candidates(report: &CheckReport) -> Candidates {
     let mut by_file: BTreeMap<PathBuf, Candidate> = BTreeMap::new();
     for edit in report
         .findings
@@ -173,7 +215,7 @@ fn candidates(report: &CheckReport) -> Vec<Candidate> {
             candidate.not_fixed = Some("two fixes overlap".to_owned());
         }
     }
-    by_file.into_values().collect()
+    by_file.into_iter().collect()
 }
 
 /// The identity of a finding, independent of its location in the file.
@@ -218,8 +260,11 @@ impl Fixer<'_> {
     /// The report is `None` if the fixes of several files conflict, so that no fixes remain.
     fn all(
         &mut self,
-        mut files: Vec<Candidate>,
-    ) -> Result<(Vec<Candidate>, Option<CheckReport>), SchemaError> {
+        mut files: Candidates,
+    ) -> Result<(Candidates, Option<CheckReport>), SchemaError> {
+        if files.is_empty() {
+            return Ok((files, None));
+        }
         // Usually all fixes succeed together. If not, sets aside the fixes of each file with an objection.
         let mut set_aside: Vec<(usize, Vec<Edit>)> = Vec::new();
         let mut after = loop {
@@ -228,7 +273,7 @@ impl Fixer<'_> {
                 Err(objections) => objections,
             };
             let mut is_less = false;
-            for (n, file) in files.iter_mut().enumerate() {
+            for (n, (_, file)) in files.iter_mut().enumerate() {
                 let of_file = |objection: &&Objection| objection.file == file.source.name;
                 if let Some(objection) = objections.iter().find(of_file)
                     && !file.edits.is_empty()
@@ -240,7 +285,7 @@ impl Fixer<'_> {
             }
             if !is_less {
                 // The fixes of several files conflict.
-                for file in &mut files {
+                for (_, file) in &mut files {
                     file.edits.clear();
                     file.not_fixed = objections.first().map(|objection| objection.reason.clone());
                 }
@@ -257,11 +302,11 @@ impl Fixer<'_> {
                     break;
                 };
                 self.tries_left = left;
-                if let Some(file) = files.get_mut(n) {
+                if let Some((_, file)) = files.get_mut(n) {
                     file.edits.push(edit);
                 }
                 let tried = self.check(&files)?;
-                let Some(file) = files.get_mut(n) else {
+                let Some((_, file)) = files.get_mut(n) else {
                     continue;
                 };
                 match tried {
@@ -277,27 +322,33 @@ impl Fixer<'_> {
         Ok((files, Some(after)))
     }
 
-    /// Checks the files with their fixes. Returns an objection for each fixed finding that remains, and for each new
-    /// error and warning.
+    /// Checks the files with their fixes. Returns an objection for each fixed finding that remains, and for each sound
+    /// expression that a fix makes invalid.
     ///
-    /// New notes are accepted, because the check may cover more of an object after it is fixed.
-    fn check(&self, files: &[Candidate]) -> Result<Attempt, SchemaError> {
+    /// Other new findings are accepted, because the check may cover more of an object after it is fixed.
+    fn check(&self, files: &[(PathBuf, Candidate)]) -> Result<Attempt, SchemaError> {
         let mut settings = self.settings.clone();
-        for file in files {
-            let path = Path::new(&file.source.name).canonicalize();
-            if let (Some(text), Ok(path)) = (file.text(), path) {
-                settings.replaced_contents.insert(path, text);
+        for (path, file) in files {
+            if let Some(text) = file.text() {
+                settings.replaced_contents.insert(path.clone(), text);
             }
         }
+        let edits = || files.iter().flat_map(|(_, file)| &file.edits);
         let mut open: HashMap<Key, usize> = HashMap::new();
         let mut fixed: HashSet<Key> = HashSet::new();
+        // The fields of sound expressions that a fix changes.
+        let mut changed_fields: HashSet<(&str, &str)> = HashSet::new();
         for finding in self.before {
-            let is_fixed = finding.fix.as_ref().is_some_and(|fix| {
-                let mut edits = files.iter().flat_map(|file| &file.edits);
-                edits.any(|edit| is_same(edit, fix))
-            });
+            let is_fixed = finding
+                .fix
+                .as_ref()
+                .is_some_and(|fix| edits().any(|edit| is_same(edit, fix)));
             if is_fixed {
                 fixed.insert(key(finding));
+                if let Some(field_ref) = finding.field_ref.as_deref().filter(|_| !finding.rejected)
+                {
+                    changed_fields.insert((&finding.location.file, field_ref));
+                }
             } else {
                 *open.entry(key(finding)).or_default() += 1;
             }
@@ -312,7 +363,15 @@ impl Fixer<'_> {
                     continue;
                 }
                 _ if fixed.contains(&key) => format!("the fix has no effect: {}", finding.message),
-                _ if finding.severity == Severity::Note => continue,
+                // A fix may uncover findings that were there before, but must not make a sound expression invalid.
+                _ if !finding.rejected
+                    || !changed_fields.contains(&(
+                        &*finding.location.file,
+                        finding.field_ref.as_deref().unwrap_or_default(),
+                    )) =>
+                {
+                    continue;
+                }
                 _ => {
                     let line = finding
                         .location
@@ -342,14 +401,11 @@ impl Fixer<'_> {
 }
 
 /// Writes the fixed content of a file, unless the file has changed since it was read.
-fn save(candidate: &Candidate) -> Result<(), String> {
-    let path = Path::new(&candidate.source.name);
+fn save(written: &SourceText, text: &str) -> Result<(), String> {
+    let path = Path::new(&written.name);
     let now = fs::read_to_string(path).map_err(|error| error.to_string())?;
-    if now != with_mark(&candidate.source, candidate.source.text().to_owned()) {
+    if now != with_mark(written, written.text().to_owned()) {
         return Err("the file has changed since it was read".to_owned());
     }
-    let text = candidate
-        .text()
-        .ok_or("the fixes cannot be applied to its text")?;
-    write::atomically(path, &text)
+    write::atomically(path, text)
 }

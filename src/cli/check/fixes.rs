@@ -2,7 +2,9 @@
 
 use goyaml::Node;
 
+use super::known::Known;
 use super::policy::PolicyAnalysis;
+use super::runtime_errors;
 use crate::cel::ast::{Ast, Expr, ExprId, Literal};
 use crate::cel::source::{Location, SourceMap};
 use crate::cel::syntax;
@@ -12,6 +14,7 @@ use crate::policy::RequestPolicy;
 use crate::policy::compile::CompiledPolicy;
 use crate::policy::lint::{Lint, missing_question_mark};
 use crate::policy::rule::Rule;
+use crate::policy::runtime_errors::allows_denied_requests;
 
 /// Maximum number of fixes of one policy that are compiled.
 const MAX_COMPILATIONS: u32 = 20;
@@ -33,6 +36,12 @@ pub(super) fn replace_name<T>(
     let (offset, length) = marked;
     let token: String = text.chars().skip(offset).take(length).collect();
     let n = name.chars().count();
+    // The location of a call is its parenthesis.
+    if token == "(" && n > 0 {
+        let start = offset.checked_sub(n)?;
+        let before: String = text.chars().skip(start).take(n).collect();
+        return (before == name).then(|| object.edit_text(field_ref, start..offset, meant))?;
+    }
     // A backquoted name gets no fix. Its token ends with the backquote.
     (n > 0 && token.ends_with(name)).then_some(())?;
     let end = offset + token.chars().count();
@@ -42,15 +51,21 @@ pub(super) fn replace_name<T>(
 /// Computes the fixes of a policy's lints.
 pub(super) struct Fixes<'a> {
     policy: &'a Object<RequestPolicy>,
+    known: &'a Known,
     analysis: &'a PolicyAnalysis,
     /// The number of fixes that can still be compiled.
     compilations_left: u32,
 }
 
 impl<'a> Fixes<'a> {
-    pub(super) fn new(policy: &'a Object<RequestPolicy>, analysis: &'a PolicyAnalysis) -> Self {
+    pub(super) fn new(
+        policy: &'a Object<RequestPolicy>,
+        known: &'a Known,
+        analysis: &'a PolicyAnalysis,
+    ) -> Self {
         Self {
             policy,
+            known,
             analysis,
             compilations_left: MAX_COMPILATIONS,
         }
@@ -61,7 +76,10 @@ impl<'a> Fixes<'a> {
         let field_ref = lint.field_ref.as_str();
         match lint.rule {
             Rule::ImpossibleGroup => group(self.policy, field_ref),
-            Rule::ImpossibleValue => value(self.policy, self.analysis, field_ref, lint.location?),
+            Rule::ImpossibleValue => {
+                let edit = value(self.policy, self.analysis, field_ref, lint.location?)?;
+                (!self.allows_denied_requests(field_ref, edit.value()?)).then_some(edit)
+            }
             Rule::OrValueWithoutOptional => self.question_mark(field_ref, lint.location?),
             _ => None,
         }
@@ -88,6 +106,19 @@ impl<'a> Fixes<'a> {
         let offset = usize::try_from(offset).ok()?;
         self.policy
             .edit_text(field_ref, offset..offset + 1, &optional)
+    }
+
+    /// Returns true if the policy allows requests that it denies now if the expression in `field_ref` becomes `text`. Only
+    /// the author knows whether the message or the expression of such a validation is right.
+    fn allows_denied_requests(&self, field_ref: &str, text: &str) -> bool {
+        let compiled = self.analysis.compiled();
+        let mut policy = compiled.policy().clone();
+        if policy.set_expression(field_ref, text.to_owned()).is_none() {
+            return false;
+        }
+        let changed = CompiledPolicy::from_parts(policy, None, compiled.version());
+        let context = runtime_errors::context(self.known, self.analysis);
+        allows_denied_requests([compiled, &changed], &context)
     }
 
     /// Returns true if the policy has no additional errors with the expression `text` in the field `field_ref`.

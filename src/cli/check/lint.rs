@@ -61,13 +61,11 @@ pub(super) fn check(
         !matches!(finding.rule, Rule::UnknownResource | Rule::UnservedResource)
             || !finding.field_ref.as_deref().is_some_and(is_void)
     });
-    let mut fixes = Fixes::new(policy, analysis);
+    let mut fixes = Fixes::new(policy, known, analysis);
     for lint in &lints {
         let fix = fixes.fix(lint);
-        findings.push(Finding {
-            fix,
-            ..lint_finding(policy, analysis, lint)
-        });
+        let finding = lint_finding(policy, analysis, lint);
+        findings.push(Finding { fix, ..finding });
     }
 }
 

@@ -8,10 +8,12 @@ pub mod annotations;
 pub(super) mod api_version;
 pub mod baseline;
 mod cascade;
+pub mod changes;
 pub(super) mod command;
 mod comment;
 pub mod config;
 pub mod config_schema;
+mod corrections;
 pub mod costs;
 pub(in crate::cli) mod crd;
 mod expressions;
@@ -178,6 +180,20 @@ pub(super) fn run_with_cluster<E: From<SchemaError>>(
         report.other_versions = others.iter().map(ToString::to_string).collect();
         version_range::merge(&mut report.findings, version, in_others);
     }
+    corrections::add_hidden(&mut report, &mut input, &mut |corrected, file_counts| {
+        let mut of_corrected = CheckReport::new(apis.kubernetes(), options.profile, corrected);
+        for invalid in &corrected.invalid {
+            of_corrected.findings.extend(shape::invalid(invalid));
+        }
+        let from_files = (file_counts, settings.static_dir.as_deref());
+        check_objects(
+            corrected,
+            &apis,
+            options.profile,
+            (from_files, &mut of_corrected),
+        );
+        of_corrected.findings
+    });
     input.comments.extend(crds.comments);
     report.finish(settings, &input);
     Ok(report)

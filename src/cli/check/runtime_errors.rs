@@ -3,6 +3,7 @@
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 use serde_json::Value as Json;
 
+use super::changes::SuggestionReport;
 use super::expressions::finding_at;
 use super::finding::{Finding, Severity};
 use super::known::Known;
@@ -31,15 +32,13 @@ pub(super) fn check(
     let mut names = without.iter();
     let without_params = names.find_map(|binding| binding.value.metadata.name.as_deref());
     let context = Context {
-        mapper: &known.mapper,
-        schemas: known,
-        written: known,
-        type_findings: &analysis.typed.findings,
         without_params,
         never_has_params: with.is_empty() && without_params.is_some(),
-        object_cache: &known.object_cache,
+        ..context(known, analysis)
     };
-    for lint in runtime_errors::constant_comparisons(analysis.compiled(), &context) {
+    let null_roots = runtime_errors::null_root_comparisons(analysis.compiled(), &context);
+    let comparisons = runtime_errors::constant_comparisons(analysis.compiled(), &context);
+    for lint in null_roots.into_iter().chain(comparisons) {
         if !analysis.has_type_finding(&lint) {
             findings.push(lint::lint_finding(policy, analysis, &lint));
         }
@@ -62,6 +61,12 @@ pub(super) fn check(
         let help: Vec<String> = error.fix.into_iter().chain(others).collect();
         finding.help = (!help.is_empty()).then(|| help.join("; "));
         finding.witness = Some(Box::new(error.witness));
+        let suggestions = error.suggestions.iter();
+        let suggestions = suggestions.map(|it| SuggestionReport::new(policy, it));
+        finding.suggestions = suggestions.collect();
+        if let [only] = &*finding.suggestions {
+            finding.fix = only.fix().cloned();
+        }
         findings.push(finding.with_consequence(error.consequence));
     }
     mutations(policy, known, analysis, &context, findings);
@@ -87,6 +92,19 @@ pub(super) fn check(
     }
     partial(policy, analysis, &context, findings);
     runtime_errors::type_error_witnesses(analysis.compiled(), &context)
+}
+
+/// Returns the context of a search that does not depend on bindings.
+pub(super) fn context<'a>(known: &'a Known, analysis: &'a PolicyAnalysis) -> Context<'a> {
+    Context {
+        mapper: &known.mapper,
+        schemas: known,
+        written: known,
+        type_findings: &analysis.typed.findings,
+        without_params: None,
+        never_has_params: false,
+        object_cache: &known.object_cache,
+    }
 }
 
 /// Adds findings about mutations that fail for some request, or whose result the API server rejects.

@@ -171,14 +171,38 @@ impl<T> Walk<'_, T> {
         let names = fields.iter().map(|(field, _)| *field);
         let advice = self.object.advice_on_key_at(&entry.key, name);
         let meant = nearest(name, names.clone());
-        let meant = meant.filter(|_| advice.is_none());
-        self.help(advice.or_else(|| meant.map(did_you_mean)));
-        self.rename(&entry.key, path, nearest_only(name, names));
+        let alias = alias(name, fields).filter(|_| meant.is_none());
+        let meant = meant.or(alias).filter(|_| advice.is_none());
+        let advice = advice.or_else(|| meant.map(did_you_mean));
+        self.help(advice.or_else(|| self.misplaced(name, path)));
+        self.rename(&entry.key, path, nearest_only(name, names).or(alias));
         if self.n_dropping > 0 {
             let added = self.findings.iter_mut().skip(n_before);
             added.for_each(|finding| dropped(finding, meant));
         }
         self.node(&entry.node, Type::Any, path);
+    }
+
+    /// Returns a hint if another object of the kind has the field `name`, or if it is a field of other policy engines.
+    fn misplaced(&self, name: &str, path: &str) -> Option<String> {
+        if name == "excludeNamespaces" || name == "namespaces" {
+            return Some(
+                "use a namespaceSelector, as in `matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, \
+                 values: [kube-system]}]`;"
+                    .to_owned(),
+            );
+        }
+        let parents = types::parents_of(self.object.kind(), name);
+        let here = path.rsplit_once('.').map_or("", |(parent, _)| parent);
+        match &*parents {
+            [only] if only.contains("[]") => Some(format!(
+                "move it to an item of `{}`;",
+                only.split("[]").next().unwrap_or_default()
+            )),
+            [only] if only.is_empty() => Some("move it to the top level;".to_owned()),
+            [only] if only != here => Some(format!("move it to `{only}`;")),
+            _ => None,
+        }
     }
 
     /// Adds findings about duplicates of a key, including those from a merge key.
@@ -263,6 +287,19 @@ impl<T> Walk<'_, T> {
                 "a list" => Some("write it as an item, after `- `".to_owned()),
                 _ => None,
             });
+            let object = self.object;
+            let (document, source) = (&object.document, &object.source);
+            let fix = match expected {
+                "a string" if choices(path).is_none() => document
+                    .scalar_text(source, node)
+                    .and_then(|text| document.edit_value(source, node, text)),
+                "a list" if !text.is_empty() => document.edit_into_list(source, node),
+                _ => None,
+            };
+            let of_value = |finding: &&mut Finding| finding.field_ref.as_deref() == Some(path);
+            if let Some(last) = self.findings.last_mut().filter(of_value) {
+                last.fix = fix;
+            }
             return;
         }
         match (type_, &node.data) {
@@ -333,6 +370,44 @@ impl<T> Walk<'_, T> {
             last.help = Some(validation::help(Some(&advice)));
         }
     }
+}
+
+/// Names that authors use for fields, each with the field.
+const ALIASES: [(&str, &str); 24] = [
+    ("policy", "policyName"),
+    ("policyRef", "policyName"),
+    ("params", "paramRef"),
+    ("parameters", "paramRef"),
+    ("rules", "resourceRules"),
+    ("match", "matchConstraints"),
+    ("matchRules", "matchConstraints"),
+    ("conditions", "matchConditions"),
+    ("cel", "expression"),
+    ("expr", "expression"),
+    ("rule", "expression"),
+    ("condition", "expression"),
+    ("error", "message"),
+    ("msg", "message"),
+    ("actions", "validationActions"),
+    ("action", "validationActions"),
+    ("enforcementAction", "validationActions"),
+    ("kinds", "resources"),
+    ("verbs", "operations"),
+    ("groups", "apiGroups"),
+    ("versions", "apiVersions"),
+    ("failureAction", "failurePolicy"),
+    ("vars", "variables"),
+    ("excludeRules", "excludeResourceRules"),
+];
+
+/// Returns the field of `fields` that authors call `name`.
+fn alias(name: &str, fields: &[types::Field]) -> Option<&'static str> {
+    let mut rows = ALIASES.iter().filter(|(alias, _)| *alias == name);
+    let meant = rows.next().map(|(_, meant)| *meant)?;
+    fields
+        .iter()
+        .any(|(field, _)| *field == meant)
+        .then_some(meant)
 }
 
 /// Returns the valid values of the enumeration at `path`, as part of a hint. `None` if the field is not an enumeration.

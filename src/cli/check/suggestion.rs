@@ -139,16 +139,54 @@ pub(super) fn only_reference(name: &str) -> Option<&'static str> {
     nearest_only(name, NAMES.into_iter())
 }
 
+/// Returns the function that an undeclared function name stands for: the equivalent of another language's function with
+/// the same arguments, or the only function with a similar name.
+pub(super) fn only_function(name: &str) -> Option<&'static str> {
+    let equivalent = match name {
+        "len" | "length" | "count" => Some("size"),
+        "toLower" | "toLowerCase" | "lower" => Some("lowerAscii"),
+        "toUpper" | "toUpperCase" | "upper" => Some("upperAscii"),
+        "hasPrefix" | "startswith" => Some("startsWith"),
+        "hasSuffix" | "endswith" => Some("endsWith"),
+        "any" | "some" => Some("exists"),
+        "every" => Some("all"),
+        _ => None,
+    };
+    equivalent.or_else(|| {
+        if function_of_other_languages(name).is_some() {
+            return None;
+        }
+        let names: BTreeSet<&str> = functions().collect();
+        nearest_only(name, names.into_iter()).filter(|meant| *meant != name)
+    })
+}
+
+/// Returns the literal that a name of another language stands for.
+pub(super) fn literal_of_other_languages(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "True" | "TRUE" => "true",
+        "False" | "FALSE" => "false",
+        "nil" | "None" | "NULL" | "Null" | "undefined" => "null",
+        _ => return None,
+    })
+}
+
+/// Returns the names of all functions and macros.
+fn functions() -> impl Iterator<Item = &'static str> {
+    let functions = base_env(KubernetesVersion::DEFAULT).library().functions();
+    let functions = functions.map(|function| function.name);
+    functions
+        .filter(|name| name.starts_with(char::is_alphabetic))
+        .chain(MACROS)
+}
+
 /// Returns a hint about an undeclared function (with `is_call`) or an undeclared variable.
 pub(super) fn reference(name: &str, (is_call, is_match_condition): (bool, bool)) -> Option<String> {
     if is_call {
         let advice = function_of_other_languages(name).map(str::to_owned);
         return advice.or_else(|| {
-            let functions = base_env(KubernetesVersion::DEFAULT).library().functions();
-            let functions = functions.map(|function| function.name);
-            let functions = functions.filter(|name| name.starts_with(char::is_alphabetic));
             // The first of several equally similar names is suggested.
-            let names: BTreeSet<&str> = functions.chain(MACROS).collect();
+            let names: BTreeSet<&str> = functions().collect();
             let meant = nearest(name, names.into_iter()).filter(|meant| *meant != name);
             meant.map(|meant| format!("did you mean `{meant}`?"))
         });
@@ -160,9 +198,9 @@ pub(super) fn reference(name: &str, (is_call, is_match_condition): (bool, bool))
         }
         "variables" => Some("the spec declares no variables".to_owned()),
         "authorizer" => Some("a messageExpression cannot use `authorizer`".to_owned()),
-        "True" | "TRUE" => Some("write `true`".to_owned()),
-        "False" | "FALSE" => Some("write `false`".to_owned()),
-        "nil" | "None" | "NULL" | "Null" | "undefined" => Some("write `null`".to_owned()),
+        _ if literal_of_other_languages(name).is_some() => {
+            literal_of_other_languages(name).map(|literal| format!("write `{literal}`"))
+        }
         _ => nearest(name, NAMES.into_iter()).map(|meant| format!("did you mean `{meant}`?")),
     }
 }

@@ -32,6 +32,8 @@ pub struct Edit {
 enum IntendedChange {
     /// A value becomes this string.
     Value(String),
+    /// A value becomes a list with this string.
+    List(String),
     /// A key is renamed to this name.
     Key(String),
 }
@@ -78,6 +80,15 @@ impl Serialize for Edit {
 }
 
 impl Edit {
+    /// Returns the value after the edit. `None` if the edit renames a key or creates a list.
+    #[must_use]
+    pub fn value(&self) -> Option<&str> {
+        match &self.wanted {
+            IntendedChange::Value(value) => Some(value),
+            IntendedChange::List(_) | IntendedChange::Key(_) => None,
+        }
+    }
+
     /// Returns the content of the file after the edit, or `None` if the edit is outside the file.
     #[must_use]
     pub fn applied(&self) -> Option<String> {
@@ -163,6 +174,10 @@ fn differences(old: &Value, new: &Value, changes: &mut Vec<Option<IntendedChange
             }
         }
         _ if old == new => {}
+        (Value::String(_), Value::Array(items)) => changes.push(match &**items {
+            [Value::String(only)] => Some(IntendedChange::List(only.clone())),
+            _ => None,
+        }),
         (_, Value::String(new)) => changes.push(Some(IntendedChange::Value(new.clone()))),
         _ => changes.push(None),
     }
@@ -203,6 +218,35 @@ impl Document {
             text,
             wanted: IntendedChange::Value(wanted),
         })
+    }
+
+    /// Returns an edit that replaces the string `node` with a list of this string. Returns `None` if the string is a block
+    /// scalar, or if its characters mean something else in a list.
+    #[must_use]
+    pub fn edit_into_list(&self, source: &Arc<SourceText>, node: &Node) -> Option<Edit> {
+        let bytes = self.bytes(&node.span);
+        let Data::Scalar(Value::String(value), style) = &node.data else {
+            return None;
+        };
+        let is_plain = *style == Style::Plain;
+        let is_flow = |c: char| matches!(c, ',' | '[' | ']' | '{' | '}');
+        let is_block = matches!(style, Style::Literal { .. } | Style::Folded { .. });
+        if is_block || is_plain && value.contains(is_flow) {
+            return None;
+        }
+        Some(Edit {
+            source: Arc::clone(source),
+            text: format!("[{}]", source.text().get(bytes.clone())?),
+            bytes,
+            wanted: IntendedChange::List(value.clone()),
+        })
+    }
+
+    /// Returns the source of a scalar that is not a string, such as `no`.
+    #[must_use]
+    pub fn scalar_text<'s>(&self, source: &'s SourceText, node: &Node) -> Option<&'s str> {
+        matches!(&node.data, Data::Scalar(value, Style::Plain) if !value.is_string())
+            .then(|| source.text().get(self.bytes(&node.span)))?
     }
 
     /// Returns an edit that renames the key at the bytes `key`, or `None` if the style of the key cannot represent

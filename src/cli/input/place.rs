@@ -127,6 +127,15 @@ impl SourceText {
         start.map_or(self.text.len(), |(at, _)| block * BLOCK + at)
     }
 
+    /// Returns the byte offset of a location. A location after the end of the file becomes the end.
+    #[must_use]
+    pub fn byte_at(&self, place: Place) -> usize {
+        let line = place.line.checked_sub(1);
+        let start = line.and_then(|line| self.line_starts.get(line)).copied();
+        let start = start.unwrap_or(self.text.len());
+        self.byte_of(self.n_before(start) + place.column.saturating_sub(1))
+    }
+
     /// Returns up to `max` code points of a line, after the first `skipped` ones. Lines count from 1.
     ///
     /// The result does not include the line break.

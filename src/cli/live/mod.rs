@@ -83,7 +83,7 @@ pub(super) struct FileCounts {
 }
 
 impl FileCounts {
-    fn new(input: &Input) -> Self {
+    pub(super) fn new(input: &Input) -> Self {
         Self {
             policies: input.policies.len(),
             bindings: input.bindings.len(),

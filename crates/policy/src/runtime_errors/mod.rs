@@ -20,7 +20,8 @@
 //! 5. Confirmation (`requests::evaluation`, `failures`): the evaluator runs the whole policy. The evaluation may fail
 //!    before the site because another value is absent. The search then requires this value and builds the request
 //!    again.
-//! 6. Reports (`reports`): the rule, the message, and a guard that fixes the expression.
+//! 6. Reports (`reports`): the rule, the message, and changes that fix the expression. Each change is evaluated before it
+//!    is suggested (`reports::trial`).
 //!
 //! Other submodules reuse these steps. They find
 //!
@@ -28,7 +29,9 @@
 //! - mutations whose result the API server rejects (`mutation_failures`, `mutation_locations`),
 //! - allowed and denied requests for each validation (`examples`),
 //! - bindings with a paramRef of the wrong scope (`param_scope`),
-//! - comparisons whose result is constant because of the schemas (`constant_comparisons`),
+//! - comparisons whose result is constant because of the schemas (`constant_comparisons`), or because a variable is
+//!   always null (`null_roots`),
+//! - changes of an expression that allow denied requests (`decision_changes`),
 //! - requests for which the decision depends on the Kubernetes version (`version_comparison`).
 //!
 //! # How to change the search
@@ -40,7 +43,7 @@
 //! 2. Create sites with the cause in `FailureSiteFinder` (`failure_sites::finder` and `failure_sites::causes`). Use
 //!    `symbolic::free_values` to check that an input can have a value that triggers it.
 //! 3. Recognize the evaluator's error in `Search::matches_site` (`search`).
-//! 4. Add the rule, the message and the fix to `MessageWriter` (`reports::messages`). A new rule also needs an entry in
+//! 4. Add the rule and the message to `MessageWriter` (`reports::messages`), and the changes to `reports::candidates`. A new rule also needs an entry in
 //!    `crate::rule`.
 //!
 //! To add a constraint:
@@ -57,12 +60,14 @@
 
 mod constant_comparisons;
 mod context;
+mod decision_changes;
 mod examples;
 mod failure_sites;
 mod failures;
 mod input_types;
 mod mutation_failures;
 mod mutation_locations;
+mod null_roots;
 mod param_scope;
 mod path_conditions;
 mod reports;
@@ -74,8 +79,10 @@ mod version_comparison;
 
 pub use constant_comparisons::constant_comparisons;
 pub use context::{Context, WrittenSchemas};
+pub use decision_changes::allows_denied_requests;
 pub use examples::{Dependence, Examples, dependence, examples};
 pub use mutation_failures::{FailingMutation, failing_mutations};
+pub use null_roots::null_root_comparisons;
 pub use param_scope::{ScopeMismatch, scope_mismatch};
 pub use requests::Witness;
 pub use requests::object_cache::ObjectCache;

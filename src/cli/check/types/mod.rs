@@ -55,6 +55,43 @@ pub(super) fn type_of_kind(kind: &str) -> Option<Type> {
     }
 }
 
+/// Returns the paths of the objects of `kind` that have the field `name`, such as `spec`. Lists are followed by `[]`.
+pub(super) fn parents_of(kind: &str, name: &str) -> Vec<String> {
+    let mut parents = Vec::new();
+    if let Some(type_) = type_of_kind(kind) {
+        find_parents(type_, name, &mut String::new(), &mut parents);
+    }
+    parents
+}
+
+fn find_parents(type_: Type, name: &str, path: &mut String, parents: &mut Vec<String>) {
+    match type_ {
+        Object(fields) => {
+            if fields.iter().any(|(field, _)| *field == name) {
+                parents.push(path.clone());
+            }
+            let inner = fields.iter().filter(|(field, _)| *field != "metadata");
+            for (field, type_) in inner {
+                let length = path.len();
+                if !path.is_empty() {
+                    path.push('.');
+                }
+                path.push_str(field);
+                find_parents(*type_, name, path, parents);
+                path.truncate(length);
+            }
+        }
+        List(item) => {
+            let length = path.len();
+            path.push_str("[]");
+            find_parents(*item, name, path, parents);
+            path.truncate(length);
+        }
+        // CustomResourceDefinitions nest schemas in maps.
+        _ => {}
+    }
+}
+
 const TEXT_LIST: Type = List(&Text);
 
 /// Source: `ValidatingAdmissionPolicy`, `TypeMeta`.

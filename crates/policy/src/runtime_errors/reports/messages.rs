@@ -137,6 +137,9 @@ impl MessageWriter<'_, '_> {
             FailureCause::ShortList(_) => format!(
                 "the list may be too short, depending on `{shown}`: {subject} fails with `{error}`"
             ),
+            FailureCause::ZeroDivisor if self.is_collection(path) => {
+                format!("`{shown}` may be empty: {subject} fails with `{error}`")
+            }
             FailureCause::ZeroDivisor => {
                 format!("`{shown}` may be 0: {subject} {with} fails with `{error}`")
             }
@@ -173,6 +176,11 @@ impl MessageWriter<'_, '_> {
         let operand = self.operand_at(site);
         let operand = operand.and_then(|id| self.source_text(site.node.index, id));
         operand.map(|operand| format!("type({operand}) == {type_}"))
+    }
+
+    fn is_collection(self, path: &FieldPath) -> bool {
+        let input_type = self.evaluator.input_type(path);
+        input_type.is_some_and(|input_type| input_type.is_list() || input_type.is_map())
     }
 
     pub(super) fn is_builtin(self, path: &FieldPath) -> bool {

@@ -72,6 +72,7 @@ pub(crate) fn suggestions(
     {
         return Vec::new();
     }
+    suggestions.sort_by_key(|suggestion| suggestion.effect.may_allow());
     suggestions
 }
 
