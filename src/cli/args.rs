@@ -267,7 +267,8 @@ pub struct CheckArgs {
     /// cluster, 1.37]
     #[arg(long, value_name = "VERSION")]
     pub kubernetes_version: Option<VersionRange>,
-    /// The output format: text with marked lines, stable `json`, `github` annotations, or `sarif`
+    /// The output format: text with marked lines, `concise` with one line for each finding, stable `json`, `github`
+    /// annotations, `sarif`, `gitlab` for code quality reports, or `junit`
     #[arg(
         short,
         long,
@@ -277,6 +278,9 @@ pub struct CheckArgs {
         hide_default_value = true
     )]
     pub output: CheckOutput,
+    /// Print only the number of findings by rule, and how many of them --fix can fix
+    #[arg(long)]
+    pub statistics: bool,
     /// Also exit 1 if there are notes about parts that could not be checked
     #[arg(long)]
     pub strict: bool,
@@ -473,6 +477,12 @@ pub enum CheckOutput {
     Github,
     /// For code scanning.
     Sarif,
+    /// One line for each finding.
+    Concise,
+    /// For GitLab's code quality reports.
+    Gitlab,
+    /// For CI systems.
+    Junit,
 }
 
 /// The output format of `status`.

@@ -113,7 +113,11 @@ fn run_check(
         CheckOutput::Text if args.findings.explain => {
             check::render::text(&report, terminal) + &explain::for_report(&report, terminal)
         }
+        CheckOutput::Text if args.statistics => check::render::statistics(&report, terminal),
         CheckOutput::Text => check::render::text(&report, terminal),
+        CheckOutput::Concise => check::render::concise(&report, terminal),
+        CheckOutput::Gitlab => json(&check::annotations::gitlab(&report))?,
+        CheckOutput::Junit => test::junit::check_xml(&report),
         CheckOutput::Json => json(&report)?,
         CheckOutput::Github => check::annotations::github(&report),
         CheckOutput::Sarif => json(&check::annotations::sarif(&report))?,
@@ -130,9 +134,14 @@ fn run_check(
         } else {
             "in the input"
         };
-        let _ = writeln!(err, "warning: no ValidatingAdmissionPolicy {place}");
-        if args.paths.iter().any(|path| path.as_os_str() == "-") {
-            // Standard input has no policy: the command before the pipe has probably failed.
+        let is_of_cluster = subjects.selection.is_some();
+        let _ = writeln!(
+            err,
+            "warning: no ValidatingAdmissionPolicy {place}: nothing was checked"
+        );
+        // The path is probably wrong, or the command that wrote the input has failed.
+        let is_whole = |path: &std::path::PathBuf| path.as_os_str() == "-" || path.is_dir();
+        if !is_of_cluster && args.paths.iter().any(is_whole) {
             return Ok(Exit::Failed);
         }
     }

@@ -91,7 +91,8 @@ fn command(severity: Severity) -> &'static str {
 fn annotation(out: &mut String, finding: &Finding) {
     let location = &finding.location;
     let command = command(finding.severity);
-    let _ = write!(out, "::{command} file={}", property(&location.file));
+    let file = location.file.strip_prefix("./").unwrap_or(&location.file);
+    let _ = write!(out, "::{command} file={}", property(file));
     if let Some(place) = location.place {
         let end = place.column + location.length;
         let (line, column) = (place.line, place.column);
@@ -122,7 +123,39 @@ fn full_message(finding: &Finding) -> String {
     if let Some(help) = &finding.help {
         let _ = write!(text, "; {help}");
     }
+    if !finding.also.is_empty() {
+        let lines = finding.also.iter().map(|other| other.line.to_string());
+        let lines: Vec<String> = lines.collect();
+        let _ = write!(text, " (also in lines {})", lines.join(", "));
+    }
     text
+}
+
+/// Formats findings as a GitLab code quality report.
+///
+/// Source: GitLab documentation, "Code Quality", "Code Quality report format".
+#[must_use]
+pub fn gitlab(report: &CheckReport) -> Value {
+    let issues = report.findings.iter().map(|finding| {
+        let severity = match finding.severity {
+            Severity::Error => "critical",
+            Severity::Warning => "major",
+            Severity::Note => "info",
+        };
+        let file = &finding.location.file;
+        let line = finding.location.place.map_or(1, |place| place.line);
+        json!({
+            "description": full_message(finding),
+            "check_name": finding.rule.id(),
+            "fingerprint": format!("{file}:{}", finding.fingerprint),
+            "severity": severity,
+            "location": {
+                "path": file.strip_prefix("./").unwrap_or(file),
+                "lines": {"begin": line},
+            },
+        })
+    });
+    issues.collect()
 }
 
 fn data(text: &str) -> String {

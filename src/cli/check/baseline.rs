@@ -141,6 +141,11 @@ impl Baseline {
     }
 }
 
+/// Returns true for a finding that a baseline does not record. The note about skipped objects changes with each object.
+fn is_not_recorded(finding: &Finding) -> bool {
+    is_unsuppressible(finding) || finding.rule == Rule::SkippedObject
+}
+
 /// Writes the findings of a report to a baseline, and suppresses them in the report. Returns the number of entries.
 ///
 /// Findings that cannot be suppressed remain in the report.
@@ -153,15 +158,20 @@ pub(in crate::cli) fn write_baseline(
 ) -> Result<usize, CliError> {
     let mut names = Names::new(path);
     let findings = std::mem::take(&mut report.findings).into_iter();
-    let (reported, recorded): (Vec<_>, Vec<_>) = findings.partition(is_unsuppressible);
+    let (reported, recorded): (Vec<_>, Vec<_>) = findings.partition(is_not_recorded);
     report.findings = reported;
-    let entry = |finding: &Finding| Entry {
-        file: names.relative(&finding.location.file),
-        rule: finding.rule.id().to_owned(),
-        fingerprint: finding.fingerprint.clone(),
-        message: finding.message.clone(),
-    };
-    let entries: BTreeSet<Entry> = recorded.iter().map(entry).collect();
+    let mut entries: BTreeSet<Entry> = BTreeSet::new();
+    for finding in &recorded {
+        let others = finding.also.iter().map(|other| &other.fingerprint);
+        for fingerprint in std::iter::once(&finding.fingerprint).chain(others) {
+            entries.insert(Entry {
+                file: names.relative(&finding.location.file),
+                rule: finding.rule.id().to_owned(),
+                fingerprint: fingerprint.clone(),
+                message: finding.message.clone(),
+            });
+        }
+    }
     let n_entries = entries.len();
     let contents = Contents {
         api_version: API_VERSION.to_owned(),

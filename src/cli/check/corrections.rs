@@ -158,8 +158,7 @@ pub(super) fn add_hidden(report: &mut CheckReport, input: &mut Input, check: &mu
         else {
             continue;
         };
-        // A fix of a failing expression hides little: the suggestion states its effect.
-        if finding.suggestions.is_empty() {
+        if finding.suggestions.is_empty() && finding.rule != Rule::OldVersion {
             let assumed = format!("continuing as if `{}`", fix.text);
             finding.help = Some(match finding.help.take() {
                 Some(help) => format!("{help}; {assumed}"),
@@ -188,7 +187,12 @@ fn is_of_content(finding: &Finding) -> bool {
 /// Returns the disjoint edits of the fixes, by file and sorted. Only errors and warnings hide other findings.
 fn edits_by_file(findings: &[Finding]) -> BTreeMap<String, Vec<Edit>> {
     let mut by_file: BTreeMap<String, Vec<Edit>> = BTreeMap::new();
-    let fixes = findings.iter().filter(|it| it.severity != Severity::Note);
+    let fixes = findings.iter().filter(|finding| {
+        // The fixes of failing expressions and of versions hide nothing.
+        finding.severity != Severity::Note
+            && finding.suggestions.is_empty()
+            && finding.rule != Rule::OldVersion
+    });
     for edit in fixes.filter_map(|finding| finding.fix.as_ref()) {
         let edits = by_file.entry(edit.source.name.clone()).or_default();
         edits.push(edit.clone());

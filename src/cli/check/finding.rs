@@ -15,7 +15,7 @@ use crate::policy::rule::Rule;
 use crate::policy::runtime_errors::Witness;
 
 /// The severity of a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// The API server rejects the policy, or the policy cannot work.
@@ -80,6 +80,9 @@ pub struct Finding {
     /// The fix, if there is exactly one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<Edit>,
+    /// The other places of the object with the same finding.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<OtherPlace>,
     /// 16 hexadecimal digits that identify the finding in its file, and do not change when lines move. Empty until the
     /// report is finished.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -118,11 +121,18 @@ impl Finding {
             witness: None,
             suggestions: Vec::new(),
             fix: None,
+            also: Vec::new(),
             fingerprint: String::new(),
             versions: Vec::new(),
             is_hidden: false,
             is_unproven: false,
         }
+    }
+
+    /// Returns the fixes at all places.
+    pub(super) fn fixes(&self) -> impl Iterator<Item = &Edit> {
+        let others = self.also.iter().filter_map(|other| other.fix.as_ref());
+        self.fix.iter().chain(others)
     }
 
     /// Sets the consequence and appends it to the help.
@@ -139,8 +149,29 @@ impl Finding {
     }
 }
 
+/// Another place with the same finding.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OtherPlace {
+    /// The line, from 1.
+    pub line: usize,
+    /// The column in code points, from 1.
+    pub column: usize,
+    /// The field of the object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub field_ref: Option<String>,
+    /// The changes of the expression after which it does not fail.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub suggestions: Vec<SuggestionReport>,
+    /// The fix, if there is exactly one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fix: Option<Edit>,
+    /// The fingerprint of the finding at this place.
+    pub fingerprint: String,
+}
+
 /// The name of the object that has a finding.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Owner {
     /// No object, or an object without a name.
     #[default]
@@ -257,10 +288,18 @@ impl Serialize for Owner {
 /// The effect of a failing expression on the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct ConsequenceReport {
-    /// `denied`, `let-through`, `no-annotation`, `other-message`, or, if the expression is never evaluated, `unread`.
+    /// `denied`, `not-denied`, `let-through`, `no-annotation`, `other-message`, or, if the expression is never evaluated, `unread`.
     pub id: &'static str,
     /// The effect as a sentence, without an initial capital letter and a final period.
     pub message: &'static str,
+}
+
+impl ConsequenceReport {
+    /// The effect of a failing expression if no binding of the policy has the action Deny.
+    pub(super) const NOT_DENIED: Self = Self {
+        id: "not-denied",
+        message: "no binding of the policy has the action Deny, so a request for which the expression fails is only reported",
+    };
 }
 
 impl From<Consequence> for ConsequenceReport {

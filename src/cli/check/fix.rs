@@ -172,11 +172,7 @@ type Candidates = Vec<(PathBuf, Candidate)>;
 /// Returns, for each file, the fixes that change only one value and do not overlap.
 fn candidates(report: &CheckReport) -> Candidates {
     let mut by_file: BTreeMap<PathBuf, Candidate> = BTreeMap::new();
-    for edit in report
-        .findings
-        .iter()
-        .filter_map(|finding| finding.fix.as_ref())
-    {
+    for edit in report.findings.iter().flat_map(Finding::fixes) {
         let path = Path::new(&edit.source.name);
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let candidate = by_file.entry(path).or_insert_with(|| Candidate {

@@ -1,14 +1,15 @@
 //! Findings about the input as a whole: duplicate names, skipped kinds, empty input.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use super::finding::{Finding, Location, Severity};
 use super::policy::object_finding;
 use crate::cli::input::files::STDIN;
 use crate::cli::input::skipped::{ByKind, SkippedKind};
-use crate::cli::input::{Input, Object};
+use crate::cli::input::{Input, Object, PROBE_GROUP};
 use crate::policy::rule::Rule;
-use crate::schema::Crd;
+use crate::schema::{Crd, GroupVersion};
 
 /// Maximum number of kinds that a note lists.
 const MAX_KINDS: usize = 8;
@@ -51,9 +52,17 @@ fn duplicate_names<T>(noun: &str, help: &str, objects: &[&Object<T>], findings: 
             first.source.name,
             first.place().line
         );
+        // Different directories often have test data or alternatives.
+        let directory =
+            |object: &Object<T>| Path::new(&object.source.name).parent().map(Path::to_owned);
+        let severity = match () {
+            () if first.source.name == object.source.name => Severity::Warning,
+            () if directory(first) == directory(object) => Severity::Note,
+            () => continue,
+        };
         let mut finding = object_finding(
             object,
-            Severity::Warning,
+            severity,
             Rule::DuplicateName,
             &message,
             object.place(),
@@ -68,14 +77,16 @@ fn duplicate_names<T>(noun: &str, help: &str, objects: &[&Object<T>], findings: 
 
 /// Returns a note that lists the kinds of skipped objects. `None` if no object was skipped.
 pub(super) fn skipped_kinds(kinds: &ByKind) -> Option<Finding> {
-    let first = kinds
-        .values()
+    // Probes and baselines are files of this tool.
+    let others = || kinds.iter().filter(|((version, _), _)| !is_own(version));
+    let first = others()
+        .map(|(_, of)| of)
         .min_by_key(|of| (of.source.name.clone(), of.place))?;
-    let names = kinds.iter().take(MAX_KINDS);
+    let names = others().take(MAX_KINDS);
     let names: Vec<String> = names
         .map(|((api_version, kind), of)| format!("{} {api_version} {kind}", of.n))
         .collect();
-    let more = match kinds.len().saturating_sub(names.len()) {
+    let more = match others().count().saturating_sub(names.len()) {
         0 => String::new(),
         n => format!(" and {n} more kinds"),
     };
@@ -83,6 +94,11 @@ pub(super) fn skipped_kinds(kinds: &ByKind) -> Option<Finding> {
     let help =
         "only policies, bindings, webhook configurations and CustomResourceDefinitions are checked";
     Some(note(first, message, help))
+}
+
+/// Returns true if this tool defines the kinds of the API version.
+fn is_own(api_version: &str) -> bool {
+    GroupVersion::split(api_version).0 == PROBE_GROUP
 }
 
 fn note(first: &SkippedKind, message: String, help: &str) -> Finding {

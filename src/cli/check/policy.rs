@@ -7,7 +7,7 @@ use goyaml::Node;
 use jiff::Timestamp;
 use k8s_openapi::api::admissionregistration::v1::{Mutation, ValidatingAdmissionPolicyBinding};
 
-use super::finding::{Finding, Location, Owner, Severity};
+use super::finding::{ConsequenceReport, Finding, Location, Owner, Severity};
 use super::known::{self, Known};
 use super::time_limit::within_time_limit;
 use super::{api_version, costs, expressions, lint, lockout, manifests, runtime_errors};
@@ -207,6 +207,9 @@ fn check_whole(
     resources(policy, known, &analysis, &mut findings);
     params(policy, known, &analysis, &mut findings);
     lint::check(policy, known, &analysis, &mut findings);
+    if subject == SubjectKind::ValidatingAdmissionPolicy {
+        apply_actions(policy, bindings, &mut findings);
+    }
     lint::check_bindings(policy, bindings, known, &analysis, &mut findings);
     coverage(policy, known, &analysis, &mut findings);
     costs::notes(policy, &analysis.compiled, &analysis.costs, &mut findings);
@@ -215,6 +218,40 @@ fn check_whole(
         typed: analysis.typed,
         costs: analysis.costs,
         findings,
+    }
+}
+
+/// Corrects the consequence of failing expressions if no binding of the policy has the action Deny. The decisions of
+/// audit annotations that fail do not depend on the actions.
+///
+/// Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/validating/dispatcher.go`, `Dispatch`.
+fn apply_actions(
+    policy: &Object<RequestPolicy>,
+    bindings: &[Object<ValidatingAdmissionPolicyBinding>],
+    findings: &mut [Finding],
+) {
+    let mut of_policy = bindings_of(policy, bindings).peekable();
+    let has_bindings = of_policy.peek().is_some();
+    let denies = |binding: &Object<ValidatingAdmissionPolicyBinding>| {
+        let mut actions = binding.value.spec.validation_actions.iter();
+        actions.any(|action| action == "Deny")
+    };
+    if !has_bindings || of_policy.any(denies) {
+        return;
+    }
+    let denied = ConsequenceReport::from(Consequence::Denied);
+    for finding in findings {
+        let is_annotation = finding
+            .field_ref
+            .as_deref()
+            .is_some_and(|field| field.starts_with("spec.auditAnnotations"));
+        if finding.consequence.is_some_and(|it| it.id == denied.id) && !is_annotation {
+            finding.consequence = Some(ConsequenceReport::NOT_DENIED);
+            let message = ConsequenceReport::NOT_DENIED.message;
+            if let Some(help) = &mut finding.help {
+                *help = help.replace(denied.message, message);
+            }
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Untrusted content is sanitized and truncated to the width of the terminal.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{Display, Write as _};
 
 use super::finding::{Finding, Location, Severity};
@@ -19,6 +19,12 @@ const MAX_EXCERPT: usize = 240;
 
 /// Maximum number of kinds that are listed in a line. The line shows the number of the others.
 const MAX_KINDS: usize = 6;
+
+/// Maximum number of other lines that are listed for a finding.
+const MAX_PLACES: usize = 12;
+
+/// Minimum number of findings for which the counts by rule follow the findings.
+const MIN_COUNTED: usize = 20;
 
 pub(in crate::cli) const RED: &str = "1;31";
 pub(in crate::cli) const YELLOW: &str = "1;33";
@@ -49,8 +55,78 @@ pub fn text(report: &CheckReport, terminal: Terminal) -> String {
             let _ = writeln!(out, "{head}: and {more} more; `-o json` lists all\n");
         }
     }
+    if report.findings.len() >= MIN_COUNTED {
+        write_counts(&mut out, report, terminal);
+        out.push('\n');
+    }
     let _ = writeln!(out, "{}", summary(report, terminal));
     out
+}
+
+/// Formats the counts by rule and the summary line.
+#[must_use]
+pub fn statistics(report: &CheckReport, terminal: Terminal) -> String {
+    let mut out = String::new();
+    write_counts(&mut out, report, terminal);
+    let _ = writeln!(out, "{}", summary(report, terminal));
+    out
+}
+
+/// Formats each finding in one line: the location, the severity, the rule and the message.
+#[must_use]
+pub fn concise(report: &CheckReport, terminal: Terminal) -> String {
+    let mut out = String::new();
+    for finding in &report.findings {
+        let location = &finding.location;
+        let place = location
+            .place
+            .map(|place| format!(":{}:{}", place.line, place.column));
+        let head = format!("{}[{}]", finding.severity.as_str(), finding.rule.id());
+        let also = match finding.also.len() {
+            0 => String::new(),
+            n => format!(" (and at {})", count(n, "other place")),
+        };
+        let fixable = if finding.fix.is_some() {
+            " [fixable]"
+        } else {
+            ""
+        };
+        let _ = writeln!(
+            out,
+            "{}{}: {}: {}{also}{fixable}",
+            clean(&location.file),
+            place.unwrap_or_default(),
+            painted(&head, color(finding.severity), terminal),
+            clean(&finding.message)
+        );
+    }
+    let _ = writeln!(out, "{}", summary(report, terminal));
+    out
+}
+
+/// Writes a line for each rule with findings: the number of findings, the severity, and the number of fixable ones.
+fn write_counts(out: &mut String, report: &CheckReport, terminal: Terminal) {
+    let mut counts: BTreeMap<(Severity, Rule), (usize, usize)> = BTreeMap::new();
+    for finding in &report.findings {
+        let entry = counts.entry((finding.severity, finding.rule)).or_default();
+        entry.0 += 1;
+        entry.1 += usize::from(finding.fix.is_some());
+    }
+    let mut rows: Vec<_> = counts.into_iter().collect();
+    rows.sort_by_key(|((severity, rule), (n, _))| (*severity, std::cmp::Reverse(*n), rule.id()));
+    for ((severity, rule), (n, n_fixable)) in rows {
+        let severity_text = format!("{:7}", severity.as_str());
+        let fixable = match n_fixable {
+            0 => String::new(),
+            n => format!("  {n} fixable"),
+        };
+        let _ = writeln!(
+            out,
+            "{n:6} {} {}{fixable}",
+            painted(&severity_text, color(severity), terminal),
+            rule.id()
+        );
+    }
 }
 
 /// Formats one finding: the message, the location, the source line (except for notes), the owner, and the help.
@@ -127,11 +203,27 @@ fn notes(finding: &Finding) -> Vec<String> {
         about.push(format!("on {}{more}", shown.join(", ")));
     }
     let about = (!about.is_empty()).then(|| format!("in: {}", about.join(", ")));
+    let also = (!finding.also.is_empty()).then(|| {
+        let lines = finding.also.iter().map(|other| other.line);
+        let lines: BTreeSet<usize> = lines.collect();
+        let n_more = lines.len().saturating_sub(MAX_PLACES);
+        let shown: Vec<String> = lines
+            .iter()
+            .take(MAX_PLACES)
+            .map(usize::to_string)
+            .collect();
+        let noun = if lines.len() == 1 { "line" } else { "lines" };
+        let more = match n_more {
+            0 => String::new(),
+            n => format!(" and {n} more"),
+        };
+        format!("also: {noun} {}{more}", shown.join(", "))
+    });
     let help = finding
         .help
         .as_deref()
         .map(|help| format!("help: {}", clean(help)));
-    about.into_iter().chain(help).collect()
+    about.into_iter().chain(also).chain(help).collect()
 }
 
 /// Returns the line of a location, shortened to `max` columns. Also returns the start and the number of the columns to

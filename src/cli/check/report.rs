@@ -1,6 +1,6 @@
 //! The report of a check, which is also the documented JSON format of `-o json`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::costs::{self, CostReport};
-use super::finding::{Finding, Location, Severity};
+use super::finding::{Finding, Location, OtherPlace, Owner, Severity};
 use super::fix::FixReport;
 use super::policy::{PolicyCheck, object_finding};
 use super::settings::Settings;
@@ -384,6 +384,7 @@ impl CheckReport {
         self.sort();
         suppression::apply(self, settings, input);
         self.sort();
+        merge_places(&mut self.findings);
         self.count();
     }
 
@@ -431,6 +432,40 @@ impl CheckReport {
             Exit::Clean
         }
     }
+}
+
+/// Merges the findings of an object that differ only in the place: one cause is one finding.
+fn merge_places(findings: &mut Vec<Finding>) {
+    let mut firsts: HashMap<_, usize> = HashMap::new();
+    let mut merged: Vec<Finding> = Vec::with_capacity(findings.len());
+    for finding in std::mem::take(findings) {
+        let key = (
+            finding.location.file.clone(),
+            finding.owner.clone(),
+            (finding.severity, finding.rule, finding.is_hidden),
+            finding.message.clone(),
+            finding.kinds.clone(),
+            finding.consequence.map(|consequence| consequence.id),
+        );
+        // Findings without a name or an expression may be about different objects.
+        let is_mergeable = finding.owner != Owner::None && finding.field_ref.is_some();
+        let first = firsts.get(&key).and_then(|n| merged.get_mut(*n));
+        match (first, finding.location.place) {
+            (Some(first), Some(place)) if is_mergeable => first.also.push(OtherPlace {
+                line: place.line,
+                column: place.column,
+                field_ref: finding.field_ref,
+                suggestions: finding.suggestions,
+                fix: finding.fix,
+                fingerprint: finding.fingerprint,
+            }),
+            _ => {
+                firsts.insert(key, merged.len());
+                merged.push(finding);
+            }
+        }
+    }
+    *findings = merged;
 }
 
 /// The facts that determine which policies have no binding, and which bindings have no policy.

@@ -157,9 +157,14 @@ pub(super) fn only_function(name: &str) -> Option<&'static str> {
             return None;
         }
         let names: BTreeSet<&str> = functions().collect();
-        nearest_only(name, names.into_iter()).filter(|meant| *meant != name)
+        let meant = nearest_only(name, names.into_iter()).filter(|meant| *meant != name);
+        // A short name of another library may be similar to several names.
+        meant.filter(|meant| name.eq_ignore_ascii_case(meant) || name.len() >= MIN_FUNCTION_NAME)
     })
 }
+
+/// Minimum length of a function name whose only similar name is assumed to be intended, in bytes.
+const MIN_FUNCTION_NAME: usize = 6;
 
 /// Returns the literal that a name of another language stands for.
 pub(super) fn literal_of_other_languages(name: &str) -> Option<&'static str> {

@@ -43,7 +43,7 @@ const POLICY_GROUP: &str = "admissionregistration.k8s.io";
 /// The group of CustomResourceDefinitions.
 const CRD_GROUP: &str = "apiextensions.k8s.io";
 /// The group of probes.
-const PROBE_GROUP: &str = "vap-status.dev";
+pub(in crate::cli) const PROBE_GROUP: &str = "vap-status.dev";
 
 /// Maximum number of documents and list items per file: each uses at least 2 KiB of memory.
 const MAX_DOCUMENTS: usize = 100_000;

@@ -2,10 +2,12 @@
 //!
 //! Source: the schema of Jenkins' xUnit plugin, `junit-10.xsd`.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::report::{CaseReport, ProbeReport, TestReport};
 use crate::cli::check::finding::{Finding, Severity};
+use crate::cli::check::report::CheckReport;
 use crate::cli::text::clean;
 use crate::probe::api::CaseOutcome;
 
@@ -42,6 +44,52 @@ pub fn xml(report: &TestReport) -> String {
         suite(&mut out, probe);
     }
     out.push_str("</testsuites>\n");
+    out
+}
+
+/// Renders the findings of a check: a suite for each file with findings. Notes are not failures.
+#[must_use]
+pub fn check_xml(report: &CheckReport) -> String {
+    let counted = |finding: &&Finding| finding.severity < Severity::Note;
+    let mut by_file: BTreeMap<&str, Vec<&Finding>> = BTreeMap::new();
+    for found in report.findings.iter().filter(counted) {
+        by_file.entry(&found.location.file).or_default().push(found);
+    }
+    let n_policies = report.policies.len();
+    let n = report.findings.iter().filter(counted).count();
+    let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+    let _ = writeln!(
+        out,
+        "<testsuites name=\"kubectl vap check\" tests=\"{}\" failures=\"0\" errors=\"{n}\">",
+        n + n_policies
+    );
+    for (file, findings) in by_file {
+        let n = findings.len();
+        let _ = writeln!(
+            out,
+            "  <testsuite name=\"{}\" tests=\"{n}\" failures=\"0\" errors=\"{n}\">",
+            escaped(file)
+        );
+        for found in findings {
+            finding(&mut out, found);
+        }
+        out.push_str("  </testsuite>\n");
+    }
+    // A report without test cases counts as an error in some CI systems.
+    let _ = writeln!(
+        out,
+        "  <testsuite name=\"policies\" tests=\"{n_policies}\" failures=\"0\" errors=\"0\">"
+    );
+    for policy in &report.policies {
+        let _ = writeln!(
+            out,
+            "    <testcase classname=\"policies\" name=\"{} is checked\" file=\"{}\" line=\"{}\"/>",
+            escaped(&policy.name),
+            escaped(&policy.file),
+            policy.line
+        );
+    }
+    out.push_str("  </testsuite>\n</testsuites>\n");
     out
 }
 

@@ -9,12 +9,15 @@
 
 mod bindings;
 mod bounds;
+mod containers;
 mod expressions;
 mod labels;
+mod names;
 mod optionals;
 mod path;
 mod rules;
 mod selectors;
+mod templates;
 mod variables;
 
 use cel::source::Location;
@@ -56,6 +59,9 @@ pub fn find(
     lints.extend(labels::find(policy));
     lints.extend(variables::find(policy));
     lints.extend(expressions::find(policy, resources, mapper));
+    lints.extend(containers::find(policy));
+    lints.extend(names::find(policy));
+    lints.extend(templates::find(policy));
     lints
 }
 

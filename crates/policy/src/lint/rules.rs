@@ -240,24 +240,26 @@ fn operations<'a>(
     })
 }
 
-/// A field that a request for a subresource can change.
+/// Fields that a request for a subresource can change.
 struct SubresourceBypass {
-    /// The resources with the field.
+    /// The resources with the fields.
     resources: &'static [&'static str],
-    field: &'static str,
+    /// The fields.
+    fields: &'static [&'static str],
     subresource: &'static str,
     /// The tools that use the subresource. They are named in the message.
     how: &'static str,
-    /// True if only the subresource can change the field.
+    /// True if only the subresource can change the fields.
     is_exclusive: bool,
 }
 
-/// Source: `k8s.io/kubernetes` `pkg/registry/core/pod/strategy.go` (`podEphemeralContainersStrategy`),
+/// Source: `k8s.io/kubernetes` `pkg/registry/core/pod/strategy.go` (`podEphemeralContainersStrategy`,
+/// `podStatusStrategy`), `pkg/registry/core/node/strategy.go` (`nodeStatusStrategy`),
 /// `pkg/registry/apps/deployment/storage/storage.go` (`ScaleREST`) and the like.
-const BYPASSES: [SubresourceBypass; 2] = [
+const BYPASSES: [SubresourceBypass; 3] = [
     SubresourceBypass {
         resources: &["pods"],
-        field: "ephemeralContainers",
+        fields: &["ephemeralContainers"],
         subresource: "ephemeralcontainers",
         how: "`kubectl debug`",
         is_exclusive: true,
@@ -269,9 +271,17 @@ const BYPASSES: [SubresourceBypass; 2] = [
             "replicasets",
             "replicationcontrollers",
         ],
-        field: "replicas",
+        fields: &["replicas"],
         subresource: "scale",
         how: "`kubectl scale` and autoscalers",
+        is_exclusive: false,
+    },
+    // The strategies for `status` of these resources keep the labels and annotations of the request.
+    SubresourceBypass {
+        resources: &["nodes", "pods"],
+        fields: &["labels", "annotations"],
+        subresource: "status",
+        how: "kubelets and controllers",
         is_exclusive: false,
     },
 ];
@@ -279,19 +289,22 @@ const BYPASSES: [SubresourceBypass; 2] = [
 /// Finds fields that expressions read, and that requests for an unmatched subresource can change.
 fn bypasses(policy: &CompiledPolicy, rules: &[NamedRuleWithOperations], lints: &mut Vec<Lint>) {
     for bypass in &BYPASSES {
-        let reads = policy.expressions().iter().any(|expression| {
-            expression.parsed().is_ok_and(|ast| {
-                ast.iter().any(|(_, expr)| match expr {
-                    Expr::Select { field, .. } => &**field == bypass.field,
-                    // The field of `?.` and `[...]` is a string literal.
-                    Expr::Literal(Literal::String(text)) => &**text == bypass.field,
-                    _ => false,
+        let reads = |name: &str| {
+            policy.expressions().iter().any(|expression| {
+                expression.parsed().is_ok_and(|ast| {
+                    ast.iter().any(|(_, expr)| match expr {
+                        Expr::Select { field, .. } => &**field == name,
+                        // The field of `?.` and `[...]` is a string literal.
+                        Expr::Literal(Literal::String(text)) => &**text == name,
+                        _ => false,
+                    })
                 })
             })
-        });
-        if !reads {
+        };
+        let mut fields = bypass.fields.iter();
+        let Some(field) = fields.find(|field| reads(field)) else {
             continue;
-        }
+        };
         for (n, rule) in rules.iter().enumerate() {
             let named = rule.resources.iter().flatten().enumerate();
             for (m, resource) in named.filter(|(_, name)| bypass.resources.contains(&name.as_str()))
@@ -317,10 +330,10 @@ fn bypasses(policy: &CompiledPolicy, rules: &[NamedRuleWithOperations], lints: &
                     ),
                     location: None,
                     message: format!(
-                        "{} change `{}` through {subresource_name}, which no rule matches",
-                        bypass.how, bypass.field
+                        "{} can change `{}` through {subresource_name}, which no rule matches",
+                        bypass.how, field
                     ),
-                    fix: Some(if bypass.is_exclusive {
+                    fix: Some(if bypass.is_exclusive || bypass.subresource == "status" {
                         format!("add `{subresource_name}` with UPDATE to the rules")
                     } else {
                         format!(

@@ -205,10 +205,24 @@ rules! {
         words("An ApplyConfiguration `Object{spec: Object.spec{tolerations: [...]}}` under a rule for Pods, whose list of \
                tolerations is atomic; or a JSONPatch that adds `/metadata/labels/team` to an object without labels."),
         "Use a JSONPatch for fields that an ApplyConfiguration cannot set. Give each field a value of its type. Check with has() that the paths of a JSONPatch exist, and add missing parents first. The output of `-o json` contains a request for which the mutation fails.";
+    IgnoredContainers "ignored-containers":
+        "a policy checks the containers of Pods, but not their init containers",
+        expression(
+            "object.spec.template.spec.containers.all(c, !has(c.securityContext) || !has(c.securityContext.privileged) || !c.securityContext.privileged)",
+            "(object.spec.template.spec.containers + object.spec.template.spec.?initContainers.orValue([])).all(c, !has(c.securityContext) || !has(c.securityContext.privileged) || !c.securityContext.privileged)",
+        ),
+        "Check all lists of containers. An init container runs with the same rights as another container, and `kubectl debug` adds ephemeral containers to running Pods. If another policy checks the other lists, allow the finding with a comment.";
     IgnoredParams "ignored-params":
         "a binding has a paramRef, but its policy has no paramKind",
         words("A binding has `paramRef: {name: limits}`, and its policy has no paramKind."),
         "Add a paramKind to the policy, or remove the paramRef, which the API server ignores.";
+    ImagePrefix "image-prefix":
+        "the prefix of an image is also the prefix of other registries",
+        expression(
+            "(object.spec.template.spec.containers + object.spec.template.spec.?initContainers.orValue([])).all(c, c.image.startsWith('registry.example.com'))",
+            "(object.spec.template.spec.containers + object.spec.template.spec.?initContainers.orValue([])).all(c, c.image.startsWith('registry.example.com/'))",
+        ),
+        "End the prefix with `/`, or with `:` and the port. Without it, `registry.example.com.attacker.org/app` also starts with `registry.example.com`.";
     ImpossibleGroup "impossible-group":
         "a rule names an API group that cannot exist",
         spec("matchConstraints:\n  resourceRules:\n  - apiGroups: [apps/v1]\n    apiVersions: [v1]\n    operations: [CREATE]\n    resources: [deployments]", "matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    operations: [CREATE]\n    resources: [deployments]"),
@@ -416,6 +430,13 @@ rules! {
         "the expression is not valid CEL",
         expression("object.spec.replicas <=", "object.spec.replicas <= 50"),
         "Fix the expression at the marked location.";
+    TemplateResidue "template-residue":
+        "a string contains an expression of a template, such as `{{ .Values.name }}`",
+        spec(
+            "validations:\n- expression: object.metadata.name != 'a'\n  message: 'the name {{request.object.metadata.name}} is taken'",
+            "validations:\n- expression: object.metadata.name != 'a'\n  messageExpression: \"'the name ' + object.metadata.name + ' is taken'\"",
+        ),
+        "Render the template before you apply the policy. The API server replaces nothing in strings: a message with values of the request is a messageExpression.";
     TooLarge "too-large":
         "a value exceeds a size limit of the API server",
         words("A policy has 21 audit annotations, or a valueExpression has more than 5,120 bytes."),

@@ -55,16 +55,27 @@ pub(super) fn type_of_kind(kind: &str) -> Option<Type> {
     }
 }
 
+/// Maximum nesting of objects and lists in the search for a field. Schemas of CustomResourceDefinitions are recursive.
+const MAX_DEPTH: usize = 8;
+
 /// Returns the paths of the objects of `kind` that have the field `name`, such as `spec`. Lists are followed by `[]`.
 pub(super) fn parents_of(kind: &str, name: &str) -> Vec<String> {
     let mut parents = Vec::new();
     if let Some(type_) = type_of_kind(kind) {
-        find_parents(type_, name, &mut String::new(), &mut parents);
+        find_parents((type_, MAX_DEPTH), name, &mut String::new(), &mut parents);
     }
     parents
 }
 
-fn find_parents(type_: Type, name: &str, path: &mut String, parents: &mut Vec<String>) {
+fn find_parents(
+    (type_, depth): (Type, usize),
+    name: &str,
+    path: &mut String,
+    parents: &mut Vec<String>,
+) {
+    let Some(depth) = depth.checked_sub(1) else {
+        return;
+    };
     match type_ {
         Object(fields) => {
             if fields.iter().any(|(field, _)| *field == name) {
@@ -77,14 +88,14 @@ fn find_parents(type_: Type, name: &str, path: &mut String, parents: &mut Vec<St
                     path.push('.');
                 }
                 path.push_str(field);
-                find_parents(*type_, name, path, parents);
+                find_parents((*type_, depth), name, path, parents);
                 path.truncate(length);
             }
         }
         List(item) => {
             let length = path.len();
             path.push_str("[]");
-            find_parents(*item, name, path, parents);
+            find_parents((*item, depth), name, path, parents);
             path.truncate(length);
         }
         // CustomResourceDefinitions nest schemas in maps.

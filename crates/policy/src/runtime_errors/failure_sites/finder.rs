@@ -292,7 +292,9 @@ impl FailureSiteFinder<'_, '_> {
                     }
                 }
                 self.add_int_or_string(node, scope, path_condition, (function, target, args));
-                if let Some(text) = parsed_string(function, target, args) {
+                let text = parsed_string(function, target, args)
+                    .or_else(|| self.integer_quantity(node, function, target));
+                if let Some(text) = text {
                     for symbolic in self.evaluator.evaluate(node_at(text), scope) {
                         if let SymbolicValue::Input { path, .. } = symbolic
                             && self.evaluator.is_free_string(&path)
@@ -302,6 +304,20 @@ impl FailureSiteFinder<'_, '_> {
                     }
                 }
             }
+        }
+    }
+
+    /// Returns the string `x` of the call `quantity(x).asInteger()`.
+    fn integer_quantity(
+        &self,
+        node: ExprRef,
+        function: &str,
+        target: Option<ExprId>,
+    ) -> Option<ExprId> {
+        let target = target.filter(|_| function == "asInteger")?;
+        match self.evaluator.expr(node.with_id(target)) {
+            Expr::Call { function, args, .. } if &**function == "quantity" => args.first().copied(),
+            _ => None,
         }
     }
 

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use serde_json::{Value as Json, json};
 
 use crate::runtime_errors::path_conditions::PathCondition;
-use crate::runtime_errors::symbolic::free_values::sample_int_and_string;
+use crate::runtime_errors::symbolic::free_values::{FRACTIONAL_QUANTITY, sample_int_and_string};
 use crate::runtime_errors::symbolic::{ExprRef, SymbolicEvaluator};
 use cel::ast::ExprId;
 use finder::find_all;
@@ -59,6 +59,9 @@ impl FailureSite {
         let is_collection = input_type
             .as_ref()
             .is_some_and(|input_type| input_type.is_list() || input_type.is_map());
+        let is_quantity = input_type
+            .as_ref()
+            .is_some_and(|input_type| input_type.is_quantity());
         let is_builtin = input_type.is_some_and(|input_type| input_type.is_builtin());
         match self.cause {
             FailureCause::Absent => vec![Constraint::Absent],
@@ -68,6 +71,9 @@ impl FailureSite {
                 Constraint::Equals(json!(1.5)),
                 Constraint::Present,
             ],
+            FailureCause::InvalidString if is_quantity => {
+                vec![Constraint::Equals(json!(FRACTIONAL_QUANTITY))]
+            }
             // The path condition may already constrain the string. Its presence is therefore tried first.
             FailureCause::InvalidString | FailureCause::ShortSplit(_) => vec![
                 Constraint::Present,

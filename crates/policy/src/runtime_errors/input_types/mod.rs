@@ -99,6 +99,10 @@ impl<'a> InputType<'a> {
         matches!(self.type_.kind, DeclKind::IntOrString) && !self.written.is_some_and(is_limited)
     }
 
+    pub(crate) fn is_quantity(&self) -> bool {
+        matches!(self.type_.kind, DeclKind::Quantity)
+    }
+
     pub(crate) fn is_double(&self) -> bool {
         matches!(self.type_.kind, DeclKind::Double)
     }

@@ -80,6 +80,14 @@ impl MessageWriter<'_, '_> {
                     "convert the value with `double({number})` if the other operand is a double such as `1.0`"
                 ))
             }
+            FailureCause::InvalidString if self.is_converted_quantity(site) => {
+                let operand = self.operand_at(site);
+                let text = operand.and_then(|id| self.source_text(n, id));
+                let text = text.unwrap_or_else(|| "x".to_owned());
+                Proposal::only_advice(format!(
+                    "compare quantities, as in `quantity({text}).isLessThan(quantity('2'))`"
+                ))
+            }
             FailureCause::InvalidString => self.guarded(&origin, site, self.conversion_test(site)),
             FailureCause::IntOrString => self.guarded(&origin, site, self.type_test(site)),
             FailureCause::ShortSplit(index) | FailureCause::ShortList(index) => {

@@ -123,6 +123,9 @@ impl MessageWriter<'_, '_> {
                 };
                 format!("`{shown}` may be {sort}: {subject} {with} fails with `{error}`")
             }
+            FailureCause::InvalidString if self.is_quantity(path) => {
+                format!("`{shown}` may be any quantity: {subject} {with} fails with `{error}`")
+            }
             FailureCause::InvalidString => {
                 format!("`{shown}` may be any string: {subject} {with} fails with `{error}`")
             }
@@ -178,6 +181,20 @@ impl MessageWriter<'_, '_> {
         operand.map(|operand| format!("type({operand}) == {type_}"))
     }
 
+    /// Returns true for the conversion of a quantity to a number.
+    pub(super) fn is_converted_quantity(self, site: &FailureSite) -> bool {
+        let is_conversion = matches!(
+            self.evaluator.expr(site.node),
+            Expr::Call { function, .. } if matches!(&**function, "int" | "uint" | "double")
+        );
+        is_conversion && self.is_quantity(&site.path)
+    }
+
+    fn is_quantity(self, path: &FieldPath) -> bool {
+        let input_type = self.evaluator.input_type(path);
+        input_type.is_some_and(|input_type| input_type.is_quantity())
+    }
+
     fn is_collection(self, path: &FieldPath) -> bool {
         let input_type = self.evaluator.input_type(path);
         input_type.is_some_and(|input_type| input_type.is_list() || input_type.is_map())
@@ -218,6 +235,13 @@ impl MessageWriter<'_, '_> {
         else {
             return None;
         };
+        if &**function == "asInteger" {
+            let Expr::Call { args, .. } = self.evaluator.expr(site.node.with_id((*target)?)) else {
+                return None;
+            };
+            let text = self.source_text(site.node.index, *args.first()?)?;
+            return Some(format!("quantity({text}).isInteger()"));
+        }
         let text = target.or_else(|| args.first().copied())?;
         let text = self.source_text(site.node.index, text)?;
         Some(match &**function {

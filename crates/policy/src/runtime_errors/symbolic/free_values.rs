@@ -18,7 +18,12 @@ enum StringFormat {
     Label,
     /// An object name.
     Name,
+    /// A quantity of a resource, such as `500m`.
+    Quantity,
 }
+
+/// A quantity that is valid for each resource except huge pages, and is not an integer.
+pub(crate) const FRACTIONAL_QUANTITY: &str = "500m";
 
 /// Fields of built-in kinds whose values are arbitrary strings, or lists of arbitrary strings.
 ///
@@ -103,6 +108,7 @@ impl SymbolicEvaluator<'_> {
             StringFormat::Label => {
                 text.is_empty() || text.len() <= 63 && is_label_or_name(text, true)
             }
+            StringFormat::Quantity => text == FRACTIONAL_QUANTITY,
             StringFormat::Name => {
                 text.len() <= 63 && text.split('.').all(|part| is_label_or_name(part, false))
             }
@@ -123,6 +129,12 @@ impl SymbolicEvaluator<'_> {
             (_, ["metadata", "name"]) => return Some(StringFormat::Name),
             (Root::Namespace, _) | (_, ["metadata" | "status", ..]) => return None,
             (Root::Object | Root::OldObject, _) => {}
+        }
+        if let [.., "requests" | "limits", resource] = &*fields
+            && input_type.is_quantity()
+            && !resource.starts_with("hugepages-")
+        {
+            return Some(StringFormat::Quantity);
         }
         if !input_type.is_unrestricted_string() {
             return None;

@@ -1,0 +1,154 @@
+//! Finds policies that read the containers of Pods and ignore their init or ephemeral containers, and prefixes of images
+//! that other registries also have.
+
+use std::collections::BTreeSet;
+
+use cel::ast::{Ast, Expr, ExprId, Literal};
+use cel::source::SourceMap;
+
+use super::Lint;
+use crate::compile::CompiledPolicy;
+use crate::expressions::{PolicyExpression, Role};
+use crate::rule::Rule;
+
+/// Fields of a container that matter as much for init containers, because the container runs with them.
+///
+/// Source: `k8s.io/api` `core/v1/types.go`, `Container`; `pod-security-admission` `policy/visitor.go`
+/// (`visitContainers` visits init, regular and ephemeral containers).
+const SECURITY_FIELDS: [&str; 6] = [
+    "securityContext",
+    "image",
+    "privileged",
+    "allowPrivilegeEscalation",
+    "capabilities",
+    "volumeMounts",
+];
+
+/// Returns the lints of `policy`.
+pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
+    let mut lints: Vec<Lint> = ignored_containers(policy).into_iter().collect();
+    for expression in policy.expressions() {
+        if let Ok(ast) = expression.parsed()
+            && !expression.role.is_mutation()
+        {
+            image_prefixes(expression, ast, &mut lints);
+        }
+    }
+    lints
+}
+
+/// Returns a lint if validations read security fields of `containers`, and no expression reads `initContainers`.
+fn ignored_containers(policy: &CompiledPolicy) -> Option<Lint> {
+    let mut names: BTreeSet<&str> = BTreeSet::new();
+    for expression in policy.expressions() {
+        let ast = expression.parsed().ok()?;
+        for (_, expr) in ast.iter() {
+            match expr {
+                Expr::Select { field, .. } => drop(names.insert(field)),
+                Expr::Literal(Literal::String(text)) => drop(names.insert(text)),
+                _ => {}
+            }
+        }
+    }
+    let reads = |name: &str| names.contains(name);
+    // An expression may read all fields of the Pod's spec by iterating over them.
+    if reads("initContainers") || !SECURITY_FIELDS.iter().any(|name| reads(name)) {
+        return None;
+    }
+    let decides = |expression: &&PolicyExpression| {
+        matches!(expression.role, Role::Validation | Role::Variable)
+    };
+    policy.expressions().iter().filter(decides).find_map(|expression| {
+        let ast = expression.parsed().ok()?;
+        let (at, path) = ast.iter().find_map(|(id, expr)| iterated(ast, id, expr))?;
+        let spec = path.strip_suffix(".containers")?;
+        let has_ephemeral = spec == "object.spec";
+        let more = if has_ephemeral {
+            "init containers and ephemeral containers"
+        } else {
+            "init containers"
+        };
+        Some(Lint {
+            rule: Rule::IgnoredContainers,
+            field_ref: expression.field_ref.clone(),
+            location: Some(SourceMap::new(&expression.text).location(ast.offset(at))),
+            message: format!("the policy checks `containers`, but no {more}"),
+            fix: Some(if has_ephemeral {
+                format!(
+                    "iterate over `({path} + {spec}.?initContainers.orValue([]) + {spec}.?ephemeralContainers.orValue([]))`, \
+                     and add `pods/ephemeralcontainers` with UPDATE to the rules"
+                )
+            } else {
+                format!("iterate over `({path} + {spec}.?initContainers.orValue([]))`")
+            }),
+            is_harmless: false,
+        })
+    })
+}
+
+/// Returns the path of the containers that a macro such as `all()` iterates over, with the node of the selection. The
+/// condition of the macro reads a security field.
+fn iterated(ast: &Ast, id: ExprId, expr: &Expr) -> Option<(ExprId, String)> {
+    let Expr::Comprehension(fold) = expr else {
+        return None;
+    };
+    let path = ast.qualified_name(fold.iter_range)?;
+    let is_of_pod = [
+        "object.spec.containers",
+        "object.spec.template.spec.containers",
+    ]
+    .contains(&path.as_str())
+        || path == "object.spec.jobTemplate.spec.template.spec.containers";
+    let nodes = ast.descendants(id);
+    let reads_security = nodes.into_iter().any(|id| match ast.expr(id) {
+        Expr::Select { field, .. } => SECURITY_FIELDS.contains(&&**field),
+        Expr::Literal(Literal::String(text)) => SECURITY_FIELDS.contains(&&**text),
+        _ => false,
+    });
+    (is_of_pod && reads_security).then_some((fold.iter_range, path))
+}
+
+/// Adds lints about `image.startsWith('registry.example.com')`: another registry's name may start with this one.
+fn image_prefixes(expression: &PolicyExpression, ast: &Ast, lints: &mut Vec<Lint>) {
+    let negated: BTreeSet<usize> = ast
+        .iter()
+        .filter_map(|(id, _)| match ast.global_call(id)? {
+            ("!_", [operand]) => Some(operand.index()),
+            _ => None,
+        })
+        .collect();
+    for (id, expr) in ast.iter() {
+        let Expr::Call {
+            function,
+            target: Some(target),
+            args,
+        } = expr
+        else {
+            continue;
+        };
+        // A negated test denies more than intended, which is harmless.
+        if &**function != "startsWith" || negated.contains(&id.index()) {
+            continue;
+        }
+        let is_image =
+            matches!(ast.expr(*target), Expr::Select { field, .. } if &**field == "image");
+        let prefix = match args.first().map(|arg| ast.expr(*arg)) {
+            Some(Expr::Literal(Literal::String(text))) if is_image => &**text,
+            _ => continue,
+        };
+        let is_host = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-');
+        let is_registry = prefix.contains('.')
+            && prefix.ends_with(|c: char| c.is_ascii_alphanumeric())
+            && prefix.chars().all(is_host);
+        if is_registry {
+            lints.push(Lint {
+                rule: Rule::ImagePrefix,
+                field_ref: expression.field_ref.clone(),
+                location: Some(SourceMap::new(&expression.text).location(ast.offset(id))),
+                message: format!("images of `{prefix}.example.org` also start with `{prefix}`"),
+                fix: Some(format!("write `{prefix}/`")),
+                is_harmless: false,
+            });
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Finds comparisons of namespaces and label values with strings that cannot be one, and indices that no list has.
+
+use cel::ast::{Ast, Expr, ExprId, Literal};
+use cel::source::SourceMap;
+
+use super::Lint;
+use super::path::{Operator, operands, path};
+use crate::compile::CompiledPolicy;
+use crate::expressions::PolicyExpression;
+use crate::rule::Rule;
+
+/// Maximum length of a namespace and of a label value.
+///
+/// Source: `k8s.io/apimachinery` `pkg/api/validate/content`, `DNS1123LabelMaxLength`, `LabelValueMaxLength`.
+const MAX_LENGTH: usize = 63;
+
+/// Maximum length of a string in a message, in bytes.
+const MAX_SHOWN: usize = 80;
+
+/// The paths of namespaces.
+const NAMESPACES: [&str; 4] = [
+    "request.namespace",
+    "object.metadata.namespace",
+    "oldObject.metadata.namespace",
+    "namespaceObject.metadata.name",
+];
+
+/// Returns the lints of the expressions of `policy`.
+pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
+    let mut lints = Vec::new();
+    for (n, expression) in policy.expressions().iter().enumerate() {
+        if let Ok(ast) = expression.parsed()
+            && policy.compiles(n)
+        {
+            for (id, _) in ast.iter() {
+                lints.extend(comparison(expression, ast, id));
+                lints.extend(negative_index(expression, ast, id));
+            }
+        }
+    }
+    lints
+}
+
+/// Returns a lint if the node compares a namespace or a label value with a string that is none.
+fn comparison(expression: &PolicyExpression, ast: &Ast, id: ExprId) -> Option<Lint> {
+    let (is_not, field, literals) = match (operands(ast, id), ast.global_call(id)) {
+        (Some((operator @ (Operator::Equal | Operator::NotEqual), left, right)), _) => {
+            let (field, literal) = match (path(ast, left), path(ast, right)) {
+                (Some(field), _) => (field, right),
+                (_, Some(field)) => (field, left),
+                _ => return None,
+            };
+            (operator == Operator::NotEqual, field, vec![literal])
+        }
+        (_, Some(("@in", [left, right]))) => {
+            let Expr::List { elements, .. } = ast.expr(*right) else {
+                return None;
+            };
+            (false, path(ast, *left)?, elements.to_vec())
+        }
+        _ => return None,
+    };
+    let is_namespace = NAMESPACES.contains(&field.as_str());
+    let is_label = ["object", "oldObject", "namespaceObject"]
+        .iter()
+        .any(|root| field.starts_with(&format!("{root}.metadata.labels")))
+        && field.matches(['.', '[']).count() > 2;
+    if !is_namespace && !is_label {
+        return None;
+    }
+    let n_literals = literals.len();
+    literals.into_iter().find_map(|literal| {
+        let Expr::Literal(Literal::String(text)) = ast.expr(literal) else {
+            return None;
+        };
+        let is_valid = text.is_empty() || is_name(text, is_label);
+        if is_valid || text.len() > MAX_SHOWN {
+            return None;
+        }
+        let noun = if is_namespace {
+            "a namespace"
+        } else {
+            "a label value"
+        };
+        let why = if text.chars().count() > MAX_LENGTH {
+            format!("has at most {MAX_LENGTH} characters")
+        } else if is_namespace {
+            "has only lowercase letters, digits and `-`, and starts and ends with a letter or digit"
+                .to_owned()
+        } else {
+            "has only letters, digits, `-`, `_` and `.`, and starts and ends with a letter or digit"
+                .to_owned()
+        };
+        let outcome = if n_literals == 1 {
+            format!("this is always {is_not}")
+        } else {
+            format!("`{text}` never matches")
+        };
+        let lower = text.to_lowercase();
+        let meant = (lower != **text && is_name(&lower, is_label)).then_some(lower);
+        Some(Lint {
+            rule: Rule::ImpossibleValue,
+            field_ref: expression.field_ref.clone(),
+            location: Some(SourceMap::new(&expression.text).location(ast.offset(id))),
+            message: format!("{noun} {why}, so {outcome}"),
+            fix: meant.map(|meant| format!("did you mean `{meant}`?")),
+            is_harmless: false,
+        })
+    })
+}
+
+/// Returns a lint if the node selects an element of a list by a negative index.
+fn negative_index(expression: &PolicyExpression, ast: &Ast, id: ExprId) -> Option<Lint> {
+    let (function, [_, index]) = ast.global_call(id)? else {
+        return None;
+    };
+    let Expr::Literal(Literal::Int(index)) = ast.expr(*index) else {
+        return None;
+    };
+    (function == "_[_]" && *index < 0).then(|| Lint {
+        rule: Rule::FailingCall,
+        field_ref: expression.field_ref.clone(),
+        location: Some(SourceMap::new(&expression.text).location(ast.offset(id))),
+        message: format!("this always fails with `index out of bounds: {index}`"),
+        fix: Some(
+            "for the last element, write `l[size(l) - 1]`, after a test of its size".to_owned(),
+        ),
+        is_harmless: false,
+    })
+}
+
+/// Returns true for a DNS label, or for a label value if `is_label`.
+///
+/// Source: `k8s.io/apimachinery` `pkg/util/validation/validation.go`, `IsDNS1123Label`, `IsValidLabelValue`.
+fn is_name(text: &str, is_label: bool) -> bool {
+    let is_end = |c: char| {
+        c.is_ascii_digit() || c.is_ascii_lowercase() || is_label && c.is_ascii_uppercase()
+    };
+    let is_inner = |c: char| is_end(c) || c == '-' || is_label && matches!(c, '_' | '.');
+    text.len() <= MAX_LENGTH
+        && text.starts_with(is_end)
+        && text.ends_with(is_end)
+        && text.chars().all(is_inner)
+}

@@ -1,0 +1,62 @@
+//! Finds residue of templates in strings: `{{ ... }}` of Helm, Kyverno and other tools, which the API server does not
+//! replace.
+
+use cel::ast::{Expr, Literal};
+use cel::source::SourceMap;
+
+use super::Lint;
+use crate::compile::CompiledPolicy;
+use crate::rule::Rule;
+
+/// Maximum length of residue in a message, in bytes.
+const MAX_SHOWN: usize = 60;
+
+/// Returns the lints of `policy`.
+pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
+    let mut lints = Vec::new();
+    for (n, validation) in policy.policy().validations.iter().enumerate() {
+        let message = validation.message.as_deref().unwrap_or_default();
+        if let Some(residue) = residue(message) {
+            lints.push(Lint {
+                rule: Rule::TemplateResidue,
+                field_ref: format!("spec.validations[{n}].message"),
+                location: None,
+                message: format!("users see `{residue}` in the message: nothing replaces it"),
+                fix: Some(
+                    "for a message with values of the request, use a messageExpression".to_owned(),
+                ),
+                is_harmless: false,
+            });
+        }
+    }
+    for expression in policy.expressions() {
+        let Ok(ast) = expression.parsed() else {
+            continue;
+        };
+        for (id, expr) in ast.iter() {
+            if let Expr::Literal(Literal::String(text)) = expr
+                && let Some(residue) = residue(text)
+            {
+                lints.push(Lint {
+                    rule: Rule::TemplateResidue,
+                    field_ref: expression.field_ref.clone(),
+                    location: Some(SourceMap::new(&expression.text).location(ast.offset(id))),
+                    message: format!("the string contains `{residue}`: nothing replaces it"),
+                    fix: Some("render the template first, or write the value".to_owned()),
+                    is_harmless: false,
+                });
+            }
+        }
+    }
+    lints
+}
+
+/// Returns the first `{{ ... }}` with a name in `text`.
+fn residue(text: &str) -> Option<&str> {
+    let start = text.find("{{")?;
+    let rest = text.get(start..)?;
+    let end = rest.find("}}")? + 2;
+    let residue = rest.get(..end)?;
+    let has_name = residue.chars().any(char::is_alphabetic);
+    (has_name && residue.len() <= MAX_SHOWN && !residue.contains('"')).then_some(residue)
+}
