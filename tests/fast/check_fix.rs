@@ -126,7 +126,7 @@ fn unambiguous_fixes_are_applied() {
         &sound.replace("  match", "  failurePolicy: Fail # x\n  match"),
     );
     let value = |operation: &str| {
-        let expression = format!("request.operation == {operation} || object.spec.replicas > 1");
+        let expression = format!("request.operation != {operation} || object.spec.replicas > 1");
         with(&format!("'{}'", expression.replace('\'', "''")))
     };
     check("value", &value("\"create\""), &value("\"CREATE\""));
@@ -173,8 +173,13 @@ fn ambiguous_fixes_are_not_applied() {
         policy(RULE, "expression: object.spec.zzzz == 1"),
         // There is no fix if the group contains a version that is not the rule's version.
         policy(&RULE.replace("[apps]", "[apps/v1beta1]"), SOUND),
-        // There is no fix for a field that may be absent, because a guard is only one of several solutions.
-        policy(RULE, "expression: object.spec.paused == true"),
+        // There is no fix for a label that may be absent, because it has no default.
+        policy(RULE, "expression: object.metadata.labels.app == 'a'"),
+        // There is no fix that allows requests which the policy denies.
+        policy(
+            RULE,
+            "expression: request.operation == 'create' || object.spec.replicas > 1",
+        ),
         // There is no fix for an invalid name of a policy, because bindings may refer to the name.
         policy(RULE, SOUND).replace("name: p}", "name: P}"),
     ]
@@ -192,8 +197,8 @@ fn ambiguous_fixes_are_not_applied() {
 }
 
 #[test]
-fn fix_with_new_finding_is_discarded() {
-    // Fixing the misspelled key leads to a finding about its value.
+fn fix_that_uncovers_a_finding_is_applied() {
+    // The misspelled key hides a finding about its value.
     let hidden = policy(RULE, "expresion: object.spec.zzzz == 1");
     let anchor = policy(&RULE.replace("operations: [CREATE]", "operations: &ops [create]"), SOUND)
         .replace("  validations", "    excludeResourceRules:\n    - {apiGroups: [apps], apiVersions: [v1], operations: *ops, resources: [deployments]}\n  validations");
@@ -204,13 +209,14 @@ fn fix_with_new_finding_is_discarded() {
         let path = root.join(name);
         vap(&[path.to_str().unwrap(), "--fix"])
     };
-    let (_, err, _) = only("h.yaml");
-    assert!(
-        err.contains("h.yaml: unchanged: the fix would cause ")
-            && err.contains("undefined field 'zzzz'"),
-        "{err}"
+    let (out, err, exit) = only("h.yaml");
+    assert!(err.contains("h.yaml: 1 fix applied"), "{err}");
+    assert!(out.contains("undefined field 'zzzz'"), "{out}");
+    assert_eq!(exit, Exit::Findings);
+    assert_eq!(
+        with(&root, "h.yaml"),
+        hidden.replace("expresion", "expression")
     );
-    assert_eq!(with(&root, "h.yaml"), hidden);
     let (_, err, _) = only("a.yaml");
     assert!(
         err.contains("a.yaml: unchanged: a fix would change more than one value"),
@@ -222,26 +228,27 @@ fn fix_with_new_finding_is_discarded() {
     assert!(err.contains("s.yaml: 1 fix applied"), "{err}");
     assert_eq!(exit, Exit::Findings);
     assert_eq!(with(&root, "s.yaml"), sound.replace("create", "CREATE"));
-    assert_eq!(
-        (with(&root, "h.yaml"), with(&root, "a.yaml")),
-        (hidden, anchor)
-    );
+    assert_eq!(with(&root, "a.yaml"), anchor);
 }
 
 #[test]
-fn harmless_fix_is_applied_although_another_is_discarded() {
+fn fixes_are_applied_in_rounds() {
+    // Each fix makes the next finding visible.
     let text = policy(
-        &RULE.replace("CREATE", "create"),
-        "expresion: object.spec.zzzz == 1",
+        &RULE
+            .replace("CREATE", "create")
+            .replace("deployments", "deployment"),
+        "expresion: object.spec.replica <= 50 and object.spec.paused == false",
     );
-    let root = directory("fix-some", &[("p.yaml", &text)]);
+    let root = directory("fix-rounds", &[("p.yaml", &text)]);
     let (_, err, exit) = vap(&[root.to_str().unwrap(), "--fix"]);
-    assert!(
-        err.contains("p.yaml: 1 fix applied, others skipped: the fix would cause "),
-        "{err}"
+    assert!(err.contains("p.yaml: 6 fixes applied"), "{err}");
+    assert_eq!(exit, Exit::Clean);
+    let fixed = policy(
+        RULE,
+        "expression: object.spec.replicas <= 50 && object.spec.?paused.orValue(false) == false",
     );
-    assert_eq!(exit, Exit::Findings);
-    assert_eq!(with(&root, "p.yaml"), text.replace("create", "CREATE"));
+    assert_eq!(with(&root, "p.yaml"), fixed);
 }
 
 #[test]
@@ -570,8 +577,8 @@ fn fix_inserts_missing_question_mark() {
     for (name, wrong, right) in [
         (
             "optional-field",
-            "expression: object.spec.template.spec.containers.all(c, c.image.orValue('') != '')",
-            "expression: object.spec.template.spec.containers.all(c, c.?image.orValue('') != '')",
+            "expression: object.spec.template.spec.containers.all(c, c.name.orValue('') != '')",
+            "expression: object.spec.template.spec.containers.all(c, c.?name.orValue('') != '')",
         ),
         (
             "optional-index",

@@ -45,7 +45,9 @@ impl SuggestionReport {
     pub(super) fn new<T>(object: &Object<T>, suggestion: &Suggestion) -> Self {
         Self {
             text: suggestion.text.clone(),
-            edits: edits(object, suggestion).unwrap_or_default(),
+            edits: edits(object, suggestion)
+                .or_else(|| whole(object, suggestion).map(|edit| vec![edit]))
+                .unwrap_or_default(),
             effect: suggestion.effect.into(),
             default: suggestion.default.clone(),
         }
@@ -89,6 +91,21 @@ fn edits<T>(object: &Object<T>, suggestion: &Suggestion) -> Option<Vec<Edit>> {
         }
     };
     edits.iter().all(Edit::changes_one_value).then_some(edits)
+}
+
+/// Returns the edit that replaces the whole expression, with quotes if they are necessary.
+fn whole<T>(object: &Object<T>, suggestion: &Suggestion) -> Option<Edit> {
+    let node = object.document.node.nearest(&suggestion.field_ref);
+    let text = node.as_str()?;
+    let (start, end) = (suggestion.range.start, suggestion.range.end);
+    let before = text.chars().take(start);
+    let after = text.chars().skip(end);
+    let new: String = before
+        .chain(suggestion.replacement.chars())
+        .chain(after)
+        .collect();
+    let edit = object.document.edit_value(&object.source, node, &new)?;
+    edit.changes_one_value().then_some(edit)
 }
 
 /// Returns the text before and after `old` in `new`. `None` if `new` does not contain `old`.

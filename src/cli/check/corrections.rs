@@ -76,11 +76,21 @@ impl CorrectedFile {
 type Key = (&'static str, String, String, String);
 
 fn key(finding: &Finding) -> Key {
+    // The messages of these rules contain results of the whole policy.
+    let is_of_whole = matches!(
+        finding.rule,
+        Rule::Lockout | Rule::CostNearLimit | Rule::CostLimit | Rule::NotChecked
+    );
+    let message = if is_of_whole {
+        String::new()
+    } else {
+        without_numbers(&finding.message)
+    };
     (
         finding.rule.id(),
         finding.location.file.clone(),
         finding.field_ref.clone().unwrap_or_default(),
-        without_numbers(&finding.message),
+        message,
     )
 }
 
@@ -168,7 +178,9 @@ pub(super) fn add_hidden(report: &mut CheckReport, input: &mut Input, check: &mu
     }
     // A finding that the fixes of other findings remove is a consequence of them.
     report.findings.retain(|finding| {
-        let has_own_cause = finding.fix.is_some() || !is_of_content(finding);
+        // Only the newest version is checked again.
+        let is_of_some_versions = !finding.versions.is_empty();
+        let has_own_cause = finding.fix.is_some() || is_of_some_versions || !is_of_content(finding);
         let keys = remaining.get(&finding.location.file);
         has_own_cause || keys.is_none_or(|keys| keys.contains(&key(finding)))
     });
@@ -192,6 +204,7 @@ fn edits_by_file(findings: &[Finding]) -> BTreeMap<String, Vec<Edit>> {
         finding.severity != Severity::Note
             && finding.suggestions.is_empty()
             && finding.rule != Rule::OldVersion
+            && !is_short_name(finding)
     });
     for edit in fixes.filter_map(|finding| finding.fix.as_ref()) {
         let edits = by_file.entry(edit.source.name.clone()).or_default();
@@ -210,6 +223,15 @@ fn edits_by_file(findings: &[Finding]) -> BTreeMap<String, Vec<Edit>> {
         edits.truncate(MAX_EDITS);
     }
     by_file
+}
+
+/// Returns true for the fix of a variable's name that is too short to be a likely misspelling.
+fn is_short_name(finding: &Finding) -> bool {
+    let is_name = matches!(
+        finding.rule,
+        Rule::UndefinedField | Rule::UndeclaredReference
+    );
+    is_name && finding.fix.as_ref().is_some_and(|fix| fix.text.len() < 3)
 }
 
 /// Calls `check` with the corrected objects and the bindings of all other files.

@@ -8,12 +8,14 @@
 //! - values of enumerations ([`enum_values`]), and valid samples of formatted strings ([`sample_text`]);
 //! - unions and dependent fields ([`complete`], [`add_implied_constraints`]);
 //! - fields that an update cannot change ([`preserve_immutable`]);
-//! - invalid values ([`fails_validation`]).
+//! - invalid values ([`fails_validation`]);
+//! - the values that absent fields stand for ([`effective_default`]).
 //!
 //! A [`FieldPath`] identifies a value in a request. [`InputConstraints`] constrain the values of a generated request.
 
 mod constraints;
 mod dependent_fields;
+mod effective_defaults;
 mod enumerations;
 mod guaranteed_fields;
 mod immutable_fields;
@@ -25,6 +27,7 @@ use serde_json::Value as Json;
 
 pub use constraints::{Constraint, InputConstraints, ValueConstraints};
 pub use dependent_fields::add_implied_constraints;
+pub use effective_defaults::effective_default;
 pub use enumerations::enum_values;
 pub use guaranteed_fields::{
     is_guaranteed, is_never_empty, is_never_null, is_omitted_if_false, is_system_metadata,

@@ -363,8 +363,8 @@ rules! {
     OrValueWithoutOptional "or-value-without-optional":
         "`or()` or `orValue()` is called on a value that is not an optional",
         expression(
-            "object.spec.template.spec.containers.all(c, c.image.orValue('') != '')",
-            "object.spec.template.spec.containers.all(c, c.?image.orValue('') != '')",
+            "object.spec.template.spec.containers.all(c, c.name.orValue('') != '')",
+            "object.spec.template.spec.containers.all(c, c.?name.orValue('') != '')",
         ),
         "Select the field with `.?`, or the key or element with `[?key]`. Without the `?`, the default is never used. Up to Kubernetes 1.36, the call returns the value itself; in 1.37 and later, it fails with `no such overload`.";
     ParamKindNotFound "param-kind-not-found":
@@ -398,8 +398,8 @@ rules! {
     ShadowedVariable "shadowed-variable":
         "the variable of a macro shadows a predefined variable, such as `object`",
         expression(
-            "object.spec.template.spec.containers.all(object, object.image != '')",
-            "object.spec.template.spec.containers.all(c, c.image != '')",
+            "object.spec.template.spec.containers.all(object, object.name != '')",
+            "object.spec.template.spec.containers.all(c, c.name != '')",
         ),
         "Rename the macro's variable: inside the macro, it hides the predefined variable of the same name.";
     SkippedObject "skipped-object":

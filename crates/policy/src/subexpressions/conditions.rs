@@ -19,6 +19,8 @@ pub struct Condition {
     pub bytes: Range<usize>,
     /// True if the condition is the operand of `!` without parentheses.
     pub is_negated: bool,
+    /// True if the condition is the operand of `!` in parentheses.
+    pub is_in_negation: bool,
     /// True if `&&` is next to the condition, so that `||` in its place needs parentheses.
     pub is_beside_and: bool,
 }
@@ -78,6 +80,7 @@ pub fn whole(ast: &Ast, text: &str) -> Option<Condition> {
         id: ast.root(),
         bytes: first.start as usize..last.end as usize,
         is_negated: false,
+        is_in_negation: false,
         is_beside_and: false,
     })
 }
@@ -148,6 +151,8 @@ fn range(ast: &Ast, text: &str, id: ExprId) -> Option<Condition> {
         id,
         bytes,
         is_negated: before == Some(Kind::Exclamation),
+        is_in_negation: before == Some(Kind::OpenParen)
+            && kind(first.checked_sub(2)) == Some(Kind::Exclamation),
         is_beside_and: before == Some(Kind::And) || after == Some(Kind::And),
     })
 }

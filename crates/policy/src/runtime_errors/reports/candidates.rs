@@ -14,9 +14,8 @@ use crate::subexpressions::conditions::{self, Condition, condition_around};
 use cel::ast::{Ast, Expr, ExprId, Literal};
 use cel::syntax::lexer;
 use cel::syntax::token::Kind;
-use kubernetes::defaulting::effective_default;
 use kubernetes::schema::Gvk;
-use kubernetes::validity::{FieldPath, Root};
+use kubernetes::validity::{FieldPath, Root, effective_default};
 
 /// A change of the expression in which the failing node is.
 #[derive(Clone, Debug)]
@@ -69,7 +68,11 @@ impl MessageWriter<'_, '_> {
             FailureCause::Absent => self.without_value(&origin, sites_by_node, site),
             FailureCause::Null => {
                 let operand = self.operand_at(site).unwrap_or(site.node.id);
-                let operand = guard::source_text(self.evaluator, n, operand);
+                let operand = guard::source_text(self.evaluator, n, operand).or_else(|| {
+                    let path = &site.path;
+                    let has_fields_alone = path.fields().len() == path.segments.len();
+                    has_fields_alone.then(|| format!("{}.{path}", path.root.name()))
+                });
                 self.guarded(&origin, site, operand.map(|text| format!("{text} != null")))
             }
             FailureCause::NumberType => {
@@ -205,6 +208,12 @@ impl MessageWriter<'_, '_> {
         let names = path.names();
         let is_metadata = names.first() == Some(&"metadata");
         let effective = match path.root {
+            // Go omits the field `replicas` of a Scale if the value is 0.
+            Root::Object | Root::OldObject
+                if &*self.resource.gvk.kind == "Scale" && path.fields() == ["spec", "replicas"] =>
+            {
+                Some(Json::from(0))
+            }
             Root::Object | Root::OldObject if self.is_builtin(path) => {
                 effective_default(&self.resource.gvk, path)
             }
@@ -372,7 +381,7 @@ fn guards(origin: &Origin<'_>, condition: &Condition, tests: &[String]) -> Vec<C
         true => format!("({text})"),
         false => text.to_owned(),
     };
-    let shown = |text: String| match condition.is_negated {
+    let shown = |text: String| match condition.is_negated || condition.is_in_negation {
         true => format!("!({text})"),
         false => text,
     };

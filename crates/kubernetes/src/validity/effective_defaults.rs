@@ -6,9 +6,9 @@
 
 use serde_json::{Value, json};
 
-use super::table::{Go, Shape, Table, Type};
+use super::{FieldPath, Segment};
+use crate::defaulting::table::{Go, Shape, Table, Type};
 use crate::schema::Gvk;
-use crate::validity::{FieldPath, Segment};
 
 /// The effective default of a field with a pointer: the Go struct, the field, and the value.
 ///
@@ -155,8 +155,8 @@ pub fn effective_default(gvk: &Gvk, path: &FieldPath) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Root;
     use super::*;
-    use crate::validity::Root;
 
     fn default_of(gvk: (&str, &str, &str), path: &str) -> Option<Value> {
         let gvk = Gvk::new(gvk.0, gvk.1, gvk.2);
