@@ -26,7 +26,7 @@ use vap_status_controller::cel::value::{Timestamp, Value};
 use vap_status_controller::library::authz::{
     AuthorizerAnswer, AuthorizerDecision, AuthorizerList, AuthorizerRule, AuthorizerValue, UserInfo,
 };
-use vap_status_controller::library::environment::base_env;
+use vap_status_controller::library::environment::{base_env, declared_scalars};
 use vap_status_controller::library::estimate;
 use vap_status_controller::library::limits::PER_CALL_LIMIT;
 use vap_status_controller::library::runtime::KubernetesRuntime;
@@ -261,6 +261,9 @@ fn environment(case: &EvalCase) -> Result<(Env, Bindings)> {
         variables.push(Variable::new("authorizer", type_));
         let authorizer = authorizer(rules, case.user_info.as_ref());
         bindings.bind("authorizer", Value::opaque(authorizer));
+    }
+    if !types.is_empty() {
+        named_types.extend(declared_scalars());
     }
     let env = base.extend(variables).extend_types(named_types);
     Ok((env, bindings))

@@ -201,12 +201,17 @@ impl Env {
         extended
     }
 
-    /// Returns this environment with the given named object types added.
+    /// Returns this environment with the given named types added. Only the checker knows them.
     #[must_use]
     pub fn extend_types(&self, types: impl IntoIterator<Item = (Arc<str>, Type)>) -> Self {
         let mut extended = self.clone();
         extended.named_types.extend(types);
         extended
+    }
+
+    /// Returns true if [`Env::extend_types`] added a type with this name.
+    pub(crate) fn is_named_type(&self, name: &str) -> bool {
+        self.named_types.iter().any(|(named, _)| &**named == name)
     }
 
     /// Returns this environment with the object types that `resolver` declares.

@@ -11,7 +11,7 @@ use cel::decls::Variable;
 use cel::env::Env;
 use cel::types::{FieldTypes, StructType, Type};
 use cel::version::Release;
-use kubernetes::library::environment::base_env;
+use kubernetes::library::environment::{base_env, declared_scalars};
 use kubernetes::library::mutation::mutation_env;
 use kubernetes::library::types::{AUTHORIZER, RESOURCE_CHECK};
 
@@ -139,6 +139,8 @@ impl NamedTypes {
         ]
         .into_iter()
         .map(|type_| (Arc::from(type_.type_name()), type_.clone()))
+        .chain(declared_scalars())
+        .chain([(shared_name(), Type::Struct(StructType::undeclared(VARIABLES)))])
         .collect();
         Self {
             request,

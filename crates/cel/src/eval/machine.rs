@@ -555,6 +555,9 @@ impl<'p> Machine<'p> {
                 let fields = fields.map(|(name, value)| (Arc::clone(name), value));
                 resolver.make(name, fields.collect())?
             }
+            Maker::Unknown(name) => {
+                return Err(EvalError::new(format!("unknown type '{name}'")));
+            }
         };
         self.charge(&value)?;
         Ok(value)

@@ -136,6 +136,8 @@ pub(super) enum Maker {
     Message(message::Message),
     /// The resolver that declares the type, and the type name.
     Resolver(&'static dyn TypeResolver, Arc<str>),
+    /// The name of a type that only the checker knows. The evaluation fails.
+    Unknown(Arc<str>),
 }
 
 #[derive(Debug)]

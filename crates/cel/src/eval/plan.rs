@@ -141,6 +141,7 @@ impl<'a> Planner<'a> {
                 };
                 let maker = match self.env.resolver_of(name) {
                     Some(resolver) => Maker::Resolver(resolver, Arc::clone(name)),
+                    None if self.env.is_named_type(name) => Maker::Unknown(Arc::clone(name)),
                     None => message::Message::new(name)
                         .map(Maker::Message)
                         .ok_or_else(|| PlanError::new(format!("unknown type: {type_name}")))?,
@@ -207,9 +208,11 @@ impl<'a> Planner<'a> {
         Ok(attribute_node(Box::new(Attribute::new(root))))
     }
 
-    /// Returns the type that `name` denotes at run time. `None` if `name` is undefined at run time.
+    /// Returns the type that `name` denotes at run time. `None` if `name` is undefined at run time, as are the types that
+    /// only the checker knows.
     ///
-    /// Source: cel-go `common/types/provider.go`, `NewRegistry`, `Registry.FindIdent`.
+    /// Source: cel-go `common/types/provider.go`, `NewRegistry`, `Registry.FindIdent`; k8s.io/apiserver
+    /// `pkg/cel/types.go`, `DeclTypeProvider.FindIdent`.
     fn type_named(&self, name: &str) -> Option<Type> {
         let is_well_known_message = self.env.library().message(name).is_some_and(|message| {
             !matches!(
@@ -217,7 +220,10 @@ impl<'a> Planner<'a> {
                 Type::Struct(_) | Type::Duration | Type::Timestamp
             )
         });
-        if is_well_known_message || self.env.resolver_of(name).is_some() {
+        if is_well_known_message
+            || self.env.resolver_of(name).is_some()
+            || self.env.is_named_type(name)
+        {
             return None;
         }
         match self.env.lookup_ident(name)? {

@@ -312,10 +312,17 @@ impl<'a> Walk<'a> {
             }
             (Shape::Quantity, _) => quantity(value),
             (Shape::Time | Shape::MicroTime, Value::String(text)) => {
-                let layout = "2006-01-02T15:04:05Z07:00";
-                parse_timestamp(text)
-                    .map_err(|_| format!("parsing time {} as {layout:?}", go_quote(text)))?;
-                Ok(value.clone())
+                let is_micro = matches!(go.type_.shape(), Shape::MicroTime);
+                let layout = if is_micro {
+                    "2006-01-02T15:04:05.000000Z07:00"
+                } else {
+                    "2006-01-02T15:04:05Z07:00"
+                };
+                if parse_timestamp(text).is_ok() && (!is_micro || has_microseconds(text)) {
+                    Ok(value.clone())
+                } else {
+                    Err(format!("parsing time {} as {layout:?}", go_quote(text)))
+                }
             }
             (
                 Shape::IntOrString | Shape::Time | Shape::MicroTime | Shape::Duration,
@@ -355,6 +362,15 @@ impl<'a> Walk<'a> {
             whole
         })
     }
+}
+
+/// Returns true if the seconds of a valid time have exactly six decimal places.
+///
+/// Source: apimachinery `pkg/apis/meta/v1/micro_time.go`, `MicroTime.UnmarshalJSON`; Go `time/format.go`, `parse` with
+/// `stdFracSecond0`.
+fn has_microseconds(time: &str) -> bool {
+    let decimals = time.split_once(['.', ',']).map_or("", |(_, rest)| rest);
+    decimals.bytes().take_while(u8::is_ascii_digit).count() == 6
 }
 
 /// Source: apimachinery `pkg/api/resource/quantity.go`, `Quantity.UnmarshalJSON`.

@@ -19,7 +19,7 @@ use serde_json::{Map, Value as Json};
 use super::field_path;
 use super::path::Path;
 use super::rule::ValidationRule;
-use crate::library::environment::base_env;
+use crate::library::environment::{base_env, declared_scalars};
 use crate::library::estimate;
 use crate::library::runtime::KubernetesRuntime;
 use crate::schema::{DeclType, DeclaredSizes, sizes};
@@ -126,7 +126,10 @@ pub(super) fn compile(
         return Vec::new();
     }
     let cel_type = type_.cel_type(TYPE_NAME);
-    let with_self = compiler.env.extend([Variable::new(SELF, cel_type.clone())]);
+    let with_self = compiler
+        .env
+        .extend_types(declared_scalars())
+        .extend([Variable::new(SELF, cel_type.clone())]);
     let plain = with_self.extend([Variable::new(OLD_SELF, cel_type.clone())]);
     let optional = Type::opaque(OPTIONAL_TYPE, vec![cel_type]);
     let optional = with_self.extend([Variable::new(OLD_SELF, optional)]);

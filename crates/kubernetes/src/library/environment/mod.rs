@@ -140,6 +140,16 @@ pub fn base_env(release: impl Into<Release>) -> &'static Env {
     ENVS.get_or_build(release.into(), new_base_env)
 }
 
+/// Returns the scalar types whose names the checker knows in environments with object types, in addition to CEL's types.
+/// They cannot be evaluated: `type(x) == timestamp` is an error of the planner.
+///
+/// Source: k8s.io/apiserver `pkg/cel/types.go`, `findScalar`.
+pub fn declared_scalars() -> impl Iterator<Item = (Arc<str>, Type)> {
+    [("duration", Type::Duration), ("timestamp", Type::Timestamp)]
+        .into_iter()
+        .map(|(name, type_)| (name.into(), type_))
+}
+
 /// The environments that have been built, by release.
 pub(super) struct ByRelease(Mutex<BTreeMap<Release, &'static Env>>);
 
