@@ -32,10 +32,19 @@ type kindTable struct {
 	CreateUnknown []open `json:"createUnknown"`
 }
 
+// typeTable names the struct of a kind without rules.
+type typeTable struct {
+	Group   string `json:"group"`
+	Version string `json:"version"`
+	Kind    string `json:"kind"`
+	Root    int    `json:"root"`
+}
+
 type table struct {
 	Kubernetes string      `json:"kubernetes"`
 	Structs    [][][]any   `json:"structs"`
 	Kinds      []kindTable `json:"kinds"`
+	Types      []typeTable `json:"types"`
 }
 
 // extra returns dependencies on fields of distant structs, by site. The fields are the labels of the template.
@@ -154,6 +163,9 @@ func learn(only string) table {
 		}
 		result.Kinds = append(result.Kinds, kind)
 		fmt.Fprintln(os.Stderr, subject, len(kind.Rules), "rules,", len(kind.Create), "on create, unknown", kind.Unknown, kind.CreateUnknown)
+	}
+	for _, kind := range otherKinds() {
+		result.Types = append(result.Types, typeTable{kind.gvk.Group, kind.gvk.Version, kind.gvk.Kind, s.structOf(kind.typ)})
 	}
 	for _, fields := range s.fields {
 		row := [][]any{}

@@ -1,14 +1,20 @@
 package main
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	apiregistration "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
 
 // field is a field of a Go struct in JSON. The values of omit are 0 for a field that is always encoded, 1 for omitempty,
@@ -41,9 +47,15 @@ var scalars = map[reflect.Type]string{
 	reflect.TypeOf(metav1.FieldsV1{}):      "r",
 }
 
+var marshaler = reflect.TypeFor[json.Marshaler]()
+
 func (s *structs) typeOf(t reflect.Type) string {
 	if code, ok := scalars[t]; ok {
 		return code
+	}
+	// Policies read the JSON of these types, such as JSONSchemaPropsOrBool.
+	if t.Kind() != reflect.Pointer && reflect.PointerTo(t).Implements(marshaler) {
+		return "r"
 	}
 	switch t.Kind() {
 	case reflect.String:
@@ -117,4 +129,30 @@ func (s *structs) fieldsOf(t reflect.Type) []field {
 		fields = append(fields, field{name, s.typeOf(member.Type), omit, member.Type.String(), enumsOf(t, name)})
 	}
 	return fields
+}
+
+// kindType is a kind and its struct.
+type kindType struct {
+	gvk schema.GroupVersionKind
+	typ reflect.Type
+}
+
+// otherKinds returns the kinds of the API server's objects without a strategy in covered, sorted.
+func otherKinds() []kindType {
+	covered := map[schema.GroupVersionKind]bool{}
+	for _, subject := range subjects() {
+		covered[subject.gvk] = true
+	}
+	all := []kindType{
+		{apiextensions.SchemeGroupVersion.WithKind("CustomResourceDefinition"), reflect.TypeFor[apiextensions.CustomResourceDefinition]()},
+		{apiregistration.SchemeGroupVersion.WithKind("APIService"), reflect.TypeFor[apiregistration.APIService]()},
+	}
+	for gvk, typ := range scheme.AllKnownTypes() {
+		isObject := strings.HasPrefix(typ.PkgPath(), "k8s.io/api/") && !strings.HasSuffix(gvk.Kind, "List")
+		if isObject && gvk.Version != runtime.APIVersionInternal && !covered[gvk] {
+			all = append(all, kindType{gvk, typ})
+		}
+	}
+	slices.SortFunc(all, func(a, b kindType) int { return cmp.Compare(a.gvk.String(), b.gvk.String()) })
+	return all
 }

@@ -140,7 +140,10 @@ impl NamedTypes {
         .into_iter()
         .map(|type_| (Arc::from(type_.type_name()), type_.clone()))
         .chain(declared_scalars())
-        .chain([(shared_name(), Type::Struct(StructType::undeclared(VARIABLES)))])
+        .chain([(
+            shared_name(),
+            Type::Struct(StructType::undeclared(VARIABLES)),
+        )])
         .collect();
         Self {
             request,

@@ -387,9 +387,9 @@ impl ReadyCase {
             .params
             .iter()
             .flatten()
-            .map(|params| form.object(params))
-            .collect::<Result<_>>()
-            .context("params")?;
+            .enumerate()
+            .map(|(n, params)| form.object(params).with_context(|| format!("params[{n}]")))
+            .collect::<Result<_>>()?;
         let spec = policy.spec.as_ref();
         let param_kind = spec.and_then(|spec| spec.param_kind.as_ref());
         let param_source = match param_kind {

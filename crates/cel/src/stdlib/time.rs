@@ -286,26 +286,40 @@ fn milliseconds(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     }
 }
 
-/// Returns a duration in units of `unit` nanoseconds, truncated toward zero.
-fn whole(args: &[Value], unit: i64) -> Result<Value, EvalError> {
+/// Returns a duration in units of `unit` nanoseconds, converted to a double and truncated toward zero. A long duration that
+/// is slightly shorter than a whole number of units is rounded.
+///
+/// Source: Go `time/time.go`, `Duration.Hours`, `Duration.Minutes`, `Duration.Seconds`.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    reason = "Go rounds, and the result is at most the number of nanoseconds"
+)]
+fn truncated_double(args: &[Value], unit: i64) -> Result<Value, EvalError> {
     match args {
-        [Value::Duration(nanos)] => Ok(Value::Int(nanos / unit)),
+        [Value::Duration(nanos)] => {
+            let rest = (nanos % unit) as f64 / unit as f64;
+            Ok(Value::Int(((nanos / unit) as f64 + rest) as i64))
+        }
         _ => Err(EvalError::no_such_overload()),
     }
 }
 
 fn duration_hours(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
-    whole(args, 3_600_000_000_000)
+    truncated_double(args, 3_600_000_000_000)
 }
 
 fn duration_minutes(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
-    whole(args, 60_000_000_000)
+    truncated_double(args, 60_000_000_000)
 }
 
 fn duration_seconds(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
-    whole(args, 1_000_000_000)
+    truncated_double(args, 1_000_000_000)
 }
 
 fn duration_milliseconds(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
-    whole(args, 1_000_000)
+    match args {
+        [Value::Duration(nanos)] => Ok(Value::Int(nanos / 1_000_000)),
+        _ => Err(EvalError::no_such_overload()),
+    }
 }

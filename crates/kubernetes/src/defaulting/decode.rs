@@ -34,7 +34,7 @@ pub enum Decoding {
 #[must_use]
 pub fn decode(gvk: &Gvk, object: &Value, decoding: Decoding) -> Option<Result<Value, String>> {
     let table = Table::get().ok()?;
-    let root = table.kind(gvk)?.root;
+    let root = table.root(gvk)?;
     Some(decoded(table, gvk, root, object, decoding))
 }
 
@@ -383,5 +383,35 @@ fn quantity(value: &Value) -> Result<Value, String> {
     match Quantity::parse(&text) {
         Ok(_) => Ok(value.clone()),
         Err(error) => Err(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn micro_time_has_six_decimal_places() {
+        let gvk = Gvk::new("coordination.k8s.io", "v1", "Lease");
+        for (time, is_valid) in [
+            ("2024-01-02T03:04:05.123456Z", true),
+            ("2024-01-02T04:04:05,000000+01:00", true),
+            ("2024-01-02T03:04:05Z", false),
+            ("2024-01-02T03:04:05.123Z", false),
+            ("2024-01-02T03:04:05.1234567Z", false),
+            ("today", false),
+        ] {
+            let lease = json!({"spec": {"renewTime": time}});
+            let decoded = decode(&gvk, &lease, Decoding::Json).unwrap();
+            let expected = if is_valid {
+                Ok(lease)
+            } else {
+                Err(format!(
+                    "parsing time \"{time}\" as \"2006-01-02T15:04:05.000000Z07:00\""
+                ))
+            };
+            assert_eq!(decoded, expected, "{time}");
+        }
     }
 }

@@ -183,15 +183,15 @@ impl TypedObject {
     pub fn write(&self) -> Result<Value, Error> {
         Ok(write(
             Encoder::new(Table::get()?),
-            self.kind,
+            self.kind.root,
             &self.gvk,
             &self.value,
         ))
     }
 }
 
-fn write(encoder: Encoder<'_>, kind: &KindTable, gvk: &Gvk, compact: &Value) -> Value {
-    let mut value = encoder.write_struct(Some(compact), kind.root);
+fn write(encoder: Encoder<'_>, root: usize, gvk: &Gvk, compact: &Value) -> Value {
+    let mut value = encoder.write_struct(Some(compact), root);
     if let Some(fields) = value.as_object_mut() {
         fields.insert("apiVersion".to_owned(), gvk.api_version().into());
         fields.insert("kind".to_owned(), gvk.kind.clone().into());
@@ -202,19 +202,22 @@ fn write(encoder: Encoder<'_>, kind: &KindTable, gvk: &Gvk, compact: &Value) -> 
 /// Decodes an object into its Go type and encodes it again, like the version with `behavior`. Does not set defaults.
 ///
 /// # Errors
-/// Returns an error if the table lacks the kind, or if a value has the wrong type.
+/// Returns an error if the kind has no Go type, or if a value has the wrong type.
 pub fn round_trip(gvk: &Gvk, object: &Value, behavior: &Behavior) -> Result<Value, Error> {
     let table = Table::get()?;
-    let kind = find(table, gvk)?;
-    let compact = typed::read_struct(table, object, kind.root, "", 0)?;
+    let root = table.root(gvk).ok_or_else(|| unknown_kind(gvk))?;
+    let compact = typed::read_struct(table, object, root, "", 0)?;
     let encoder = Encoder {
         table,
         omits_zero_times: behavior.omits_zero_times,
     };
-    Ok(write(encoder, kind, gvk, &compact.into()))
+    Ok(write(encoder, root, gvk, &compact.into()))
 }
 
 fn find<'a>(table: &'a Table, gvk: &Gvk) -> Result<&'a KindTable, Error> {
-    let unknown = || Error::Kind(format!("{} {}", gvk.api_version(), gvk.kind));
-    table.kind(gvk).ok_or_else(unknown)
+    table.kind(gvk).ok_or_else(|| unknown_kind(gvk))
+}
+
+fn unknown_kind(gvk: &Gvk) -> Error {
+    Error::Kind(format!("{} {}", gvk.api_version(), gvk.kind))
 }

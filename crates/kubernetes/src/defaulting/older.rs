@@ -31,6 +31,7 @@ pub fn adapt_to_older(version: KubernetesVersion, gvk: &Gvk, object: &mut Value)
     remove_newer_fields(version, gvk, object);
     let behavior = version.behavior();
     if !behavior.omits_zero_times
+        && super::has(gvk)
         && let Ok(encoded) = super::round_trip(gvk, object, &behavior)
     {
         *object = encoded;

@@ -45,6 +45,16 @@ struct File {
     kubernetes: String,
     structs: Vec<Vec<Field>>,
     kinds: Vec<KindTable>,
+    types: Vec<KindType>,
+}
+
+/// A kind without rules.
+#[derive(Debug, Deserialize)]
+struct KindType {
+    group: String,
+    version: String,
+    kind: String,
+    root: usize,
 }
 
 #[derive(Debug, Deserialize)]
@@ -178,6 +188,8 @@ pub(crate) struct Table {
     pub(crate) kubernetes: String,
     pub(crate) structs: Vec<Vec<Field>>,
     kinds: HashMap<Gvk, KindTable>,
+    /// The indices of the Go types of kinds without rules.
+    types: HashMap<Gvk, usize>,
 }
 
 impl Table {
@@ -197,6 +209,11 @@ impl Table {
         let file: File = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
         let gvk =
             |kind: &KindTable| Gvk::new(kind.group.as_str(), kind.version.as_str(), &*kind.kind);
+        let types = file.types.into_iter();
+        let types = types.map(|type_| {
+            let gvk = Gvk::new(type_.group, type_.version, &*type_.kind);
+            (gvk, type_.root)
+        });
         Ok(Self {
             kubernetes: file.kubernetes,
             structs: file.structs,
@@ -205,11 +222,18 @@ impl Table {
                 .into_iter()
                 .map(|kind| (gvk(&kind), kind))
                 .collect(),
+            types: types.collect(),
         })
     }
 
     pub(crate) fn kind(&self, gvk: &Gvk) -> Option<&KindTable> {
         self.kinds.get(gvk)
+    }
+
+    /// Returns the index of the kind's Go type. `None` if the kind is not built in.
+    pub(crate) fn root(&self, gvk: &Gvk) -> Option<usize> {
+        let with_rules = self.kind(gvk).map(|kind| kind.root);
+        with_rules.or_else(|| self.types.get(gvk).copied())
     }
 
     pub(crate) fn kinds(&self) -> impl Iterator<Item = &Gvk> {

@@ -30,7 +30,7 @@ use crate::schema::Gvk;
 #[must_use]
 pub fn object(gvk: &Gvk, object: &Value) -> Option<Value> {
     let table = Table::get().ok()?;
-    let root = table.kind(gvk)?.root;
+    let root = table.root(gvk)?;
     let fields = object.as_map().and_then(Map::as_fields)?;
     let name = format!("{}.{}", gvk.version, gvk.kind);
     Some(typed_struct(table, (root, name.into()), fields))

@@ -165,6 +165,37 @@ const ROWS: &[(&str, &str, u64)] = &[
     ("duration('3661.5s').getSeconds()", "3661", 1),
     ("duration('3661.5s').getMilliseconds()", "3661500", 1),
     ("duration('-1.5s').getSeconds()", "-1", 1),
+    (
+        "duration('510038999.999999998s').getSeconds()",
+        "510039000",
+        1,
+    ),
+    (
+        "duration('-510038999.999999998s').getSeconds()",
+        "-510039000",
+        1,
+    ),
+    ("duration('59.999999999s').getSeconds()", "59", 1),
+    (
+        "duration('60000000m59.999999999s').getMinutes()",
+        "60000001",
+        1,
+    ),
+    (
+        "duration('2000000h59m59.999999999s').getHours()",
+        "2000001",
+        1,
+    ),
+    (
+        "duration('-2000000h59m59.999999999s').getHours()",
+        "-2000001",
+        1,
+    ),
+    (
+        "duration('510038999.999999998s').getMilliseconds()",
+        "510038999999",
+        1,
+    ),
     ("duration('-1.5s').getMilliseconds()", "-1500", 1),
     ("timestamp(0) - timestamp(1)", "-1s", 1),
     (

@@ -270,6 +270,26 @@ const SECRET: &[Case] = &[
     ("object.data.a == b'hello'", "false", "false"),
 ];
 
+/// The API server sets no defaults in this kind that the engine knows.
+const KIND_WITHOUT_DEFAULTS: &[Case] = &[
+    ("object == oldObject", "true", "true"),
+    ("object.spec == 'x'", "false", "no such overload"),
+    (
+        "1 in object.spec.extra",
+        "false",
+        "unsupported map key type: types.Int",
+    ),
+    (
+        "object.spec.usages[0u] == 'client auth'",
+        "true",
+        "unsupported index type: types.Uint",
+    ),
+    ("object.spec.request == 'AQID'", "true", "true"),
+    ("object.spec.extra == {'k': ['v']}", "true", "true"),
+    ("[object.spec] == ['x']", "false", "true"),
+    ("object.status == oldObject.status", "true", "true"),
+];
+
 const CUSTOM_RESOURCE: &[Case] = &[
     ("object.spec == 'x'", "false", "false"),
     ("1 in object.spec", "false", "false"),
@@ -380,6 +400,16 @@ fn unset_bytes_are_equal_to_empty_bytes_within_struct() {
             "data": {"a": "aGVsbG8=", "b": b}})
     };
     check(SECRET, &secret(Json::Null), &secret(json!("")));
+}
+
+#[test]
+fn kind_without_defaults_has_go_type() {
+    let request = json!({"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest",
+        "metadata": {"name": "a"}, "spec": {"request": "AQID", "signerName": "a.b/c", "usages": ["client auth"],
+        "extra": {"k": ["v"]}}});
+    let mut old = request.clone();
+    old["spec"]["groups"] = json!([]);
+    check(KIND_WITHOUT_DEFAULTS, &request, &old);
 }
 
 #[test]
