@@ -3,8 +3,10 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"reflect"
+	"sort"
 	"strings"
 )
 
@@ -175,5 +177,79 @@ func cases(out *json.Encoder, only string, seed uint64, count int) {
 				panic(err)
 			}
 		}
+	}
+}
+
+// replay reads objects with the results of another version of Kubernetes, and counts the differences of this version by
+// kind, stage and path. Before the comparison, it drops the fields that this version does not have.
+func replay(in *json.Decoder, out io.Writer) {
+	all := map[string]subject{}
+	for _, subject := range subjects() {
+		all[subject.String()] = subject
+	}
+	counts, compared := map[string]int{}, 0
+	for {
+		var e example
+		if err := in.Decode(&e); err != nil {
+			break
+		}
+		subject, ok := all[e.ApiVersion+"/"+e.Kind]
+		if !ok {
+			continue
+		}
+		for stage, theirs := range map[string]tree{"defaulted": e.Defaulted, "created": e.Created} {
+			run := subject.defaulted
+			if stage == "created" {
+				run = subject.created
+			}
+			ours, err := run(e.Object)
+			if err != nil {
+				counts[fmt.Sprintf("%s %s error", subject, stage)]++
+				continue
+			}
+			if theirs, err = subject.plain(theirs); err != nil {
+				panic(err)
+			}
+			compared++
+			paths := map[string]bool{}
+			differences(normal(theirs), normal(ours), "", paths)
+			for path := range paths {
+				counts[fmt.Sprintf("%s %s %s", subject, stage, path)]++
+			}
+		}
+	}
+	var lines []string
+	for what, n := range counts {
+		lines = append(lines, fmt.Sprintf("%s: %d", what, n))
+	}
+	sort.Strings(lines)
+	fmt.Fprintf(out, "%d results compared with Kubernetes %s\n%s\n", compared, version(), strings.Join(lines, "\n"))
+}
+
+// differences adds the paths at which two values differ. The items of a list share a path.
+func differences(a, b any, path string, paths map[string]bool) {
+	switch a := a.(type) {
+	case map[string]any:
+		if b, ok := b.(map[string]any); ok {
+			for name := range a {
+				differences(a[name], b[name], path+"."+name, paths)
+			}
+			for name := range b {
+				if _, ok := a[name]; !ok {
+					paths[path+"."+name] = true
+				}
+			}
+			return
+		}
+	case []any:
+		if b, ok := b.([]any); ok && len(a) == len(b) {
+			for i := range a {
+				differences(a[i], b[i], path+"[]", paths)
+			}
+			return
+		}
+	}
+	if !reflect.DeepEqual(a, b) {
+		paths[path] = true
 	}
 }

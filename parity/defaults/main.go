@@ -1,7 +1,8 @@
 // Command prepare determines how the API server changes an object before it evaluates a policy.
 //
 // `prepare table` prints the changes as rules in JSON. `prepare cases` prints random objects and the results of the
-// changes.
+// changes. `prepare replay` reads such objects with the results of another version of
+// Kubernetes, and prints the differences of this version.
 package main
 
 import (
@@ -179,7 +180,7 @@ func learn(only string) table {
 
 func main() {
 	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "prepare table|cases")
+		fmt.Fprintln(os.Stderr, "prepare table|cases|replay")
 		os.Exit(2)
 	}
 	flags := flag.NewFlagSet("prepare", flag.ExitOnError)
@@ -200,5 +201,7 @@ func main() {
 		}
 	case "cases":
 		cases(out, *only, *seed, *count)
+	case "replay":
+		replay(json.NewDecoder(os.Stdin), os.Stdout)
 	}
 }

@@ -151,9 +151,13 @@ pub(crate) fn objects<'a>(
     });
     let mut prepared = prepared.map_err(|error| error.to_string())?;
     if !is_custom {
-        let objects = [&mut prepared.object, &mut prepared.old_object];
-        for object in objects.into_iter().flatten() {
-            defaulting::adapt_to_older(version, &raw.gvk, object);
+        for (object, given) in [
+            (&mut prepared.object, &request.object),
+            (&mut prepared.old_object, &request.old_object),
+        ] {
+            if let Some(object) = object {
+                defaulting::adapt_to_version(version, &raw.gvk, object, given.as_ref());
+            }
         }
     }
     let unknown_defaults = lacks_defaults.then(|| {

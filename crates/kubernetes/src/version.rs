@@ -274,6 +274,13 @@ impl KubernetesVersion {
             },
             bounds_names_in_rules: self.minor >= 37,
             bounds_int_or_string_by_length: self.minor >= 34,
+            has_defaults_of_1_37: self.minor >= 37,
+            length_errors: match self.minor {
+                ..=31 => LengthErrors::Separate,
+                32 | 33 => LengthErrors::Bytes,
+                34.. => LengthErrors::ByteOrBytes,
+            },
+            names_empty_owner_fields: self.minor < 34,
             reports_missing_metadata_fields: self.minor >= 37,
         }
     }
@@ -309,6 +316,16 @@ pub struct ClusterVersion {
     pub version: KubernetesVersion,
     /// True if API servers report different versions, as during an upgrade.
     pub is_lowest_of_several: bool,
+}
+
+impl From<KubernetesVersion> for ClusterVersion {
+    /// Returns the version of API servers that all report `version`.
+    fn from(version: KubernetesVersion) -> Self {
+        Self {
+            version,
+            is_lowest_of_several: false,
+        }
+    }
 }
 
 /// The situation in which the API server compiles an expression. It determines the declared names.
@@ -455,6 +472,43 @@ pub enum StaticNames {
     Rejected,
 }
 
+/// The texts of errors about values that are too long.
+///
+/// Source: k8s.io/apimachinery 0.30 to 0.34 `pkg/util/validation/field/errors.go`, `TooLong`, `TooLongMaxLength`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LengthErrors {
+    /// Metadata `must have at most 5 bytes`, and a string of a custom resource `may not be longer than 5`.
+    Separate,
+    /// The value `may not be more than 1 bytes`.
+    Bytes,
+    /// The value `may not be more than 1 byte`.
+    #[default]
+    ByteOrBytes,
+}
+
+impl LengthErrors {
+    /// Returns the text for the metadata of an object with more than `max` bytes.
+    #[must_use]
+    pub fn metadata_text(self, max: usize) -> String {
+        match self {
+            Self::Separate => format!("must have at most {max} bytes"),
+            Self::ByteOrBytes if max == 1 => "may not be more than 1 byte".to_owned(),
+            Self::Bytes | Self::ByteOrBytes => format!("may not be more than {max} bytes"),
+        }
+    }
+
+    /// Returns the text for a string of a custom resource that is longer than `max`, its `maxLength`.
+    #[must_use]
+    pub fn string_text(self, max: i64) -> String {
+        match self {
+            _ if max < 0 => "value is too long".to_owned(),
+            Self::Separate => format!("may not be longer than {max}"),
+            Self::ByteOrBytes if max == 1 => "may not be more than 1 byte".to_owned(),
+            Self::Bytes | Self::ByteOrBytes => format!("may not be more than {max} bytes"),
+        }
+    }
+}
+
 /// The differences between Kubernetes versions that are not overloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(
@@ -540,6 +594,16 @@ pub struct Behavior {
     ///
     /// Source: k8s.io/apiserver 0.34 `pkg/cel/common/schemas.go`, `SchemaDeclType`.
     pub bounds_int_or_string_by_length: bool,
+    /// Built-in objects have the defaults of the features that 1.37 enables.
+    ///
+    /// Source: kubernetes 1.37 `pkg/features/kube_features.go`, `MaxUnavailableStatefulSet`, `VolumeLimitScaling`.
+    pub has_defaults_of_1_37: bool,
+    /// The texts of errors about values that are too long.
+    pub length_errors: LengthErrors,
+    /// The errors about empty fields of owner references contain the field, as in `name must not be empty`.
+    ///
+    /// Source: k8s.io/apimachinery 0.33 and 0.34 `pkg/api/validation/objectmeta.go`, `validateOwnerReference`.
+    pub names_empty_owner_fields: bool,
     /// Errors in the metadata of an object have the index of the owner reference. Empty fields of owner references and
     /// of `managedFields` are reported as required instead of invalid. An update validates that `generation` is not negative.
     ///
@@ -660,6 +724,28 @@ mod tests {
         assert_eq!(steps("1.36.3", "1.36.6"), ["1.36.6/0.26"]);
         assert_eq!(steps("1.36", "1.36"), [""; 0]);
         assert_eq!(steps("1.37", "1.36"), [""; 0]);
+    }
+
+    #[test]
+    fn length_errors_have_the_texts_of_the_version() {
+        for (minor, metadata, string) in [
+            (31, "must have at most 1 bytes", "may not be longer than 1"),
+            (
+                33,
+                "may not be more than 1 bytes",
+                "may not be more than 1 bytes",
+            ),
+            (
+                34,
+                "may not be more than 1 byte",
+                "may not be more than 1 byte",
+            ),
+        ] {
+            let texts = KubernetesVersion::new(minor).behavior().length_errors;
+            assert_eq!(texts.metadata_text(1), metadata, "1.{minor}");
+            assert_eq!(texts.string_text(1), string, "1.{minor}");
+            assert_eq!(texts.string_text(-1), "value is too long");
+        }
     }
 
     #[test]

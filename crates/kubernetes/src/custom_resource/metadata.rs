@@ -127,7 +127,7 @@ impl<'e> Errors<'e> {
     }
 
     fn too_long(&mut self, path: &Path<'_>, max: usize) {
-        let detail = format!("may not be more than {max} bytes");
+        let detail = self.behavior.length_errors.metadata_text(max);
         self.push(FieldErrorKind::TooLong, path, None, detail);
     }
 
@@ -238,7 +238,12 @@ impl<'e> Errors<'e> {
             }
             for name in ["kind", "name", "uid"] {
                 if text(name).is_empty() {
-                    self.empty(&owner_path.field(name), "", "must not be empty");
+                    let detail = if self.behavior.names_empty_owner_fields {
+                        &format!("{name} must not be empty")
+                    } else {
+                        "must not be empty"
+                    };
+                    self.empty(&owner_path.field(name), "", detail);
                 }
             }
             if (group, version, kind) == ("", "v1", "Event") {

@@ -12,7 +12,7 @@ use regexp::{EngineBudget, Program};
 use serde_json::{Map, Value as Json};
 
 use super::format::Format;
-use crate::version::Behavior;
+use crate::version::{Behavior, LengthErrors};
 
 #[derive(Debug, Default)]
 pub(super) struct Schema {
@@ -27,6 +27,8 @@ pub(super) struct Schema {
     pub(super) minimum: Option<Bound>,
     pub(super) multiple_of: Option<f64>,
     pub(super) max_length: Option<i64>,
+    /// The texts of errors about `max_length`.
+    pub(super) length_errors: LengthErrors,
     pub(super) min_length: Option<i64>,
     pub(super) pattern: Option<Pattern>,
     pub(super) max_items: Option<i64>,
@@ -115,6 +117,7 @@ impl Schema {
             minimum: bound("minimum", "exclusiveMinimum"),
             multiple_of: number("multipleOf"),
             max_length: whole("maxLength"),
+            length_errors: behavior.length_errors,
             min_length: whole("minLength"),
             pattern,
             max_items: whole("maxItems"),

@@ -217,11 +217,7 @@ impl Walk {
         if let Some(max) = schema.max_length.filter(|max| n > *max) {
             let path = place.text();
             let text = format!("{path} in body should be at most {max} chars long");
-            let detail = match max {
-                1 => "may not be more than 1 byte".to_owned(),
-                0.. => format!("may not be more than {max} bytes"),
-                _ => "value is too long".to_owned(),
-            };
+            let detail = schema.length_errors.string_text(max);
             return self.outcome(Fault::with_key(
                 &path,
                 FieldErrorKind::TooLong,

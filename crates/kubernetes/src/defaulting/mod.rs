@@ -13,7 +13,6 @@ mod decode;
 mod image;
 mod job;
 mod kind_rules;
-mod older;
 mod plugins;
 mod prepare;
 mod quality;
@@ -22,6 +21,7 @@ mod secret;
 mod subresource;
 pub(crate) mod table;
 mod typed;
+mod versions;
 
 use serde_json::Value;
 
@@ -30,11 +30,11 @@ pub use custom::{complete, complete_defaults};
 pub(crate) use custom::{has_unknown, prune_unknown};
 pub use decode::{Decoding, decode};
 pub use kind_rules::{has_generation, is_null_unset};
-pub use older::{adapt_to_older, is_adapted};
 pub use prepare::{Custom, Operation, PreparedObjects, Request, SUFFIX, Stage, prepare};
 pub use subresource::{
     SubresourceRequest, complete_subresource, is_published_elsewhere, subresource,
 };
+pub use versions::{adapt_to_version, is_adapted};
 
 use crate::schema::Gvk;
 use crate::version::Behavior;

@@ -277,6 +277,32 @@ fn empty_metadata_field_is_required_error_since_1_37() {
     }
 }
 
+/// Source: the differences between apimachinery 0.31, 0.32, 0.33 and 0.34, `pkg/api/validation/objectmeta.go`,
+/// `pkg/util/validation/field/errors.go`.
+#[test]
+fn texts_before_1_34_name_owner_fields_and_limits() {
+    let owner = json!({"name": "a", "ownerReferences": [
+        {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "", "uid": "1"}]});
+    let long = json!({"name": "a", "annotations": {"a": "a".repeat(262_144)}});
+    let old_name = "ownerReferences.name: Invalid value: \"\": name must not be empty";
+    let name = "ownerReferences.name: Invalid value: \"\": must not be empty";
+    let old_limit = "annotations: Too long: must have at most 262144 bytes";
+    let limit = "annotations: Too long: may not be more than 262144 bytes";
+    for (minor, fields, expected) in [
+        (33, &owner, old_name),
+        (34, &owner, name),
+        (31, &long, old_limit),
+        (32, &long, limit),
+        (36, &long, limit),
+    ] {
+        let mut list = Vec::new();
+        let mut errors = Errors::new(KubernetesVersion::new(minor).behavior(), &mut list);
+        errors.validate_object(metadata(fields), false, subdomain, &Path::ROOT);
+        let errors: Vec<String> = list.iter().map(ToString::to_string).collect();
+        assert_eq!(errors, [expected], "1.{minor}");
+    }
+}
+
 /// Source: the differences between apimachinery 0.36 and 0.37, `pkg/api/validation/objectmeta.go`.
 #[test]
 fn update_validates_that_generation_is_not_negative_since_1_37() {

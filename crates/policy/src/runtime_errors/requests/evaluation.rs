@@ -48,7 +48,7 @@ impl RequestBuilder<'_> {
         let objects = [&synthetic.object, &synthetic.old_object];
         let [object, old_object] = objects.map(|object| {
             let mut object = object.clone()?;
-            defaulting::adapt_to_older(version, &request.gvk, &mut object);
+            defaulting::adapt_to_version(version, &request.gvk, &mut object, None);
             Some(object)
         });
         if object == synthetic.object && old_object == synthetic.old_object {
