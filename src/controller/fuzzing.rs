@@ -8,7 +8,7 @@ use crate::controller::watch::list_watch::fuzzing as wire;
 use crate::controller::watch::opt_in_wire::{
     WireBinding, WireMutatingPolicy, WireSubject, WireWebhooks,
 };
-use crate::controller::watch::wire::WirePolicy;
+use crate::controller::watch::wire::{WirePolicy, WireValidatingBinding};
 
 pub use crate::controller::watch::list_watch::fuzzing::Counts;
 
@@ -46,13 +46,13 @@ pub fn probe(text: &str) -> Option<bool> {
 /// Parses a policy. Returns true if it has a spec. `None` if `text` is not the JSON of a policy.
 #[must_use]
 pub fn policy(text: &str) -> Option<bool> {
-    let WirePolicy(policy) = serde_json::from_str(text).ok()?;
+    let WirePolicy { policy, .. } = serde_json::from_str(text).ok()?;
     Some(policy.spec.is_some())
 }
 
 /// Parses and stores a binding. Parses an object of each kind of `--follow`.
 pub fn other_kinds(text: &str) {
-    if let Ok(binding) = serde_json::from_str(text) {
+    if let Ok(WireValidatingBinding(binding)) = serde_json::from_str(text) {
         Bindings::default().put(binding, EventSource::Watched);
     }
     if let Ok(policy) = serde_json::from_str::<WireMutatingPolicy>(text) {

@@ -25,9 +25,10 @@ use super::ready::{ready, retained_stalled, stalled};
 use super::staleness::Staleness;
 use super::stalled::Remedy;
 use super::type_checked::{type_checked, uncompiled};
+use super::unknown_fields::UnknownFields;
 use super::verdict::{Effect, Evidence, Verdict};
 use super::warnings::Warning;
-use super::{bindings, definition, matched, params, probes, staleness, warnings};
+use super::{bindings, definition, matched, params, probes, staleness, unknown_fields, warnings};
 use crate::policy::analysis::{BEYOND, TypeCheck, UncheckedKind};
 use crate::policy::compile::{CompileFinding, CompileFindingKind};
 use crate::policy::consequence::Consequence;
@@ -47,6 +48,10 @@ pub struct Observations<'a> {
     pub policy: Option<&'a RequestPolicy>,
     /// The generation of the policy.
     pub generation: i64,
+    /// The version of the API servers.
+    pub server: ClusterVersion,
+    /// The fields of the policy and of its bindings that the controller does not know.
+    pub unknown_fields: UnknownFields,
     /// The current status in the cluster.
     pub status: Option<&'a ValidatingAdmissionPolicyStatus>,
     /// The kind of the policy. Kinds other than ValidatingAdmissionPolicy have the condition `ProbesPassed` only if the
@@ -131,8 +136,6 @@ pub struct CompileSummary<'a> {
     pub findings: &'a [CompileFinding],
     /// The number of expressions.
     pub n_expressions: usize,
-    /// The version of the API servers for which the expressions were compiled.
-    pub server: ClusterVersion,
 }
 
 /// A summary of type-checking a policy.
@@ -389,8 +392,16 @@ pub fn compute(observed: &Observations<'_>, now: Timestamp) -> DesiredStatus {
     let types = ConditionType::ALL.into_iter();
     let types = types.filter(|type_| type_.exists_for(observed.subject));
     let verdicts: Vec<(ConditionType, Verdict)> = types
-        .filter_map(|type_| Some((type_, verdict_of(type_, observed, &uncompiled)?)))
+        .filter_map(|type_| {
+            let verdict = verdict_of(type_, observed, &uncompiled)?;
+            let is_known = verdict.status != ConditionStatus::Unknown;
+            let unknown = unknown_fields::verdict(type_, observed).filter(|_| is_known);
+            Some((type_, unknown.unwrap_or(verdict)))
+        })
         .collect();
+    let has_unknown_types = verdicts.iter().any(|(type_, verdict)| {
+        *type_ == ConditionType::TypeChecked && verdict.reason == Reason::UnknownField
+    });
     let retains_warnings = verdicts.iter().any(|(type_, verdict)| {
         *type_ == ConditionType::TypeChecked
             && retained_verdict(verdict, *type_, live_conditions, generation).is_some()
@@ -440,6 +451,8 @@ pub fn compute(observed: &Observations<'_>, now: Timestamp) -> DesiredStatus {
     let merged = condition::merge(live_conditions, ours);
     let expression_warnings = if retains_warnings {
         live_warnings(live)
+    } else if has_unknown_types {
+        Vec::new()
     } else {
         found_warnings(observed)
     };
@@ -531,11 +544,11 @@ fn compiled(observed: &Observations<'_>) -> Verdict {
     let CompileSummary {
         findings,
         n_expressions,
-        server,
     } = match observed.compiled.done() {
         Ok(compiled) => *compiled,
         Err(unknown) => return unknown,
     };
+    let server = observed.server;
     let first_of_kind = |kind: CompileFindingKind| {
         let of_kind = || findings.iter().filter(|finding| finding.kind == kind);
         let first = worst(of_kind(), |finding| finding.consequence)?;
@@ -592,7 +605,7 @@ fn compiled(observed: &Observations<'_>) -> Verdict {
 }
 
 /// Returns a clause if the version of the API servers is newer than all supported versions.
-fn unsupported_version(server: ClusterVersion) -> String {
+pub(super) fn unsupported_version(server: ClusterVersion) -> String {
     if server.version.is_too_new() {
         format!(
             ", which supports Kubernetes up to {}, but the API server runs {}",
@@ -612,7 +625,7 @@ fn probes_passed(observed: &Observations<'_>) -> Verdict {
         Ok(compiled) if is_known => {
             let mut findings = compiled.findings.iter();
             // A definition whose schema has errors has such findings too, although its rules are evaluated.
-            let is_undecided = observed.policy.is_some() || compiled.server.version.is_too_new();
+            let is_undecided = observed.policy.is_some() || observed.server.version.is_too_new();
             let finding =
                 findings.find(|it| it.kind == CompileFindingKind::Unsupported && is_undecided);
             finding.map_or(verdict, |finding| {
@@ -623,7 +636,7 @@ fn probes_passed(observed: &Observations<'_>) -> Verdict {
                         "the decisions of the probes are unknown, because {} cannot be checked by \
                          vap-status-controller{}",
                         finding.field_ref,
-                        unsupported_version(compiled.server)
+                        unsupported_version(observed.server)
                     ),
                 )
             })

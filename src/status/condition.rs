@@ -220,6 +220,9 @@ reasons! {
     /// `Compiled` Unknown, and `TypeChecked` Unknown for a CustomResourceDefinition: this controller does not support
     /// an expression that is valid CEL.
     UnsupportedExpression,
+    /// Any condition except `Ready` and `Stalled` Unknown: the policy or a binding has a field that this controller does
+    /// not know, because the API server is newer than the supported versions.
+    UnknownField,
     /// `Compiled`, `TypeChecked`, `ResourcesMatched` Unknown: the check of this policy panicked.
     InternalError,
     /// `Compiled`, `TypeChecked`, `ResourcesMatched` Unknown: the check of this policy exceeded its time limit.

@@ -18,6 +18,7 @@ mod ready;
 pub mod staleness;
 pub mod stalled;
 mod type_checked;
+pub mod unknown_fields;
 mod verdict;
 pub mod warnings;
 

@@ -57,6 +57,7 @@ impl Reason {
             // These reasons have no False condition.
             Self::AllExpressionsCompile
             | Self::UnsupportedExpression
+            | Self::UnknownField
             | Self::InternalError
             | Self::DeadlineExceeded
             | Self::NoWarnings

@@ -33,7 +33,7 @@ use crate::status::condition::{ConditionStatus, ConditionType, find};
 use crate::status::message;
 use crate::status::probes::ProbesState;
 use crate::status::staleness::Staleness;
-use crate::version::ClusterVersion;
+use crate::status::unknown_fields::UnknownFields;
 
 /// Maximum number of groups of a rule that a finding lists.
 const MAX_GROUPS: usize = 5;
@@ -331,6 +331,8 @@ fn analyze(
     let observed = Observations {
         policy: Some(policy),
         generation,
+        server: compiled.version().into(),
+        unknown_fields: UnknownFields::default(),
         status: status.as_ref(),
         // Webhooks get the conditions of policies.
         subject: if subject.is_webhooks() {
@@ -341,10 +343,6 @@ fn analyze(
         compiled: StepOutcome::Done(CompileSummary {
             findings: compiled.findings(),
             n_expressions: compiled.n_expressions(),
-            server: ClusterVersion {
-                version: compiled.version(),
-                is_lowest_of_several: false,
-            },
         }),
         matches: StepOutcome::Done(&matched),
         types: StepOutcome::Done(TypeObservations {

@@ -6,3 +6,4 @@ pub(crate) mod discovery_lag;
 pub(crate) mod match_cache;
 pub(crate) mod schemas;
 pub(crate) mod snapshot;
+pub(crate) mod unknown_kinds;

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 
 use super::super::probes;
+use crate::controller::subjects::binding_annotations::{ALLOWED, PROBE_INPUTS, allows_inputs};
 use crate::controller::subjects::probe::{StoredSpec, namespace_of};
-use crate::controller::subjects::probe_inputs::{ALLOWED, PROBE_INPUTS, allows_inputs};
 use crate::controller::subjects::store::Entry;
 use crate::policy::admission::ReviewOutcome;
 use crate::probe::api::{
@@ -193,7 +193,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::controller::subjects::probe_inputs::set_allows_inputs;
+    use crate::controller::subjects::binding_annotations::set_allows_inputs;
     use crate::probe::api::PolicyProbeSpec;
 
     fn binding(

@@ -102,7 +102,7 @@ pub(crate) async fn apply(
     permit: &WritePermit,
     entry: &Entry,
     desired: &DesiredStatus,
-) -> Result<Written, Error> {
+) -> Result<Written<WirePolicy>, Error> {
     let name = &*entry.id.name;
     let state = entry.identity.state();
     let applied = Applied {
@@ -129,14 +129,18 @@ pub(crate) async fn apply(
     match written.await {
         Ok(written) => {
             context.metrics.status_written();
-            let status = written.0.status.as_ref();
+            let status = written.policy.status.as_ref();
             let conditions = status.and_then(|status| status.conditions.as_deref());
             let Some(kept) = desired.without_stale(conditions.unwrap_or_default()) else {
-                return Ok(Written::Applied(Box::new(written.0)));
+                return Ok(Written::Applied(Box::new(written)));
             };
-            retain(context, permit, (&policies, &written.0.metadata), &kept)
-                .await
-                .map(|written| written.map(|WirePolicy(written)| written))
+            retain(
+                context,
+                permit,
+                (&policies, &written.policy.metadata),
+                &kept,
+            )
+            .await
         }
         Err(error) => Written::from_error(error),
     }

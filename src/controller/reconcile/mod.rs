@@ -21,7 +21,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -39,9 +38,8 @@ use crate::controller::subjects::event_source::EventSource;
 use crate::controller::subjects::opt_in::{self, OptInState};
 use crate::controller::subjects::params::Referrer;
 use crate::controller::subjects::store::Entry;
-use crate::controller::subjects::subject::Subject;
 use crate::controller::subjects::write_limiter::LimitedObject;
-use crate::policy::RequestPolicy;
+use crate::controller::watch::wire::WirePolicy;
 use crate::policy::subject::{SubjectId, SubjectKind};
 use crate::status::condition::{ConditionStatus, ConditionType, Reason};
 use crate::status::object::StatusObject;
@@ -143,9 +141,11 @@ fn store_written(context: &Context, entry: &Entry, written: WrittenObject) {
         WrittenObject::Policy(written) => {
             // The status was computed for the spec that the watch reported. If the response has another spec, the
             // policy is reconciled again.
-            let content = Subject::ValidatingPolicy(RequestPolicy::from(&written));
-            let is_other = content != *entry.subject;
-            if context.store.put(written, EventSource::Answered) && is_other {
+            let (metadata, policy, status) = written.parts();
+            let is_other = Some(&policy) != entry.subject.policy();
+            let store = &context.store;
+            let is_stored = store.put_policy(&metadata, policy, status, EventSource::Answered);
+            if is_stored && is_other {
                 context.queue.add(&entry.id);
             }
         }
@@ -229,7 +229,7 @@ async fn load_status(
 /// The API server's response to a write of a status.
 enum WrittenObject {
     /// A ValidatingAdmissionPolicy. Its kind has a status.
-    Policy(ValidatingAdmissionPolicy),
+    Policy(WirePolicy),
     /// The status object of a subject whose kind has no status.
     Status(StatusObject),
 }

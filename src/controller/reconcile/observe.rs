@@ -29,12 +29,14 @@ use crate::status::compute::{
 use crate::status::condition::ConditionType;
 use crate::status::probes::ProbesState;
 use crate::status::staleness::Staleness;
+use crate::status::unknown_fields::UnknownFields;
 use crate::telemetry::metrics::{self, Skipped};
 use crate::version::ClusterVersion;
 
 #[derive(Debug)]
 pub(crate) struct Facts {
     server: ClusterVersion,
+    unknown_fields: UnknownFields,
     kind: SubjectKind,
     subject: Arc<Subject>,
     generation: i64,
@@ -80,6 +82,10 @@ pub(crate) async fn observe(
         }
     };
     let bindings = binding_state::bindings_of(context, &entry.id);
+    let unknown_fields = UnknownFields {
+        policy: entry.subject.unknown_fields(),
+        bindings: binding_state::unknown_fields(bindings.as_deref().unwrap_or_default()),
+    };
     let params = params_of(context, entry, snapshot, bindings.as_ref());
     let bindings = match bindings {
         Ok(bindings) => {
@@ -98,6 +104,7 @@ pub(crate) async fn observe(
         result,
         params,
         server: snapshot.server,
+        unknown_fields,
         undiscovered_params: undiscovered_params(entry.subject.policy(), &snapshot.mapper),
         bindings,
         probes,
@@ -192,7 +199,6 @@ impl Facts {
                 status::StepOutcome::Done(CompileSummary {
                     findings,
                     n_expressions: *n_expressions,
-                    server: self.server,
                 }),
                 status::StepOutcome::Done(matched),
                 status::StepOutcome::Done(TypeObservations {
@@ -218,7 +224,6 @@ impl Facts {
                     .map(|(findings, n_expressions)| CompileSummary {
                         findings,
                         n_expressions: *n_expressions,
-                        server: self.server,
                     });
                 let exceeded = status::StepOutcome::DeadlineExceeded(deadline);
                 (
@@ -237,6 +242,8 @@ impl Facts {
         Observations {
             policy: self.subject.policy(),
             generation: self.generation,
+            server: self.server,
+            unknown_fields: self.unknown_fields.clone(),
             status: self.status.as_ref(),
             subject: self.kind,
             compiled,

@@ -1,6 +1,7 @@
 //! The existing policies and other subjects (webhook configurations, CRDs), with all stored data about them.
 
 pub(crate) mod admission_cache;
+pub(crate) mod binding_annotations;
 pub(crate) mod check_result;
 pub(crate) mod dependencies;
 pub(crate) mod event_source;
@@ -14,7 +15,6 @@ pub(crate) mod params;
 pub(crate) mod pending_events;
 pub(crate) mod policy_index;
 pub(crate) mod probe;
-pub(crate) mod probe_inputs;
 pub(crate) mod rules;
 pub(crate) mod stale_conditions;
 pub(crate) mod store;

@@ -9,10 +9,10 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use kube::{Resource as _, ResourceExt};
 
+use super::binding_annotations;
 use super::event_source::{EventSource, ObjectState};
 use super::packed::{Identity, Packed};
 use super::probe::Probe;
-use super::probe_inputs;
 use crate::controller::process::memory::{self, mebibytes};
 use crate::policy::subject::{SubjectId, SubjectKind};
 
@@ -72,6 +72,8 @@ pub(crate) struct PackedBinding {
     spec: Packed<ValidatingAdmissionPolicyBindingSpec>,
     /// True if probes may use the params and namespaces of the binding.
     allows_inputs: bool,
+    /// The paths of the fields that the controller does not know.
+    unknown_fields: Box<[String]>,
 }
 
 impl RefersToPolicy for ValidatingAdmissionPolicyBinding {
@@ -82,13 +84,15 @@ impl RefersToPolicy for ValidatingAdmissionPolicyBinding {
             name: self.metadata.name.as_deref().unwrap_or_default().into(),
             identity: Identity::new(&self.metadata),
             spec: Packed::new(&self.spec),
-            allows_inputs: probe_inputs::allows_inputs(&self.metadata),
+            allows_inputs: binding_annotations::allows_inputs(&self.metadata),
+            unknown_fields: binding_annotations::unknown_fields(&self.metadata).into(),
         }
     }
 
     fn kept(kept: &PackedBinding) -> Arc<Self> {
         let mut metadata = kept.identity.metadata(&kept.name);
-        probe_inputs::set_allows_inputs(&mut metadata, kept.allows_inputs);
+        binding_annotations::set_allows_inputs(&mut metadata, kept.allows_inputs);
+        binding_annotations::set_unknown_fields(&mut metadata, &kept.unknown_fields);
         Arc::new(Self {
             metadata,
             spec: kept.spec.unpack(),
@@ -105,8 +109,10 @@ impl RefersToPolicy for ValidatingAdmissionPolicyBinding {
 
     fn is_equivalent_to(&self, other: &Self) -> bool {
         self.spec == other.spec
-            && probe_inputs::allows_inputs(&self.metadata)
-                == probe_inputs::allows_inputs(&other.metadata)
+            && binding_annotations::allows_inputs(&self.metadata)
+                == binding_annotations::allows_inputs(&other.metadata)
+            && binding_annotations::unknown_fields(&self.metadata)
+                == binding_annotations::unknown_fields(&other.metadata)
     }
 }
 
@@ -234,7 +240,7 @@ impl<K: RefersToPolicy> PolicyIndex<K> {
             return Vec::new();
         };
         object.meta_mut().managed_fields = None;
-        probe_inputs::trim_annotations(object.meta_mut());
+        binding_annotations::trim_annotations(object.meta_mut());
         let policy = object.subject(self.bound);
         let mut state = self.lock();
         let stored = state.get(&name).map(K::kept_state);
@@ -546,13 +552,14 @@ pub(crate) mod tests {
         bindings.retain(&BTreeSet::new());
         let annotated = |value: &str| {
             let mut binding = binding("a", "p");
-            let annotations = [(probe_inputs::PROBE_INPUTS, value), ("other", "x")];
+            let annotations = [(binding_annotations::PROBE_INPUTS, value), ("other", "x")];
             let annotations = annotations.map(|(key, value)| (key.to_owned(), value.to_owned()));
             binding.metadata.annotations = Some(annotations.into());
             binding
         };
-        let is_allowed =
-            || probe_inputs::allows_inputs(&bindings.for_policy(&id("p")).unwrap()[0].metadata);
+        let is_allowed = || {
+            binding_annotations::allows_inputs(&bindings.for_policy(&id("p")).unwrap()[0].metadata)
+        };
         bindings.put(annotated("no"), EventSource::Watched);
         assert!(!is_allowed());
         assert_eq!(

@@ -124,20 +124,26 @@ impl Store {
             .count()
     }
 
-    /// Stores the policy if it supersedes the stored one. Returns true if it was stored.
+    /// Stores a policy without unknown fields if it supersedes the stored one. Returns true if it was stored.
     pub(crate) fn put(&self, policy: ValidatingAdmissionPolicy, from: EventSource) -> bool {
-        let ValidatingAdmissionPolicy {
-            metadata,
-            spec,
-            status,
-        } = policy;
-        let Some(name) = metadata.name.clone() else {
+        let (metadata, status) = (policy.metadata.clone(), policy.status.clone());
+        self.put_policy(&metadata, policy.into(), status, from)
+    }
+
+    /// Stores the policy if it supersedes the stored one. Returns true if it was stored.
+    pub(crate) fn put_policy(
+        &self,
+        metadata: &ObjectMeta,
+        policy: RequestPolicy,
+        status: Option<ValidatingAdmissionPolicyStatus>,
+        from: EventSource,
+    ) -> bool {
+        let Some(name) = metadata.name.as_deref() else {
             return false;
         };
-        let id = SubjectId::policy(&*name);
-        let policy = RequestPolicy::new(Some(name), spec.unwrap_or_default());
+        let id = SubjectId::policy(name);
         let subject = Subject::ValidatingPolicy(policy);
-        self.put_with_status(id, &metadata, (subject, status), from)
+        self.put_with_status(id, metadata, (subject, status), from)
     }
 
     /// Stores a subject of an opt-in kind if it supersedes the stored one. Returns true if it was stored.

@@ -76,6 +76,20 @@ impl Subject {
         }
     }
 
+    /// Returns the paths of the fields that the controller does not know, such as `spec.new` or `webhooks[0].new`.
+    pub(crate) fn unknown_fields(&self) -> Vec<String> {
+        if let Some(policy) = self.policy() {
+            return policy.unknown_fields.clone();
+        }
+        let webhooks = self.webhooks().iter().enumerate();
+        webhooks
+            .flat_map(|(n, webhook)| {
+                let fields = webhook.unknown_fields.iter();
+                fields.map(move |field| format!("webhooks[{n}].{field}"))
+            })
+            .collect()
+    }
+
     /// Removes the content. The kind remains.
     pub(crate) fn clear(&mut self) {
         *self = match self {

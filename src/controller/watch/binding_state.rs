@@ -7,6 +7,7 @@ use k8s_openapi::api::admissionregistration::v1::{ParamRef, ValidatingAdmissionP
 use super::params;
 use crate::controller::cluster::snapshot::ClusterSnapshot;
 use crate::controller::context::Context;
+use crate::controller::subjects::binding_annotations;
 use crate::controller::subjects::params::{Listing, Objects, Referrer};
 use crate::policy::subject::{SubjectId, SubjectKind};
 use crate::schema::Gvk;
@@ -53,6 +54,18 @@ pub(crate) fn bindings_state(
 ) -> BindingsState {
     let bindings = bindings.iter().map(AsRef::as_ref);
     BindingsState::from_bindings(bindings, has_param_kind, params)
+}
+
+/// Returns the names of the bindings with fields that the controller does not know, and these fields.
+pub(crate) fn unknown_fields(
+    bindings: &[Arc<ValidatingAdmissionPolicyBinding>],
+) -> Vec<(String, Vec<String>)> {
+    let bindings = bindings.iter().filter_map(|binding| {
+        let fields = binding_annotations::unknown_fields(&binding.metadata);
+        let name = binding.metadata.name.clone().unwrap_or_default();
+        (!fields.is_empty()).then_some((name, fields))
+    });
+    bindings.collect()
 }
 
 /// Returns the state of the params that the bindings refer to, in the form that the status reports.

@@ -11,13 +11,14 @@ pub(crate) mod opt_in_wire;
 pub(crate) mod params;
 pub(crate) mod reflector;
 pub(crate) mod refresh;
+mod unknown_fields;
 pub(crate) mod unreadable;
 pub(crate) mod wire;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use kube::Resource;
 use serde::de::DeserializeOwned;
@@ -34,7 +35,7 @@ use crate::controller::watch::definitions::{Listener, ReadDefinition, WithRules}
 use crate::controller::watch::list_watch::{ListWatchConfig, Listing, Representation};
 use crate::controller::watch::reflector::{Event, EventHandler};
 use crate::controller::watch::refresh::RefreshTrigger;
-use crate::controller::watch::wire::WirePolicy;
+use crate::controller::watch::wire::{WirePolicy, WireValidatingBinding};
 use crate::policy::subject::{SubjectId, SubjectKind};
 use crate::schema::GroupVersion;
 use crate::telemetry::metrics::{ErrorReason, Source};
@@ -48,9 +49,9 @@ pub(crate) async fn policies(context: Arc<Context>) {
     watch_kind::<WirePolicy>(&context, Source::Policies, |event| match event {
         Event::Init => listed.clear(),
         Event::InitKeep(name) => drop(listed.insert(name)),
-        Event::InitApply(WirePolicy(policy)) => {
-            listed.extend(policy.metadata.name.clone());
-            put(&context, policy, EventSource::Listed);
+        Event::InitApply(received) => {
+            listed.extend(received.policy.metadata.name.clone());
+            put(&context, received, EventSource::Listed);
         }
         Event::InitDone => {
             let kind = SubjectKind::ValidatingAdmissionPolicy;
@@ -58,8 +59,8 @@ pub(crate) async fn policies(context: Arc<Context>) {
             listed.clear();
             context.set_policies_listed();
         }
-        Event::Apply(WirePolicy(policy)) => put(&context, policy, EventSource::Watched),
-        Event::Delete(WirePolicy(policy)) => {
+        Event::Apply(received) => put(&context, received, EventSource::Watched),
+        Event::Delete(WirePolicy { policy, .. }) => {
             let name = policy.metadata.name.unwrap_or_default();
             listed.remove(&name);
             let id = SubjectId::policy(name);
@@ -71,18 +72,24 @@ pub(crate) async fn policies(context: Arc<Context>) {
     .await;
 }
 
-fn put(context: &Context, policy: ValidatingAdmissionPolicy, from: EventSource) {
-    let id = SubjectId::policy(policy.metadata.name.as_deref().unwrap_or_default());
-    if context.store.put(policy, from) {
+fn put(context: &Context, received: WirePolicy, from: EventSource) {
+    let id = SubjectId::policy(received.policy.metadata.name.as_deref().unwrap_or_default());
+    let (metadata, policy, status) = received.parts();
+    if context.store.put_policy(&metadata, policy, status, from) {
         context.queue.add(&id);
     }
 }
 
 /// Watches `ValidatingAdmissionPolicyBindings`. Never returns.
 pub(crate) async fn bindings(context: Arc<Context>) {
-    watch_by_policy(&context, Source::Bindings, &context.bindings, || {
-        context.set_bindings_listed();
-    })
+    let path = ValidatingAdmissionPolicyBinding::url_path(&(), None);
+    watch_by_policy_at::<WireValidatingBinding, _>(
+        &context,
+        (Source::Bindings, path),
+        &context.bindings,
+        |WireValidatingBinding(binding)| binding,
+        || context.set_bindings_listed(),
+    )
     .await;
 }
 

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use k8s_openapi::ClusterResourceScope;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding, MutatingAdmissionPolicyBindingSpec,
-    MutatingAdmissionPolicySpec, ValidatingAdmissionPolicyBinding,
+    MutatingAdmissionPolicySpec, MutatingWebhook, ValidatingAdmissionPolicyBinding,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
@@ -15,6 +15,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::unknown_fields::WithUnknownFields;
+use crate::controller::subjects::binding_annotations;
 use crate::controller::subjects::subject::Subject;
 use crate::policy::subject::{Row, SubjectKind};
 use crate::policy::{RequestPolicy, mutations};
@@ -26,7 +28,10 @@ pub(crate) trait WireSubject: Resource<DynamicType = ()> + DeserializeOwned {
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(from = "PolicyObject")]
-pub(crate) struct WireMutatingPolicy(MutatingAdmissionPolicy);
+pub(crate) struct WireMutatingPolicy {
+    policy: MutatingAdmissionPolicy,
+    unknown_fields: Vec<String>,
+}
 
 /// The binding of a mutating policy, in the form of a validating policy's binding.
 #[derive(Clone, Debug, Deserialize)]
@@ -39,7 +44,7 @@ struct PolicyObject {
     #[serde(default)]
     metadata: Option<ObjectMeta>,
     #[serde(default)]
-    spec: Option<MutatingAdmissionPolicySpec>,
+    spec: Option<WithUnknownFields<MutatingAdmissionPolicySpec>>,
 }
 
 #[derive(Deserialize)]
@@ -47,23 +52,33 @@ struct BindingObject {
     #[serde(default)]
     metadata: Option<ObjectMeta>,
     #[serde(default)]
-    spec: Option<MutatingAdmissionPolicyBindingSpec>,
+    spec: Option<WithUnknownFields<MutatingAdmissionPolicyBindingSpec>>,
 }
 
 impl From<PolicyObject> for WireMutatingPolicy {
     fn from(PolicyObject { metadata, spec }: PolicyObject) -> Self {
-        Self(MutatingAdmissionPolicy {
-            metadata: metadata.unwrap_or_default(),
-            spec,
-        })
+        let (spec, unknown_fields) = spec.map(|spec| spec.parts("spec")).unzip();
+        Self {
+            policy: MutatingAdmissionPolicy {
+                metadata: metadata.unwrap_or_default(),
+                spec,
+            },
+            unknown_fields: unknown_fields.unwrap_or_default(),
+        }
     }
 }
 
 impl WireSubject for WireMutatingPolicy {
     fn parts(self) -> (ObjectMeta, Subject) {
-        let Self(policy) = self;
+        let Self {
+            policy,
+            unknown_fields,
+        } = self;
         let subject = Subject::MutatingPolicy {
-            policy: RequestPolicy::from(&policy),
+            policy: RequestPolicy {
+                unknown_fields,
+                ..RequestPolicy::from(&policy)
+            },
             mutations: mutations::mutations(&policy).to_vec(),
             reinvocation_policy: policy.spec.and_then(|spec| spec.reinvocation_policy),
         };
@@ -73,11 +88,14 @@ impl WireSubject for WireMutatingPolicy {
 
 impl From<BindingObject> for WireBinding {
     fn from(BindingObject { metadata, spec }: BindingObject) -> Self {
+        let (spec, unknown_fields) = spec.map(|spec| spec.parts("spec")).unzip();
         let mut binding = mutations::shared_part_of_binding(&MutatingAdmissionPolicyBinding {
             metadata: metadata.unwrap_or_default(),
             spec,
         });
         binding.spec.validation_actions.clear();
+        let unknown_fields = unknown_fields.unwrap_or_default();
+        binding_annotations::set_unknown_fields(&mut binding.metadata, &unknown_fields);
         Self(binding)
     }
 }
@@ -103,7 +121,15 @@ impl TryFrom<ConfigurationObject> for WireWebhooks {
 
     fn try_from(object: ConfigurationObject) -> Result<Self, Self::Error> {
         let webhooks = object.webhooks.unwrap_or_default();
-        let webhooks = webhooks.iter().map(RequestPolicy::from_webhook);
+        let webhooks = webhooks.iter().map(|webhook| {
+            // This type also has all fields of a `ValidatingWebhook`.
+            let fields: WithUnknownFields<MutatingWebhook> =
+                WithUnknownFields::deserialize(webhook).unwrap_or_default();
+            Ok(RequestPolicy {
+                unknown_fields: fields.unknown_fields,
+                ..RequestPolicy::from_webhook(webhook)?
+            })
+        });
         Ok(Self {
             metadata: object.metadata.unwrap_or_default(),
             webhooks: webhooks.collect::<Result<_, serde_json::Error>>()?,
@@ -159,7 +185,7 @@ resource!(
     WireMutatingPolicy,
     MUTATING.kind,
     MUTATING.plural,
-    0.metadata
+    policy.metadata
 );
 // `kind` and `plural` are not used, since the URL path of the watch determines them.
 resource!(
@@ -237,6 +263,33 @@ mod tests {
             let WireBinding(read) = serde_json::from_value(value).unwrap();
             assert_eq!(read.spec.policy_name, "");
         }
+    }
+
+    #[test]
+    fn unknown_fields_of_opt_in_kinds_are_listed() {
+        let policy = parsed(json!({"spec": {"newer": 1, "mutations": [
+            {"patchType": "JSONPatch", "jsonPatch": {"expression": "[]", "newer": 1}}]}}));
+        assert_eq!(
+            policy.unknown_fields(),
+            ["spec.mutations[0].jsonPatch.newer", "spec.newer"]
+        );
+        let value = json!({"metadata": {"name": "b"}, "spec": {"policyName": "a", "newer": 1}});
+        let WireBinding(read) = serde_json::from_value(value).unwrap();
+        assert_eq!(
+            binding_annotations::unknown_fields(&read.metadata),
+            ["spec.newer"]
+        );
+        let supported = json!({"name": "a.example.com", "clientConfig": {"url": "https://a"}, "timeoutSeconds": 1,
+            "reinvocationPolicy": "Never", "admissionReviewVersions": ["v1"], "sideEffects": "None"});
+        let mut newer = supported.clone();
+        newer["rules"] = json!([{"operations": ["*"], "newer": 1}]);
+        newer["newer"] = json!(1);
+        let read: WireWebhooks =
+            serde_json::from_value(json!({"webhooks": [supported, newer]})).unwrap();
+        assert_eq!(
+            read.parts().1.unknown_fields(),
+            ["webhooks[1].newer", "webhooks[1].rules[0].newer"]
+        );
     }
 
     #[test]

@@ -9,23 +9,54 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::ClusterResourceScope;
 use k8s_openapi::api::admissionregistration::v1::{
-    ValidatingAdmissionPolicy, ValidatingAdmissionPolicySpec, ValidatingAdmissionPolicyStatus,
+    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+    ValidatingAdmissionPolicyBindingSpec, ValidatingAdmissionPolicySpec,
+    ValidatingAdmissionPolicyStatus,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta};
 use kube::Resource;
 use serde::Deserialize;
 
+use super::unknown_fields::WithUnknownFields;
+use crate::controller::subjects::binding_annotations;
+use crate::policy::RequestPolicy;
+
 /// A policy whose metadata has only the name, uid, versions, labels and field managers.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(from = "Received")]
-pub(crate) struct WirePolicy(pub(crate) ValidatingAdmissionPolicy);
+pub(crate) struct WirePolicy {
+    pub(crate) policy: ValidatingAdmissionPolicy,
+    unknown_fields: Vec<String>,
+}
+
+impl WirePolicy {
+    /// Returns the metadata, the content and the status.
+    pub(crate) fn parts(
+        self,
+    ) -> (
+        ObjectMeta,
+        RequestPolicy,
+        Option<ValidatingAdmissionPolicyStatus>,
+    ) {
+        let ValidatingAdmissionPolicy {
+            metadata,
+            spec,
+            status,
+        } = self.policy;
+        let policy = RequestPolicy {
+            unknown_fields: self.unknown_fields,
+            ..RequestPolicy::new(metadata.name.clone(), spec.unwrap_or_default())
+        };
+        (metadata, policy, status)
+    }
+}
 
 #[derive(Deserialize)]
 struct Received {
     #[serde(default)]
     metadata: Option<Metadata>,
     #[serde(default)]
-    spec: Option<ValidatingAdmissionPolicySpec>,
+    spec: Option<WithUnknownFields<ValidatingAdmissionPolicySpec>>,
     #[serde(default)]
     status: Option<ValidatingAdmissionPolicyStatus>,
 }
@@ -60,7 +91,9 @@ impl From<Received> for WirePolicy {
             };
             managers.map(entry).collect()
         });
-        Self(ValidatingAdmissionPolicy {
+        let spec = received.spec.map(|spec| spec.parts("spec"));
+        let (spec, unknown_fields) = spec.unzip();
+        let policy = ValidatingAdmissionPolicy {
             metadata: ObjectMeta {
                 name: metadata.name,
                 uid: metadata.uid,
@@ -70,9 +103,13 @@ impl From<Received> for WirePolicy {
                 managed_fields: managers,
                 ..ObjectMeta::default()
             },
-            spec: received.spec,
+            spec,
             status: received.status,
-        })
+        };
+        Self {
+            policy,
+            unknown_fields: unknown_fields.unwrap_or_default(),
+        }
     }
 }
 
@@ -97,6 +134,57 @@ impl Resource for WirePolicy {
     }
 
     fn meta(&self) -> &ObjectMeta {
+        &self.policy.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.policy.metadata
+    }
+}
+
+/// A binding whose unknown fields are listed in its metadata ([`binding_annotations::unknown_fields`]).
+#[derive(Clone, Debug, Deserialize)]
+#[serde(from = "ReceivedBinding")]
+pub(crate) struct WireValidatingBinding(pub(crate) ValidatingAdmissionPolicyBinding);
+
+#[derive(Deserialize)]
+struct ReceivedBinding {
+    #[serde(default)]
+    metadata: Option<ObjectMeta>,
+    #[serde(default)]
+    spec: Option<WithUnknownFields<ValidatingAdmissionPolicyBindingSpec>>,
+}
+
+impl From<ReceivedBinding> for WireValidatingBinding {
+    fn from(ReceivedBinding { metadata, spec }: ReceivedBinding) -> Self {
+        let mut metadata = metadata.unwrap_or_default();
+        let (spec, unknown_fields) = spec.unwrap_or_default().parts("spec");
+        binding_annotations::set_unknown_fields(&mut metadata, &unknown_fields);
+        Self(ValidatingAdmissionPolicyBinding { metadata, spec })
+    }
+}
+
+impl Resource for WireValidatingBinding {
+    type DynamicType = ();
+    type Scope = ClusterResourceScope;
+
+    fn kind((): &()) -> Cow<'_, str> {
+        ValidatingAdmissionPolicyBinding::kind(&())
+    }
+
+    fn group((): &()) -> Cow<'_, str> {
+        ValidatingAdmissionPolicyBinding::group(&())
+    }
+
+    fn version((): &()) -> Cow<'_, str> {
+        ValidatingAdmissionPolicyBinding::version(&())
+    }
+
+    fn plural((): &()) -> Cow<'_, str> {
+        ValidatingAdmissionPolicyBinding::plural(&())
+    }
+
+    fn meta(&self) -> &ObjectMeta {
         &self.0.metadata
     }
 
@@ -110,10 +198,14 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::controller::subjects::event_source::EventSource;
     use crate::controller::subjects::managed_fields::owns_status;
+    use crate::controller::subjects::policy_index::Bindings;
+    use crate::controller::watch::binding_state;
+    use crate::policy::subject::SubjectId;
 
     fn read(value: Value) -> ValidatingAdmissionPolicy {
-        serde_json::from_value::<WirePolicy>(value).unwrap().0
+        serde_json::from_value::<WirePolicy>(value).unwrap().policy
     }
 
     #[test]
@@ -146,6 +238,47 @@ mod tests {
             (Some(2), &all.labels)
         );
         assert!(owns_status(metadata));
+    }
+
+    #[test]
+    fn wire_policy_has_unknown_fields_of_spec() {
+        let policy = |spec| -> RequestPolicy {
+            let value = json!({"metadata": {"name": "a"}, "newer": 1, "spec": spec});
+            serde_json::from_value::<WirePolicy>(value)
+                .unwrap()
+                .parts()
+                .1
+        };
+        let newer = policy(json!({"newer": 1, "variables": [{"name": "v", "newer": true}]}));
+        assert_eq!(
+            newer.unknown_fields,
+            ["spec.newer", "spec.variables[0].newer"]
+        );
+        let same: RequestPolicy = serde_json::from_value(json!({
+            "name": "a", "variables": [{"name": "v", "expression": ""}],
+        }))
+        .unwrap();
+        assert_eq!(policy(json!({"variables": [{"name": "v"}]})), same);
+    }
+
+    #[test]
+    fn wire_binding_has_unknown_fields_of_spec_in_index() {
+        let put = |spec: Value| {
+            let value = json!({"metadata": {"name": "b", "uid": "u", "resourceVersion": "1"}, "spec": spec});
+            let WireValidatingBinding(binding) = serde_json::from_value(value).unwrap();
+            let bindings = Bindings::default();
+            bindings.put(binding, EventSource::Watched);
+            bindings.retain(&["b".to_owned()].into());
+            let id = SubjectId::policy("p");
+            let stored = bindings.for_policy(&id).unwrap();
+            binding_state::unknown_fields(&stored)
+        };
+        let supported =
+            json!({"policyName": "p", "validationActions": ["Deny"], "paramRef": {"name": "a"}});
+        assert_eq!(put(supported), []);
+        let newer = json!({"policyName": "p", "paramRef": {"name": "a", "newer": 1}, "newer": {}});
+        let fields = ["spec.newer", "spec.paramRef.newer"].map(str::to_owned);
+        assert_eq!(put(newer), [("b".to_owned(), fields.to_vec())]);
     }
 
     #[test]

@@ -28,12 +28,13 @@ fn compute_from(rules: &RuleFindings) -> DesiredStatus {
     let observed = Observations {
         policy: None,
         generation: 0,
+        server: ClusterVersion::default(),
+        unknown_fields: UnknownFields::default(),
         status: None,
         subject: SubjectKind::CustomResourceDefinition,
         compiled: StepOutcome::Done(CompileSummary {
             findings: &rules.compiled,
             n_expressions: rules.n_expressions,
-            server: ClusterVersion::default(),
         }),
         matches: StepOutcome::Done(&matched),
         types: StepOutcome::Done(TypeObservations {

@@ -15,6 +15,7 @@ use super::condition::{self, ConditionStatus, ConditionType, Reason, condition, 
 use super::message;
 use super::probes::{ProbeFacts, ProbesState};
 use super::staleness::Staleness;
+use super::unknown_fields::UnknownFields;
 use crate::cel::diagnostic::{Code, Diagnostics, Severity};
 use crate::cel::source::Location;
 use crate::policy::RequestPolicy;
@@ -37,6 +38,7 @@ mod params;
 mod staleness;
 mod stalled;
 mod type_checked;
+mod unknown_fields;
 mod warnings;
 mod webhooks;
 
@@ -67,6 +69,7 @@ struct Facts {
     undiscovered_params: Vec<String>,
     is_retained_long: bool,
     server: ClusterVersion,
+    unknown_fields: UnknownFields,
 }
 
 impl Facts {
@@ -81,6 +84,7 @@ impl Facts {
             status: None,
             findings: Vec::new(),
             server: ClusterVersion::default(),
+            unknown_fields: UnknownFields::default(),
             matches: Matches {
                 resources: vec![MatchedResource {
                     gvr: Gvr::new("apps", "v1", "deployments"),
@@ -130,12 +134,13 @@ impl Facts {
         let compiled = CompileSummary {
             findings: &self.findings,
             n_expressions: 4,
-            server: self.server,
         };
         compute(
             &Observations {
                 policy: Some(&self.policy),
                 generation: self.generation,
+                server: self.server,
+                unknown_fields: self.unknown_fields.clone(),
                 status: self.status.as_ref(),
                 subject: self.subject,
                 compiled: match self.deadline {

@@ -30,12 +30,13 @@ pub(super) fn with_observed<T>(
     let observed = Observations {
         policy: None,
         generation: 0,
+        server: ClusterVersion::default(),
+        unknown_fields: UnknownFields::default(),
         status: None,
         subject: SubjectKind::ValidatingWebhookConfiguration,
         compiled: StepOutcome::Done(CompileSummary {
             findings: &[],
             n_expressions: 2,
-            server: ClusterVersion::default(),
         }),
         matches: StepOutcome::Done(&matched),
         types: StepOutcome::Done(TypeObservations {

@@ -65,7 +65,10 @@ fn binding() -> ValidatingAdmissionPolicyBinding {
 
 /// Returns `binding` with the annotation that allows probes to use params and namespaces of the cluster.
 fn allowing(mut binding: ValidatingAdmissionPolicyBinding) -> ValidatingAdmissionPolicyBinding {
-    crate::controller::subjects::probe_inputs::set_allows_inputs(&mut binding.metadata, true);
+    crate::controller::subjects::binding_annotations::set_allows_inputs(
+        &mut binding.metadata,
+        true,
+    );
     binding
 }
 

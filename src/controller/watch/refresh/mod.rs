@@ -18,6 +18,7 @@ use crate::cluster::version::{self, ServerVersions};
 use crate::controller::cluster::crds::{Crd, Crds};
 use crate::controller::cluster::discovery_lag::{DiscoveryLag, LIMIT, Pinned, Progress};
 use crate::controller::cluster::snapshot::{Change, ClusterSnapshot};
+use crate::controller::cluster::unknown_kinds::unknown_kinds;
 use crate::controller::context::Context;
 use crate::controller::process::supervisor::REFRESH_LIMIT;
 use crate::policy::subject::SubjectId;
@@ -75,6 +76,8 @@ pub(crate) struct Refresher {
     crds: Crds,
     are_crds_listed: bool,
     mapper: Option<Arc<RestMapper>>,
+    /// The served resources for admission that the controller does not know.
+    unknown_kinds: BTreeSet<String>,
     index: Option<Arc<Index>>,
     is_published: bool,
     /// The time of the first complete poll: it did not fail, and all CRDs were listed before.
@@ -128,6 +131,7 @@ impl Refresher {
             crds: Crds::new(),
             are_crds_listed: false,
             mapper: None,
+            unknown_kinds: BTreeSet::new(),
             index: None,
             is_published: false,
             complete_since: None,
@@ -248,6 +252,7 @@ impl Refresher {
                 self.context.metrics.set_stale_groups(n_stale);
                 if let Some(mapper) = mapper {
                     is_news = true;
+                    self.note_unknown_kinds(&mapper);
                     self.mapper = Some(Arc::new(mapper));
                 }
             }
@@ -320,6 +325,20 @@ impl Refresher {
             self.version = Some(version);
         }
         is_news
+    }
+
+    /// Logs the served resources for admission that the controller does not know, if they have changed.
+    fn note_unknown_kinds(&mut self, mapper: &RestMapper) {
+        let unknown = unknown_kinds(mapper);
+        if unknown != self.unknown_kinds && !unknown.is_empty() {
+            let resources = unknown.iter().cloned().collect::<Vec<_>>().join(", ");
+            tracing::warn!(
+                resources,
+                "the API server serves resources for admission that vap-status-controller does not know: their objects \
+                 are not checked; upgrade vap-status-controller"
+            );
+        }
+        self.unknown_kinds = unknown;
     }
 
     /// Queues the policies whose conditions have been outdated for longer than a short outage. Schedules an immediate
