@@ -306,7 +306,7 @@ pub struct TestArgs {
     #[arg(required = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
     /// The version of the API server that evaluates the requests, 1.30 to 1.37, such as 1.33 or 1.36.4
-    /// [default: 1.37]
+    /// [default: `kubernetesVersion` of .vap.yaml, or 1.37]
     #[arg(long, value_name = "VERSION")]
     pub kubernetes_version: Option<KubernetesVersion>,
     /// A file or directory with CustomResourceDefinitions, in addition to those in the input (repeatable)
@@ -371,6 +371,10 @@ pub struct ConvertArgs {
     /// Also write the policies and bindings of the suite, so that the output is self-contained
     #[arg(long)]
     pub with_policies: bool,
+    /// The version of the API server that evaluates the requests, 1.30 to 1.37, such as 1.33 or 1.36.4
+    /// [default: `kubernetesVersion` of .vap.yaml, or 1.37]
+    #[arg(long, value_name = "VERSION")]
+    pub kubernetes_version: Option<KubernetesVersion>,
 }
 
 /// The arguments of `test init`.
@@ -382,6 +386,10 @@ pub struct InitArgs {
     /// A file or directory with CustomResourceDefinitions, in addition to those in the input (repeatable)
     #[arg(long, value_name = "PATH")]
     pub crds: Vec<PathBuf>,
+    /// The version of the API server that evaluates the requests, 1.30 to 1.37, such as 1.33 or 1.36.4
+    /// [default: `kubernetesVersion` of .vap.yaml, or 1.37]
+    #[arg(long, value_name = "VERSION")]
+    pub kubernetes_version: Option<KubernetesVersion>,
 }
 
 /// The arguments of `completion`.

@@ -20,6 +20,7 @@ pub mod names;
 mod opt_in;
 mod parallel;
 mod plugin_status;
+mod progress;
 pub mod render;
 pub mod report;
 pub mod report_schema;
@@ -35,8 +36,10 @@ mod write;
 mod yaml_text;
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 
 use crate::policy::rule::Rule;
+use crate::version::KubernetesVersion;
 
 use args::{
     Args, CheckArgs, CheckOutput, Command, ConvertArgs, ExplainArgs, ExplainOutput, InitArgs,
@@ -165,7 +168,7 @@ fn run_test(
     let options = test::Options {
         paths: args.paths.clone(),
         crds: args.crds.clone(),
-        version: args.kubernetes_version,
+        version: version_for(args.kubernetes_version, &args.paths)?,
         coverage: args.coverage || args.output == TestOutput::Lcov,
         mutants: args.mutants,
         limit: args.timeout.limit(),
@@ -206,10 +209,26 @@ fn run_test(
     })
 }
 
+/// Returns the version of the flag `--kubernetes-version`, or the version that `.vap.yaml` pins for `paths`.
+///
+/// # Errors
+/// Returns an error if the configuration cannot be read.
+fn version_for(
+    flag: Option<KubernetesVersion>,
+    paths: &[PathBuf],
+) -> Result<Option<KubernetesVersion>, CliError> {
+    match flag {
+        Some(version) => Ok(Some(version)),
+        None => check::config::pinned_version(paths),
+    }
+}
+
 fn run_init(args: &InitArgs, out: &mut dyn Write, err: &mut dyn Write) -> Result<Exit, CliError> {
+    let version = version_for(args.kubernetes_version, &args.paths)?;
     let options = test::Options {
         paths: args.paths.clone(),
         crds: args.crds.clone(),
+        version,
         ..test::Options::default()
     };
     let report = test::init::run(&options, &mut io::stdin())?;
@@ -293,8 +312,10 @@ fn run_convert(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> Result<Exit, CliError> {
+    let version = version_for(args.kubernetes_version, std::slice::from_ref(&args.suite))?;
     let converted = test::convert::run(&test::convert::ConvertOptions {
         suite: args.suite.clone(),
+        version,
         crds: args.crds.clone(),
         with_policies: args.with_policies,
     })?;

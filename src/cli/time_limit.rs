@@ -31,6 +31,9 @@ impl Timeout {
 #[derive(Clone, Copy, Debug)]
 pub struct TimeLimit(Duration);
 
+/// The ratio of the time limit of a search and that of an evaluation.
+const SEARCH_FACTOR: u32 = 6;
+
 /// The default time limit. Policies usually take milliseconds.
 const DEFAULT: Duration = Duration::from_secs(10);
 
@@ -41,6 +44,11 @@ impl Default for TimeLimit {
 }
 
 impl TimeLimit {
+    /// Returns the limit for a search, which evaluates a policy for many requests.
+    pub(super) fn for_search(self) -> Self {
+        Self(self.0.saturating_mul(SEARCH_FACTOR))
+    }
+
     /// Calls `evaluate` with a flag that is set at the time limit to cancel the evaluation. Returns an error if the
     /// flag was set.
     pub(super) fn run<T>(self, evaluate: impl FnOnce(&Arc<AtomicBool>) -> T) -> Result<T, String> {
@@ -69,11 +77,11 @@ struct LimitedEvaluation {
     is_cancelled: Arc<AtomicBool>,
 }
 
-/// The deadlines of the running evaluations. `is_not_empty` wakes the thread when the first evaluation starts.
+/// The deadlines of the running evaluations. `has_changed` wakes the thread when an evaluation starts.
 #[derive(Default)]
 struct Watchdog {
     deadlines: Mutex<Vec<(Instant, Arc<AtomicBool>)>>,
-    is_not_empty: Condvar,
+    has_changed: Condvar,
 }
 
 static WATCHDOG: LazyLock<Arc<Watchdog>> = LazyLock::new(|| {
@@ -90,9 +98,8 @@ impl LimitedEvaluation {
         let is_cancelled = Arc::new(AtomicBool::new(false));
         let mut deadlines = WATCHDOG.lock();
         deadlines.push((deadline, Arc::clone(&is_cancelled)));
-        if deadlines.len() == 1 {
-            WATCHDOG.is_not_empty.notify_one();
-        }
+        // The new deadline may be the earliest.
+        WATCHDOG.has_changed.notify_one();
         Self { is_cancelled }
     }
 }
@@ -122,14 +129,12 @@ impl Watchdog {
             let pending = deadlines.iter().map(|(deadline, _)| *deadline);
             let next = pending.filter(|deadline| *deadline > now).min();
             deadlines = match next {
-                // All evaluations of a process have the same time limit, so a later evaluation never has an earlier
-                // deadline.
                 Some(next) => {
-                    let waited = self.is_not_empty.wait_timeout(deadlines, next - now);
+                    let waited = self.has_changed.wait_timeout(deadlines, next - now);
                     waited.unwrap_or_else(PoisonError::into_inner).0
                 }
                 None => {
-                    let waited = self.is_not_empty.wait(deadlines);
+                    let waited = self.has_changed.wait(deadlines);
                     waited.unwrap_or_else(PoisonError::into_inner)
                 }
             };
@@ -151,6 +156,23 @@ mod tests {
         });
         let expected = "the evaluation exceeded the time limit of 100 ms";
         assert_eq!(result, Err(expected.to_owned()));
+    }
+
+    /// The thread waits for the deadline of the longer evaluation when the shorter one starts.
+    #[test]
+    fn shorter_time_limit_ends_first() {
+        let limit = TimeLimit(Duration::from_millis(300));
+        let result = limit.for_search().run(|_| {
+            thread::sleep(Duration::from_millis(20));
+            limit.run(|is_cancelled| {
+                let start = Instant::now();
+                while !is_cancelled.load(Ordering::Relaxed) {
+                    thread::yield_now();
+                }
+                start.elapsed()
+            })
+        });
+        assert!(result.unwrap_or_else(|why| panic!("{why}")).is_err());
     }
 
     #[test]

@@ -635,3 +635,38 @@ fn damaged_input_exits_with_valid_status() {
         let _ = test::junit::xml(&report);
     }
 }
+
+/// Without `--kubernetes-version`, the newest version in `.vap.yaml` applies.
+#[test]
+fn init_and_test_use_version_of_configuration() {
+    let policy = r#"apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: mounts}
+spec:
+  failurePolicy: Fail
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}
+  validations:
+  - expression: object.spec.containers.all(c, c.volumeMounts.orValue([]).all(m, m.mountPath != '/host'))
+"#;
+    let config = "kubernetesVersion: 1.33-1.36\n";
+    let folder =
+        crate::cli_commands::directory("test-pinned", &[("p.yaml", policy), (".vap.yaml", config)]);
+    let path = folder.join("p.yaml");
+    let path = path.to_str().unwrap();
+    let init =
+        |words: &[&str]| crate::cli_commands::vap(&[&["test", "init", path], words].concat(), "");
+    let pinned = init(&[]);
+    assert_eq!(pinned.out, init(&["--kubernetes-version", "1.36"]).out);
+    assert_ne!(pinned.out, init(&["--kubernetes-version", "1.37"]).out);
+    let probes = folder.join("probes.yaml");
+    std::fs::write(&probes, &pinned.out).unwrap();
+    let probes = probes.to_str().unwrap();
+    let test = |words: &[&str]| {
+        let words = [&["test", path, probes], words].concat();
+        crate::cli_commands::vap(&words, "").status
+    };
+    assert_eq!(test(&[]), 0);
+    assert_eq!(test(&["--kubernetes-version", "1.37"]), 1);
+}

@@ -32,8 +32,8 @@ const FILES: [(&str, &str, i32); 12] = [
 ];
 
 /// Further files, for policies that are rejected, undecided, or not served, and for causes. Each has the same columns.
-const CASES: [(&str, &str, i32); 13] = [
-    ("unreached-mutation", "--from 1.36", 0),
+const CASES: [(&str, &str, i32); 14] = [
+    ("unreached-mutation", "--from 1.36", 1),
     ("unreached-mutation", "--from 1.33 --to 1.37", 0),
     ("unchanged", "--from 1.36 -f missing.yaml", 2),
     ("static-name", "--from 1.36", 1),
@@ -45,6 +45,7 @@ const CASES: [(&str, &str, i32); 13] = [
     ("match-condition", "--from 1.36", 1),
     ("newer-function", "--from 1.33", 0),
     ("nested-patch", "--from 1.34 --to 1.35", 1),
+    ("definition", "--from 1.36", 1),
     ("authorizer-cost", "--from 1.31 --to 1.32", 1),
 ];
 
@@ -189,6 +190,82 @@ fn objects_and_probes_are_compared() {
     let subjects = report["changes"][0]["subjects"].as_array().unwrap();
     let names: Vec<&Value> = subjects.iter().map(|subject| &subject["name"]).collect();
     assert_eq!(names, ["probe mounts, case a mount"]);
+}
+
+/// Names that end with `.static.k8s.io` are only allowed in the directory of static manifests.
+#[test]
+fn static_manifests_can_have_reserved_names() {
+    let text = std::fs::read_to_string("tests/cli_upgrade/static-name.yaml").unwrap();
+    let folder = directory("upgrade-static", &[("p.yaml", &text)]);
+    let folder = folder.to_str().unwrap();
+    let run = |words: &[&str]| {
+        let words = [&["upgrade-check", "--from", "1.36"], words].concat();
+        vap(&words, "")
+    };
+    let rejected = run(&[folder]);
+    assert_eq!(rejected.status, 1, "{}", rejected.out);
+    let accepted = run(&["--static", folder]);
+    assert_eq!(accepted.status, 0, "{}{}", accepted.out, accepted.err);
+    assert!(
+        accepted.out.contains("1 does not change"),
+        "{}",
+        accepted.out
+    );
+}
+
+#[test]
+fn policies_can_be_standard_input() {
+    let text = std::fs::read_to_string("tests/cli_upgrade/denies.yaml").unwrap();
+    let words = ["upgrade-check", "-", "--from", "1.36", "-o", "json"];
+    let report = vap(&words, &text).json();
+    assert_eq!(report["changes"][0]["class"], "DENIES", "{report:#}");
+    assert_eq!(report["changes"][0]["place"], "<stdin>:11");
+    let twice = vap(&["upgrade-check", "-", "-f", "-", "--from", "1.36"], &text);
+    assert_eq!(twice.status, 2);
+    assert!(twice.err.contains("can only be used once"), "{}", twice.err);
+}
+
+/// The objects of policies are also read from standard input.
+#[test]
+fn objects_in_standard_input_are_compared() {
+    let policy = std::fs::read_to_string("tests/cli_upgrade/text.yaml").unwrap();
+    let words = "upgrade-check - --from 1.34 --to 1.35 --text -o json";
+    let report = vap(&words.split(' ').collect::<Vec<_>>(), &policy).json();
+    assert_eq!(report["summary"]["objects"], 1, "{report:#}");
+}
+
+/// The generator does not find a value with four parts. An object with such a value decides the policy.
+#[test]
+fn nodes_that_only_objects_reach_are_reached() {
+    let policy = r#"apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: parts}
+spec:
+  failurePolicy: Fail
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [configmaps]}
+  validations:
+  - expression: "!has(object.data) || !('k' in object.data) || object.data.k.split('-').size() != 4 || object.data.k.indexOf('A', 0) == 0"
+"#;
+    let folder = directory("upgrade-reached", &[("p.yaml", policy)]);
+    let folder = folder.to_str().unwrap();
+    let compare = |words: &[&str], stdin: &str| {
+        let words = [
+            &["upgrade-check", folder, "--from", "1.36", "-o", "json"],
+            words,
+        ]
+        .concat();
+        vap(&words, stdin).json()["summary"]["undecided"].clone()
+    };
+    assert_eq!(compare(&[], ""), 1);
+    let object = |value: &str| {
+        format!(
+            r#"{{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {{"name": "a", "namespace": "default"}}, "data": {{"k": "{value}"}}}}"#
+        )
+    };
+    assert_eq!(compare(&["-f", "-"], &object("A")), 1);
+    assert_eq!(compare(&["-f", "-"], &object("A-b-c-d")), 0);
 }
 
 #[test]

@@ -605,6 +605,13 @@ pub(in crate::cli) fn policy_result(
             fails("spec.mutations", error);
         }
     }
+    // The failurePolicy does not apply to such an error, for example if the API server panics.
+    let unexplained = outcome.denial.as_ref();
+    let unexplained = unexplained.filter(|_| violations.is_empty() && errors.is_empty());
+    errors.extend(unexplained.map(|denial| Failure {
+        field_ref: "spec".to_owned(),
+        message: denial.message.clone(),
+    }));
     PolicyResult {
         policy: policy.id().to_string(),
         index,

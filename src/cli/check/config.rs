@@ -18,7 +18,7 @@ use crate::cli::input::files::CONFIG_NAME;
 use crate::cli::input::object::yaml_documents;
 use crate::cli::input::{Place, SourceText};
 use crate::policy::analysis::Profile;
-use crate::version::VersionRange;
+use crate::version::{KubernetesVersion, VersionRange};
 
 /// The keys of the file.
 pub(super) const KEYS: [&str; 7] = [
@@ -94,6 +94,18 @@ pub(super) fn resolve_parent(path: &Path) -> Option<PathBuf> {
     Some(parent.canonicalize().ok()?.join(name))
 }
 
+/// Returns the newest version in the configuration for `paths`. `None` if there is no configuration, or no version in it.
+///
+/// # Errors
+/// Returns the errors of [`find`].
+pub(in crate::cli) fn pinned_version(
+    paths: &[PathBuf],
+) -> Result<Option<KubernetesVersion>, CliError> {
+    let config = find_one(paths, "pass --kubernetes-version")?;
+    let range = config.and_then(|config| config.kubernetes_version);
+    Ok(range.map(|range| range.last))
+}
+
 /// Reads the configuration for a check of `paths`.
 ///
 /// Searches for the file in the directories of the paths and their parents, up to the root of a repository. If there
@@ -102,6 +114,11 @@ pub(super) fn resolve_parent(path: &Path) -> Option<PathBuf> {
 /// # Errors
 /// Returns an error if the paths have different configuration files, or if the file cannot be read.
 pub(super) fn find(paths: &[PathBuf]) -> Result<Option<Config>, CliError> {
+    find_one(paths, "select one with --config, or use --no-config")
+}
+
+/// Reads the configuration for `paths`. `advice` completes the error for several configuration files.
+fn find_one(paths: &[PathBuf], advice: &str) -> Result<Option<Config>, CliError> {
     let mut files = BTreeSet::new();
     for path in paths {
         let path = if path.as_os_str() == "-" {
@@ -126,7 +143,7 @@ pub(super) fn find(paths: &[PathBuf]) -> Result<Option<Config>, CliError> {
     let mut files = files.into_iter();
     match (files.next(), files.next()) {
         (Some(first), Some(second)) => Err(CliError::Config(format!(
-            "the paths have different configuration files, {} and {}; select one with --config, or use --no-config",
+            "the paths have different configuration files, {} and {}; {advice}",
             display_path(&first),
             display_path(&second)
         ))),
@@ -421,7 +438,6 @@ impl DocumentStart {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::version::KubernetesVersion;
 
     fn parsed(text: &str) -> Result<Config, String> {
         let source = SourceText::new("f".to_owned(), text.to_owned());

@@ -212,7 +212,7 @@ impl Owner {
     }
 
     /// Sets the name of the webhook configuration, and keeps the name of the webhook.
-    pub(super) fn set_configuration(&mut self, name: Option<&str>) {
+    pub(in crate::cli) fn set_configuration(&mut self, name: Option<&str>) {
         let webhook = match std::mem::take(self) {
             Self::Webhook { webhook, .. } => webhook,
             _ => None,

@@ -163,7 +163,7 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<InitReport, Broken
     let crds = Input::load(&options.crds, KindFilter::Crds, stdin);
     let own_crds = std::mem::take(&mut input.crds);
     let apis = Known::new(
-        None,
+        options.version,
         own_crds.into_iter().chain(crds.crds).map(|crd| crd.value),
         input.policies.iter().map(|policy| &policy.value),
     )

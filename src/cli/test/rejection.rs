@@ -2,6 +2,7 @@
 //! excluded from evaluation.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::path::Path;
 
 use crate::cli::check::finding::{Finding, Owner, Severity};
 use crate::cli::check::known::Known;
@@ -109,10 +110,12 @@ pub(in crate::cli) fn check_mutating_policies(
 }
 
 /// Adds the errors that an API server of the version of `known` has only when a policy or binding is created: functions
-/// that new expressions cannot use yet, and reserved names. `findings` contains the errors of [`check_policies`].
+/// that new expressions cannot use yet, and reserved names. `static_dir` contains static manifests, which can have these
+/// names. `findings` contains the errors of [`check_policies`].
 pub(in crate::cli) fn add_creation_errors(
     input: &Input,
     known: &Known,
+    static_dir: Option<&Path>,
     findings: &mut Vec<Finding>,
 ) {
     let version = known.version();
@@ -126,14 +129,15 @@ pub(in crate::cli) fn add_creation_errors(
         };
         let mut errors: Vec<Finding> = findings.extract_if(.., is_of_policy).collect();
         versions::check(policy, mutations, version, &mut errors);
-        errors.extend(manifests::reserved_name(policy, None, version));
+        errors.extend(manifests::reserved_name(policy, static_dir, version));
         retain_rejections(&mut errors);
         findings.extend(errors);
     }
     let names = input.bindings.iter();
-    let names = names.filter_map(|binding| manifests::reserved_name(binding, None, version));
+    let reserved_name = |binding| manifests::reserved_name(binding, static_dir, version);
+    let names = names.filter_map(reserved_name);
     let mutating = input.mutating_bindings.iter();
-    let mutating = mutating.filter_map(|it| manifests::reserved_name(it, None, version));
+    let mutating = mutating.filter_map(reserved_name);
     findings.extend(names.chain(mutating).filter(|finding| finding.rejected));
 }
 

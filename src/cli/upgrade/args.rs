@@ -41,7 +41,7 @@ Exit status:
 #[derive(Debug, clap::Args)]
 pub struct UpgradeArgs {
     /// Files and directories with policies and the objects that they need: bindings, params, namespaces, probes;
-    /// vap/NAME is a policy of a cluster
+    /// - is standard input, vap/NAME is a policy of a cluster
     #[arg(value_name = "PATH|vap/NAME")]
     pub paths: Vec<PathBuf>,
     /// The version before the upgrade, 1.30 to 1.36, such as 1.34 or 1.36.4; required without a cluster [default: the
@@ -67,6 +67,10 @@ pub struct UpgradeArgs {
     /// A file or directory with CustomResourceDefinitions, in addition to those in the input (repeatable)
     #[arg(long, value_name = "PATH")]
     pub crds: Vec<PathBuf>,
+    /// A directory with static manifests, which API servers load when they start. Names that end with `.static.k8s.io`
+    /// are allowed in its files only
+    #[arg(long = "static", value_name = "DIR")]
+    pub static_dir: Option<PathBuf>,
     /// The pages of lists.
     #[command(flatten)]
     pub pages: PageArgs,

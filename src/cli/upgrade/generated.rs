@@ -3,7 +3,6 @@
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
 
 use k8s_openapi::api::admissionregistration::v1::{
     ParamRef, ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicyBindingSpec,
@@ -20,7 +19,7 @@ use crate::cli::eval::policy_set::{PolicySet, PreparedPolicy};
 use crate::cli::eval::run_case;
 use crate::cli::input::Object;
 use crate::cli::test::init;
-use crate::policy::admission::RecordedValue;
+use crate::policy::admission::{RecordedValue, Recording};
 use crate::policy::matching;
 use crate::policy::runtime_errors::{self, Context, VersionComparison, Witness};
 use crate::policy::subject::SubjectKind;
@@ -28,9 +27,6 @@ use crate::policy::version_changes::AffectedNode;
 use crate::probe::api::{BindingSource, Case, CaseOutcome, PolicyProbeSpec, Source};
 use crate::schema::Builtin;
 use crate::version::KubernetesVersion;
-
-/// The time after which the search for requests of one policy compares no more requests.
-const SEARCH_TIME: Duration = Duration::from_secs(5);
 
 /// The generated requests of a policy.
 #[derive(Default)]
@@ -82,8 +78,7 @@ impl BothVersions<'_> {
             case_result(new, run_case(new, spec, case, new_set))?,
         ];
         for (is_reached, affected) in reached.iter_mut().zip(nodes) {
-            let recorded = recording.get(&(affected.index, affected.node.index()));
-            *is_reached |= recorded.is_some_and(RecordedValue::has_value);
+            *is_reached |= has_value(&recording, affected);
         }
         Ok(results)
     }
@@ -111,6 +106,12 @@ impl BothVersions<'_> {
     }
 }
 
+/// Returns true if an affected node has a value in a recorded evaluation.
+pub(super) fn has_value(recording: &Recording, affected: &AffectedNode) -> bool {
+    let recorded = recording.get(&(affected.index, affected.node.index()));
+    recorded.is_some_and(RecordedValue::has_value)
+}
+
 /// Generates requests for a policy that both versions evaluate. `nodes` are the nodes that a change may affect, and
 /// `bindings` the bindings of the input.
 pub(super) fn generate(
@@ -124,6 +125,7 @@ pub(super) fn generate(
         Err(why) => {
             return Generated {
                 undecided: vec![why],
+                unreached: (0..nodes.len()).collect(),
                 ..Generated::default()
             };
         }
@@ -212,7 +214,7 @@ fn is_kubernetes_group(group: &str) -> bool {
     served.is_ok_and(|served| served.resources().iter().any(|it| it.gvr.group == group))
 }
 
-/// Searches for requests within the time limit.
+/// Searches for requests.
 ///
 /// # Errors
 /// Returns the reason why the search failed.
@@ -233,10 +235,8 @@ fn compare(
     };
     let compiled = both.policies.map(|policy| &policy.compiled);
     let match_resources = binding.and_then(|binding| binding.spec.match_resources.as_ref());
-    let start = Instant::now();
-    let is_over = || start.elapsed() >= SEARCH_TIME;
     let search = || {
-        both.sets[0].limit.run(|is_cancelled| {
+        both.sets[0].limit.for_search().run(|is_cancelled| {
             let flag = Arc::clone(is_cancelled);
             let interrupt = Interrupt::new(move || flag.load(Ordering::Relaxed));
             interrupt.run(|| {
@@ -245,7 +245,6 @@ fn compare(
                     &context,
                     nodes,
                     match_resources,
-                    &is_over,
                     is_cancelled,
                 )
             })

@@ -8,6 +8,7 @@
 pub mod args;
 mod effects;
 mod generated;
+mod others;
 mod reasons;
 mod rejections;
 pub mod render;
@@ -15,6 +16,7 @@ pub mod report;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value as Json, json};
@@ -29,8 +31,10 @@ use super::error::CliError;
 use super::eval::policy_set::{PolicySet, PreparedPolicy};
 use super::eval::run_case;
 use super::eval::setup::{Setup, Sources};
+use super::input::files::MAX_FILE_BYTES;
 use super::input::{Input, MutatingPolicy};
 use super::parallel;
+use super::progress::Progress;
 use super::test::init;
 use crate::policy::analysis::Profile;
 use crate::policy::rule::Rule;
@@ -41,12 +45,16 @@ use crate::probe::validation::API_VERSION;
 use crate::version::KubernetesVersion;
 use args::UpgradeArgs;
 use effects::{Effect, FieldResult, effects};
-use generated::{BothVersions, Generated, generate};
+use generated::{BothVersions, Generated, generate, has_value};
+use others::Others;
 use rejections::{apply_creation_rules, rejections, unserved_versions};
 use report::{Change, Class, Subject, Undecided, Unevaluated, UpgradeReport, UpgradeSummary};
 
 /// The maximum number of subjects that a change lists, and of requests that are listed as not evaluated.
 const MAX_LISTED: usize = 100;
+
+/// The maximum number of requests of the input for which the values of a policy's affected nodes are recorded.
+const MAX_RECORDED: u64 = 1_000;
 
 /// The changes of an upgrade, and probes with the generated requests that show them.
 pub(super) struct Upgrade {
@@ -88,13 +96,10 @@ impl Upgrade {
 /// # Errors
 /// Returns an error if the versions cannot be compared, or if the cluster cannot be reached.
 pub(super) fn run(args: &UpgradeArgs, stdin: &mut dyn Read) -> Result<Upgrade, CliError> {
-    if args.paths.iter().any(|path| path.as_os_str() == "-") {
-        let message =
-            "standard input can only be used for objects, with `-f -`; pass policies as files";
-        return Err(CliError::Usage(message.to_owned()));
-    }
+    let stdin = read_stdin(args, stdin)?;
+    let paths: Vec<PathBuf> = args.paths.iter().chain(&args.static_dir).cloned().collect();
     let sources = Sources {
-        paths: &args.paths,
+        paths: &paths,
         crds: &args.crds,
         selector: args.selector.as_ref(),
         version: args.from,
@@ -104,7 +109,7 @@ pub(super) fn run(args: &UpgradeArgs, stdin: &mut dyn Read) -> Result<Upgrade, C
     if let (Some(from), Some(to)) = (args.from, args.to) {
         check_order(from, to)?;
     }
-    let mut setup = Setup::read(&sources, &BTreeSet::new(), stdin)?;
+    let mut setup = Setup::read(&sources, &BTreeSet::new(), &mut stdin.as_slice())?;
     if args.from.is_none() && setup.server.is_none() {
         let message =
             "the version before the upgrade is unknown: pass --from VERSION, or use a cluster";
@@ -125,10 +130,13 @@ pub(super) fn run(args: &UpgradeArgs, stdin: &mut dyn Read) -> Result<Upgrade, C
     let limit = args.timeout.limit();
     (before.limit, after.limit) = (limit, limit);
     let errors = [&mut old_errors, &mut new_errors];
-    apply_creation_rules(&setup, [&mut before, &mut after], errors);
+    let others = Others::read(&paths, &args.crds, &mut stdin.as_slice());
+    let static_dir = args.static_dir.as_deref();
+    let sets = [&mut before, &mut after];
+    apply_creation_rules((&setup, &others), static_dir, sets, errors);
     findings.extend(unserved_versions(&setup, &new_known, &new_errors));
     let requests = Requests {
-        inputs: args.paths.clone(),
+        inputs: paths,
         files: &args.files,
         user: &args.user,
         connection: &args.connection,
@@ -148,13 +156,18 @@ pub(super) fn run(args: &UpgradeArgs, stdin: &mut dyn Read) -> Result<Upgrade, C
         unreadable: Vec::new(),
     };
     check.add_generated(&setup);
-    let compared = requests.compare([&before, &after], &pairs, &cases, stdin, &mut check)?;
+    let mut stdin = stdin.as_slice();
+    let compared = requests.compare([&before, &after], &pairs, &cases, &mut stdin, &mut check)?;
     findings.extend(compared.gaps);
     let n_unreadable = u64::try_from(check.unreadable.len()).unwrap_or(u64::MAX);
     findings.append(&mut check.unreadable);
     let (mut changes, probes, n_without_probe) = check.changes(&setup, args.text);
-    let (of_rejections, rejected) =
-        rejections(&before, &setup, [&old_errors, &new_errors], (from, to));
+    let (of_rejections, rejected) = rejections(
+        &before,
+        (&setup, &others),
+        [&old_errors, &new_errors],
+        (from, to),
+    );
     changes.extend(of_rejections);
     changes.extend(check.costs(&setup));
     changes.retain(|change| args.text || change.class != Class::Text);
@@ -171,6 +184,7 @@ pub(super) fn run(args: &UpgradeArgs, stdin: &mut dyn Read) -> Result<Upgrade, C
         changes,
         undecided,
         rejected,
+        not_compared: others.not_compared(&setup.input),
         unread: std::mem::take(&mut check.unread),
         findings,
     };
@@ -182,6 +196,30 @@ pub(super) fn run(args: &UpgradeArgs, stdin: &mut dyn Read) -> Result<Upgrade, C
         probes,
         n_without_probe,
     })
+}
+
+/// Reads standard input if a path is `-`. Otherwise returns an empty text. The text is read several times.
+///
+/// # Errors
+/// Returns an error if several paths are `-`, or if standard input cannot be read.
+fn read_stdin(args: &UpgradeArgs, stdin: &mut dyn Read) -> Result<Vec<u8>, CliError> {
+    let all = args.paths.iter().chain(&args.files).chain(&args.crds);
+    let n_stdin = all.filter(|path| path.as_os_str() == "-").count();
+    let mut text = Vec::new();
+    match n_stdin {
+        0 => {}
+        1 => {
+            let read = stdin.take(MAX_FILE_BYTES + 1).read_to_end(&mut text);
+            read.map_err(|error| {
+                CliError::Usage(format!("standard input cannot be read: {error}"))
+            })?;
+        }
+        _ => {
+            let message = "standard input can only be used once: pass `-` for policies, objects or CustomResourceDefinitions";
+            return Err(CliError::Usage(message.to_owned()));
+        }
+    }
+    Ok(text)
 }
 
 /// # Errors
@@ -294,6 +332,24 @@ struct PolicyState {
     findings: OnceLock<Vec<Finding>>,
 }
 
+/// Returns the probe case of a request.
+fn probe_case(request: ComparedRequest<'_>) -> (PolicyProbeSpec, Case) {
+    match request {
+        ComparedRequest::Case(spec, case) => (spec.clone(), case.clone()),
+        ComparedRequest::Object(item) => {
+            let case = Case {
+                name: "object".to_owned(),
+                request: Request {
+                    object: item.value.clone().ok(),
+                    ..Request::default()
+                },
+                expect: Expect::default(),
+            };
+            (PolicyProbeSpec::default(), case)
+        }
+    }
+}
+
 struct UpgradeCheck<'a> {
     sets: [&'a PolicySet<'a>; 2],
     drafts: BTreeMap<DraftKey, Draft>,
@@ -325,21 +381,9 @@ impl Visitor for UpgradeCheck<'_> {
         if let Some(state) = self.policies.get_mut(index) {
             state.n_requests += 1;
         }
+        self.add_reached(index, request);
         for effect in effects(results) {
-            let draft = self.draft(index, effect, || match request {
-                ComparedRequest::Case(spec, case) => (spec.clone(), case.clone()),
-                ComparedRequest::Object(item) => {
-                    let case = Case {
-                        name: "object".to_owned(),
-                        request: Request {
-                            object: item.value.clone().ok(),
-                            ..Request::default()
-                        },
-                        expect: Expect::default(),
-                    };
-                    (PolicyProbeSpec::default(), case)
-                }
-            });
+            let draft = self.draft(index, effect, || probe_case(request));
             draft.requests += 1;
             if draft.subjects.len() < MAX_LISTED {
                 draft.subjects.push(Subject {
@@ -380,6 +424,26 @@ impl<'a> UpgradeCheck<'a> {
         })
     }
 
+    /// Marks the affected nodes of a policy that have a value in the old version for a request of the input.
+    fn add_reached(&mut self, index: usize, request: ComparedRequest<'_>) {
+        let old = self.sets[0];
+        let (Some(policy), Some(state)) = (old.policies.get(index), self.policies.get_mut(index))
+        else {
+            return;
+        };
+        let unreached = &mut state.generated.unreached;
+        if unreached.is_empty() || state.n_requests > MAX_RECORDED {
+            return;
+        }
+        let (spec, case) = probe_case(request);
+        let recording = run_case(policy, &spec, &case, old).recording;
+        let nodes = &state.nodes;
+        unreached.retain(|n| {
+            let affected = nodes.get(*n);
+            !affected.is_some_and(|affected| has_value(&recording, affected))
+        });
+    }
+
     /// Returns the draft for an effect. `request` is called for the first request with the effect.
     fn draft(
         &mut self,
@@ -406,8 +470,9 @@ impl<'a> UpgradeCheck<'a> {
         let [old, new] = self.sets.map(|set| set.known.version());
         let indices: Vec<usize> = (0..self.sets[0].policies.len()).collect();
         let this = &*self;
-        let states = parallel::map(&indices, |index| {
-            let Some(both) = this.both(*index) else {
+        let progress = Progress::new(indices.len(), "policies compared");
+        let state = |index: usize| {
+            let Some(both) = this.both(index) else {
                 return PolicyState::default();
             };
             if both.policies[0].rejection.is_some() {
@@ -424,8 +489,13 @@ impl<'a> UpgradeCheck<'a> {
                 nodes,
                 ..PolicyState::default()
             }
+        };
+        self.policies = parallel::map(&indices, |index| {
+            let state = state(*index);
+            progress.step();
+            state
         });
-        self.policies = states;
+        drop(progress);
         for index in indices {
             let differing = match self.policies.get_mut(index) {
                 Some(state) => std::mem::take(&mut state.generated.differing),
@@ -588,7 +658,7 @@ impl<'a> UpgradeCheck<'a> {
                 continue;
             }
             let mut reasons = state.generated.undecided.clone();
-            if state.n_requests > 0 && state.nodes.is_empty() {
+            if state.n_requests > 0 && state.generated.unreached.is_empty() {
                 // Probe cases or objects were compared instead.
                 reasons.clear();
             }

@@ -2,9 +2,11 @@
 //! policies that are not compared.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use k8s_openapi::api::admissionregistration::v1::{Mutation, ValidatingAdmissionPolicyBinding};
 
+use super::others::Others;
 use super::report::{Change, Class, Reason, Undecided};
 use super::{change, mutating_policy, place, reasons};
 use crate::cli::check::api_version;
@@ -25,18 +27,22 @@ use crate::version::{KubernetesVersion, StaticNames};
 /// Adds the errors that each version has when the policies and bindings are created, and rejects the policies of files
 /// that have errors.
 pub(super) fn apply_creation_rules(
-    setup: &Setup,
+    (setup, other_objects): (&Setup, &Others),
+    static_dir: Option<&Path>,
     [before, after]: [&mut PolicySet<'_>; 2],
     [old_errors, new_errors]: [&mut Vec<Finding>; 2],
 ) {
     let apis = [before.known, after.known];
     add_live_rejections(setup, before, old_errors);
     add_live_rejections(setup, after, new_errors);
-    rejection::add_creation_errors(&setup.input, before.known, old_errors);
-    rejection::add_creation_errors(&setup.input, after.known, new_errors);
+    rejection::add_creation_errors(&setup.input, before.known, static_dir, old_errors);
+    rejection::add_creation_errors(&setup.input, after.known, static_dir, new_errors);
     new_errors.extend(removed_versions(setup, apis));
     reject(before, old_errors);
     reject(after, new_errors);
+    for (known, errors) in apis.into_iter().zip([old_errors, new_errors]) {
+        errors.extend(other_objects.creation_errors(&setup.input, known, static_dir));
+    }
     // The old API server has stored the policies that it accepts, so the new one evaluates them.
     for (old, new) in before.policies.iter().zip(&mut after.policies) {
         if old.rejection.is_none() {
@@ -112,6 +118,9 @@ fn reject(policy_set: &mut PolicySet<'_>, errors: &[Finding]) {
     }
 }
 
+/// The noun for a CustomResourceDefinition in a list of errors.
+const CRD: &str = "CustomResourceDefinition";
+
 /// Identifies an object in a list of errors: the noun of its kind, its name, and its file.
 type ObjectKey<'a> = (&'static str, &'a str, &'a str);
 
@@ -119,15 +128,13 @@ fn policy_key<'a>(policy: &'a PreparedPolicy<'_>) -> ObjectKey<'a> {
     ("policy", policy.name, &policy.object.source.name)
 }
 
-/// Returns the changes of the policies and bindings that only one of the two API servers accepts, each with the first
-/// error, and the policies that are not compared because the old version rejects them.
-pub(super) fn rejections(
+/// Returns the policies that the old version, `from`, rejects, each with the first error. `old` and `new` are the errors
+/// of both versions.
+fn rejected_policies(
     before: &PolicySet<'_>,
-    setup: &Setup,
-    [old, new]: [&[Finding]; 2],
-    versions: (KubernetesVersion, KubernetesVersion),
-) -> (Vec<Change>, Vec<Undecided>) {
-    let [old, new] = [old, new].map(errors_by_object);
+    [old, new]: [&BTreeMap<ObjectKey<'_>, Vec<&Finding>>; 2],
+    from: KubernetesVersion,
+) -> Vec<Undecided> {
     let mut not_compared = Vec::new();
     for (index, policy) in before.policies.iter().enumerate() {
         let Some(why) = &policy.rejection else {
@@ -138,10 +145,10 @@ pub(super) fn rejections(
             let first = errors.get(&key)?.first()?;
             Some(first.message.clone())
         };
-        let message = first(&old).unwrap_or_else(|| why.clone());
-        let reason = match first(&new) {
+        let message = first(old).unwrap_or_else(|| why.clone());
+        let reason = match first(new) {
             Some(_) => format!("both versions reject it: {message}"),
-            None => format!("{} rejects it: {message}", versions.0),
+            None => format!("{from} rejects it: {message}"),
         };
         not_compared.push(Undecided {
             index,
@@ -150,6 +157,19 @@ pub(super) fn rejections(
             reason,
         });
     }
+    not_compared
+}
+
+/// Returns the changes of the policies and bindings that only one of the two API servers accepts, each with the first
+/// error, and the policies that are not compared because the old version rejects them.
+pub(super) fn rejections(
+    before: &PolicySet<'_>,
+    (setup, other_objects): (&Setup, &Others),
+    [old, new]: [&[Finding]; 2],
+    versions: (KubernetesVersion, KubernetesVersion),
+) -> (Vec<Change>, Vec<Undecided>) {
+    let [old, new] = [old, new].map(errors_by_object);
+    let not_compared = rejected_policies(before, [&old, &new], versions.0);
     let mut changes = Vec::new();
     for (class, rejected, other) in [(Class::Refused, &new, &old), (Class::Taken, &old, &new)] {
         for (key, findings) in rejected {
@@ -179,6 +199,14 @@ pub(super) fn rejections(
             let reason = match first.rule {
                 Rule::OldVersion => api.and_then(|gvr| served_since(&gvr, versions, class)),
                 Rule::InvalidName => names_since(versions),
+                _ if noun == CRD => {
+                    let is_changed = |version| {
+                        other_objects.accepts((name, file), version) == (class == Class::Taken)
+                    };
+                    let is_cost = first.message.contains(" cost exceeds ");
+                    let id = is_cost.then_some("function-costs");
+                    first_release_with(versions, id, is_changed)
+                }
                 _ => policy
                     .zip(field.as_deref())
                     .and_then(|((_, policy), field)| {
@@ -186,8 +214,8 @@ pub(super) fn rejections(
                     }),
             };
             let name = match noun {
-                "binding" => format!("binding {name}"),
-                _ => name.to_owned(),
+                "policy" => name.to_owned(),
+                noun => format!("{noun} {name}"),
             };
             let [accepted, rejected] = ["accepted", "rejected"].map(str::to_owned);
             let message = Some(first.message.clone());
@@ -230,11 +258,15 @@ pub(super) fn rejections(
 fn errors_by_object(findings: &[Finding]) -> BTreeMap<ObjectKey<'_>, Vec<&Finding>> {
     let mut by_object: BTreeMap<ObjectKey<'_>, Vec<&Finding>> = BTreeMap::new();
     for finding in findings {
-        let noun = match finding.owner {
-            Owner::Binding(_) => "binding",
-            _ => "policy",
+        let (noun, name) = match &finding.owner {
+            Owner::Binding(name) => ("binding", name.as_str()),
+            Owner::Crd(name) => (CRD, name.as_str()),
+            Owner::Webhook { configuration, .. } => (
+                "webhook configuration",
+                configuration.as_deref().unwrap_or_default(),
+            ),
+            owner => ("policy", owner.name().unwrap_or_default()),
         };
-        let name = finding.owner.name().unwrap_or_default();
         let key = (noun, name, finding.location.file.as_str());
         by_object.entry(key).or_default().push(finding);
     }
@@ -263,13 +295,24 @@ fn names_since(versions: (KubernetesVersion, KubernetesVersion)) -> Option<Reaso
 
 /// Returns the first release after `from` for which `is_changed` is true, as a reason.
 fn first_release(
+    versions: (KubernetesVersion, KubernetesVersion),
+    is_changed: impl Fn(KubernetesVersion) -> bool,
+) -> Option<Reason> {
+    first_release_with(versions, None, is_changed)
+}
+
+/// Returns the first release like [`first_release`], with the change `id` if this release has it.
+fn first_release_with(
     (from, to): (KubernetesVersion, KubernetesVersion),
+    id: Option<&str>,
     is_changed: impl Fn(KubernetesVersion) -> bool,
 ) -> Option<Reason> {
     let mut previous = from;
     for step in from.steps_to(to) {
         if is_changed(step) {
-            return Some(reasons::reason(None, (previous, step)));
+            let mut changes = version_changes::between(previous, step);
+            let change = changes.find(|change| Some(change.id) == id);
+            return Some(reasons::reason(change, (previous, step)));
         }
         previous = step;
     }

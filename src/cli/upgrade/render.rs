@@ -79,6 +79,19 @@ pub fn text(report: &UpgradeReport, terminal: Terminal, verbose: bool) -> String
         let n_others = policies.len().saturating_sub(max);
         more(&mut out, n_others, others, terminal);
     }
+    for object in report.not_compared.iter().take(max) {
+        let line = format!(
+            "not compared: {} {} ({}): {}",
+            object.kind, object.name, object.place, object.reason
+        );
+        write_wrapped(&mut out, &line, "", terminal);
+    }
+    more(
+        &mut out,
+        report.not_compared.len().saturating_sub(max),
+        "objects are not compared; --verbose lists all",
+        terminal,
+    );
     for unread in report.unread.iter().take(max) {
         let line = format!("not evaluated: {}: {}", unread.name, unread.reason);
         write_wrapped(&mut out, &line, "", terminal);
@@ -90,7 +103,10 @@ pub fn text(report: &UpgradeReport, terminal: Terminal, verbose: bool) -> String
         "requests were not evaluated; `-o json` lists up to 100",
         terminal,
     );
-    if !report.undecided.is_empty() || !report.rejected.is_empty() || n_unread > 0 {
+    let has_lists = !report.undecided.is_empty()
+        || !report.rejected.is_empty()
+        || !report.not_compared.is_empty();
+    if has_lists || n_unread > 0 {
         out.push('\n');
     }
     let _ = writeln!(out, "{}", summary(report, terminal));
@@ -145,12 +161,24 @@ fn render_change(
         let _ = writeln!(out, "  {arrow} {}", clean(place));
     }
     let mut line = |label: &str, text: &str| write_labeled(out, label, text, terminal);
+    let with_decision = |result: &str, message: Option<&str>, is_denied: bool| {
+        let text = side(change, result, message);
+        match decision(change, result, is_denied) {
+            decision if decision.is_empty() => text,
+            decision => format!("{}{decision}", text.trim_end_matches('.')),
+        }
+    };
+    let (class, old, new) = (change.class, &change.old, &change.new);
+    let old_message = change.old_message.as_deref();
     line(
         &report.from,
-        &side(change, &change.old, change.old_message.as_deref()),
+        &with_decision(old, old_message, class == Class::Admits),
     );
-    let new = side(change, &change.new, change.new_message.as_deref());
-    line(&report.to, &(new + &decision(change)));
+    let new_message = change.new_message.as_deref();
+    line(
+        &report.to,
+        &with_decision(new, new_message, class == Class::Denies),
+    );
     if !change.other_fields.is_empty() {
         let n = count(change.other_fields.len(), "other field");
         line("", &format!("and {n} with an error"));
@@ -250,15 +278,19 @@ fn side(change: &Change, result: &str, message: Option<&str>) -> String {
     }
 }
 
-/// Returns the consequence of an error for the request.
-fn decision(change: &Change) -> String {
-    if change.new != "error" {
-        return String::new();
-    }
+/// Returns the consequence of an error in one version for the request. `is_denied` is true if this version denies it.
+fn decision(change: &Change, result: &str, is_denied: bool) -> String {
     let policy = &change.failure_policy;
     match change.class {
-        Class::Denies => format!("; failurePolicy {policy} denies the request"),
-        Class::Admits => format!("; failurePolicy {policy} admits the request"),
+        _ if result != "error" => String::new(),
+        // The failurePolicy does not apply to all errors.
+        Class::Denies | Class::Admits if is_denied && policy == "Ignore" => {
+            "; the request is denied".to_owned()
+        }
+        Class::Denies | Class::Admits if is_denied => {
+            format!("; failurePolicy {policy} denies the request")
+        }
+        Class::Denies | Class::Admits => format!("; failurePolicy {policy} admits the request"),
         _ => format!("; failurePolicy {policy}"),
     }
 }
@@ -309,8 +341,18 @@ fn summary(report: &UpgradeReport, terminal: Terminal) -> String {
         let text = if n == 1 { one } else { many };
         format!("{n} {text}")
     };
+    // Bindings, CustomResourceDefinitions and webhook configurations.
+    let others = report.changes.iter();
+    let others = others.filter(|change| change.index.is_none() && change.class.matters());
+    let others: BTreeSet<&str> = others.map(|change| change.policy.as_str()).collect();
     let parts = [
         (summary.changed, "changes", "change", RED),
+        (
+            others.len(),
+            "other object changes",
+            "other objects change",
+            RED,
+        ),
         (
             summary.informed,
             "has only TAKEN, AUDIT or TEXT",

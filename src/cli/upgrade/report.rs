@@ -35,6 +35,9 @@ pub struct UpgradeReport {
     pub undecided: Vec<Undecided>,
     /// The policies that are not compared, because the old version or both versions reject them.
     pub rejected: Vec<Undecided>,
+    /// The CustomResourceDefinitions and webhook configurations whose expressions are not evaluated. The rules for
+    /// creating them are compared.
+    pub not_compared: Vec<NotCompared>,
     /// The first 100 probe cases and objects that could not be evaluated.
     pub unread: Vec<Unevaluated>,
     /// Problems with the input, and data of the cluster that could not be read.
@@ -130,7 +133,7 @@ pub struct Change {
     /// The effect.
     pub class: Class,
     /// The name of the policy. The name of a mutating policy has the prefix `MutatingAdmissionPolicy/`. If a version
-    /// rejects a binding, `binding` and its name.
+    /// rejects another object: `binding`, `CustomResourceDefinition` or `webhook configuration`, and its name.
     pub policy: String,
     /// The file and line of the policy; absent for a policy of a cluster.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -219,6 +222,20 @@ pub struct Undecided {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
     /// The reason why the effect is unknown, or why the policy is not compared.
+    pub reason: String,
+}
+
+/// An object whose expressions are not evaluated.
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NotCompared {
+    /// The kind, such as `CustomResourceDefinition`.
+    pub kind: String,
+    /// The name.
+    pub name: String,
+    /// The file and line.
+    pub place: String,
+    /// The part that is not evaluated.
     pub reason: String,
 }
 

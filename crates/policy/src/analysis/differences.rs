@@ -182,7 +182,8 @@ static RULES: &[Rule] = &[
     },
     Rule {
         name: "optional-or-value",
-        reason: "`orValue` and `or` of a value that is not an optional return that value",
+        reason: "up to Kubernetes 1.36, `orValue` and `or` of a value that is not an optional return that value; since \
+                 1.37, they fail, and `or-value-without-optional` reports them",
         applies: |finding, checked| is_call(finding, checked, &["orValue", "or"]),
     },
     Rule {

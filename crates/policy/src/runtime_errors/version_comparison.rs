@@ -12,7 +12,7 @@ use k8s_openapi::api::admissionregistration::v1::MatchResources;
 
 use super::Context;
 use super::examples::{for_each_request, trials, usual_constraints};
-use super::failure_sites::{self, SitesByNode, sites_by_node};
+use super::failure_sites::{self, FailureCause, SitesByNode, sites_by_node};
 use super::path_conditions::{PathCondition, solver};
 use super::requests::builders::RequestBuilders;
 use super::requests::kinds::representative_kinds;
@@ -28,13 +28,13 @@ use crate::expressions::{PolicyExpression, Role};
 use crate::matching;
 use crate::version_changes::AffectedNode;
 use cel::stack::run_on_deep_stack;
-use kubernetes::validity::{Constraint, InputConstraints};
+use kubernetes::validity::{Constraint, FieldPath, InputConstraints};
 
 /// Maximum number of differences.
 const MAX_DIFFERENCES: usize = 32;
 
 /// Maximum number of requests for a mutating policy, which this module does not evaluate.
-const MAX_SAMPLES: usize = 24;
+const MAX_SAMPLES: usize = 48;
 
 /// Maximum number of requests for one affected node and kind.
 const MAX_REQUESTS_PER_NODE: usize = 40;
@@ -46,6 +46,20 @@ const MAX_TRIALS_PER_NODE: usize = 300;
 const BUDGET: Budget = Budget {
     n_evaluations: 400,
     cost: 2_000_000,
+};
+
+/// The limits of one comparison. Counts instead of a time limit, so that each run compares the same requests.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// The number of requests that may be built, including those that are skipped.
+    pub(super) n_requests: usize,
+    /// The total cost of their evaluations in both versions, in cost units.
+    pub(super) cost: u64,
+}
+
+pub(super) const LIMITS: Limits = Limits {
+    n_requests: 1_500,
+    cost: 20_000_000,
 };
 
 /// The result of comparing a policy under two versions.
@@ -74,15 +88,32 @@ pub struct VersionDifference {
 
 /// Generates requests for a policy and evaluates them under both versions. `old` and `new` are the same policy compiled
 /// for the two versions, and `nodes` the nodes of `old` that a change may affect. The requests match `match_resources`,
-/// the matchResources of a binding. After `is_over` returns true, no more requests are compared. If `is_cancelled` becomes
-/// true, the running evaluation ends too.
+/// the matchResources of a binding. If `is_cancelled` becomes true, the search and the running evaluation end.
 #[must_use]
 pub fn compare_versions(
     [old, new]: [&CompiledPolicy; 2],
     context: &Context<'_>,
     nodes: &[AffectedNode],
     match_resources: Option<&MatchResources>,
-    is_over: &(dyn Fn() -> bool + Sync),
+    is_cancelled: &Arc<AtomicBool>,
+) -> VersionComparison {
+    compare_within(
+        LIMITS,
+        [old, new],
+        context,
+        nodes,
+        match_resources,
+        is_cancelled,
+    )
+}
+
+/// Compares like [`compare_versions`], but with other limits.
+pub(super) fn compare_within(
+    limits: Limits,
+    [old, new]: [&CompiledPolicy; 2],
+    context: &Context<'_>,
+    nodes: &[AffectedNode],
+    match_resources: Option<&MatchResources>,
     is_cancelled: &Arc<AtomicBool>,
 ) -> VersionComparison {
     let is_deep = old.expressions().iter().any(PolicyExpression::is_deep);
@@ -90,7 +121,7 @@ pub fn compare_versions(
         let mut comparer = Comparer {
             admissions: [old, new].map(Admission::from_compiled),
             nodes,
-            is_over,
+            limits,
             is_cancelled: Arc::clone(is_cancelled),
             seen: HashSet::new(),
             keys: BTreeSet::new(),
@@ -176,7 +207,8 @@ impl DifferenceKey {
 struct Comparer<'n> {
     admissions: [Admission; 2],
     nodes: &'n [AffectedNode],
-    is_over: &'n (dyn Fn() -> bool + Sync),
+    /// The remaining requests and cost.
+    limits: Limits,
     is_cancelled: Arc<AtomicBool>,
     /// The hashes of the compared requests.
     seen: HashSet<u64>,
@@ -213,7 +245,8 @@ impl Comparer<'_> {
     }
 
     fn is_over(&self) -> bool {
-        self.is_cancelled.load(Ordering::Relaxed) || (self.is_over)()
+        let Limits { n_requests, cost } = self.limits;
+        n_requests == 0 || cost == 0 || self.is_cancelled.load(Ordering::Relaxed)
     }
 
     /// Compares the minimal requests, typical requests, and requests that reach the affected nodes.
@@ -273,6 +306,7 @@ impl Comparer<'_> {
     ) {
         let mut n_left = MAX_REQUESTS_PER_NODE;
         let mut failing = None;
+        let needed = needed_values(symbolic, sites_by_node, node);
         for others in [others, &[]] {
             for base in [usual_constraints(symbolic), InputConstraints::default()] {
                 for with_soft in path_condition.attempts() {
@@ -280,6 +314,18 @@ impl Comparer<'_> {
                     conditions.extend(path_condition.conditions(*with_soft));
                     let solution = solver::solve(symbolic, conditions, base.clone());
                     for mut constraints in solution.solutions {
+                        if self.is_mutating {
+                            // The mutations are not evaluated here, so all values that the node reads are added.
+                            let mut with_values = constraints.clone();
+                            let mut needed = needed.iter();
+                            let is_consistent = needed
+                                .all(|path| with_values.add(path, Constraint::Present).is_some());
+                            let synthetic = builder.build(&with_values).filter(|_| is_consistent);
+                            if let Some(synthetic) = synthetic {
+                                n_left = n_left.saturating_sub(1);
+                                let _ = self.compare(builder, &synthetic);
+                            }
+                        }
                         for _ in 0..MAX_REPAIRS {
                             if n_left == 0 || self.is_over() {
                                 return;
@@ -340,7 +386,11 @@ impl Comparer<'_> {
         builder: &RequestBuilder<'_>,
         synthetic: &SyntheticRequest,
     ) -> Option<[bool; 2]> {
-        if self.is_over() || !self.seen.insert(synthetic.digest) {
+        if self.is_over() {
+            return None;
+        }
+        self.limits.n_requests -= 1;
+        if !self.seen.insert(synthetic.digest) {
             return None;
         }
         if builder.fails_validation(synthetic) {
@@ -382,9 +432,14 @@ impl Comparer<'_> {
             .then(|| Arc::new(Recorder::default()));
         context.recorder.clone_from(&recorder);
         let old = evaluate(old_admission, &context);
-        if self.is_over() || old.exceeded.is_some() || new.exceeded.is_some() {
+        if self.is_cancelled.load(Ordering::Relaxed)
+            || old.exceeded.is_some()
+            || new.exceeded.is_some()
+        {
             return None;
         }
+        let cost = old.costs.used().saturating_add(new.costs.used());
+        self.limits.cost = self.limits.cost.saturating_sub(cost);
         self.comparison.n_requests += 1;
         if let Some(recorder) = recorder {
             let recording = recorder.take();
@@ -406,6 +461,22 @@ impl Comparer<'_> {
         }
         Some(denies)
     }
+}
+
+/// Returns the paths of the values without which `node` or a node in it fails.
+fn needed_values<'s>(
+    symbolic: &SymbolicEvaluator<'_>,
+    sites_by_node: &SitesByNode<'s>,
+    node: ExprRef,
+) -> Vec<&'s FieldPath> {
+    let ast = symbolic.ast(node.index);
+    let ids = ast.into_iter().flat_map(|ast| ast.descendants(node.id));
+    let sites = ids.filter_map(|id| sites_by_node.get(&(node.index, id.index())));
+    let sites = sites.flatten();
+    sites
+        .filter(|site| site.cause == FailureCause::Absent)
+        .map(|site| &site.path)
+        .collect()
 }
 
 /// Returns the conditions that all match conditions and validations of `policy` are true.
@@ -434,7 +505,7 @@ fn missing<'c>(
     budget: &mut Budget,
     synthetic: &Rc<SyntheticRequest>,
     index: usize,
-) -> Option<&'c kubernetes::validity::FieldPath> {
+) -> Option<&'c FieldPath> {
     let failures = builder.evaluate(symbolic, synthetic, budget)?;
     missing_path(synthetic, &failures, sites_by_node, index)
 }

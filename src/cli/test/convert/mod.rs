@@ -32,6 +32,7 @@ use crate::policy::admission::kind_of;
 use crate::probe::api::CaseOutcome;
 use crate::probe::sample::REQUIRED;
 use crate::probe::validation::API_VERSION;
+use crate::version::KubernetesVersion;
 use source::Source;
 
 /// Options of a conversion.
@@ -39,6 +40,8 @@ use source::Source;
 pub struct ConvertOptions {
     /// The suite: a file, or a directory for kat.
     pub suite: PathBuf,
+    /// The version of the API server. `None` for the default version.
+    pub version: Option<KubernetesVersion>,
     /// Files and directories of CRDs.
     pub crds: Vec<PathBuf>,
     /// True to write the policies and bindings too.
@@ -267,8 +270,8 @@ pub fn run(options: &ConvertOptions) -> Result<Conversion, Broken> {
             });
         }
     };
-    guess_resources(&mut suite, &options.crds)?;
-    complete(&mut suite, &options.crds)?;
+    guess_resources(&mut suite, options)?;
+    complete(&mut suite, options)?;
     let mut texts = Vec::new();
     if options.with_policies {
         for file in &suite.files {
@@ -330,13 +333,14 @@ fn read(path: &Path) -> Result<Suite, String> {
 
 /// Sets the resource in requests for objects of an unknown kind. The resource is guessed from the kind, as in upstream
 /// does.
-fn guess_resources(suite: &mut Suite, crds: &[PathBuf]) -> Result<(), Broken> {
+fn guess_resources(suite: &mut Suite, options: &ConvertOptions) -> Result<(), Broken> {
     let mut input = Input::load(&suite.files, KindFilter::Policies, &mut std::io::empty());
-    let given = Input::load(crds, KindFilter::Crds, &mut std::io::empty());
+    let given = Input::load(&options.crds, KindFilter::Crds, &mut std::io::empty());
     let crds = std::mem::take(&mut input.crds).into_iter();
     let crds = crds.chain(given.crds).map(|crd| crd.value);
     let policies = input.policies.iter().map(|policy| &policy.value);
-    let apis = Known::new(None, crds, policies).map_err(|error| Broken(error.to_string()))?;
+    let version = options.version;
+    let apis = Known::new(version, crds, policies).map_err(|error| Broken(error.to_string()))?;
     let mut notes = Vec::new();
     for case in suite.drafts.iter_mut().flat_map(|draft| &mut draft.cases) {
         let object = [case.request.get("object"), case.request.get("oldObject")];
@@ -385,8 +389,8 @@ fn plural(kind: &str) -> String {
 
 /// Sets the properties of probes that suites do not define: `samples: Partial` if sample objects lack required fields,
 /// and `applies: false` if the policy does not apply to an allowed request.
-fn complete(suite: &mut Suite, crds: &[PathBuf]) -> Result<(), Broken> {
-    let report = run_probes(suite, crds, |case| case.expect.clone())?;
+fn complete(suite: &mut Suite, options: &ConvertOptions) -> Result<(), Broken> {
+    let report = run_probes(suite, options, |case| case.expect.clone())?;
     let results_by_probe = by_probe(&report);
     let names = names(suite);
     for (draft, name) in suite.drafts.iter_mut().zip(&names) {
@@ -399,7 +403,7 @@ fn complete(suite: &mut Suite, crds: &[PathBuf]) -> Result<(), Broken> {
             faults().next().is_some() && faults().any(|fault| fault.message == REQUIRED);
     }
     let does_not_apply = json!({"applies": false});
-    let report = run_probes(suite, crds, |case| {
+    let report = run_probes(suite, options, |case| {
         if case.may_not_apply {
             does_not_apply.clone()
         } else {
@@ -450,7 +454,7 @@ fn by_probe(report: &TestReport) -> BTreeMap<&str, &[CaseReport]> {
 /// Runs the probes of a suite. `adjust` returns the expectation of a case.
 fn run_probes(
     suite: &Suite,
-    crds: &[PathBuf],
+    convert: &ConvertOptions,
     adjust: impl Fn(&Case) -> Json,
 ) -> Result<TestReport, Broken> {
     let documents = suite.policies.iter().cloned().chain(suite.probes(adjust));
@@ -459,7 +463,8 @@ fn run_probes(
     paths.push(PathBuf::from("-"));
     let options = Options {
         paths,
-        crds: crds.to_vec(),
+        crds: convert.crds.clone(),
+        version: convert.version,
         ..Options::default()
     };
     super::run(&options, &mut documents.join("\n---\n").as_bytes())

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use super::*;
+use crate::runtime_errors::version_comparison::{LIMITS, Limits, compare_within};
 use crate::version_changes::affected_nodes;
 use kubernetes::version::KubernetesVersion;
 
@@ -20,7 +21,6 @@ fn compare(resource: (&str, &str, &str), spec: &Json, [old, new]: [u16; 2]) -> V
         &PLAIN.context(&cache),
         &nodes,
         None,
-        &|| false,
         &Arc::new(AtomicBool::new(false)),
     )
 }
@@ -75,7 +75,7 @@ fn unreachable_node_is_not_reached() {
 }
 
 #[test]
-fn comparison_ends_when_it_is_over() {
+fn comparison_ends_when_it_is_cancelled() {
     let old = KubernetesVersion::new(36);
     let compiled = policy(
         PODS,
@@ -88,10 +88,40 @@ fn comparison_ends_when_it_is_over() {
         &PLAIN.context(&cache),
         &affected_nodes(&compiled, old, old),
         None,
-        &|| true,
-        &Arc::new(AtomicBool::new(false)),
+        &Arc::new(AtomicBool::new(true)),
     );
     assert_eq!(comparison.n_requests, 0);
+}
+
+/// The limits are counts instead of a time, so that two runs compare the same requests.
+#[test]
+fn comparison_is_limited_by_requests_and_cost() {
+    let spec = validation("object.metadata.?labels['a'].orValue('a').matches('^[a-z0-9]+$')");
+    let compiled = policy(PODS, &["CREATE", "UPDATE"], &spec);
+    let n_requests = |limits| {
+        let cache = ObjectCache::default();
+        let comparison = compare_within(
+            limits,
+            [&compiled, &compiled],
+            &PLAIN.context(&cache),
+            &[],
+            None,
+            &Arc::new(AtomicBool::new(false)),
+        );
+        comparison.n_requests
+    };
+    let all = n_requests(LIMITS);
+    assert!(all > 3, "{all}");
+    assert_eq!(n_requests(LIMITS), all);
+    let cost = LIMITS.cost;
+    assert_eq!(
+        n_requests(Limits {
+            n_requests: 2,
+            cost
+        }),
+        2
+    );
+    assert_eq!(n_requests(Limits { cost: 1, ..LIMITS }), 1);
 }
 
 /// Requests have a name that the rules permit.
@@ -120,7 +150,6 @@ fn request_has_a_permitted_name() {
         &PLAIN.context(&cache),
         &[],
         None,
-        &|| false,
         &Arc::new(AtomicBool::new(false)),
     );
     assert!(comparison.n_requests > 0);

@@ -1,0 +1,103 @@
+//! CustomResourceDefinitions and webhook configurations of the input.
+//!
+//! The rules for creating them are compared. Their validation rules and match conditions are not evaluated, which the
+//! report shows for each object.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::report::NotCompared;
+use crate::cli::check::finding::Finding;
+use crate::cli::check::known::Known;
+use crate::cli::check::{crd, manifests, validation, webhook};
+use crate::cli::input::{Input, KindFilter, Object};
+use crate::policy::analysis::Profile;
+use crate::schema::Crd;
+use crate::validation_rules;
+use crate::version::KubernetesVersion;
+
+/// The CustomResourceDefinitions of the input.
+pub(super) struct Others {
+    crds: Vec<Object<Crd>>,
+}
+
+impl Others {
+    /// Reads the CustomResourceDefinitions in `paths` and `crds`. Their problems are reported when the policies are read.
+    pub(super) fn read(paths: &[PathBuf], crds: &[PathBuf], stdin: &mut dyn std::io::Read) -> Self {
+        let mut paths = paths.to_vec();
+        paths.extend_from_slice(crds);
+        let input = Input::load(&paths, KindFilter::Crds, stdin);
+        Self { crds: input.crds }
+    }
+
+    /// Returns the errors for which an API server of the version of `known` rejects new definitions and webhook
+    /// configurations.
+    pub(super) fn creation_errors(
+        &self,
+        input: &Input,
+        known: &Known,
+        static_dir: Option<&Path>,
+    ) -> Vec<Finding> {
+        let version = known.version();
+        let mut errors = crd::check(&self.crds, version);
+        for configuration in &input.webhooks {
+            let mut findings = webhook::check(configuration, known, Profile::Upstream, true);
+            findings.extend(validation::webhooks(configuration));
+            findings.extend(manifests::reserved_name(configuration, static_dir, version));
+            for finding in &mut findings {
+                finding.owner.set_configuration(configuration.name());
+            }
+            errors.extend(findings);
+        }
+        errors.retain(|error| error.rejected);
+        errors
+    }
+
+    /// Returns true if an API server of `version` accepts the definition `name` of `file`.
+    pub(super) fn accepts(&self, (name, file): (&str, &str), version: KubernetesVersion) -> bool {
+        let is_it = |crd: &&Object<Crd>| crd.name() == Some(name) && *crd.source.name == *file;
+        let definition = self.crds.iter().find(is_it);
+        definition.is_none_or(|definition| {
+            let errors = crd::check(std::slice::from_ref(definition), version);
+            !errors.iter().any(|error| error.rejected)
+        })
+    }
+
+    /// Returns the objects whose expressions are not evaluated.
+    pub(super) fn not_compared(&self, input: &Input) -> Vec<NotCompared> {
+        let with_rules = self
+            .crds
+            .iter()
+            .filter(|crd| validation_rules::has_rules(&crd.document.node.to_json()))
+            .map(|crd| not_compared(crd, "validation rules"));
+        let with_conditions = input
+            .webhooks
+            .iter()
+            .filter(|configuration| has_match_conditions(&configuration.value))
+            .map(|configuration| not_compared(configuration, "match conditions"));
+        with_rules.chain(with_conditions).collect()
+    }
+}
+
+fn not_compared<T>(object: &Object<T>, part: &str) -> NotCompared {
+    let place = object.place();
+    NotCompared {
+        kind: object.kind().to_owned(),
+        name: object.name().unwrap_or_default().to_owned(),
+        place: format!("{}:{}", object.source.name, place.line),
+        reason: format!(
+            "its {part} are not evaluated; only the rules for creating the object are compared"
+        ),
+    }
+}
+
+/// Returns true if a webhook of the configuration has match conditions.
+fn has_match_conditions(configuration: &Value) -> bool {
+    let webhooks = configuration.get("webhooks").and_then(Value::as_array);
+    let mut conditions = webhooks
+        .into_iter()
+        .flatten()
+        .filter_map(|webhook| webhook.get("matchConditions")?.as_array());
+    conditions.any(|conditions| !conditions.is_empty())
+}
