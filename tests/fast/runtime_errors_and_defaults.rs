@@ -229,7 +229,7 @@ fn advised_guard_fixes_finding() {
             "{expression}: {help}"
         );
         // The changed expression has no findings.
-        let chain = expression.split(|c| matches!(c, '(' | ')' | ' '));
+        let chain = expression.split(['(', ')', ' ']);
         let chain = chain
             .into_iter()
             .find(|part| part.starts_with("object."))

@@ -49,21 +49,14 @@ struct NamedTypes {
 impl NamedTypes {
     fn new() -> Self {
         let strings = || Type::list(Type::String);
+        let strings_of = |names: [&'static str; 3]| names.map(|name| (name, Type::String)).to_vec();
         let gvk = object(
             "kubernetes.GroupVersionKind",
-            vec![
-                ("group", Type::String),
-                ("version", Type::String),
-                ("kind", Type::String),
-            ],
+            strings_of(["group", "version", "kind"]),
         );
         let gvr = object(
             "kubernetes.GroupVersionResource",
-            vec![
-                ("group", Type::String),
-                ("version", Type::String),
-                ("resource", Type::String),
-            ],
+            strings_of(["group", "version", "resource"]),
         );
         let user_info = object(
             "kubernetes.UserInfo",

@@ -247,7 +247,7 @@ mod tests {
             .unwrap();
         let condition = condition_around(&ast, &text, id).unwrap();
         (
-            text[condition.bytes].to_owned(),
+            text.get(condition.bytes).unwrap().to_owned(),
             condition.is_negated,
             condition.is_beside_and,
         )

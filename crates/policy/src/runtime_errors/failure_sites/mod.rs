@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use serde_json::{Value as Json, json};
 
+use crate::runtime_errors::input_types::InputType;
 use crate::runtime_errors::path_conditions::PathCondition;
 use crate::runtime_errors::symbolic::free_values::{FRACTIONAL_QUANTITY, sample_int_and_string};
 use crate::runtime_errors::symbolic::{ExprRef, SymbolicEvaluator};
@@ -59,9 +60,7 @@ impl FailureSite {
         let is_collection = input_type
             .as_ref()
             .is_some_and(|input_type| input_type.is_list() || input_type.is_map());
-        let is_quantity = input_type
-            .as_ref()
-            .is_some_and(|input_type| input_type.is_quantity());
+        let is_quantity = input_type.as_ref().is_some_and(InputType::is_quantity);
         let is_builtin = input_type.is_some_and(|input_type| input_type.is_builtin());
         match self.cause {
             FailureCause::Absent => vec![Constraint::Absent],

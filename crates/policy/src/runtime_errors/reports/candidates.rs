@@ -73,7 +73,7 @@ impl MessageWriter<'_, '_> {
                     let has_fields_alone = path.fields().len() == path.segments.len();
                     has_fields_alone.then(|| format!("{}.{path}", path.root.name()))
                 });
-                self.guarded(&origin, site, operand.map(|text| format!("{text} != null")))
+                guarded(&origin, site, operand.map(|text| format!("{text} != null")))
             }
             FailureCause::NumberType => {
                 let operand = self.operand_at(site);
@@ -91,11 +91,11 @@ impl MessageWriter<'_, '_> {
                     "compare quantities, as in `quantity({text}).isLessThan(quantity('2'))`"
                 ))
             }
-            FailureCause::InvalidString => self.guarded(&origin, site, self.conversion_test(site)),
-            FailureCause::IntOrString => self.guarded(&origin, site, self.type_test(site)),
+            FailureCause::InvalidString => guarded(&origin, site, self.conversion_test(site)),
+            FailureCause::IntOrString => guarded(&origin, site, self.type_test(site)),
             FailureCause::ShortSplit(index) | FailureCause::ShortList(index) => {
-                let list = self.list_of_index(&origin, site);
-                let proposal = self.guarded(
+                let list = list_of_index(&origin, site);
+                let proposal = guarded(
                     &origin,
                     site,
                     list.map(|list| format!("size({list}) > {index}")),
@@ -113,7 +113,7 @@ impl MessageWriter<'_, '_> {
                     _ => None,
                 };
                 let divisor = divisor.and_then(|id| self.source_text(n, id));
-                self.guarded(&origin, site, divisor.map(|text| format!("{text} != 0")))
+                guarded(&origin, site, divisor.map(|text| format!("{text} != 0")))
             }
         }
     }
@@ -125,24 +125,6 @@ impl MessageWriter<'_, '_> {
             text: &expression.text,
             role: expression.role,
         })
-    }
-
-    /// Proposes both forms of a guard: the condition is false for a failing value, or true.
-    fn guarded(self, origin: &Origin<'_>, site: &FailureSite, test: Option<String>) -> Proposal {
-        let Some(test) = test else {
-            return Proposal::default();
-        };
-        let condition = condition_around(origin.ast, origin.text, site.node.id);
-        let condition = condition.filter(|condition| self.is_boolean(origin, condition.id));
-        let Some(condition) = condition else {
-            return Proposal::only_advice(format!(
-                "test `{test}` in the expressions that read the variable"
-            ));
-        };
-        Proposal {
-            candidates: guards(origin, &condition, &[test]),
-            advice: None,
-        }
     }
 
     /// Proposes changes for a value that may be absent.
@@ -163,7 +145,7 @@ impl MessageWriter<'_, '_> {
             return Proposal::default();
         };
         let condition = condition_around(origin.ast, origin.text, site.node.id);
-        let condition = condition.filter(|condition| self.is_boolean(origin, condition.id));
+        let condition = condition.filter(|condition| is_boolean(origin, condition.id));
         let path = self.path_of_chain(site);
         let default = path.as_ref().and_then(|path| self.default_of(origin, path));
         let mut candidates: Vec<Candidate> = Vec::new();
@@ -291,7 +273,7 @@ impl MessageWriter<'_, '_> {
             };
         }
         let condition = conditions::whole(origin.ast, origin.text)
-            .filter(|condition| self.is_boolean(origin, condition.id));
+            .filter(|condition| is_boolean(origin, condition.id));
         let test = format!("{} != null", root.name());
         let Some(condition) = condition else {
             return Proposal::only_advice(format!(
@@ -303,33 +285,51 @@ impl MessageWriter<'_, '_> {
             advice: Some(advice.to_owned()),
         }
     }
+}
 
-    /// Returns true if the node has a boolean value. Expressions of validations and match conditions are boolean.
-    fn is_boolean(self, origin: &Origin<'_>, id: ExprId) -> bool {
-        let ast = origin.ast;
-        if id == ast.root() {
-            let is_condition = matches!(origin.role, Role::Validation | Role::MatchCondition);
-            return is_condition || is_boolean_operation(ast, id);
-        }
-        true
+/// Proposes both forms of a guard: the condition is false for a failing value, or true.
+fn guarded(origin: &Origin<'_>, site: &FailureSite, test: Option<String>) -> Proposal {
+    let Some(test) = test else {
+        return Proposal::default();
+    };
+    let condition = condition_around(origin.ast, origin.text, site.node.id);
+    let condition = condition.filter(|condition| is_boolean(origin, condition.id));
+    let Some(condition) = condition else {
+        return Proposal::only_advice(format!(
+            "test `{test}` in the expressions that read the variable"
+        ));
+    };
+    Proposal {
+        candidates: guards(origin, &condition, &[test]),
+        advice: None,
     }
+}
 
-    /// Returns the source of the list whose element is selected.
-    fn list_of_index(self, origin: &Origin<'_>, site: &FailureSite) -> Option<String> {
-        let (function, args) = origin.ast.global_call(site.node.id)?;
-        let list = *args.first().filter(|_| function == "_[_]")?;
-        let start = first_offset(origin.ast, list);
-        let index = origin.ast.offset(site.node.id);
-        let text: String = origin
-            .text
-            .chars()
-            .take(usize::try_from(index).ok()?)
-            .skip(usize::try_from(start).ok()?)
-            .collect();
-        let text = text.trim();
-        (!text.is_empty() && text.len() <= MAX_LIST && guard::is_balanced(text))
-            .then(|| text.to_owned())
+/// Returns true if the node has a boolean value. Expressions of validations and match conditions are boolean.
+fn is_boolean(origin: &Origin<'_>, id: ExprId) -> bool {
+    let ast = origin.ast;
+    if id == ast.root() {
+        let is_condition = matches!(origin.role, Role::Validation | Role::MatchCondition);
+        return is_condition || is_boolean_operation(ast, id);
     }
+    true
+}
+
+/// Returns the source of the list whose element is selected.
+fn list_of_index(origin: &Origin<'_>, site: &FailureSite) -> Option<String> {
+    let (function, args) = origin.ast.global_call(site.node.id)?;
+    let list = *args.first().filter(|_| function == "_[_]")?;
+    let start = first_offset(origin.ast, list);
+    let index = origin.ast.offset(site.node.id);
+    let text: String = origin
+        .text
+        .chars()
+        .take(usize::try_from(index).ok()?)
+        .skip(usize::try_from(start).ok()?)
+        .collect();
+    let text = text.trim();
+    (!text.is_empty() && text.len() <= MAX_LIST && guard::is_balanced(text))
+        .then(|| text.to_owned())
 }
 
 fn namespace() -> Gvk {
@@ -377,13 +377,19 @@ fn guards(origin: &Origin<'_>, condition: &Condition, tests: &[String]) -> Vec<C
         Some(("_||_" | "_?_:_", _))
     );
     let is_ternary = matches!(origin.ast.global_call(condition.id), Some(("_?_:_", _)));
-    let grouped = |is_grouped: bool, text: &str| match is_grouped {
-        true => format!("({text})"),
-        false => text.to_owned(),
+    let grouped = |is_grouped: bool, text: &str| {
+        if is_grouped {
+            format!("({text})")
+        } else {
+            text.to_owned()
+        }
     };
-    let shown = |text: String| match condition.is_negated || condition.is_in_negation {
-        true => format!("!({text})"),
-        false => text,
+    let shown = |text: String| {
+        if condition.is_negated || condition.is_in_negation {
+            format!("!({text})")
+        } else {
+            text
+        }
     };
     let conjunction = format!("{all} && {}", grouped(is_loose, plain));
     let disjunction = format!("{none} || {}", grouped(is_ternary, plain));

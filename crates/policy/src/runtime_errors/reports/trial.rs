@@ -25,6 +25,9 @@ const MAX_REQUESTS: usize = 6;
 /// Maximum number of suggestions for one finding.
 const MAX_SUGGESTIONS: usize = 2;
 
+/// A request, and the results of the policy's expressions for it.
+type TracedRequest = (Rc<SyntheticRequest>, Vec<Step>);
+
 /// Tries the candidates of a proposal for `failing`, a request for which the expression fails with `failure`. Returns
 /// those that pass. Each candidate takes one of `n_left`.
 pub(crate) fn suggestions(
@@ -81,7 +84,7 @@ fn passing(
     builder: &RequestBuilder<'_>,
     policy: &CompiledPolicy,
     candidate: &Candidate,
-    (requests, failure): (&[(Rc<SyntheticRequest>, Vec<Step>)], &Failure),
+    (requests, failure): (&[TracedRequest], &Failure),
 ) -> Option<Suggestion> {
     let expression = policy.expressions().get(failure.origin_index)?;
     let mut text = expression.text.to_string();

@@ -25,9 +25,10 @@ fn findings(source: &str) -> Vec<String> {
         Some(version) => (parts.next().unwrap_or_default(), version, name),
         None => BOX,
     };
-    let spec = match source.starts_with("{\"") {
-        true => serde_json::from_str(source).unwrap(),
-        false => validation(source),
+    let spec = if source.starts_with("{\"") {
+        serde_json::from_str(source).unwrap()
+    } else {
+        validation(source)
     };
     let cache = ObjectCache::default();
     let served = &*PLAIN;
