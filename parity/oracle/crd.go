@@ -166,7 +166,7 @@ func costsOf(schema *apiextensions.JSONSchemaProps, path *field.Path, ctx *valid
 	if err != nil || info == nil {
 		return
 	}
-	results, err := crdcel.Compile(info.Schema, info.DeclType, celconfig.PerCallLimit, baseEnvSet(), crdcel.NewExpressionsEnvLoader())
+	results, err := crdcel.Compile(info.Schema, info.DeclType, celconfig.PerCallLimit, ruleEnvSet(), crdcel.NewExpressionsEnvLoader())
 	if err != nil {
 		return
 	}

@@ -1,3 +1,5 @@
+//go:build !(k130 || k131 || k132 || k133 || k134 || k135)
+
 package main
 
 import (

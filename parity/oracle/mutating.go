@@ -1,3 +1,5 @@
+//go:build !(k130 || k131 || k132 || k133 || k134 || k135)
+
 package main
 
 import (
@@ -19,6 +21,9 @@ import (
 	"k8s.io/apiserver/pkg/cel/library"
 	"k8s.io/apiserver/pkg/cel/mutation"
 )
+
+// mutatingPolicy is the type of mutating policies.
+type mutatingPolicy = v1.MutatingAdmissionPolicy
 
 // loadPoliciesOfEitherSort reads all ValidatingAdmissionPolicies and MutatingAdmissionPolicies in the files and
 // directories, in order.

@@ -34,6 +34,7 @@ pub mod mutate;
 pub mod mutate_requests;
 pub mod pair;
 pub mod random;
+pub mod recorded;
 pub mod rejections;
 pub mod rules;
 pub mod schemas;

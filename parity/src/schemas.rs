@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use vap_status_controller::schema::offline::Offline;
-use vap_status_controller::schema::resolver::SchemaSet;
-use vap_status_controller::schema::{Crd, GroupVersion, RestMapper};
+use vap_status_controller::schema::resolver::{SchemaResolver, SchemaSet};
+use vap_status_controller::schema::{Builtin, Crd, GroupVersion, RestMapper};
+use vap_status_controller::version::KubernetesVersion;
 
 use crate::documents;
 
@@ -20,6 +21,8 @@ pub struct Schemas {
     pub types: SchemaSet,
     /// The served resources.
     pub mapper: RestMapper,
+    /// The schemas that replace `types`.
+    builtin: Option<&'static Builtin>,
 }
 
 impl Schemas {
@@ -44,7 +47,34 @@ impl Schemas {
             }
         }
         let (types, mapper) = offline.finish();
-        Ok(Self { types, mapper })
+        Ok(Self {
+            types,
+            mapper,
+            builtin: None,
+        })
+    }
+
+    /// Returns the built-in schemas and resources of a version.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the built-in schemas cannot be read.
+    pub fn builtin(version: KubernetesVersion) -> Result<Self> {
+        let builtin = Builtin::load(version)?;
+        Ok(Self {
+            types: SchemaSet::default(),
+            mapper: RestMapper::new(builtin.resources().to_vec()),
+            builtin: Some(builtin),
+        })
+    }
+
+    /// Returns the resolver of the schemas.
+    #[must_use]
+    pub fn resolver(&self) -> &dyn SchemaResolver {
+        match self.builtin {
+            Some(builtin) => builtin,
+            None => &self.types,
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 //! because it lists the expected tokens. The line and column of the first syntax error are compared separately: the
 //! percentage is printed, but differences do not count.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::Command;
@@ -110,7 +110,7 @@ pub fn run(share: &Share, out: &mut dyn Write) -> Result<Shares> {
 }
 
 impl Share {
-    fn oracle_lines(&self) -> Result<Vec<Value>> {
+    pub(crate) fn oracle_lines(&self) -> Result<Vec<Value>> {
         let mut command = Command::new(&self.oracle);
         command.arg(self.stage.name());
         if matches!(self.stage, Stage::Typecheck | Stage::Admit) {
@@ -171,12 +171,6 @@ type Facet = (&'static str, String, Value);
 /// Compares the output of upstream and of our engine line by line. Also describes the differences.
 #[must_use]
 pub fn compare(stage: Stage, theirs: &[Value], ours: &[Value]) -> (Shares, Vec<String>) {
-    let facets = match stage {
-        Stage::Typecheck => typecheck_facets,
-        Stage::Compile => compile_facets,
-        Stage::Admit => admit_facets,
-        Stage::Eval => eval_facets,
-    };
     let mut shares = Shares::default();
     let mut differences = Vec::new();
     for (theirs, ours) in theirs.iter().zip(ours) {
@@ -185,7 +179,7 @@ pub fn compare(stage: Stage, theirs: &[Value], ours: &[Value]) -> (Shares, Vec<S
             continue;
         }
         shares.own_panics += usize::from(ours.get("panic").is_some());
-        let (left, right) = (by_key(facets(theirs)), by_key(facets(ours)));
+        let (left, right) = (facets(stage, theirs), facets(stage, ours));
         let mut wrong = Vec::new();
         let mut same_verdict = true;
         let mut keys: Vec<_> = left.keys().chain(right.keys()).collect();
@@ -222,7 +216,23 @@ pub fn compare(stage: Stage, theirs: &[Value], ours: &[Value]) -> (Shares, Vec<S
 
 type Key = (&'static str, String);
 
-fn by_key(facets: Vec<Facet>) -> BTreeMap<Key, Value> {
+/// Returns the names of the facets that differ between two lines of output.
+pub(crate) fn changed_facets(stage: Stage, old: &Value, new: &Value) -> BTreeSet<&'static str> {
+    let (old, new) = (facets(stage, old), facets(stage, new));
+    let keys = old.keys().chain(new.keys());
+    keys.filter(|key| old.get(key) != new.get(key) && !UNCOUNTED.contains(&key.0))
+        .map(|key| key.0)
+        .collect()
+}
+
+/// Returns the facets of a line of output.
+fn facets(stage: Stage, line: &Value) -> BTreeMap<Key, Value> {
+    let facets = match stage {
+        Stage::Typecheck => typecheck_facets(line),
+        Stage::Compile => compile_facets(line),
+        Stage::Admit => admit_facets(line),
+        Stage::Eval => eval_facets(line),
+    };
     facets
         .into_iter()
         .map(|(name, field, value)| ((name, field), value))

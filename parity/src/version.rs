@@ -1,10 +1,16 @@
-//! The version of the API server that all comparisons of this process reproduce.
+//! The version of the API server that all comparisons of this process reproduce, unless they select another one.
 
+use std::cell::Cell;
 use std::sync::OnceLock;
 
 use vap_status_controller::version::KubernetesVersion;
 
 static VERSION: OnceLock<KubernetesVersion> = OnceLock::new();
+
+thread_local! {
+    /// The version of [`with`] on this thread.
+    static SCOPED: Cell<Option<KubernetesVersion>> = const { Cell::new(None) };
+}
 
 /// The default version, that of the oracle `parity/oracle/oracle`.
 pub const ORACLE: KubernetesVersion = KubernetesVersion::new(36).with_patch(3);
@@ -14,8 +20,18 @@ pub fn set(version: KubernetesVersion) {
     VERSION.get_or_init(|| version);
 }
 
-/// Returns the version that was set, or that of the oracle.
+/// Calls `f` with another version, which applies on this thread until `f` returns.
+pub fn with<T>(version: KubernetesVersion, f: impl FnOnce() -> T) -> T {
+    let previous = SCOPED.replace(Some(version));
+    let result = f();
+    SCOPED.set(previous);
+    result
+}
+
+/// Returns the version of the innermost [`with`], otherwise the version that was set, otherwise that of the oracle.
 #[must_use]
 pub fn get() -> KubernetesVersion {
-    *VERSION.get_or_init(|| ORACLE)
+    SCOPED
+        .get()
+        .unwrap_or_else(|| *VERSION.get_or_init(|| ORACLE))
 }

@@ -22,7 +22,7 @@ pub const CACHE_VARIABLE: &str = "VAP_CONTROL_PLANE_CACHE";
 const KUBERNETES_VARIABLE: &str = "VAP_E2E_KUBERNETES";
 
 /// The minor versions of Kubernetes that can be built. The first is the default.
-const MODULES: [KubernetesModule; 2] = [
+const MODULES: [KubernetesModule; 3] = [
     KubernetesModule {
         minor: "1.36",
         folder: "kubernetes",
@@ -32,6 +32,11 @@ const MODULES: [KubernetesModule; 2] = [
         minor: "1.37",
         folder: "kubernetes-1.37",
         go_mod: include_str!("../../controlplane/kubernetes-1.37/go.mod"),
+    },
+    KubernetesModule {
+        minor: "1.34",
+        folder: "kubernetes-1.34",
+        go_mod: include_str!("../../controlplane/kubernetes-1.34/go.mod"),
     },
 ];
 
@@ -359,7 +364,11 @@ mod tests {
         // An environment variable selects the version of Kubernetes.
         let key = cache_key().unwrap();
         assert!(key.ends_with("-v3.6.8"), "{key}");
-        for (minor, version) in [("1.36", "v1.36.3"), ("1.37", "v1.37.2")] {
+        for (minor, version) in [
+            ("1.36", "v1.36.3"),
+            ("1.37", "v1.37.2"),
+            ("1.34", "v1.34.4"),
+        ] {
             let module = KubernetesModule::by_minor(minor).unwrap();
             let required = required_version(module.go_mod, "k8s.io/kubernetes");
             assert_eq!(required.unwrap(), version);

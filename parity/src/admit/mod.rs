@@ -284,7 +284,7 @@ pub(crate) fn each_case(path: &Path, mut f: impl FnMut(usize, &str) -> Result<()
 }
 
 /// Evaluates the case in a line. An invalid case gives a line with an error.
-fn answer(schemas: &Schemas, line: usize, text: &str) -> AdmitLine {
+pub(crate) fn answer(schemas: &Schemas, line: usize, text: &str) -> AdmitLine {
     let mut answer = AdmitLine {
         line,
         ..AdmitLine::default()

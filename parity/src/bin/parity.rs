@@ -13,7 +13,7 @@ use parity::coverage::{Coverage, Inputs};
 use parity::documents;
 use parity::schemas::Schemas;
 use parity::{
-    admit, bench, compile, custom_resources, decided, decl, eval, five_kinds, mutate, pair, rules,
+    admit, bench, compile, custom_resources, decided, decl, eval, five_kinds, mutate, pair, recorded, rules,
     share, typecheck, witnesses, write_line, yaml,
 };
 use vap_status_controller::policy::analysis::Profile;
@@ -129,6 +129,17 @@ enum Command {
         seed: u64,
         /// Output directory.
         out: PathBuf,
+    },
+    /// Write the tables of upstream's results in all versions.
+    RecordVersions {
+        /// The oracle of a version, oldest first.
+        #[arg(long = "oracle", required = true, value_name = "VERSION=PATH")]
+        oracles: Vec<recorded::record::Oracle>,
+        /// Directory of OpenAPI v3 documents (*_openapi.json).
+        #[arg(long, value_name = "DIR")]
+        openapi: PathBuf,
+        #[arg(long, default_value_t = 42)]
+        seed: u64,
     },
     /// Print the items that the inputs cover, one per line.
     Coverage {
@@ -556,6 +567,19 @@ fn run(command: Command, out: &mut dyn Write) -> Result<bool> {
         }
         Command::Generate { seed, out: to } => {
             cases::write(&to, seed, cases::Counts::default())?;
+            true
+        }
+        Command::RecordVersions {
+            oracles,
+            openapi,
+            seed,
+        } => {
+            let recording = recorded::record::Recording {
+                oracles,
+                openapi,
+                seed,
+            };
+            recording.run(out)?;
             true
         }
         Command::Coverage {

@@ -4,12 +4,8 @@ package main
 
 import (
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
-
-// evalCompatibility is the Kubernetes version of the "new" environment's libraries.
-var evalCompatibility = version.MajorMinor(1, 36)
 
 // requestAuthorizer is the authorizer of validators.
 type requestAuthorizer = authorizer.Authorizer

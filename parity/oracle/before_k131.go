@@ -1,0 +1,13 @@
+//go:build k130
+
+package main
+
+import utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+
+// collectHandledErrors makes upstream pass its logged errors to collect. They have no messages.
+func collectHandledErrors(collect func(err error, msg string)) {
+	utilruntime.ErrorHandlers = []func(error){func(err error) { collect(err, "") }}
+}
+
+// formatName returns false, because there are no formats.
+func formatName(any) (string, bool) { return "", false }

@@ -1,0 +1,347 @@
+//! `parity record-versions`: writes the tables with the results of the oracles of all versions.
+//!
+//! The cases are the expressions in the existing table and generated cases. Cases with the same changes between versions
+//! are similar, so that a table has only the shortest ones, up to its size. It also has some cases without changes.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use anyhow::{Context as _, Result, anyhow, ensure};
+use serde_json::Value;
+use vap_status_controller::version::KubernetesVersion;
+
+use super::{Case, Ranged, TABLES, Table, UNEXPLAINED, folded, oracle_input, own_lines, text, text_in};
+use crate::bench::Stage;
+use crate::share::{self, Share};
+use crate::{cases, version};
+
+/// An oracle and its version, written as `VERSION=PATH`.
+#[derive(Clone, Debug)]
+pub struct Oracle {
+    version: KubernetesVersion,
+    path: PathBuf,
+}
+
+impl FromStr for Oracle {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let (version, path) = text.split_once('=').context("expected VERSION=PATH")?;
+        Ok(Self {
+            version: version.parse()?,
+            path: PathBuf::from(path),
+        })
+    }
+}
+
+/// The settings of a recording.
+#[derive(Clone, Debug)]
+pub struct Recording {
+    /// The oracles, oldest first.
+    pub oracles: Vec<Oracle>,
+    /// The directory of OpenAPI documents.
+    pub openapi: PathBuf,
+    /// The seed of generated cases.
+    pub seed: u64,
+}
+
+/// The number of generated cases, and the approximate size of the table in bytes.
+const fn limits(stage: Stage) -> (u64, usize) {
+    match stage {
+        Stage::Eval => (4000, 120_000),
+        Stage::Admit => (1200, 130_000),
+        Stage::Compile => (1500, 70_000),
+        Stage::Typecheck => (1500, 60_000),
+    }
+}
+
+/// The part of a table with cases whose result is the same in all versions, in percent.
+const UNCHANGED_PERCENT: usize = 15;
+
+/// A case with the results of all oracles.
+struct Answered {
+    text: String,
+    results: Vec<Ranged>,
+    /// The changes between versions, and the first called function of an expression.
+    changes: BTreeSet<String>,
+    is_written_by_hand: bool,
+}
+
+impl Answered {
+    /// Returns the approximate size of the case in the table.
+    fn size(&self) -> usize {
+        let results = self.results.iter().map(|result| result.text.len() + 16);
+        self.text.len() + results.sum::<usize>()
+    }
+
+    fn is_unchanged(&self) -> bool {
+        self.results.len() == 1
+    }
+}
+
+impl Recording {
+    /// Writes all tables.
+    ///
+    /// # Errors
+    /// Returns an error if an oracle fails or a table cannot be read or written.
+    pub fn run(&self, out: &mut dyn Write) -> Result<()> {
+        for (stage, name) in TABLES {
+            let path = super::path(name);
+            let previous: Table = match fs::read_to_string(&path) {
+                Ok(text) => text.parse().with_context(|| path.display().to_string())?,
+                Err(_) => Table::default(),
+            };
+            let table = self.table(stage, &previous)?;
+            let gaps = table.cases.iter().flat_map(|case| &case.gaps);
+            let n_unexplained = gaps.filter(|gap| gap.text == UNEXPLAINED).count();
+            writeln!(
+                out,
+                "{name}: {} cases, {n_unexplained} differences without a reason",
+                table.cases.len()
+            )?;
+            fs::write(&path, table.to_string())
+                .with_context(|| path.display().to_string())?;
+        }
+        Ok(())
+    }
+
+    fn table(&self, stage: Stage, previous: &Table) -> Result<Table> {
+        let by_hand = previous.cases.iter().map(|case| case.text.as_str());
+        let by_hand: Vec<String> = by_hand
+            .filter(|case| stage == Stage::Eval && super::is_expression(case))
+            .map(ToOwned::to_owned)
+            .collect();
+        let mut texts = by_hand.clone();
+        texts.extend(generated(stage, self.seed, limits(stage).0)?);
+        let mut seen = BTreeSet::new();
+        texts.retain(|text| seen.insert(text.clone()));
+        let answered = self.answered(stage, texts, by_hand.len())?;
+        let mut cases = selected(stage, answered);
+        self.mark_gaps(stage, previous, &mut cases)?;
+        Ok(Table {
+            releases: self.oracles.iter().map(|oracle| oracle.version).collect(),
+            cases,
+        })
+    }
+
+    /// Runs all oracles. Omits cases whose result varies between runs.
+    fn answered(&self, stage: Stage, texts: Vec<String>, n_by_hand: usize) -> Result<Vec<Answered>> {
+        let inputs: Vec<String> = texts.iter().map(|text| oracle_input(stage, text)).collect();
+        let mut lines = Vec::new();
+        let mut varying = BTreeSet::new();
+        for oracle in &self.oracles {
+            let first = self.oracle_lines(stage, oracle, &inputs)?;
+            let second = self.oracle_lines(stage, oracle, &inputs)?;
+            let pairs = first.iter().zip(&second).enumerate();
+            varying.extend(
+                pairs
+                    .filter(|(_, (a, b))| text::of(stage, a) != text::of(stage, b))
+                    .map(|(at, _)| at),
+            );
+            lines.push((oracle.version.minor, first));
+        }
+        let answered = texts.into_iter().enumerate().map(|(at, case)| {
+            let own = || lines.iter().filter_map(|(minor, lines)| Some((*minor, lines.get(at)?)));
+            let mut changes: BTreeSet<String> = own()
+                .zip(own().skip(1))
+                .flat_map(|((_, old), (minor, new))| {
+                    let facets = share::changed_facets(stage, old, new).into_iter();
+                    facets.map(move |facet| format!("{minor} {facet}"))
+                })
+                .collect();
+            if stage == Stage::Eval {
+                changes.extend(first_function(&case));
+            }
+            Answered {
+                results: folded(own().map(|(minor, line)| (minor, text::of(stage, line)))),
+                changes,
+                is_written_by_hand: at < n_by_hand,
+                text: case,
+            }
+        });
+        let answered = answered.enumerate();
+        Ok(answered
+            .filter(|(at, _)| !varying.contains(at))
+            .map(|(_, case)| case)
+            .collect())
+    }
+
+    fn oracle_lines(&self, stage: Stage, oracle: &Oracle, inputs: &[String]) -> Result<Vec<Value>> {
+        let separator = match stage {
+            Stage::Eval | Stage::Admit => "",
+            Stage::Compile | Stage::Typecheck => "---\n",
+        };
+        let input = inputs.iter().map(|input| format!("{separator}{input}\n"));
+        let path = std::env::temp_dir().join(format!("{}-{}.yaml", stage.name(), std::process::id()));
+        fs::write(&path, input.collect::<String>())?;
+        let share = Share {
+            stage,
+            oracle: oracle.path.clone(),
+            openapi: (stage == Stage::Typecheck).then(|| self.openapi.clone()),
+            crds: None,
+            show: 0,
+            paths: vec![path.clone()],
+        };
+        let lines = share.oracle_lines();
+        fs::remove_file(path)?;
+        let lines = lines?;
+        ensure!(
+            lines.len() == inputs.len(),
+            "{}: {} results for {} cases",
+            oracle.version,
+            lines.len(),
+            inputs.len()
+        );
+        Ok(lines)
+    }
+
+    /// Marks the ranges in which our results differ. Keeps the reasons of the previous table.
+    fn mark_gaps(&self, stage: Stage, previous: &Table, cases: &mut [Case]) -> Result<()> {
+        let reasons: HashMap<&str, &[Ranged]> = previous
+            .cases
+            .iter()
+            .map(|case| (case.text.as_str(), case.gaps.as_slice()))
+            .collect();
+        let mut gaps = vec![Vec::new(); cases.len()];
+        let texts: Vec<&str> = cases.iter().map(|case| case.text.as_str()).collect();
+        for oracle in &self.oracles {
+            let minor = oracle.version.minor;
+            let lines = version::with(oracle.version, || own_lines(stage, &texts))?;
+            for ((case, line), gaps) in cases.iter().zip(&lines).zip(&mut gaps) {
+                let theirs = text_in(&case.results, minor).unwrap_or_default();
+                if theirs != super::PANIC && theirs != text::of(stage, line) {
+                    let known = reasons.get(case.text.as_str());
+                    let reason = known.and_then(|gaps| text_in(gaps, minor));
+                    gaps.push((minor, reason.unwrap_or(UNEXPLAINED).to_owned()));
+                }
+            }
+        }
+        for (case, gaps) in cases.iter_mut().zip(gaps) {
+            case.gaps = folded(gaps);
+        }
+        Ok(())
+    }
+}
+
+/// Returns the first function that is called in an expression.
+fn first_function(case: &str) -> Option<String> {
+    let parsed: Value = serde_json::from_str(case).ok()?;
+    let (before, _) = parsed["expr"].as_str()?.split_once('(')?;
+    let name = before.rsplit(|c: char| !c.is_ascii_alphanumeric()).next()?;
+    Some(name.to_owned())
+}
+
+/// Generates cases.
+fn generated(stage: Stage, seed: u64, n: u64) -> Result<Vec<String>> {
+    let mut cases = match stage {
+        Stage::Eval => cases::eval::cases(seed, n)?,
+        Stage::Admit => {
+            let by_hand = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/hand.jsonl");
+            let by_hand = fs::read_to_string(by_hand)?;
+            let by_hand = by_hand.lines().map(serde_json::from_str);
+            let mut cases = by_hand.collect::<Result<Vec<Value>, _>>()?;
+            cases.extend(cases::admit::cases(seed, n)?);
+            cases
+        }
+        Stage::Compile | Stage::Typecheck => cases::policies::policies(seed, n, &[])?,
+    };
+    for case in &mut cases {
+        if let Some(fields) = case.as_object_mut() {
+            fields.remove("id");
+        }
+        match stage {
+            Stage::Eval => remove_unread(case)?,
+            Stage::Admit => {}
+            Stage::Compile | Stage::Typecheck => {
+                if let Some(metadata) = case["metadata"].as_object_mut() {
+                    metadata.retain(|name, _| name == "name");
+                }
+            }
+        }
+    }
+    Ok(cases.iter().map(ToString::to_string).collect())
+}
+
+/// Removes the variables and settings of a case that its expression does not use.
+fn remove_unread(case: &mut Value) -> Result<()> {
+    let case = case.as_object_mut().context("a case is an object")?;
+    let expression = case.get("expr").and_then(Value::as_str);
+    let expression = expression.ok_or_else(|| anyhow!("a case without an expression"))?;
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let words: BTreeSet<String> = expression
+        .split(|c| !is_name(c))
+        .map(ToOwned::to_owned)
+        .collect();
+    for name in ["vars", "schema"] {
+        let Some(variables) = case.get_mut(name).and_then(Value::as_object_mut) else {
+            continue;
+        };
+        variables.retain(|name, _| words.contains(name));
+        if variables.is_empty() {
+            case.remove(name);
+        }
+    }
+    if let Some(names) = case.get_mut("declare").and_then(Value::as_array_mut) {
+        names.retain(|name| name.as_str().is_some_and(|name| words.contains(name)));
+        if names.is_empty() {
+            case.remove("declare");
+        }
+    }
+    if !words.contains("authorizer") {
+        case.remove("authorizer");
+        case.remove("userInfo");
+    }
+    if !case.contains_key("schema") || case.get("typedValues") == Some(&Value::Bool(false)) {
+        case.remove("typedValues");
+    }
+    Ok(())
+}
+
+/// Selects the cases of a table: those that are written by hand, and the shortest cases of each combination of changes.
+fn selected(stage: Stage, answered: Vec<Answered>) -> Vec<Case> {
+    let (_, size) = limits(stage);
+    let mut groups: BTreeMap<(bool, BTreeSet<String>), Vec<usize>> = BTreeMap::new();
+    let mut is_selected = vec![false; answered.len()];
+    for (at, case) in answered.iter().enumerate() {
+        if case.is_written_by_hand {
+            is_selected[at] = true;
+        } else {
+            let key = (case.is_unchanged(), case.changes.clone());
+            groups.entry(key).or_default().push(at);
+        }
+    }
+    for unchanged in [false, true] {
+        let percent = if unchanged { UNCHANGED_PERCENT } else { 100 - UNCHANGED_PERCENT };
+        let mut left = size * percent / 100;
+        let mut groups: Vec<Vec<usize>> = groups
+            .iter()
+            .filter(|((is_unchanged, _), _)| *is_unchanged == unchanged)
+            .map(|(_, group)| group.clone())
+            .collect();
+        for group in &mut groups {
+            group.sort_by_key(|at| answered[*at].size());
+        }
+        let most = groups.iter().map(Vec::len).max().unwrap_or(0);
+        for round in 0..most {
+            for at in groups.iter().filter_map(|group| group.get(round)) {
+                let needed = answered[*at].size();
+                if needed <= left {
+                    left -= needed;
+                    is_selected[*at] = true;
+                }
+            }
+        }
+    }
+    let cases = answered.into_iter().zip(is_selected);
+    cases
+        .filter(|(_, is_selected)| *is_selected)
+        .map(|(case, _)| Case {
+            text: case.text,
+            results: case.results,
+            gaps: Vec::new(),
+        })
+        .collect()
+}
