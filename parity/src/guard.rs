@@ -1,5 +1,6 @@
 //! Catches panics while a case is processed. A panic becomes the result of the case, so that the run continues.
 
+use std::cell::Cell;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
@@ -13,6 +14,11 @@ pub struct Panic {
     /// The file and line of the panic.
     #[serde(rename = "where")]
     pub location: String,
+}
+
+thread_local! {
+    /// True while this thread runs a function of [`guard`]. Other panics are printed as usual.
+    static IS_GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
 static LAST: Mutex<Option<Panic>> = Mutex::new(None);
@@ -29,7 +35,12 @@ fn last() -> MutexGuard<'static, Option<Panic>> {
 pub fn guard<T>(f: impl FnOnce() -> T) -> Result<T, Panic> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
-        panic::set_hook(Box::new(|info| {
+        let previous = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if !IS_GUARDED.get() {
+                previous(info);
+                return;
+            }
             let payload = info.payload();
             let value = payload
                 .downcast_ref::<&str>()
@@ -40,7 +51,10 @@ pub fn guard<T>(f: impl FnOnce() -> T) -> Result<T, Panic> {
             *last() = Some(Panic { value, location });
         }));
     });
-    panic::catch_unwind(AssertUnwindSafe(f)).map_err(|_| {
+    let was_guarded = IS_GUARDED.replace(true);
+    let outcome = panic::catch_unwind(AssertUnwindSafe(f));
+    IS_GUARDED.set(was_guarded);
+    outcome.map_err(|_| {
         let unknown = || Panic {
             value: "unknown".to_owned(),
             location: String::new(),

@@ -1,18 +1,12 @@
-//! Expressions, validation rules and policies whose result differs between Kubernetes versions, compared with recorded
-//! results.
+//! Validation rules and policies whose result differs between Kubernetes versions, compared with recorded
+//! results. `parity/tests/recorded.rs` compares expressions.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde_json::{Value as Json, json};
-use vap_status_controller::cel::eval::{Limits, Program};
-use vap_status_controller::cel::value::Value;
-use vap_status_controller::cel::{ast_validators, checker, syntax};
 use vap_status_controller::cli::check::finding::Severity;
 use vap_status_controller::cli::check::{self, Options};
-use vap_status_controller::library::environment::base_env;
-use vap_status_controller::library::runtime::KubernetesRuntime;
 use vap_status_controller::policy::compile::{CompileFindingKind, CompiledPolicy};
 use vap_status_controller::policy::rule::Rule;
 use vap_status_controller::schema::GroupVersion;
@@ -20,50 +14,6 @@ use vap_status_controller::validation_rules::{Validator, validate_rules};
 use vap_status_controller::version::{CompileMode, KubernetesVersion};
 
 use crate::golden;
-
-fn shown(value: &Value) -> String {
-    match value {
-        Value::List(list) => {
-            let elements: Vec<String> = list.iter().map(|element| shown(&element)).collect();
-            format!("[{}]", elements.join(", "))
-        }
-        Value::Optional(optional) => match optional.get() {
-            Some(value) => format!("optional({})", shown(value)),
-            None => "optional()".to_owned(),
-        },
-        Value::Type(of) => of.declared_string(),
-        other => other.to_go_string(),
-    }
-}
-
-/// Returns the value and the cost of an expression, or the error with the step that reports it.
-fn result(text: &str, version: KubernetesVersion) -> String {
-    let env = base_env(version);
-    let mut n_left = 10_000;
-    let behavior = version.behavior().language;
-    let (ast, diagnostics) = syntax::parse_within(text, behavior, &mut n_left);
-    let Some(ast) = ast.map(Arc::new) else {
-        let first = diagnostics.as_slice().first();
-        return format!("syntax error: {}", first.unwrap());
-    };
-    let (checked, mut diagnostics) = checker::check(&ast, text, env);
-    if diagnostics.is_empty() {
-        ast_validators::validate(&checked, env, text, &mut diagnostics);
-    }
-    if let [first, ..] = diagnostics.as_slice() {
-        return format!("type error: {first}");
-    }
-    let program = match Program::plan(&checked, env, &KubernetesRuntime) {
-        Ok(program) => program,
-        Err(error) => return format!("planning error: {error}"),
-    };
-    let none: [(&str, Value); 0] = [];
-    let evaluation = program.eval(&none, Limits::from_cost(1_000_000));
-    match evaluation.result {
-        Ok(value) => format!("{}, cost {}", shown(&value), evaluation.cost),
-        Err(error) => format!("error: {error}, cost {}", evaluation.cost),
-    }
-}
 
 /// Returns the results of a case, one line per range of versions.
 fn results(text: &str, result: impl Fn(&str, KubernetesVersion) -> String) -> String {
@@ -105,12 +55,6 @@ fn compare(path: &str, result: impl Fn(&str, KubernetesVersion) -> String) -> us
     }
     golden::compare(path, &actual);
     n_cases
-}
-
-#[test]
-fn results_of_expressions_are_those_of_upstream() {
-    let n_expressions = compare("tests/versions/expressions.txt", result);
-    assert!(n_expressions > 30, "{n_expressions}");
 }
 
 /// Returns the findings of one rule about a manifest.

@@ -539,9 +539,10 @@ pub struct Behavior {
     ///
     /// Source: apimachinery 0.34 `pkg/util/validation/field/errors.go`, `Error.ErrorBody`.
     pub writes_lists_as_json: bool,
-    /// Errors about long labels give the limit in bytes. Before, they called it characters.
+    /// Errors about long labels give the limit in bytes. Before, they called it characters, and a label key was called a
+    /// qualified name.
     ///
-    /// Source: apimachinery 0.35 `pkg/api/validate/content/errors.go`, `MaxLenError`.
+    /// Source: apimachinery 0.35 `pkg/api/validate/content/errors.go`, `MaxLenError`; `kube.go`, `IsLabelKey`.
     pub limits_labels_in_bytes: bool,
     /// API servers never call webhooks for reviews, such as `TokenReview`.
     ///

@@ -13,8 +13,8 @@ use parity::coverage::{Coverage, Inputs};
 use parity::documents;
 use parity::schemas::Schemas;
 use parity::{
-    admit, bench, compile, custom_resources, decided, decl, eval, five_kinds, mutate, pair, recorded, rules,
-    share, typecheck, witnesses, write_line, yaml,
+    admit, bench, compile, custom_resources, decided, decl, eval, five_kinds, mutate, pair,
+    recorded, rules, share, typecheck, witnesses, write_line, yaml,
 };
 use vap_status_controller::policy::analysis::Profile;
 use vap_status_controller::policy::compile::CompileMode;

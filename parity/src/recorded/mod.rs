@@ -6,7 +6,7 @@
 //! ```text
 //! [1].first()
 //!   1.30 to 1.32: error at 1:10: undeclared reference to 'first' (in container '')
-//!   1.33 to 1.37: optional(1), optional_type(int), cost 13, estimated 13
+//!   1.33 to 1.37: optional(1), optional_type(int), cost 1, estimated 11
 //! ```
 //!
 //! A line such as `  not reproduced in 1.30: REASON` marks a range with another result of our engine. The reason is the
@@ -253,13 +253,20 @@ pub fn differences(stage: Stage, table: &Table, documented: &str) -> Result<Vec<
         for (case, line) in table.cases.iter().zip(&lines) {
             let ours = text::of(stage, line);
             let theirs = text_in(&case.results, release.minor);
-            let theirs = theirs.with_context(|| format!("no result in {release}: {}", case.text))?;
+            let theirs =
+                theirs.with_context(|| format!("no result in {release}: {}", case.text))?;
+            let results = || format!("upstream {theirs}\n  ours     {ours}");
             let problem = match text_in(&case.gaps, release.minor) {
                 None if ours == theirs || theirs == PANIC => continue,
-                None => format!("upstream {theirs}\n  ours     {ours}"),
+                None => results(),
                 Some(_) if ours == theirs => "the marked difference no longer exists".to_owned(),
                 Some(reason) if documented.contains(&format!("\n- {reason}")) => continue,
-                Some(reason) => format!("docs/versions.md has no list item `{reason}`"),
+                Some(reason) => {
+                    format!(
+                        "docs/versions.md has no list item `{reason}`\n  {}",
+                        results()
+                    )
+                }
             };
             let mut difference = String::new();
             let _ = write!(difference, "{release}: {}\n  {problem}", case.text);

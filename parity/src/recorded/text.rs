@@ -47,7 +47,10 @@ fn evaluation(line: &Value) -> String {
         return format!("no evaluation: {error}");
     }
     if let Some(error) = field(line, "checkError") {
-        return format!("error at {}", messages(error));
+        let messages = messages(error);
+        let is_syntax_error = messages.starts_with("syntax error");
+        let head = if is_syntax_error { "" } else { "error at " };
+        return format!("{head}{messages}");
     }
     let result = match field(line, "runtimeError") {
         Some(error) => format!("error: {error}"),

@@ -19,13 +19,17 @@ const LABEL_PATTERN: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 /// The unit in upstream's older messages. It is incorrect, because upstream measures the length in bytes.
 const CHARACTERS: &str = "characters";
 const BYTES: &str = "bytes";
+/// The subject of the message about a key of another form.
+const LABEL_KEY: &str = "a valid label key";
 
 /// Returns a message of this module in the wording of versions before 1.35.
 ///
-/// Source: apimachinery 0.34 `pkg/util/validation/validation.go`, `MaxLenError`.
+/// Source: apimachinery 0.34 `pkg/util/validation/validation.go`, `MaxLenError`, `IsQualifiedName`.
 #[must_use]
-pub fn in_characters(message: &str) -> String {
-    message.replace(BYTES, CHARACTERS)
+pub fn in_older_words(message: &str) -> String {
+    message
+        .replace(BYTES, CHARACTERS)
+        .replace(LABEL_KEY, "a qualified name")
 }
 
 fn push_if_too_long(messages: &mut Vec<String>, text: &[u8], max: usize, unit: &str) {
@@ -155,7 +159,7 @@ pub fn qualified_name(text: &[u8]) -> Vec<String> {
         (Some(name), None, _) => name,
         _ => {
             return vec![format!(
-                "a valid label key {KEY_NAME} with an optional DNS subdomain prefix and '/' (e.g. \
+                "{LABEL_KEY} {KEY_NAME} with an optional DNS subdomain prefix and '/' (e.g. \
                  'example.com/MyName')"
             )];
         }
