@@ -93,7 +93,7 @@ fn table_round_trips() {
 
 #[test]
 fn other_result_is_a_difference_in_its_versions() {
-    let found = differences(&TABLE.replace("optional(1)", "optional(2)"));
+    let actual = differences(&TABLE.replace("optional(1)", "optional(2)"));
     let starts = [
         "1.33.13: [1].first()",
         "1.34.13",
@@ -101,8 +101,8 @@ fn other_result_is_a_difference_in_its_versions() {
         "1.36.3",
         "1.37.2",
     ];
-    assert_eq!(found.len(), starts.len(), "{found:?}");
-    for (difference, start) in found.iter().zip(starts) {
+    assert_eq!(actual.len(), starts.len(), "{actual:?}");
+    for (difference, start) in actual.iter().zip(starts) {
         assert!(difference.starts_with(start), "{difference}");
     }
 }
@@ -119,9 +119,9 @@ fn marked_difference_must_exist_and_be_documented() {
             "the marked difference no longer exists",
         ),
     ] {
-        let found = differences(&table);
-        assert_eq!(found.len(), 1, "{found:?}");
-        assert!(found[0].contains(problem), "{found:?}");
+        let actual = differences(&table);
+        assert_eq!(actual.len(), 1, "{actual:?}");
+        assert!(actual[0].contains(problem), "{actual:?}");
     }
 }
 

@@ -251,7 +251,7 @@ pub fn differences(stage: Stage, table: &Table, documented: &str) -> Result<Vec<
     for release in &table.releases {
         let lines = version::with(*release, || own_lines(stage, &texts))?;
         for (case, line) in table.cases.iter().zip(&lines) {
-            let ours = text::of(stage, line);
+            let ours = text::render(stage, line);
             let theirs = text_in(&case.results, release.minor);
             let theirs =
                 theirs.with_context(|| format!("no result in {release}: {}", case.text))?;

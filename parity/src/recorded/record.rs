@@ -164,7 +164,7 @@ impl Recording {
             }
             Answered {
                 is_cheap: own().all(|(_, line)| is_cheap(line)),
-                results: folded(own().map(|(minor, line)| (minor, text::of(stage, line)))),
+                results: folded(own().map(|(minor, line)| (minor, text::render(stage, line)))),
                 changes,
                 is_written_by_hand: at < n_by_hand,
                 text: case,
@@ -219,9 +219,9 @@ impl Recording {
             let lines = version::with(oracle.version, || own_lines(stage, &texts))?;
             for ((case, line), gaps) in cases.iter().zip(&lines).zip(&mut gaps) {
                 let theirs = text_in(&case.results, minor).unwrap_or_default();
-                if theirs != super::PANIC && theirs != text::of(stage, line) {
-                    let known = reasons.get(case.text.as_str());
-                    let reason = known.and_then(|gaps| text_in(gaps, minor));
+                if theirs != super::PANIC && theirs != text::render(stage, line) {
+                    let previous = reasons.get(case.text.as_str());
+                    let reason = previous.and_then(|gaps| text_in(gaps, minor));
                     gaps.push((minor, reason.unwrap_or(UNEXPLAINED).to_owned()));
                 }
             }

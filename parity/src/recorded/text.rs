@@ -7,7 +7,7 @@ use crate::bench::Stage;
 use crate::share::cut_syntax_errors;
 
 /// Returns the text for a line of the oracle. It has no source lines of errors, and only the fact of a syntax error.
-pub(super) fn of(stage: Stage, line: &Value) -> String {
+pub(super) fn render(stage: Stage, line: &Value) -> String {
     if line.get("panic").is_some() {
         return PANIC.to_owned();
     }
