@@ -219,7 +219,7 @@ impl Recording {
             let lines = version::with(oracle.version, || own_lines(stage, &texts))?;
             for ((case, line), gaps) in cases.iter().zip(&lines).zip(&mut gaps) {
                 let theirs = text_in(&case.results, minor).unwrap_or_default();
-                if theirs != super::PANIC && theirs != text::render(stage, line) {
+                if theirs != text::PANIC && theirs != text::render(stage, line) {
                     let previous = reasons.get(case.text.as_str());
                     let reason = previous.and_then(|gaps| text_in(gaps, minor));
                     gaps.push((minor, reason.unwrap_or(UNEXPLAINED).to_owned()));
@@ -254,7 +254,7 @@ fn first_function(case: &str) -> Option<String> {
     Some(name.to_owned())
 }
 
-/// Generates cases. Of expressions, there are several calls of every overload; a part of them is enough.
+/// Generates cases. The generator of expressions has several calls of every overload; a part of them is enough.
 fn generated(stage: Stage, seed: u64) -> Result<Vec<String>> {
     let (n, _) = limits(stage);
     let mut cases = match stage {
