@@ -249,7 +249,7 @@ fn is_cheap(line: &Value) -> bool {
 /// Returns the first function that is called in an expression.
 fn first_function(case: &str) -> Option<String> {
     let parsed: Value = serde_json::from_str(case).ok()?;
-    let (before, _) = parsed["expr"].as_str()?.split_once('(')?;
+    let (before, _) = parsed.get("expr")?.as_str()?.split_once('(')?;
     let name = before.rsplit(|c: char| !c.is_ascii_alphanumeric()).next()?;
     Some(name.to_owned())
 }
@@ -335,10 +335,11 @@ fn remove_unread(case: &mut Value) -> Result<()> {
 fn selected(stage: Stage, answered: Vec<Answered>) -> Vec<Case> {
     let (_, size) = limits(stage);
     let mut groups: BTreeMap<(bool, BTreeSet<String>), Vec<usize>> = BTreeMap::new();
-    let mut is_selected = vec![false; answered.len()];
+    let mut selected_indices: BTreeSet<usize> = BTreeSet::new();
+    let size_of = |at: usize| answered.get(at).map_or(0, Answered::size);
     for (at, case) in answered.iter().enumerate() {
         if case.is_written_by_hand {
-            is_selected[at] = true;
+            selected_indices.insert(at);
         } else if case.is_cheap && case.size() <= MAX_CASE {
             let key = (case.is_unchanged(), case.changes.clone());
             groups.entry(key).or_default().push(at);
@@ -357,23 +358,23 @@ fn selected(stage: Stage, answered: Vec<Answered>) -> Vec<Case> {
             .map(|(_, group)| group.clone())
             .collect();
         for group in &mut groups {
-            group.sort_by_key(|at| answered[*at].size());
+            group.sort_by_key(|at| size_of(*at));
         }
         let most = groups.iter().map(Vec::len).max().unwrap_or(0);
         for round in 0..most {
             for at in groups.iter().filter_map(|group| group.get(round)) {
-                let needed = answered[*at].size();
+                let needed = size_of(*at);
                 if needed <= left {
                     left -= needed;
-                    is_selected[*at] = true;
+                    selected_indices.insert(*at);
                 }
             }
         }
     }
-    let cases = answered.into_iter().zip(is_selected);
+    let cases = answered.into_iter().enumerate();
     cases
-        .filter(|(_, is_selected)| *is_selected)
-        .map(|(case, _)| Case {
+        .filter(|(at, _)| selected_indices.contains(at))
+        .map(|(_, case)| Case {
             text: case.text,
             results: case.results,
             gaps: Vec::new(),
