@@ -351,6 +351,10 @@ impl<'a> Search<'a> {
         if self.is_reported(site) || self.findings.len() >= MAX_FOUND {
             return;
         }
+        // An API server rejects such a request, whatever the policy decides.
+        if builder.fails_crd_rules(synthetic) {
+            return;
+        }
         let Some(expression) = self.policy.expressions().get(n) else {
             return;
         };

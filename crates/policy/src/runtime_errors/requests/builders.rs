@@ -79,6 +79,12 @@ impl<'c, 'a> RequestBuilders<'c, 'a> {
             self.context.object_cache,
         )
         .with_definition(custom(self.context, &resource.gvk))
+        .with_crd(
+            self.context
+                .schemas
+                .custom(&resource.gvk)
+                .map(|(crd, _)| crd),
+        )
     }
 }
 

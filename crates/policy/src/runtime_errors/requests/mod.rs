@@ -30,7 +30,9 @@ use crate::runtime_errors::input_types::InputType;
 use crate::runtime_errors::input_types::roots::{ParamsType, request_input_type, roots};
 use crate::runtime_errors::symbolic::SymbolicEvaluator;
 pub(crate) use evaluation::Budget;
+use kubernetes::custom_resource::Validator;
 use kubernetes::defaulting::{self, Custom};
+use kubernetes::schema::Crd;
 use kubernetes::schema::rest_mapper::ApiResource;
 use kubernetes::validity::{Constraint, FieldPath, InputConstraints, Root, fails_validation};
 use object_cache::ObjectCache;
@@ -50,6 +52,10 @@ pub(crate) struct RequestBuilder<'a> {
     is_builtin: bool,
     /// The schema and subresources of a custom resource. `None` for a built-in kind.
     custom: Option<Custom<'a>>,
+    /// The CRD of a custom resource, if it is known.
+    crd: Option<&'a Crd>,
+    /// Validates objects by the rules of the CRD. Built on first use. `None` without a CRD.
+    validator: OnceCell<Option<Validator>>,
     /// True if an expression may read `metadata.generation`.
     reads_generation: bool,
     /// The type of `request`.
@@ -81,6 +87,8 @@ impl<'a> RequestBuilder<'a> {
     ) -> Self {
         Self {
             custom: None,
+            crd: None,
+            validator: OnceCell::new(),
             admission,
             policy,
             resource,
@@ -106,6 +114,12 @@ impl<'a> RequestBuilder<'a> {
     /// Sets the schema and subresources of a custom resource.
     pub(crate) fn with_definition(mut self, custom: Option<Custom<'a>>) -> Self {
         self.custom = custom;
+        self
+    }
+
+    /// Sets the CRD of a custom resource.
+    pub(crate) fn with_crd(mut self, crd: Option<&'a Crd>) -> Self {
+        self.crd = crd;
         self
     }
 
@@ -177,6 +191,26 @@ impl<'a> RequestBuilder<'a> {
     fn resource_and_subresource(&self) -> (&'a str, &'a str) {
         let resource = &*self.resource.gvr.resource;
         resource.split_once('/').unwrap_or((resource, ""))
+    }
+
+    /// Returns true if the schema or the rules of the CRD reject the object of the request. False for a subresource, and
+    /// if the object cannot be validated.
+    pub(crate) fn fails_crd_rules(&self, synthetic: &SyntheticRequest) -> bool {
+        let (_, subresource) = self.resource_and_subresource();
+        let Some(object) = synthetic.object.as_ref().filter(|_| subresource.is_empty()) else {
+            return false;
+        };
+        let validator = self.validator.get_or_init(|| {
+            let version = &self.resource.gvk.version;
+            Validator::new(self.crd?.definition(), version, self.policy.version()).ok()
+        });
+        let Some(validator) = validator else {
+            return false;
+        };
+        let namespace = synthetic.request.get("namespace").and_then(Json::as_str);
+        let before = synthetic.old_object.as_ref();
+        let verdict = validator.validate(object, before, namespace.unwrap_or_default());
+        verdict.is_ok_and(|verdict| !verdict.errors.is_empty())
     }
 
     /// Returns true if the validation of a built-in kind rejects an object of the request.
