@@ -31,6 +31,7 @@ mod hostile_files;
 mod json_schema;
 mod offline;
 mod report_schemas;
+mod safe_advice;
 mod schema_golden;
 mod static_manifests;
 #[cfg(unix)]

@@ -16,7 +16,7 @@ pub struct Suggestion {
     pub replacement: String,
     /// The effect on the requests for which the expression fails now.
     pub effect: Effect,
-    /// The value that an absent field counts as, as a CEL literal. It is the effective default of the field, so the
+    /// The value that an absent field counts as, as a CEL expression. It is the effective default of the field, so the
     /// suggestion needs no decision by the author. `None` if the author has to choose.
     pub default: Option<String>,
 }
@@ -87,10 +87,18 @@ pub fn help(suggestions: &[Suggestion]) -> Option<String> {
     match suggestions {
         [] => None,
         [only] => Some(match &only.default {
-            Some(default) => format!(
-                "write `{}`: an absent value counts as `{default}`",
-                only.text
-            ),
+            Some(default) => {
+                let value = if default.contains("orValue(") {
+                    "an absent value is that of the Pod".to_owned()
+                } else {
+                    format!("an absent value counts as `{default}`")
+                };
+                let purpose = match only.effect {
+                    Effect::Evaluated => String::new(),
+                    effect => format!(" to {}", effect.purpose("such requests")),
+                };
+                format!("write `{}`{purpose}: {value}", only.text)
+            }
             None if only.effect == Effect::Evaluated => format!("write `{}`", only.text),
             None => format!(
                 "write `{}` to {}",

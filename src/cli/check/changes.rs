@@ -8,7 +8,8 @@ use crate::cli::input::edit::Edit;
 use crate::policy::suggestion::{Effect, Suggestion};
 
 /// A change of an expression after which it does not fail. Several suggestions of a finding are alternatives with
-/// different effects.
+/// different effects, among which the author chooses. A single suggestion without `default` denies or checks the
+/// requests for which the expression fails now.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SuggestionReport {
@@ -18,7 +19,7 @@ pub struct SuggestionReport {
     pub edits: Vec<Edit>,
     /// The effect on the requests for which the expression fails now.
     pub effect: EffectReport,
-    /// The value that an absent field counts as, as a CEL literal, if this is the effective default of the field.
+    /// The value that an absent field counts as, as a CEL expression, if this is the effective default of the field.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<String>,
 }

@@ -180,7 +180,12 @@ pub(super) fn add_hidden(report: &mut CheckReport, input: &mut Input, check: &mu
     report.findings.retain(|finding| {
         // Only the newest version is checked again.
         let is_of_some_versions = !finding.versions.is_empty();
-        let has_own_cause = finding.fix.is_some() || is_of_some_versions || !is_of_content(finding);
+        // The fix of an absent value adds the `?`, but this finding also concerns present values.
+        let is_of_present = finding.rule == Rule::OrValueWithoutOptional;
+        let has_own_cause = finding.fix.is_some()
+            || is_of_some_versions
+            || is_of_present
+            || !is_of_content(finding);
         let keys = remaining.get(&finding.location.file);
         has_own_cause || keys.is_none_or(|keys| keys.contains(&key(finding)))
     });

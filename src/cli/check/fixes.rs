@@ -2,6 +2,7 @@
 
 use goyaml::Node;
 
+use super::finding::Finding;
 use super::known::Known;
 use super::policy::PolicyAnalysis;
 use super::runtime_errors;
@@ -55,6 +56,8 @@ pub(super) struct Fixes<'a> {
     analysis: &'a PolicyAnalysis,
     /// The number of fixes that can still be compiled.
     compilations_left: u32,
+    /// True if the policy may allow requests that it denies now after the last fix, which was not returned.
+    pub(super) is_unsafe: bool,
 }
 
 impl<'a> Fixes<'a> {
@@ -68,17 +71,20 @@ impl<'a> Fixes<'a> {
             known,
             analysis,
             compilations_left: MAX_COMPILATIONS,
+            is_unsafe: false,
         }
     }
 
     /// Returns the fix of a suspicious expression or field. `None` if there is no fix, or more than one.
     pub(super) fn fix(&mut self, lint: &Lint) -> Option<Edit> {
         let field_ref = lint.field_ref.as_str();
+        self.is_unsafe = false;
         match lint.rule {
             Rule::ImpossibleGroup => group(self.policy, field_ref),
             Rule::ImpossibleValue => {
                 let edit = value(self.policy, self.analysis, field_ref, lint.location?)?;
-                (!self.allows_denied_requests(field_ref, edit.value()?)).then_some(edit)
+                self.is_unsafe = self.allows_denied_requests(field_ref, edit.value()?);
+                (!self.is_unsafe).then_some(edit)
             }
             Rule::OrValueWithoutOptional => self.question_mark(field_ref, lint.location?),
             _ => None,
@@ -108,6 +114,29 @@ impl<'a> Fixes<'a> {
             .edit_text(field_ref, offset..offset + 1, &optional)
     }
 
+    /// Removes the fixes of field names after which the policy allows requests that it denies now, as for a misspelled
+    /// field in `!has()`.
+    pub(super) fn remove_unsafe_names(&self, findings: &mut [Finding]) {
+        let mut n_left = MAX_COMPILATIONS;
+        for finding in findings {
+            let is_name = finding.rule == Rule::UndefinedField && !finding.rejected;
+            let (Some(edit), Some(field_ref)) = (&finding.fix, &finding.field_ref) else {
+                continue;
+            };
+            // Without these tests, the expression fails for an unknown field.
+            let tests = |text: &&str| text.contains("has(") || text.contains('?');
+            let Some(text) = edit.value().filter(tests).filter(|_| is_name) else {
+                continue;
+            };
+            let is_compared = n_left > 0;
+            n_left = n_left.saturating_sub(1);
+            if !is_compared || self.allows_denied_requests(field_ref, text) {
+                finding.fix = None;
+                finding.help = Some(with_consequence(finding.help.take()));
+            }
+        }
+    }
+
     /// Returns true if the policy allows requests that it denies now if the expression in `field_ref` becomes `text`. Only
     /// the author knows whether the message or the expression of such a validation is right.
     fn allows_denied_requests(&self, field_ref: &str, text: &str) -> bool {
@@ -118,7 +147,7 @@ impl<'a> Fixes<'a> {
         }
         let changed = CompiledPolicy::from_parts(policy, None, compiled.version());
         let context = runtime_errors::context(self.known, self.analysis);
-        allows_denied_requests([compiled, &changed], &context)
+        allows_denied_requests([compiled, &changed], field_ref, &context)
     }
 
     /// Returns true if the policy has no additional errors with the expression `text` in the field `field_ref`.
@@ -138,6 +167,16 @@ impl<'a> Fixes<'a> {
         let fixed = CompiledPolicy::from_parts(policy, None, compiled.version());
         fixed.refused().len() <= compiled.refused().len()
             && fixed.findings().len() <= compiled.findings().len()
+    }
+}
+
+/// Adds the consequence of a fix that the author has to decide about.
+pub(super) fn with_consequence(help: Option<String>) -> String {
+    let consequence = "the policy may then allow requests that it denies now";
+    match help {
+        Some(help) if help.ends_with('?') => format!("{help} {consequence}"),
+        Some(help) => format!("{help}; {consequence}"),
+        None => consequence.to_owned(),
     }
 }
 

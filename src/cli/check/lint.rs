@@ -6,12 +6,13 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBindin
 
 use super::expressions::finding_at;
 use super::finding::{Finding, Severity};
-use super::fixes::Fixes;
+use super::fixes::{Fixes, with_consequence};
 use super::known::Known;
 use super::policy::{PolicyAnalysis, bindings_of, object_finding};
 use crate::cel::source::SourceMap;
 use crate::cli::input::Object;
 use crate::policy::RequestPolicy;
+use crate::policy::expressions::Role;
 use crate::policy::lint::{self, Lint};
 use crate::policy::rule::Rule;
 
@@ -62,9 +63,33 @@ pub(super) fn check(
             || !finding.field_ref.as_deref().is_some_and(is_void)
     });
     let mut fixes = Fixes::new(policy, known, analysis);
+    fixes.remove_unsafe_names(findings);
     for lint in &lints {
-        let fix = fixes.fix(lint);
-        let finding = lint_finding(policy, analysis, lint);
+        // The effect of a default on requests without the value is known, and has its own finding.
+        let role = analysis.expression(&lint.field_ref).map(|it| it.role);
+        let decides = !matches!(
+            role,
+            Some(Role::MessageExpression | Role::AuditAnnotation) | None
+        );
+        let has_own_finding = lint.rule == Rule::OrValueWithoutOptional
+            && decides
+            && findings.iter().any(|finding| {
+                let is_absent = matches!(
+                    finding.rule,
+                    Rule::AbsentField | Rule::AbsentKey | Rule::AbsentElement | Rule::AbsentObject
+                );
+                is_absent && finding.field_ref.as_deref() == Some(&lint.field_ref)
+            });
+        let fix = if has_own_finding {
+            fixes.is_unsafe = false;
+            None
+        } else {
+            fixes.fix(lint)
+        };
+        let mut finding = lint_finding(policy, analysis, lint);
+        if fixes.is_unsafe {
+            finding.help = Some(with_consequence(finding.help.take()));
+        }
         findings.push(Finding { fix, ..finding });
     }
 }

@@ -157,7 +157,7 @@ fn partial(
         let mut finding = finding_at(policy, analysis, place, sort, &message);
         finding.kinds = partial.kinds.iter().map(message::kind).collect();
         finding.help = Some(
-            "list resources instead of a wildcard, or test `object.kind` or the field first"
+            "test `object.kind` or the field first, or list resources instead of a wildcard: the policy allows all others"
                 .to_owned(),
         );
         finding.witness = Some(Box::new(proof.witness));

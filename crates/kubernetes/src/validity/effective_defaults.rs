@@ -1,8 +1,9 @@
 //! Effective defaults: the value that the components of Kubernetes use for an absent field.
 //!
 //! Absence has two sources. Go's encoder omits the zero value of a field without a pointer, so an absent field has this
-//! value. A field with a pointer is absent if it is not set. Its effective default is a decision of the component that
-//! reads it, and is in [`POINTER_DEFAULTS`].
+//! value, unless its absence has another meaning ([`DEFAULTS`], [`WITHOUT_DEFAULT`]). A field with a pointer is absent if
+//! it is not set. Its effective default is a decision of the component that reads it, and is in [`DEFAULTS`]. Some fields
+//! of a container inherit the value of the Pod ([`INHERITED`]).
 
 use serde_json::{Value, json};
 
@@ -10,99 +11,279 @@ use super::{FieldPath, Segment};
 use crate::defaulting::table::{Go, Shape, Table, Type};
 use crate::schema::Gvk;
 
-/// The effective default of a field with a pointer: the Go struct, the field, and the value.
+/// A field whose absence stands for a value other than that of Go's encoder: the Go struct, the field, and the value.
+/// Pointers have no value of the encoder.
 ///
-/// Source: the comments of the fields in `k8s.io/api` `core/v1/types.go` and `storage/v1/types.go`. For
-/// `allowPrivilegeEscalation`, `k8s.io/kubernetes` `pkg/securitycontext/util.go` `AddNoNewPrivileges`; for
-/// `automountServiceAccountToken`, `plugin/pkg/admission/serviceaccount/admission.go` `shouldAutomount`.
-const POINTER_DEFAULTS: [(&str, &str, PointerDefault); 17] = [
-    ("SecurityContext", "privileged", PointerDefault::Bool(false)),
+/// Source: the comments of the fields in `k8s.io/api` (`core/v1/types.go`, `apps/v1/types.go`, `batch/v1/types.go`,
+/// `storage/v1/types.go`, `policy/v1/types.go`, `discovery/v1/types.go`) and in
+/// `k8s.io/apimachinery` `pkg/apis/meta/v1/types.go`. Fields whose default follows from code:
+///
+/// - `allowPrivilegeEscalation`: `k8s.io/kubernetes` `pkg/securitycontext/util.go` `AddNoNewPrivileges`;
+/// - `automountServiceAccountToken`, `serviceAccountName`: `plugin/pkg/admission/serviceaccount/admission.go`
+///   `shouldAutomount`, `DefaultServiceAccountName`;
+/// - `SeccompProfile.type`: `pkg/kubelet/kuberuntime/helpers.go` `fieldSeccompProfile`;
+/// - `optional`: `pkg/kubelet/kubelet_pods.go` and `pkg/volume/*`, which compare with true.
+const DEFAULTS: [(&str, &str, FieldDefault); 44] = [
+    ("SecurityContext", "privileged", FieldDefault::Bool(false)),
     (
         "SecurityContext",
         "allowPrivilegeEscalation",
-        PointerDefault::Bool(true),
+        FieldDefault::Bool(true),
     ),
     (
         "SecurityContext",
         "readOnlyRootFilesystem",
-        PointerDefault::Bool(false),
+        FieldDefault::Bool(false),
     ),
-    (
-        "SecurityContext",
-        "runAsNonRoot",
-        PointerDefault::Bool(false),
-    ),
+    ("SecurityContext", "runAsNonRoot", FieldDefault::Bool(false)),
     (
         "SecurityContext",
         "procMount",
-        PointerDefault::Text("Default"),
+        FieldDefault::Text("Default"),
     ),
     (
         "PodSecurityContext",
         "runAsNonRoot",
-        PointerDefault::Bool(false),
+        FieldDefault::Bool(false),
+    ),
+    (
+        "PodSecurityContext",
+        "fsGroupChangePolicy",
+        FieldDefault::Text("Always"),
+    ),
+    (
+        "SeccompProfile",
+        "type",
+        FieldDefault::UsualText("Unconfined"),
     ),
     (
         "WindowsSecurityContextOptions",
         "hostProcess",
-        PointerDefault::Bool(false),
+        FieldDefault::Bool(false),
     ),
     (
         "PodSpec",
         "automountServiceAccountToken",
-        PointerDefault::Bool(true),
+        FieldDefault::UsualBool(true),
     ),
     (
-        "ServiceAccount",
-        "automountServiceAccountToken",
-        PointerDefault::Bool(true),
+        "PodSpec",
+        "serviceAccountName",
+        FieldDefault::Text("default"),
     ),
+    ("PodSpec", "serviceAccount", FieldDefault::Text("default")),
     (
         "PodSpec",
         "shareProcessNamespace",
-        PointerDefault::Bool(false),
+        FieldDefault::Bool(false),
     ),
-    ("PodSpec", "hostUsers", PointerDefault::Bool(true)),
-    ("PodSpec", "setHostnameAsFQDN", PointerDefault::Bool(false)),
-    ("ConfigMap", "immutable", PointerDefault::Bool(false)),
-    ("Secret", "immutable", PointerDefault::Bool(false)),
+    ("PodSpec", "hostUsers", FieldDefault::Bool(true)),
+    ("PodSpec", "setHostnameAsFQDN", FieldDefault::Bool(false)),
     (
-        "StorageClass",
-        "allowVolumeExpansion",
-        PointerDefault::Bool(false),
+        "ServiceAccount",
+        "automountServiceAccountToken",
+        FieldDefault::Bool(true),
+    ),
+    ("Toleration", "operator", FieldDefault::Text("Equal")),
+    (
+        "TopologySpreadConstraint",
+        "nodeAffinityPolicy",
+        FieldDefault::Text("Honor"),
     ),
     (
-        "SecretVolumeSource",
-        "optional",
-        PointerDefault::Bool(false),
+        "TopologySpreadConstraint",
+        "nodeTaintsPolicy",
+        FieldDefault::Text("Ignore"),
     ),
+    (
+        "VolumeMount",
+        "mountPropagation",
+        FieldDefault::Text("None"),
+    ),
+    (
+        "VolumeMount",
+        "recursiveReadOnly",
+        FieldDefault::Text("Disabled"),
+    ),
+    ("CSIVolumeSource", "readOnly", FieldDefault::Bool(false)),
+    ("SecretVolumeSource", "optional", FieldDefault::Bool(false)),
     (
         "ConfigMapVolumeSource",
         "optional",
-        PointerDefault::Bool(false),
+        FieldDefault::Bool(false),
+    ),
+    ("SecretProjection", "optional", FieldDefault::Bool(false)),
+    ("ConfigMapProjection", "optional", FieldDefault::Bool(false)),
+    (
+        "ClusterTrustBundleProjection",
+        "optional",
+        FieldDefault::Bool(false),
+    ),
+    ("FileKeySelector", "optional", FieldDefault::Bool(false)),
+    ("SecretKeySelector", "optional", FieldDefault::Bool(false)),
+    (
+        "ConfigMapKeySelector",
+        "optional",
+        FieldDefault::Bool(false),
+    ),
+    ("SecretEnvSource", "optional", FieldDefault::Bool(false)),
+    ("ConfigMapEnvSource", "optional", FieldDefault::Bool(false)),
+    ("ConfigMap", "immutable", FieldDefault::Bool(false)),
+    ("Secret", "immutable", FieldDefault::Bool(false)),
+    ("OwnerReference", "controller", FieldDefault::Bool(false)),
+    (
+        "OwnerReference",
+        "blockOwnerDeletion",
+        FieldDefault::Bool(false),
+    ),
+    ("JobSpec", "manualSelector", FieldDefault::Bool(false)),
+    (
+        "PodDisruptionBudgetSpec",
+        "unhealthyPodEvictionPolicy",
+        FieldDefault::Text("IfHealthyBudget"),
+    ),
+    (
+        "StorageClass",
+        "allowVolumeExpansion",
+        FieldDefault::Bool(false),
+    ),
+    (
+        "CSIDriverSpec",
+        "preventPodSchedulingIfMissing",
+        FieldDefault::Bool(false),
+    ),
+    (
+        "CSIDriverSpec",
+        "serviceAccountTokenInSecrets",
+        FieldDefault::Bool(false),
+    ),
+    ("EndpointConditions", "ready", FieldDefault::Bool(true)),
+    ("EndpointConditions", "serving", FieldDefault::Bool(true)),
+    (
+        "EndpointConditions",
+        "terminating",
+        FieldDefault::Bool(false),
     ),
 ];
 
+/// The fields whose absence has a meaning that the value of Go's encoder does not express, so that they have no
+/// effective default. Most of them restrict something, and do not restrict it if they are absent.
+///
+/// Source: the comments of the fields in `k8s.io/api`. A list, map or string is absent if it is empty.
+const WITHOUT_DEFAULT: [(&str, &str); 44] = [
+    // All sources, destinations and ports.
+    ("NetworkPolicyIngressRule", "from"),
+    ("NetworkPolicyIngressRule", "ports"),
+    ("NetworkPolicyEgressRule", "to"),
+    ("NetworkPolicyEgressRule", "ports"),
+    ("IPBlock", "except"),
+    ("ServiceSpec", "loadBalancerSourceRanges"),
+    ("ContainerPort", "hostIP"),
+    // All hosts and paths. Requests that no rule matches reach the default backend.
+    ("IngressSpec", "rules"),
+    ("IngressRule", "host"),
+    ("IngressTLS", "hosts"),
+    ("HTTPIngressRuleValue", "paths"),
+    ("HTTPIngressPath", "path"),
+    // The port has either a name or a number.
+    ("ServiceBackendPort", "name"),
+    ("ServiceBackendPort", "number"),
+    // All objects.
+    ("LabelSelector", "matchLabels"),
+    ("LabelSelector", "matchExpressions"),
+    ("PodSpec", "nodeSelector"),
+    ("NodeSelector", "nodeSelectorTerms"),
+    ("NodeSelectorTerm", "matchExpressions"),
+    ("NodeSelectorTerm", "matchFields"),
+    ("Scheduling", "nodeSelector"),
+    ("ReplicationControllerSpec", "selector"),
+    ("StorageClass", "allowedTopologies"),
+    ("PolicyRule", "resourceNames"),
+    ("ResourceQuotaSpec", "scopes"),
+    ("ResourceClaim", "request"),
+    // All taints.
+    ("Toleration", "key"),
+    ("Toleration", "effect"),
+    // All keys of the object.
+    ("SecretVolumeSource", "items"),
+    ("SecretProjection", "items"),
+    ("ConfigMapVolumeSource", "items"),
+    ("ConfigMapProjection", "items"),
+    // The audience of the API server.
+    ("ServiceAccountTokenProjection", "audience"),
+    // A decision of the node, its container runtime, the image or the scheduler.
+    ("PodOS", "name"),
+    ("AppArmorProfile", "type"),
+    ("Container", "command"),
+    ("Container", "args"),
+    ("Container", "workingDir"),
+    ("EphemeralContainer", "command"),
+    ("EphemeralContainer", "args"),
+    ("EphemeralContainer", "workingDir"),
+    ("PodSecurityContext", "supplementalGroups"),
+    ("PodSpec", "priorityClassName"),
+    // The namespace of the object with the field, in most cases.
+    ("ObjectReference", "namespace"),
+];
+
+/// The fields of a container's security context that are those of the Pod's security context if they are absent. The
+/// other fields of both security contexts have no effective default in a container.
+///
+/// Source: `k8s.io/kubernetes` `pkg/securitycontext/util.go` `DetermineEffectiveSecurityContext`,
+/// `pkg/kubelet/kuberuntime/helpers.go` `getSeccompProfile`.
+const INHERITED: [(&str, &str); 3] = [
+    ("SecurityContext", "runAsNonRoot"),
+    ("SeccompProfile", "type"),
+    ("WindowsSecurityContextOptions", "hostProcess"),
+];
+
 #[derive(Clone, Copy)]
-enum PointerDefault {
+enum FieldDefault {
     Bool(bool),
     Text(&'static str),
+    /// The value without settings of the node or of another object.
+    UsualBool(bool),
+    UsualText(&'static str),
 }
 
-impl PointerDefault {
+impl FieldDefault {
     fn value(self) -> Value {
         match self {
-            Self::Bool(value) => value.into(),
-            Self::Text(text) => text.into(),
+            Self::Bool(value) | Self::UsualBool(value) => value.into(),
+            Self::Text(text) | Self::UsualText(text) => text.into(),
         }
+    }
+
+    fn is_certain(self) -> bool {
+        !matches!(self, Self::UsualBool(_) | Self::UsualText(_))
     }
 }
 
-/// Returns the value that an absent field of the built-in kind `gvk` stands for: a boolean, a number, a string, an empty
-/// list or an empty map. `None` if there is no such value, if `path` ends with a key of a map or an index of a list, or if
-/// the kind is not in the table of defaults.
+/// The value that an absent field stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EffectiveDefault {
+    /// A boolean, a number, a string, an empty list or an empty map.
+    pub value: Value,
+    /// False if a setting outside of the object can change the value.
+    pub is_certain: bool,
+    /// The field from which an absent field inherits its value. `value` is the value if both are absent. The members
+    /// are the names of the fields from the object, each with true if it may be absent.
+    pub inherited_from: Option<Vec<(String, bool)>>,
+}
+
+/// The position of a path in the structs of a Pod.
+#[derive(Clone, Copy, Default)]
+struct PodPosition {
+    /// The number of segments up to the Pod's spec.
+    spec: Option<usize>,
+    /// The number of segments up to the security context of a container, without it.
+    security_context: Option<usize>,
+}
+
+/// Returns the value that an absent field of the built-in kind `gvk` stands for. `None` if there is no such value, if
+/// `path` ends with a key of a map or an index of a list, or if the kind is not in the table of defaults.
 #[must_use]
-pub fn effective_default(gvk: &Gvk, path: &FieldPath) -> Option<Value> {
+pub fn effective_default(gvk: &Gvk, path: &FieldPath) -> Option<EffectiveDefault> {
     let table = Table::get().ok()?;
     let mut struct_name = &*gvk.kind;
     let mut go = Go {
@@ -111,12 +292,16 @@ pub fn effective_default(gvk: &Gvk, path: &FieldPath) -> Option<Value> {
     };
     let mut struct_ = Some(table.kind(gvk)?.root);
     let mut last = None;
-    for segment in &path.segments {
+    let mut position = PodPosition::default();
+    let mut names: Vec<(String, bool)> = Vec::new();
+    for (n, segment) in path.segments.iter().enumerate() {
         match (segment, struct_) {
-            (Segment::Field(name), Some(n)) => {
-                let field = table.fields(n).iter().find(|field| field.0 == **name)?;
+            (Segment::Field(name), Some(fields)) => {
+                let mut fields = table.fields(fields).iter();
+                let field = fields.find(|field| field.0 == **name)?;
                 last = Some((struct_name, &*field.0));
                 go = field.go();
+                names.push((name.to_string(), go.type_.is_pointer()));
             }
             _ => {
                 last = None;
@@ -124,6 +309,7 @@ pub fn effective_default(gvk: &Gvk, path: &FieldPath) -> Option<Value> {
                     return None;
                 };
                 go = go.within(inner);
+                names.push((String::new(), false));
             }
         }
         if let Shape::Pointer(inner) = go.type_.shape()
@@ -136,21 +322,48 @@ pub fn effective_default(gvk: &Gvk, path: &FieldPath) -> Option<Value> {
             struct_ = Some(n);
         } else {
             struct_ = None;
+            continue;
+        }
+        match struct_name {
+            "PodSpec" => position.spec = Some(n + 1),
+            "SecurityContext" => position.security_context = Some(n),
+            _ => {}
         }
     }
-    let (struct_name, field) = last?;
-    match go.type_.shape() {
-        Shape::Text => Some(json!("")),
-        Shape::Bool => Some(json!(false)),
-        Shape::Int => Some(json!(0)),
-        Shape::List(_) => Some(json!([])),
-        Shape::Map(_) => Some(json!({})),
-        Shape::Pointer(_) => POINTER_DEFAULTS
-            .iter()
-            .find(|(name, of, _)| *name == struct_name && *of == field)
-            .map(|(_, _, default)| default.value()),
-        _ => None,
+    let field = last?;
+    let is_in = |table: &[(&str, &str)]| table.contains(&field);
+    if is_in(&WITHOUT_DEFAULT) {
+        return None;
     }
+    let mut inherited_from = None;
+    if let Some(start) = position.security_context {
+        if is_in(&INHERITED) {
+            let mut inherited = names.get(..position.spec?)?.to_vec();
+            inherited.extend_from_slice(names.get(start..)?);
+            // The fields of a list's items have no common source.
+            if inherited.iter().any(|(name, _)| name.is_empty()) {
+                return None;
+            }
+            inherited_from = Some(inherited);
+        } else if !matches!(field.0, "SecurityContext" | "Capabilities") {
+            return None;
+        }
+    }
+    let row = DEFAULTS.iter().find(|row| (row.0, row.1) == field);
+    let (value, is_certain) = match (row, go.type_.shape()) {
+        (Some((_, _, default)), _) => (default.value(), default.is_certain()),
+        (None, Shape::Text) => (json!(""), true),
+        (None, Shape::Bool) => (json!(false), true),
+        (None, Shape::Int) => (json!(0), true),
+        (None, Shape::List(_)) => (json!([]), true),
+        (None, Shape::Map(_)) => (json!({}), true),
+        _ => return None,
+    };
+    Some(EffectiveDefault {
+        value,
+        is_certain,
+        inherited_from,
+    })
 }
 
 #[cfg(test)]
@@ -168,7 +381,7 @@ mod tests {
             root: Root::Object,
             segments: segments.collect(),
         };
-        effective_default(&gvk, &path)
+        effective_default(&gvk, &path).map(|default| default.value)
     }
 
     #[test]
@@ -179,7 +392,51 @@ mod tests {
             (pod, "spec.hostNetwork", Some(json!(false))),
             (pod, "spec.hostname", Some(json!(""))),
             (pod, "spec.initContainers", Some(json!([]))),
-            (pod, "spec.nodeSelector", Some(json!({}))),
+            (pod, "spec.nodeSelector", None),
+            (pod, "spec.volumes", Some(json!([]))),
+            (pod, "spec.tolerations.0.key", None),
+            (pod, "spec.tolerations.0.operator", Some(json!("Equal"))),
+            (pod, "spec.os.name", None),
+            (
+                pod,
+                "spec.securityContext.seccompProfile.type",
+                Some(json!("Unconfined")),
+            ),
+            (
+                pod,
+                "spec.securityContext.seLinuxOptions.type",
+                Some(json!("")),
+            ),
+            (
+                pod,
+                "spec.containers.0.securityContext.seLinuxOptions.type",
+                None,
+            ),
+            (
+                pod,
+                "spec.containers.0.securityContext.capabilities.drop",
+                Some(json!([])),
+            ),
+            (
+                ("networking.k8s.io", "v1", "NetworkPolicy"),
+                "spec.ingress.0.from",
+                None,
+            ),
+            (
+                ("networking.k8s.io", "v1", "NetworkPolicy"),
+                "spec.podSelector.matchLabels",
+                None,
+            ),
+            (
+                ("rbac.authorization.k8s.io", "v1", "Role"),
+                "rules.0.resourceNames",
+                None,
+            ),
+            (
+                deployment,
+                "spec.template.spec.serviceAccountName",
+                Some(json!("default")),
+            ),
             (pod, "metadata.labels", Some(json!({}))),
             (pod, "metadata.labels.app", None),
             (pod, "spec.automountServiceAccountToken", Some(json!(true))),
@@ -217,15 +474,55 @@ mod tests {
     }
 
     #[test]
-    fn each_pointer_default_is_a_field_of_a_go_struct() {
+    fn containers_inherit_values_of_the_pod() {
+        let inherited = |path: &str| {
+            let gvk = Gvk::new("apps", "v1", "Deployment");
+            let segments = path.split('.').map(|part| match part.parse() {
+                Ok(index) => Segment::Index(index),
+                Err(_) => Segment::Field(part.into()),
+            });
+            let path = FieldPath {
+                root: Root::Object,
+                segments: segments.collect(),
+            };
+            let inherited = effective_default(&gvk, &path)?.inherited_from?;
+            let names = inherited.into_iter().map(|(name, may_be_absent)| {
+                let sign = if may_be_absent { "?" } else { "" };
+                format!(".{sign}{name}")
+            });
+            Some(names.collect::<String>())
+        };
+        let container = "spec.template.spec.initContainers.0.securityContext";
+        let of_pod = ".spec.template.spec.?securityContext";
+        for field in [
+            "runAsNonRoot",
+            "seccompProfile.type",
+            "windowsOptions.hostProcess",
+        ] {
+            let expected = format!("{of_pod}.?{}", field.replace('.', ".?"));
+            let actual = inherited(&format!("{container}.{field}"));
+            let actual =
+                actual.map(|text| text.replace("seccompProfile.type", "seccompProfile.?type"));
+            assert_eq!(actual, Some(expected), "{field}");
+        }
+        assert_eq!(inherited(&format!("{container}.privileged")), None);
+        assert_eq!(
+            inherited("spec.template.spec.securityContext.runAsNonRoot"),
+            None
+        );
+    }
+
+    #[test]
+    fn each_row_is_a_field_of_a_go_struct() {
         let table = Table::get().unwrap();
-        for (struct_name, field, _) in POINTER_DEFAULTS {
+        let defaults = DEFAULTS.iter().map(|(name, field, _)| (*name, *field));
+        let rows = defaults.chain(WITHOUT_DEFAULT).chain(INHERITED);
+        let mut missing = Vec::new();
+        for (struct_name, field) in rows {
             let is_kind = table.kinds().any(|gvk| {
+                let kind = table.kind(gvk);
                 *gvk.kind == *struct_name
-                    && table
-                        .kind(gvk)
-                        .and_then(|kind| table.type_of(kind.root, field))
-                        .is_some_and(Type::is_pointer)
+                    && kind.is_some_and(|kind| table.type_of(kind.root, field).is_some())
             });
             let is_nested = table.structs.iter().flatten().any(|outer| {
                 let go = outer.go();
@@ -233,10 +530,64 @@ mod tests {
                     && go
                         .type_
                         .struct_within()
-                        .and_then(|n| table.type_of(n, field))
-                        .is_some_and(Type::is_pointer)
+                        .is_some_and(|n| table.type_of(n, field).is_some())
             });
-            assert!(is_kind || is_nested, "{struct_name}.{field}");
+            if !is_kind && !is_nested {
+                missing.push((struct_name, field));
+            }
         }
+        assert_eq!(missing, []);
+    }
+
+    #[test]
+    fn pointers_to_booleans_have_a_default() {
+        let without = [
+            // The API server sets these fields.
+            ("AzureDiskVolumeSource", "readOnly"),
+            ("CSIDriverSpec", "attachRequired"),
+            ("CSIDriverSpec", "podInfoOnMount"),
+            ("CSIDriverSpec", "requiresRepublish"),
+            ("CSIDriverSpec", "seLinuxMount"),
+            ("CSIDriverSpec", "storageCapacity"),
+            ("CronJobSpec", "suspend"),
+            ("JobSpec", "suspend"),
+            ("PodSpec", "enableServiceLinks"),
+            ("ServiceSpec", "allocateLoadBalancerNodePorts"),
+            // Users do not set these fields, or they are members of a union.
+            ("ContainerStatus", "started"),
+            ("Device", "allNodes"),
+            ("Device", "allowMultipleAllocations"),
+            ("Device", "bindsToNode"),
+            ("DeviceAttribute", "bool"),
+            ("NodeFeatures", "supplementalGroupsPolicy"),
+            ("NodeRuntimeHandlerFeatures", "recursiveReadOnlyMounts"),
+            ("NodeRuntimeHandlerFeatures", "userNamespaces"),
+            ("ResourceSliceSpec", "allNodes"),
+            ("ResourceSliceSpec", "perDeviceNodeSelection"),
+        ];
+        let table = Table::get().unwrap();
+        let mut missing = std::collections::BTreeSet::new();
+        for outer in table.structs.iter().flatten() {
+            let go = outer.go();
+            let name = go.text.rsplit(['.', '*', ']']).next().unwrap_or_default();
+            let Some(n) = go.type_.struct_within() else {
+                continue;
+            };
+            for field in table.fields(n) {
+                let Shape::Pointer(inner) = Type(&field.1).shape() else {
+                    continue;
+                };
+                let has_row = DEFAULTS
+                    .iter()
+                    .any(|row| (row.0, row.1) == (name, field.0.as_str()));
+                if matches!(inner.shape(), Shape::Bool)
+                    && !has_row
+                    && !without.contains(&(name, field.0.as_str()))
+                {
+                    missing.insert((name, field.0.as_str()));
+                }
+            }
+        }
+        assert_eq!(missing.into_iter().collect::<Vec<_>>(), []);
     }
 }

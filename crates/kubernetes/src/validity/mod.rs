@@ -27,7 +27,7 @@ use serde_json::Value as Json;
 
 pub use constraints::{Constraint, InputConstraints, ValueConstraints};
 pub use dependent_fields::add_implied_constraints;
-pub use effective_defaults::effective_default;
+pub use effective_defaults::{EffectiveDefault, effective_default};
 pub use enumerations::enum_values;
 pub use guaranteed_fields::{
     is_guaranteed, is_never_empty, is_never_null, is_omitted_if_false, is_system_metadata,

@@ -54,21 +54,21 @@ rules! {
             "object.spec.template.spec.containers[1].image != ''",
             "size(object.spec.template.spec.containers) < 2 || object.spec.template.spec.containers[1].image != ''",
         ),
-        "Check the length first, use `[?1]` with `orValue()`, or iterate with all() or exists(). If the expression is negated, put the guard inside the negation: `!(size(l) > 1 && ...)`. The output of `-o json` contains a request for which the expression fails.";
+        "Check the length first, use `[?1]` with `orValue()`, or iterate with all() or exists(). `size(l) > 1 && ...` denies shorter lists, `size(l) < 2 || ...` allows them, and with `orValue()` the default decides. If the expression is negated, put the guard inside the negation: `!(size(l) > 1 && ...)`. The output of `-o json` contains a request for which the expression fails.";
     AbsentField "absent-field":
         "an optional field is read without a guard",
         expression(
             "object.spec.template.spec.securityContext.runAsNonRoot == true",
             "object.spec.template.spec.securityContext.?runAsNonRoot.orValue(false) == true",
         ),
-        "Test the field with has() before you read it, or use `.?` with `orValue()`. If the expression is negated, put the guard inside the negation: `!(has(a.b) && ...)` is true for an object without the field, and `has(a.b) && !(...)` is false. A guard in another validation has no effect, since all validations are evaluated. The output of `-o json` contains a request for which the expression fails.";
+        "Test the field with has() before you read it: `has(a.b) && ...` denies objects without the field, `!has(a.b) || ...` allows them. Or use `.?` with `orValue()` and the value that an absent field counts as, such as `true` for allowPrivilegeEscalation. If the expression is negated, put the guard inside the negation: `!(has(a.b) && ...)` is true for an object without the field, and `has(a.b) && !(...)` is false. A guard in another validation has no effect, since all validations are evaluated. The output of `-o json` contains a request for which the expression fails.";
     AbsentKey "absent-key":
         "a map key is read without a guard",
         expression(
             "object.spec.template.metadata.labels['team'] != ''",
             "'team' in object.spec.template.metadata.labels && object.spec.template.metadata.labels['team'] != ''",
         ),
-        "Test the key with `in` before you read it, or use `[?'key']` with `orValue()`. The map itself may also be absent. If the expression is negated, put the guard inside the negation: `!('key' in m && ...)` is true for an object without the key, and `'key' in m && !(...)` is false. The output of `-o json` contains a request for which the expression fails.";
+        "Test the key with `in` before you read it: `'key' in m && ...` denies objects without the key, `!('key' in m) || ...` allows them. Or use `[?'key']` with `orValue()`. The map itself may also be absent. If the expression is negated, put the guard inside the negation: `!('key' in m && ...)` is true for an object without the key, and `'key' in m && !(...)` is false. The output of `-o json` contains a request for which the expression fails.";
     AbsentObject "absent-object":
         "`object`, `oldObject` or `namespaceObject` is read where it is null: on DELETE, on CREATE, or for cluster-scoped resources",
         spec(
@@ -78,11 +78,11 @@ rules! {
             "matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    \
              operations: [CREATE]\n    resources: [deployments]\nvalidations:\n- expression: object.metadata.name != 'a'",
         ),
-        "Remove the operation from the rule, or test for null first: `object == null || ...`, and inside a negation `!(object != null && ...)`. The output of `-o json` contains a request for which the expression fails.";
+        "Test for null first: `object != null && ...` denies these requests, `object == null || ...` allows them, and so does `!(object != null && ...)` inside a negation. If you remove the operation from the rule, the policy allows it. The output of `-o json` contains a request for which the expression fails.";
     AbsentParams "absent-params":
         "`params` is read, but a binding provides none",
         words("A policy with a paramKind reads `params.data`, and one of its bindings has no paramRef."),
-        "Add a paramRef to the binding, or test for null first: `params == null || ...`, and inside a negation `!(params != null && ...)`.";
+        "Add a paramRef to the binding, or test for null first: `params != null && ...` denies requests without params, `params == null || ...` allows them, and so does `!(params != null && ...)` inside a negation.";
     CheckFailed "check-failed":
         "the check of a policy took too long or failed with an internal error",
         words("A megabyte of expressions under a rule that matches hundreds of kinds can take more than 60 s."),
@@ -199,7 +199,7 @@ rules! {
             "!('n' in object.spec.selector.matchLabels) || object.spec.selector.matchLabels['n'].matches('^[0-9]{1,9}$') && \
              int(object.spec.selector.matchLabels['n']) > 0",
         ),
-        "Check first with isQuantity(), isIP(), isCIDR(), isURL(), isSemver(), or with matches() for numbers and times. Otherwise the user gets the conversion error instead of the validation's message, and with failurePolicy Ignore the request is allowed. The output of `-o json` contains a request for which the expression fails.";
+        "Check first with isQuantity(), isIP(), isCIDR(), isURL(), isSemver(), or with matches() for numbers and times: `isIP(x) && ...` denies other strings, `!isIP(x) || ...` allows them. Otherwise the user gets the conversion error instead of the validation's message, and with failurePolicy Ignore the request is allowed. The output of `-o json` contains a request for which the expression fails.";
     FailingMutation "failing-mutation":
         "a mutation cannot be applied to a valid object",
         words("An ApplyConfiguration `Object{spec: Object.spec{tolerations: [...]}}` under a rule for Pods, whose list of \
@@ -260,7 +260,7 @@ rules! {
             "!has(object.spec.strategy.rollingUpdate) || type(object.spec.strategy.rollingUpdate.maxUnavailable) == int && \
              object.spec.strategy.rollingUpdate.maxUnavailable <= 1",
         ),
-        "Test the type first: `type(x) == int && ...`. For example, `maxUnavailable` of a Deployment defaults to the string `25%`, and a port may be a name. The output of `-o json` contains a request for which the expression fails.";
+        "Test the type first: `type(x) == int && ...` denies strings, `type(x) != int || ...` allows them. For example, `maxUnavailable` of a Deployment defaults to the string `25%`, and a port may be a name. The output of `-o json` contains a request for which the expression fails.";
     InvalidLiteral "invalid-literal":
         "a function rejects its literal argument",
         expression("object.metadata.name.matches('[')", r"object.metadata.name.matches('\\[')"),
@@ -313,7 +313,7 @@ rules! {
     Lockout "lockout":
         "the policy denies requests that the cluster itself needs, or the request that installs the CRD of its own params",
         words("A policy with the rule `*/*` is bound with Deny, and requires a label that leases and nodes do not have."),
-        "Name the intended resources instead of `*`, or exclude the components of the cluster with a matchCondition such as `!('system:nodes' in request.userInfo.groups)` or `!request.userInfo.username.startsWith('system:')`. A namespaceSelector with `kubernetes.io/metadata.name` NotIn kube-system and kube-node-lease also helps, but does not exclude cluster-scoped objects such as nodes. The check evaluates requests of kubelets, the scheduler and the controllers against the expressions of the policy.";
+        "Name the intended resources instead of `*`, or exclude the components of the cluster with a matchCondition such as `!('system:nodes' in request.userInfo.groups)` or `!request.userInfo.username.startsWith('system:')`. A namespaceSelector with `kubernetes.io/metadata.name` NotIn kube-system and kube-node-lease also helps, but does not exclude cluster-scoped objects such as nodes. The policy allows excluded requests. The check evaluates requests of kubelets, the scheduler and the controllers against the expressions of the policy.";
     NewerFunction "newer-function":
         "a function or macro is not available in the API server of --kubernetes-version",
         words("`kubectl vap check policy.yaml --kubernetes-version 1.34`, where an expression calls sort() on a list."),
@@ -553,7 +553,7 @@ rules! {
              expression: object.kind in ['Deployment', 'ReplicaSet', 'StatefulSet']\nvalidations:\n\
              - expression: object.spec.replicas < 5",
         ),
-        "Name the resources in the rules, test the kind or the field first (in a match condition or with has()), or narrow the rules with the binding's matchResources. The output of `-o json` contains a request for which the expression fails. It is only a note, since bindings outside the input, or selectors, may exclude these kinds: `--warn wildcard-kinds` makes it a warning.";
+        "Name the resources in the rules, test the kind or the field first (in a match condition or with has()), or narrow the rules with the binding's matchResources. The policy allows requests for kinds that it no longer matches. The output of `-o json` contains a request for which the expression fails. It is only a note, since bindings outside the input, or selectors, may exclude these kinds: `--warn wildcard-kinds` makes it a warning.";
     WrongApiVersion "wrong-api-version":
         "no API has the kind in this apiVersion",
         file(

@@ -1,48 +1,133 @@
 //! Compares the decisions of a policy before and after a change of one expression.
+//!
+//! The requests are those of the search for examples, for both policies. If a match condition changes, requests that it
+//! skips have no examples. Therefore the minimal requests of each kind are compared too, with values for each input that
+//! the changed expression reads.
 
 use std::sync::Arc;
 
 use super::Context;
-use super::examples::for_each_request;
+use super::examples::{for_each_request, trials};
+use super::requests::builders::RequestBuilders;
+use super::requests::kinds::representative_kinds;
+use super::requests::{RequestBuilder, SyntheticRequest, minimal_constraints};
+use super::search::MAX_SYMBOLIC_STEPS;
 use crate::admission::{
     Admission, AuthorizerList, Evaluation, EvaluationResult, Object, ParamList, ReviewContext,
 };
 use crate::compile::CompiledPolicy;
+use crate::expressions::PolicyExpression;
+use crate::matching;
+use cel::stack::run_on_deep_stack;
 
-/// Maximum number of compared requests.
+/// Maximum number of compared requests of each search.
 const MAX_REQUESTS: usize = 200;
 
-/// Returns true if `changed` allows a request that `policy` denies because a validation is false. The requests are those
-/// of the search for examples.
+/// Returns true if `changed` allows a request that `policy` denies because a validation is false, or skips a request for
+/// which all match conditions of `policy` are true. `changed` differs in the expression of the field `field_ref`.
 #[must_use]
 pub fn allows_denied_requests(
     [policy, changed]: [&CompiledPolicy; 2],
+    field_ref: &str,
     context: &Context<'_>,
 ) -> bool {
-    let admissions = [policy, changed].map(Admission::from_compiled);
-    let mut n_left = MAX_REQUESTS;
-    let mut allows = false;
-    for_each_request(policy, context, None, &mut |builder, synthetic| {
-        n_left -= 1;
+    let expressions = [policy, changed].map(CompiledPolicy::expressions);
+    let is_deep = expressions
+        .iter()
+        .any(|expressions| expressions.iter().any(PolicyExpression::is_deep));
+    run_on_deep_stack(is_deep, || {
+        let mut comparison = Comparison {
+            admissions: [policy, changed].map(Admission::from_compiled),
+            n_left: 0,
+            allows: false,
+        };
+        for policy in [policy, changed] {
+            comparison.n_left = MAX_REQUESTS;
+            for_each_request(policy, context, None, &mut |builder, synthetic| {
+                comparison.compare(builder, synthetic)
+            });
+        }
+        comparison.n_left = MAX_REQUESTS;
+        comparison.try_inputs(changed, field_ref, context);
+        comparison.allows
+    })
+}
+
+struct Comparison {
+    admissions: [Admission; 2],
+    n_left: usize,
+    allows: bool,
+}
+
+impl Comparison {
+    /// Compares the minimal requests of each kind, with values for each input of the expression in `field_ref`.
+    fn try_inputs(&mut self, changed: &CompiledPolicy, field_ref: &str, context: &Context<'_>) {
+        let mut expressions = changed.expressions().iter();
+        let Some(index) = expressions.position(|expression| expression.field_ref == field_ref)
+        else {
+            return;
+        };
+        let targets = matching::targets(changed.policy(), context.mapper);
+        let builders = RequestBuilders::new(changed, context);
+        for (resource, operations) in representative_kinds(&targets) {
+            let Some(builder) = builders.for_resource(resource, operations) else {
+                continue;
+            };
+            let evaluator = builder.evaluator(MAX_SYMBOLIC_STEPS);
+            let trials = trials(&evaluator, index);
+            for minimal in minimal_constraints(&builder.operations) {
+                let with_trials = trials.iter().filter_map(|(path, constraint)| {
+                    let mut constraints = minimal.clone();
+                    constraints.add(path, constraint.clone())?;
+                    Some(constraints)
+                });
+                for constraints in std::iter::once(minimal.clone()).chain(with_trials) {
+                    let Some(synthetic) = builder.build(&constraints) else {
+                        continue;
+                    };
+                    if !self.compare(&builder, &synthetic) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Compares the decisions for a request. Returns false if the comparison is over.
+    fn compare(&mut self, builder: &RequestBuilder<'_>, synthetic: &SyntheticRequest) -> bool {
+        self.n_left = self.n_left.saturating_sub(1);
         if let Some((request, namespace, namespaces)) = builder.admission_request(synthetic) {
             let no_params = ParamList::default();
             let authorizer = Arc::new(AuthorizerList::default());
             let context = ReviewContext::new(&no_params, &namespaces, authorizer);
             let params = synthetic.params.as_ref().map(Object::new);
-            let [before, after] = admissions.each_ref().map(|admission| {
+            let [before, after] = self.admissions.each_ref().map(|admission| {
                 let gvk = (&request.gvr, &request.gvk);
                 let namespace = namespace.as_ref();
                 admission.evaluate(&request, gvk, params.as_ref(), namespace, &context)
             });
-            allows = is_denied(&before) && !is_denied(&after) && after.exceeded.is_none();
+            let is_allowed = !is_denied(&after) && after.exceeded.is_none();
+            self.allows |=
+                is_allowed && (is_denied(&before) || is_checked(&before) && is_skipped(&after));
         }
-        !allows && n_left > 0
-    });
-    allows
+        !self.allows && self.n_left > 0
+    }
 }
 
 /// Returns true if a validation is false.
 fn is_denied(evaluation: &Evaluation) -> bool {
     let mut decisions = evaluation.decisions.iter();
     decisions.any(|decision| decision.evaluation == EvaluationResult::Deny)
+}
+
+/// Returns true if all match conditions are true.
+fn is_checked(evaluation: &Evaluation) -> bool {
+    let conditions = evaluation.match_conditions.as_ref();
+    conditions.is_some_and(|conditions| conditions.matches)
+}
+
+/// Returns true if a match condition is false.
+fn is_skipped(evaluation: &Evaluation) -> bool {
+    let conditions = evaluation.match_conditions.as_ref();
+    conditions.is_some_and(|conditions| conditions.failed_condition.is_some())
 }

@@ -52,6 +52,9 @@ pub(super) const MAX_REPAIRS: usize = 6;
 /// Maximum number of findings for one policy.
 const MAX_FOUND: usize = 200;
 
+/// Maximum number of other kinds for whose requests a change of an expression is tried.
+const MAX_OTHER_KINDS: usize = 6;
+
 /// Maximum number of changes of expressions that are tried for one policy. Further findings have no suggestions.
 const MAX_TRIALS: u32 = 120;
 
@@ -143,11 +146,25 @@ impl<'a> Search<'a> {
         let policy = self.policy;
         let targets = matching::targets(policy.policy(), context.mapper);
         let builders = RequestBuilders::new(policy, context);
-        for (resource, operations) in representative_kinds(&targets) {
+        let kinds = representative_kinds(&targets);
+        let other_kinds = match &*kinds {
+            [_] => Vec::new(),
+            kinds => {
+                let kinds = kinds.iter().take(MAX_OTHER_KINDS);
+                kinds
+                    .filter_map(|(resource, operations)| {
+                        builders.for_resource(resource, operations.clone())
+                    })
+                    .collect()
+            }
+        };
+        let other_kinds = Rc::new(other_kinds);
+        for (resource, operations) in kinds {
             if self.budget.is_used_up() {
                 break;
             }
-            if let Some(builder) = builders.for_resource(resource, operations) {
+            if let Some(mut builder) = builders.for_resource(resource, operations) {
+                builder.other_kinds = Rc::clone(&other_kinds);
                 self.try_kind(builder);
             }
         }

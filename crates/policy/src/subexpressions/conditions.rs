@@ -17,29 +17,15 @@ pub struct Condition {
     pub id: ExprId,
     /// The bytes of the condition in the source, without enclosing parentheses.
     pub bytes: Range<usize>,
-    /// True if the condition is the operand of `!` without parentheses.
-    pub is_negated: bool,
-    /// True if the condition is the operand of `!` in parentheses.
-    pub is_in_negation: bool,
     /// True if `&&` is next to the condition, so that `||` in its place needs parentheses.
     pub is_beside_and: bool,
 }
 
 impl Condition {
-    /// Returns `text`, which contains `&&` outside of brackets, in the form that can replace the condition.
-    #[must_use]
-    pub fn conjunction(&self, text: &str) -> String {
-        if self.is_negated {
-            format!("({text})")
-        } else {
-            text.to_owned()
-        }
-    }
-
     /// Returns `text`, which contains `||` outside of brackets, in the form that can replace the condition.
     #[must_use]
     pub fn disjunction(&self, text: &str) -> String {
-        if self.is_negated || self.is_beside_and {
+        if self.is_beside_and {
             format!("({text})")
         } else {
             text.to_owned()
@@ -79,17 +65,16 @@ pub fn whole(ast: &Ast, text: &str) -> Option<Condition> {
     Some(Condition {
         id: ast.root(),
         bytes: first.start as usize..last.end as usize,
-        is_negated: false,
-        is_in_negation: false,
         is_beside_and: false,
     })
 }
 
 /// Returns true if `child` is a condition in `parent`: an operand of a logical operator, the condition of `?:`, or the
-/// condition of a macro. The branches of `?:` are conditions if `parent` is one.
+/// condition of a macro. The branches of `?:` are conditions if `parent` is one. The operand of `!` is a part of the
+/// negated condition.
 fn is_condition(ast: &Ast, (parent, is_in_condition): (ExprId, bool), child: ExprId) -> bool {
     match ast.global_call(parent) {
-        Some(("_&&_" | "_||_" | "!_", _)) => true,
+        Some(("_&&_" | "_||_", _)) => true,
         Some(("_?_:_", args)) => args.first() == Some(&child) || is_in_condition,
         _ => false,
     }
@@ -150,9 +135,6 @@ fn range(ast: &Ast, text: &str, id: ExprId) -> Option<Condition> {
     Some(Condition {
         id,
         bytes,
-        is_negated: before == Some(Kind::Exclamation),
-        is_in_negation: before == Some(Kind::OpenParen)
-            && kind(first.checked_sub(2)) == Some(Kind::Exclamation),
         is_beside_and: before == Some(Kind::And) || after == Some(Kind::And),
     })
 }
@@ -232,7 +214,7 @@ mod tests {
     use cel::syntax::parse;
 
     /// Returns the condition around the node at the first `@`, which is removed from the source.
-    fn condition_at(marked: &str) -> (String, bool, bool) {
+    fn condition_at(marked: &str) -> (String, bool) {
         let at = marked.chars().position(|c| c == '@').unwrap();
         let text = marked.replacen('@', "", 1);
         let ast = parse(&text).0.unwrap();
@@ -246,64 +228,47 @@ mod tests {
             })
             .unwrap();
         let condition = condition_around(&ast, &text, id).unwrap();
-        (
-            text.get(condition.bytes).unwrap().to_owned(),
-            condition.is_negated,
-            condition.is_beside_and,
-        )
+        let source = text.get(condition.bytes).unwrap();
+        (source.to_owned(), condition.is_beside_and)
     }
 
     #[test]
     fn conditions_end_at_logical_operators_and_brackets() {
         let cases = [
-            ("object@.a == 1", "object.a == 1", false, false),
-            ("x && object@.a == 1 || y", "object.a == 1", false, true),
-            ("x || object@.a == 1", "object.a == 1", false, false),
-            ("!object@.a", "object.a", true, false),
-            ("!(object@.a == 1)", "object.a == 1", false, false),
-            ("(object@.a) == (1)", "(object.a) == (1)", false, false),
-            (
-                "size(object@.a) > 0 && b",
-                "size(object.a) > 0",
-                false,
-                true,
-            ),
-            ("(1 + object@.a) > 0", "(1 + object.a) > 0", false, false),
-            ("l.all(c, c@.a == 1 && c.b)", "c.a == 1", false, true),
-            ("l.all(c, c@.a)", "c.a", false, false),
-            (
-                "object@.l.all(c, c.a)",
-                "object.l.all(c, c.a)",
-                false,
-                false,
-            ),
-            ("x ? object@.a == 1 : b", "object.a == 1", false, false),
-            ("object@.a ? x : y", "object.a", false, false),
+            ("object@.a == 1", "object.a == 1", false),
+            ("x && object@.a == 1 || y", "object.a == 1", true),
+            ("x || object@.a == 1", "object.a == 1", false),
+            ("!object@.a", "!object.a", false),
+            ("!(object@.a == 1)", "!(object.a == 1)", false),
+            ("x && !object@.a", "!object.a", true),
+            ("!(object@.a && b)", "object.a", true),
+            ("l.all(c, !c@.a)", "!c.a", false),
+            ("(object@.a) == (1)", "(object.a) == (1)", false),
+            ("size(object@.a) > 0 && b", "size(object.a) > 0", true),
+            ("(1 + object@.a) > 0", "(1 + object.a) > 0", false),
+            ("l.all(c, c@.a == 1 && c.b)", "c.a == 1", true),
+            ("l.all(c, c@.a)", "c.a", false),
+            ("object@.l.all(c, c.a)", "object.l.all(c, c.a)", false),
+            ("x ? object@.a == 1 : b", "object.a == 1", false),
+            ("object@.a ? x : y", "object.a", false),
             (
                 "a.?b.orValue(1) == object@.c",
                 "a.?b.orValue(1) == object.c",
                 false,
-                false,
             ),
-            (
-                "{'k': object@.a}.k == 1",
-                "{'k': object.a}.k == 1",
-                false,
-                false,
-            ),
+            ("{'k': object@.a}.k == 1", "{'k': object.a}.k == 1", false),
             (
                 "l.exists(c, l.all(d, d@.x in ['a', 'b']))",
                 "d.x in ['a', 'b']",
                 false,
-                false,
             ),
-            ("'é' == 'é' && object@.a", "object.a", false, true),
-            ("!a == @b", "!a == b", false, false),
+            ("'é' == 'é' && object@.a", "object.a", true),
+            ("!a == @b", "!a == b", false),
         ];
-        for (marked, text, is_negated, is_beside_and) in cases {
+        for (marked, text, is_beside_and) in cases {
             assert_eq!(
                 condition_at(marked),
-                (text.to_owned(), is_negated, is_beside_and),
+                (text.to_owned(), is_beside_and),
                 "{marked}"
             );
         }

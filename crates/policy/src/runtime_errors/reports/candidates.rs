@@ -1,6 +1,7 @@
 //! Proposes changes of an expression that fails. [`super::trial`] evaluates each proposal before it is suggested.
 
 use std::collections::HashSet;
+use std::fmt::Write as _;
 use std::ops::Range;
 
 use serde_json::Value as Json;
@@ -10,12 +11,13 @@ use super::messages::MessageWriter;
 use crate::admission::Operation;
 use crate::expressions::Role;
 use crate::runtime_errors::failure_sites::{FailureCause, FailureSite, SitesByNode};
+use crate::subexpressions;
 use crate::subexpressions::conditions::{self, Condition, condition_around};
 use cel::ast::{Ast, Expr, ExprId, Literal};
 use cel::syntax::lexer;
 use cel::syntax::token::Kind;
 use kubernetes::schema::Gvk;
-use kubernetes::validity::{FieldPath, Root, effective_default};
+use kubernetes::validity::{EffectiveDefault, FieldPath, Root, effective_default};
 
 /// A change of the expression in which the failing node is.
 #[derive(Clone, Debug)]
@@ -26,8 +28,30 @@ pub(crate) struct Candidate {
     pub(crate) bytes: Range<usize>,
     /// The replacement.
     pub(crate) replacement: String,
-    /// See [`Suggestion::default`](crate::suggestion::Suggestion::default).
-    pub(crate) default: Option<String>,
+    /// The value of an absent field that the replacement contains. `None` if it contains none, or not the effective
+    /// default of the field.
+    pub(crate) default: Option<KnownDefault>,
+    /// False if the replacement has another value for some requests for which the expression does not fail.
+    pub(crate) is_exact: bool,
+}
+
+/// The effective default of a field.
+#[derive(Clone, Debug)]
+pub(crate) struct KnownDefault {
+    /// The CEL source of the default.
+    pub(crate) literal: String,
+    /// The field. `None` if the default does not depend on the kind of the object.
+    pub(crate) path: Option<FieldPath>,
+    pub(crate) effective: EffectiveDefault,
+}
+
+impl KnownDefault {
+    /// Returns true if the field of objects of `gvk` has the same default.
+    pub(crate) fn is_of(&self, gvk: &Gvk) -> bool {
+        self.path
+            .as_ref()
+            .is_none_or(|path| effective_default(gvk, path).as_ref() == Some(&self.effective))
+    }
 }
 
 /// The proposed changes, and advice that is not a change of the expression.
@@ -73,7 +97,11 @@ impl MessageWriter<'_, '_> {
                     let has_fields_alone = path.fields().len() == path.segments.len();
                     has_fields_alone.then(|| format!("{}.{path}", path.root.name()))
                 });
-                guarded(&origin, site, operand.map(|text| format!("{text} != null")))
+                guarded(
+                    &origin,
+                    site,
+                    operand.map(|text| exact(format!("{text} != null"))),
+                )
             }
             FailureCause::NumberType => {
                 let operand = self.operand_at(site);
@@ -92,17 +120,17 @@ impl MessageWriter<'_, '_> {
                 ))
             }
             FailureCause::InvalidString => guarded(&origin, site, self.conversion_test(site)),
-            FailureCause::IntOrString => guarded(&origin, site, self.type_test(site)),
+            FailureCause::IntOrString => guarded(&origin, site, self.type_test(site).map(exact)),
             FailureCause::ShortSplit(index) | FailureCause::ShortList(index) => {
                 let list = list_of_index(&origin, site);
                 let proposal = guarded(
                     &origin,
                     site,
-                    list.map(|list| format!("size({list}) > {index}")),
+                    list.map(|list| exact(format!("size({list}) > {index}"))),
                 );
                 Proposal {
                     advice: Some(format!(
-                        "check the size of the list first: `size(...) > {index} && ...`, or write `[?{index}]` and `orValue()`"
+                        "check the size of the list first: `size(...) > {index} && ...` is false for a shorter list, `size(...) <= {index} || ...` is true"
                     )),
                     ..proposal
                 }
@@ -113,7 +141,11 @@ impl MessageWriter<'_, '_> {
                     _ => None,
                 };
                 let divisor = divisor.and_then(|id| self.source_text(n, id));
-                guarded(&origin, site, divisor.map(|text| format!("{text} != 0")))
+                guarded(
+                    &origin,
+                    site,
+                    divisor.map(|text| exact(format!("{text} != 0"))),
+                )
             }
         }
     }
@@ -147,21 +179,35 @@ impl MessageWriter<'_, '_> {
         let condition = condition_around(origin.ast, origin.text, site.node.id);
         let condition = condition.filter(|condition| is_boolean(origin, condition.id));
         let path = self.path_of_chain(site);
-        let default = path.as_ref().and_then(|path| self.default_of(origin, path));
+        let path = path.filter(|_| !chain.may_lack_element);
+        let default = path.as_ref();
+        let default = default.and_then(|path| self.default_of(origin, path));
         let mut candidates: Vec<Candidate> = Vec::new();
         if !guard::is_compared_with_null(origin.ast, site.chain) {
             candidates.extend(with_default(
                 origin,
                 (&chain, site.chain),
                 condition.as_ref(),
-                default
-                    .as_ref()
-                    .map(|(literal, is_effective)| (&**literal, *is_effective)),
+                default,
             ));
         }
-        let is_decided = candidates.iter().any(|it| it.default.is_some());
-        if !is_decided && let Some(condition) = &condition {
+        // The effect of the default may not be certain. Then the author has to choose. A guard does not help if the value
+        // is not an optional.
+        let has_or_value = or_value(origin, site.chain).is_some();
+        if let Some(condition) = condition.as_ref().filter(|_| !has_or_value) {
             candidates.extend(guards(origin, condition, &chain.tests));
+            candidates.extend(guards_of_whole(
+                origin,
+                sites_by_node,
+                (site, &chain),
+                condition,
+            ));
+        }
+        if let Some(advice) = self.advice_for_author(origin, site, &chain, path.as_ref()) {
+            return Proposal {
+                candidates,
+                advice: Some(advice),
+            };
         }
         let advice = (origin.role == Role::Variable).then(|| {
             format!(
@@ -175,6 +221,27 @@ impl MessageWriter<'_, '_> {
         }
     }
 
+    /// Returns advice about an `orValue()` of the author that had no effect, because the chain is not optional.
+    fn advice_for_author(
+        self,
+        origin: &Origin<'_>,
+        site: &FailureSite,
+        chain: &OptionalChain,
+        path: Option<&FieldPath>,
+    ) -> Option<String> {
+        let (_, argument) = or_value(origin, site.chain)?;
+        let text = &chain.optional_text;
+        Some(match path.and_then(|path| self.default_of(origin, path)) {
+            Some(ProposedDefault::Known(default)) if default.literal != argument => format!(
+                "an absent value counts as `{0}`, not as `{argument}`: write `{text}.orValue({0})`",
+                default.literal
+            ),
+            _ => format!(
+                "with `{text}.orValue({argument})`, the value `{argument}` decides whether such requests are allowed"
+            ),
+        })
+    }
+
     /// Returns the path of the site's whole chain: the path of the failing node, and the selections after it.
     fn path_of_chain(self, site: &FailureSite) -> Option<FieldPath> {
         let names = guard::selections_after(self.evaluator, site.node, site.chain)?;
@@ -185,16 +252,18 @@ impl MessageWriter<'_, '_> {
         Some(path)
     }
 
-    /// Returns the literal for an absent value, and true if it is the effective default of the field.
-    fn default_of(self, origin: &Origin<'_>, path: &FieldPath) -> Option<(String, bool)> {
+    /// Returns the value for an absent field. For expressions that do not decide about the request, it may be another
+    /// value than the effective default.
+    fn default_of(self, origin: &Origin<'_>, path: &FieldPath) -> Option<ProposedDefault> {
         let names = path.names();
         let is_metadata = names.first() == Some(&"metadata");
+        let is_object = matches!(path.root, Root::Object | Root::OldObject);
         let effective = match path.root {
             // Go omits the field `replicas` of a Scale if the value is 0.
             Root::Object | Root::OldObject
                 if &*self.resource.gvk.kind == "Scale" && path.fields() == ["spec", "replicas"] =>
             {
-                Some(Json::from(0))
+                Some(certain(Json::from(0)))
             }
             Root::Object | Root::OldObject if self.is_builtin(path) => {
                 effective_default(&self.resource.gvk, path)
@@ -204,30 +273,51 @@ impl MessageWriter<'_, '_> {
                 effective_default(&namespace(), path)
             }
             Root::Namespace => effective_default(&namespace(), path),
+            Root::Request => self.default_of_request(path),
             _ => None,
         };
-        let input_type = self.evaluator.input_type(path);
-        let effective = effective.as_ref().and_then(literal).or_else(|| {
-            let input_type = input_type.as_ref()?;
-            // The fields of an AdmissionRequest are not pointers, but those of its options may be.
-            let is_of_request = path.root == Root::Request && names.first() != Some(&"options");
-            match () {
-                () if input_type.is_list() => Some("[]"),
-                () if input_type.is_map() => Some("{}"),
-                () if is_of_request && names.len() <= 2 => input_type.default_literal(),
-                () => None,
-            }
-            .map(str::to_owned)
-        });
-        if let Some(literal) = effective {
-            return Some((literal, true));
+        if let Some(effective) = effective {
+            let literal = literal(&effective.value)?;
+            let literal = match &effective.inherited_from {
+                Some(names) => inherited(path.root, names, &literal),
+                None => literal,
+            };
+            return Some(ProposedDefault::Known(KnownDefault {
+                literal,
+                path: (is_object && !is_metadata).then(|| path.clone()),
+                effective,
+            }));
         }
-        // The value of these expressions does not decide about the request.
-        if !matches!(origin.role, Role::MessageExpression | Role::AuditAnnotation) {
+        let input_type = self.evaluator.input_type(path)?;
+        let literal = match () {
+            () if input_type.is_list() => "[]",
+            () if input_type.is_map() => "{}",
+            // The value of these expressions does not decide about the request.
+            () if matches!(origin.role, Role::MessageExpression | Role::AuditAnnotation) => {
+                input_type.default_literal()?
+            }
+            () => return None,
+        };
+        Some(ProposedDefault::Any(literal.to_owned()))
+    }
+
+    /// Returns the value that an absent field of the request stands for. The fields of an `AdmissionRequest` are not
+    /// pointers, but those of its options may be. The name is absent if the API server generates it.
+    fn default_of_request(self, path: &FieldPath) -> Option<EffectiveDefault> {
+        let names = path.names();
+        if names.len() > 2 || matches!(*names, [] | ["options", ..] | ["name"]) {
             return None;
         }
-        let literal = input_type?.default_literal()?;
-        Some((literal.to_owned(), false))
+        let input_type = self.evaluator.input_type(path)?;
+        let value = match input_type.default_literal()? {
+            "''" => Json::from(""),
+            "0" => Json::from(0),
+            "false" => Json::from(false),
+            "[]" => Json::Array(Vec::new()),
+            "{}" => Json::Object(serde_json::Map::new()),
+            _ => return None,
+        };
+        Some(certain(value))
     }
 
     /// Proposes changes for a variable such as `object` that may be null.
@@ -241,13 +331,13 @@ impl MessageWriter<'_, '_> {
                 );
             }
             Root::Namespace | Root::Request => {
-                "or exclude cluster-scoped objects with `scope: Namespaced` in the rule"
+                "or exclude cluster-scoped objects with `scope: Namespaced` in the rule: then the policy allows them"
             }
             Root::Object => {
-                "or remove DELETE from the rule's operations: the policy does not check deletions then"
+                "or remove DELETE from the rule's operations: then the policy allows all deletions"
             }
             Root::OldObject => {
-                "or remove CREATE from the rule's operations: the policy does not check creations then"
+                "or remove CREATE from the rule's operations: then the policy allows all creations"
             }
             Root::Params => "or add a paramRef to the binding",
         };
@@ -287,24 +377,6 @@ impl MessageWriter<'_, '_> {
     }
 }
 
-/// Proposes both forms of a guard: the condition is false for a failing value, or true.
-fn guarded(origin: &Origin<'_>, site: &FailureSite, test: Option<String>) -> Proposal {
-    let Some(test) = test else {
-        return Proposal::default();
-    };
-    let condition = condition_around(origin.ast, origin.text, site.node.id);
-    let condition = condition.filter(|condition| is_boolean(origin, condition.id));
-    let Some(condition) = condition else {
-        return Proposal::only_advice(format!(
-            "test `{test}` in the expressions that read the variable"
-        ));
-    };
-    Proposal {
-        candidates: guards(origin, &condition, &[test]),
-        advice: None,
-    }
-}
-
 /// Returns true if the node has a boolean value. Expressions of validations and match conditions are boolean.
 fn is_boolean(origin: &Origin<'_>, id: ExprId) -> bool {
     let ast = origin.ast;
@@ -332,9 +404,77 @@ fn list_of_index(origin: &Origin<'_>, site: &FailureSite) -> Option<String> {
         .then(|| text.to_owned())
 }
 
+/// Proposes both forms of a guard: the condition is false for a failing value, or true.
+fn guarded(origin: &Origin<'_>, site: &FailureSite, test: Option<(String, bool)>) -> Proposal {
+    let Some((test, is_exact)) = test else {
+        return Proposal::default();
+    };
+    let condition = condition_around(origin.ast, origin.text, site.node.id);
+    let condition = condition.filter(|condition| is_boolean(origin, condition.id));
+    let Some(condition) = condition else {
+        return Proposal::only_advice(format!(
+            "test `{test}` in the expressions that read the variable"
+        ));
+    };
+    let mut candidates = guards(origin, &condition, &[test]);
+    for candidate in &mut candidates {
+        candidate.is_exact = is_exact;
+    }
+    Proposal {
+        candidates,
+        advice: None,
+    }
+}
+
+/// The value for an absent field in a replacement.
+#[derive(Clone, Debug)]
+enum ProposedDefault {
+    Known(KnownDefault),
+    /// A literal that is not the effective default of the field.
+    Any(String),
+}
+
+fn certain(value: Json) -> EffectiveDefault {
+    EffectiveDefault {
+        value,
+        is_certain: true,
+        inherited_from: None,
+    }
+}
+
+/// A test that is true for each value for which the expression does not fail.
+fn exact(test: String) -> (String, bool) {
+    (test, true)
+}
+
+/// Returns the CEL source of the field from which another field inherits its value, with `literal` if it is absent.
+fn inherited(root: Root, names: &[(String, bool)], literal: &str) -> String {
+    let mut text = root.name().to_owned();
+    let mut is_optional = false;
+    for (name, may_be_absent) in names {
+        is_optional |= may_be_absent;
+        let sign = if is_optional { "?" } else { "" };
+        let _ = write!(text, ".{sign}{name}");
+    }
+    format!("{text}.orValue({literal})")
+}
+
 fn namespace() -> Gvk {
     Gvk::new("", "v1", "Namespace")
 }
+
+/// Maximum length of a condition in a message, in bytes.
+const MAX_SHOWN: usize = 80;
+
+/// The variables that are declared in the whole expression.
+const DECLARED: [&str; 6] = [
+    "object",
+    "oldObject",
+    "namespaceObject",
+    "params",
+    "request",
+    "variables",
+];
 
 /// Maximum length of the source of a list in a guard, in bytes.
 const MAX_LIST: usize = 100;
@@ -384,29 +524,73 @@ fn guards(origin: &Origin<'_>, condition: &Condition, tests: &[String]) -> Vec<C
             text.to_owned()
         }
     };
-    let shown = |text: String| {
-        if condition.is_negated || condition.is_in_negation {
-            format!("!({text})")
-        } else {
-            text
-        }
+    // In a negation, the effect is clear only with the condition.
+    let is_negated = origin.ast.iter().any(|(id, _)| {
+        let is_negation = matches!(origin.ast.global_call(id), Some(("!_", _)));
+        is_negation && id != condition.id && origin.ast.descendants(id).contains(&condition.id)
+    });
+    let rest = if is_negated && plain.len() <= MAX_SHOWN {
+        plain
+    } else {
+        "..."
     };
     let conjunction = format!("{all} && {}", grouped(is_loose, plain));
     let disjunction = format!("{none} || {}", grouped(is_ternary, plain));
     vec![
         Candidate {
-            shown: shown(format!("{all} && ...")),
+            shown: format!("{all} && {rest}"),
             bytes: condition.bytes.clone(),
-            replacement: condition.conjunction(&conjunction),
+            replacement: conjunction,
             default: None,
+            is_exact: true,
         },
         Candidate {
-            shown: shown(format!("{none} || ...")),
+            shown: format!("{none} || {rest}"),
             bytes: condition.bytes.clone(),
             replacement: condition.disjunction(&disjunction),
             default: None,
+            is_exact: true,
         },
     ]
+}
+
+/// Returns the call of `orValue()` on the node `id`, and the source of its argument.
+fn or_value(origin: &Origin<'_>, id: ExprId) -> Option<(ExprId, String)> {
+    let (call, argument) = origin.ast.iter().find_map(|(call, expr)| match expr {
+        Expr::Call {
+            function,
+            target: Some(target),
+            args,
+        } if &**function == "orValue" && *target == id => Some((call, *args.first()?)),
+        _ => None,
+    })?;
+    Some((call, subexpressions::text(origin.ast, argument)))
+}
+
+/// Returns guards of the whole expression if another of its chains reads the absent value. The names of macros are only
+/// declared in their conditions.
+fn guards_of_whole(
+    origin: &Origin<'_>,
+    sites_by_node: &SitesByNode<'_>,
+    (site, chain): (&FailureSite, &OptionalChain),
+    condition: &Condition,
+) -> Vec<Candidate> {
+    let mut sites = sites_by_node.values().flatten();
+    let is_shared = sites.any(|other| {
+        other.node.index == site.node.index && other.path == site.path && other.chain != site.chain
+    });
+    let n_tests = chain.test_nodes.iter().position(|id| *id == site.node.id);
+    let tests = n_tests.and_then(|n| chain.tests.get(..=n));
+    let whole = conditions::whole(origin.ast, origin.text);
+    let (Some(tests), Some(whole)) = (tests, whole) else {
+        return Vec::new();
+    };
+    let is_declared = DECLARED.contains(&&*chain.base_name);
+    let is_nested = whole.bytes != condition.bytes && is_boolean(origin, whole.id);
+    if !is_shared || !is_declared || !is_nested {
+        return Vec::new();
+    }
+    guards(origin, &whole, tests)
 }
 
 /// Returns the chain with optional selections and `orValue()`. An existing `orValue()` keeps its argument: it has an
@@ -415,31 +599,28 @@ fn with_default(
     origin: &Origin<'_>,
     (chain, id): (&OptionalChain, ExprId),
     condition: Option<&Condition>,
-    default: Option<(&str, bool)>,
+    default: Option<ProposedDefault>,
 ) -> Option<Candidate> {
-    let existing = origin.ast.iter().find_map(|(call, expr)| match expr {
-        Expr::Call {
-            function,
-            target: Some(target),
-            ..
-        } if &**function == "orValue" && *target == id => Some(call),
-        _ => None,
-    });
     let bytes = conditions::chain_range(origin.ast, origin.text, (chain.base, id))?;
-    let (bytes, mut replacement, default) = match existing {
-        Some(call) => {
+    let (bytes, mut replacement, default) = match or_value(origin, id) {
+        Some((call, argument)) => {
             let all = conditions::chain_range(origin.ast, origin.text, (chain.base, call))?;
             let rest = origin.text.get(bytes.end..all.end)?;
-            let replacement = format!("{}{rest}", chain.optional_text);
-            let argument = rest
-                .split_once('(')
-                .and_then(|(_, it)| it.strip_suffix(')'));
-            (all, replacement, argument.map(|it| it.trim().to_owned()))
+            // Without the `?`, the value of the author had no effect.
+            let default = match default {
+                Some(ProposedDefault::Known(default)) if default.literal == argument => {
+                    Some(default)
+                }
+                _ => None,
+            };
+            (all, format!("{}{rest}", chain.optional_text), default)
         }
         None => {
-            let (literal, is_effective) = default?;
+            let (literal, default) = match default? {
+                ProposedDefault::Known(default) => (default.literal.clone(), Some(default)),
+                ProposedDefault::Any(literal) => (literal, None),
+            };
             let replacement = format!("{}.orValue({literal})", chain.optional_text);
-            let default = is_effective.then(|| literal.to_owned());
             (bytes, replacement, default)
         }
     };
@@ -456,6 +637,7 @@ fn with_default(
         bytes,
         replacement,
         default,
+        is_exact: true,
     })
 }
 
@@ -484,6 +666,7 @@ fn renamed(origin: &Origin<'_>, (name, other): (&str, &str)) -> Option<Candidate
         bytes,
         replacement,
         default: None,
+        is_exact: true,
     })
 }
 

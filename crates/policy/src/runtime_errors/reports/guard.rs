@@ -77,10 +77,16 @@ pub(crate) fn is_compared_with_null(ast: &Ast, id: ExprId) -> bool {
 pub(crate) struct OptionalChain {
     /// The identifier at the start of the chain.
     pub(crate) base: ExprId,
+    /// The name of the identifier.
+    pub(crate) base_name: String,
     /// A test for each absent value, such as `has(object.spec)`. All are true if the chain has a value.
     pub(crate) tests: Vec<String>,
+    /// The node of each test.
+    pub(crate) test_nodes: Vec<ExprId>,
     /// The chain with optional selections, such as `object.?spec.?replicas`.
     pub(crate) optional_text: String,
+    /// True if a list may be too short for an index of the chain. A missing element has no fields with defaults.
+    pub(crate) may_lack_element: bool,
 }
 
 /// Returns the ways to write the chain of selections at `chain`. The nodes in `optional` may select absent values.
@@ -102,13 +108,16 @@ pub(crate) fn optional_chain(
             _ => None,
         }
     })?;
+    let base_name = name.clone();
     let mut plain = name.clone();
     let mut tests = Vec::new();
+    let mut test_nodes = Vec::new();
     let mut optional_text = name;
     for (id, accessor) in &accessors {
         let before = plain.clone();
         let is_optional = optional.contains(id);
         let sign = if is_optional { "?" } else { "" };
+        test_nodes.extend(is_optional.then_some(*id));
         match accessor {
             Accessor::Field(name) => {
                 let _ = write!(plain, ".{name}");
@@ -135,8 +144,13 @@ pub(crate) fn optional_chain(
     }
     (!tests.is_empty()).then_some(OptionalChain {
         base,
+        base_name,
         tests,
+        test_nodes,
         optional_text,
+        may_lack_element: accessors
+            .iter()
+            .any(|(id, it)| matches!(it, Accessor::Index(_)) && optional.contains(id)),
     })
 }
 

@@ -225,8 +225,8 @@ impl MessageWriter<'_, '_> {
         std::iter::once(id).chain(operands).find(denotes_path)
     }
 
-    /// Returns a test for a call that parses a string.
-    pub(super) fn conversion_test(self, site: &FailureSite) -> Option<String> {
+    /// Returns a test for a call that parses a string, and true if it accepts all strings that the call parses.
+    pub(super) fn conversion_test(self, site: &FailureSite) -> Option<(String, bool)> {
         let Expr::Call {
             function,
             target,
@@ -240,29 +240,37 @@ impl MessageWriter<'_, '_> {
                 return None;
             };
             let text = self.source_text(site.node.index, *args.first()?)?;
-            return Some(format!("quantity({text}).isInteger()"));
+            return Some((format!("quantity({text}).isInteger()"), true));
         }
-        let text = target.or_else(|| args.first().copied())?;
-        let text = self.source_text(site.node.index, text)?;
-        Some(match &**function {
-            "int" => format!("{text}.matches('^-?[0-9]{{1,18}}$')"),
-            "uint" => format!("{text}.matches('^[0-9]{{1,18}}$')"),
-            "double" => format!("{text}.matches('^-?[0-9]+([.][0-9]+)?$')"),
-            "bool" => format!("{text} in ['true', 'false']"),
-            // Limits the number of digits and parts, because a duration must be shorter than 292 years.
-            "duration" => format!(
-                "{text}.matches('^-?(([0-9]{{1,5}}([.][0-9]{{1,9}})?(h|m|s|ms|us|ns)){{1,6}}|[0-9]{{1,9}}s)$')"
-            ),
-            "timestamp" => {
-                format!(
-                    "{text}.matches('^[0-9]{{4}}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z$')"
-                )
+        let mut arguments = target.iter().chain(&**args);
+        let text = self.source_text(site.node.index, *arguments.next()?)?;
+        let rest = arguments.map(|id| match self.evaluator.expr(site.node.with_id(*id)) {
+            Expr::Literal(Literal::Bool(value)) => Some(value.to_string()),
+            _ => None,
+        });
+        let rest: Vec<String> = rest.collect::<Option<_>>()?;
+        let matches = |pattern: &str| (format!("{text}.matches('{pattern}')"), false);
+        Some(match (&**function, &*rest) {
+            ("int", []) => matches("^[-+]?[0-9]{1,18}$"),
+            ("uint", []) => matches("^[0-9]{1,18}$"),
+            ("double", []) => matches("^[-+]?[0-9]{1,200}([.][0-9]*)?$"),
+            ("bool", []) => {
+                let words = "['1', 't', 'T', 'true', 'TRUE', 'True', '0', 'f', 'F', 'false', 'FALSE', 'False']";
+                (format!("{text} in {words}"), true)
             }
-            "quantity" => format!("isQuantity({text})"),
-            "ip" => format!("isIP({text})"),
-            "cidr" => format!("isCIDR({text})"),
-            "url" => format!("isURL({text})"),
-            "semver" => format!("isSemver({text})"),
+            // Limits the number of digits and parts, because a duration must be shorter than 292 years.
+            ("duration", []) => {
+                matches("^[-+]?(([0-9]{1,5}([.][0-9]{0,9})?(h|m|s|ms|us|ns)){1,6}|[0-9]{1,9}s|0)$")
+            }
+            ("timestamp", []) => matches(
+                "^[12][0-9]{3}-((0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])|(0[13-9]|1[0-2])-(29|30)|(0[13578]|1[02])-31)\
+                 T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,9})?(Z|[-+]([01][0-9]|2[0-3]):[0-5][0-9])$",
+            ),
+            ("quantity", []) => exact("isQuantity", &text, &rest),
+            ("ip", []) => exact("isIP", &text, &rest),
+            ("cidr", []) => exact("isCIDR", &text, &rest),
+            ("url", []) => exact("isURL", &text, &rest),
+            ("semver", [] | [_]) => exact("isSemver", &text, &rest),
             _ => return None,
         })
     }
@@ -287,4 +295,12 @@ impl MessageWriter<'_, '_> {
             _ => guard::source_text(self.evaluator, n, id),
         }
     }
+}
+
+fn exact(function: &str, text: &str, rest: &[String]) -> (String, bool) {
+    let rest = rest.iter().map(|argument| format!(", {argument}"));
+    (
+        format!("{function}({text}{})", rest.collect::<String>()),
+        true,
+    )
 }

@@ -6,27 +6,28 @@
 //!
 //! An expression that fails denies the request under failurePolicy Fail. A change that allows such requests is only
 //! suggested if the effective default of the field requires it, or if the author can choose a change that denies them.
+//! A default that is not certain, or that the field of another matched kind does not have, requires nothing.
 
 use std::rc::Rc;
 
-use super::candidates::{Candidate, Proposal};
+use super::candidates::{Candidate, KnownDefault, Proposal};
 use crate::admission::Admission;
 use crate::admission::trace::Step;
 use crate::compile::CompiledPolicy;
 use crate::expressions::Role;
 use crate::runtime_errors::failures::Failure;
-use crate::runtime_errors::requests::{Budget, RequestBuilder, SyntheticRequest};
+use crate::runtime_errors::requests::{
+    Budget, RequestBuilder, SyntheticRequest, minimal_constraints,
+};
 use crate::suggestion::{Effect, Suggestion};
 use cel::source::SourceMap;
+use kubernetes::validity::{Constraint, InputConstraints};
 
 /// Maximum number of other requests for which a change is tried.
 const MAX_REQUESTS: usize = 6;
 
 /// Maximum number of suggestions for one finding.
 const MAX_SUGGESTIONS: usize = 2;
-
-/// A request, and the results of the policy's expressions for it.
-type TracedRequest = (Rc<SyntheticRequest>, Vec<Step>);
 
 /// Tries the candidates of a proposal for `failing`, a request for which the expression fails with `failure`. Returns
 /// those that pass. Each candidate takes one of `n_left`.
@@ -47,7 +48,30 @@ pub(crate) fn suggestions(
     let mut requests = Vec::new();
     for synthetic in std::iter::once(failing).chain(&others) {
         if let Some(steps) = builder.trace_with(builder.admission, synthetic, &mut budget) {
-            requests.push((Rc::clone(synthetic), steps));
+            requests.push(TriedRequest::new(builder, synthetic, steps));
+        }
+    }
+    let other_kinds = builder.other_kinds.iter();
+    for other in other_kinds.filter(|other| other.resource.gvk != builder.resource.gvk) {
+        let mut all = minimal_constraints(&other.operations);
+        // Without the default's field, but with the object that contains it.
+        let defaults = proposal
+            .candidates
+            .iter()
+            .filter_map(|it| it.default.as_ref());
+        for parent in defaults.filter_map(|default| default.path.as_ref()?.parent()) {
+            let mut constraints = InputConstraints::default();
+            if constraints.add(&parent, Constraint::Present).is_some() {
+                all.push(constraints);
+            }
+        }
+        for constraints in all {
+            let Some(synthetic) = other.build(&constraints) else {
+                continue;
+            };
+            if let Some(steps) = other.trace_with(builder.admission, &synthetic, &mut budget) {
+                requests.push(TriedRequest::new(other, &synthetic, steps));
+            }
         }
     }
     let mut suggestions: Vec<Suggestion> = Vec::new();
@@ -56,7 +80,7 @@ pub(crate) fn suggestions(
             break;
         };
         *n_left = left;
-        let Some(suggestion) = passing(builder, policy, candidate, (&requests, failure)) else {
+        let Some(suggestion) = passing(policy, candidate, (&requests, failure)) else {
             continue;
         };
         let is_decided = suggestion.default.is_some();
@@ -68,6 +92,9 @@ pub(crate) fn suggestions(
             break;
         }
     }
+    suggestions.sort_by_key(|suggestion| suggestion.effect.may_allow());
+    // The same change of different conditions.
+    suggestions.dedup_by(|second, first| second.text == first.text);
     // Only the author can decide that requests which were denied are allowed.
     if let [only] = &*suggestions
         && only.default.is_none()
@@ -75,16 +102,35 @@ pub(crate) fn suggestions(
     {
         return Vec::new();
     }
-    suggestions.sort_by_key(|suggestion| suggestion.effect.may_allow());
     suggestions
+}
+
+/// A request, and the results of the unchanged expressions.
+struct TriedRequest<'t, 'a> {
+    builder: &'t RequestBuilder<'a>,
+    synthetic: Rc<SyntheticRequest>,
+    before: Vec<Step>,
+}
+
+impl<'t, 'a> TriedRequest<'t, 'a> {
+    fn new(
+        builder: &'t RequestBuilder<'a>,
+        synthetic: &Rc<SyntheticRequest>,
+        before: Vec<Step>,
+    ) -> Self {
+        Self {
+            builder,
+            synthetic: Rc::clone(synthetic),
+            before,
+        }
+    }
 }
 
 /// Returns the candidate as a suggestion if it passes.
 fn passing(
-    builder: &RequestBuilder<'_>,
     policy: &CompiledPolicy,
     candidate: &Candidate,
-    (requests, failure): (&[TracedRequest], &Failure),
+    (requests, failure): (&[TriedRequest<'_, '_>], &Failure),
 ) -> Option<Suggestion> {
     let expression = policy.expressions().get(failure.origin_index)?;
     let mut text = expression.text.to_string();
@@ -101,19 +147,34 @@ fn passing(
         n_evaluations: u32::MAX,
         cost: u64::MAX,
     };
-    let mut effect = None;
-    for (n, (synthetic, before)) in requests.iter().enumerate() {
-        let after = builder.trace_with(&admission, synthetic, &mut budget)?;
-        if n == 0 {
-            effect = Some(effect_of_failing(policy, &after, failure.index)?);
+    let first = requests.first()?;
+    let after = |tried: &TriedRequest<'_, '_>, budget: &mut Budget| {
+        let builder = tried.builder;
+        builder.trace_with(&admission, &tried.synthetic, budget)
+    };
+    let effect = effect_of_failing(policy, &after(first, &mut budget)?, failure.index)?;
+    if effect.may_allow() && !candidate.is_exact {
+        return None;
+    }
+    let mut default = candidate.default.as_ref();
+    for tried in requests {
+        let after = after(tried, &mut budget)?;
+        let gvk = &tried.builder.resource.gvk;
+        let is_of_kind = candidate
+            .default
+            .as_ref()
+            .is_some_and(|default| default.is_of(gvk));
+        // Objects of this kind inherit the value from another field, or from none.
+        let inherits = |it: &KnownDefault| it.effective.inherited_from.is_some();
+        if !is_of_kind && candidate.default.as_ref().is_some_and(inherits) {
+            return None;
         }
-        let effect = effect?;
-        let is_consistent = before.iter().all(|step| {
+        for step in &tried.before {
             let Some(role) = policy.expressions().get(step.index).map(|it| it.role) else {
-                return true;
+                continue;
             };
             let new = after.iter().find(|after| after.index == step.index);
-            match (&step.result, new.map(|new| &new.result)) {
+            let is_consistent = match (&step.result, new.map(|new| &new.result)) {
                 // An unchanged variable may no longer be read.
                 _ if role == Role::Variable => true,
                 (Ok(old), Some(Ok(new))) => old == new,
@@ -121,16 +182,20 @@ fn passing(
                 // A match condition that is false now ends the evaluation.
                 (Ok(_), None) => effect == Effect::NotMatched,
                 (Err(_), Some(Ok(new))) if step.index == failure.index => {
-                    candidate.default.is_some() || effect_of(role, *new) == effect
+                    let new = effect_of(role, *new);
+                    let is_due = |it: &&KnownDefault| is_of_kind && it.effective.is_certain;
+                    if new.may_allow() {
+                        default = default.filter(is_due);
+                    }
+                    is_of_kind || new == effect
                 }
                 (Err(_), _) => true,
+            };
+            if !is_consistent {
+                return None;
             }
-        });
-        if !is_consistent {
-            return None;
         }
     }
-    let effect = effect?;
     let source = SourceMap::new(&expression.text);
     let offset = |byte: usize| Some(source.offset_of_byte(u32::try_from(byte).ok()?));
     let start = usize::try_from(offset(candidate.bytes.start)?).ok()?;
@@ -141,7 +206,7 @@ fn passing(
         range: start..end,
         replacement: candidate.replacement.clone(),
         effect,
-        default: candidate.default.clone(),
+        default: default.map(|default| default.literal.clone()),
     })
 }
 

@@ -73,6 +73,8 @@ pub(crate) struct RequestBuilder<'a> {
     authorizer: Arc<AuthorizerList>,
     /// The matchConstraints of the policy, and the matchResources of a binding if given. Requests satisfy all of them.
     match_resources: Vec<&'a MatchResources>,
+    /// The builders of the matched kinds, which build requests for trials of changed expressions.
+    pub(crate) other_kinds: Rc<Vec<RequestBuilder<'a>>>,
 }
 
 impl<'a> RequestBuilder<'a> {
@@ -108,6 +110,7 @@ impl<'a> RequestBuilder<'a> {
             evaluated: HashMap::new(),
             authorizer: Arc::new(AuthorizerList::default()),
             match_resources: policy.policy().match_constraints.iter().collect(),
+            other_kinds: Rc::default(),
         }
     }
 
