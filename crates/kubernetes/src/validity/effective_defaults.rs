@@ -23,7 +23,7 @@ use crate::schema::Gvk;
 ///   `shouldAutomount`, `DefaultServiceAccountName`;
 /// - `SeccompProfile.type`: `pkg/kubelet/kuberuntime/helpers.go` `fieldSeccompProfile`;
 /// - `optional`: `pkg/kubelet/kubelet_pods.go` and `pkg/volume/*`, which compare with true.
-const DEFAULTS: [(&str, &str, FieldDefault); 44] = [
+const DEFAULTS: [(&str, &str, FieldDefault); 48] = [
     ("SecurityContext", "privileged", FieldDefault::Bool(false)),
     (
         "SecurityContext",
@@ -157,6 +157,18 @@ const DEFAULTS: [(&str, &str, FieldDefault); 44] = [
         "serviceAccountTokenInSecrets",
         FieldDefault::Bool(false),
     ),
+    ("DeviceRequest", "adminAccess", FieldDefault::Bool(false)),
+    (
+        "DeviceRequestAllocationResult",
+        "adminAccess",
+        FieldDefault::Bool(false),
+    ),
+    (
+        "ExactDeviceRequest",
+        "adminAccess",
+        FieldDefault::Bool(false),
+    ),
+    ("DeviceToleration", "operator", FieldDefault::Text("Equal")),
     ("EndpointConditions", "ready", FieldDefault::Bool(true)),
     ("EndpointConditions", "serving", FieldDefault::Bool(true)),
     (
@@ -170,7 +182,7 @@ const DEFAULTS: [(&str, &str, FieldDefault); 44] = [
 /// effective default. Most of them restrict something, and do not restrict it if they are absent.
 ///
 /// Source: the comments of the fields in `k8s.io/api`. A list, map or string is absent if it is empty.
-const WITHOUT_DEFAULT: [(&str, &str); 44] = [
+const WITHOUT_DEFAULT: [(&str, &str); 53] = [
     // All sources, destinations and ports.
     ("NetworkPolicyIngressRule", "from"),
     ("NetworkPolicyIngressRule", "ports"),
@@ -211,6 +223,16 @@ const WITHOUT_DEFAULT: [(&str, &str); 44] = [
     ("ConfigMapProjection", "items"),
     // The audience of the API server.
     ("ServiceAccountTokenProjection", "audience"),
+    // The same for devices and subresources.
+    ("DeviceConstraint", "requests"),
+    ("DeviceClaimConfiguration", "requests"),
+    ("ExactDeviceRequest", "selectors"),
+    ("DeviceToleration", "key"),
+    ("DeviceToleration", "effect"),
+    ("TokenRequestSpec", "audiences"),
+    ("PodExecOptions", "container"),
+    ("PodAttachOptions", "container"),
+    ("PodPortForwardOptions", "ports"),
     // A decision of the node, its container runtime, the image or the scheduler.
     ("PodOS", "name"),
     ("AppArmorProfile", "type"),
@@ -554,6 +576,21 @@ mod tests {
             ("PodSpec", "enableServiceLinks"),
             ("ServiceSpec", "allocateLoadBalancerNodePorts"),
             // Users do not set these fields, or they are members of a union.
+            ("AdmissionRequest", "dryRun"),
+            ("BasicDevice", "allNodes"),
+            ("BasicDevice", "allowMultipleAllocations"),
+            ("BasicDevice", "bindsToNode"),
+            (
+                "DeleteOptions",
+                "ignoreStoreReadErrorWithClusterBreakingPotential",
+            ),
+            ("DeleteOptions", "orphanDependents"),
+            (
+                "JSONSchemaDefinitions",
+                "x-kubernetes-preserve-unknown-fields",
+            ),
+            ("JSONSchemaProps", "x-kubernetes-preserve-unknown-fields"),
+            ("ValidationRules", "optionalOldSelf"),
             ("ContainerStatus", "started"),
             ("Device", "allNodes"),
             ("Device", "allowMultipleAllocations"),
