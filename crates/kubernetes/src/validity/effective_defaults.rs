@@ -182,7 +182,7 @@ const DEFAULTS: [(&str, &str, FieldDefault); 48] = [
 /// effective default. Most of them restrict something, and do not restrict it if they are absent.
 ///
 /// Source: the comments of the fields in `k8s.io/api`. A list, map or string is absent if it is empty.
-const WITHOUT_DEFAULT: [(&str, &str); 53] = [
+const WITHOUT_DEFAULT: [(&str, &str); 50] = [
     // All sources, destinations and ports.
     ("NetworkPolicyIngressRule", "from"),
     ("NetworkPolicyIngressRule", "ports"),
@@ -223,16 +223,13 @@ const WITHOUT_DEFAULT: [(&str, &str); 53] = [
     ("ConfigMapProjection", "items"),
     // The audience of the API server.
     ("ServiceAccountTokenProjection", "audience"),
-    // The same for devices and subresources.
+    // The same for devices and tokens.
     ("DeviceConstraint", "requests"),
     ("DeviceClaimConfiguration", "requests"),
     ("ExactDeviceRequest", "selectors"),
     ("DeviceToleration", "key"),
     ("DeviceToleration", "effect"),
     ("TokenRequestSpec", "audiences"),
-    ("PodExecOptions", "container"),
-    ("PodAttachOptions", "container"),
-    ("PodPortForwardOptions", "ports"),
     // A decision of the node, its container runtime, the image or the scheduler.
     ("PodOS", "name"),
     ("AppArmorProfile", "type"),
