@@ -32,8 +32,8 @@ pub struct Edit {
 enum IntendedChange {
     /// A value becomes this string.
     Value(String),
-    /// A value becomes a list with this string.
-    List(String),
+    /// A value becomes the only item of a list.
+    List,
     /// A key is renamed to this name.
     Key(String),
 }
@@ -85,7 +85,7 @@ impl Edit {
     pub fn value(&self) -> Option<&str> {
         match &self.wanted {
             IntendedChange::Value(value) => Some(value),
-            IntendedChange::List(_) | IntendedChange::Key(_) => None,
+            IntendedChange::List | IntendedChange::Key(_) => None,
         }
     }
 
@@ -174,10 +174,10 @@ fn differences(old: &Value, new: &Value, changes: &mut Vec<Option<IntendedChange
             }
         }
         _ if old == new => {}
-        (Value::String(_), Value::Array(items)) => changes.push(match &**items {
-            [Value::String(only)] => Some(IntendedChange::List(only.clone())),
-            _ => None,
-        }),
+        (Value::String(_) | Value::Object(_), Value::Array(items)) => {
+            let is_only = matches!(&**items, [only] if only == old);
+            changes.push(is_only.then_some(IntendedChange::List));
+        }
         (_, Value::String(new)) => changes.push(Some(IntendedChange::Value(new.clone()))),
         _ => changes.push(None),
     }
@@ -220,26 +220,44 @@ impl Document {
         })
     }
 
-    /// Returns an edit that replaces the string `node` with a list of this string. Returns `None` if the string is a block
-    /// scalar, or if its characters mean something else in a list.
+    /// Returns an edit that replaces the string or map `node` with a list of this value. Returns `None` if the string is a
+    /// block scalar, or if its characters mean something else in a list.
     #[must_use]
     pub fn edit_into_list(&self, source: &Arc<SourceText>, node: &Node) -> Option<Edit> {
         let bytes = self.bytes(&node.span);
-        let Data::Scalar(Value::String(value), style) = &node.data else {
-            return None;
+        let written = source.text().get(bytes.clone())?;
+        let text = match &node.data {
+            Data::Scalar(Value::String(value), style) => {
+                let is_plain = *style == Style::Plain;
+                let is_flow = |c: char| matches!(c, ',' | '[' | ']' | '{' | '}');
+                let is_block = matches!(style, Style::Literal { .. } | Style::Folded { .. });
+                if is_block || is_plain && value.contains(is_flow) {
+                    return None;
+                }
+                format!("[{written}]")
+            }
+            Data::Map(_) if written.starts_with('{') => format!("[{written}]"),
+            // An item of a block list is indented by the width of its dash.
+            Data::Map(_) => {
+                let mut lines = written.split_inclusive('\n');
+                let mut text = format!("- {}", lines.next()?);
+                for line in lines {
+                    if !line.trim().is_empty() {
+                        text.push_str("  ");
+                    }
+                    text.push_str(line);
+                }
+                text
+            }
+            Data::Scalar(..) | Data::List(_) => return None,
         };
-        let is_plain = *style == Style::Plain;
-        let is_flow = |c: char| matches!(c, ',' | '[' | ']' | '{' | '}');
-        let is_block = matches!(style, Style::Literal { .. } | Style::Folded { .. });
-        if is_block || is_plain && value.contains(is_flow) {
-            return None;
-        }
-        Some(Edit {
+        let edit = Edit {
             source: Arc::clone(source),
-            text: format!("[{}]", source.text().get(bytes.clone())?),
+            text,
             bytes,
-            wanted: IntendedChange::List(value.clone()),
-        })
+            wanted: IntendedChange::List,
+        };
+        edit.changes_one_value().then_some(edit)
     }
 
     /// Returns the source of a scalar that is not a string, such as `no`.
@@ -283,7 +301,12 @@ impl<T> Object<T> {
     /// the field is not a string, or if its source or style does not permit the edit.
     #[must_use]
     pub fn edit_text(&self, field_ref: &str, part: Range<usize>, new: &str) -> Option<Edit> {
-        let node = self.document.node.nearest(field_ref);
+        self.edit_text_of(self.document.node.nearest(field_ref), part, new)
+    }
+
+    /// Like [`Self::edit_text`], for the string `node`.
+    #[must_use]
+    pub fn edit_text_of(&self, node: &Node, part: Range<usize>, new: &str) -> Option<Edit> {
         let Data::Scalar(Value::String(value), style) = &node.data else {
             return None;
         };
@@ -296,13 +319,33 @@ impl<T> Object<T> {
         (bytes.start < bytes.end && bytes.end <= span.end).then_some(())?;
         let before = value.chars().take(part.start);
         let after = value.chars().skip(part.end);
-        Some(Edit {
+        let value: String = before.chain(new.chars()).chain(after).collect();
+        let edit = Edit {
             source: Arc::clone(source),
             bytes,
             text: within_style(*style, new)?,
-            wanted: IntendedChange::Value(before.chain(new.chars()).chain(after).collect()),
+            wanted: IntendedChange::Value(value.clone()),
+        };
+        // A plain scalar must not become a tag, a comment or a mapping.
+        if *style != Style::Plain || edit.changes_one_value() {
+            return Some(edit);
+        }
+        let quoted = Edit {
+            bytes: span,
+            text: double_quoted(&value)?,
+            ..edit.clone()
+        };
+        Some(if quoted.changes_one_value() {
+            quoted
+        } else {
+            edit
         })
     }
+}
+
+/// Returns `value` as a double-quoted scalar. `None` if it has control characters.
+fn double_quoted(value: &str) -> Option<String> {
+    Some(format!("\"{}\"", within_style(Style::DoubleQuoted, value)?))
 }
 
 /// Returns the length in bytes of the first character of a scalar's source in `style`. The character may be an

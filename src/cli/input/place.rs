@@ -5,7 +5,7 @@ use std::ops::Range;
 use goyaml::Style;
 
 /// A location in a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
     /// The line, from 1.
     pub line: usize,
