@@ -30,8 +30,8 @@ const ABOUT_SUPPRESSIONS: [Rule; 3] = [
 /// The meaning of a comment that begins with `# vap:`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Directive {
-    /// Suppresses findings of the rule, for a reason.
-    Allow(Rule, String),
+    /// Suppresses findings of the rules, for a reason.
+    Allow(Vec<Rule>, String),
     /// Invalid, with a message and a hint.
     Invalid(String, String),
     /// Any other comment, such as `# vap: validates names`.
@@ -50,10 +50,23 @@ fn directive(words: &str) -> Directive {
             Directive::Other
         };
     }
-    let (id, reason) = match rest.split_once(',') {
+    let (id, mut reason) = match rest.split_once(',') {
         Some((id, reason)) => (id.trim(), reason.trim()),
         None => (rest.trim(), ""),
     };
+    // Further rules precede the reason.
+    let mut others = Vec::new();
+    while let Some((other, rest)) = reason.split_once(',') {
+        let Some(rule) = Rule::from_id(other.trim()) else {
+            break;
+        };
+        others.push((other.trim(), rule));
+        reason = rest.trim();
+    }
+    if Rule::from_id(reason).is_some() {
+        let message = format!("a reason is missing after `{reason}`");
+        return invalid(message, FORM);
+    }
     if id.is_empty() {
         return invalid("the comment names no rule".to_owned(), FORM);
     }
@@ -70,8 +83,12 @@ fn directive(words: &str) -> Directive {
             return invalid(message.to_owned(), help);
         }
     };
-    if ABOUT_SUPPRESSIONS.contains(&rule) {
-        let message = format!("`{first}` findings cannot be suppressed by comments");
+    others.insert(0, (first, rule));
+    let mut about = others
+        .iter()
+        .filter(|(_, rule)| ABOUT_SUPPRESSIONS.contains(rule));
+    if let Some((id, _)) = about.next() {
+        let message = format!("`{id}` findings cannot be suppressed by comments");
         return invalid(
             message,
             "remove the cause of the finding, or set the level of the rule",
@@ -81,7 +98,8 @@ fn directive(words: &str) -> Directive {
         let message = format!("a reason is missing after `{first}`");
         return invalid(message, FORM);
     }
-    Directive::Allow(rule, reason.to_owned())
+    let rules = others.into_iter().map(|(_, rule)| rule).collect();
+    Directive::Allow(rules, reason.to_owned())
 }
 
 /// Moves each finding that a comment suppresses from `findings` to `suppressed`. Adds a finding for each invalid or
@@ -122,8 +140,8 @@ pub(super) fn apply(
             ));
             continue;
         }
-        let (rule, reason) = match directive(&comment.words) {
-            Directive::Allow(rule, reason) => (rule, reason),
+        let (rules, reason) = match directive(&comment.words) {
+            Directive::Allow(rules, reason) => (rules, reason),
             Directive::Invalid(message, help) => {
                 about_comments.push(comment_finding(
                     comment,
@@ -135,41 +153,43 @@ pub(super) fn apply(
             }
             Directive::Other => continue,
         };
-        let (mut is_used, mut is_rejected) = (false, false);
-        for n in of_file.get(file).into_iter().flatten().copied() {
-            let Some(finding) = findings.get(n) else {
-                continue;
-            };
-            let line = finding.location.place.map(|place| place.line);
-            let is_there = line.is_some_and(|line| comment.lines.contains(&line));
-            if finding.rule != rule || !is_there {
-                continue;
+        for rule in rules {
+            let (mut is_used, mut is_rejected) = (false, false);
+            for n in of_file.get(file).into_iter().flatten().copied() {
+                let Some(finding) = findings.get(n) else {
+                    continue;
+                };
+                let line = finding.location.place.map(|place| place.line);
+                let is_there = line.is_some_and(|line| comment.lines.contains(&line));
+                if finding.rule != rule || !is_there {
+                    continue;
+                }
+                if is_unsuppressible(finding) {
+                    is_rejected = true;
+                    continue;
+                }
+                is_used = true;
+                reasons.entry(n).or_insert_with(|| reason.clone());
             }
-            if is_unsuppressible(finding) {
-                is_rejected = true;
-                continue;
+            if !is_used {
+                let (message, help) = if is_rejected {
+                    (
+                        format!("this `{}` finding cannot be suppressed", rule.id()),
+                        "the API server rejects the object: fix it, and remove the comment",
+                    )
+                } else {
+                    (
+                        format!("`{}` has no findings here", rule.id()),
+                        "remove the comment, or move it to the line of the finding, or above it",
+                    )
+                };
+                about_comments.push(comment_finding(
+                    comment,
+                    Rule::UnusedSuppression,
+                    message,
+                    help,
+                ));
             }
-            is_used = true;
-            reasons.entry(n).or_insert_with(|| reason.clone());
-        }
-        if !is_used {
-            let (message, help) = if is_rejected {
-                (
-                    format!("this `{}` finding cannot be suppressed", rule.id()),
-                    "the API server rejects the object: fix it, and remove the comment",
-                )
-            } else {
-                (
-                    format!("`{}` has no findings here", rule.id()),
-                    "remove the comment, or move it to the line of the finding, or above it",
-                )
-            };
-            about_comments.push(comment_finding(
-                comment,
-                Rule::UnusedSuppression,
-                message,
-                help,
-            ));
         }
     }
     let mut reported = Vec::new();
@@ -202,10 +222,23 @@ mod tests {
 
     #[test]
     fn comment_directive_without_rule_or_reason_is_an_error() {
-        let allows = Directive::Allow(Rule::UndefinedField, "a, b".to_owned());
+        let allows = Directive::Allow(vec![Rule::UndefinedField], "a, b".to_owned());
         assert_eq!(directive("allow undefined-field, a, b"), allows);
         assert_eq!(directive("allow   undefined-field ,  a, b"), allows);
+        let both = vec![Rule::UndefinedField, Rule::AbsentField];
+        assert_eq!(
+            directive("allow undefined-field, absent-field, a, b"),
+            Directive::Allow(both, "a, b".to_owned())
+        );
         for (words, wanted) in [
+            (
+                "allow undefined-field, absent-field",
+                "a reason is missing after `absent-field`",
+            ),
+            (
+                "allow absent-field, unused-suppression, why",
+                "`unused-suppression` findings cannot be suppressed by comments",
+            ),
             ("allow", "the comment names no rule"),
             ("allow , why", "the comment names no rule"),
             ("allow all, why", "a comment can allow one rule, not all"),
