@@ -41,7 +41,7 @@ pub struct EvalArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "request")]
     pub old_object: Option<PathBuf>,
     /// A file with an admission review, or with the `request` of a probe's case
-    #[arg(long, value_name = "FILE", required_unless_present_any = ["object", "old_object"])]
+    #[arg(long, value_name = "FILE")]
     pub request: Option<PathBuf>,
     /// The operation: CREATE, UPDATE, DELETE or CONNECT [default: derived from the objects]
     #[arg(long, value_name = "OPERATION")]

@@ -67,7 +67,11 @@ pub(super) fn read(args: &EvalArgs, stdin: &mut dyn Read) -> Result<Request, Cli
     complete(&mut request);
     let is_named = request.resource.is_some() || args.resource.is_some();
     if request.object.is_none() && request.old_object.is_none() && !is_named {
-        let message = "the request has neither an object nor a resource; set --object, --old-object or --resource";
+        let message = if args.request.is_none() {
+            "no request: name the file of an object with --object or --old-object, or of an admission review with --request"
+        } else {
+            "the request has neither an object nor a resource; set --object, --old-object or --resource"
+        };
         return Err(CliError::Usage(message.to_owned()));
     }
     Ok(request)
