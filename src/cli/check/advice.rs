@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use super::rewrite::Proposal;
+use super::tokens::{RELATION, TokenText};
 use crate::cel::ast::{Ast, Expr, ExprId, Literal};
 use crate::cel::source::{Location, SourceMap};
 use crate::cel::syntax;
@@ -27,7 +29,6 @@ pub(super) fn advice(
     (rule, location): (Rule, Location),
 ) -> Option<String> {
     match (rule, expression.parsed()) {
-        (Rule::InvalidMacroCall, Err(_)) => has_advice(&expression.text, location),
         (Rule::Syntax, Err(_)) => operator_word_advice(&expression.text, location),
         (Rule::NoMatchingOverload, Ok(ast)) => {
             let byte = SourceMap::new(&expression.text).byte(location)?;
@@ -128,7 +129,7 @@ pub(super) fn dashed_key_advice(text: &str, location: Location, name: &str) -> O
 
 /// Suggests a replacement for a call of `has()` whose argument is not a field selection, such as `'b' in a` for
 /// `has(a['b'])`.
-fn has_advice(text: &str, location: Location) -> Option<String> {
+pub(super) fn has_proposal(text: &str, location: Location) -> Option<Proposal> {
     let byte = SourceMap::new(text).byte(location)?;
     let argument = argument_of_has(text, byte)?;
     if argument.len() > MAX_SHOWN {
@@ -140,6 +141,16 @@ fn has_advice(text: &str, location: Location) -> Option<String> {
         &mut MAX_NODES.clone(),
     );
     let ast = ast?;
+    // The argument is a part of `text`.
+    let start = argument.as_ptr() as usize - text.as_ptr() as usize;
+    let replacement = |new: String| {
+        let source = TokenText::new(text);
+        let call = source.at(start - "has(".len())?;
+        let tokens = call..source.close(call + 1)? + 1;
+        let new = source.in_place_of(&tokens, new, RELATION);
+        Some(Proposal::edit(source.bytes(&tokens)?, new))
+    };
+    let argument = argument.trim();
     match ast.expr(ast.root()) {
         Expr::Call {
             function,
@@ -150,11 +161,11 @@ fn has_advice(text: &str, location: Location) -> Option<String> {
             let bracket = byte_of(argument, ast.offset(ast.root()))?;
             let container = argument.get(..bracket)?.trim();
             match ast.expr(*key) {
-                Expr::Literal(Literal::Int(n)) => Some(format!("write `size({container}) > {n}`")),
+                Expr::Literal(Literal::Int(n)) => replacement(format!("size({container}) > {n}")),
                 _ => {
                     let key = argument.get(bracket..)?.strip_prefix('[')?;
                     let key = key.trim_end().strip_suffix(']')?.trim();
-                    Some(format!("write `{key} in {container}`"))
+                    replacement(format!("{key} in {container}"))
                 }
             }
         }
@@ -162,20 +173,37 @@ fn has_advice(text: &str, location: Location) -> Option<String> {
             function,
             target: None,
             ..
-        } if &**function == "@in" => Some(format!(
-            "remove has(): `{}` is already a test",
-            argument.trim()
-        )),
+        } if &**function == "@in" => {
+            let proposal = replacement(argument.to_owned())?;
+            Some(Proposal {
+                help: format!("remove has(): `{argument}` is already a test"),
+                ..proposal
+            })
+        }
         Expr::Call {
             function,
             target: None,
             ..
         } if matches!(&**function, "_?._" | "_[?_]") => {
-            Some(format!("write `{}.hasValue()`", argument.trim()))
+            replacement(format!("{argument}.hasValue()"))
         }
-        Expr::Ident(name) => Some(format!(
+        // A key of a label, such as `labels.app.kubernetes.io/name`.
+        Expr::Call {
+            function,
+            target: None,
+            ..
+        } if &**function == "_/_" => {
+            let (map, key) = [".labels.", ".annotations."].into_iter().find_map(|map| {
+                let (before, key) = argument.split_once(map)?;
+                Some((format!("{before}{}", map.trim_end_matches('.')), key))
+            })?;
+            let is_of_key = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
+            let is_key = key.chars().all(is_of_key) && key.matches('/').count() == 1;
+            is_key.then(|| replacement(format!("'{key}' in {map}")))?
+        }
+        Expr::Ident(name) => Some(Proposal::hint(format!(
             "has() requires a field selection: write `{name} != null`"
-        )),
+        ))),
         _ => None,
     }
 }

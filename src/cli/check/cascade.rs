@@ -56,7 +56,10 @@ pub(super) fn remove_consequences(findings: &mut Vec<Finding>) {
         match finding.rule {
             // After the first syntax error, the parser misreads the rest of the expression.
             Rule::Syntax => !causes.contains(&field_ref) && firsts.insert(field_ref),
-            Rule::UnservedResource | Rule::ExemptResource | Rule::UnknownResource => !rules
+            Rule::UnservedResource
+            | Rule::ExemptResource
+            | Rule::UnknownResource
+            | Rule::ImpossibleOperation => !rules
                 .iter()
                 .any(|of| of.starts_with(&field_ref) || field_ref.starts_with(of.as_str())),
             Rule::NotChecked => rules.is_empty(),

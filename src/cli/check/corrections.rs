@@ -1,9 +1,9 @@
 //! Continues the check as if the unambiguous fixes of findings were applied, so that a misspelled name or an unquoted
-//! value does not hide the findings behind it.
+//! value does not hide other findings.
 //!
 //! Each round applies the fixes of all findings to the text of their files, reads these files again, and checks their
 //! objects. Findings that the files as written lack are added with their location in the file as written. The fixes of
-//! the added findings are applied in the next round.
+//! all findings are applied in the next round.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::fingerprint::without_numbers;
 use super::report::CheckReport;
 use crate::cli::input::edit::{Edit, applied};
 use crate::cli::input::files::ReadFile;
-use crate::cli::input::{Input, KindFilter, Object, SourceText};
+use crate::cli::input::{Input, KindFilter, Object, Place, SourceText};
 use crate::cli::live::FileCounts;
 use crate::policy::rule::Rule;
 
@@ -72,8 +72,9 @@ impl CorrectedFile {
     }
 }
 
-/// The identity of a finding, independent of its location.
-type Key = (&'static str, String, String, String);
+/// The identity of a finding, independent of its location. Only the first syntax error of an expression is reported, so
+/// that the location distinguishes the syntax errors of several rounds.
+type Key = (&'static str, String, String, String, Option<Place>);
 
 fn key(finding: &Finding) -> Key {
     // The messages of these rules contain results of the whole policy.
@@ -91,6 +92,10 @@ fn key(finding: &Finding) -> Key {
         finding.location.file.clone(),
         finding.field_ref.clone().unwrap_or_default(),
         message,
+        finding
+            .location
+            .place
+            .filter(|_| finding.rule == Rule::Syntax),
     )
 }
 
@@ -100,8 +105,14 @@ pub(super) fn add_hidden(report: &mut CheckReport, input: &mut Input, check: &mu
     let mut reported: HashSet<Key> = report.findings.iter().map(key).collect();
     let mut edits = edits_by_file(&report.findings);
     let mut hidden = Vec::new();
+    let mut n_written: BTreeMap<String, usize> = BTreeMap::new();
+    count_policies(input, &mut n_written);
+    // The numbers of policies in each corrected file after its last round.
+    let mut n_policies: BTreeMap<String, usize> = BTreeMap::new();
     // The findings about each corrected file after its last round.
     let mut remaining: BTreeMap<String, HashSet<Key>> = BTreeMap::new();
+    // The findings that a later round fixes. They are not consequences of the findings of earlier rounds.
+    let mut fixed: HashSet<Key> = HashSet::new();
     for _ in 0..MAX_ROUNDS {
         let mut corrected = Input::default();
         for (name, edits) in std::mem::take(&mut edits) {
@@ -128,8 +139,18 @@ pub(super) fn add_hidden(report: &mut CheckReport, input: &mut Input, check: &mu
         if corrected.n_objects == 0 {
             break;
         }
+        count_policies(&corrected, &mut n_policies);
         let is_corrected = |source: &SourceText| files.contains_key(&source.name);
-        let findings = with_other_bindings(&mut corrected, input, is_corrected, check);
+        let mut findings = with_other_bindings(&mut corrected, input, is_corrected, check);
+        // The next round applies all fixes of this round, also those of findings like the ones of earlier rounds.
+        edits = edits_by_file(&findings);
+        for finding in &mut findings {
+            if let Some(file) = files.get(&finding.location.file) {
+                file.restore(&mut finding.location);
+            }
+        }
+        let with_fix = findings.iter().filter(|finding| finding.fix.is_some());
+        fixed.extend(with_fix.map(key));
         for source in &corrected.files {
             remaining.insert(source.clone(), HashSet::new());
         }
@@ -141,12 +162,7 @@ pub(super) fn add_hidden(report: &mut CheckReport, input: &mut Input, check: &mu
         let new = findings
             .into_iter()
             .filter(|finding| reported.insert(key(finding)));
-        let new: Vec<Finding> = new.collect();
-        edits = edits_by_file(&new);
-        hidden.extend(new.into_iter().map(|mut finding| {
-            if let Some(file) = files.get(&finding.location.file) {
-                file.restore(&mut finding.location);
-            }
+        hidden.extend(new.map(|mut finding| {
             finding.is_hidden = true;
             finding.fix = None;
             for suggestion in &mut finding.suggestions {
@@ -154,6 +170,10 @@ pub(super) fn add_hidden(report: &mut CheckReport, input: &mut Input, check: &mu
             }
             finding
         }));
+    }
+    for (file, n) in n_policies {
+        let n_before = n_written.get(&file).copied().unwrap_or_default();
+        report.n_corrected_policies += n.saturating_sub(n_before);
     }
     let has_hidden = |file: &str| {
         hidden
@@ -187,16 +207,34 @@ pub(super) fn add_hidden(report: &mut CheckReport, input: &mut Input, check: &mu
             || is_of_present
             || !is_of_content(finding);
         let keys = remaining.get(&finding.location.file);
-        has_own_cause || keys.is_none_or(|keys| keys.contains(&key(finding)))
+        let key = key(finding);
+        has_own_cause || fixed.contains(&key) || keys.is_none_or(|keys| keys.contains(&key))
     });
     report.findings.extend(hidden);
+}
+
+/// Sets the number of policies of each file of an input.
+fn count_policies(input: &Input, n_policies: &mut BTreeMap<String, usize>) {
+    let mutating = input.mutating_policies.iter().map(|it| &it.shared.source);
+    let sources = input.policies.iter().map(|it| &it.source).chain(mutating);
+    for file in &input.files {
+        n_policies.insert(file.clone(), 0);
+    }
+    for source in sources {
+        *n_policies.entry(source.name.clone()).or_default() += 1;
+    }
 }
 
 /// Returns true if the check of a single object produces the finding.
 fn is_of_content(finding: &Finding) -> bool {
     let is_between_objects = matches!(
         finding.rule,
-        Rule::UnknownPolicy | Rule::UnboundPolicy | Rule::IgnoredParams | Rule::DuplicateName
+        Rule::UnknownPolicy
+            | Rule::UnboundPolicy
+            | Rule::IgnoredParams
+            | Rule::DuplicateName
+            // A denial of cluster components is reported even if a fix removes its cause.
+            | Rule::Lockout
     );
     finding.field_ref.is_some() && !is_between_objects
 }
@@ -211,7 +249,8 @@ fn edits_by_file(findings: &[Finding]) -> BTreeMap<String, Vec<Edit>> {
             && finding.rule != Rule::OldVersion
             && !is_short_name(finding)
     });
-    for edit in fixes.filter_map(|finding| finding.fix.as_ref()) {
+    let fixes = fixes.filter_map(|finding| finding.fix.as_ref());
+    for edit in fixes.filter(|edit| edit.changes_one_value()) {
         let edits = by_file.entry(edit.source.name.clone()).or_default();
         edits.push(edit.clone());
     }
@@ -271,4 +310,80 @@ fn with_other_bindings(
         all.extend(own.drain(n..));
     }
     findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Options, run};
+    use super::*;
+
+    fn report(text: &str) -> CheckReport {
+        let options = Options {
+            paths: vec!["-".into()],
+            ..Options::default()
+        };
+        run(&options, &mut text.as_bytes()).unwrap()
+    }
+
+    /// Returns the rule of each added finding, and the part of `text` at its location.
+    fn hidden(text: &str) -> Vec<(&'static str, String)> {
+        let report = report(text);
+        let hidden = report.findings.iter().filter(|finding| finding.is_hidden);
+        let mut hidden: Vec<_> = hidden
+            .filter(|finding| finding.severity != Severity::Note)
+            .map(|finding| {
+                let place = finding.location.place.unwrap();
+                let line = text.lines().nth(place.line - 1).unwrap();
+                let marked = line.chars().skip(place.column - 1);
+                let marked: String = marked.take(finding.location.length).collect();
+                (finding.rule.id(), marked.trim_matches('"').to_owned())
+            })
+            .collect();
+        hidden.sort();
+        hidden
+    }
+
+    const POLICY: &str = "apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: a}
+spec:
+  matchConstraint:
+    resourceRules:
+    - {apiGroups: [apps], apiVersions: [v1], operations: [CREATE], resources: [deployment]}
+  validations:
+  - expression: |
+      object.metadata.name != 'Größe' and
+      object.spec.replica > 1 and object.spec.paus == true
+    message: a
+";
+
+    #[test]
+    fn hidden_findings_have_locations_in_written_file() {
+        let wanted = vec![
+            ("undefined-field", ".paus".to_owned()),
+            ("undefined-field", ".replica".to_owned()),
+            ("unserved-resource", "deployment".to_owned()),
+        ];
+        let of_written = |text: &str| {
+            let mut hidden = hidden(text);
+            // The optional field `paused` may be absent, and the second `and` is a finding after the first is fixed.
+            hidden.retain(|(rule, _)| !matches!(*rule, "absent-field" | "syntax"));
+            hidden
+        };
+        assert_eq!(of_written(POLICY), wanted);
+        assert_eq!(of_written(&POLICY.replace('\n', "\r\n")), wanted);
+        let folded = POLICY.replace("expression: |", "expression: >-");
+        assert_eq!(of_written(&folded), wanted);
+        let json: serde_json::Value = goyaml::to_json(POLICY).unwrap();
+        assert_eq!(of_written(&json.to_string()), wanted);
+    }
+
+    #[test]
+    fn summary_counts_policies_that_fixes_make_readable() {
+        let text = POLICY.replace("message: a", "message: 5");
+        assert_eq!(report(&text).summary.policies, 1);
+        assert_eq!(report(POLICY).summary.policies, 1);
+        let unreadable = POLICY.replace("message: a", "message: [a]");
+        assert_eq!(report(&unreadable).summary.policies, 0);
+    }
 }

@@ -3,20 +3,25 @@
 
 use goyaml::{Data, Node};
 
+use super::advice;
 use super::api_version;
 use super::finding::{Finding, Owner, Severity};
+use super::other_languages;
 use super::policy::object_finding;
+use super::rewrite::{self, Proposal};
 use super::shape;
-use super::suggestion::Suggestions;
+use super::suggestion::{Suggestions, nearest_only};
 use super::time_limit::within_time_limit;
 use super::validation::help;
 use crate::cel::diagnostic::{Diagnostic, DiagnosticKind};
 use crate::cel::source::SourceMap;
 use crate::cel::syntax;
 use crate::cli::input::Object;
+use crate::cli::input::edit::Edit;
 use crate::cli::parallel;
 use crate::custom_resource::validate_definition;
 use crate::policy::RequestPolicy;
+use crate::policy::expressions::Role;
 use crate::policy::nearest::nearest as nearest_name;
 use crate::policy::rule::Rule;
 use crate::schema::Crd;
@@ -156,6 +161,12 @@ fn schema_finding(crd: &Object<Crd>, error: &DefinitionError) -> Finding {
     let meant = nearest_name(keyword, KEYWORDS.into_iter()).filter(|_| is_unknown);
     finding.help =
         Some(meant.map_or_else(|| help(None), |meant| format!("did you mean `{meant}`?")));
+    if let Some(entry) = entry.filter(|_| is_unknown)
+        && let Some(meant) = nearest_only(keyword, KEYWORDS.into_iter())
+    {
+        finding.fix = crd.document.edit_key(&crd.source, &entry.key, meant);
+    }
+    correct_value(&mut finding, crd, error);
     if is_unknown && is_dropped(&error.place) {
         dropped(&mut finding, meant);
     }
@@ -210,7 +221,50 @@ fn definition_finding(crd: &Object<Crd>, error: &DefinitionError) -> Finding {
     finding.field_ref = Some(field.clone());
     finding.rejected = true;
     finding.help = Some(help(None));
+    correct_value(&mut finding, crd, error);
     finding
+}
+
+/// Names of other languages for the types of a schema.
+const TYPES: [(&str, &str); 11] = [
+    ("int", "integer"),
+    ("int32", "integer"),
+    ("int64", "integer"),
+    ("bool", "boolean"),
+    ("str", "string"),
+    ("text", "string"),
+    ("float", "number"),
+    ("double", "number"),
+    ("list", "array"),
+    ("map", "object"),
+    ("dict", "object"),
+];
+
+/// Sets the hint and the fix of a finding about a value that is not one of the supported values.
+fn correct_value(finding: &mut Finding, crd: &Object<Crd>, error: &DefinitionError) {
+    if error.error.kind != FieldErrorKind::NotSupported {
+        return;
+    }
+    let body = error.error.body();
+    let supported = body
+        .split_once("supported values: ")
+        .map_or("", |(_, list)| list);
+    let supported: Vec<&str> = supported
+        .split(", ")
+        .map(|it| it.trim_matches('"'))
+        .collect();
+    let node = nearest(&crd.document.node, &error.place);
+    let text = node.as_str().unwrap_or_default();
+    let mut aliases = TYPES
+        .iter()
+        .filter(|(alias, _)| alias.eq_ignore_ascii_case(text));
+    let alias = aliases.next().map(|(_, type_)| *type_);
+    let alias = alias.filter(|type_| supported.contains(type_));
+    let Some(meant) = alias.or_else(|| nearest_only(text, supported.into_iter())) else {
+        return;
+    };
+    finding.help = Some(help(Some(&format!("did you mean `{meant}`?"))));
+    finding.fix = crd.document.edit_value(&crd.source, node, meant);
 }
 
 /// Returns the findings for an error in a validation rule or a default. An expression that does not compile has one
@@ -269,7 +323,19 @@ fn rule_findings(crd: &Object<Crd>, error: &DefinitionError) -> Vec<Finding> {
         } else {
             finding
         };
-        if let Some(meant) = meant(issue) {
+        let proposal = rule_proposal(text, issue);
+        if let Some(proposal) = proposal {
+            if let Some((bytes, replacement)) = &proposal.edit {
+                finding.fix = edit_bytes(crd, node, text, bytes.clone(), replacement);
+            }
+            finding.help = Some(help(Some(&proposal.help)));
+        } else if let Some((name, meant)) = meant(issue) {
+            finding.fix = SourceMap::new(text).byte(issue.location).and_then(|start| {
+                let span = syntax::span_at(text, start);
+                let token = text.get(span.clone())?;
+                token.ends_with(&name).then_some(())?;
+                edit_bytes(crd, node, text, span.end - name.len()..span.end, &meant)
+            });
             let help = finding.help.map(|help| format!(" {help}"));
             finding.help = Some(format!(
                 "did you mean `{meant}`?{}",
@@ -281,11 +347,48 @@ fn rule_findings(crd: &Object<Crd>, error: &DefinitionError) -> Vec<Finding> {
     issues.iter().map(issue).collect()
 }
 
-/// Returns the known name or field that resembles the undeclared name or field of `issue`.
-fn meant(issue: &Diagnostic) -> Option<String> {
+/// Returns the proposal for a problem of a validation rule.
+fn rule_proposal(text: &str, issue: &Diagnostic) -> Option<Proposal> {
+    let context = rewrite::Context {
+        // Validation rules of a CRD have no variables, so an empty policy is enough.
+        policy: &RequestPolicy::default(),
+        role: Role::Validation,
+        text,
+    };
+    let rule = Rule::from(issue.kind.code());
+    match rule {
+        Rule::Syntax => other_languages::proposal(Role::Validation, text),
+        Rule::InvalidMacroCall => advice::has_proposal(text, issue.location),
+        _ => rewrite::proposal(
+            context,
+            (rule, issue.location),
+            Some(&issue.kind),
+            &issue.to_string(),
+        ),
+    }
+}
+
+/// Returns the edit that replaces bytes of the string `text` in `node`.
+fn edit_bytes(
+    crd: &Object<Crd>,
+    node: &Node,
+    text: &str,
+    bytes: std::ops::Range<usize>,
+    replacement: &str,
+) -> Option<Edit> {
+    let offset = |byte: usize| Some(text.get(..byte)?.chars().count());
+    crd.edit_text_of(node, offset(bytes.start)?..offset(bytes.end)?, replacement)
+}
+
+/// Returns an undeclared name or field of `issue`, and the known name or field that resembles it.
+fn meant(issue: &Diagnostic) -> Option<(String, String)> {
     let (name, meant) = match &issue.kind {
         DiagnosticKind::UndeclaredReference { name } => {
-            let meant = nearest_name(name, ["self", "oldSelf"].into_iter());
+            let meant = match &**name {
+                "this" | "object" | "value" => Some("self"),
+                "oldObject" | "old" => Some("oldSelf"),
+                name => nearest_name(name, ["self", "oldSelf"].into_iter()),
+            };
             (name, meant.map(str::to_owned))
         }
         // Validation rules of a CRD have no variables, so an empty policy is enough.
@@ -296,7 +399,8 @@ fn meant(issue: &Diagnostic) -> Option<String> {
         }
         _ => return None,
     };
-    meant.filter(|meant| **name != **meant)
+    let meant = meant.filter(|meant| **name != **meant)?;
+    Some((name.to_string(), meant))
 }
 
 /// Returns the rule for an error that has no diagnostic of an expression.

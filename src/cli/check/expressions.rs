@@ -5,11 +5,14 @@ use std::collections::{HashMap, HashSet};
 use super::advice;
 use super::finding::{ConsequenceReport, Finding, Severity};
 use super::fixes;
+use super::other_languages;
 use super::policy::{PolicyAnalysis, object_finding};
+use super::rewrite::{self, Proposal};
 use super::suggestion::{self, Suggestions};
 use crate::cel::diagnostic::{self, DiagnosticKind};
 use crate::cel::source::{Location, SourceMap};
 use crate::cel::syntax;
+use crate::cli::input::edit::Edit;
 use crate::cli::input::{FieldPlaces, Object};
 use crate::library::mutation::{JSON_PATCH, is_object};
 use crate::policy::RequestPolicy;
@@ -80,11 +83,19 @@ pub(super) fn errors(
             }
             finding.field_ref = Some(field_ref.clone());
             finding.rejected = is_rejected;
+            let problem = (rule, issue.location);
+            let proposal = expression
+                .zip(text.as_ref())
+                .and_then(|(expression, text)| {
+                    let context = (&policy.value, expression);
+                    text.proposal(context, problem, issue.kind, &issue.message)
+                });
             let is_match_condition =
                 expression.is_some_and(|expression| expression.role == Role::MatchCondition);
             // The unknown name and its correction, if there is exactly one correction.
             let mut only_meant = None;
             let hint = match issue.kind {
+                _ if proposal.is_some() => proposal.as_ref().map(|it| it.help.clone()),
                 Some(DiagnosticKind::UndeclaredReference { name }) if is_of_mutations(name) => {
                     Some(format!("`{name}` is only available in mutations"))
                 }
@@ -104,17 +115,20 @@ pub(super) fn errors(
                 Some(DiagnosticKind::UndefinedField(undefined)) => {
                     let own_name = expression.and_then(|expression| expression.name.as_deref());
                     let advice = suggestions.advice(&policy.value, undefined, own_name);
-                    advice.map(|(advice, meant)| {
+                    let advice = advice.map(|(advice, meant)| {
                         only_meant = meant.map(|meant| (&*undefined.name, meant));
                         advice
-                    })
+                    });
+                    advice.or_else(|| rewrite::fields_hint(issue.kind))
                 }
                 _ if rule == Rule::Required => tagged(&places),
                 _ => expression.and_then(|expression| {
                     advice::advice(analysis.compiled(), expression, (rule, issue.location))
                 }),
             };
-            if let (Some((name, meant)), Some(text)) = (&only_meant, &text) {
+            if let (Some(proposal), Some(text)) = (&proposal, &text) {
+                finding.fix = text.edit(policy, field_ref, proposal);
+            } else if let (Some((name, meant)), Some(text)) = (&only_meant, &text) {
                 let marked = text.marked(issue.location);
                 finding.fix = fixes::replace_name(policy, field_ref, marked, (name, meant));
             } else if let (Rule::Syntax, Some(expression)) = (rule, expression) {
@@ -214,12 +228,29 @@ pub(super) fn warnings(
                 _ => None,
             };
             let versions = undefined.and_then(|it| suggestions.versions(builtin, group.gvk, it));
+            let expression = analysis.expression(&typed.field_ref);
+            let proposal = expression
+                .zip(text.as_ref())
+                .and_then(|(expression, text)| {
+                    let context = (&policy.value, expression);
+                    text.proposal(context, (rule, first.location), Some(&first.kind), &message)
+                });
             let meant = match (versions, undefined) {
                 (Some(versions), _) => Some((versions, None)),
                 (None, Some(undefined)) => suggestions.advice(&policy.value, undefined, None),
                 (None, None) => None,
             };
-            if let (Some((_, Some(meant))), Some(it), Some(text)) = (&meant, undefined, &text) {
+            // A correction for one kind may be wrong for another kind that the expression also reads.
+            let n_kinds = analysis.typed.checked.len() + analysis.typed.by_wildcard.checked.len();
+            let is_for_all = finding.kinds.len() >= n_kinds || expression.is_some_and(tests_kind);
+            if let (Some(proposal), Some(text)) = (&proposal, &text) {
+                if is_for_all {
+                    finding.fix = text.edit(policy, &typed.field_ref, proposal);
+                }
+            } else if let (Some((_, Some(meant))), Some(it), Some(text)) =
+                (&meant, undefined, &text)
+                && is_for_all
+            {
                 let marked = text.marked(first.location);
                 let names = (&*it.name, meant.as_str());
                 finding.fix = fixes::replace_name(policy, &typed.field_ref, marked, names);
@@ -231,7 +262,10 @@ pub(super) fn warnings(
                 });
             let advice = advice.map(|advice| format!("{advice};"));
             let meant = meant.map(|(advice, _)| advice);
-            let mut helps: Vec<String> = meant.or(advice).into_iter().collect();
+            let proposed = proposal.map(|proposal| format!("{};", proposal.help));
+            let fields = rewrite::fields_hint(Some(&first.kind)).map(|fields| format!("{fields};"));
+            let help = proposed.or(meant).or(advice).or(fields);
+            let mut helps: Vec<String> = help.into_iter().collect();
             if severity == diagnostic::Severity::Error {
                 let consequence = ConsequenceReport::from(typed.consequence);
                 helps.push(consequence.message.to_owned());
@@ -258,6 +292,26 @@ pub(super) fn warnings(
             findings.push(finding);
         }
     }
+}
+
+/// Returns true if the expression probably evaluates a part of it for some kinds only.
+fn tests_kind(expression: &PolicyExpression) -> bool {
+    let tests = [".kind", ".resource", ".requestKind", ".requestResource"];
+    tests.into_iter().any(|test| expression.text.contains(test))
+}
+
+/// Returns the proposal for a lint at `location` of the expression in the field `field_ref`, and its edit.
+pub(super) fn lint_proposal(
+    policy: &Object<RequestPolicy>,
+    analysis: &PolicyAnalysis,
+    (field_ref, location): (&str, Location),
+    (rule, message): (Rule, &str),
+) -> Option<(String, Option<Edit>)> {
+    let expression = analysis.expression(field_ref)?;
+    let text = Text::whole(expression);
+    let proposal = text.proposal((&policy.value, expression), (rule, location), None, message)?;
+    let edit = text.edit(policy, field_ref, &proposal);
+    Some((proposal.help, edit))
 }
 
 /// A finding that is equal for all `kinds`.
@@ -349,6 +403,42 @@ impl<'a> Text<'a> {
             },
             solid: (n_blank, whole.trim().chars().count()),
         }
+    }
+
+    /// Returns the proposal for a problem of the expression.
+    fn proposal(
+        &self,
+        (policy, expression): (&RequestPolicy, &PolicyExpression),
+        (rule, location): (Rule, Location),
+        kind: Option<&DiagnosticKind>,
+        message: &str,
+    ) -> Option<Proposal> {
+        let role = expression.role;
+        let context = rewrite::Context {
+            policy,
+            role,
+            text: self.compiled,
+        };
+        match rule {
+            Rule::Syntax => other_languages::proposal(role, self.compiled),
+            Rule::InvalidMacroCall => advice::has_proposal(self.compiled, location),
+            _ => rewrite::proposal(context, (rule, location), kind, message),
+        }
+    }
+
+    /// Returns the edit of the field that a proposal suggests.
+    fn edit(
+        &self,
+        policy: &Object<RequestPolicy>,
+        field_ref: &str,
+        proposal: &Proposal,
+    ) -> Option<Edit> {
+        let (bytes, text) = proposal.edit.as_ref()?;
+        let offset = |byte: usize| {
+            let before = self.compiled.get(..byte)?;
+            Some(self.n_before + before.chars().count())
+        };
+        policy.edit_text(field_ref, offset(bytes.start)?..offset(bytes.end)?, text)
     }
 
     /// Returns true if `location` is the opening parenthesis of a call.

@@ -3,9 +3,10 @@
 use goyaml::Node;
 
 use super::finding::Finding;
-use super::known::Known;
+use super::known::{self, Known};
 use super::policy::PolicyAnalysis;
 use super::runtime_errors;
+use super::suggestion::nearest_only;
 use crate::cel::ast::{Ast, Expr, ExprId, Literal};
 use crate::cel::source::{Location, SourceMap};
 use crate::cel::syntax;
@@ -13,7 +14,7 @@ use crate::cli::input::Object;
 use crate::cli::input::edit::Edit;
 use crate::policy::RequestPolicy;
 use crate::policy::compile::CompiledPolicy;
-use crate::policy::lint::{Lint, missing_question_mark};
+use crate::policy::lint::{Lint, intended_groups, missing_question_mark};
 use crate::policy::rule::Rule;
 use crate::policy::runtime_errors::allows_denied_requests;
 
@@ -80,15 +81,36 @@ impl<'a> Fixes<'a> {
         let field_ref = lint.field_ref.as_str();
         self.is_unsafe = false;
         match lint.rule {
-            Rule::ImpossibleGroup => group(self.policy, field_ref),
+            Rule::ImpossibleGroup => {
+                group(self.policy, field_ref).or_else(|| self.intended_group(field_ref))
+            }
             Rule::ImpossibleValue => {
-                let edit = value(self.policy, self.analysis, field_ref, lint.location?)?;
+                let edit = value(self.policy, self.analysis, lint)?;
                 self.is_unsafe = self.allows_denied_requests(field_ref, edit.value()?);
                 (!self.is_unsafe).then_some(edit)
             }
             Rule::OrValueWithoutOptional => self.question_mark(field_ref, lint.location?),
             _ => None,
         }
+    }
+
+    /// Replaces an impossible group if its rule can intend only one served group.
+    fn intended_group(&self, field_ref: &str) -> Option<Edit> {
+        let node = self.policy.document.node.nearest(field_ref);
+        let (_, n) = field_ref.split_once("resourceRules[")?;
+        let n = n.split(']').next()?.parse().ok()?;
+        field_ref
+            .starts_with("spec.matchConstraints.resourceRules[")
+            .then_some(())?;
+        let rule = known::rule(&self.policy.value, n)?;
+        // The version in a group may be the wrong part.
+        let group = node.as_str().filter(|group| !group.contains('/'))?;
+        let groups = intended_groups(rule, group, &self.known.mapper);
+        let mut groups = groups.into_iter();
+        let only = groups.next().filter(|_| groups.next().is_none())?;
+        self.policy
+            .document
+            .edit_value(&self.policy.source, node, only)
     }
 
     /// Inserts the `?` that makes the selection at `location` optional. The result is compiled, because the type of an
@@ -207,12 +229,13 @@ fn group(policy: &Object<RequestPolicy>, field_ref: &str) -> Option<Edit> {
 }
 
 /// Corrects the literal of the comparison at `location`, if exactly one of its literals is invalid.
-fn value(
-    policy: &Object<RequestPolicy>,
-    analysis: &PolicyAnalysis,
-    field_ref: &str,
-    location: Location,
-) -> Option<Edit> {
+fn value(policy: &Object<RequestPolicy>, analysis: &PolicyAnalysis, lint: &Lint) -> Option<Edit> {
+    let (field_ref, location) = (lint.field_ref.as_str(), lint.location?);
+    // The value that the hint of the lint suggests.
+    let suggested = lint.fix.as_deref().and_then(|hint| {
+        let hint = hint.strip_prefix("did you mean `")?;
+        hint.strip_suffix("`?")
+    });
     let expression = analysis.expression(field_ref)?;
     let text = &*expression.text;
     let ast = expression.parsed().ok()?;
@@ -243,15 +266,25 @@ fn value(
                 let names = resources.map(|matched| matched.gvr.resource.split('/').next());
                 names.map(Option::unwrap_or_default).collect()
             }
-            _ => return None,
+            _ => vec![suggested?],
         };
         for id in literals(ast, args) {
             let Expr::Literal(Literal::String(literal)) = ast.expr(id) else {
                 continue;
             };
             let is_wrong = !names.contains(&&**literal);
+            let is_suggested = names.len() == 1 && suggested == names.first().copied();
             match meant(&names, literal, field == "operation") {
                 _ if !is_wrong => {}
+                None if is_suggested => {
+                    // The other literals of a list are valid, unless they are also similar to the suggested value.
+                    if let Some(near) = nearest_only(literal, names.iter().copied()) {
+                        if correction.is_some() {
+                            return None;
+                        }
+                        correction = Some((ast.offset(id), literal.to_string(), near));
+                    }
+                }
                 Some(meant) if correction.is_none() => {
                     correction = Some((ast.offset(id), literal.to_string(), meant));
                 }

@@ -14,6 +14,7 @@ use crate::policy;
 use crate::policy::RequestPolicy;
 use crate::policy::admission::mutation::{KindsOf, KnownTypes};
 use crate::policy::matching;
+use crate::policy::nearest::nearest_only;
 use crate::policy::runtime_errors::ObjectCache;
 use crate::schema::crd::CrdVersion;
 use crate::schema::resolver::{Resolution, SchemaResolver, SchemaSet};
@@ -309,9 +310,17 @@ impl Known {
                 why: NotServed::OtherVersions(versions.into_iter().collect()),
             };
         }
-        let plain = |kind: &str| kind.to_lowercase().trim_end_matches('s').to_owned();
+        let singular = |kind: &str| {
+            let kind = kind.to_lowercase();
+            let stem = kind.strip_suffix("ies").map(|stem| format!("{stem}y"));
+            stem.unwrap_or_else(|| kind.trim_end_matches('s').to_owned())
+        };
+        let names: BTreeSet<&str> = candidates().map(|served| &*served.gvk.kind).collect();
+        let near = nearest_only(&gvk.kind, names.into_iter());
         let similar: BTreeSet<String> = candidates()
-            .filter(|served| plain(&served.gvk.kind) == plain(&gvk.kind))
+            .filter(|served| {
+                singular(&served.gvk.kind) == singular(&gvk.kind) || near == Some(&served.gvk.kind)
+            })
             .map(|served| message::kind(&served.gvk))
             .collect();
         if similar.is_empty() && !self.is_complete(&gvk.group) {

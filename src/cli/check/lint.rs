@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 
-use super::expressions::finding_at;
+use super::expressions::{finding_at, lint_proposal};
 use super::finding::{Finding, Severity};
 use super::fixes::{Fixes, with_consequence};
 use super::known::Known;
@@ -90,7 +90,19 @@ pub(super) fn check(
         if fixes.is_unsafe {
             finding.help = Some(with_consequence(finding.help.take()));
         }
-        findings.push(Finding { fix, ..finding });
+        finding.fix = fix;
+        let proposal = lint.location.filter(|_| !fixes.is_unsafe).and_then(|location| {
+            let place = (lint.field_ref.as_str(), location);
+            lint_proposal(policy, analysis, place, (lint.rule, &lint.message))
+        });
+        if let Some((help, edit)) = proposal {
+            finding.fix = finding.fix.or(edit);
+            finding.help = Some(match finding.help.take() {
+                Some(more) => format!("{help}; {more}"),
+                None => help,
+            });
+        }
+        findings.push(finding);
     }
 }
 

@@ -29,15 +29,18 @@ mod lint;
 mod lockout;
 pub(super) mod manifests;
 mod names;
+mod other_languages;
 pub mod policy;
 pub mod render;
 pub mod report;
+mod rewrite;
 mod runtime_errors;
 pub mod settings;
 pub mod shape;
 pub(super) mod suggestion;
 mod suppression;
 mod time_limit;
+mod tokens;
 mod types;
 pub mod validation;
 mod version_range;
@@ -185,6 +188,8 @@ pub(super) fn run_with_cluster<E: From<SchemaError>>(
         for invalid in &corrected.invalid {
             of_corrected.findings.extend(shape::invalid(invalid));
         }
+        let of_crds = crd::check(&corrected.crds, version);
+        of_corrected.findings.extend(of_crds);
         let from_files = (file_counts, settings.static_dir.as_deref());
         check_objects(
             corrected,

@@ -11,6 +11,7 @@ use super::finding::{ConsequenceReport, Finding, Location, Owner, Severity};
 use super::known::{self, Known};
 use super::time_limit::within_time_limit;
 use super::{api_version, costs, expressions, lint, lockout, manifests, runtime_errors};
+use crate::cli::input::edit::Edit;
 use crate::cli::input::{MutatingPolicy, Object, Place, decode};
 use crate::policy::RequestPolicy;
 use crate::policy::analysis::{Profile, TypeCheck, type_check};
@@ -19,7 +20,7 @@ use crate::policy::consequence::Consequence;
 use crate::policy::cost::PolicyCosts;
 use crate::policy::expressions::PolicyExpression;
 use crate::policy::lint::Lint;
-use crate::policy::matching::{self, MatchedResource, Matches};
+use crate::policy::matching::{self, MatchedResource, Matches, UnservedResource};
 use crate::policy::rule::Rule;
 use crate::policy::subject::SubjectKind;
 use crate::schema::Gvk;
@@ -451,6 +452,9 @@ fn resources(
         {
             finding.fix = policy.document.edit_value(&policy.source, item, meant);
         }
+        if finding.fix.is_none() && unknown.is_empty() {
+            finding.fix = group_version_fix(policy, matches, unserved);
+        }
         finding.field_ref = Some(unserved.field_ref.clone());
         finding.location.length = length;
         findings.push(finding);
@@ -472,6 +476,46 @@ fn resources(
         finding.help = Some(analysis.subject.row().never_runs.to_owned());
         findings.push(finding);
     }
+}
+
+/// Corrects the only group or the only version of a rule that serves none of the rule's resources.
+fn group_version_fix(
+    policy: &Object<RequestPolicy>,
+    matches: &Matches,
+    unserved: &UnservedResource,
+) -> Option<Edit> {
+    let (group_version, name) = unserved.suggestion.as_deref()?.split_once(' ')?;
+    let (group, version) = group_version
+        .rsplit_once('/')
+        .unwrap_or(("", group_version));
+    let rule = known::rule(&policy.value, unserved.index)?;
+    let list = |values: &Option<Vec<String>>| values.clone().unwrap_or_default();
+    let of_rule = |other: &&UnservedResource| {
+        let suggestion = other
+            .suggestion
+            .as_deref()
+            .and_then(|it| it.split_once(' '));
+        other.index == unserved.index && suggestion.is_some_and(|(of, _)| of == group_version)
+    };
+    let n = matches.unserved.iter().filter(of_rule).count();
+    let (groups, versions) = (list(&rule.api_groups), list(&rule.api_versions));
+    let ([old_group], [old_version]) = (groups.as_slice(), versions.as_slice()) else {
+        return None;
+    };
+    if list(&rule.resources).len() != n || group.contains(':') || name != unserved.name {
+        return None;
+    }
+    let field_ref = &unserved.field_ref;
+    let (field, value) = match (old_group == group, old_version == version) {
+        (true, false) => ("apiVersions", version),
+        (false, true) => ("apiGroups", group),
+        _ => return None,
+    };
+    let node = policy
+        .document
+        .node
+        .nearest(&format!("{field_ref}.{field}[0]"));
+    policy.document.edit_value(&policy.source, node, value)
 }
 
 /// Adds findings about resources for which API servers never call policies. Resources that only a wildcard matches are
@@ -566,6 +610,14 @@ fn params(
             let mut finding =
                 object_finding(policy, error, Rule::ParamKindNotFound, &message, place);
             finding.help = Some(help);
+            if let ParamKindState::NotFound { gvk, similar } = &analysis.params
+                && let [only] = similar.as_slice()
+                && let Some((api_version, kind)) = only.split_once(' ')
+                && api_version == gvk.api_version()
+            {
+                let node = policy.document.node.nearest("spec.paramKind.kind");
+                finding.fix = policy.document.edit_value(&policy.source, node, kind);
+            }
             finding
         }
     };

@@ -62,6 +62,9 @@ pub struct CheckReport {
     pub fixes: Vec<FixReport>,
     /// The policies, in the order of the input.
     pub policies: Vec<PolicyReport>,
+    /// The number of policies that can only be read with the fixes of findings. They have findings, but no status.
+    #[serde(skip)]
+    pub n_corrected_policies: usize,
 }
 
 /// The counts of checked objects and of findings.
@@ -214,6 +217,7 @@ impl CheckReport {
             suppressed: Vec::new(),
             fixes: Vec::new(),
             policies: Vec::new(),
+            n_corrected_policies: 0,
         }
     }
 
@@ -351,10 +355,13 @@ impl CheckReport {
                 finding.field_ref = Some("spec.policyName".to_owned());
                 let node = binding.document.node.nearest("spec.policyName");
                 finding.location.length = binding.length_of(node);
-                let only = nearest_only(name, policies.iter().map(String::as_str));
+                let related = related_policy(name, &policies);
+                // The binding of another file may be the one of a policy that has bindings.
+                let only = nearest_only(name, policies.iter().map(String::as_str))
+                    .or_else(|| related.filter(|policy| !bound.contains(policy)));
                 finding.fix =
                     only.and_then(|only| binding.document.edit_value(&binding.source, node, only));
-                let meant = nearest(name, policies.iter().map(String::as_str));
+                let meant = nearest(name, policies.iter().map(String::as_str)).or(related);
                 let meant = meant.map(|meant| format!("did you mean `{meant}`? "));
                 finding.help = Some(format!(
                     "{}the binding has no effect without its policy",
@@ -393,7 +400,7 @@ impl CheckReport {
             let all = self.findings.iter();
             all.filter(|finding| finding.severity == severity).count()
         };
-        self.summary.policies = self.policies.len();
+        self.summary.policies = self.policies.len() + self.n_corrected_policies;
         self.summary.errors = count(Severity::Error);
         self.summary.warnings = count(Severity::Warning);
         self.summary.notes = count(Severity::Note);
@@ -545,4 +552,16 @@ fn is_rejected(kind: ProblemKind) -> bool {
             | ProblemKind::WrongApiVersion
             | ProblemKind::UnknownKind
     )
+}
+/// Returns the only policy whose name is `name` with or without a suffix, such as `replicas` for `replicas.acme.io`.
+fn related_policy<'a>(name: &str, policies: &'a BTreeSet<String>) -> Option<&'a str> {
+    let extends = |long: &str, short: &str| {
+        let suffix = long.strip_prefix(short);
+        suffix.is_some_and(|suffix| suffix.starts_with(['.', '-']))
+    };
+    let mut related = policies
+        .iter()
+        .filter(|policy| !policy.is_empty() && (extends(name, policy) || extends(policy, name)));
+    let only = related.next().filter(|_| related.next().is_none())?;
+    Some(only)
 }

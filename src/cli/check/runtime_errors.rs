@@ -6,6 +6,7 @@ use serde_json::Value as Json;
 use super::changes::SuggestionReport;
 use super::expressions::finding_at;
 use super::finding::{Finding, Severity};
+use super::fixes::Fixes;
 use super::known::Known;
 use super::lint;
 use super::policy::{PolicyAnalysis, bindings_of, object_finding};
@@ -38,9 +39,12 @@ pub(super) fn check(
     };
     let null_roots = runtime_errors::null_root_comparisons(analysis.compiled(), &context);
     let comparisons = runtime_errors::constant_comparisons(analysis.compiled(), &context);
+    let mut fixes = Fixes::new(policy, known, analysis);
     for lint in null_roots.into_iter().chain(comparisons) {
         if !analysis.has_type_finding(&lint) {
-            findings.push(lint::lint_finding(policy, analysis, &lint));
+            let fix = fixes.fix(&lint);
+            let finding = lint::lint_finding(policy, analysis, &lint);
+            findings.push(Finding { fix, ..finding });
         }
     }
     for error in runtime_errors::find_runtime_errors(analysis.compiled(), &context) {

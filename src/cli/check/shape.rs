@@ -188,7 +188,7 @@ impl<T> Walk<'_, T> {
         if name == "excludeNamespaces" || name == "namespaces" {
             return Some(
                 "use a namespaceSelector, as in `matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, \
-                 values: [kube-system]}]`;"
+                 values: [kube-system]}]`"
                     .to_owned(),
             );
         }
@@ -196,11 +196,15 @@ impl<T> Walk<'_, T> {
         let here = path.rsplit_once('.').map_or("", |(parent, _)| parent);
         match &*parents {
             [only] if only.contains("[]") => Some(format!(
-                "move it to an item of `{}`;",
+                "move it to an item of `{}`",
                 only.split("[]").next().unwrap_or_default()
             )),
-            [only] if only.is_empty() => Some("move it to the top level;".to_owned()),
-            [only] if only != here => Some(format!("move it to `{only}`;")),
+            [only] if only.is_empty() => Some("move it to the top level".to_owned()),
+            [only] if only != here => Some(format!("move it to `{only}`")),
+            _ if here.ends_with("Selector") => Some("move it to `matchLabels`".to_owned()),
+            _ if name == "validationActions" => {
+                Some("remove it: a mutating binding has no actions".to_owned())
+            }
             _ => None,
         }
     }
@@ -293,7 +297,9 @@ impl<T> Walk<'_, T> {
                 "a string" if choices(path).is_none() => document
                     .scalar_text(source, node)
                     .and_then(|text| document.edit_value(source, node, text)),
-                "a list" if !text.is_empty() => document.edit_into_list(source, node),
+                "a list" if !text.is_empty() || matches!(type_, Type::List(Type::Object(_))) => {
+                    document.edit_into_list(source, node)
+                }
                 _ => None,
             };
             let of_value = |finding: &&mut Finding| finding.field_ref.as_deref() == Some(path);
@@ -373,7 +379,8 @@ impl<T> Walk<'_, T> {
 }
 
 /// Names that authors use for fields, each with the field.
-const ALIASES: [(&str, &str); 24] = [
+const ALIASES: [(&str, &str); 25] = [
+    ("value", "valueExpression"),
     ("policy", "policyName"),
     ("policyRef", "policyName"),
     ("params", "paramRef"),

@@ -69,7 +69,7 @@ impl Suggestions {
                 let advice = format!("write `['{real}']` instead of `.{}`:", undefined.name);
                 Some((format!("{advice} names are not escaped in policies;"), None))
             }
-            None if self.0 > 0 => elsewhere(undefined).map(|advice| (advice, None)),
+            None if self.0 > 0 => elsewhere(undefined),
             None => None,
         }
     }
@@ -148,6 +148,10 @@ pub(super) fn only_function(name: &str) -> Option<&'static str> {
         "toUpper" | "toUpperCase" | "upper" => Some("upperAscii"),
         "hasPrefix" | "startswith" => Some("startsWith"),
         "hasSuffix" | "endswith" => Some("endsWith"),
+        "match" | "regexMatch" => Some("matches"),
+        "includes" => Some("contains"),
+        "allow" | "isAllowed" => Some("allowed"),
+        "strip" => Some("trim"),
         "any" | "some" => Some("exists"),
         "every" => Some("all"),
         _ => None,
@@ -206,7 +210,9 @@ pub(super) fn reference(name: &str, (is_call, is_match_condition): (bool, bool))
         _ if literal_of_other_languages(name).is_some() => {
             literal_of_other_languages(name).map(|literal| format!("write `{literal}`"))
         }
-        _ => nearest(name, NAMES.into_iter()).map(|meant| format!("did you mean `{meant}`?")),
+        _ => nearest(name, NAMES.into_iter())
+            .filter(|meant| *meant != name)
+            .map(|meant| format!("did you mean `{meant}`?")),
     }
 }
 
@@ -231,6 +237,13 @@ fn function_of_other_languages(name: &str) -> Option<&'static str> {
         "toUpper" | "toUpperCase" | "upper" => "write `upperAscii()`",
         "hasPrefix" | "startswith" => "write `startsWith()`",
         "hasSuffix" | "endswith" => "write `endsWith()`",
+        "match" | "regexMatch" => "write `matches()`",
+        "allow" | "isAllowed" => "write `allowed()`",
+        "strip" => "write `trim()`",
+        "substr" | "slice" => "write `substring()`, with the start and the end",
+        "keys" => "a macro such as `all()` or `map()` iterates over the keys of a map",
+        "unique" | "distinct" => "compare each item, as in `a.all(x, a.exists_one(y, y == x))`",
+        "contains_all" | "containsAll" => "write `b.all(x, x in a)`",
         "includes" => "write `contains()` for a substring, or `in` for an item of a list",
         "any" | "some" => "write `exists()`",
         "every" => "write `all()`",
@@ -262,8 +275,8 @@ const PARTS: [&str; 4] = ["spec", "template", "jobTemplate", "metadata"];
 const MAX_DEPTH: usize = 4;
 
 /// Suggests the path of a nested field with the undeclared name, or the removal of `template.spec` from a path into a
-/// Pod.
-fn elsewhere(undefined: &UndefinedField) -> Option<String> {
+/// Pod. Also returns the path if it is the only one.
+fn elsewhere(undefined: &UndefinedField) -> Option<(String, Option<String>)> {
     let UndefinedField {
         name,
         candidates: Candidates::Declared(fields),
@@ -274,16 +287,20 @@ fn elsewhere(undefined: &UndefinedField) -> Option<String> {
     if fields.field_type("", "containers").is_some()
         && matches!(&**name, "template" | "jobTemplate")
     {
-        return Some(
-            "this object itself has the field `containers`: remove `template.spec`".to_owned(),
-        );
+        let advice = "this object itself has the field `containers`: remove `template.spec`";
+        return Some((advice.to_owned(), None));
     }
-    let path = below(fields, name, MAX_DEPTH)?;
-    Some(format!("did you mean `{path}`?"))
+    let paths = below(fields, name, MAX_DEPTH);
+    let path = paths.first()?;
+    let only = (paths.len() == 1).then(|| path.clone());
+    Some((format!("did you mean `{path}`?"), only))
 }
 
-fn below(fields: &Arc<dyn FieldTypes>, name: &str, depth: usize) -> Option<String> {
-    let depth = depth.checked_sub(1)?;
+/// Returns the least nested paths of a field.
+fn below(fields: &Arc<dyn FieldTypes>, name: &str, depth: usize) -> Vec<String> {
+    let Some(depth) = depth.checked_sub(1) else {
+        return Vec::new();
+    };
     let parts = || {
         PARTS
             .iter()
@@ -292,11 +309,14 @@ fn below(fields: &Arc<dyn FieldTypes>, name: &str, depth: usize) -> Option<Strin
                 _ => None,
             })
     };
-    let mut here = parts().filter(|(_, fields)| fields.field_type("", name).is_some());
-    if let Some((part, _)) = here.next() {
-        return Some(format!("{part}.{name}"));
+    let here = parts().filter(|(_, fields)| fields.field_type("", name).is_some());
+    let here: Vec<String> = here.map(|(part, _)| format!("{part}.{name}")).collect();
+    if !here.is_empty() {
+        return here;
     }
-    let mut deeper = parts()
-        .filter_map(|(part, fields)| Some(format!("{part}.{}", below(&fields, name, depth)?)));
-    deeper.next()
+    let deeper = parts().flat_map(|(part, fields)| {
+        let paths = below(&fields, name, depth).into_iter();
+        paths.map(move |path| format!("{part}.{path}"))
+    });
+    deeper.collect()
 }

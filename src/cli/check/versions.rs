@@ -4,6 +4,7 @@ use k8s_openapi::api::admissionregistration::v1::Mutation;
 
 use super::finding::{Finding, Severity};
 use super::policy::object_finding;
+use super::suggestion;
 use crate::cli::input::Object;
 use crate::library::environment::is_whole_in;
 use crate::policy::RequestPolicy;
@@ -75,6 +76,18 @@ fn newer_function(
         "the API server of this version rejects the policy; Kubernetes {} and later accept it",
         call.usable_since
     ));
+    // The function of all versions that has the same arguments.
+    if let Some(older) = suggestion::only_function(&call.name)
+        && text.chars().skip(start).take(length).eq(call.name.chars())
+    {
+        let hint = suggestion::reference(&call.name, (true, false));
+        let help = finding.help.unwrap_or_default();
+        finding.help = Some(match hint {
+            Some(hint) => format!("{hint}; {help}"),
+            None => format!("write `{older}()`; {help}"),
+        });
+        finding.fix = policy.edit_text(field_ref, start..start + length, older);
+    }
     finding.rejected = true;
     finding.field_ref = Some(field_ref.clone());
     finding
@@ -177,7 +190,7 @@ mod tests {
 
     #[test]
     fn check_addition_of_newest_version_is_reported() {
-        let help = "the API server of this version rejects the policy; Kubernetes 1.38 and later accept it";
+        let help = "write `contains()` for a substring, or `in` for an item of a list; the API server of this version rejects the policy; Kubernetes 1.38 and later accept it";
         let message = "Kubernetes 1.37 does not have the function `includes`";
         check_expression("1.37", "[1].includes(1)", &[(message, 11, help)]);
     }

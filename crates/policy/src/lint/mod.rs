@@ -29,6 +29,7 @@ use crate::rule::Rule;
 
 pub use bindings::find_in_binding;
 pub use optionals::{missing_optionals, missing_question_mark};
+pub use rules::intended_groups;
 
 /// A construct that is probably a mistake.
 #[derive(Clone, Debug, PartialEq, Eq)]

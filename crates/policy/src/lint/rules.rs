@@ -1,14 +1,15 @@
 //! Finds rules that match no request, and fields that can be changed through a subresource that the rules do not match.
 
 use std::cell::OnceCell;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use k8s_openapi::api::admissionregistration::v1::NamedRuleWithOperations;
-use kubernetes::schema::rest_mapper::RestMapper;
+use kubernetes::schema::rest_mapper::{ApiResource, RestMapper};
 
 use super::{Lint, selectors};
 use crate::compile::CompiledPolicy;
 use crate::matching::{self, Operations};
+use crate::nearest::{is_spelling_variant, nearest_only};
 use crate::rule::Rule;
 use cel::ast::{Expr, Literal};
 
@@ -137,10 +138,15 @@ fn groups<'a, 'm: 'a>(
             {
                 return None;
             }
-            None => (
-                "Kubernetes has no such group, and the group of a CRD contains a dot",
-                near(group, served.groups()).map(|near| format!("did you mean `{near}`?")),
-            ),
+            None => {
+                let near = intended_groups(rule, group, served.mapper)
+                    .into_iter()
+                    .next();
+                (
+                    "Kubernetes has no such group, and the group of a CRD contains a dot",
+                    near.map(|near| format!("did you mean `{near}`?")),
+                )
+            }
         };
         Some(Lint {
             rule: Rule::ImpossibleGroup,
@@ -165,12 +171,38 @@ fn is_version(text: &str) -> bool {
         && digits.chars().all(|c| c.is_ascii_alphanumeric())
 }
 
-/// Returns the served group whose first label is `group`. If there are several, returns the first in alphabetical
-/// order.
-fn near(group: &str, served: &HashSet<&str>) -> Option<String> {
-    let near = served.iter().copied();
-    let near = near.filter(|served| served.split('.').next() == Some(group));
-    near.min().map(str::to_owned)
+/// Returns the served groups that a rule with the impossible group `group` may intend, in alphabetical order: those
+/// whose first label is `group`, those that serve all resources of the rule, or the one with a similar name.
+#[must_use]
+pub fn intended_groups<'m>(
+    rule: &NamedRuleWithOperations,
+    group: &str,
+    mapper: &'m RestMapper,
+) -> BTreeSet<&'m str> {
+    let all = mapper.resources.iter().map(|served| &*served.gvr.group);
+    let all: BTreeSet<&str> = all.collect();
+    let first_label = |served: &&str| served.split('.').next() == Some(group);
+    let named: BTreeSet<&str> = all.iter().copied().filter(first_label).collect();
+    if !named.is_empty() {
+        return named;
+    }
+    let names = rule.resources.as_deref().unwrap_or_default();
+    let serves = |group: &&str, name: &String| {
+        let mut served = mapper.resources.iter();
+        let is_named = |served: &ApiResource| {
+            let is_kind = served.gvk.kind.eq_ignore_ascii_case(name);
+            (is_kind || is_spelling_variant(&served.gvr.resource, name))
+                && served.gvr.group == **group
+        };
+        served.any(is_named)
+    };
+    let serving = all.iter().copied();
+    let serving = serving.filter(|group| names.iter().all(|name| serves(group, name)));
+    let serving: BTreeSet<&str> = serving.filter(|_| !names.is_empty()).collect();
+    if !serving.is_empty() {
+        return serving;
+    }
+    nearest_only(group, all.into_iter()).into_iter().collect()
 }
 
 /// Finds resourceNames that look like patterns.

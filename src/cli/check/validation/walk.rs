@@ -223,7 +223,14 @@ fn one_of(spot: &Spot<'_>, allowed: &[&str], violations: &mut Violations) {
         allowed.join(", ")
     );
     let meant = nearest(text, allowed.iter().copied());
-    let advice = meant.map(|meant| format!("did you mean `{meant}`?"));
+    let mut advice = meant.map(|meant| format!("did you mean `{meant}`?"));
+    let parts: Vec<&str> = text.split([',', ' ']).filter(|it| !it.is_empty()).collect();
+    if is_item && parts.len() > 1 && parts.iter().all(|part| allowed.contains(part)) {
+        let items = parts.join("`, `");
+        advice = Some(format!(
+            "write each value as an item of the list: `{items}`"
+        ));
+    }
     violations.add(Rule::InvalidValue, spot.field_ref, message, advice);
     let meant = nearest_only(text, allowed.iter().copied());
     violations.set_meant(spot.field_ref, meant);
@@ -237,9 +244,15 @@ pub(super) fn form(spot: &Spot<'_>, form: Form, violations: &mut Violations) {
     let text = spot.text();
     if let Some(requirement) = form.violated(text) {
         let message = violation_message(spot.field_ref, text, &requirement);
-        let advice = form.meant(text);
-        let advice = advice.map(|meant| format!("did you mean `{meant}`?"));
+        let meant = form.meant(text);
+        let advice = meant
+            .as_ref()
+            .map(|meant| format!("did you mean `{meant}`?"));
         violations.add(Rule::InvalidName, spot.field_ref, message, advice);
+        // Other objects may refer to the name of an object, but not to the names of its parts.
+        if spot.field_ref.contains("].") {
+            violations.set_meant(spot.field_ref, meant.as_deref());
+        }
     }
 }
 

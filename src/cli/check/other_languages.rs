@@ -1,0 +1,197 @@
+//! Proposes CEL for the syntax of other languages, such as `!(a in b)` for `a not in b`.
+
+use super::rewrite::Proposal;
+use super::tokens::{RELATION, TokenText};
+use crate::cel::syntax::token::Kind;
+use crate::policy::expressions::Role;
+
+/// Returns the proposal for an expression with a syntax error.
+pub(super) fn proposal(role: Role, text: &str) -> Option<Proposal> {
+    let source = TokenText::new(text);
+    not_in(&source)
+        .or_else(|| item_of_tuple(&source))
+        .or_else(|| lambda(&source))
+        .or_else(|| default_value(&source))
+        .or_else(|| conditional(&source))
+        .or_else(|| null_test(&source))
+        .or_else(|| infix_function(&source))
+        .or_else(|| plain_text(role, &source))
+}
+
+fn positions(source: &TokenText<'_>, word: &str) -> Vec<usize> {
+    (0..source.len())
+        .filter(|n| source.word(*n) == Some(word))
+        .collect()
+}
+
+/// Replaces `a not in b`.
+fn not_in(source: &TokenText<'_>) -> Option<Proposal> {
+    let is_not = |n: &usize| source.kind(n + 1) == Some(Kind::In) && *n > 0;
+    let not = positions(source, "not").into_iter().find(is_not)?;
+    let (left, right) = (
+        source.left(not, RELATION)?,
+        source.right(not + 2, RELATION)?,
+    );
+    let list = source.source(&right)?;
+    let tuple = list.strip_prefix('(').and_then(|it| it.strip_suffix(')'));
+    let list = tuple.map_or_else(|| list.to_owned(), |items| format!("[{items}]"));
+    let text = format!("!({} in {list})", source.source(&left)?);
+    Some(Proposal::edit(
+        source.bytes(&(left.start..right.end))?,
+        text,
+    ))
+}
+
+/// Replaces `a in (b, c)`.
+fn item_of_tuple(source: &TokenText<'_>) -> Option<Proposal> {
+    let is_tuple = |n: &usize| {
+        let open = n + 1;
+        source.kind(open) == Some(Kind::OpenParen)
+            && source
+                .right(open + 1, 0)
+                .is_some_and(|first| source.kind(first.end) == Some(Kind::Comma))
+    };
+    let open = positions(source, "in").into_iter().find(is_tuple)? + 1;
+    let close = source.close(open)?;
+    let items = source.source(&(open + 1..close))?;
+    Some(Proposal::edit(
+        source.bytes(&(open..close + 1))?,
+        format!("[{items}]"),
+    ))
+}
+
+/// Replaces the arrow in `list.all(c => ...)`.
+fn lambda(source: &TokenText<'_>) -> Option<Proposal> {
+    // `=` is not a token, so the arrow is searched in the text after each opening parenthesis and name.
+    (0..source.len()).find_map(|open| {
+        (source.kind(open)? == Kind::OpenParen).then_some(())?;
+        let is_nested = source.kind(open + 1)? == Kind::OpenParen;
+        let name = open + 1 + usize::from(is_nested);
+        (source.kind(name)? == Kind::Ident).then_some(())?;
+        let last = name + usize::from(is_nested);
+        (!is_nested || source.kind(last)? == Kind::CloseParen).then_some(())?;
+        let after = source.bytes(&(last..last + 1))?.end;
+        let rest = source.text.get(after..)?;
+        let blank = rest.len() - rest.trim_start().len();
+        let arrow = rest
+            .get(blank..blank + 2)
+            .filter(|it| matches!(*it, "=>" | "->"))?;
+        let start = source.bytes(&(open + 1..open + 2))?.start;
+        let (text, bytes) = (
+            format!("{},", source.word(name)?),
+            start..after + blank + arrow.len(),
+        );
+        let mut proposal = Proposal::edit(bytes, text);
+        proposal.help = format!(
+            "write `{},` for the variable of the macro",
+            source.word(name)?
+        );
+        Some(proposal)
+    })
+}
+
+/// Returns `a.?b.?c` for the source of `a?.b.c`. Without `?.`, only the last selection becomes optional.
+fn optional_text(chain: &str) -> Option<String> {
+    if chain.contains("?.") {
+        return Some(chain.replace("?.", ".?"));
+    }
+    if chain.contains(".?") {
+        return Some(chain.to_owned());
+    }
+    let (before, last) = chain.rsplit_once('.')?;
+    let is_name = last.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    is_name.then(|| format!("{before}.?{last}"))
+}
+
+/// Replaces `a?.b` and `a ?? b`.
+fn default_value(source: &TokenText<'_>) -> Option<Proposal> {
+    let is_pair = |n: &usize, second: Kind| {
+        source.kind(*n) == Some(Kind::Question)
+            && source.kind(n + 1) == Some(second)
+            && source.is_adjacent(*n)
+    };
+    let all = || 0..source.len();
+    if let Some(n) = all().find(|n| is_pair(n, Kind::Question)) {
+        let left = source.receiver(n)?;
+        let value = source.kind(n + 2).filter(|kind| {
+            matches!(
+                kind,
+                Kind::Int | Kind::String | Kind::True | Kind::False | Kind::Float
+            )
+        });
+        let Some(_) = value else {
+            return Some(Proposal::hint("write `a.?b.orValue(c)` for `a.b ?? c`"));
+        };
+        let text = optional_text(source.source(&left)?)?;
+        let text = format!("{text}.orValue({})", source.word(n + 2)?);
+        return Some(Proposal::edit(source.bytes(&(left.start..n + 3))?, text));
+    }
+    let n = all().find(|n| *n > 0 && is_pair(n, Kind::Dot))?;
+    let mut end = n;
+    while matches!(
+        source.kind(end),
+        Some(Kind::Dot | Kind::Ident | Kind::Question)
+    ) {
+        end += 1;
+    }
+    let chain = source.receiver(end)?;
+    let text = optional_text(source.source(&chain)?)?;
+    Some(Proposal::hint(format!(
+        "write `{text}.orValue(...)` with the value of an absent field"
+    )))
+}
+
+/// Replaces `a if b else c`.
+fn conditional(source: &TokenText<'_>) -> Option<Proposal> {
+    let (if_, else_) = (positions(source, "if"), positions(source, "else"));
+    let ([if_], [else_]) = (if_.as_slice(), else_.as_slice()) else {
+        return None;
+    };
+    let parts = [0..*if_, if_ + 1..*else_, else_ + 1..source.len()];
+    let [value, condition, other] = parts.each_ref().map(|part| {
+        let is_simple = part.start < part.end && !source.has_separator(part);
+        source.source(part).filter(|_| is_simple)
+    });
+    let text = format!("{} ? {} : {}", condition?, value?, other?);
+    Some(Proposal::edit(source.bytes(&(0..source.len()))?, text))
+}
+
+/// Replaces `is null`, `is None` and `is not null`.
+fn null_test(source: &TokenText<'_>) -> Option<Proposal> {
+    let is = positions(source, "is").into_iter().find(|n| *n > 0)?;
+    let has_not = source.word(is + 1) == Some("not");
+    let value = is + 1 + usize::from(has_not);
+    let is_null = matches!(source.word(value)?, "null" | "None" | "nil" | "NULL");
+    let operator = if has_not { "!=" } else { "==" };
+    let bytes = source.bytes(&(is..value + 1))?;
+    is_null.then(|| Proposal::edit(bytes, format!("{operator} null")))
+}
+
+/// Replaces `a contains b`.
+fn infix_function(source: &TokenText<'_>) -> Option<Proposal> {
+    let is_name = |word: &str| matches!(word, "contains" | "startsWith" | "endsWith" | "matches");
+    let n = (1..source.len()).find(|n| {
+        let follows_operand = source.receiver(*n).is_some();
+        let is_infix = !matches!(source.kind(n + 1), None | Some(Kind::OpenParen));
+        source.word(*n).is_some_and(is_name) && follows_operand && is_infix
+    })?;
+    let (left, right) = (source.receiver(n)?, source.right(n + 1, RELATION)?);
+    let text = format!(
+        "{}.{}({})",
+        source.source(&left)?,
+        source.word(n)?,
+        source.source(&right)?
+    );
+    Some(Proposal::edit(
+        source.bytes(&(left.start..right.end))?,
+        text,
+    ))
+}
+
+/// Returns a hint about a message that is not an expression.
+fn plain_text(role: Role, source: &TokenText<'_>) -> Option<Proposal> {
+    let is_word = |n: usize| source.kind(n) == Some(Kind::Ident);
+    (role == Role::MessageExpression && is_word(0) && is_word(1)).then(|| {
+        Proposal::hint("write a fixed text in `message`; a messageExpression is a CEL expression, whose strings have quotes")
+    })
+}

@@ -1,0 +1,92 @@
+//! Proposals for literals: durations, format strings, quantities and JSON patches.
+
+use std::fmt::Write as _;
+
+use super::{Proposal, string_content};
+use crate::cel::syntax::token::Kind;
+use crate::cli::check::tokens::TokenText;
+
+/// Proposes a correction of an invalid literal: a duration with days or weeks, or a format string with `{}`.
+pub(super) fn literal(source: &TokenText<'_>, n: usize) -> Option<Proposal> {
+    let tokens = n..n + 1;
+    let content = string_content(source, &tokens)?;
+    let bytes = source.bytes(&tokens)?;
+    let quoted = |text: &str| format!("'{text}'");
+    let hours = |unit: char, hours: u64| {
+        let number: u64 = content.strip_suffix(unit)?.parse().ok()?;
+        Some(format!("{}h", number.checked_mul(hours)?))
+    };
+    if let Some(duration) = hours('d', 24).or_else(|| hours('w', 7 * 24)) {
+        return Some(
+            Proposal::edit(bytes, quoted(&duration))
+                .with_reason("the units of a duration are h, m, s, ms, us and ns"),
+        );
+    }
+    None
+}
+
+/// Proposes the verb `%s` for `{}` in a format string.
+pub(super) fn format_verbs(source: &TokenText<'_>) -> Option<Proposal> {
+    (2..source.len()).find_map(|n| {
+        (source.word(n)? == "format" && source.kind(n - 1)? == Kind::Dot).then_some(())?;
+        let receiver = source.receiver(n - 1)?;
+        let content = string_content(source, &receiver)?;
+        (content.contains("{}") && !content.contains('%')).then_some(())?;
+        let text = source.source(&receiver)?.replace("{}", "%s");
+        let proposal = Proposal::edit(source.bytes(&receiver)?, text);
+        Some(proposal.with_reason("format() has the verbs of Go, such as `%s`"))
+    })
+}
+
+/// Returns a hint about a quantity with an invalid suffix, such as `4GB`.
+pub(super) fn quantity(source: &TokenText<'_>, n: usize) -> Option<Proposal> {
+    let open = if source.kind(n)? == Kind::String {
+        n.checked_sub(1)?
+    } else {
+        n
+    };
+    let is_call =
+        source.kind(open)? == Kind::OpenParen && source.word(open.checked_sub(1)?)? == "quantity";
+    let content = string_content(source, &(open + 1..open + 2)).filter(|_| is_call)?;
+    let digits = content.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = content.strip_prefix(digits)?.to_uppercase();
+    let prefix = unit.chars().next().filter(|c| "KMGTPE".contains(*c))?;
+    let decimal = if prefix == 'K' { 'k' } else { prefix };
+    Some(Proposal::hint(format!(
+        "write `{digits}{decimal}` for a power of 1000, or `{digits}{prefix}i` for a power of 1024"
+    )))
+}
+
+/// Proposes object literals for the map literals of a JSON patch.
+pub(super) fn json_patch(source: &TokenText<'_>) -> Option<Proposal> {
+    const KEYS: [&str; 4] = ["op", "path", "from", "value"];
+    (source.kind(0)? == Kind::OpenBracket && source.kind(1)? == Kind::OpenBrace).then_some(())?;
+    let list_end = source.close(0)?;
+    (list_end + 1 == source.len()).then_some(())?;
+    let mut out = "[".to_owned();
+    let mut open = 1;
+    loop {
+        (source.kind(open)? == Kind::OpenBrace).then_some(())?;
+        let close = source.close(open)?;
+        out.push_str("JSONPatch{");
+        let mut key = open + 1;
+        while key < close {
+            let name = string_content(source, &(key..key + 1)).filter(|it| KEYS.contains(it))?;
+            (source.kind(key + 1)? == Kind::Colon).then_some(())?;
+            let value = source.right(key + 2, 0)?;
+            let comma = if key == open + 1 { "" } else { ", " };
+            write!(out, "{comma}{name}: {}", source.source(&value)?).ok()?;
+            key = value.end + usize::from(source.kind(value.end)? == Kind::Comma);
+        }
+        out.push('}');
+        if close + 1 == list_end {
+            out.push(']');
+            break;
+        }
+        (source.kind(close + 1)? == Kind::Comma).then_some(())?;
+        out.push_str(", ");
+        open = close + 2;
+    }
+    let bytes = source.bytes(&(0..source.len()))?;
+    Some(Proposal::edit(bytes, out).with_reason("a JSON patch is a list of JSONPatch objects"))
+}

@@ -1,0 +1,751 @@
+//! Proposes the CEL expression that an author probably intended with an expression of the wrong type, such as
+//! `x in list` for `list.contains(x)`.
+//!
+//! A proposal with an edit is unambiguous. It requires that the expression as written cannot be evaluated, or has only
+//! one possible result.
+
+mod literals;
+
+use std::ops::Range;
+
+use self::literals::{format_verbs, json_patch, literal, quantity};
+use super::suggestion;
+use super::tokens::{RELATION, TokenText};
+use crate::cel::diagnostic::DiagnosticKind;
+use crate::cel::source::{Location, SourceMap};
+use crate::cel::syntax::token::Kind;
+use crate::cel::types::Type;
+use crate::policy::RequestPolicy;
+use crate::policy::expressions::Role;
+use crate::policy::rule::Rule;
+
+/// Maximum number of fields that a hint lists.
+const MAX_FIELDS: usize = 12;
+
+/// Maximum length of source that a hint quotes, in bytes.
+const MAX_SHOWN: usize = 100;
+
+/// A hint and, if there is exactly one correction, the edit of the expression.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Proposal {
+    pub(super) help: String,
+    /// The replaced bytes of the expression, and the replacement.
+    pub(super) edit: Option<(Range<usize>, String)>,
+}
+
+impl Proposal {
+    pub(super) fn hint(help: impl Into<String>) -> Self {
+        Self {
+            help: help.into(),
+            edit: None,
+        }
+    }
+
+    /// Proposes to replace `bytes` with `text`.
+    pub(super) fn edit(bytes: Range<usize>, text: String) -> Self {
+        let help = if text.len() <= MAX_SHOWN && !text.contains('\n') {
+            format!("write `{text}`")
+        } else {
+            "the fix replaces this part of the expression".to_owned()
+        };
+        Self {
+            help,
+            edit: Some((bytes, text)),
+        }
+    }
+
+    fn with_reason(mut self, reason: &str) -> Self {
+        self.help = format!("{reason}: {}", self.help);
+        self
+    }
+}
+
+/// The expression with a problem.
+#[derive(Clone, Copy)]
+pub(super) struct Context<'a> {
+    pub(super) policy: &'a RequestPolicy,
+    pub(super) role: Role,
+    pub(super) text: &'a str,
+}
+
+impl Context<'_> {
+    /// Returns true if all rules of the policy only match requests with this operation.
+    fn has_only(&self, operation: &str) -> bool {
+        let constraints = self.policy.match_constraints.iter();
+        let mut rules = constraints
+            .flat_map(|it| it.resource_rules.iter().flatten())
+            .peekable();
+        let is_only = |name: &String| name == operation;
+        rules.peek().is_some()
+            && rules.all(|rule| {
+                let operations = rule.operations.as_deref().unwrap_or_default();
+                !operations.is_empty() && operations.iter().all(is_only)
+            })
+    }
+}
+
+/// Returns the proposal for a problem at `location`. `kind` and `message` are those of the diagnostic.
+pub(super) fn proposal(
+    context: Context<'_>,
+    (rule, location): (Rule, Location),
+    kind: Option<&DiagnosticKind>,
+    message: &str,
+) -> Option<Proposal> {
+    let source = TokenText::new(context.text);
+    if rule == Rule::ResultType {
+        return result_type(context.role, &source, message);
+    }
+    let byte = SourceMap::new(context.text).byte(location)?;
+    let n = source.at(byte)?;
+    match kind {
+        Some(DiagnosticKind::NoMatchingOverload { function, args, .. }) => {
+            overload(&source, n, function, args)
+        }
+        Some(DiagnosticKind::NoFieldSelection { operand }) => {
+            selection(context, &source, n, operand)
+        }
+        Some(DiagnosticKind::UndefinedField(undefined)) => {
+            undefined_field(&source, n, &undefined.name)
+        }
+        Some(DiagnosticKind::UndeclaredReference { name }) => undeclared(context, &source, n, name),
+        Some(DiagnosticKind::TypeMismatch { .. } | DiagnosticKind::MixedLiteral { .. })
+            if context.role == Role::JsonPatch =>
+        {
+            json_patch(&source)
+        }
+        Some(DiagnosticKind::FieldTypeMismatch { declared, .. }) => {
+            field_value(&source, n, declared)
+        }
+        _ if rule == Rule::InvalidLiteral => literal(&source, n).or_else(|| format_verbs(&source)),
+        _ if rule == Rule::FailingCall => quantity(&source, n),
+        _ if rule == Rule::IncomparableTypes => incomparable(&source, n, message),
+        _ => None,
+    }
+}
+
+/// Returns a hint with the declared fields of a value. `None` if there are none, or too many.
+pub(super) fn fields_hint(kind: Option<&DiagnosticKind>) -> Option<String> {
+    let Some(DiagnosticKind::UndefinedField(undefined)) = kind else {
+        return None;
+    };
+    let mut names = undefined.candidates.names();
+    names.sort_unstable();
+    names.dedup();
+    match names.as_slice() {
+        [] => None,
+        [only] => Some(format!("the only field is `{only}`")),
+        names if names.len() <= MAX_FIELDS => Some(format!("the fields are {}", names.join(", "))),
+        _ => None,
+    }
+}
+
+fn is_named(type_: &Type, name: &str) -> bool {
+    type_.to_string().ends_with(name)
+}
+
+fn is_quantity(type_: &Type) -> bool {
+    is_named(type_, ".Quantity")
+}
+
+fn is_decision(type_: &Type) -> bool {
+    is_named(type_, ".Decision")
+}
+
+/// Returns true if a value of the type can be set, but is neither true nor false.
+fn is_object_like(type_: &Type) -> bool {
+    matches!(type_, Type::Struct(_) | Type::List(_) | Type::Map(_))
+}
+
+/// A call of a member function.
+struct MemberCall<'a, 's> {
+    source: &'a TokenText<'s>,
+    receiver: Range<usize>,
+    args: Range<usize>,
+    /// All tokens of the call.
+    whole: Range<usize>,
+}
+
+impl<'a, 's> MemberCall<'a, 's> {
+    /// Returns the call with the parenthesis or the name at `n`.
+    fn new(source: &'a TokenText<'s>, n: usize) -> Option<Self> {
+        let open = if source.kind(n)? == Kind::OpenParen {
+            n
+        } else {
+            n + 1
+        };
+        (source.kind(open)? == Kind::OpenParen).then_some(())?;
+        let dot = open.checked_sub(2)?;
+        (source.kind(dot)? == Kind::Dot).then_some(())?;
+        let receiver = source.receiver(dot)?;
+        let close = source.close(open)?;
+        Some(Self {
+            source,
+            whole: receiver.start..close + 1,
+            receiver,
+            args: open + 1..close,
+        })
+    }
+
+    fn replace(&self, text: String, precedence: u8) -> Option<Proposal> {
+        let text = self.source.in_place_of(&self.whole, text, precedence);
+        Some(Proposal::edit(self.source.bytes(&self.whole)?, text))
+    }
+
+    /// Proposes `argument in receiver`.
+    fn as_in(&self) -> Option<Proposal> {
+        let key = self.source.operand_text(&self.args, RELATION)?;
+        let receiver = self.source.source(&self.receiver)?;
+        self.replace(format!("{key} in {receiver}"), RELATION)
+    }
+}
+
+/// Proposes a replacement for a call or operation without a matching overload.
+fn overload(source: &TokenText<'_>, n: usize, function: &str, args: &[Type]) -> Option<Proposal> {
+    if source.kind(n)? == Kind::OpenParen {
+        return call(&MemberCall::new(source, n)?, function, args);
+    }
+    match (function, args) {
+        ("!_", [operand]) => {
+            let tokens = source.right(n + 1, 6)?;
+            condition(source, &tokens, operand)
+        }
+        ("_&&_" | "_||_", [left, right]) => {
+            let (left_tokens, right_tokens) = source.operands(n)?;
+            condition(source, &left_tokens, left)
+                .or_else(|| condition(source, &right_tokens, right))
+        }
+        (_, [left, right]) => operator(source, n, function, (left, right)),
+        _ => None,
+    }
+}
+
+fn call(call: &MemberCall<'_, '_>, function: &str, args: &[Type]) -> Option<Proposal> {
+    let source = call.source;
+    match (function, args) {
+        ("contains", [Type::List(_), _]) => call.as_in(),
+        // The author may have meant a value of the map.
+        ("contains", [Type::Map(_), _]) => {
+            let mut proposal = call.as_in()?;
+            proposal.edit = None;
+            proposal.help.push_str(" to search the keys of the map");
+            Some(proposal)
+        }
+        ("isLessThan" | "isGreaterThan" | "compareTo" | "add" | "sub", [left, Type::String])
+            if is_quantity(left) =>
+        {
+            let text = source.source(&call.args)?;
+            let bytes = source.bytes(&call.args)?;
+            Some(Proposal::edit(bytes, format!("quantity({text})")))
+        }
+        ("allowed", [check, Type::String]) if is_named(check, "Check") => {
+            let (receiver, verb) = (source.source(&call.receiver)?, source.source(&call.args)?);
+            call.replace(format!("{receiver}.check({verb}).allowed()"), 6)
+        }
+        ("format", [Type::String, values]) if !matches!(values, Type::List(_) | Type::Dyn) => {
+            let text = source.source(&call.args)?;
+            Some(Proposal::edit(
+                source.bytes(&call.args)?,
+                format!("[{text}]"),
+            ))
+        }
+        (
+            "getFullYear" | "getMonth" | "getDate" | "getDayOfMonth" | "getDayOfWeek"
+            | "getDayOfYear",
+            [Type::String],
+        ) => {
+            let receiver = source.source(&call.receiver)?;
+            let bytes = source.bytes(&call.receiver)?;
+            Some(Proposal::edit(bytes, format!("timestamp({receiver})")))
+        }
+        _ => None,
+    }
+}
+
+/// Proposes a condition for an operand that is not a bool.
+fn condition(source: &TokenText<'_>, tokens: &Range<usize>, type_: &Type) -> Option<Proposal> {
+    let text = source.source(tokens)?;
+    let is_chain = source.is_chain(tokens);
+    if is_decision(type_) && is_chain {
+        return Some(Proposal::edit(
+            source.bytes(tokens)?,
+            format!("{text}.allowed()"),
+        ));
+    }
+    let last = tokens.end.checked_sub(1)?;
+    let is_select = last
+        .checked_sub(1)
+        .is_some_and(|dot| source.kind(dot) == Some(Kind::Dot))
+        && source.kind(last)? == Kind::Ident;
+    (is_object_like(type_) && is_chain && is_select).then(|| {
+        Some(Proposal::edit(
+            source.bytes(tokens)?,
+            format!("has({text})"),
+        ))
+    })?
+}
+
+/// Returns the content of a string literal without escape sequences.
+fn string_content<'t>(source: &TokenText<'t>, tokens: &Range<usize>) -> Option<&'t str> {
+    (tokens.len() == 1 && source.kind(tokens.start)? == Kind::String).then_some(())?;
+    let text = source.source(tokens)?;
+    let quote = text.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
+    let content = text.strip_prefix(quote)?.strip_suffix(quote)?;
+    (!content.contains(['\\', quote])).then_some(content)
+}
+
+/// Returns the literal of type `type_` in a string literal, such as `5` in `'5'`.
+fn unquoted<'t>(source: &TokenText<'t>, tokens: &Range<usize>, type_: &Type) -> Option<&'t str> {
+    let content = string_content(source, tokens)?;
+    let is_literal = match type_ {
+        Type::Bool => matches!(content, "true" | "false"),
+        Type::Int => content.parse::<i64>().is_ok() && !content.starts_with('+'),
+        _ => false,
+    };
+    is_literal.then_some(content)
+}
+
+fn operator(
+    source: &TokenText<'_>,
+    n: usize,
+    function: &str,
+    (left_type, right_type): (&Type, &Type),
+) -> Option<Proposal> {
+    let (left, right) = source.operands(n)?;
+    let sides = [
+        (&left, left_type, right_type),
+        (&right, right_type, left_type),
+    ];
+    let wrap = |tokens: &Range<usize>, name: &str| {
+        let text = source.source(tokens)?;
+        Some(Proposal::edit(
+            source.bytes(tokens)?,
+            format!("{name}({text})"),
+        ))
+    };
+    let equal = matches!(function, "_==_" | "_!=_");
+    let ordered = matches!(function, "_<_" | "_<=_" | "_>_" | "_>=_");
+    if equal || ordered {
+        for (tokens, type_, other) in sides {
+            if *type_ == Type::String
+                && let Some(literal) = unquoted(source, tokens, other)
+            {
+                return Some(Proposal::edit(source.bytes(tokens)?, literal.to_owned()));
+            }
+            if equal
+                && *other == Type::String
+                && tokens.len() == 1
+                && is_literal_of(type_, source, tokens)
+            {
+                let text = source.source(tokens)?;
+                return Some(Proposal::edit(source.bytes(tokens)?, format!("'{text}'")));
+            }
+        }
+    }
+    if equal {
+        return sides.into_iter().find_map(|(tokens, type_, other)| {
+            let field = match () {
+                () if is_named(type_, "GroupVersionKind") => "kind",
+                () if is_named(type_, "GroupVersionResource") => "resource",
+                () => return None,
+            };
+            let text = source.source(tokens)?;
+            let is_text = *other == Type::String && source.is_chain(tokens);
+            is_text.then(|| {
+                Some(Proposal::edit(
+                    source.bytes(tokens)?,
+                    format!("{text}.{field}"),
+                ))
+            })?
+        });
+    }
+    if ordered {
+        return comparison(source, n, (&left, left_type), (&right, right_type)).or_else(|| {
+            sides
+                .into_iter()
+                .find_map(|(tokens, type_, other)| match (type_, other) {
+                    (Type::String, Type::Int) => wrap(tokens, "int"),
+                    (Type::String, Type::Double) => wrap(tokens, "double"),
+                    (Type::String, Type::Duration) => wrap(tokens, "duration"),
+                    (Type::String, Type::Timestamp) => wrap(tokens, "timestamp"),
+                    (Type::List(_) | Type::Map(_), Type::Int) => wrap(tokens, "size"),
+                    _ => None,
+                })
+        });
+    }
+    match (function, left_type, right_type) {
+        ("_+_", ..) => sides.into_iter().find_map(|(tokens, type_, other)| {
+            if *other != Type::String {
+                return None;
+            }
+            match type_ {
+                Type::Int
+                | Type::Uint
+                | Type::Double
+                | Type::Bool
+                | Type::Duration
+                | Type::Timestamp => {
+                    let other_tokens = if *tokens == left { &right } else { &left };
+                    // `1 + '2'` may be a sum or a concatenation.
+                    let is_number = |text: &str| text.parse::<f64>().is_ok();
+                    let is_ambiguous = string_content(source, other_tokens).is_some_and(is_number);
+                    (!is_ambiguous).then(|| wrap(tokens, "string"))?
+                }
+                Type::List(item) if matches!(**item, Type::String | Type::Dyn) => {
+                    let text = source.receiver_text(tokens)?;
+                    let text = format!("{text}.join(', ')");
+                    Some(Proposal::edit(source.bytes(tokens)?, text))
+                }
+                _ => None,
+            }
+        }),
+        ("@in", Type::String, Type::String) => {
+            let inner = source
+                .source(&right)?
+                .strip_prefix('(')
+                .and_then(|it| it.strip_suffix(')'));
+            match inner {
+                Some(inner) if right.len() == 3 => {
+                    Some(Proposal::edit(source.bytes(&right)?, format!("[{inner}]")))
+                }
+                _ => {
+                    let text = format!(
+                        "{}.contains({})",
+                        source.receiver_text(&right)?,
+                        source.source(&left)?
+                    );
+                    let whole = left.start..right.end;
+                    Some(
+                        Proposal::edit(source.bytes(&whole)?, text)
+                            .with_reason("`in` searches lists and maps"),
+                    )
+                }
+            }
+        }
+        ("_%_", Type::String, _) => {
+            let values = source.source(&right)?;
+            let values = values
+                .strip_prefix('(')
+                .and_then(|it| it.strip_suffix(')'))
+                .unwrap_or(values);
+            let text = format!("{}.format([{values}])", source.receiver_text(&left)?);
+            Some(Proposal::edit(
+                source.bytes(&(left.start..right.end))?,
+                text,
+            ))
+        }
+        _ => None,
+    }
+}
+
+fn is_literal_of(type_: &Type, source: &TokenText<'_>, tokens: &Range<usize>) -> bool {
+    matches!(
+        (type_, source.kind(tokens.start)),
+        (Type::Bool, Some(Kind::True | Kind::False)) | (Type::Int, Some(Kind::Int))
+    )
+}
+
+/// Proposes `compareTo()` for an ordered comparison of quantities.
+fn comparison(
+    source: &TokenText<'_>,
+    n: usize,
+    (left, left_type): (&Range<usize>, &Type),
+    (right, right_type): (&Range<usize>, &Type),
+) -> Option<Proposal> {
+    let quantity = |tokens: &Range<usize>, type_: &Type| {
+        let text = source.source(tokens)?;
+        match type_ {
+            type_ if is_quantity(type_) => Some(text.to_owned()),
+            Type::String => Some(format!("quantity({text})")),
+            _ => None,
+        }
+    };
+    (is_quantity(left_type) || is_quantity(right_type)).then_some(())?;
+    let receiver = match left_type {
+        Type::String => quantity(left, left_type)?,
+        _ => source
+            .receiver_text(left)
+            .filter(|_| is_quantity(left_type))?,
+    };
+    let text = format!(
+        "{receiver}.compareTo({}) {} 0",
+        quantity(right, right_type)?,
+        source.word(n)?
+    );
+    Some(Proposal::edit(
+        source.bytes(&(left.start..right.end))?,
+        text,
+    ))
+}
+
+/// Proposes a replacement for a selection from a value without fields. `n` is the dot.
+fn selection(
+    context: Context<'_>,
+    source: &TokenText<'_>,
+    n: usize,
+    operand: &Type,
+) -> Option<Proposal> {
+    let receiver = source.receiver(n)?;
+    let root = source.word(receiver.start)?;
+    if *operand == Type::Null {
+        return null_variable(context, source, &receiver, root);
+    }
+    if let Some(proposal) = length(source, n) {
+        return Some(proposal);
+    }
+    let field = source.word(n + 1)?;
+    matches!(operand, Type::List(_)).then(|| {
+        let list = source.source(&receiver).filter(|it| it.len() <= MAX_SHOWN);
+        let list = list.unwrap_or("list");
+        Proposal::hint(format!(
+            "a list has no fields: select the field of each item, as in `{list}.all(x, x.{field} ...)` or `{list}.exists(x, x.{field} ...)`"
+        ))
+    })
+}
+
+/// Proposes `.size()` for a selection of the length.
+fn length(source: &TokenText<'_>, n: usize) -> Option<Proposal> {
+    let field = source.word(n + 1)?;
+    let is_length = matches!(field, "length" | "len" | "size" | "count" | "Length");
+    let is_call = source.kind(n + 2) == Some(Kind::OpenParen);
+    (is_length && !is_call).then(|| {
+        let bytes = source.bytes(&(n..n + 2))?;
+        Some(Proposal::edit(bytes, ".size()".to_owned()))
+    })?
+}
+
+/// Proposes the variable that is not null in the requests that the rules match.
+fn null_variable(
+    context: Context<'_>,
+    source: &TokenText<'_>,
+    receiver: &Range<usize>,
+    root: &str,
+) -> Option<Proposal> {
+    // Only a variable itself is null. A field of `oldObject` may exist where a field of `object` is null.
+    (receiver.len() == 1).then_some(())?;
+    let bytes = source.bytes(receiver)?;
+    let replace = |name: &str, reason: &str| {
+        Some(Proposal::edit(bytes.clone(), name.to_owned()).with_reason(reason))
+    };
+    match root {
+        "object" if context.has_only("DELETE") => replace(
+            "oldObject",
+            "`object` is null in requests with the operation DELETE",
+        ),
+        "oldObject" if context.has_only("CREATE") => replace(
+            "object",
+            "`oldObject` is null in requests with the operation CREATE",
+        ),
+        "namespaceObject" if context.role == Role::MatchCondition => Some(Proposal::hint(
+            "`namespaceObject` is null in match conditions: use a namespaceSelector, or a validation",
+        )),
+        _ => None,
+    }
+}
+
+/// Proposes the correct path for an undefined field of `request`. `n` is the dot.
+fn undefined_field(source: &TokenText<'_>, n: usize, name: &str) -> Option<Proposal> {
+    let receiver = source.receiver(n)?;
+    let whole = receiver.start..n + 2;
+    let replace = |text: &str| Some(Proposal::edit(source.bytes(&whole)?, text.to_owned()));
+    let add = |text: &str| {
+        let receiver = source.source(&receiver)?;
+        Some(Proposal::edit(
+            source.bytes(&whole)?,
+            format!("{receiver}.{text}"),
+        ))
+    };
+    (source.word(n + 1)? == name).then_some(())?;
+    match (source.source(&receiver)?, name) {
+        ("request", "object" | "oldObject" | "namespaceObject") => replace(name),
+        ("request", "user") => add("userInfo"),
+        ("request", "username" | "userName" | "groups" | "uid") if name != "uid" => {
+            add(&format!("userInfo.{}", name.to_lowercase()))
+        }
+        ("request.userInfo" | "request.user", "user" | "name" | "userName") => add("username"),
+        _ => length(source, n),
+    }
+}
+
+/// Proposes a replacement for an undeclared name or function at `n`.
+fn undeclared(
+    context: Context<'_>,
+    source: &TokenText<'_>,
+    n: usize,
+    name: &str,
+) -> Option<Proposal> {
+    // The location of an object literal is its brace.
+    let n = if source.kind(n)? == Kind::OpenBrace {
+        n.checked_sub(1)?
+    } else {
+        n
+    };
+    if source.kind(n)? == Kind::OpenParen {
+        let is_key_test = matches!(
+            name,
+            "containsKey" | "hasKey" | "has_key" | "hasOwnProperty"
+        );
+        let is_list_test = matches!(name, "isIn" | "isin");
+        let call = MemberCall::new(source, n)?;
+        if is_list_test {
+            let list = source.source(&call.args)?;
+            let text = format!(
+                "{} in {list}",
+                source.operand_text(&call.receiver, RELATION)?
+            );
+            return call.replace(text, RELATION);
+        }
+        return is_key_test.then(|| call.as_in())?;
+    }
+    let bytes = source.bytes(&(n..n + 1))?;
+    let is_brace = source.kind(n + 1) == Some(Kind::OpenBrace);
+    if context.role.is_mutation() && is_brace {
+        let meant = ["Object", "JSONPatch"]
+            .into_iter()
+            .find(|it| it.eq_ignore_ascii_case(name));
+        return meant.map(|meant| Proposal::edit(bytes, meant.to_owned()));
+    }
+    let mut variables = context.policy.variables.iter();
+    if context.role != Role::MatchCondition && variables.any(|variable| variable.name == name) {
+        return Some(Proposal::edit(bytes, format!("variables.{name}")));
+    }
+    let is_known = suggestion::only_reference(name).is_some()
+        || suggestion::literal_of_other_languages(name).is_some();
+    if is_known {
+        return None;
+    }
+    unquoted_string(source, n)
+}
+
+/// Proposes quotes for a word that is compared, such as `Pod` in `request.kind.kind == Pod`.
+fn unquoted_string(source: &TokenText<'_>, n: usize) -> Option<Proposal> {
+    // The words of a value with dashes, such as `kube-system`.
+    let is_dash = |n: usize| source.kind(n) == Some(Kind::Minus);
+    let is_word = |n: usize| source.kind(n) == Some(Kind::Ident);
+    let (mut start, mut end) = (n, n + 1);
+    while start >= 2
+        && is_dash(start - 1)
+        && is_word(start - 2)
+        && source.is_adjacent(start - 2)
+        && source.is_adjacent(start - 1)
+    {
+        start -= 2;
+    }
+    while is_dash(end) && is_word(end + 1) && source.is_adjacent(end - 1) && source.is_adjacent(end)
+    {
+        end += 2;
+    }
+    let word = source.source(&(start..end))?;
+    let is_value = end - start > 1 || word.starts_with(|c: char| c.is_ascii_uppercase());
+    let before = source.kind(start.checked_sub(1)?)?;
+    let after = source.kind(end);
+    let is_compared = matches!(before, Kind::Equals | Kind::NotEquals)
+        && matches!(
+            after,
+            None | Some(
+                Kind::And
+                    | Kind::Or
+                    | Kind::CloseParen
+                    | Kind::Comma
+                    | Kind::Question
+                    | Kind::Colon
+            )
+        );
+    let is_item = matches!(before, Kind::OpenBracket | Kind::Comma)
+        && matches!(after, Some(Kind::Comma | Kind::CloseBracket));
+    (is_value && (is_compared || is_item)).then(|| {
+        let bytes = source.bytes(&(start..end))?;
+        Some(Proposal::edit(bytes, format!("'{word}'")).with_reason("strings have quotes"))
+    })?
+}
+
+/// Proposes a correction of a comparison whose operands are never equal. `message` names their types.
+fn incomparable(source: &TokenText<'_>, n: usize, message: &str) -> Option<Proposal> {
+    let (left, right) = source.operands(n)?;
+    let other = if message.contains("a bool ") || message.contains("a bool:") {
+        Type::Bool
+    } else if message.contains("an int ") || message.contains("an int:") {
+        Type::Int
+    } else if message.contains("a list ") && message.contains("a string") {
+        let is_text = |tokens: &Range<usize>| string_content(source, tokens).is_some();
+        let (list, item) = if is_text(&right) {
+            (&left, &right)
+        } else {
+            (&right, &left)
+        };
+        let (list, item) = (source.source(list)?, source.source(item)?);
+        return Some(Proposal::hint(format!(
+            "write `{item} in {list}` if one item is enough, or `{list} == [{item}]`"
+        )));
+    } else {
+        return None;
+    };
+    [left, right].iter().find_map(|tokens| {
+        let literal = unquoted(source, tokens, &other)?;
+        Some(Proposal::edit(source.bytes(tokens)?, literal.to_owned()))
+    })
+}
+
+/// Proposes the literal of a field in an object literal. `n` is the colon after the field name.
+fn field_value(source: &TokenText<'_>, n: usize, declared: &str) -> Option<Proposal> {
+    let colon = if source.kind(n)? == Kind::Colon {
+        n
+    } else {
+        n + 1
+    };
+    (source.kind(colon)? == Kind::Colon).then_some(())?;
+    let value = source.right(colon + 1, 0)?;
+    let type_ = match declared {
+        "int" => Type::Int,
+        "bool" => Type::Bool,
+        "string" if value.len() == 1 => {
+            let is_literal = matches!(
+                source.kind(value.start)?,
+                Kind::Int | Kind::True | Kind::False | Kind::Float
+            );
+            let text = source.source(&value)?;
+            return is_literal
+                .then(|| Some(Proposal::edit(source.bytes(&value)?, format!("'{text}'"))))?;
+        }
+        _ => return None,
+    };
+    let literal = unquoted(source, &value, &type_)?;
+    Some(Proposal::edit(source.bytes(&value)?, literal.to_owned()))
+}
+
+/// Proposes a conversion of the whole expression to the required type. `message` names the actual type.
+fn result_type(role: Role, source: &TokenText<'_>, message: &str) -> Option<Proposal> {
+    let whole = 0..source.len();
+    let bytes = source.bytes(&whole)?;
+    let text = source.source(&whole)?;
+    let actual = message.rsplit_once(" got ")?.1.split(',').next()?.trim();
+    match role {
+        Role::MessageExpression | Role::AuditAnnotation => match actual {
+            "dyn"
+            | "int"
+            | "uint"
+            | "bool"
+            | "double"
+            | "timestamp"
+            | "duration"
+            | "google.protobuf.Timestamp"
+            | "google.protobuf.Duration" => Some(Proposal::edit(bytes, format!("string({text})"))),
+            list if list.starts_with("list(string") || list.starts_with("list(dyn") => {
+                let text = source.receiver_text(&whole)?;
+                Some(Proposal::edit(bytes, format!("{text}.join(', ')")))
+            }
+            _ => None,
+        },
+        Role::JsonPatch if actual == "JSONPatch" => {
+            Some(Proposal::edit(bytes, format!("[{text}]")))
+        }
+        Role::Validation | Role::MatchCondition
+            if actual.ends_with(".Decision") && source.is_chain(&whole) =>
+        {
+            Some(Proposal::edit(bytes, format!("{text}.allowed()")))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,220 @@
+use crate::cli::check::finding::Severity;
+use crate::cli::check::{Options, run};
+
+/// Returns the expression after the first fix of the check, or the hint of the first finding without a fix.
+fn corrected(operations: &str, role: &str, text: &str) -> String {
+    let manifest = format!(
+        "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\n\
+         metadata: {{name: a}}\nspec:\n  matchConstraints:\n    resourceRules:\n    \
+         - {{apiGroups: [apps], apiVersions: [v1], operations: {operations}, resources: [deployments]}}\n  \
+         variables: [{{name: names, expression: \"['a']\"}}]\n  \
+         validations:\n  - expression: object.spec.replicas < 5\n    {role}: |-\n      {text}\n"
+    );
+    let manifest = if role == "expression" {
+        manifest.replace("expression: object.spec.replicas < 5\n    ", "")
+    } else {
+        manifest
+    };
+    let options = Options {
+        paths: vec!["-".into()],
+        ..Options::default()
+    };
+    let report = run(&options, &mut manifest.as_bytes()).unwrap();
+    let mut findings = report
+        .findings
+        .iter()
+        .filter(|finding| !finding.is_hidden && finding.severity != Severity::Note);
+    let fix = findings.clone().find_map(|finding| finding.fix.clone());
+    match fix.and_then(|fix| fix.applied()) {
+        Some(fixed) => {
+            let prefix = format!("    {role}: |-\n      ");
+            let prefix = prefix.replacen(
+                "    ",
+                if role == "expression" { "  - " } else { "    " },
+                1,
+            );
+            fixed.split_once(&prefix).unwrap().1.trim().to_owned()
+        }
+        None => findings
+            .find_map(|finding| finding.help.clone())
+            .unwrap_or_default(),
+    }
+}
+
+#[test]
+fn expressions_of_other_languages_are_corrected() {
+    for (text, expected) in [
+        (
+            "request.userInfo.groups.contains('a') == true",
+            "('a' in request.userInfo.groups) == true",
+        ),
+        (
+            "!variables.names.contains(object.metadata.name)",
+            "!(object.metadata.name in variables.names)",
+        ),
+        ("object.spec.replicas <= '5'", "object.spec.replicas <= 5"),
+        (
+            "has(object.spec.paused) && object.spec.paused == 'true'",
+            "has(object.spec.paused) && object.spec.paused == true",
+        ),
+        (
+            "request.kind == 'Deployment'",
+            "request.kind.kind == 'Deployment'",
+        ),
+        (
+            "request.object.spec.replicas < 5",
+            "object.spec.replicas < 5",
+        ),
+        (
+            "request.userInfo.user == 'a'",
+            "request.userInfo.username == 'a'",
+        ),
+        (
+            "duration('90d') > duration('1h')",
+            "duration('2160h') > duration('1h')",
+        ),
+        (
+            "quantity('1Gi').isLessThan('4Gi')",
+            "quantity('1Gi').isLessThan(quantity('4Gi'))",
+        ),
+        (
+            "quantity('1') <= quantity('2')",
+            "quantity('1').compareTo(quantity('2')) <= 0",
+        ),
+        (
+            "object.spec.replicas ?? 1 < 5",
+            "object.spec.?replicas.orValue(1) < 5",
+        ),
+        (
+            "object.spec?.replicas ?? 1 < 5",
+            "object.spec.?replicas.orValue(1) < 5",
+        ),
+        (
+            "object.spec.replicas in (1, 2)",
+            "object.spec.replicas in [1, 2]",
+        ),
+        (
+            "object.metadata.name not in ('a', 'b') && true",
+            "!(object.metadata.name in ['a', 'b']) && true",
+        ),
+        (
+            "object.spec.template.spec.containers.all(c => c.name != '')",
+            "object.spec.template.spec.containers.all(c, c.name != '')",
+        ),
+        (
+            "object.spec.template.spec.containers.all((c) -> c.name != '')",
+            "object.spec.template.spec.containers.all(c, c.name != '')",
+        ),
+        (
+            "object.spec.template.spec.containers.map(c, c.name).length > 1",
+            "object.spec.template.spec.containers.map(c, c.name).size() > 1",
+        ),
+        (
+            "object.metadata.creationTimestamp < timestamp('2024-01-01T00:00:00Z')",
+            "timestamp(object.metadata.creationTimestamp) < timestamp('2024-01-01T00:00:00Z')",
+        ),
+        (
+            "!authorizer.group('').resource('pods').check('use')",
+            "!authorizer.group('').resource('pods').check('use').allowed()",
+        ),
+        ("!object.spec.strategy", "!has(object.spec.strategy)"),
+        (
+            "object.spec.replicas == 1 if object.metadata.name == 'x' else true",
+            "object.metadata.name == 'x' ? object.spec.replicas == 1 : true",
+        ),
+        (
+            "object.metadata.name is not null",
+            "object.metadata.name != null",
+        ),
+        (
+            "object.metadata.name startsWith 'a' && true",
+            "object.metadata.name.startsWith('a') && true",
+        ),
+        (
+            "'a' in object.metadata.name",
+            "object.metadata.name.contains('a')",
+        ),
+        (
+            "object.metadata.name in names",
+            "object.metadata.name in variables.names",
+        ),
+        (
+            "object.metadata.name != kube-system",
+            "object.metadata.name != 'kube-system'",
+        ),
+        (
+            "object.metadata.name.match('^a') && 'ä' != ''",
+            "object.metadata.name.matches('^a') && 'ä' != ''",
+        ),
+    ] {
+        assert_eq!(
+            corrected("[CREATE]", "expression", text),
+            expected,
+            "{text}"
+        );
+    }
+    let delete = corrected("[DELETE]", "expression", "object.metadata.name != 'a'");
+    assert_eq!(delete, "oldObject.metadata.name != 'a'");
+}
+
+#[test]
+fn messages_are_corrected() {
+    for (text, expected) in [
+        (
+            "'a ' + object.spec.replicas + ' b'",
+            "'a ' + string(object.spec.replicas) + ' b'",
+        ),
+        (
+            "'names: ' + variables.names",
+            "'names: ' + variables.names.join(', ')",
+        ),
+        ("object.spec.replicas", "string(object.spec.replicas)"),
+        ("'{} of {}'.format([1, 2])", "'%s of %s'.format([1, 2])"),
+        (
+            "'%s'.format(object.metadata.name)",
+            "'%s'.format([object.metadata.name])",
+        ),
+    ] {
+        assert_eq!(
+            corrected("[CREATE]", "messageExpression", text),
+            expected,
+            "{text}"
+        );
+    }
+}
+
+/// The author has to choose, so these expressions have a hint but no fix.
+#[test]
+fn ambiguous_expressions_have_hints_only() {
+    for (operations, text, hint) in [
+        (
+            "[CREATE]",
+            "object.spec.template.metadata.labels.contains('a')",
+            "search the keys",
+        ),
+        (
+            "[CREATE]",
+            "object.spec?.replicas < 5",
+            "write `object.spec.?replicas.orValue(...)`",
+        ),
+        ("[CREATE, DELETE]", "object.metadata.name != 'a'", "null"),
+        (
+            "[CREATE]",
+            "object.spec.template.spec.containers.name == 'a'",
+            "a list has no fields",
+        ),
+        (
+            "[CREATE]",
+            "quantity('4GB').isLessThan(quantity('1'))",
+            "write `4G` for a power of 1000",
+        ),
+        (
+            "[CREATE]",
+            "object.spec.template.foo == 'a'",
+            "the fields are metadata, spec",
+        ),
+    ] {
+        let text = corrected(operations, "expression", text);
+        assert!(text.contains(hint), "{hint}: {text}");
+    }
+}
