@@ -24,6 +24,7 @@ mod cli_upgrade;
 mod custom_resources;
 mod distribution;
 mod docs;
+mod first_drafts;
 mod hostile;
 mod hostile_eval;
 mod hostile_files;
