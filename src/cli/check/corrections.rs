@@ -175,27 +175,7 @@ pub(super) fn add_hidden(report: &mut CheckReport, input: &mut Input, check: &mu
         let n_before = n_written.get(&file).copied().unwrap_or_default();
         report.n_corrected_policies += n.saturating_sub(n_before);
     }
-    let has_hidden = |file: &str| {
-        hidden
-            .iter()
-            .any(|finding: &Finding| finding.location.file == file)
-    };
-    for finding in &mut report.findings {
-        let Some(fix) = finding
-            .fix
-            .as_ref()
-            .filter(|fix| has_hidden(&fix.source.name))
-        else {
-            continue;
-        };
-        if finding.suggestions.is_empty() && finding.rule != Rule::OldVersion {
-            let assumed = format!("continuing as if `{}`", fix.text);
-            finding.help = Some(match finding.help.take() {
-                Some(help) => format!("{help}; {assumed}"),
-                None => assumed,
-            });
-        }
-    }
+    name_assumptions(&mut report.findings, &hidden);
     // A finding that the fixes of other findings remove is a consequence of them.
     report.findings.retain(|finding| {
         // Only the newest version is checked again.
@@ -222,6 +202,27 @@ fn count_policies(input: &Input, n_policies: &mut BTreeMap<String, usize>) {
     }
     for source in sources {
         *n_policies.entry(source.name.clone()).or_default() += 1;
+    }
+}
+
+/// Adds the assumed correction to the help of each finding whose fix was applied before others of its file were found.
+fn name_assumptions(findings: &mut [Finding], hidden: &[Finding]) {
+    let has_hidden = |file: &str| hidden.iter().any(|finding| finding.location.file == file);
+    for finding in findings {
+        let Some(fix) = finding
+            .fix
+            .as_ref()
+            .filter(|fix| has_hidden(&fix.source.name))
+        else {
+            continue;
+        };
+        if finding.suggestions.is_empty() && finding.rule != Rule::OldVersion {
+            let assumed = format!("continuing as if `{}`", fix.text);
+            finding.help = Some(match finding.help.take() {
+                Some(help) => format!("{help}; {assumed}"),
+                None => assumed,
+            });
+        }
     }
 }
 

@@ -37,30 +37,7 @@ pub(super) fn errors(
     for (n, (field_ref, kind, cause)) in analysis.errors.iter().enumerate() {
         let is_rejected = *kind == CompileFindingKind::Failed && n < analysis.n_at_create;
         let noun = analysis.subject.row().noun;
-        let (severity, rule, help) = match kind {
-            CompileFindingKind::Failed if is_rejected => (
-                Severity::Error,
-                None,
-                format!("the API server rejects the {noun}"),
-            ),
-            CompileFindingKind::Failed => (
-                Severity::Error,
-                None,
-                format!("the API server accepts the {noun}, but cannot evaluate the expression"),
-            ),
-            CompileFindingKind::Unsafe => (
-                Severity::Error,
-                Some(Rule::UnsafeExpression),
-                format!(
-                    "the API server accepts the {noun}, but may crash when it evaluates the expression"
-                ),
-            ),
-            CompileFindingKind::Unsupported => (
-                Severity::Note,
-                Some(Rule::UnsupportedExpression),
-                "cannot determine whether the expression works".to_owned(),
-            ),
-        };
+        let (severity, rule, help) = effect_of_error(*kind, is_rejected, noun);
         let expression = analysis.expression(field_ref);
         let text = expression.map(|expression| match cause {
             Cause::Diagnostics { text, .. } => Text::compiled(expression, text),
@@ -101,12 +78,7 @@ pub(super) fn errors(
                 }
                 Some(DiagnosticKind::UndeclaredReference { name }) => {
                     let is_call = text.as_ref().is_some_and(|it| it.is_call(issue.location));
-                    let meant = if is_call {
-                        suggestion::only_function(name)
-                    } else {
-                        suggestion::literal_of_other_languages(name)
-                            .or_else(|| suggestion::only_reference(name))
-                    };
+                    let meant = suggestion::only_meaning(name, is_call);
                     only_meant = meant.map(|meant| (&**name, meant.to_owned()));
                     let dashed = expression
                         .and_then(|it| advice::dashed_key_advice(&it.text, issue.location, name));
@@ -126,16 +98,17 @@ pub(super) fn errors(
                     advice::advice(analysis.compiled(), expression, (rule, issue.location))
                 }),
             };
-            if let (Some(proposal), Some(text)) = (&proposal, &text) {
-                finding.fix = text.edit(policy, field_ref, proposal);
-            } else if let (Some((name, meant)), Some(text)) = (&only_meant, &text) {
-                let marked = text.marked(issue.location);
-                finding.fix = fixes::replace_name(policy, field_ref, marked, (name, meant));
-            } else if let (Rule::Syntax, Some(expression)) = (rule, expression) {
-                let correction = advice::operator_correction(&expression.text, issue.location);
-                finding.fix = correction
-                    .and_then(|(part, operator)| policy.edit_text(field_ref, part, operator));
-            }
+            finding.fix = match (&proposal, &only_meant, &text) {
+                (Some(proposal), _, Some(text)) => text.edit(policy, field_ref, proposal),
+                (None, Some((name, meant)), Some(text)) => {
+                    let marked = text.marked(issue.location);
+                    fixes::replace_name(policy, field_ref, marked, (name, meant))
+                }
+                _ => expression
+                    .filter(|_| rule == Rule::Syntax)
+                    .and_then(|it| advice::operator_correction(&it.text, issue.location))
+                    .and_then(|(part, operator)| policy.edit_text(field_ref, part, operator)),
+            };
             finding.help = Some(match hint {
                 Some(hint) if hint.ends_with(['?', ';']) => format!("{hint} {help}"),
                 Some(hint) => format!("{hint}; {help}"),
@@ -143,6 +116,39 @@ pub(super) fn errors(
             });
             findings.push(finding);
         }
+    }
+}
+
+/// Returns the severity of a finding about an expression that does not compile, its rule if it differs from that of the
+/// cause, and the effect.
+fn effect_of_error(
+    kind: CompileFindingKind,
+    is_rejected: bool,
+    noun: &str,
+) -> (Severity, Option<Rule>, String) {
+    match kind {
+        CompileFindingKind::Failed if is_rejected => (
+            Severity::Error,
+            None,
+            format!("the API server rejects the {noun}"),
+        ),
+        CompileFindingKind::Failed => (
+            Severity::Error,
+            None,
+            format!("the API server accepts the {noun}, but cannot evaluate the expression"),
+        ),
+        CompileFindingKind::Unsafe => (
+            Severity::Error,
+            Some(Rule::UnsafeExpression),
+            format!(
+                "the API server accepts the {noun}, but may crash when it evaluates the expression"
+            ),
+        ),
+        CompileFindingKind::Unsupported => (
+            Severity::Note,
+            Some(Rule::UnsupportedExpression),
+            "cannot determine whether the expression works".to_owned(),
+        ),
     }
 }
 
@@ -271,15 +277,9 @@ pub(super) fn warnings(
                 helps.push(consequence.message.to_owned());
                 finding.consequence = Some(consequence);
                 // The search for requests does not cover expressions of mutations.
-                let expression = analysis.expression(&typed.field_ref);
                 let is_mutation = expression.is_some_and(|it| it.role.is_mutation());
                 if let Some(proofs) = proofs.filter(|_| !is_mutation) {
-                    let is_of = |proof: &&TypeErrorWitness| {
-                        proof.index == typed.index && proof.location == first.location
-                    };
-                    let proof = proofs.iter().find(is_of);
-                    finding.witness = proof.map(|proof| Box::new(proof.witness.clone()));
-                    finding.is_unproven = proof.is_none();
+                    set_proof(&mut finding, proofs, (typed.index, first.location));
                 }
                 if finding.is_unproven {
                     helps.push(
@@ -292,6 +292,18 @@ pub(super) fn warnings(
             findings.push(finding);
         }
     }
+}
+
+/// Sets the witness of the type error at a location of the expression with an index.
+fn set_proof(
+    finding: &mut Finding,
+    proofs: &[TypeErrorWitness],
+    (index, location): (usize, Location),
+) {
+    let is_of = |proof: &&TypeErrorWitness| proof.index == index && proof.location == location;
+    let proof = proofs.iter().find(is_of);
+    finding.witness = proof.map(|proof| Box::new(proof.witness.clone()));
+    finding.is_unproven = proof.is_none();
 }
 
 /// Returns true if the expression probably evaluates a part of it for some kinds only.

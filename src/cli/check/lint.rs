@@ -91,10 +91,13 @@ pub(super) fn check(
             finding.help = Some(with_consequence(finding.help.take()));
         }
         finding.fix = fix;
-        let proposal = lint.location.filter(|_| !fixes.is_unsafe).and_then(|location| {
-            let place = (lint.field_ref.as_str(), location);
-            lint_proposal(policy, analysis, place, (lint.rule, &lint.message))
-        });
+        let proposal = lint
+            .location
+            .filter(|_| !fixes.is_unsafe)
+            .and_then(|location| {
+                let place = (lint.field_ref.as_str(), location);
+                lint_proposal(policy, analysis, place, (lint.rule, &lint.message))
+            });
         if let Some((help, edit)) = proposal {
             finding.fix = finding.fix.or(edit);
             finding.help = Some(match finding.help.take() {

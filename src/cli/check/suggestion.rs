@@ -139,6 +139,15 @@ pub(super) fn only_reference(name: &str) -> Option<&'static str> {
     nearest_only(name, NAMES.into_iter())
 }
 
+/// Returns the only likely meaning of an undeclared function (with `is_call`) or an undeclared variable.
+pub(super) fn only_meaning(name: &str, is_call: bool) -> Option<&'static str> {
+    if is_call {
+        only_function(name)
+    } else {
+        literal_of_other_languages(name).or_else(|| only_reference(name))
+    }
+}
+
 /// Returns the function that an undeclared function name stands for: the equivalent of another language's function with
 /// the same arguments, or the only function with a similar name.
 pub(super) fn only_function(name: &str) -> Option<&'static str> {

@@ -304,6 +304,15 @@ fn unquoted<'t>(source: &TokenText<'t>, tokens: &Range<usize>, type_: &Type) -> 
     is_literal.then_some(content)
 }
 
+/// Proposes a call of the function `name` with the operand.
+fn wrap(source: &TokenText<'_>, tokens: &Range<usize>, name: &str) -> Option<Proposal> {
+    let text = source.source(tokens)?;
+    Some(Proposal::edit(
+        source.bytes(tokens)?,
+        format!("{name}({text})"),
+    ))
+}
+
 fn operator(
     source: &TokenText<'_>,
     n: usize,
@@ -315,13 +324,6 @@ fn operator(
         (&left, left_type, right_type),
         (&right, right_type, left_type),
     ];
-    let wrap = |tokens: &Range<usize>, name: &str| {
-        let text = source.source(tokens)?;
-        Some(Proposal::edit(
-            source.bytes(tokens)?,
-            format!("{name}({text})"),
-        ))
-    };
     let equal = matches!(function, "_==_" | "_!=_");
     let ordered = matches!(function, "_<_" | "_<=_" | "_>_" | "_>=_");
     if equal || ordered {
@@ -363,15 +365,28 @@ fn operator(
             sides
                 .into_iter()
                 .find_map(|(tokens, type_, other)| match (type_, other) {
-                    (Type::String, Type::Int) => wrap(tokens, "int"),
-                    (Type::String, Type::Double) => wrap(tokens, "double"),
-                    (Type::String, Type::Duration) => wrap(tokens, "duration"),
-                    (Type::String, Type::Timestamp) => wrap(tokens, "timestamp"),
-                    (Type::List(_) | Type::Map(_), Type::Int) => wrap(tokens, "size"),
+                    (Type::String, Type::Int) => wrap(source, tokens, "int"),
+                    (Type::String, Type::Double) => wrap(source, tokens, "double"),
+                    (Type::String, Type::Duration) => wrap(source, tokens, "duration"),
+                    (Type::String, Type::Timestamp) => wrap(source, tokens, "timestamp"),
+                    (Type::List(_) | Type::Map(_), Type::Int) => wrap(source, tokens, "size"),
                     _ => None,
                 })
         });
     }
+    arithmetic(source, function, [(&left, left_type), (&right, right_type)])
+}
+
+/// Proposes the correction of `+`, `in` or `%` with operands of the wrong types.
+fn arithmetic(
+    source: &TokenText<'_>,
+    function: &str,
+    [(left, left_type), (right, right_type)]: [(&Range<usize>, &Type); 2],
+) -> Option<Proposal> {
+    let sides = [
+        (left, left_type, right_type),
+        (right, right_type, left_type),
+    ];
     match (function, left_type, right_type) {
         ("_+_", ..) => sides.into_iter().find_map(|(tokens, type_, other)| {
             if *other != Type::String {
@@ -384,11 +399,11 @@ fn operator(
                 | Type::Bool
                 | Type::Duration
                 | Type::Timestamp => {
-                    let other_tokens = if *tokens == left { &right } else { &left };
+                    let other_tokens = if tokens == left { right } else { left };
                     // `1 + '2'` may be a sum or a concatenation.
                     let is_number = |text: &str| text.parse::<f64>().is_ok();
                     let is_ambiguous = string_content(source, other_tokens).is_some_and(is_number);
-                    (!is_ambiguous).then(|| wrap(tokens, "string"))?
+                    (!is_ambiguous).then(|| wrap(source, tokens, "string"))?
                 }
                 Type::List(item) if matches!(**item, Type::String | Type::Dyn) => {
                     let text = source.receiver_text(tokens)?;
@@ -400,18 +415,18 @@ fn operator(
         }),
         ("@in", Type::String, Type::String) => {
             let inner = source
-                .source(&right)?
+                .source(right)?
                 .strip_prefix('(')
                 .and_then(|it| it.strip_suffix(')'));
             match inner {
                 Some(inner) if right.len() == 3 => {
-                    Some(Proposal::edit(source.bytes(&right)?, format!("[{inner}]")))
+                    Some(Proposal::edit(source.bytes(right)?, format!("[{inner}]")))
                 }
                 _ => {
                     let text = format!(
                         "{}.contains({})",
-                        source.receiver_text(&right)?,
-                        source.source(&left)?
+                        source.receiver_text(right)?,
+                        source.source(left)?
                     );
                     let whole = left.start..right.end;
                     Some(
@@ -422,12 +437,12 @@ fn operator(
             }
         }
         ("_%_", Type::String, _) => {
-            let values = source.source(&right)?;
+            let values = source.source(right)?;
             let values = values
                 .strip_prefix('(')
                 .and_then(|it| it.strip_suffix(')'))
                 .unwrap_or(values);
-            let text = format!("{}.format([{values}])", source.receiver_text(&left)?);
+            let text = format!("{}.format([{values}])", source.receiver_text(left)?);
             Some(Proposal::edit(
                 source.bytes(&(left.start..right.end))?,
                 text,

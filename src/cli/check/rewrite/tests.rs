@@ -42,6 +42,7 @@ fn corrected(operations: &str, role: &str, text: &str) -> String {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn expressions_of_other_languages_are_corrected() {
     for (text, expected) in [
         (
