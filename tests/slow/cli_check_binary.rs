@@ -123,7 +123,7 @@ fn empty_input_is_reported() {
     assert!(stdout(&other).contains("skipped: 1 v1 Pod"));
     assert!(stderr(&other).contains("no ValidatingAdmissionPolicy in the input"));
     let other = run(&["tests/support"]);
-    assert_eq!(code(&other), 0);
+    assert_eq!(code(&other), 2);
     assert!(stderr(&other).contains("no ValidatingAdmissionPolicy in the input"));
 }
 

@@ -224,7 +224,11 @@ fn eval_invalid_request_is_usage_error() {
         "{\"kind\": \"AdmissionReview\"}",
         "without a `request`",
     );
-    check(&[], "", "required");
+    check(
+        &[],
+        "",
+        "no request: name the file of an object with --object",
+    );
     let deep = format!("{}1{}", "[".repeat(5_000), "]".repeat(5_000));
     let deep = format!("{{\"apiVersion\": \"v1\", \"kind\": \"ConfigMap\", \"data\": {deep}}}");
     check(&["--object", "-"], &deep, "deep");

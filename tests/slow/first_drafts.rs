@@ -76,11 +76,17 @@ fn marks(text: &str) -> Marks {
 fn findings(json: &str) -> Vec<(usize, String, String)> {
     let report: Value = serde_json::from_str(json).unwrap();
     let findings = report["findings"].as_array().unwrap().iter();
+    // Equal findings of an object are merged.
     findings
-        .map(|it| {
-            let line = usize::try_from(it["line"].as_u64().unwrap_or(0)).unwrap();
+        .flat_map(|it| {
             let text = |field: &str| it[field].as_str().unwrap_or_default().to_owned();
-            (line, text("rule"), text("severity"))
+            let (rule, severity) = (text("rule"), text("severity"));
+            let others = it["also"].as_array().into_iter().flatten();
+            let lines = std::iter::once(it).chain(others).map(|place| {
+                let line = usize::try_from(place["line"].as_u64().unwrap_or(0)).unwrap();
+                (line, rule.clone(), severity.clone())
+            });
+            lines.collect::<Vec<_>>()
         })
         .collect()
 }

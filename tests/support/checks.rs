@@ -68,7 +68,10 @@ pub(crate) fn warnings_match_the_type_checker(
             // Each warning of the type checker must be a finding with a location.
             for (field_ref, _) in theirs {
                 let is_found = report.findings.iter().any(|found| {
-                    found.location.file == ours.file && found.field_ref.as_ref() == Some(&field_ref)
+                    let others = found.also.iter().map(|other| &other.field_ref);
+                    let mut fields = std::iter::once(&found.field_ref).chain(others);
+                    found.location.file == ours.file
+                        && fields.any(|it| it.as_ref() == Some(&field_ref))
                 });
                 assert!(is_found, "{field_ref} of {} in {}", ours.name, ours.file);
             }

@@ -2,7 +2,7 @@
 //! value does not hide other findings.
 //!
 //! Each round applies the fixes of all findings to the text of their files, reads these files again, and checks their
-//! objects. Findings that the files as written lack are added with their location in the file as written. The fixes of
+//! objects. Errors and warnings that the files as written lack are added with their location in the file as written. The fixes of
 //! all findings are applied in the next round.
 
 use std::collections::{BTreeMap, HashSet};
@@ -161,7 +161,7 @@ pub(super) fn add_hidden(report: &mut CheckReport, input: &mut Input, check: &mu
         }
         let new = findings
             .into_iter()
-            .filter(|finding| reported.insert(key(finding)));
+            .filter(|finding| is_shown(finding) && reported.insert(key(finding)));
         hidden.extend(new.map(|mut finding| {
             finding.is_hidden = true;
             finding.fix = None;
@@ -205,6 +205,11 @@ fn count_policies(input: &Input, n_policies: &mut BTreeMap<String, usize>) {
     }
 }
 
+/// Returns true for a hidden finding that is reported. Of the notes, only those about failing expressions are.
+fn is_shown(finding: &Finding) -> bool {
+    finding.severity != Severity::Note || finding.witness.is_some()
+}
+
 /// Adds the assumed correction to the help of each finding whose fix was applied before others of its file were found.
 fn name_assumptions(findings: &mut [Finding], hidden: &[Finding]) {
     let has_hidden = |file: &str| hidden.iter().any(|finding| finding.location.file == file);
@@ -234,6 +239,7 @@ fn is_of_content(finding: &Finding) -> bool {
             | Rule::UnboundPolicy
             | Rule::IgnoredParams
             | Rule::DuplicateName
+            | Rule::StaticManifest
             // A denial of cluster components is reported even if a fix removes its cause.
             | Rule::Lockout
     );

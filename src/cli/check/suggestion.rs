@@ -177,7 +177,7 @@ pub(super) fn only_function(name: &str) -> Option<&'static str> {
 }
 
 /// Minimum length of a function name whose only similar name is assumed to be intended, in bytes.
-const MIN_FUNCTION_NAME: usize = 6;
+const MIN_FUNCTION_NAME: usize = 5;
 
 /// Returns the literal that a name of another language stands for.
 pub(super) fn literal_of_other_languages(name: &str) -> Option<&'static str> {

@@ -353,7 +353,7 @@ mod tests {
         check("test init ", ":0");
         check("check ", ":0");
         check("check --crds x", ":0");
-        check("check a.yaml --live -o g", "github :4");
+        check("check a.yaml --live -o g", "github gitlab :4");
         check("check -- --l", ":0");
         check("check --live --li", "--live :4");
         check("explain undefined-f", "undefined-field :4");

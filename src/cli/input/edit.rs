@@ -503,7 +503,7 @@ mod tests {
             Some("a: |2-\n    x\n  c\n"),
         );
         check_text("a: >\n  x\n  b y\n", "b", "c", Some("a: >\n  x\n  c y\n"));
-        check_text("a: x == b", "b", "c # d", None);
+        check_text("a: x == b", "b", "c # d", Some("a: \"x == c # d\""));
         check_text("a: [x]\n---\na: &y b\nb: *y", "b", "c", None);
     }
 

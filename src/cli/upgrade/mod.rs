@@ -563,6 +563,12 @@ impl<'a> UpgradeCheck<'a> {
             let mut findings = findings.iter();
             findings.find(|it| it.rule == rule && it.field_ref.as_ref() == field)
         });
+        // The fix of an absent value also inserts a missing `?`.
+        let is_fixable = fix.is_some_and(|fix| {
+            let findings = state.findings.get().into_iter().flatten();
+            let mut of_field = findings.filter(|it| it.field_ref.as_ref() == field);
+            fix.fix.is_some() || of_field.any(|it| it.fix.is_some())
+        });
         let text = |result: FieldResult, message: &str| match result {
             FieldResult::Good if effect.class == Class::Mutates => "unchanged".to_owned(),
             FieldResult::Good => "true".to_owned(),
@@ -591,7 +597,7 @@ impl<'a> UpgradeCheck<'a> {
             new: text(effect.results[1], new_message),
             new_message: optional(new_message),
             reason,
-            fixable: fix.is_some_and(|fix| fix.fix.is_some()),
+            fixable: is_fixable,
             fix: fix.and_then(without_consequence),
             requests: draft.requests,
             subjects: draft.subjects.clone(),
