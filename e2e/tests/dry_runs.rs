@@ -182,7 +182,8 @@ async fn probes_decide_as_dry_runs() {
     let list = json!({"apiVersion": "v1", "kind": "List", "items": documents});
     std::fs::write(&file, list.to_string()).unwrap();
     let options = Options {
-        version: None,
+        // The version of the control plane.
+        version: Some(KubernetesVersion::DEFAULT),
         paths: vec![file],
         crds: Vec::new(),
         coverage: false,

@@ -594,6 +594,8 @@ async fn probes_decide_as_dry_runs_of_changes() {
     let options = Options {
         paths: vec![file],
         crds: vec![admission.join("widgets.yaml")],
+        // The version of the control plane.
+        version: Some(KubernetesVersion::DEFAULT),
         ..Options::default()
     };
     let report = test::run(&options, &mut std::io::empty()).unwrap();

@@ -45,6 +45,8 @@ fn variable(name: &str) -> PathBuf {
 fn tested(text: &str) -> TestReport {
     let options = Options {
         paths: vec![PathBuf::from("-")],
+        // The version of the control plane.
+        version: Some(KubernetesVersion::DEFAULT),
         ..Options::default()
     };
     test::run(&options, &mut text.as_bytes()).unwrap()

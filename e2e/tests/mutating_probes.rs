@@ -296,6 +296,8 @@ async fn probes_report_the_object_of_the_api_server() {
     let mut stdin = files.as_bytes();
     let options = Options {
         paths: vec!["-".into()],
+        // The version of the control plane.
+        version: Some(KubernetesVersion::DEFAULT),
         ..Options::default()
     };
     let report = test::run(&options, &mut stdin).unwrap();

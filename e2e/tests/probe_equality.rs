@@ -28,6 +28,7 @@ use serde_json::{Value, json};
 use vap_status_controller::cli::input::{Input, KindFilter, Object, decode};
 use vap_status_controller::cli::test::{self, Options};
 use vap_status_controller::probe::api::{CaseOutcome, PolicyProbe, PolicyProbeStatus};
+use vap_status_controller::version::KubernetesVersion;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -74,6 +75,8 @@ type Outcomes = BTreeMap<(String, String), (CaseOutcome, Option<String>)>;
 fn in_files(paths: &[PathBuf]) -> Outcomes {
     let options = Options {
         paths: paths.to_vec(),
+        // The version of the control plane.
+        version: Some(KubernetesVersion::DEFAULT),
         ..Options::default()
     };
     let report = test::run(&options, &mut std::io::empty()).unwrap();
