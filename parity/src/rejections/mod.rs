@@ -83,15 +83,19 @@ pub fn predicted(folder: &Path, texts: &[&str]) -> Result<Vec<Vec<Rejection>>> {
     };
     let report = check::run(&options, &mut std::io::empty())?;
     let mut rejections = vec![Vec::new(); texts.len()];
-    for finding in report.findings.iter().filter(|finding| finding.rejected) {
+    let rejected = report.findings.iter();
+    for finding in rejected.filter(|finding| finding.rejected && !finding.is_hidden) {
         let n = by_file.get(&finding.location.file).copied();
         let of_file = n.and_then(|n| rejections.get_mut(n));
-        of_file
-            .context("a finding about an unknown file")?
-            .push(Rejection {
+        let of_file = of_file.context("a finding about an unknown file")?;
+        // Equal findings of an object are merged.
+        let others = finding.also.iter().map(|other| &other.field_ref);
+        for field in std::iter::once(&finding.field_ref).chain(others) {
+            of_file.push(Rejection {
                 text: format!("{}: {}", finding.rule.id(), finding.message),
-                field: finding.field_ref.clone().unwrap_or_default(),
+                field: field.clone().unwrap_or_default(),
             });
+        }
     }
     Ok(rejections)
 }

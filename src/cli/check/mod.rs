@@ -183,22 +183,25 @@ pub(super) fn run_with_cluster<E: From<SchemaError>>(
         report.other_versions = others.iter().map(ToString::to_string).collect();
         version_range::merge(&mut report.findings, version, in_others);
     }
-    corrections::add_hidden(&mut report, &mut input, &mut |corrected, file_counts| {
-        let mut of_corrected = CheckReport::new(apis.kubernetes(), options.profile, corrected);
-        for invalid in &corrected.invalid {
-            of_corrected.findings.extend(shape::invalid(invalid));
-        }
-        let of_crds = crd::check(&corrected.crds, version);
-        of_corrected.findings.extend(of_crds);
-        let from_files = (file_counts, settings.static_dir.as_deref());
-        check_objects(
-            corrected,
-            &apis,
-            options.profile,
-            (from_files, &mut of_corrected),
-        );
-        of_corrected.findings
-    });
+    // The objects of a cluster were accepted when they were created.
+    if report.cluster.is_none() {
+        corrections::add_hidden(&mut report, &mut input, &mut |corrected, file_counts| {
+            let mut of_corrected = CheckReport::new(apis.kubernetes(), options.profile, corrected);
+            for invalid in &corrected.invalid {
+                of_corrected.findings.extend(shape::invalid(invalid));
+            }
+            let of_crds = crd::check(&corrected.crds, version);
+            of_corrected.findings.extend(of_crds);
+            let from_files = (file_counts, settings.static_dir.as_deref());
+            check_objects(
+                corrected,
+                &apis,
+                options.profile,
+                (from_files, &mut of_corrected),
+            );
+            of_corrected.findings
+        });
+    }
     input.comments.extend(crds.comments);
     report.finish(settings, &input);
     Ok(report)
