@@ -240,6 +240,10 @@ fn is_of_content(finding: &Finding) -> bool {
             | Rule::IgnoredParams
             | Rule::DuplicateName
             | Rule::StaticManifest
+            // An API server reports these for the object as written.
+            | Rule::TooLarge
+            | Rule::InvalidValue
+            | Rule::InvalidName
             // A denial of cluster components is reported even if a fix removes its cause.
             | Rule::Lockout
     );
