@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::finding::{Finding, Location, Severity};
 use super::fingerprint::without_numbers;
 use super::report::CheckReport;
-use crate::cli::input::edit::{Edit, applied};
+use crate::cli::input::edit::{Edit, applied, sort_disjoint};
 use crate::cli::input::files::ReadFile;
 use crate::cli::input::{Input, KindFilter, Object, Place, SourceText};
 use crate::cli::live::FileCounts;
@@ -205,7 +205,8 @@ fn count_policies(input: &Input, n_policies: &mut BTreeMap<String, usize>) {
     }
 }
 
-/// Returns true for a hidden finding that is reported. Of the notes, only those about failing expressions are.
+/// Returns true if a hidden finding is reported. A note is reported only if it has a request for which an expression
+/// fails.
 fn is_shown(finding: &Finding) -> bool {
     finding.severity != Severity::Note || finding.witness.is_some()
 }
@@ -266,15 +267,7 @@ fn edits_by_file(findings: &[Finding]) -> BTreeMap<String, Vec<Edit>> {
         edits.push(edit.clone());
     }
     for edits in by_file.values_mut() {
-        edits.sort_by_key(|edit| (edit.bytes.start, edit.bytes.end));
-        let mut end = None;
-        edits.retain(|edit| {
-            let is_disjoint = end.is_none_or(|end| edit.bytes.start >= end);
-            if is_disjoint {
-                end = Some(edit.bytes.end);
-            }
-            is_disjoint
-        });
+        sort_disjoint(edits);
         edits.truncate(MAX_EDITS);
     }
     by_file

@@ -19,7 +19,7 @@ use super::report::CheckReport;
 use super::settings::Settings;
 use super::{Options, run_with};
 use crate::cli::input::SourceText;
-use crate::cli::input::edit::{Edit, applied};
+use crate::cli::input::edit::{Edit, applied, sort_disjoint};
 use crate::cli::unified;
 use crate::cli::write;
 use crate::schema::SchemaError;
@@ -195,18 +195,8 @@ fn candidates(report: &CheckReport) -> Candidates {
         }
     }
     for candidate in by_file.values_mut() {
-        candidate
-            .edits
-            .sort_by_key(|edit| (edit.bytes.start, edit.bytes.end));
-        let mut end = None;
         let n = candidate.edits.len();
-        candidate.edits.retain(|edit| {
-            let is_disjoint = end.is_none_or(|end| edit.bytes.start >= end);
-            if is_disjoint {
-                end = Some(edit.bytes.end);
-            }
-            is_disjoint
-        });
+        sort_disjoint(&mut candidate.edits);
         if candidate.edits.len() < n {
             candidate.not_fixed = Some("two fixes overlap".to_owned());
         }

@@ -13,7 +13,6 @@ use crate::cel::syntax;
 use crate::cli::input::Object;
 use crate::cli::input::edit::Edit;
 use crate::policy::RequestPolicy;
-use crate::policy::compile::CompiledPolicy;
 use crate::policy::lint::{Lint, intended_groups, missing_question_mark};
 use crate::policy::rule::Rule;
 use crate::policy::runtime_errors::allows_denied_requests;
@@ -163,11 +162,9 @@ impl<'a> Fixes<'a> {
     /// the author knows whether the message or the expression of such a validation is right.
     fn allows_denied_requests(&self, field_ref: &str, text: &str) -> bool {
         let compiled = self.analysis.compiled();
-        let mut policy = compiled.policy().clone();
-        if policy.set_expression(field_ref, text.to_owned()).is_none() {
+        let Some(changed) = compiled.with_expression(field_ref, text.to_owned()) else {
             return false;
-        }
-        let changed = CompiledPolicy::from_parts(policy, None, compiled.version());
+        };
         let context = runtime_errors::context(self.known, self.analysis);
         allows_denied_requests([compiled, &changed], field_ref, &context)
     }
@@ -182,13 +179,12 @@ impl<'a> Fixes<'a> {
                 .0
                 .is_some();
         }
-        let mut policy = compiled.policy().clone();
-        if policy.set_expression(field_ref, text).is_none() {
-            return false;
-        }
-        let fixed = CompiledPolicy::from_parts(policy, None, compiled.version());
-        fixed.refused().len() <= compiled.refused().len()
-            && fixed.findings().len() <= compiled.findings().len()
+        compiled
+            .with_expression(field_ref, text)
+            .is_some_and(|fixed| {
+                fixed.refused().len() <= compiled.refused().len()
+                    && fixed.findings().len() <= compiled.findings().len()
+            })
     }
 }
 

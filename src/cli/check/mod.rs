@@ -50,6 +50,8 @@ pub(in crate::cli) mod webhook;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use serde_json::Value;
+
 use crate::policy::analysis::Profile;
 use crate::schema::SchemaError;
 use crate::version::KubernetesVersion;
@@ -253,19 +255,31 @@ fn webhook_findings(
     let webhooks: Vec<_> = input.webhooks.iter().enumerate().collect();
     let findings = parallel::map(&webhooks, |(n, configuration)| {
         let is_of_file = *n < file_counts.webhooks;
-        let mut findings = webhook::check(configuration, known, profile, is_of_file);
-        if is_of_file {
-            findings.extend(validation::webhooks(configuration));
-            let version = known.version();
-            findings.extend(manifests::reserved_name(configuration, static_dir, version));
-        }
+        let place = (is_of_file, static_dir);
+        let mut findings = configuration_findings(configuration, known, profile, place);
         cascade::remove_consequences(&mut findings);
-        for finding in &mut findings {
-            finding.owner.set_configuration(configuration.name());
-        }
         findings
     });
     findings.into_iter().flatten().collect()
+}
+
+/// Returns the findings about a single webhook configuration, with those that are consequences of others.
+pub(in crate::cli) fn configuration_findings(
+    configuration: &Object<Value>,
+    known: &Known,
+    profile: Profile,
+    (is_of_file, static_dir): (bool, Option<&Path>),
+) -> Vec<Finding> {
+    let mut findings = webhook::check(configuration, known, profile, is_of_file);
+    if is_of_file {
+        findings.extend(validation::webhooks(configuration));
+        let version = known.version();
+        findings.extend(manifests::reserved_name(configuration, static_dir, version));
+    }
+    for finding in &mut findings {
+        finding.owner.set_configuration(configuration.name());
+    }
+    findings
 }
 
 /// Returns the findings about a single validating or mutating binding.

@@ -69,8 +69,8 @@ impl<'a> TokenText<'a> {
         let mut depth = 0_usize;
         for n in open..self.tokens.len() {
             match self.kind(n)? {
-                kind if is_open(kind) => depth += 1,
-                kind if is_close(kind) => {
+                kind if kind.opens_bracket() => depth += 1,
+                kind if kind.closes_bracket() => {
                     depth = depth.checked_sub(1)?;
                     if depth == 0 {
                         return Some(n);
@@ -87,8 +87,8 @@ impl<'a> TokenText<'a> {
         let mut depth = 0_usize;
         for n in (0..=close).rev() {
             match self.kind(n)? {
-                kind if is_close(kind) => depth += 1,
-                kind if is_open(kind) => {
+                kind if kind.closes_bracket() => depth += 1,
+                kind if kind.opens_bracket() => {
                     depth = depth.checked_sub(1)?;
                     if depth == 0 {
                         return Some(n);
@@ -124,7 +124,7 @@ impl<'a> TokenText<'a> {
         let Some(kind) = self.kind(n) else {
             return false;
         };
-        is_close(kind) || is_operand(kind)
+        kind.closes_bracket() || is_operand(kind)
     }
 
     /// Returns true if the token at `n` separates operands: a comma, a colon or the `?` of a conditional.
@@ -145,10 +145,10 @@ impl<'a> TokenText<'a> {
         while let Some(before) = start.checked_sub(1) {
             let kind = self.kind(before)?;
             let weaker = self.precedence(before).is_some_and(|it| it < precedence);
-            if is_open(kind) || self.is_separator(before) || weaker {
+            if kind.opens_bracket() || self.is_separator(before) || weaker {
                 break;
             }
-            start = if is_close(kind) {
+            start = if kind.closes_bracket() {
                 self.open(before)?
             } else {
                 before
@@ -163,10 +163,10 @@ impl<'a> TokenText<'a> {
         let mut end = n;
         while let Some(kind) = self.kind(end) {
             let stops = self.precedence(end).is_some_and(|it| it <= precedence);
-            if is_close(kind) || self.is_separator(end) || stops {
+            if kind.closes_bracket() || self.is_separator(end) || stops {
                 break;
             }
-            end = if is_open(kind) {
+            end = if kind.opens_bracket() {
                 self.close(end)? + 1
             } else {
                 end + 1
@@ -186,7 +186,7 @@ impl<'a> TokenText<'a> {
         let mut start = n.checked_sub(1)?;
         loop {
             let kind = self.kind(start)?;
-            if is_close(kind) {
+            if kind.closes_bracket() {
                 start = self.open(start)?;
                 let before = start.checked_sub(1).filter(|it| self.ends_operand(*it));
                 if let Some(before) = before {
@@ -237,7 +237,7 @@ impl<'a> TokenText<'a> {
             }
             weakest = weakest.min(self.precedence(n).unwrap_or(UNARY));
             n = match self.kind(n) {
-                Some(kind) if is_open(kind) => self.close(n).unwrap_or(n) + 1,
+                Some(kind) if kind.opens_bracket() => self.close(n).unwrap_or(n) + 1,
                 _ => n + 1,
             };
         }
@@ -284,17 +284,6 @@ impl<'a> TokenText<'a> {
             || matches!(self.kind(tokens.end), Some(Kind::Dot | Kind::OpenBracket));
         if is_tight { format!("({text})") } else { text }
     }
-}
-
-fn is_open(kind: Kind) -> bool {
-    matches!(kind, Kind::OpenParen | Kind::OpenBracket | Kind::OpenBrace)
-}
-
-fn is_close(kind: Kind) -> bool {
-    matches!(
-        kind,
-        Kind::CloseParen | Kind::CloseBracket | Kind::CloseBrace
-    )
 }
 
 fn is_operand(kind: Kind) -> bool {

@@ -132,6 +132,19 @@ impl Edit {
     }
 }
 
+/// Sorts edits of a file, and removes each edit that overlaps an earlier one.
+pub fn sort_disjoint(edits: &mut Vec<Edit>) {
+    edits.sort_by_key(|edit| (edit.bytes.start, edit.bytes.end));
+    let mut end = None;
+    edits.retain(|edit| {
+        let is_disjoint = end.is_none_or(|end| edit.bytes.start >= end);
+        if is_disjoint {
+            end = Some(edit.bytes.end);
+        }
+        is_disjoint
+    });
+}
+
 /// Applies edits, which must be sorted and disjoint, to a file's content. Returns `None` if an edit is outside the
 /// content.
 #[must_use]

@@ -157,7 +157,7 @@ impl<'a> MutantCompiler<'a> {
         Self {
             compiled,
             equivalence: EquivalenceChecker::new(compiled),
-            n_invalid: n_invalid(compiled),
+            n_invalid: compiled.n_invalid(),
         }
     }
 
@@ -167,7 +167,7 @@ impl<'a> MutantCompiler<'a> {
             return MutantOutcome::Invalid;
         };
         let changed = CompiledPolicy::from_parts(changed, None, self.compiled.version());
-        if n_invalid(&changed) > self.n_invalid {
+        if changed.n_invalid() > self.n_invalid {
             return MutantOutcome::Invalid;
         }
         let is_equivalent = match change.edit {
@@ -183,12 +183,6 @@ impl<'a> MutantCompiler<'a> {
         }
         MutantOutcome::Mutant(Admission::from_compiled(&changed))
     }
-}
-
-/// Returns the number of expressions that do not compile.
-fn n_invalid(compiled: &CompiledPolicy) -> usize {
-    let all = 0..compiled.expressions().len();
-    all.filter(|n| compiled.program(*n).is_none()).count()
 }
 
 impl Change {

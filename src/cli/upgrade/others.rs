@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::report::NotCompared;
 use crate::cli::check::finding::Finding;
 use crate::cli::check::known::Known;
-use crate::cli::check::{crd, manifests, validation, webhook};
+use crate::cli::check::{self, crd};
 use crate::cli::input::{Input, KindFilter, Object};
 use crate::policy::analysis::Profile;
 use crate::schema::Crd;
@@ -42,13 +42,13 @@ impl Others {
         let version = known.version();
         let mut errors = crd::check(&self.crds, version);
         for configuration in &input.webhooks {
-            let mut findings = webhook::check(configuration, known, Profile::Upstream, true);
-            findings.extend(validation::webhooks(configuration));
-            findings.extend(manifests::reserved_name(configuration, static_dir, version));
-            for finding in &mut findings {
-                finding.owner.set_configuration(configuration.name());
-            }
-            errors.extend(findings);
+            let place = (true, static_dir);
+            errors.extend(check::configuration_findings(
+                configuration,
+                known,
+                Profile::Upstream,
+                place,
+            ));
         }
         errors.retain(|error| error.rejected);
         errors

@@ -78,13 +78,11 @@ fn nesting(tokens: &[Token]) -> u32 {
     let (mut open, mut deepest, mut n_conditionals) = (0_u32, 0, 0);
     for token in tokens {
         match token.kind {
-            Kind::OpenBrace | Kind::OpenBracket | Kind::OpenParen => {
+            kind if kind.opens_bracket() => {
                 open += 1;
                 deepest = deepest.max(open);
             }
-            Kind::CloseBrace | Kind::CloseBracket | Kind::CloseParen => {
-                open = open.saturating_sub(1);
-            }
+            kind if kind.closes_bracket() => open = open.saturating_sub(1),
             Kind::Question => n_conditionals += 1,
             _ => {}
         }

@@ -81,6 +81,21 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Returns true for `(`, `[` and `{`.
+    #[must_use]
+    pub const fn opens_bracket(self) -> bool {
+        matches!(self, Self::OpenParen | Self::OpenBracket | Self::OpenBrace)
+    }
+
+    /// Returns true for `)`, `]` and `}`.
+    #[must_use]
+    pub const fn closes_bracket(self) -> bool {
+        matches!(
+            self,
+            Self::CloseParen | Self::CloseBracket | Self::CloseBrace
+        )
+    }
+
     /// Returns the operator function of a relational operator, such as `_<_`. `None` for other
     /// tokens.
     #[must_use]

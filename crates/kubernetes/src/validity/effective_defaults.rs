@@ -7,6 +7,7 @@
 
 use serde_json::{Value, json};
 
+use self::FieldDefault::{Bool, Text, UsualBool, UsualText};
 use super::{FieldPath, Segment};
 use crate::defaulting::table::{Go, Shape, Table, Type};
 use crate::schema::Gvk;
@@ -24,158 +25,70 @@ use crate::schema::Gvk;
 /// - `SeccompProfile.type`: `pkg/kubelet/kuberuntime/helpers.go` `fieldSeccompProfile`;
 /// - `optional`: `pkg/kubelet/kubelet_pods.go` and `pkg/volume/*`, which compare with true.
 const DEFAULTS: [(&str, &str, FieldDefault); 48] = [
-    ("SecurityContext", "privileged", FieldDefault::Bool(false)),
-    (
-        "SecurityContext",
-        "allowPrivilegeEscalation",
-        FieldDefault::Bool(true),
-    ),
-    (
-        "SecurityContext",
-        "readOnlyRootFilesystem",
-        FieldDefault::Bool(false),
-    ),
-    ("SecurityContext", "runAsNonRoot", FieldDefault::Bool(false)),
-    (
-        "SecurityContext",
-        "procMount",
-        FieldDefault::Text("Default"),
-    ),
-    (
-        "PodSecurityContext",
-        "runAsNonRoot",
-        FieldDefault::Bool(false),
-    ),
-    (
-        "PodSecurityContext",
-        "fsGroupChangePolicy",
-        FieldDefault::Text("Always"),
-    ),
-    (
-        "SeccompProfile",
-        "type",
-        FieldDefault::UsualText("Unconfined"),
-    ),
-    (
-        "WindowsSecurityContextOptions",
-        "hostProcess",
-        FieldDefault::Bool(false),
-    ),
-    (
-        "PodSpec",
-        "automountServiceAccountToken",
-        FieldDefault::UsualBool(true),
-    ),
-    (
-        "PodSpec",
-        "serviceAccountName",
-        FieldDefault::Text("default"),
-    ),
-    ("PodSpec", "serviceAccount", FieldDefault::Text("default")),
-    (
-        "PodSpec",
-        "shareProcessNamespace",
-        FieldDefault::Bool(false),
-    ),
-    ("PodSpec", "hostUsers", FieldDefault::Bool(true)),
-    ("PodSpec", "setHostnameAsFQDN", FieldDefault::Bool(false)),
-    (
-        "ServiceAccount",
-        "automountServiceAccountToken",
-        FieldDefault::Bool(true),
-    ),
-    ("Toleration", "operator", FieldDefault::Text("Equal")),
+    ("SecurityContext", "privileged", Bool(false)),
+    ("SecurityContext", "allowPrivilegeEscalation", Bool(true)),
+    ("SecurityContext", "readOnlyRootFilesystem", Bool(false)),
+    ("SecurityContext", "runAsNonRoot", Bool(false)),
+    ("SecurityContext", "procMount", Text("Default")),
+    ("PodSecurityContext", "runAsNonRoot", Bool(false)),
+    ("PodSecurityContext", "fsGroupChangePolicy", Text("Always")),
+    ("SeccompProfile", "type", UsualText("Unconfined")),
+    ("WindowsSecurityContextOptions", "hostProcess", Bool(false)),
+    ("PodSpec", "automountServiceAccountToken", UsualBool(true)),
+    ("PodSpec", "serviceAccountName", Text("default")),
+    ("PodSpec", "serviceAccount", Text("default")),
+    ("PodSpec", "shareProcessNamespace", Bool(false)),
+    ("PodSpec", "hostUsers", Bool(true)),
+    ("PodSpec", "setHostnameAsFQDN", Bool(false)),
+    ("ServiceAccount", "automountServiceAccountToken", Bool(true)),
+    ("Toleration", "operator", Text("Equal")),
     (
         "TopologySpreadConstraint",
         "nodeAffinityPolicy",
-        FieldDefault::Text("Honor"),
+        Text("Honor"),
     ),
     (
         "TopologySpreadConstraint",
         "nodeTaintsPolicy",
-        FieldDefault::Text("Ignore"),
+        Text("Ignore"),
     ),
-    (
-        "VolumeMount",
-        "mountPropagation",
-        FieldDefault::Text("None"),
-    ),
-    (
-        "VolumeMount",
-        "recursiveReadOnly",
-        FieldDefault::Text("Disabled"),
-    ),
-    ("CSIVolumeSource", "readOnly", FieldDefault::Bool(false)),
-    ("SecretVolumeSource", "optional", FieldDefault::Bool(false)),
-    (
-        "ConfigMapVolumeSource",
-        "optional",
-        FieldDefault::Bool(false),
-    ),
-    ("SecretProjection", "optional", FieldDefault::Bool(false)),
-    ("ConfigMapProjection", "optional", FieldDefault::Bool(false)),
-    (
-        "ClusterTrustBundleProjection",
-        "optional",
-        FieldDefault::Bool(false),
-    ),
-    ("FileKeySelector", "optional", FieldDefault::Bool(false)),
-    ("SecretKeySelector", "optional", FieldDefault::Bool(false)),
-    (
-        "ConfigMapKeySelector",
-        "optional",
-        FieldDefault::Bool(false),
-    ),
-    ("SecretEnvSource", "optional", FieldDefault::Bool(false)),
-    ("ConfigMapEnvSource", "optional", FieldDefault::Bool(false)),
-    ("ConfigMap", "immutable", FieldDefault::Bool(false)),
-    ("Secret", "immutable", FieldDefault::Bool(false)),
-    ("OwnerReference", "controller", FieldDefault::Bool(false)),
-    (
-        "OwnerReference",
-        "blockOwnerDeletion",
-        FieldDefault::Bool(false),
-    ),
-    ("JobSpec", "manualSelector", FieldDefault::Bool(false)),
+    ("VolumeMount", "mountPropagation", Text("None")),
+    ("VolumeMount", "recursiveReadOnly", Text("Disabled")),
+    ("CSIVolumeSource", "readOnly", Bool(false)),
+    ("SecretVolumeSource", "optional", Bool(false)),
+    ("ConfigMapVolumeSource", "optional", Bool(false)),
+    ("SecretProjection", "optional", Bool(false)),
+    ("ConfigMapProjection", "optional", Bool(false)),
+    ("ClusterTrustBundleProjection", "optional", Bool(false)),
+    ("FileKeySelector", "optional", Bool(false)),
+    ("SecretKeySelector", "optional", Bool(false)),
+    ("ConfigMapKeySelector", "optional", Bool(false)),
+    ("SecretEnvSource", "optional", Bool(false)),
+    ("ConfigMapEnvSource", "optional", Bool(false)),
+    ("ConfigMap", "immutable", Bool(false)),
+    ("Secret", "immutable", Bool(false)),
+    ("OwnerReference", "controller", Bool(false)),
+    ("OwnerReference", "blockOwnerDeletion", Bool(false)),
+    ("JobSpec", "manualSelector", Bool(false)),
     (
         "PodDisruptionBudgetSpec",
         "unhealthyPodEvictionPolicy",
-        FieldDefault::Text("IfHealthyBudget"),
+        Text("IfHealthyBudget"),
     ),
-    (
-        "StorageClass",
-        "allowVolumeExpansion",
-        FieldDefault::Bool(false),
-    ),
+    ("StorageClass", "allowVolumeExpansion", Bool(false)),
     (
         "CSIDriverSpec",
         "preventPodSchedulingIfMissing",
-        FieldDefault::Bool(false),
+        Bool(false),
     ),
-    (
-        "CSIDriverSpec",
-        "serviceAccountTokenInSecrets",
-        FieldDefault::Bool(false),
-    ),
-    ("DeviceRequest", "adminAccess", FieldDefault::Bool(false)),
-    (
-        "DeviceRequestAllocationResult",
-        "adminAccess",
-        FieldDefault::Bool(false),
-    ),
-    (
-        "ExactDeviceRequest",
-        "adminAccess",
-        FieldDefault::Bool(false),
-    ),
-    ("DeviceToleration", "operator", FieldDefault::Text("Equal")),
-    ("EndpointConditions", "ready", FieldDefault::Bool(true)),
-    ("EndpointConditions", "serving", FieldDefault::Bool(true)),
-    (
-        "EndpointConditions",
-        "terminating",
-        FieldDefault::Bool(false),
-    ),
+    ("CSIDriverSpec", "serviceAccountTokenInSecrets", Bool(false)),
+    ("DeviceRequest", "adminAccess", Bool(false)),
+    ("DeviceRequestAllocationResult", "adminAccess", Bool(false)),
+    ("ExactDeviceRequest", "adminAccess", Bool(false)),
+    ("DeviceToleration", "operator", Text("Equal")),
+    ("EndpointConditions", "ready", Bool(true)),
+    ("EndpointConditions", "serving", Bool(true)),
+    ("EndpointConditions", "terminating", Bool(false)),
 ];
 
 /// The fields whose absence has a meaning that the value of Go's encoder does not express, so that they have no
@@ -390,8 +303,10 @@ mod tests {
     use super::super::Root;
     use super::*;
 
-    fn default_of(gvk: (&str, &str, &str), path: &str) -> Option<Value> {
-        let gvk = Gvk::new(gvk.0, gvk.1, gvk.2);
+    fn default_of(
+        (group, version, kind): (&str, &str, &str),
+        path: &str,
+    ) -> Option<EffectiveDefault> {
         let segments = path.split('.').map(|part| match part.parse() {
             Ok(index) => Segment::Index(index),
             Err(_) => Segment::Field(part.into()),
@@ -400,7 +315,7 @@ mod tests {
             root: Root::Object,
             segments: segments.collect(),
         };
-        effective_default(&gvk, &path).map(|default| default.value)
+        effective_default(&Gvk::new(group, version, kind), &path)
     }
 
     #[test]
@@ -488,23 +403,15 @@ mod tests {
             (("example.com", "v1", "Widget"), "spec.size", None),
         ];
         for (gvk, path, expected) in cases {
-            assert_eq!(default_of(gvk, path), expected, "{} {path}", gvk.2);
+            let value = default_of(gvk, path).map(|default| default.value);
+            assert_eq!(value, expected, "{} {path}", gvk.2);
         }
     }
 
     #[test]
     fn containers_inherit_values_of_the_pod() {
         let inherited = |path: &str| {
-            let gvk = Gvk::new("apps", "v1", "Deployment");
-            let segments = path.split('.').map(|part| match part.parse() {
-                Ok(index) => Segment::Index(index),
-                Err(_) => Segment::Field(part.into()),
-            });
-            let path = FieldPath {
-                root: Root::Object,
-                segments: segments.collect(),
-            };
-            let inherited = effective_default(&gvk, &path)?.inherited_from?;
+            let inherited = default_of(("apps", "v1", "Deployment"), path)?.inherited_from?;
             let names = inherited.into_iter().map(|(name, may_be_absent)| {
                 let sign = if may_be_absent { "?" } else { "" };
                 format!(".{sign}{name}")

@@ -167,6 +167,24 @@ impl CompiledPolicy {
         compiled
     }
 
+    /// Compiles the policy without its mutations, and with the expression `text` in the field `field_ref`, such as
+    /// `spec.validations[0].expression`. `None` if the policy has no such expression.
+    #[must_use]
+    pub fn with_expression(&self, field_ref: &str, text: String) -> Option<Self> {
+        let mut policy = self.policy.clone();
+        policy.set_expression(field_ref, text)?;
+        Some(Self::from_parts(policy, None, self.version))
+    }
+
+    /// Returns the number of expressions outside of mutations that do not compile.
+    #[must_use]
+    pub fn n_invalid(&self) -> usize {
+        let expressions = self.expressions.iter().zip(&self.programs);
+        expressions
+            .filter(|(expression, program)| !expression.role.is_mutation() && program.is_none())
+            .count()
+    }
+
     /// Returns the policy that was compiled.
     #[must_use]
     pub fn policy(&self) -> &RequestPolicy {

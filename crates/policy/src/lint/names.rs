@@ -8,6 +8,7 @@ use super::path::{Operator, operands, path};
 use crate::compile::CompiledPolicy;
 use crate::expressions::PolicyExpression;
 use crate::rule::Rule;
+use kubernetes::library::format::validation;
 
 /// Maximum length of a namespace and of a label value.
 ///
@@ -73,8 +74,7 @@ fn comparison(expression: &PolicyExpression, ast: &Ast, id: ExprId) -> Option<Li
         let Expr::Literal(Literal::String(text)) = ast.expr(literal) else {
             return None;
         };
-        let is_valid = text.is_empty() || is_name(text, is_label);
-        if is_valid || text.len() > MAX_SHOWN {
+        if text.is_empty() || is_valid(text, is_label) || text.len() > MAX_SHOWN {
             return None;
         }
         let noun = if is_namespace {
@@ -97,7 +97,7 @@ fn comparison(expression: &PolicyExpression, ast: &Ast, id: ExprId) -> Option<Li
             format!("`{text}` never matches")
         };
         let lower = text.to_lowercase();
-        let meant = (lower != **text && is_name(&lower, is_label)).then_some(lower);
+        let meant = (lower != **text && is_valid(&lower, is_label)).then_some(lower);
         Some(Lint {
             rule: Rule::ImpossibleValue,
             field_ref: expression.field_ref.clone(),
@@ -129,16 +129,12 @@ fn negative_index(expression: &PolicyExpression, ast: &Ast, id: ExprId) -> Optio
     })
 }
 
-/// Returns true for a DNS label, or for a label value if `is_label`.
-///
-/// Source: `k8s.io/apimachinery` `pkg/util/validation/validation.go`, `IsDNS1123Label`, `IsValidLabelValue`.
-fn is_name(text: &str, is_label: bool) -> bool {
-    let is_end = |c: char| {
-        c.is_ascii_digit() || c.is_ascii_lowercase() || is_label && c.is_ascii_uppercase()
+/// Returns true for a valid label value if `is_label`, and otherwise for a valid namespace.
+fn is_valid(text: &str, is_label: bool) -> bool {
+    let errors = if is_label {
+        validation::label_value(text.as_bytes())
+    } else {
+        validation::dns1123_label(text.as_bytes())
     };
-    let is_inner = |c: char| is_end(c) || c == '-' || is_label && matches!(c, '_' | '.');
-    text.len() <= MAX_LENGTH
-        && text.starts_with(is_end)
-        && text.ends_with(is_end)
-        && text.chars().all(is_inner)
+    errors.is_empty()
 }

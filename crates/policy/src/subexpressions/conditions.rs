@@ -91,9 +91,9 @@ fn range(ast: &Ast, text: &str, id: ExprId) -> Option<Condition> {
     let (mut first, mut last) = (position(lowest)?, position(highest)?);
     let (mut n_open, mut n_closed) = (0_usize, 0_usize);
     for token in tokens.get(first..=last)? {
-        if is_opening(token.kind) {
+        if token.kind.opens_bracket() {
             n_open += 1;
-        } else if is_closing(token.kind) {
+        } else if token.kind.closes_bracket() {
             match n_open.checked_sub(1) {
                 Some(left) => n_open = left,
                 None => n_closed += 1,
@@ -103,9 +103,9 @@ fn range(ast: &Ast, text: &str, id: ExprId) -> Option<Condition> {
     let mut depth = n_closed;
     while let Some(before) = first.checked_sub(1) {
         let kind = tokens.get(before)?.kind;
-        if is_closing(kind) {
+        if kind.closes_bracket() {
             depth += 1;
-        } else if is_opening(kind) {
+        } else if kind.opens_bracket() {
             match depth.checked_sub(1) {
                 Some(left) => depth = left,
                 None => break,
@@ -117,9 +117,9 @@ fn range(ast: &Ast, text: &str, id: ExprId) -> Option<Condition> {
     }
     let mut depth = n_open;
     while let Some(next) = tokens.get(last + 1) {
-        if is_opening(next.kind) {
+        if next.kind.opens_bracket() {
             depth += 1;
-        } else if is_closing(next.kind) {
+        } else if next.kind.closes_bracket() {
             match depth.checked_sub(1) {
                 Some(left) => depth = left,
                 None => break,
@@ -167,9 +167,9 @@ fn end_of(ast: &Ast, text: &str, id: ExprId) -> Option<usize> {
         Kind::OpenBracket | Kind::OpenParen => {
             let mut depth = 0_usize;
             let close = tokens.iter().skip(at).find(|token| {
-                if is_opening(token.kind) {
+                if token.kind.opens_bracket() {
                     depth += 1;
-                } else if is_closing(token.kind) {
+                } else if token.kind.closes_bracket() {
                     depth = depth.saturating_sub(1);
                 }
                 depth == 0
@@ -194,17 +194,6 @@ fn is_separator(tokens: &[Token], n: usize) -> bool {
         }
         _ => false,
     }
-}
-
-fn is_opening(kind: Kind) -> bool {
-    matches!(kind, Kind::OpenParen | Kind::OpenBracket | Kind::OpenBrace)
-}
-
-fn is_closing(kind: Kind) -> bool {
-    matches!(
-        kind,
-        Kind::CloseParen | Kind::CloseBracket | Kind::CloseBrace
-    )
 }
 
 #[cfg(test)]

@@ -2,17 +2,18 @@
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use crate::runtime_errors::symbolic::{ExprRef, SymbolicEvaluator};
 use cel::ast::{Ast, Expr, ExprId, Literal};
 use cel::syntax::lexer;
-use cel::syntax::token::Kind;
 use kubernetes::validity::{Segment, is_identifier};
 
 /// A selection or an index in a chain.
 enum Accessor {
     Field(String),
-    Key(String),
+    /// The source of the key, and its value if it is a literal.
+    Key(String, Option<Arc<str>>),
     Index(i64),
 }
 
@@ -50,11 +51,7 @@ pub(crate) fn negated(tests: &[String]) -> String {
 pub(super) fn is_balanced(text: &str) -> bool {
     let mut depth = 0_i32;
     for token in lexer::tokens(text).all {
-        match token.kind {
-            Kind::OpenParen | Kind::OpenBracket | Kind::OpenBrace => depth += 1,
-            Kind::CloseParen | Kind::CloseBracket | Kind::CloseBrace => depth -= 1,
-            _ => {}
-        }
+        depth += i32::from(token.kind.opens_bracket()) - i32::from(token.kind.closes_bracket());
         if depth < 0 {
             return false;
         }
@@ -126,7 +123,7 @@ pub(crate) fn optional_chain(
                     tests.push(format!("has({plain})"));
                 }
             }
-            Accessor::Key(key) => {
+            Accessor::Key(key, _) => {
                 let _ = write!(plain, "[{key}]");
                 let _ = write!(optional_text, "[{sign}{key}]");
                 if is_optional {
@@ -160,36 +157,16 @@ pub(crate) fn selections_after(
     node: ExprRef,
     chain: ExprId,
 ) -> Option<Vec<Segment>> {
-    let mut segments = Vec::new();
-    let mut id = chain;
-    while id != node.id {
-        match evaluator.expr(node.with_id(id)) {
-            Expr::Select { operand, field, .. } => {
-                segments.push(Segment::Field(field.clone()));
-                id = *operand;
-            }
-            Expr::Call {
-                function,
-                target: None,
-                args,
-            } if **function == *"_[_]" => {
-                let [operand, index] = &**args else {
-                    return None;
-                };
-                segments.push(match evaluator.expr(node.with_id(*index)) {
-                    Expr::Literal(Literal::String(key)) => Segment::Field(key.clone()),
-                    Expr::Literal(Literal::Int(index)) => {
-                        Segment::Index(usize::try_from(*index).ok()?)
-                    }
-                    _ => return None,
-                });
-                id = *operand;
-            }
-            _ => return None,
-        }
-    }
-    segments.reverse();
-    Some(segments)
+    let (_, accessors) = accessors(evaluator, node.index, chain)?;
+    let n = accessors.iter().position(|(id, _)| *id == node.id)?;
+    let after = accessors.into_iter().skip(n + 1);
+    after
+        .map(|(_, accessor)| match accessor {
+            Accessor::Field(name) => Some(Segment::Field(name.into())),
+            Accessor::Key(_, literal) => Some(Segment::Field(literal?)),
+            Accessor::Index(index) => Some(Segment::Index(usize::try_from(index).ok()?)),
+        })
+        .collect()
 }
 
 /// Returns the source of the chain of selections at `chain`. `None` if there are other expressions in it.
@@ -202,7 +179,7 @@ pub(crate) fn source_text(
     for (_, accessor) in accessors {
         let _ = match accessor {
             Accessor::Field(name) => write!(text, ".{name}"),
-            Accessor::Key(key) => write!(text, "[{key}]"),
+            Accessor::Key(key, _) => write!(text, "[{key}]"),
             Accessor::Index(index) => write!(text, "[{index}]"),
         };
     }
@@ -243,9 +220,13 @@ fn accessors(
                     index: n,
                     id: *index,
                 }) {
-                    Expr::Literal(Literal::String(key)) => Accessor::Key(quote(key)?),
+                    Expr::Literal(Literal::String(key)) => {
+                        Accessor::Key(quote(key)?, Some(Arc::clone(key)))
+                    }
                     Expr::Literal(Literal::Int(index)) => Accessor::Index(*index),
-                    Expr::Ident(name) if is_identifier(name) => Accessor::Key(name.to_string()),
+                    Expr::Ident(name) if is_identifier(name) => {
+                        Accessor::Key(name.to_string(), None)
+                    }
                     _ => return None,
                 };
                 accessors.push((id, accessor));

@@ -38,17 +38,21 @@ pub(crate) fn suggestions(
     n_left: &mut u32,
 ) -> Vec<Suggestion> {
     let policy = builder.policy;
+    if proposal.candidates.is_empty() || *n_left == 0 {
+        return Vec::new();
+    }
     let mut others = builder.evaluated_requests();
     others.retain(|other| other.digest != failing.digest);
     others.truncate(MAX_REQUESTS);
-    let mut budget = Budget {
-        n_evaluations: u32::MAX,
-        cost: u64::MAX,
-    };
+    let mut budget = Budget::UNLIMITED;
     let mut requests = Vec::new();
     for synthetic in std::iter::once(failing).chain(&others) {
-        if let Some(steps) = builder.trace_with(builder.admission, synthetic, &mut budget) {
-            requests.push(TriedRequest::new(builder, synthetic, steps));
+        if let Some(before) = builder.trace_with(builder.admission, synthetic, &mut budget) {
+            requests.push(TriedRequest {
+                builder,
+                synthetic: Rc::clone(synthetic),
+                before,
+            });
         }
     }
     let other_kinds = builder.other_kinds.iter();
@@ -69,8 +73,12 @@ pub(crate) fn suggestions(
             let Some(synthetic) = other.build(&constraints) else {
                 continue;
             };
-            if let Some(steps) = other.trace_with(builder.admission, &synthetic, &mut budget) {
-                requests.push(TriedRequest::new(other, &synthetic, steps));
+            if let Some(before) = other.trace_with(builder.admission, &synthetic, &mut budget) {
+                requests.push(TriedRequest {
+                    builder: other,
+                    synthetic,
+                    before,
+                });
             }
         }
     }
@@ -112,20 +120,6 @@ struct TriedRequest<'t, 'a> {
     before: Vec<Step>,
 }
 
-impl<'t, 'a> TriedRequest<'t, 'a> {
-    fn new(
-        builder: &'t RequestBuilder<'a>,
-        synthetic: &Rc<SyntheticRequest>,
-        before: Vec<Step>,
-    ) -> Self {
-        Self {
-            builder,
-            synthetic: Rc::clone(synthetic),
-            before,
-        }
-    }
-}
-
 /// Returns the candidate as a suggestion if it passes.
 fn passing(
     policy: &CompiledPolicy,
@@ -136,17 +130,13 @@ fn passing(
     let mut text = expression.text.to_string();
     text.get(candidate.bytes.clone())?;
     text.replace_range(candidate.bytes.clone(), &candidate.replacement);
-    let mut changed = policy.policy().clone();
-    changed.set_expression(&expression.field_ref, text)?;
-    let changed = CompiledPolicy::from_parts(changed, None, policy.version());
-    if n_invalid(&changed) > n_invalid(policy) || changed.refused().len() > policy.refused().len() {
+    let changed = policy.with_expression(&expression.field_ref, text)?;
+    if changed.n_invalid() > policy.n_invalid() || changed.refused().len() > policy.refused().len()
+    {
         return None;
     }
     let admission = Admission::from_compiled(&changed);
-    let mut budget = Budget {
-        n_evaluations: u32::MAX,
-        cost: u64::MAX,
-    };
+    let mut budget = Budget::UNLIMITED;
     let first = requests.first()?;
     let after = |tried: &TriedRequest<'_, '_>, budget: &mut Budget| {
         let builder = tried.builder;
@@ -225,13 +215,4 @@ fn effect_of(role: Role, value: Option<bool>) -> Effect {
         (Role::MatchCondition, Some(false)) => Effect::NotMatched,
         _ => Effect::Evaluated,
     }
-}
-
-/// Returns the number of expressions that do not compile.
-fn n_invalid(policy: &CompiledPolicy) -> usize {
-    let expressions = policy.expressions().iter().enumerate();
-    let of_policy = expressions.filter(|(_, expression)| !expression.role.is_mutation());
-    of_policy
-        .filter(|(n, _)| policy.program(*n).is_none())
-        .count()
 }

@@ -26,6 +26,12 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
+    /// For a search whose number of evaluations is limited in another way.
+    pub(crate) const UNLIMITED: Self = Self {
+        n_evaluations: u32::MAX,
+        cost: u64::MAX,
+    };
+
     pub(crate) fn is_used_up(self) -> bool {
         self.n_evaluations == 0 || self.cost == 0
     }
