@@ -21,13 +21,16 @@ case $target in
   # Seeds of the generator of hostile objects, one per family, and expressions as longer inputs.
   retained)
     for n in 000 001 002 003 004 005 006 007 010 011 012 013 014 015 016 017; do
-      printf "\\$n\\001" > "$seeds/family-$n"
+      printf '%b\001' "\\$n" > "$seeds/family-$n"
     done
     expressions
     ;;
   # The first byte is the chunk size; the rest is a watch, a page of a list, or an object.
   wire)
+    # The loop reads these variables by their names.
+    # shellcheck disable=SC2034
     wire_policy='{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingAdmissionPolicy","metadata":{"name":"a","uid":"u","generation":2,"resourceVersion":"7","labels":{"a":"b"},"managedFields":[{"manager":"m","subresource":"status","fieldsV1":{"f:spec":{}}}]},"spec":{"failurePolicy":"Fail","variables":[{"name":"v","expression":"1"}],"validations":[{"expression":"true"}]},"status":{"observedGeneration":2,"conditions":[{"type":"Ready","status":"True","reason":"Ready","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}'
+    # shellcheck disable=SC2034
     wire_probe='{"apiVersion":"vap-status.dev/v1alpha1","kind":"PolicyProbe","metadata":{"name":"p","generation":1,"resourceVersion":"8"},"spec":{"policyName":"a","bindings":"Implied","cases":[{"name":"c","request":{"object":{"a":[{"b":0},null]}},"expect":{"decision":"Allow"}}]},"status":{"summary":"1/1","cases":[{"name":"c","outcome":"Passed"}]}}'
     for name in policy probe; do
       object=wire_$name

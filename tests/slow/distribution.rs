@@ -120,7 +120,7 @@ fn krew_manifest_lists_existing_archives() {
         let mut command = Command::new(root().join("dev"));
         command
             .args(["krew", "https://example.com/v1/"])
-            .env("VAP_ARCHIVES", &archives);
+            .env("VAP_DIST", &archives);
         command.output().unwrap()
     };
     // The script fails if there are no archives.

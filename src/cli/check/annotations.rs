@@ -227,19 +227,10 @@ fn sarif_rule(rule: Rule) -> Value {
     })
 }
 
-/// Returns the URL of a rule's documentation. Without `VAP_DOCS_URL` at build time, this is a page of the Kubernetes
-/// documentation.
+/// Returns the URL of a rule's documentation.
 fn help_uri(rule: Rule) -> String {
-    if let Some(docs) = option_env!("VAP_DOCS_URL") {
-        return format!("{}/rules.md#{}", docs.trim_end_matches('/'), rule.id());
-    }
-    let page = match rule {
-        Rule::UncorrelatableRule => {
-            "tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#validation-rules"
-        }
-        _ => "reference/access-authn-authz/validating-admission-policy/",
-    };
-    format!("https://kubernetes.io/docs/{page}")
+    let repository = env!("CARGO_PKG_REPOSITORY");
+    format!("{repository}/blob/main/docs/rules.md#{}", rule.id())
 }
 
 /// Returns the `max` most severe findings in their original order, and the number of the remaining findings.
