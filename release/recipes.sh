@@ -174,11 +174,12 @@ start_registry() {
   [ -z "${registry:-}" ] || return 0
   local log
   log=$(mktemp)
-  crane registry serve --address 127.0.0.1:0 --disk "$DIST/registry" 2> "$log" > "$log.out" &
+  mkdir -p "$DIST/registry"
+  crane registry serve --address 127.0.0.1:0 --disk "$DIST/registry" > "$log" 2>&1 &
   registry_pid=$!
   trap 'kill "$registry_pid" 2>/dev/null || true' EXIT
   for _ in 1 2 3 4 5 6 7 8 9 10; do
-    registry=$(cat "$log" "$log.out" | sed -n 's/.*serving on port \([0-9]*\).*/127.0.0.1:\1/p')
+    registry=$(sed -n 's/.*serving on port \([0-9]*\).*/127.0.0.1:\1/p' "$log")
     [ -z "$registry" ] || return 0
     sleep 0.5
   done
@@ -249,7 +250,7 @@ release_manifests() {
     "  newTag: v$(version)" > "$folder/kustomization.yaml"
   kustomize build "$folder" > "$DIST/install.yaml"
   rm -r "$folder"
-  awk 'FNR == 1 && $0 != "---" { print "---" } { print }' crds/*.yaml > "$DIST/crds.yaml"
+  awk 'FNR == 1 && $0 != "---" { print "---" } { print }' crds/*."$api_group".yaml > "$DIST/crds.yaml"
   ensure_pip "pyyaml==$PYYAML_VERSION"
   python release/crd_schemas.py "$DIST/crds.yaml" "$DIST/schemas"
   python3 release/pack.py tar "$DIST/schemas" "$DIST/crd-schemas.tar.gz"
