@@ -40,6 +40,7 @@ mod repository;
 mod requests;
 mod runtime_errors;
 mod runtime_errors_and_defaults;
+mod same_names;
 mod suspicious;
 mod syntax_error_words;
 mod truthful;

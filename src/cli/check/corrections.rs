@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::finding::{Finding, Location, Severity};
 use super::fingerprint::without_numbers;
+use super::names;
 use super::report::CheckReport;
 use crate::cli::input::edit::{Edit, applied, sort_disjoint};
 use crate::cli::input::files::ReadFile;
@@ -140,6 +141,7 @@ pub(super) fn add_hidden(report: &mut CheckReport, input: &mut Input, check: &mu
             break;
         }
         count_policies(&corrected, &mut n_policies);
+        names::copy_other_files(input, &mut corrected);
         let is_corrected = |source: &SourceText| files.contains_key(&source.name);
         let mut findings = with_other_bindings(&mut corrected, input, is_corrected, check);
         // The next round applies all fixes of this round, also those of findings like the ones of earlier rounds.

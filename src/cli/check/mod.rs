@@ -13,6 +13,7 @@ pub(super) mod command;
 mod comment;
 pub mod config;
 pub mod config_schema;
+mod containers;
 mod corrections;
 pub mod costs;
 pub(in crate::cli) mod crd;
@@ -134,6 +135,7 @@ pub(super) fn run_with_cluster<E: From<SchemaError>>(
         Some((cluster, served)) => (cluster, Some(served)),
         None => (ClusterData::default(), None),
     };
+    names::set_other_files(&mut input);
     let no_crds = report::no_crds(&options.crds, &crds);
     input.problems.extend(crds.problems);
     let all_crds: Vec<_> = input.crds.iter().chain(&crds.crds).collect();
@@ -217,7 +219,7 @@ fn check_objects(
     ((file_counts, static_dir), report): ((FileCounts, Option<&Path>), &mut CheckReport),
 ) {
     let policies: Vec<_> = input.policies.iter().enumerate().collect();
-    let outcomes = parallel::map(&policies, |(n, policy)| {
+    let mut outcomes = parallel::map(&policies, |(n, policy)| {
         let mut outcome = policy::check(policy, &input.bindings, known, profile);
         // Only policies from files are validated. The API server has accepted the policies of a cluster, and has set
         // fields that are invalid in a new policy.
@@ -231,6 +233,7 @@ fn check_objects(
         cascade::remove_consequences(&mut outcome.findings);
         outcome
     });
+    containers::remove_checked_elsewhere(&input.policies, &mut outcomes, known);
     for (policy, outcome) in input.policies.iter().zip(outcomes) {
         report.add(policy, outcome);
     }

@@ -2,17 +2,22 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::finding::{Finding, Location, Severity};
 use super::policy::object_finding;
 use crate::cli::input::files::STDIN;
 use crate::cli::input::skipped::{ByKind, SkippedKind};
-use crate::cli::input::{Input, Object, PROBE_GROUP};
+use crate::cli::input::{Input, Object, PROBE_GROUP, SourceText};
+use crate::policy::RequestPolicy;
 use crate::policy::rule::Rule;
 use crate::schema::{Crd, GroupVersion};
 
 /// Maximum number of kinds that a note lists.
 const MAX_KINDS: usize = 8;
+
+/// Maximum number of files with policies of the same name that a binding is compared with.
+const MAX_OTHER_FILES: usize = 100;
 
 /// Returns findings about several objects with the same kind and name. A cluster can have only one of them.
 pub(super) fn duplicates(input: &Input, crds: &[&Object<Crd>]) -> Vec<Finding> {
@@ -73,6 +78,75 @@ fn duplicate_names<T>(noun: &str, help: &str, objects: &[&Object<T>], findings: 
         finding.help = Some(help.to_owned());
         findings.push(finding);
     }
+}
+
+/// Sets [`Object::other_files`] of all policies.
+pub(super) fn set_other_files(input: &mut Input) {
+    set_other_files_of(&mut input.policies.iter_mut().collect::<Vec<_>>());
+    let mutating = input.mutating_policies.iter_mut();
+    set_other_files_of(
+        &mut mutating
+            .map(|policy| &mut policy.shared)
+            .collect::<Vec<_>>(),
+    );
+}
+
+fn set_other_files_of<T>(policies: &mut [&mut Object<T>]) {
+    let mut files: BTreeMap<String, Vec<Arc<SourceText>>> = BTreeMap::new();
+    for policy in &*policies {
+        if let Some(name) = policy.name() {
+            let source = Arc::clone(&policy.source);
+            files.entry(name.to_owned()).or_default().push(source);
+        }
+    }
+    for policy in policies {
+        let files = policy.name().and_then(|name| files.get(name));
+        let others = files.into_iter().flatten();
+        let others = others.filter(|file| file.name != policy.source.name);
+        policy.other_files = others.take(MAX_OTHER_FILES).cloned().collect();
+    }
+}
+
+/// Copies [`Object::other_files`] from the policies of `input` to the policies of the same files and names in `corrected`.
+pub(super) fn copy_other_files(input: &Input, corrected: &mut Input) {
+    fn all(input: &Input) -> impl Iterator<Item = &Object<RequestPolicy>> {
+        let mutating = input.mutating_policies.iter();
+        let mutating = mutating.map(|policy| &policy.shared);
+        input.policies.iter().chain(mutating)
+    }
+    let with_others = all(input).filter(|policy| !policy.other_files.is_empty());
+    let files: BTreeMap<_, _> = with_others
+        .map(|policy| ((&*policy.source.name, policy.name()), &policy.other_files))
+        .collect();
+    let mutating = corrected.mutating_policies.iter_mut();
+    let mutating = mutating.map(|policy| &mut policy.shared);
+    for policy in corrected.policies.iter_mut().chain(mutating) {
+        if let Some(others) = files.get(&(&*policy.source.name, policy.name())) {
+            policy.other_files.clone_from(others);
+        }
+    }
+}
+
+/// Returns the distance of two files: 0 for the same file, 1 for files of the same directory. Each step between their
+/// directories adds 1.
+pub(super) fn distance(file: &str, other: &str) -> usize {
+    if file == other {
+        return 0;
+    }
+    let directory = |file| {
+        Path::new(file)
+            .parent()
+            .into_iter()
+            .flat_map(Path::components)
+    };
+    let n_shared = directory(file)
+        .zip(directory(other))
+        .take_while(|(a, b)| a == b)
+        .count();
+    let n_steps = |file| directory(file).count().saturating_sub(n_shared);
+    n_steps(file)
+        .saturating_add(n_steps(other))
+        .saturating_add(1)
 }
 
 /// Returns a note that lists the kinds of skipped objects. `None` if no object was skipped.

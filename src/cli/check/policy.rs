@@ -10,9 +10,9 @@ use k8s_openapi::api::admissionregistration::v1::{Mutation, ValidatingAdmissionP
 use super::finding::{ConsequenceReport, Finding, Location, Owner, Severity};
 use super::known::{self, Known};
 use super::time_limit::within_time_limit;
-use super::{api_version, costs, expressions, lint, lockout, manifests, runtime_errors};
+use super::{api_version, costs, expressions, lint, lockout, manifests, names, runtime_errors};
 use crate::cli::input::edit::Edit;
-use crate::cli::input::{MutatingPolicy, Object, Place, decode};
+use crate::cli::input::{MutatingPolicy, Object, Place, SourceText, decode};
 use crate::policy::RequestPolicy;
 use crate::policy::analysis::{Profile, TypeCheck, type_check};
 use crate::policy::compile::{Cause, CompileFindingKind, CompiledPolicy};
@@ -234,8 +234,9 @@ fn apply_actions(
     let mut of_policy = bindings_of(policy, bindings).peekable();
     let has_bindings = of_policy.peek().is_some();
     let denies = |binding: &Object<ValidatingAdmissionPolicyBinding>| {
-        let mut actions = binding.value.spec.validation_actions.iter();
-        actions.any(|action| action == "Deny")
+        let actions = &binding.value.spec.validation_actions;
+        // The API server rejects a binding without actions, so that its effect is unknown.
+        actions.is_empty() || actions.iter().any(|action| action == "Deny")
     };
     if !has_bindings || of_policy.any(denies) {
         return;
@@ -706,14 +707,24 @@ fn coverage(
     findings.push(finding);
 }
 
+/// Returns the bindings of `policy`. If several files have a policy of this name, as alternatives do, a binding belongs to
+/// the policy in the nearest directory.
 pub(super) fn bindings_of<'a>(
     policy: &'a Object<RequestPolicy>,
     bindings: &'a [Object<ValidatingAdmissionPolicyBinding>],
 ) -> impl Iterator<Item = &'a Object<ValidatingAdmissionPolicyBinding>> {
     let name = policy.value.name.as_deref().unwrap_or_default();
-    bindings
-        .iter()
-        .filter(move |binding| !name.is_empty() && binding.value.spec.policy_name == name)
+    let is_nearest = |binding: &Object<_>| {
+        let distance = |file: &SourceText| names::distance(&binding.source.name, &file.name);
+        let own = distance(&policy.source);
+        policy
+            .other_files
+            .iter()
+            .all(|other| own <= distance(other))
+    };
+    bindings.iter().filter(move |binding| {
+        !name.is_empty() && binding.value.spec.policy_name == name && is_nearest(binding)
+    })
 }
 
 /// Returns a finding about a policy, a binding or another object.

@@ -57,6 +57,8 @@ pub struct Object<T> {
     pub source: Arc<SourceText>,
     /// The document in the file.
     pub document: Document,
+    /// The other files that contain an object of the same kind and name. Set only for policies.
+    pub other_files: Vec<Arc<SourceText>>,
 }
 
 impl<T> Object<T> {
@@ -65,6 +67,7 @@ impl<T> Object<T> {
             value,
             source: Arc::clone(source),
             document,
+            other_files: Vec::new(),
         }
     }
 
@@ -234,18 +237,11 @@ impl Object<Value> {
             value,
             source,
             document,
+            ..
         } = self;
         match serde_json::from_value(value) {
-            Ok(value) => Ok(Object {
-                value,
-                source,
-                document,
-            }),
-            Err(error) => Err(Object {
-                value: error.to_string(),
-                source,
-                document,
-            }),
+            Ok(value) => Ok(Object::new(document, &source, value)),
+            Err(error) => Err(Object::new(document, &source, error.to_string())),
         }
     }
 }

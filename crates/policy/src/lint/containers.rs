@@ -37,22 +37,54 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
     lints
 }
 
-/// Returns a lint if validations read security fields of `containers`, and no expression reads `initContainers`.
-fn ignored_containers(policy: &CompiledPolicy) -> Option<Lint> {
-    let mut names: BTreeSet<&str> = BTreeSet::new();
+/// Returns the security fields that `policy` reads if it also reads `initContainers`. Empty otherwise.
+#[must_use]
+pub fn checked_init_container_fields(policy: &CompiledPolicy) -> BTreeSet<&'static str> {
+    let names = names(policy);
+    if names.contains("initContainers") {
+        security_fields(&names)
+    } else {
+        BTreeSet::new()
+    }
+}
+
+/// Returns the security fields that `policy` reads.
+#[must_use]
+pub fn checked_fields(policy: &CompiledPolicy) -> BTreeSet<&'static str> {
+    security_fields(&names(policy))
+}
+
+fn security_fields(names: &BTreeSet<&str>) -> BTreeSet<&'static str> {
+    let fields = SECURITY_FIELDS.into_iter();
+    fields.filter(|field| names.contains(field)).collect()
+}
+
+/// Returns all selected fields and string literals of the expressions that can be parsed.
+fn names(policy: &CompiledPolicy) -> BTreeSet<&str> {
+    let mut names = BTreeSet::new();
     for expression in policy.expressions() {
-        let ast = expression.parsed().ok()?;
-        for (_, expr) in ast.iter() {
+        for (_, expr) in expression.parsed().iter().flat_map(|ast| ast.iter()) {
             match expr {
-                Expr::Select { field, .. } => drop(names.insert(field)),
-                Expr::Literal(Literal::String(text)) => drop(names.insert(text)),
+                Expr::Select { field, .. } => drop(names.insert(&**field)),
+                Expr::Literal(Literal::String(text)) => drop(names.insert(&**text)),
                 _ => {}
             }
         }
     }
-    let reads = |name: &str| names.contains(name);
-    // An expression may read all fields of the Pod's spec by iterating over them.
-    if reads("initContainers") || !SECURITY_FIELDS.iter().any(|name| reads(name)) {
+    names
+}
+
+/// Returns a lint if validations read security fields of `containers`, and no expression reads `initContainers`.
+fn ignored_containers(policy: &CompiledPolicy) -> Option<Lint> {
+    if policy
+        .expressions()
+        .iter()
+        .any(|expression| expression.parsed().is_err())
+    {
+        return None;
+    }
+    let names = names(policy);
+    if names.contains("initContainers") || security_fields(&names).is_empty() {
         return None;
     }
     let decides = |expression: &&PolicyExpression| {

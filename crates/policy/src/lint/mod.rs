@@ -9,7 +9,7 @@
 
 mod bindings;
 mod bounds;
-mod containers;
+pub mod containers;
 mod expressions;
 mod labels;
 mod names;

@@ -65,7 +65,7 @@ pub(super) fn effective_failures(symbolic: &SymbolicEvaluator<'_>, steps: &[Step
         for _ in 0..expressions.len().saturating_add(1) {
             let Some(id) = error.origin() else { break };
             let node = symbolic.node(n, id);
-            let variable = node.and_then(|node| symbolic.read_variable(node));
+            let variable = node.and_then(|node| symbolic.evaluated_variable(node));
             match variable.and_then(|n| Some((n, *errors.get(&n)?))) {
                 Some((variable, inner)) => (n, error) = (variable, inner),
                 None => {

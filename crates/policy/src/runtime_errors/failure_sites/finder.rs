@@ -142,6 +142,13 @@ impl FailureSiteFinder<'_, '_> {
             return;
         }
         self.record_target(node, path_condition);
+        if let Some(n) = self.evaluator.evaluated_variable(node) {
+            let variable_reads = self.variable_reads.entry(n).or_default();
+            if variable_reads.len() < MAX_READS_PER_VARIABLE {
+                variable_reads.push(path_condition.clone());
+            }
+            return;
+        }
         let depth = depth.saturating_add(1);
         let node_at = |id| node.with_id(id);
         match self.evaluator.expr(node) {
@@ -151,13 +158,6 @@ impl FailureSiteFinder<'_, '_> {
                 field,
                 test_only,
             } => {
-                if let Some(n) = self.evaluator.read_variable(node) {
-                    let variable_reads = self.variable_reads.entry(n).or_default();
-                    if variable_reads.len() < MAX_READS_PER_VARIABLE {
-                        variable_reads.push(path_condition.clone());
-                    }
-                    return;
-                }
                 let chain = if *test_only {
                     None
                 } else {

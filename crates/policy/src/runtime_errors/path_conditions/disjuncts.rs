@@ -59,6 +59,16 @@ fn expression_disjuncts(
             expected,
         )])];
     }
+    let is_test = matches!(
+        evaluator.expr(node),
+        Expr::Select {
+            test_only: true,
+            ..
+        }
+    );
+    if is_test && evaluator.tested_variable(node).is_some() {
+        return constant_disjuncts(expected);
+    }
     match evaluator.expr(node) {
         Expr::Literal(Literal::Bool(value)) => constant_disjuncts(*value == expected),
         Expr::Select {

@@ -11,6 +11,7 @@ use super::messages::MessageWriter;
 use crate::admission::Operation;
 use crate::expressions::Role;
 use crate::runtime_errors::failure_sites::{FailureCause, FailureSite, SitesByNode};
+use crate::runtime_errors::symbolic::ExprRef;
 use crate::subexpressions;
 use crate::subexpressions::conditions::{self, Condition, condition_around};
 use cel::ast::{Ast, Expr, ExprId, Literal};
@@ -176,6 +177,19 @@ impl MessageWriter<'_, '_> {
         let Some(chain) = guard::optional_chain(self.evaluator, n, site.chain, &optional) else {
             return Proposal::default();
         };
+        if let Some(test) = self.test_of_variable(n) {
+            let path = &site.path;
+            let has_fields_alone = path.fields().len() == path.segments.len();
+            let is_replaceable = has_fields_alone && test.starts_with("has(");
+            let field = is_replaceable.then(|| format!("has({}.{path})", path.root.name()));
+            let instead = field.map_or_else(
+                || "test the field instead of the variable".to_owned(),
+                |field| format!("write `{field}` in its place"),
+            );
+            return Proposal::only_advice(format!(
+                "`{test}` fails if the variable fails, and is never false: {instead}"
+            ));
+        }
         let condition = condition_around(origin.ast, origin.text, site.node.id);
         let condition = condition.filter(|condition| is_boolean(origin, condition.id));
         let path = self.path_of_chain(site);
@@ -184,12 +198,13 @@ impl MessageWriter<'_, '_> {
         let default = default.and_then(|path| self.default_of(origin, path));
         let mut candidates: Vec<Candidate> = Vec::new();
         if !guard::is_compared_with_null(origin.ast, site.chain) {
-            candidates.extend(with_default(
-                origin,
-                (&chain, site.chain),
-                condition.as_ref(),
-                default,
-            ));
+            let one = with_default(origin, (&chain, site.chain), condition.as_ref(), default);
+            // The first of the two that passes its trial is suggested.
+            let all = one
+                .as_ref()
+                .and_then(|one| at_all_places(origin, &chain, one));
+            candidates.extend(all);
+            candidates.extend(one);
         }
         // The effect of the default may not be certain. Then the author has to choose. A guard does not help if the value
         // is not an optional.
@@ -219,6 +234,18 @@ impl MessageWriter<'_, '_> {
             advice: advice.filter(|_| candidates.is_empty()),
             candidates,
         }
+    }
+
+    /// Returns the source of a test of the variable `n`, such as `has(variables.x)`.
+    fn test_of_variable(self, n: usize) -> Option<String> {
+        let all = self.evaluator.policy.expressions();
+        (0..all.len()).find_map(|index| {
+            let ast = self.evaluator.ast(index)?;
+            ast.iter().find_map(|(id, _)| {
+                let tested = self.evaluator.tested_variable(ExprRef { index, id });
+                (tested == Some(n)).then(|| subexpressions::text(ast, id))
+            })
+        })
     }
 
     /// Returns advice about an `orValue()` of the author that had no effect, because the chain is not optional.
@@ -524,28 +551,28 @@ fn guards(origin: &Origin<'_>, condition: &Condition, tests: &[String]) -> Vec<C
             text.to_owned()
         }
     };
-    // In a negation, the effect is clear only with the condition.
+    // In a negation, and for one of several operands, the effect is clear only with the condition.
     let is_negated = origin.ast.iter().any(|(id, _)| {
         let is_negation = matches!(origin.ast.global_call(id), Some(("!_", _)));
         is_negation && id != condition.id && origin.ast.descendants(id).contains(&condition.id)
     });
-    let rest = if is_negated && plain.len() <= MAX_SHOWN {
-        plain
-    } else {
-        "..."
+    let is_part = condition.id != origin.ast.root();
+    let rest = match is_negated || is_part {
+        true if plain.len() <= MAX_SHOWN => plain,
+        _ => "...",
     };
     let conjunction = format!("{all} && {}", grouped(is_loose, plain));
     let disjunction = format!("{none} || {}", grouped(is_ternary, plain));
     vec![
         Candidate {
-            shown: format!("{all} && {rest}"),
+            shown: format!("{all} && {}", grouped(is_loose && rest == plain, rest)),
             bytes: condition.bytes.clone(),
             replacement: conjunction,
             default: None,
             is_exact: true,
         },
         Candidate {
-            shown: format!("{none} || {rest}"),
+            shown: format!("{none} || {}", grouped(is_ternary && rest == plain, rest)),
             bytes: condition.bytes.clone(),
             replacement: condition.disjunction(&disjunction),
             default: None,
@@ -587,7 +614,12 @@ fn guards_of_whole(
     };
     let is_declared = DECLARED.contains(&&*chain.base_name);
     let is_nested = whole.bytes != condition.bytes && is_boolean(origin, whole.id);
-    if !is_shared || !is_declared || !is_nested {
+    // Another operand of `||` may be true for an absent value. The guard must not change that.
+    let is_alternative = origin.ast.iter().any(|(id, _)| {
+        matches!(origin.ast.global_call(id), Some(("_||_" | "_?_:_", _)))
+            && origin.ast.descendants(id).contains(&site.node.id)
+    });
+    if !is_shared || !is_declared || !is_nested || is_alternative {
         return Vec::new();
     }
     guards(origin, &whole, tests)
@@ -638,6 +670,58 @@ fn with_default(
         replacement,
         default,
         is_exact: true,
+    })
+}
+
+/// Returns the candidate for all equal chains of the expression. `None` if there is only one, or if the chain starts at the
+/// variable of a macro.
+fn at_all_places(
+    origin: &Origin<'_>,
+    chain: &OptionalChain,
+    candidate: &Candidate,
+) -> Option<Candidate> {
+    let text = origin.text.get(candidate.bytes.clone())?;
+    if !DECLARED.contains(&&*chain.base_name) {
+        return None;
+    }
+    let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.');
+    let places = origin.text.match_indices(text).filter(|(start, _)| {
+        let before = origin
+            .text
+            .get(..*start)
+            .and_then(|it| it.chars().next_back());
+        let after = origin
+            .text
+            .get(start + text.len()..)
+            .and_then(|it| it.chars().next());
+        !before.is_some_and(is_word) && !after.is_some_and(|c| c.is_alphanumeric() || c == '_')
+    });
+    let starts: Vec<usize> = places.map(|(start, _)| start).collect();
+    let [first, .., last] = &*starts else {
+        return None;
+    };
+    // A test is not a read.
+    let is_test = |start: &usize| {
+        origin
+            .text
+            .get(..*start)
+            .is_some_and(|it| it.ends_with("has("))
+    };
+    if starts.iter().any(is_test) {
+        return None;
+    }
+    let bytes = *first..last + text.len();
+    let mut replacement = String::new();
+    let mut at = bytes.start;
+    for start in &starts {
+        replacement.push_str(origin.text.get(at..*start)?);
+        replacement.push_str(&candidate.replacement);
+        at = start + text.len();
+    }
+    Some(Candidate {
+        bytes,
+        replacement,
+        ..candidate.clone()
     })
 }
 

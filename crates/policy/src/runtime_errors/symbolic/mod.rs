@@ -21,7 +21,7 @@ use crate::expressions::Role;
 use crate::reads::{Input, variable};
 use crate::runtime_errors::input_types::{ChildType, InputType};
 pub(crate) use branch_conditions::{BranchCondition, Disjunct};
-use cel::ast::{Ast, Expr, ExprId};
+use cel::ast::{Ast, Expr, ExprId, Literal};
 pub(crate) use comprehensions::{ComprehensionKind, comprehension_kind};
 use constant_conditions::constant_truth;
 use kubernetes::validity::{FieldPath, Root, Segment};
@@ -380,6 +380,37 @@ impl<'a> SymbolicEvaluator<'a> {
         );
         let name = variable(ast, node.id).filter(|_| is_read)?;
         self.variable(name)
+    }
+
+    /// Returns the index of the variable that `node` reads or tests. The node fails if the variable fails.
+    pub(crate) fn evaluated_variable(&self, node: ExprRef) -> Option<usize> {
+        let read = self.read_variable(node);
+        read.or_else(|| self.tested_variable(node))
+    }
+
+    /// Returns the index of the variable that `node` tests, as in `has(variables.x)` and `variables.?x`. The test evaluates
+    /// the variable: it fails if the variable fails, and is never false.
+    ///
+    /// Source: apiserver `pkg/cel/lazy/lazy.go`, `MapValue.Find`; cel-go `interpreter/attributes.go`, `refQualify`.
+    pub(crate) fn tested_variable(&self, node: ExprRef) -> Option<usize> {
+        let ast = self.ast(node.index)?;
+        match ast.expr(node.id) {
+            Expr::Select {
+                test_only: true, ..
+            } => self.variable(variable(ast, node.id)?),
+            Expr::Call { function, args, .. } if &**function == "_?._" => match &**args {
+                [operand, name] => match (ast.expr(*operand), ast.expr(*name)) {
+                    (Expr::Ident(root), Expr::Literal(Literal::String(name)))
+                        if &**root == "variables" =>
+                    {
+                        self.variable(name)
+                    }
+                    _ => None,
+                },
+                _ => None,
+            },
+            _ => None,
+        }
     }
 }
 
