@@ -9,10 +9,12 @@ use clap::Parser;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 use vap_status_controller::cluster::blocking;
-use vap_status_controller::controller::args::{Arguments, ClearArguments, Command, RunArguments};
+use vap_status_controller::controller::args::{
+    Arguments, ClearArguments, Command, ProbeArguments, RunArguments,
+};
 use vap_status_controller::controller::{Controller, clear, startup};
 use vap_status_controller::probe::self_test;
-use vap_status_controller::server::{self, Check, Endpoints, Health};
+use vap_status_controller::server::{self, Check, Endpoints, Health, http_probe};
 use vap_status_controller::telemetry::{Metrics, logging};
 
 /// The exit status for an error that only the user can fix.
@@ -31,6 +33,7 @@ fn main() -> ExitCode {
     let arguments = match Arguments::parse().command {
         Command::Run(arguments) => arguments,
         Command::Clear(arguments) => return clear(&arguments),
+        Command::Probe(arguments) => return probe(&arguments),
     };
     if let Err(text) = logging::init(arguments.log_format, &arguments.log_filter) {
         return usage_error(&text);
@@ -74,6 +77,18 @@ fn clear(arguments: &ClearArguments) -> ExitCode {
     }
 }
 
+/// Runs the command `probe`. The exit status is 1 if no response is a success.
+#[expect(clippy::print_stderr, reason = "the command does not log")]
+fn probe(arguments: &ProbeArguments) -> ExitCode {
+    match http_probe::run(&arguments.url, arguments.timeout, &mut std::io::stdout()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(text) => {
+            eprintln!("vap-status-controller: {text}");
+            ExitCode::from(FATAL_ERROR)
+        }
+    }
+}
+
 /// The reason why the process ends without having received a signal.
 #[derive(Debug)]
 enum Failure {
@@ -99,6 +114,7 @@ fn usage_error(text: &str) -> ExitCode {
 async fn run(arguments: Box<RunArguments>) -> Result<(), Failure> {
     let stop = stop_signal()?;
     let listener = server::bind(arguments.listen, "--listen").await?;
+    let address = listener.local_addr().unwrap_or(arguments.listen);
     let metrics_listener = match arguments.metrics_listen {
         Some(address) => Some(server::bind(address, "--metrics-listen").await?),
         None => None,
@@ -151,7 +167,7 @@ async fn run(arguments: Box<RunArguments>) -> Result<(), Failure> {
         None => Endpoints::All,
     };
     servers.spawn(server::serve(listener, health, endpoints));
-    tracing::info!(version = env!("CARGO_PKG_VERSION"), listen = %arguments.listen, "started");
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), listen = %address, "started");
 
     let mut stop = std::pin::pin!(stop);
     tokio::select! {

@@ -14,14 +14,22 @@ use crate::cluster::duration;
 use crate::controller::leadership::lease::Timing;
 use crate::policy::analysis::Profile;
 use crate::policy::subject::SubjectKind;
+use crate::server::http_probe::Target;
 use crate::status::condition::ConditionType;
 use crate::status::exclusion::{Exclusion, LabelPattern, NamePattern};
 use crate::status::lease;
 use crate::telemetry::logging::{DEFAULT_FILTER, LogFormat};
 
 /// Gives every ValidatingAdmissionPolicy a status that is true, complete and alertable
+///
+/// If a flag with one value is repeated, the last one wins.
 #[derive(Debug, Parser)]
-#[command(name = "vap-status-controller", version, max_term_width = 100)]
+#[command(
+    name = "vap-status-controller",
+    version,
+    max_term_width = 100,
+    args_override_self = true
+)]
 pub struct Arguments {
     /// Subcommand to run.
     #[command(subcommand)]
@@ -39,6 +47,22 @@ pub enum Command {
     /// controller, nothing is removed. Fields of other owners remain, even if kube-controller-manager has set the same
     /// value. The exit status is 1 if a status could not be cleared.
     Clear(ClearArguments),
+    /// Request a URL until the response is a success, for `helm test` and health checks of containers
+    ///
+    /// Prints the response. The exit status is 1 if there is no response with a status of 200 to 299 within the timeout.
+    Probe(ProbeArguments),
+}
+
+/// Options of `probe`.
+#[derive(Args, Clone, Debug)]
+pub struct ProbeArguments {
+    /// The URL, such as `http://localhost:8080/readyz`
+    #[arg(value_name = "URL")]
+    pub url: Target,
+
+    /// How long to repeat the request; each request takes at most 5 s
+    #[arg(long, value_parser = duration::parse, default_value = "30s", value_name = "DURATION")]
+    pub timeout: Duration,
 }
 
 /// Options of `clear`.
@@ -97,11 +121,11 @@ impl ClearArguments {
 /// Options of `run`.
 #[derive(Args, Clone, Debug)]
 pub struct RunArguments {
-    /// Address of /livez, /readyz and /metrics
+    /// Address of /livez, /readyz and /metrics; `[::]` accepts IPv6 and IPv4, and is 0.0.0.0 on machines without IPv6
     #[arg(
         long,
         env = "VAP_LISTEN",
-        default_value = "0.0.0.0:8080",
+        default_value = "[::]:8080",
         value_name = "ADDRESS"
     )]
     pub listen: SocketAddr,
@@ -370,6 +394,43 @@ mod tests {
             let error = run(&options).unwrap_err();
             assert!(error.contains(text), "{error}");
         }
+    }
+
+    #[test]
+    fn last_of_repeated_flags_wins() {
+        let repeated = run(&[
+            "--listen=0.0.0.0:1",
+            "--listen=[::]:2",
+            "--leader-elect",
+            "--leader-elect",
+            "--log-format=text",
+            "--log-format=json",
+            "--follow=mutatingadmissionpolicies",
+            "--follow=customresourcedefinitions",
+        ])
+        .unwrap();
+        assert_eq!(repeated.listen, "[::]:2".parse().unwrap());
+        assert_eq!(repeated.log_format, LogFormat::Json);
+        assert!(repeated.leader_elect);
+        // Values of lists are added.
+        assert_eq!(repeated.follow.len(), 2);
+        let command = ["vap-status-controller", "clear", "--lease-name=a"];
+        let command = command.iter().chain(&["--lease-name=b"]);
+        let parsed = Arguments::try_parse_from(command).unwrap().command;
+        assert!(matches!(parsed, Command::Clear(clear) if clear.lease.lease_name == "b"));
+    }
+
+    #[test]
+    fn probe_has_url_and_timeout() {
+        let command = ["vap-status-controller", "probe", "http://[::1]:8080/readyz"];
+        let command = command.iter().chain(&["--timeout=2m"]);
+        let parsed = Arguments::try_parse_from(command).unwrap().command;
+        let Command::Probe(probe) = parsed else {
+            panic!("{parsed:?}")
+        };
+        assert_eq!(probe.url.to_string(), "http://[::1]:8080/readyz");
+        assert_eq!(probe.timeout, Duration::from_secs(120));
+        Arguments::try_parse_from(["vap-status-controller", "probe"]).unwrap_err();
     }
 
     #[test]

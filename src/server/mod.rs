@@ -6,11 +6,14 @@
 //! client also cannot block the kubelet. If the maximum number of connections is open, a new connection replaces the
 //! oldest idle one. The large responses of `/metrics` have a separate limit.
 
+pub mod http_probe;
+
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::fmt;
-use std::net::SocketAddr;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
@@ -101,10 +104,33 @@ impl fmt::Debug for Health {
 
 /// Listens on `address`. `flag` is the command-line flag that sets the address, for the error message.
 ///
+/// `[::]` accepts IPv6 and IPv4 connections. On a machine without IPv6, `0.0.0.0` replaces it.
+///
 /// # Errors
 /// Returns an error message with a hint if the address cannot be bound.
 pub async fn bind(address: SocketAddr, flag: &str) -> Result<TcpListener, String> {
-    TcpListener::bind(address).await.map_err(|error| {
+    bind_with(address, flag, |address| TcpListener::bind(address)).await
+}
+
+/// Calls `listen` with `address`, and with `0.0.0.0` if `address` is `[::]` and the machine has no IPv6.
+async fn bind_with<Listener, Binding: Future<Output = io::Result<Listener>>>(
+    address: SocketAddr,
+    flag: &str,
+    listen: impl Fn(SocketAddr) -> Binding,
+) -> Result<Listener, String> {
+    let is_any = address.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+    // These errors are about the port, so they also occur with IPv4.
+    let is_about_port = |error: &io::Error| {
+        matches!(
+            error.kind(),
+            io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied
+        )
+    };
+    let mut bound = listen(address).await;
+    if is_any && bound.as_ref().is_err_and(|error| !is_about_port(error)) {
+        bound = listen((Ipv4Addr::UNSPECIFIED, address.port()).into()).await;
+    }
+    bound.map_err(|error| {
         format!("cannot listen on {address}: {error}; choose another address with {flag}")
     })
 }

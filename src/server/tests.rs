@@ -136,6 +136,63 @@ async fn bind_busy_port_fails_with_hint() {
 }
 
 #[tokio::test]
+async fn any_address_accepts_both_ip_versions() {
+    let any = bind("[::]:0".parse().unwrap(), "--listen").await.unwrap();
+    let local = any.local_addr().unwrap();
+    tokio::spawn(serve(any, health(READY), Endpoints::All));
+    assert_eq!(
+        get((Ipv4Addr::LOCALHOST, local.port()).into(), "/livez").await,
+        200
+    );
+    // A machine without IPv6 has the fallback.
+    if local.is_ipv6() {
+        assert_eq!(
+            get((Ipv6Addr::LOCALHOST, local.port()).into(), "/livez").await,
+            200
+        );
+    }
+}
+
+#[tokio::test]
+async fn any_address_without_ipv6_falls_back_to_ipv4() {
+    // Errno 97 is EAFNOSUPPORT: the kernel has no IPv6. EADDRNOTAVAIL: IPv6 is disabled by a sysctl.
+    for error in [
+        || io::Error::from_raw_os_error(97),
+        || io::Error::from(io::ErrorKind::AddrNotAvailable),
+    ] {
+        let listen = |address: SocketAddr| async move {
+            if address.is_ipv6() {
+                Err(error())
+            } else {
+                Ok(address.to_string())
+            }
+        };
+        let bound = bind_with("[::]:8080".parse().unwrap(), "--listen", listen).await;
+        assert_eq!(bound.as_deref(), Ok("0.0.0.0:8080"));
+        // Other addresses have no replacement.
+        let bound = bind_with("[::1]:8080".parse().unwrap(), "--listen", listen).await;
+        assert!(
+            bound
+                .unwrap_err()
+                .starts_with("cannot listen on [::1]:8080: ")
+        );
+    }
+}
+
+#[tokio::test]
+async fn any_address_with_busy_port_does_not_fall_back() {
+    let listen = |address: SocketAddr| async move {
+        if address.is_ipv6() {
+            Err(io::ErrorKind::AddrInUse.into())
+        } else {
+            Ok(())
+        }
+    };
+    let bound = bind_with("[::]:8080".parse().unwrap(), "--listen", listen).await;
+    assert!(bound.unwrap_err().contains("[::]:8080: "));
+}
+
+#[tokio::test]
 async fn failed_readiness_is_reported_over_socket() {
     let listener = bind("127.0.0.1:0".parse().unwrap(), "--listen")
         .await
@@ -238,5 +295,102 @@ async fn stalled_scrapes_do_not_block_others() {
     while get(address, "/metrics").await != 200 {
         assert!(tokio::time::Instant::now() < deadline);
         tokio::task::yield_now().await;
+    }
+}
+
+/// Runs the command `probe`. Returns the printed response or the error message.
+async fn probe(url: String, timeout: Duration) -> Result<String, String> {
+    let probed = tokio::task::spawn_blocking(move || {
+        let mut out = Vec::new();
+        http_probe::run(&url.parse().unwrap(), timeout, &mut out)
+            .map(|()| String::from_utf8(out).unwrap())
+    });
+    probed.await.unwrap()
+}
+
+#[tokio::test]
+async fn probe_prints_response_of_ready_server() {
+    let address = start(Endpoints::Health, health(READY)).await;
+    let timeout = Duration::from_secs(10);
+    let ready = probe(format!("http://{address}/readyz?verbose"), timeout).await;
+    assert_eq!(
+        ready.as_deref(),
+        Ok("[+]policies ok\n[+]crds ok\nreadyz check passed\n")
+    );
+    // The path is optional, and the server has no page at `/`.
+    let root = probe(format!("http://{address}"), Duration::from_millis(100)).await;
+    assert!(
+        root.unwrap_err()
+            .ends_with("404 Not Found: available endpoints: /livez, /readyz")
+    );
+}
+
+#[tokio::test]
+async fn probe_fails_with_last_response_after_timeout() {
+    let address = start(Endpoints::All, health(UNREADY)).await;
+    let url = format!("http://{address}/readyz");
+    let error = probe(url.clone(), Duration::from_millis(100)).await;
+    let expected = format!(
+        "{url}: 503 Service Unavailable: [+]policies ok\n[-]crds failed: cannot list \
+         customresourcedefinitions\nreadyz check failed"
+    );
+    assert_eq!(error.unwrap_err(), expected);
+}
+
+#[tokio::test]
+async fn probe_of_silent_server_ends_at_deadline() {
+    let silent = bind("127.0.0.1:0".parse().unwrap(), "--listen").await;
+    let silent = silent.unwrap();
+    let url = format!("http://{}/readyz", silent.local_addr().unwrap());
+    let deadline = std::time::Instant::now() + Duration::from_millis(200);
+    let response = http_probe::get(&url.parse().unwrap(), deadline);
+    assert_eq!(response.unwrap_err(), "no complete response");
+}
+
+#[tokio::test]
+async fn probe_waits_for_server_and_readiness() {
+    let listener = bind("127.0.0.1:0".parse().unwrap(), "--listen").await;
+    let address = listener.unwrap().local_addr().unwrap();
+    // The port is closed again, so the first connection is refused.
+    let url = format!("http://localhost:{}/readyz", address.port());
+    let probed = tokio::spawn(probe(url, Duration::from_secs(60)));
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    let n_requests = std::sync::atomic::AtomicUsize::new(0);
+    let health = Health {
+        checks: Arc::new(move || {
+            let n = n_requests.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            checks(if n == 0 { UNREADY } else { READY })
+        }),
+        ..health(READY)
+    };
+    let listener = bind(address, "--listen").await.unwrap();
+    tokio::spawn(serve(listener, health, Endpoints::Health));
+    assert_eq!(probed.await.unwrap().as_deref(), Ok("ok"));
+}
+
+#[test]
+fn probe_accepts_urls_without_tls_only() {
+    for (url, problem) in [
+        ("https://a/readyz", "the scheme must be http"),
+        ("a:8080/readyz", "not a URL"),
+        ("http:///readyz", "not a URL"),
+        ("/readyz", "the scheme must be http"),
+        ("http://a b/", "not a URL"),
+    ] {
+        let error = url.parse::<http_probe::Target>().unwrap_err();
+        assert!(error.contains(problem), "{url}: {error}");
+    }
+    for (url, host, port, path) in [
+        (
+            "http://a.b.svc:8080/readyz?verbose",
+            "a.b.svc",
+            8080,
+            "/readyz?verbose",
+        ),
+        ("http://[::1]:81", "::1", 81, "/"),
+        ("http://a", "a", 80, "/"),
+    ] {
+        let target: http_probe::Target = url.parse().unwrap();
+        assert_eq!(target.parts(), (host, port, path));
     }
 }
