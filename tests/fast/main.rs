@@ -25,6 +25,7 @@ mod comparisons;
 mod costs;
 mod crd_rules;
 mod creation;
+mod dashboard;
 mod explain;
 mod failing_mutations;
 mod imports;

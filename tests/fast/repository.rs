@@ -23,12 +23,14 @@ use vap_status_controller::schema::Builtin;
 use vap_status_controller::status::condition::ConditionType;
 use vap_status_controller::version::KubernetesVersion;
 
+use crate::dashboard::{panels, queries};
+
 pub(crate) fn read(path: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-fn yaml(path: &str) -> Value {
+pub(crate) fn yaml(path: &str) -> Value {
     serde_norway::from_str(&read(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
@@ -61,7 +63,7 @@ fn prometheus_rule_equals_tested_alert_rules() {
 }
 
 /// Returns all alerts in `config/alerts/rules.yaml`.
-fn alerts() -> Vec<Value> {
+pub(crate) fn alerts() -> Vec<Value> {
     let rules = yaml("config/alerts/rules.yaml");
     let groups = rules["groups"].as_sequence().unwrap();
     let alerts = groups
@@ -179,20 +181,6 @@ fn metrics_page_lists_registered_metrics() {
     }
 }
 
-/// Returns the panels of the dashboard. Rows are omitted.
-fn panels() -> Vec<Value> {
-    let dashboard = yaml("config/dashboards/vap-status-controller.json");
-    let all = dashboard["panels"].as_sequence().unwrap();
-    let panels = all.iter().filter(|panel| panel["type"] != "row");
-    panels.cloned().collect()
-}
-
-fn queries(panel: &Value) -> Vec<String> {
-    let targets = panel["targets"].as_sequence().unwrap();
-    let exprs = targets.iter().map(|target| target["expr"].as_str());
-    exprs.map(|expr| expr.unwrap().to_owned()).collect()
-}
-
 #[test]
 fn alerts_and_dashboard_use_existing_metrics() {
     let sources = metric_sources();
@@ -210,119 +198,15 @@ fn alerts_and_dashboard_use_existing_metrics() {
     assert!(n_names > 50);
 }
 
-/// Each panel must have a description, a unit, and a message for missing data.
-#[test]
-fn dashboard_panels_have_descriptions() {
-    for panel in panels() {
-        let title = panel["title"].as_str().unwrap();
-        let defaults = &panel["fieldConfig"]["defaults"];
-        let texts = [
-            &panel["description"],
-            &defaults["unit"],
-            &defaults["noValue"],
-        ];
-        for text in texts {
-            assert!(text.as_str().is_some_and(|it| !it.is_empty()), "{title}");
-        }
-        // In a window of 1280 pixels, Grafana truncates longer titles.
-        let width = panel["gridPos"]["w"].as_u64().unwrap();
-        assert!(
-            title.len() as u64 + 9 <= 13 * width / 2,
-            "{title} is too long"
-        );
-        for (target, query) in panel["targets"]
-            .as_sequence()
-            .unwrap()
-            .iter()
-            .zip(queries(&panel))
-        {
-            let is_rate = query.contains("$__rate_interval");
-            // The query interval must be the scrape interval of the ServiceMonitor. The rate over less than two scrapes
-            // is empty.
-            let interval = target["interval"].as_str();
-            assert_eq!(interval, is_rate.then_some("30s"), "{title}");
-        }
-    }
-    let scrapes = yaml("config/alerts/servicemonitor.yaml");
-    let interval = &scrapes["spec"]["endpoints"][0]["interval"];
-    assert_eq!(interval.as_str(), Some("30s"));
-}
-
-/// The panel "Requests denied" must count the policies of all critical alerts.
-#[test]
-fn dashboard_counts_subjects_of_critical_alerts() {
-    let all = panels();
-    let denied = all.iter().find(|it| it["title"] == "Requests denied");
-    let query = queries(denied.unwrap()).concat();
-    let query = query.replace(",policy=~\"$policy\"", "");
-    let alerts = alerts();
-    let critical = alerts
-        .iter()
-        .filter(|alert| alert["labels"]["severity"].as_str() == Some("critical"));
-    for alert in critical {
-        let expr = alert["expr"].as_str().unwrap();
-        let expr = expr.replace("policy, reason)", "policy)");
-        assert!(query.contains(&expr), "{expr}\n{query}");
-    }
-    assert_eq!(query.matches(" or max by ").count(), 2);
-}
-
-/// Without a leader, no values are reported. No panel may then show a green zero.
-#[test]
-fn dashboard_is_not_green_without_leader() {
-    let mut n_stats = 0;
-    for panel in panels() {
-        let title = panel["title"].as_str().unwrap();
-        for query in queries(&panel) {
-            let counts = query.split("vector(0)").count() - 1;
-            assert!(
-                counts == 0 || query.ends_with("and on () max(vap_build_info)"),
-                "{title}"
-            );
-        }
-        if panel["type"] == "stat" {
-            n_stats += 1;
-            let has_null = |mapping: &Value| mapping["options"]["match"] == "null+nan";
-            let mappings = panel["fieldConfig"]["defaults"]["mappings"].as_sequence();
-            assert!(
-                mappings.is_some_and(|it| it.iter().any(has_null)),
-                "{title}"
-            );
-        }
-    }
-    assert!(n_stats >= 10, "{n_stats}");
-}
-
-/// Panels must not overlap, leave gaps, or exceed the 24 columns of the grid. Otherwise Grafana moves them.
-#[test]
-fn dashboard_panels_fill_grid() {
-    let dashboard = yaml("config/dashboards/vap-status-controller.json");
-    let (mut ids, mut cells) = (BTreeSet::new(), BTreeSet::new());
-    for panel in dashboard["panels"].as_sequence().unwrap() {
-        let title = panel["title"].as_str().unwrap();
-        assert!(
-            ids.insert(panel["id"].as_u64().unwrap()),
-            "{title}: the id is not unique"
-        );
-        let [x, y, w, h] = ["x", "y", "w", "h"].map(|it| panel["gridPos"][it].as_u64().unwrap());
-        for cell in (y..y + h).flat_map(|y| (x..x + w).map(move |x| (x, y))) {
-            assert!(cells.insert(cell), "{title} overlaps at {cell:?}");
-        }
-    }
-    let n_lines = cells.iter().map(|(_, y)| y + 1).max().unwrap();
-    let all: BTreeSet<_> = (0..n_lines)
-        .flat_map(|y| (0..24).map(move |x| (x, y)))
-        .collect();
-    assert_eq!(cells, all, "the panels leave gaps or exceed 24 columns");
-}
-
 /// Critical alerts must require a binding, because a policy without a binding affects no requests.
 #[test]
 fn critical_alerts_are_about_bound_policies() {
     for alert in alerts() {
         if alert["labels"]["severity"].as_str() == Some("critical") {
             let expr = alert["expr"].as_str().unwrap();
-            assert!(expr.contains("and on (kind, policy) max by (kind, policy) (vap_policy_info{"));
+            assert!(expr.contains(
+                "and on (cluster, kind, policy) max by (cluster, kind, policy) (vap_policy_info{"
+            ));
             assert!(
                 expr.contains("actions!~\"|unknown\"") || expr.contains("Deny"),
                 "{expr}"
@@ -492,8 +376,11 @@ fn images_and_chart_have_version_of_package() {
     let chart = yaml("charts/vap-status-controller/Chart.yaml");
     assert_eq!(chart["version"].as_str(), Some(version));
     assert_eq!(chart["appVersion"].as_str(), Some(version));
-    let labels = &yaml("config/default/kustomization.yaml")["labels"][0]["pairs"];
-    assert_eq!(labels["app.kubernetes.io/version"].as_str(), Some(version));
+    for folder in ["clear", "default"] {
+        let kustomization = yaml(&format!("config/{folder}/kustomization.yaml"));
+        let labels = &kustomization["labels"][0]["pairs"];
+        assert_eq!(labels["app.kubernetes.io/version"].as_str(), Some(version));
+    }
 }
 
 #[test]
