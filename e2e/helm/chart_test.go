@@ -1,6 +1,6 @@
 // Package helm compares the objects that Helm renders from the chart with those that kustomize renders from config/. It
-// also lints and packages the chart, and installs it with invalid values. It uses Helm's command and kustomize's
-// library.
+// also lints and packages the chart, renders it for common clusters, and renders it with invalid values. It uses Helm's
+// command and kustomize's library.
 package helm
 
 import (
@@ -51,7 +51,7 @@ func helm(t *testing.T, arguments ...string) (string, error) {
 // render returns the objects of the chart, including hooks. `settings` are the arguments of `--set`.
 func render(t *testing.T, release string, settings ...string) []object {
 	t.Helper()
-	arguments := []string{"template", release, chart, "--namespace", namespace, "--include-crds"}
+	arguments := []string{"template", release, chart, "--namespace", namespace}
 	for _, setting := range settings {
 		arguments = append(arguments, "--set", setting)
 	}
@@ -113,8 +113,8 @@ func id(o object) string {
 	return fmt.Sprintf("%v %v/%v", o["kind"], metadata(o)["namespace"], metadata(o)["name"])
 }
 
-// comparable returns the objects by name. It removes hooks and the labels of the installing tool: Helm adds its labels
-// to rendered objects, and kustomize adds ours even to the CRDs.
+// comparable returns the objects by name. It removes hooks, the labels of the installing tool, and the version, which
+// kustomize adds only in config/default. It also removes the annotation that keeps the CRDs when Helm uninstalls.
 func comparable(all []object) map[string]object {
 	found := map[string]object{}
 	for _, o := range all {
@@ -124,13 +124,13 @@ func comparable(all []object) map[string]object {
 		labels, _ := metadata(o)["labels"].(object)
 		for label := range labels {
 			tool := strings.HasPrefix(label, "helm.sh/") || label == "app.kubernetes.io/managed-by" ||
-				label == "app.kubernetes.io/instance" || label == "app.kubernetes.io/version"
-			if tool || o["kind"] == "CustomResourceDefinition" {
+				label == "app.kubernetes.io/version"
+			if tool {
 				delete(labels, label)
 			}
 		}
-		if len(labels) == 0 {
-			delete(metadata(o), "labels")
+		if annotation(o, "helm.sh/resource-policy") == "keep" {
+			delete(metadata(o), "annotations")
 		}
 		found[id(o)] = o
 	}
@@ -167,6 +167,7 @@ func TestDefaultsEqualThoseOfKustomize(t *testing.T) {
 func TestMonitoringEqualsThatOfKustomize(t *testing.T) {
 	rendered := render(t, "vap-status-controller", "metrics.serviceMonitor.enabled=true",
 		"metrics.prometheusRule.enabled=true", "metrics.dashboard.enabled=true", "subjectAccessReviews.enabled=true",
+		"rbac.aggregateToEdit=true", "flowSchema.enabled=true",
 		"follow={mutatingadmissionpolicies,mutatingwebhookconfigurations,validatingwebhookconfigurations,"+
 			"customresourcedefinitions}")
 	overlay := t.TempDir()
@@ -178,13 +179,20 @@ func TestMonitoringEqualsThatOfKustomize(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kustomization := "resources:\n"
+	kustomization := `labels:
+- pairs:
+    app.kubernetes.io/component: controller
+    app.kubernetes.io/instance: vap-status-controller
+    app.kubernetes.io/name: vap-status-controller
+    app.kubernetes.io/part-of: vap-status-controller
+resources:
+`
 	for _, folder := range []string{"default", "alerts", "dashboards"} {
 		kustomization += "- " + filepath.Join(relative, folder) + "\n"
 	}
 	kustomization += "components:\n"
-	components := []string{"subject-access-reviews", "mutatingadmissionpolicies", "mutatingwebhookconfigurations",
-		"validatingwebhookconfigurations", "customresourcedefinitions"}
+	components := []string{"aggregate-to-edit", "flow-schema", "subject-access-reviews", "mutatingadmissionpolicies",
+		"mutatingwebhookconfigurations", "validatingwebhookconfigurations", "customresourcedefinitions"}
 	for _, component := range components {
 		kustomization += "- " + filepath.Join(relative, "components", component) + "\n"
 	}
@@ -199,43 +207,23 @@ func TestMonitoringEqualsThatOfKustomize(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ofKustomize := objects(t, text)
-	for _, o := range ofKustomize {
-		// kustomize does not change the component. The chart adds its labels to all objects.
-		for _, component := range components {
-			if strings.HasSuffix(fmt.Sprint(metadata(o)["name"]), "vap-status-controller-"+component) {
-				metadata(o)["labels"] = object{
-					"app.kubernetes.io/name":    "vap-status-controller",
-					"app.kubernetes.io/part-of": "vap-status-controller",
-				}
-			}
-		}
-	}
-	assertEqual(t, rendered, ofKustomize)
+	assertEqual(t, rendered, objects(t, text))
 }
 
 func TestClearJobEqualsThatOfKustomize(t *testing.T) {
-	var hook, job object
-	for _, o := range render(t, "vap-status-controller") {
-		if annotation(o, "helm.sh/hook") == "post-delete" && o["kind"] == "Job" {
-			hook = o
+	rendered, ofKustomize := render(t, "vap-status-controller"), kustomize(t, "clear")
+	for _, kind := range []string{"Job", "NetworkPolicy"} {
+		hook := find(t, rendered, kind, "vap-status-controller-clear")
+		other := find(t, ofKustomize, kind, "vap-status-controller-clear")
+		if kind == "Job" {
+			// The hook needs its own service account, because Helm deletes the controller's before the hook runs.
+			podSpec(other)["serviceAccountName"] = "vap-status-controller-clear"
 		}
-	}
-	for _, o := range kustomize(t, "clear") {
-		if o["kind"] == "Job" {
-			job = o
+		if !reflect.DeepEqual(hook["spec"], other["spec"]) {
+			left, _ := yaml.Marshal(hook["spec"])
+			right, _ := yaml.Marshal(other["spec"])
+			t.Errorf("helm:\n%s\nkustomize:\n%s", left, right)
 		}
-	}
-	if hook == nil || job == nil {
-		t.Fatal("no job")
-	}
-	// The hook needs its own service account, because Helm deletes the controller's before the hook runs.
-	pod := job["spec"].(object)["template"].(object)["spec"].(object)
-	pod["serviceAccountName"] = "vap-status-controller-clear"
-	if !reflect.DeepEqual(hook["spec"], job["spec"]) {
-		left, _ := yaml.Marshal(hook["spec"])
-		right, _ := yaml.Marshal(job["spec"])
-		t.Errorf("helm:\n%s\nkustomize:\n%s", left, right)
 	}
 }
 
@@ -255,11 +243,11 @@ func podSpec(workload object) object {
 }
 
 func TestValuesReachTheManifests(t *testing.T) {
-	all := render(t, "mine", "image.repository=registry.example.com/vap", "image.tag=1.2.3", "replicas=3",
+	all := render(t, "mine", "image.repository=registry.example.com/vap", "image.tag=1.2.3", "replicaCount=3",
 		"profile=upstream", "readyRequires={Compiled,Bound}", "excludeNames={gke-*,aks-managed}",
 		"excludeSelector=vendor in (a\\,b)", "extraArgs={--concurrency=8}", "priorityClassName=mine",
 		"paramsRoles[0].apiGroup=rules.example.com", "paramsRoles[0].resources={replicalimits}",
-		"nodeSelector.disk=ssd", "networkPolicy.apiServerPorts={16443}",
+		"nodeSelector.disk=ssd", "networkPolicy.apiServerPorts={9443}",
 		"networkPolicy.metricsFrom[0].namespaceSelector.matchLabels.team=monitoring",
 		"resources.limits.memory=1Gi", "podDisruptionBudget.enabled=false", "clear.enabled=false")
 	name := "mine-vap-status-controller"
@@ -291,7 +279,7 @@ func TestValuesReachTheManifests(t *testing.T) {
 		t.Errorf("the role for params does not aggregate other roles")
 	}
 	policy, _ := yaml.Marshal(find(t, all, "NetworkPolicy", name)["spec"])
-	if !strings.Contains(string(policy), "16443") || !strings.Contains(string(policy), "team: monitoring") {
+	if !strings.Contains(string(policy), "9443") || !strings.Contains(string(policy), "team: monitoring") {
 		t.Errorf("network policy: %s", policy)
 	}
 	for _, o := range all {
@@ -327,7 +315,7 @@ func TestDigestIsUsedInsteadOfTheTag(t *testing.T) {
 }
 
 func TestInvalidValuesAreRejected(t *testing.T) {
-	for _, setting := range []string{"replica=3", "replicas=two", "profile=mine", "readyRequires={Redy}",
+	for _, setting := range []string{"replicas=3", "replicaCount=two", "profile=mine", "readyRequires={Redy}",
 		"follow={pods}",
 		"image.repository=", "metrics.alerts.enabled=true", "image.digest=latest"} {
 		_, err := helm(t, "template", "x", chart, "--set", setting)
@@ -346,7 +334,7 @@ func TestLintAndPackage(t *testing.T) {
 		t.Fatal(err)
 	}
 	packed := filepath.Join(folder, "vap-status-controller-0.1.0.tgz")
-	text, err := helm(t, "template", "vap-status-controller", packed, "--namespace", namespace, "--include-crds")
+	text, err := helm(t, "template", "vap-status-controller", packed, "--namespace", namespace)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -363,7 +351,8 @@ func TestHooksAreComplete(t *testing.T) {
 	}
 	sort.Strings(hooks)
 	wanted := []string{"post-delete ClusterRole", "post-delete ClusterRoleBinding", "post-delete Job",
-		"post-delete Role", "post-delete RoleBinding", "post-delete ServiceAccount", "test Pod"}
+		"post-delete NetworkPolicy", "post-delete Role", "post-delete RoleBinding", "post-delete ServiceAccount",
+		"test NetworkPolicy", "test Pod"}
 	if !reflect.DeepEqual(hooks, wanted) {
 		t.Errorf("%v", hooks)
 	}
