@@ -341,6 +341,43 @@ func TestLintAndPackage(t *testing.T) {
 	assertEqual(t, objects(t, []byte(text)), render(t, "vap-status-controller"))
 }
 
+// TestArtifactHubListsTheCRDs compares the annotation of Chart.yaml with the CRDs.
+func TestArtifactHubListsTheCRDs(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(chart, "Chart.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct {
+		Annotations map[string]string `json:"annotations"`
+	}
+	var listed []struct{ Kind, Version, Name, DisplayName, Description string }
+	if err := yaml.Unmarshal(text, &file); err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.UnmarshalStrict([]byte(file.Annotations["artifacthub.io/crds"]), &listed); err != nil {
+		t.Fatal(err)
+	}
+	var names, expected []string
+	for _, crd := range listed {
+		names = append(names, crd.Name+" "+crd.Kind+" "+crd.Version)
+		if crd.DisplayName == "" || crd.Description == "" {
+			t.Errorf("%s has no description", crd.Name)
+		}
+	}
+	for _, o := range render(t, "vap-status-controller") {
+		if o["kind"] == "CustomResourceDefinition" {
+			spec := o["spec"].(object)
+			version := spec["versions"].([]any)[0].(object)["name"]
+			expected = append(expected, fmt.Sprint(metadata(o)["name"], " ", spec["names"].(object)["kind"], " ", version))
+		}
+	}
+	sort.Strings(names)
+	sort.Strings(expected)
+	if !reflect.DeepEqual(names, expected) {
+		t.Errorf("%v, expected %v", names, expected)
+	}
+}
+
 // TestHooksAreComplete lists the hooks. Helm creates these objects only during an operation such as a test.
 func TestHooksAreComplete(t *testing.T) {
 	var hooks []string

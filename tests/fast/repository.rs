@@ -456,6 +456,8 @@ fn pods_meet_restricted_pod_security_standard() {
     for path in ["config/controller/deployment.yaml", "config/clear/job.yaml"] {
         is_restricted(&yaml(path)["spec"]["template"]["spec"]);
     }
+    // The pods set no user, so that OpenShift can assign one. `runAsNonRoot` then needs a numeric user in the image.
+    assert!(read("Dockerfile").contains("\nUSER 65532:65532\n"));
     let namespace = yaml("config/controller/namespace.yaml");
     let enforced = &namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"];
     assert_eq!(enforced.as_str(), Some("restricted"));
@@ -464,6 +466,7 @@ fn pods_meet_restricted_pod_security_standard() {
 #[track_caller]
 fn is_restricted(pod: &Value) {
     assert_eq!(pod["securityContext"]["runAsNonRoot"].as_bool(), Some(true));
+    assert!(pod["securityContext"]["runAsUser"].is_null());
     let seccomp = &pod["securityContext"]["seccompProfile"]["type"];
     assert_eq!(seccomp.as_str(), Some("RuntimeDefault"));
     for container in pod["containers"].as_sequence().unwrap() {

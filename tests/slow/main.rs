@@ -30,6 +30,7 @@ mod hostile_eval;
 mod hostile_files;
 #[path = "../support/json_schema.rs"]
 mod json_schema;
+mod listen;
 mod offline;
 mod report_schemas;
 mod safe_advice;
