@@ -109,7 +109,7 @@ impl fmt::Debug for Health {
 /// # Errors
 /// Returns an error message with a hint if the address cannot be bound.
 pub async fn bind(address: SocketAddr, flag: &str) -> Result<TcpListener, String> {
-    bind_with(address, flag, |address| TcpListener::bind(address)).await
+    bind_with(address, flag, TcpListener::bind).await
 }
 
 /// Calls `listen` with `address`, and with `0.0.0.0` if `address` is `[::]` and the machine has no IPv6.
