@@ -14,6 +14,7 @@ mod support;
 mod cli_binary;
 mod cli_check_binary;
 mod cli_commands;
+mod cli_diff;
 mod cli_hints;
 mod cli_live;
 mod cli_memory;

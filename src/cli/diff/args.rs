@@ -32,7 +32,7 @@ pub struct DiffArgs {
     #[arg(value_name = "NEW PATH|vap/NAME")]
     pub new: PathBuf,
     /// A file or directory with objects that both versions use: bindings, params, namespaces,
-    /// CustomResourceDefinitions, probes; repeatable
+    /// CustomResourceDefinitions, probes; repeatable. Objects that OLD or NEW also defines are ignored, with a note
     #[arg(long, value_name = "PATH")]
     pub with: Vec<PathBuf>,
     /// A file or directory with objects; - is standard input; repeatable. Default: the objects of the cluster or,

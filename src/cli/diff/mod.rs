@@ -7,6 +7,7 @@ pub mod args;
 mod compare;
 pub mod render;
 pub mod report;
+mod versions;
 
 pub(super) use compare::mutation_summary;
 pub use compare::{Cause, CauseKind, Effect};
@@ -25,7 +26,6 @@ use super::error::CliError;
 use super::eval::args::UserArgs;
 use super::eval::policy_set::{PolicySet, PreparedPolicy};
 use super::eval::run_case;
-use super::eval::setup::{Setup, Sources};
 use super::input::Object;
 use super::parallel;
 use super::test::probes::{self, Probe};
@@ -37,6 +37,7 @@ use crate::probe::target::TargetId;
 use args::DiffArgs;
 use compare::{Side, ValidationPairs, compare};
 use report::{DiffReport, Groups, OneSided, Summary};
+use versions::Versions;
 
 /// The number of objects per batch. A batch is evaluated on several threads.
 const BATCH: usize = 512;
@@ -138,12 +139,20 @@ pub(super) fn run(args: &DiffArgs, stdin: &mut dyn Read) -> Result<DiffReport, C
         let message = "standard input can only be used for objects, with `-f -`; pass policies and other inputs as files";
         return Err(CliError::Usage(message.to_owned()));
     }
-    let mut old = version(args, &args.old, stdin)?;
-    let mut new = version(args, &args.new, stdin)?;
+    let Versions {
+        old: (mut old, own_old_probes),
+        new: (mut new, mut written),
+        shared_probes,
+        note,
+    } = Versions::read(args, stdin)?;
     let mut findings = std::mem::take(&mut old.findings);
     add_findings(&mut findings, std::mem::take(&mut new.findings));
-    let mut written = std::mem::take(&mut new.input.probes);
-    written.append(&mut old.input.probes);
+    findings.extend(note);
+    written.extend(own_old_probes);
+    if !args.files.is_empty() {
+        written.clear();
+    }
+    written.extend(shared_probes);
     let mut before = PolicySet::new(
         &old.input,
         &old.known,
@@ -226,8 +235,7 @@ impl Requests<'_> {
         }
     }
 
-    /// Returns the valid probes for policies of `pairs`. Empty if the objects are from `-f`. Errors in probes are added
-    /// to `findings`.
+    /// Returns the valid probes for policies of `pairs`. Errors in probes are added to `findings`.
     ///
     /// # Errors
     /// Returns an error if the CRD built into this program cannot be used.
@@ -237,9 +245,6 @@ impl Requests<'_> {
         pairs: &[PolicyPair],
         findings: &mut Vec<Finding>,
     ) -> Result<Vec<Probe>, CliError> {
-        if !self.files.is_empty() {
-            return Ok(Vec::new());
-        }
         let ids: Vec<TargetId> = pairs.iter().map(|pair| pair.id.clone()).collect();
         let mut seen = BTreeSet::new();
         written.retain(|probe| {
@@ -311,28 +316,6 @@ fn add_findings(findings: &mut Vec<Finding>, more: Vec<Finding>) {
             findings.push(finding);
         }
     }
-}
-
-/// Reads one version of the policies, together with the objects that both versions use.
-fn version(
-    args: &DiffArgs,
-    version_path: &PathBuf,
-    stdin: &mut dyn Read,
-) -> Result<Setup, CliError> {
-    let paths: Vec<PathBuf> = [version_path]
-        .into_iter()
-        .chain(&args.with)
-        .cloned()
-        .collect();
-    let sources = Sources {
-        paths: &paths,
-        crds: &args.crds,
-        selector: None,
-        version: args.version.kubernetes_version,
-        live: args.cluster.live,
-        connection: &args.connection,
-    };
-    Setup::read(&sources, &BTreeSet::new(), stdin)
 }
 
 /// Returns the policies that exist in only one version.

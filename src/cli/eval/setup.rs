@@ -64,7 +64,21 @@ impl Setup {
             sources.live,
             sources.connection,
         )?;
-        let mut input = Input::load(&plan.paths, KindFilter::All, stdin);
+        let input = Input::load(&plan.paths, KindFilter::All, stdin);
+        Self::with_input(sources, &plan, input, kinds, stdin)
+    }
+
+    /// Like [`Setup::read`], with the files of `plan` already read.
+    ///
+    /// # Errors
+    /// Returns an error if the cluster cannot be reached.
+    pub(in crate::cli) fn with_input(
+        sources: &Sources<'_>,
+        plan: &Plan,
+        mut input: Input,
+        kinds: &BTreeSet<Gvk>,
+        stdin: &mut dyn Read,
+    ) -> Result<Self, CliError> {
         let crds = Input::load(sources.crds, KindFilter::Crds, stdin);
         let mut findings: Vec<Finding> = no_crds(sources.crds, &crds).into_iter().collect();
         findings.extend(input.problems.iter().chain(&crds.problems).map(unread));

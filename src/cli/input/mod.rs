@@ -3,6 +3,7 @@
 //!
 //! A document that cannot be read becomes a problem, and does not affect the others.
 
+pub(in crate::cli) mod combine;
 pub mod comments;
 pub mod decode;
 pub mod edit;
