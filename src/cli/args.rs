@@ -9,6 +9,7 @@ use super::check::settings::FindingArgs;
 use super::connection::Connection;
 use super::diff::args as diff;
 use super::eval::args as eval;
+use super::test::case_filter::CaseFilter;
 use super::time_limit::Timeout;
 use super::upgrade::args as upgrade;
 use crate::status::lease;
@@ -57,6 +58,7 @@ Examples:
   kubectl vap test policy.yaml probe.yaml --crds crds/
   kustomize build . | kubectl vap test -
   kubectl vap test policies/ -o junit > vap.xml
+  kubectl vap test policies/ --run '^replica-limit/' --failed-only
   kubectl vap test policies/ --coverage --mutants
   kubectl vap test init policy.yaml > probe.yaml
   kubectl vap test convert kyverno-test.yaml > probe.yaml
@@ -91,7 +93,7 @@ Exit status:
   0  every case passed
   1  a case failed, or could not be evaluated
   2  usage error: part of the input could not be read, a probe is invalid, its policy is
-     not in the input, or there is no probe";
+     not in the input, there is no probe, or no case matches --run";
 
 const EXPLAIN_HELP: &str = "\
 Examples:
@@ -325,9 +327,18 @@ pub struct TestArgs {
     /// Show the decision of each case, its reason and its cost, with the values of subexpressions
     #[arg(short, long)]
     pub verbose: bool,
+    /// Run only the cases whose name PROBE/CASE matches the regular expression, in Go's syntax
+    #[arg(long, value_name = "REGEX", value_parser = CaseFilter::parse, conflicts_with = "coverage_threshold")]
+    pub run: Option<CaseFilter>,
+    /// Show only the cases that did not pass, in the formats text and json; the totals count all cases
+    #[arg(long)]
+    pub failed_only: bool,
+    /// Measure the duration of each case, and show it in the formats text and json; junit always has durations
+    #[arg(long)]
+    pub durations: bool,
     /// Measure coverage, and list the parts of policies that no case covers: true and false results of validations and
     /// match conditions, operands of && and ||, conditions of ?:, predicates of macros, operations and resources of
-    /// rules, actions of bindings
+    /// rules, actions of bindings. No part of a policy without a probe is covered
     #[arg(long)]
     pub coverage: bool,
     /// Exit 1 if less than this percentage is covered

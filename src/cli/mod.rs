@@ -171,9 +171,14 @@ fn run_test(
         version: version_for(args.kubernetes_version, &args.paths)?,
         coverage: args.coverage || args.output == TestOutput::Lcov,
         mutants: args.mutants,
+        filter: args.run.clone(),
+        durations: args.durations || args.output == TestOutput::Junit,
         limit: args.timeout.limit(),
     };
-    let report = test::run(&options, &mut io::stdin())?;
+    let mut report = test::run(&options, &mut io::stdin())?;
+    if args.failed_only && matches!(args.output, TestOutput::Text | TestOutput::Json) {
+        report.retain_failed();
+    }
     let text = match args.output {
         TestOutput::Text => test::render::text(&report, terminal, args.verbose),
         TestOutput::Json => json(&report)?,
@@ -182,7 +187,16 @@ fn run_test(
         TestOutput::Lcov => test::coverage::lcov(report.coverage.as_deref().unwrap_or_default()),
     };
     write(out, &text)?;
-    if report.summary.cases == 0 && report.summary.errors == 0 {
+    if let (Some(filter), 0, Some(name)) =
+        (&args.run, report.summary.cases, &report.first_not_selected)
+    {
+        let _ = writeln!(
+            err,
+            "error: no case matches `--run {}`; names have the form PROBE/CASE, such as `{}`",
+            text::clean(&filter.pattern),
+            text::clean(name)
+        );
+    } else if report.summary.cases == 0 && report.summary.errors == 0 {
         let _ = writeln!(err, "error: the input has no PolicyProbe");
     }
     let coverage = report.coverage.as_deref().unwrap_or_default();
@@ -199,9 +213,14 @@ fn run_test(
         }
         Exit::Clean if is_too_little => {
             let threshold = args.coverage_threshold.unwrap_or_default();
+            let untested: Vec<&str> = test::coverage::untested(coverage).collect();
+            let untested = match untested.as_slice() {
+                [] => String::new(),
+                names => format!("; no probe tests: {}", text::clean(&names.join(", "))),
+            };
             let _ = writeln!(
                 err,
-                "error: coverage is {percent} %, below the threshold of {threshold} %"
+                "error: coverage is {percent} %, below the threshold of {threshold} %{untested}"
             );
             Exit::Findings
         }

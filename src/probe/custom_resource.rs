@@ -8,7 +8,7 @@ use std::cell::RefCell;
 
 use serde_json::Value;
 
-use super::api::{Case, CaseOutcome, CaseStatus, Decision, Expect, PolicyProbeSpec, Request};
+use super::api::{Case, CaseOutcome, CaseStatus, Decision, Expect, Request};
 use super::contradiction::contradictions;
 use super::run::{CaseResult, EvaluatedRule, failed, invalid, objects, pending};
 use super::sample;
@@ -37,14 +37,6 @@ pub struct Definition {
     pub rejection: Option<String>,
     /// The version of the API server.
     pub version: KubernetesVersion,
-}
-
-/// Runs all cases of a probe, in order.
-#[must_use]
-pub fn run(probe: &PolicyProbeSpec, definition: &Definition) -> Vec<CaseResult> {
-    let mut runner = Runner::new(definition);
-    let cases = probe.cases.iter();
-    cases.map(|case| runner.run(case)).collect()
 }
 
 /// Runs cases about one definition.

@@ -20,6 +20,7 @@ mod cli_live;
 mod cli_memory;
 mod cli_mutating;
 mod cli_test;
+mod cli_test_options;
 mod cli_traces;
 mod cli_upgrade;
 mod custom_resources;

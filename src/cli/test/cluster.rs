@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 
@@ -37,12 +38,15 @@ pub(super) struct FileCluster<'a> {
     definitions: &'a HashMap<TargetId, ProbedDefinition>,
     namespaces: BTreeMap<String, Namespace>,
     pub(super) limit: TimeLimit,
+    pub(super) measures_durations: bool,
 }
 
 pub(super) struct Run {
     pub(super) results: Vec<CaseResult>,
     /// The requests of the cases, for [`FileCluster::n_passed_before_failure`]; empty if the cases were not run.
     pub(super) requests: Vec<CaseRequest>,
+    /// The durations of the cases; empty if they are not measured.
+    pub(super) durations: Vec<Duration>,
 }
 
 impl Run {
@@ -64,7 +68,7 @@ struct Policy<'a> {
     id: TargetId,
     /// The mutating policy that contains `object`, if there is one.
     mutating: Option<&'a MutatingPolicy>,
-    /// The compiled policy, initialized by the first probe.
+    /// The compiled policy, initialized when it is first needed.
     compiled: OnceLock<(CompiledPolicy, PreparedAdmission)>,
 }
 
@@ -146,6 +150,7 @@ impl<'a> FileCluster<'a> {
             definitions,
             namespaces: namespaces.collect(),
             limit: TimeLimit::default(),
+            measures_durations: false,
         }
     }
 
@@ -156,14 +161,19 @@ impl<'a> FileCluster<'a> {
             Run {
                 results: cases.map(|case| run::pending(case, why)).collect(),
                 requests: Vec::new(),
+                durations: Vec::new(),
             }
         };
         let run = AssertUnwindSafe(|| {
             if let Some(definition) = self.definitions.get(id) {
-                let results = custom_resource::run(probe, &definition.definition);
+                let mut runner = custom_resource::Runner::new(&definition.definition);
+                let cases = probe.cases.iter();
+                let ran = cases.map(|case| self.measured(|| runner.run(case)));
+                let (results, durations): (_, Vec<_>) = ran.unzip();
                 return Some(Run {
                     results,
                     requests: Vec::new(),
+                    durations: durations.into_iter().flatten().collect(),
                 });
             }
             let policy = self.policies.get(id)?;
@@ -176,13 +186,13 @@ impl<'a> FileCluster<'a> {
         })
     }
 
-    /// Returns a policy and its compiled form, if a probe of the policy was run.
+    /// Returns a policy of the input and its compiled form.
     pub(super) fn policy(
         &self,
         id: &TargetId,
     ) -> Option<(&Object<RequestPolicy>, &CompiledPolicy)> {
         let policy = self.policies.get(id)?;
-        Some((policy.object, &policy.compiled.get()?.0))
+        Some((policy.object, &policy.compiled().0))
     }
 
     /// Returns a CustomResourceDefinition, if a probe targets it.
@@ -247,12 +257,28 @@ impl<'a> FileCluster<'a> {
         };
         let context = self.context(policy, prepared.admission(), mutating, true);
         let runner = run::Runner::new(probe, &context, None);
-        let ran = probe.cases.iter().map(|case| {
-            let request = runner.request(case);
-            (self.run_in_time(&runner, case, &request), request)
-        });
-        let (results, requests) = ran.unzip();
-        Run { results, requests }
+        let mut ran = Run {
+            results: Vec::new(),
+            requests: Vec::new(),
+            durations: Vec::new(),
+        };
+        for case in &probe.cases {
+            let ((result, request), duration) = self.measured(|| {
+                let request = runner.request(case);
+                (self.run_in_time(&runner, case, &request), request)
+            });
+            ran.results.push(result);
+            ran.requests.push(request);
+            ran.durations.extend(duration);
+        }
+        ran
+    }
+
+    /// Runs a case. Also returns its duration, if durations are measured.
+    fn measured<T>(&self, run: impl FnOnce() -> T) -> (T, Option<Duration>) {
+        let start = self.measures_durations.then(Instant::now);
+        let result = run();
+        (result, start.map(|start| start.elapsed()))
     }
 
     fn context<'b>(

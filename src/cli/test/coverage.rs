@@ -23,6 +23,8 @@ pub struct Coverage {
     pub policy: String,
     /// The path of the policy's file.
     pub file: String,
+    /// The number of probes that test the policy. If it is 0, no item is covered.
+    pub probes: usize,
     /// The number of items.
     pub total: usize,
     /// The number of covered items.
@@ -78,7 +80,7 @@ impl CoverageHits {
     }
 }
 
-/// Returns the coverage of `policy`, whose bindings have the given actions.
+/// Returns the coverage of `policy`, whose bindings have the given actions. The number of probes is 0.
 pub(super) fn policy_coverage(
     policy: &Object<RequestPolicy>,
     compiled: &CompiledPolicy,
@@ -146,6 +148,7 @@ pub(super) fn policy_coverage(
     Coverage {
         policy: policy.name().unwrap_or_default().to_owned(),
         file: policy.source.name.clone(),
+        probes: 0,
         total: items.len(),
         covered: items.iter().filter(|item| item.hits > 0).count(),
         items,
@@ -195,7 +198,13 @@ pub fn percent(coverage: &[Coverage]) -> usize {
     (covered * 100).checked_div(total).unwrap_or(100)
 }
 
-/// Renders the uncovered items as lines, by policy.
+/// Returns the names of the policies that no probe tests.
+pub fn untested(coverage: &[Coverage]) -> impl Iterator<Item = &str> {
+    let untested = coverage.iter().filter(|it| it.probes == 0);
+    untested.map(|it| it.policy.as_str())
+}
+
+/// Renders the uncovered items as lines, by policy. A policy without probes is one line.
 #[must_use]
 pub fn text(coverage: &[Coverage]) -> String {
     let mut out = String::new();
@@ -206,6 +215,16 @@ pub fn text(coverage: &[Coverage]) -> String {
         return "coverage: unknown, because there is nothing to measure\n".to_owned();
     }
     for policy_coverage in coverage {
+        if policy_coverage.probes == 0 {
+            let _ = writeln!(
+                out,
+                "coverage of {}: 0 of {}, because no probe tests it ({})",
+                clean(&policy_coverage.policy),
+                policy_coverage.total,
+                clean(&policy_coverage.file)
+            );
+            continue;
+        }
         let _ = writeln!(
             out,
             "coverage of {}: {} of {}",
@@ -265,6 +284,7 @@ mod tests {
         let coverage = |covered, total| Coverage {
             policy: String::new(),
             file: String::new(),
+            probes: 1,
             total,
             covered,
             items: Vec::new(),

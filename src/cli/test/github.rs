@@ -5,7 +5,6 @@
 use std::fmt::Write as _;
 
 use super::report::{CaseReport, ProbeReport, TestReport};
-use super::trace::not_shown_line;
 use crate::cli::check::annotations::MAX_ANNOTATIONS;
 use crate::cli::check::finding::Severity;
 use crate::cli::text::clean;
@@ -83,22 +82,7 @@ fn case_annotation<'a>(probe: &'a ProbeReport, case: &CaseReport) -> Annotation<
     if let Some(diff) = &case.diff {
         let _ = write!(text, "\n{}", diff.trim_end());
     }
-    for trace in case.trace.iter().filter(|trace| trace.decides) {
-        let _ = write!(text, "\n{}", trace.head());
-        for part in &trace.subexpressions {
-            let indent = "  ".repeat(part.depth + 1);
-            let _ = write!(text, "\n{indent}{} = {}", part.text, part.shown());
-        }
-        if let Some(more) = trace.more() {
-            let _ = write!(text, "\n  {more}");
-        }
-        if let Some(changes) = &trace.changes {
-            let _ = write!(text, "\n{}", changes.shown());
-        }
-    }
-    if let Some(more) = not_shown_line(&case.not_traced) {
-        let _ = write!(text, "\n{more}");
-    }
+    text.push_str(&case.decisive_traces());
     let invalid = case.invalid.first();
     let place = invalid.map_or((case.line, case.column), |invalid| {
         (invalid.line, invalid.column)

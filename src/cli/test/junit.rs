@@ -16,17 +16,24 @@ const INPUT: &str = "input";
 
 /// Renders a suite for each probe, and one for the problems of the input.
 ///
-/// A case that could not be evaluated is an error. The output has no times, so that it depends only on the input.
+/// A case that could not be evaluated is an error. If durations were not measured, the output depends only on the input.
 #[must_use]
 pub fn xml(report: &TestReport) -> String {
     let summary = &report.summary;
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     let _ = writeln!(
         out,
-        "<testsuites name=\"kubectl vap test\" tests=\"{}\" failures=\"{}\" errors=\"{}\">",
+        "<testsuites name=\"kubectl vap test\" tests=\"{}\" failures=\"{}\" errors=\"{}\"{}>",
         summary.cases + summary.errors,
         summary.failed,
-        summary.pending + summary.errors
+        summary.pending + summary.errors,
+        time(
+            report
+                .probes
+                .iter()
+                .filter_map(|probe| probe.seconds)
+                .reduce(|a, b| a + b)
+        )
     );
     if summary.errors > 0 {
         let n = summary.errors;
@@ -100,12 +107,13 @@ fn suite(out: &mut String, probe: &ProbeReport) {
     };
     let _ = writeln!(
         out,
-        "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" file=\"{}\">",
+        "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" file=\"{}\"{}>",
         escaped(&probe.name),
         probe.cases.len(),
         n(CaseOutcome::Failed),
         n(CaseOutcome::Pending),
-        escaped(&probe.file)
+        escaped(&probe.file),
+        time(probe.seconds)
     );
     for one in &probe.cases {
         case(out, probe, one);
@@ -116,11 +124,12 @@ fn suite(out: &mut String, probe: &ProbeReport) {
 fn case(out: &mut String, probe: &ProbeReport, case: &CaseReport) {
     let _ = write!(
         out,
-        "    <testcase classname=\"{}\" name=\"{}\" file=\"{}\" line=\"{}\"",
+        "    <testcase classname=\"{}\" name=\"{}\" file=\"{}\" line=\"{}\"{}",
         escaped(&format!("{}.{}", probe.id, probe.name)),
         escaped(&case.name),
         escaped(&probe.file),
-        case.line
+        case.line,
+        time(case.seconds)
     );
     let element = match case.outcome {
         CaseOutcome::Passed => {
@@ -142,9 +151,16 @@ fn case(out: &mut String, probe: &ProbeReport, case: &CaseReport) {
         if let Some(cost) = case.cost_used {
             let _ = write!(text, "\ncost: {cost}");
         }
+        text.push_str(&case.decisive_traces());
         let _ = write!(text, "\n{}:{}", probe.file, case.line);
         text
     });
+}
+
+/// Returns the attribute `time`, in seconds. Empty if the duration was not measured.
+fn time(seconds: Option<f64>) -> String {
+    let text = seconds.map(|seconds| format!(" time=\"{seconds:.6}\""));
+    text.unwrap_or_default()
 }
 
 fn finding(out: &mut String, found: &Finding) {

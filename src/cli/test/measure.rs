@@ -34,21 +34,39 @@ fn by_policy<'a>(probe_runs: &[ProbeRun<'a>]) -> BTreeMap<&'a TargetId, Vec<Prob
     groups
 }
 
-/// Returns the coverage of the policies that have probes.
+/// Returns the coverage of the policies. With `skips_untested`, policies without probes are not part of it.
 pub(super) fn coverage(
     input: &Input,
     known: &Known,
     cluster: &FileCluster<'_>,
     probe_runs: &[ProbeRun<'_>],
+    skips_untested: bool,
 ) -> Vec<Coverage> {
     let mut coverages = Vec::new();
-    for (id, probe_runs) in by_policy(probe_runs) {
+    let policies = input.policies.iter().filter(|_| !skips_untested);
+    let ids: Vec<TargetId> = policies
+        .map(|policy| TargetId::policy(policy.name().unwrap_or_default()))
+        .collect();
+    let mut groups = by_policy(probe_runs);
+    for id in &ids {
+        groups.entry(id).or_default();
+    }
+    for (id, probe_runs) in groups {
         let Some((policy, compiled)) = cluster.policy(id) else {
             continue;
         };
         let name = &*id.subject.name;
         let mut hits = CoverageHits::default();
         let mut actions = BTreeSet::new();
+        let bound_actions = || {
+            let bindings = input.bindings.iter().map(|binding| &binding.value.spec);
+            let policy_bindings = bindings.filter(|spec| spec.policy_name == name);
+            policy_bindings.flat_map(|spec| spec.validation_actions.clone())
+        };
+        if probe_runs.is_empty() {
+            actions.extend(bound_actions());
+        }
+        let n_probes = probe_runs.len();
         for ProbeRun { probe, run } in probe_runs {
             match probe.spec.bindings {
                 BindingSource::Implied => {
@@ -58,12 +76,7 @@ pub(super) fn coverage(
                     let inline_bindings = probe.spec.inline_bindings.iter();
                     actions.extend(inline_bindings.flat_map(|it| it.validation_actions.clone()));
                 }
-                BindingSource::FromCluster => {
-                    let bindings = input.bindings.iter().map(|binding| &binding.value.spec);
-                    let policy_bindings = bindings.filter(|spec| spec.policy_name == name);
-                    actions
-                        .extend(policy_bindings.flat_map(|spec| spec.validation_actions.clone()));
-                }
+                BindingSource::FromCluster => actions.extend(bound_actions()),
             }
             for (case, result) in probe.spec.cases.iter().zip(&run.results) {
                 let request = run::admission_request(&case.request, &known.mapper);
@@ -85,7 +98,9 @@ pub(super) fn coverage(
                 }
             }
         }
-        coverages.push(coverage::policy_coverage(policy, compiled, &hits, &actions));
+        let mut policy_coverage = coverage::policy_coverage(policy, compiled, &hits, &actions);
+        policy_coverage.probes = n_probes;
+        coverages.push(policy_coverage);
     }
     coverages
 }

@@ -3,6 +3,7 @@
 //! The controller uses the same evaluator. Here, the cluster state consists of the objects in the files, and the served
 //! APIs are those of Kubernetes and of the CRDs in the input.
 
+pub mod case_filter;
 pub(super) mod cluster;
 pub mod convert;
 pub mod coverage;
@@ -36,6 +37,7 @@ use crate::policy::subject::SubjectKind;
 use crate::policy::{self, RequestPolicy};
 use crate::probe::target::TargetId;
 use crate::version::KubernetesVersion;
+use case_filter::CaseFilter;
 use cluster::FileCluster;
 use measure::ProbeRun;
 use report::{ProbeSubject, TestReport};
@@ -56,6 +58,10 @@ pub struct Options {
     pub coverage: bool,
     /// True to run mutation tests.
     pub mutants: bool,
+    /// The cases to run. `None` for all cases.
+    pub filter: Option<CaseFilter>,
+    /// True to measure the durations of cases.
+    pub durations: bool,
     /// The time limit of one evaluation.
     pub limit: TimeLimit,
 }
@@ -96,7 +102,10 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<TestReport, Broken
         .chain(webhooks.keys().cloned())
         .chain(crds_of_probes.ids)
         .collect();
-    let probes = probes::read(probes, &targets, &mut findings).map_err(Broken)?;
+    let mut probes = probes::read(probes, &targets, &mut findings).map_err(Broken)?;
+    let filter = options.filter.as_ref();
+    let not_selected = filter.map(|filter| filter.retain(&mut probes));
+    let probes = probes;
     probes::duplicate_policies(&probes, VALIDATING, validating.clone(), &mut findings);
     probes::duplicate_policies(&probes, MUTATING, mutating.clone(), &mut findings);
 
@@ -115,6 +124,7 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<TestReport, Broken
     let mut report = TestReport::new(apis.kubernetes(), input.n_files, findings);
     let mut cluster = FileCluster::new(&input, &webhooks, &definitions, &apis, &rejections);
     cluster.limit = options.limit;
+    cluster.measures_durations = options.durations;
     let cluster = cluster;
     let runs = parallel::map(&probes, |probe| cluster.run(&probe.id, &probe.spec));
     let probe_runs = probes.iter().zip(&runs);
@@ -129,10 +139,16 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<TestReport, Broken
             definition: cluster.definition(id),
             rejection: cluster.rejection(id),
         };
-        report.add(probe, &run.results, subject);
+        report.add(probe, run, subject);
     }
     if options.coverage {
-        report.coverage = Some(measure::coverage(&input, &apis, &cluster, &probe_runs));
+        report.coverage = Some(measure::coverage(
+            &input,
+            &apis,
+            &cluster,
+            &probe_runs,
+            filter.is_some(),
+        ));
     }
     if options.mutants {
         report.mutants = Some(measure::mutants(&cluster, &probe_runs));
@@ -142,7 +158,7 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<TestReport, Broken
         let named: BTreeSet<String> = targets.map(ToString::to_string).collect();
         report.not_measured = named.into_iter().collect();
     }
-    report.finish();
+    report.finish(not_selected.unwrap_or_default());
     Ok(report)
 }
 

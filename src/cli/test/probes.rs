@@ -35,6 +35,20 @@ impl Probe {
         self.object.name().unwrap_or_default()
     }
 
+    /// Removes the cases for which `is_kept` is false. Cases without an entry remain.
+    pub(super) fn retain_cases(&mut self, is_kept: &[bool]) {
+        fn retain<T>(items: &mut Vec<T>, is_kept: &[bool]) {
+            let mut is_kept = is_kept.iter();
+            items.retain(|_| is_kept.next().copied().unwrap_or(true));
+        }
+        // The origin of a case that was not expanded is its index.
+        let n_missing = self.origins.len()..self.spec.cases.len();
+        self.origins
+            .extend(n_missing.map(|case| Origin { case, row: None }));
+        retain(&mut self.spec.cases, is_kept);
+        retain(&mut self.origins, is_kept);
+    }
+
     pub(in crate::cli) const fn kind(&self) -> SubjectKind {
         self.id.kind()
     }

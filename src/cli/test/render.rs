@@ -66,7 +66,8 @@ fn head(out: &mut String, probe: &ProbeReport, terminal: Terminal) {
         None => format!("policy {}", clean(&probe.policy)),
         Some(target) => clean(&target.to_string()),
     };
-    let _ = writeln!(out, "{name} ({subject}, {file}:{})", probe.line);
+    let duration = duration(probe.seconds);
+    let _ = writeln!(out, "{name} ({subject}, {file}:{}){duration}", probe.line);
     if let Some(why) = &probe.rejection {
         let kind = probe
             .target
@@ -98,7 +99,8 @@ fn render(
     };
     let padding = " ".repeat(INDENT.len().saturating_sub(word.len() + 2));
     let word = painted(word, color, terminal);
-    let _ = writeln!(out, "  {word}{padding}{}", clean(&case.name));
+    let duration = duration(case.seconds);
+    let _ = writeln!(out, "  {word}{padding}{}{duration}", clean(&case.name));
     let mut lines: Vec<String> = Vec::new();
     if case.outcome != CaseOutcome::Passed {
         if probe.rejection.is_some() {
@@ -170,6 +172,12 @@ fn render(
     }
 }
 
+/// Renders a duration in milliseconds, with a space before it. Empty if the duration was not measured.
+fn duration(seconds: Option<f64>) -> String {
+    let text = seconds.map(|seconds| format!(" ({:.1} ms)", seconds * 1000.0));
+    text.unwrap_or_default()
+}
+
 /// Renders a unified diff with colors.
 pub(in crate::cli) fn diff(out: &mut String, diff: &str, indent: &str, terminal: Terminal) {
     for line in diff.lines() {
@@ -237,9 +245,12 @@ fn summary(report: &TestReport, terminal: Terminal) -> String {
     } else {
         counts.join(", ")
     };
+    let cases = match summary.not_selected {
+        0 => count(summary.cases, "case"),
+        n => format!("{} of {}", summary.cases, count(summary.cases + n, "case")),
+    };
     format!(
-        "{} of {} in {} tested for Kubernetes {}: {result}",
-        count(summary.cases, "case"),
+        "{cases} of {} in {} tested for Kubernetes {}: {result}",
         count(summary.probes, "probe"),
         count(summary.files, "file"),
         report.kubernetes

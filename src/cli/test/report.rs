@@ -1,15 +1,19 @@
 //! The results of all cases, and the documented format of `-o json`.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::case_filter::NotSelected;
+use super::cluster::Run;
 use super::coverage::Coverage;
 use super::mutants::MutantReport;
 use super::probes::Probe;
-use super::trace::{self, Trace, Traces};
+use super::trace::{self, Trace, Traces, not_shown_line};
 use crate::cli::check::finding::{Finding, Severity};
 use crate::cli::check::webhook::field_of_webhook;
 use crate::cli::exit::Exit;
@@ -54,6 +58,9 @@ pub struct TestReport {
     /// The targets of probes for which coverage and mutants are not measured, if one of these is requested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_measured: Vec<String>,
+    /// The name of the first case that `--run` does not select, `PROBE/CASE`.
+    #[serde(skip)]
+    pub first_not_selected: Option<String>,
 }
 
 /// The number of cases by outcome, and of files, probes and errors.
@@ -72,6 +79,8 @@ pub struct Summary {
     pub failed: usize,
     /// Cases that could not be evaluated.
     pub pending: usize,
+    /// Cases that `--run` does not select. They are not part of `cases`.
+    pub not_selected: usize,
     /// Findings that are errors.
     pub errors: usize,
 }
@@ -97,7 +106,10 @@ pub struct ProbeReport {
     /// The reason why the API server rejects the policy or target, so that all cases fail.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rejection: Option<String>,
-    /// The cases, in the order of the spec.
+    /// The sum of the durations of the cases, in seconds, with `--durations`.
+    #[serde(rename = "durationSeconds", skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<f64>,
+    /// The cases, in the order of the spec. With `--failed-only`, only those that did not pass.
     pub cases: Vec<CaseReport>,
 }
 
@@ -110,6 +122,9 @@ pub struct CaseReport {
     /// `Passed`, `Failed`, or `Pending` if the case could not be evaluated.
     #[schemars(schema_with = "outcome_schema")]
     pub outcome: CaseOutcome,
+    /// The duration of the case in seconds, with `--durations`.
+    #[serde(rename = "durationSeconds", skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<f64>,
     /// The line of the case's name, or of the case's row in a table.
     pub line: usize,
     /// The column in that line.
@@ -226,6 +241,7 @@ impl CaseReport {
             }),
             name: status.name.clone(),
             outcome: status.outcome,
+            seconds: None,
             line: place.line,
             column: place.column,
             decision: status.decision.map(Decision::as_str),
@@ -268,6 +284,31 @@ impl CaseReport {
     }
 }
 
+impl CaseReport {
+    /// Renders the expressions that determined the decision, with the values of their subexpressions. Each line begins
+    /// with a line break.
+    pub(super) fn decisive_traces(&self) -> String {
+        let mut text = String::new();
+        for trace in self.trace.iter().filter(|trace| trace.decides) {
+            let _ = write!(text, "\n{}", trace.head());
+            for part in &trace.subexpressions {
+                let indent = "  ".repeat(part.depth + 1);
+                let _ = write!(text, "\n{indent}{} = {}", part.text, part.shown());
+            }
+            if let Some(more) = trace.more() {
+                let _ = write!(text, "\n  {more}");
+            }
+            if let Some(changes) = &trace.changes {
+                let _ = write!(text, "\n{}", changes.shown());
+            }
+        }
+        if let Some(more) = not_shown_line(&self.not_traced) {
+            let _ = write!(text, "\n{more}");
+        }
+        text
+    }
+}
+
 impl TestReport {
     /// Creates a report with the problems of the input.
     pub(super) fn new(kubernetes: &str, n_files: usize, findings: Vec<Finding>) -> Self {
@@ -284,12 +325,14 @@ impl TestReport {
             coverage: None,
             mutants: None,
             not_measured: Vec::new(),
+            first_not_selected: None,
         }
     }
 
-    pub(super) fn add(&mut self, probe: &Probe, results: &[CaseResult], subject: ProbeSubject<'_>) {
-        let cases = results.iter().enumerate().map(|(n, result)| {
+    pub(super) fn add(&mut self, probe: &Probe, run: &Run, subject: ProbeSubject<'_>) {
+        let cases = run.results.iter().enumerate().map(|(n, result)| {
             let mut case = CaseReport::new(result, probe, n, subject);
+            case.seconds = run.durations.get(n).map(Duration::as_secs_f64);
             if let Some(webhook) = subject.webhook {
                 for trace in &mut case.trace {
                     trace.field_ref = field_of_webhook(webhook, &trace.field_ref);
@@ -305,12 +348,14 @@ impl TestReport {
             file: probe.object.source.name.clone(),
             line: probe.object.place().line,
             rejection: subject.rejection.map(str::to_owned),
+            seconds: (!run.durations.is_empty())
+                .then(|| run.durations.iter().sum::<Duration>().as_secs_f64()),
             cases: cases.collect(),
         });
     }
 
     /// Sorts the findings, and computes the counts.
-    pub(super) fn finish(&mut self) {
+    pub(super) fn finish(&mut self, not_selected: NotSelected) {
         self.findings.sort_by(|a, b| {
             let key = |found: &Finding| (found.location.place, found.severity, found.rule);
             (&a.location.file, key(a), &a.message).cmp(&(&b.location.file, key(b), &b.message))
@@ -325,8 +370,19 @@ impl TestReport {
             passed: count(CaseOutcome::Passed),
             failed: count(CaseOutcome::Failed),
             pending: count(CaseOutcome::Pending),
+            not_selected: not_selected.n,
             errors: self.findings.iter().filter(is_error).count(),
         };
+        self.first_not_selected = not_selected.first;
+    }
+
+    /// Removes the cases that passed, and the probes without other cases. The counts do not change.
+    pub fn retain_failed(&mut self) {
+        for probe in &mut self.probes {
+            let is_failed = |case: &CaseReport| case.outcome != CaseOutcome::Passed;
+            probe.cases.retain(is_failed);
+        }
+        self.probes.retain(|probe| !probe.cases.is_empty());
     }
 
     /// Returns the exit status of the report. A run without cases is a failure, so that it is not mistaken for a
