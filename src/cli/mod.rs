@@ -265,6 +265,15 @@ fn run_init(args: &InitArgs, out: &mut dyn Write, err: &mut dyn Write) -> Result
 }
 
 fn run_eval(args: &EvalArgs, terminal: Terminal, out: &mut dyn Write) -> Result<Exit, CliError> {
+    if !args.expressions.is_empty() {
+        let report = eval::run_expressions(args, &mut io::stdin())?;
+        let text = match args.output.format {
+            OutputFormat::Text => eval::render::expressions(&report, terminal, args.verbose),
+            OutputFormat::Json => json(&report)?,
+        };
+        write(out, &text)?;
+        return Ok(report.exit());
+    }
     let report = eval::run(args, &mut io::stdin())?;
     let text = match args.output.format {
         OutputFormat::Text => eval::render::text(&report, terminal, args.verbose),

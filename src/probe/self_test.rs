@@ -80,7 +80,7 @@ fn results(probe: &Value) -> Result<Vec<CaseResult>, String> {
         rejection: None,
         kind: SubjectKind::ValidatingAdmissionPolicy,
         mutating: None,
-        records: false,
+        records: None,
     };
     let run = || run::run(&probe, &run_context);
     panic::catch_unwind(AssertUnwindSafe(run))

@@ -257,6 +257,25 @@ fn apply_actions(
     }
 }
 
+/// Returns the findings about the compilation and the types of the expressions of a validating policy. Does not search for
+/// requests for which expressions fail.
+#[must_use]
+pub(in crate::cli) fn expression_findings(
+    policy: &Object<RequestPolicy>,
+    known: &Known,
+) -> Vec<Finding> {
+    let subject = SubjectKind::ValidatingAdmissionPolicy;
+    let work = || {
+        let analysis = analyze(subject, (policy, None), known, Profile::Truthful);
+        let mut findings = Vec::new();
+        expressions::errors(policy, &analysis, &mut findings);
+        let schemas = (&analysis, known.builtin());
+        expressions::warnings(policy, schemas, None, &mut findings);
+        findings
+    };
+    within_time_limit(policy, subject.row().noun, work).unwrap_or_else(|error| vec![*error])
+}
+
 /// Returns the status that the controller would compute for a policy. `None` after an internal error.
 #[must_use]
 pub(in crate::cli) fn status(

@@ -144,7 +144,27 @@ pub(in crate::cli) fn write_finding(out: &mut String, finding: &Finding, termina
         let _ = writeln!(out, "{}", painted(&line, BOLD, terminal));
     }
 
-    let location = &finding.location;
+    let has_excerpt = finding.severity < Severity::Note;
+    let gutter = write_location(out, &finding.location, (has_excerpt, color), terminal);
+    let indent = " ".repeat(gutter);
+    let equals = painted("=", BLUE, terminal);
+    for note in notes(finding) {
+        let room = max.saturating_sub(gutter + 3);
+        for (n, line) in wrap(&note, room, usize::MAX, "  ").into_iter().enumerate() {
+            let sign = if n == 0 { equals.as_str() } else { " " };
+            let _ = writeln!(out, "{indent} {sign} {line}");
+        }
+    }
+}
+
+/// Writes a location and, with `has_excerpt`, its line with a mark. Returns the width of the line number.
+pub(in crate::cli) fn write_location(
+    out: &mut String,
+    location: &Location,
+    (has_excerpt, color): (bool, &str),
+    terminal: Terminal,
+) -> usize {
+    let max = terminal.width.unwrap_or(usize::MAX);
     let number = location.place.map(|place| place.line.to_string());
     let gutter = number.as_ref().map_or(1, String::len);
     let indent = " ".repeat(gutter);
@@ -163,7 +183,7 @@ pub(in crate::cli) fn write_finding(out: &mut String, finding: &Finding, termina
         }
     }
     let bar = painted("|", BLUE, terminal);
-    if finding.severity < Severity::Note
+    if has_excerpt
         && let Some(number) = &number
         && let Some((source, start, length)) = excerpt(location, max.saturating_sub(gutter + 3))
     {
@@ -173,14 +193,7 @@ pub(in crate::cli) fn write_finding(out: &mut String, finding: &Finding, termina
         let mark = painted(&"^".repeat(length), color, terminal);
         let _ = writeln!(out, "{indent} {bar} {}{mark}", " ".repeat(start));
     }
-    let equals = painted("=", BLUE, terminal);
-    for note in notes(finding) {
-        let room = max.saturating_sub(gutter + 3);
-        for (n, line) in wrap(&note, room, usize::MAX, "  ").into_iter().enumerate() {
-            let sign = if n == 0 { equals.as_str() } else { " " };
-            let _ = writeln!(out, "{indent} {sign} {line}");
-        }
-    }
+    gutter
 }
 
 /// Returns the notes below the source line: the object, field and kinds, and the help.

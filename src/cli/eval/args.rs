@@ -17,15 +17,17 @@ Examples:
   kubectl vap eval policies/ --resource deployments --subresource scale --object scale.yaml
   kubectl vap eval --context staging --object deployment.yaml
   kubectl vap eval vap/replica-limit --object - < deployment.yaml
+  kubectl vap eval -f deployment.yaml --expression 'object.spec.?replicas.orValue(1) * 2'
 
 The object is prepared as in the API server: defaults, metadata, conversion. Mutating
 policies run first, and validating policies are evaluated for the mutated object. Webhooks
 are not called.
 
 Exit status:
-  0  no policy denies the request
-  1  a policy denies it
-  2  usage error, part of the input could not be read, or a policy could not be evaluated";
+  0  no policy denies the request, or each --expression has a value
+  1  a policy denies it, or the evaluation of an --expression failed
+  2  usage error, part of the input could not be read, or a policy or expression could not be
+     evaluated";
 
 /// The arguments of `eval`.
 #[derive(Debug, clap::Args)]
@@ -35,7 +37,13 @@ pub struct EvalArgs {
     #[arg(value_name = "PATH|vap/NAME")]
     pub paths: Vec<PathBuf>,
     /// A file with the object of the request; - is standard input
-    #[arg(long, value_name = "FILE", conflicts_with = "request")]
+    #[arg(
+        short = 'f',
+        long,
+        visible_alias = "filename",
+        value_name = "FILE",
+        conflicts_with = "request"
+    )]
     pub object: Option<PathBuf>,
     /// A file with the old object; without --object, the request is a DELETE
     #[arg(long, value_name = "FILE", conflicts_with = "request")]
@@ -53,6 +61,10 @@ pub struct EvalArgs {
     /// the object is that of a subresource [default: that of the object's kind]
     #[arg(long, value_name = "RESOURCE", conflicts_with = "request")]
     pub resource: Option<String>,
+    /// Evaluate a CEL expression for the request instead of the policies, and print its value; repeatable. It has the
+    /// inputs of a validation and, with one policy in the input, the variables and params of that policy
+    #[arg(long = "expression", value_name = "EXPR")]
+    pub expressions: Vec<String>,
     /// The version of the API server.
     #[command(flatten)]
     pub version: VersionArgs,

@@ -2,6 +2,7 @@
 //!
 //! The policies are from files or a cluster. Probes use the same evaluator. `audit` and `diff` also use the submodules.
 
+pub mod ad_hoc;
 pub mod args;
 pub(super) mod cluster;
 pub(super) mod facts;
@@ -23,14 +24,17 @@ use super::check::finding::{Finding, Severity};
 use super::check::known::Known;
 use super::check::policy::object_finding;
 use super::error::CliError;
+use super::input::Input;
+use super::live::Plan;
 use crate::defaulting::Stage;
-use crate::policy::admission::{Admission, AdmissionRequest, Object, ParamSource};
+use crate::policy::admission::{Admission, AdmissionRequest, Object, ParamSource, TextLimits};
 use crate::policy::analysis::Profile;
 use crate::policy::nearest::nearest;
 use crate::policy::rule::Rule;
 use crate::probe::api::{Case, Expect, PolicyProbeSpec, Request, Samples};
 use crate::probe::prepare;
 use crate::probe::run::{self, CaseResult, RunContext, Runner};
+use ad_hoc::ExpressionReport;
 use args::EvalArgs;
 use policy_set::{PolicySet, PreparedPolicy};
 use report::{EvalReport, PolicyEval, RequestReport, Summary, Verdict};
@@ -41,23 +45,9 @@ use setup::{Setup, Sources};
 /// # Errors
 /// Returns an error if the request cannot be read, or if the cluster cannot be reached.
 pub(super) fn run(args: &EvalArgs, stdin: &mut dyn Read) -> Result<EvalReport, CliError> {
-    let mut request = request::read(args, stdin)?;
-    let objects = [&request.object, &request.old_object];
-    let objects = objects.into_iter().flatten();
-    let kinds = objects.map(|object| Object::new(object).gvk().clone());
-    let sources = Sources {
-        paths: &args.paths,
-        crds: &args.crds,
-        selector: args.selector.as_ref(),
-        version: args.version.kubernetes_version,
-        live: args.cluster.live,
-        connection: &args.connection,
-    };
-    let mut setup = Setup::read(&sources, &kinds.collect::<BTreeSet<_>>(), stdin)?;
-    if let Some(name) = &args.resource {
-        request.resource = Some(request::resource(name, &setup.known.mapper.resources)?);
-    }
+    let (request, mut setup) = read(args, stdin)?;
     let mut findings = std::mem::take(&mut setup.findings);
+
     let mut policy_set = PolicySet::new(
         &setup.input,
         &setup.known,
@@ -121,6 +111,73 @@ pub(super) fn run(args: &EvalArgs, stdin: &mut dyn Read) -> Result<EvalReport, C
     };
     report.finish();
     Ok(report)
+}
+
+/// Evaluates the expressions of the arguments, for the request that the arguments describe.
+///
+/// # Errors
+/// Returns an error if the request or an expression cannot be read, or if the cluster cannot be reached.
+pub(super) fn run_expressions(
+    args: &EvalArgs,
+    stdin: &mut dyn Read,
+) -> Result<ExpressionReport, CliError> {
+    let (request, mut setup) = read(args, stdin)?;
+    let mut findings = std::mem::take(&mut setup.findings);
+    let cluster_inputs = setup.cluster_inputs.as_ref();
+    let mut policy_set = PolicySet::new(&setup.input, &setup.known, cluster_inputs, &mut findings);
+    policy_set.limit = args.timeout.limit();
+    policy_set.text_limits = TextLimits::LONG;
+    let prepared = prepared(&request, &setup.known).ok_or_else(|| {
+        let message = "the resource of the request is not served; for a custom resource, pass its \
+                       CustomResourceDefinition with --crds";
+        CliError::Usage(message.to_owned())
+    })?;
+    let inputs = ad_hoc::Inputs {
+        setup: &setup,
+        policy_set: &policy_set,
+        request: &request,
+        prepared: &prepared,
+    };
+    let expressions = args.expressions.iter();
+    let expressions: Result<Vec<_>, _> = expressions.map(|it| inputs.evaluate(it)).collect();
+    Ok(ExpressionReport {
+        api_version: "cli.vap-status.dev/v1alpha1",
+        kind: "ExpressionReport",
+        kubernetes: setup.known.kubernetes().to_owned(),
+        cluster: setup.server.clone(),
+        policy: inputs.policy().map(|policy| policy.name.to_owned()),
+        request: RequestReport::new(&prepared),
+        expressions: expressions?,
+        findings,
+    })
+}
+
+/// Reads the request, and the policies with their inputs.
+fn read(args: &EvalArgs, stdin: &mut dyn Read) -> Result<(Request, Setup), CliError> {
+    let mut request = request::read(args, stdin)?;
+    let objects = [&request.object, &request.old_object];
+    let objects = objects.into_iter().flatten();
+    let kinds = objects.map(|object| Object::new(object).gvk().clone());
+    let kinds = kinds.collect::<BTreeSet<_>>();
+    let sources = Sources {
+        paths: &args.paths,
+        crds: &args.crds,
+        selector: args.selector.as_ref(),
+        version: args.version.kubernetes_version,
+        live: args.cluster.live,
+        connection: &args.connection,
+    };
+    let is_live = args.cluster.live || args.selector.is_some() || args.connection.is_given();
+    let setup = if args.paths.is_empty() && !args.expressions.is_empty() && !is_live {
+        // An expression needs no policy.
+        Setup::with_input(&sources, &Plan::default(), Input::default(), &kinds, stdin)?
+    } else {
+        Setup::read(&sources, &kinds, stdin)?
+    };
+    if let Some(name) = &args.resource {
+        request.resource = Some(request::resource(name, &setup.known.mapper.resources)?);
+    }
+    Ok((request, setup))
 }
 
 /// Returns findings that explain why policies or bindings of files do not match the request: rules for unserved
@@ -252,7 +309,7 @@ pub(super) fn run_case_with(
         rejection: policy.rejection.as_deref(),
         kind: policy.kind(),
         mutating: policy.mutating(policy_set),
-        records: true,
+        records: Some(policy_set.text_limits),
     };
     let run = || {
         let evaluate = |is_cancelled: &Arc<AtomicBool>| {

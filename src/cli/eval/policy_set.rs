@@ -17,7 +17,7 @@ use crate::cli::time_limit::TimeLimit;
 use crate::policy;
 use crate::policy::RequestPolicy;
 use crate::policy::admission::mutation::{KindsOf, MutatingAdmission};
-use crate::policy::admission::{self, Admission, Binding, Namespace, ParamList};
+use crate::policy::admission::{self, Admission, Binding, Namespace, ParamList, TextLimits};
 use crate::policy::compile::CompiledPolicy;
 use crate::policy::expressions::Role;
 use crate::policy::subject::SubjectKind;
@@ -53,6 +53,8 @@ pub(in crate::cli) struct PolicySet<'a> {
     /// The namespaces of the cluster and of the files, by name.
     pub(in crate::cli) namespaces: BTreeMap<String, Namespace>,
     pub(in crate::cli) limit: TimeLimit,
+    /// The limits of recorded values.
+    pub(in crate::cli) text_limits: TextLimits,
 }
 
 pub(in crate::cli) struct PreparedPolicy<'a> {
@@ -156,12 +158,13 @@ impl<'a> PolicySet<'a> {
             kinds: KindsOf::new(known.builtin(), known),
             namespaces,
             limit: TimeLimit::default(),
+            text_limits: TextLimits::default(),
         }
     }
 }
 
 impl<'a> PreparedPolicy<'a> {
-    fn new(
+    pub(super) fn new(
         object: &'a Object<RequestPolicy>,
         bindings: &[Object<ValidatingAdmissionPolicyBinding>],
         compiled: CompiledPolicy,

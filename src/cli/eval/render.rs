@@ -2,9 +2,14 @@
 
 use std::fmt::Write as _;
 
-use super::report::{EvalReport, EvaluationReport, MutationReport, PolicyEval, Verdict};
+use super::ad_hoc::ExpressionReport;
+use super::report::{
+    EvalReport, EvaluationReport, MutationReport, PolicyEval, RequestReport, Verdict,
+};
 use crate::cli::check::finding::Severity;
-use crate::cli::check::render::{BOLD, RED, YELLOW, painted, policies, write_finding};
+use crate::cli::check::render::{
+    BOLD, RED, YELLOW, painted, policies, write_finding, write_location, write_wrapped,
+};
 use crate::cli::terminal::Terminal;
 use crate::cli::test::render::{GREEN, diff, render_trace};
 use crate::cli::text::{clean, wrap};
@@ -26,17 +31,7 @@ pub fn text(report: &EvalReport, terminal: Terminal, is_verbose: bool) -> String
         }
     }
     if let Some(request) = &report.request {
-        let name = [request.namespace.as_str(), request.name.as_str()];
-        let name: Vec<&str> = name.into_iter().filter(|part| !part.is_empty()).collect();
-        let line = format!(
-            "{} {} {} {} by {}",
-            request.operation,
-            request.api_version,
-            request.resource,
-            name.join("/"),
-            request.user
-        );
-        let _ = writeln!(out, "{}\n", painted(&clean(&line), BOLD, terminal));
+        render_request(&mut out, request, terminal);
     }
     for policy in &report.policies {
         if is_verbose || !matches!(policy.verdict, Verdict::NotMatched) {
@@ -58,6 +53,66 @@ pub fn text(report: &EvalReport, terminal: Terminal, is_verbose: bool) -> String
         );
     }
     let _ = writeln!(out, "{}", summary(report, terminal));
+    out
+}
+
+fn render_request(out: &mut String, request: &RequestReport, terminal: Terminal) {
+    let name = [request.namespace.as_str(), request.name.as_str()];
+    let name: Vec<&str> = name.into_iter().filter(|part| !part.is_empty()).collect();
+    let line = format!(
+        "{} {} {} {} by {}",
+        request.operation,
+        request.api_version,
+        request.resource,
+        name.join("/"),
+        request.user
+    );
+    let _ = writeln!(out, "{}\n", painted(&clean(&line), BOLD, terminal));
+}
+
+/// Renders the problems, the request, and each expression with its value or error. `is_verbose` adds the values of the
+/// subexpressions.
+#[must_use]
+pub fn expressions(report: &ExpressionReport, terminal: Terminal, is_verbose: bool) -> String {
+    let mut out = String::new();
+    for found in &report.findings {
+        if found.severity == Severity::Error || found.rule == Rule::ClusterReadFailed {
+            write_finding(&mut out, found, terminal);
+            out.push('\n');
+        }
+    }
+    render_request(&mut out, &report.request, terminal);
+    let max = terminal.width.unwrap_or(usize::MAX);
+    for (n, eval) in report.expressions.iter().enumerate() {
+        if n > 0 {
+            out.push('\n');
+        }
+        let expression: Vec<String> = eval.expression.lines().map(clean).collect();
+        let _ = writeln!(out, "{}", painted(&expression.join("\n"), BOLD, terminal));
+        for found in &eval.findings {
+            write_finding(&mut out, found, terminal);
+        }
+        for value in &eval.values {
+            write_wrapped(&mut out, &format!("= {value}"), "  ", terminal);
+        }
+        if let Some(error) = &eval.error {
+            let head = painted("error", RED, terminal);
+            let message = wrap(
+                &clean(&error.message),
+                max.saturating_sub(7),
+                usize::MAX,
+                "  ",
+            );
+            let _ = writeln!(out, "{head}: {}", message.join("\n"));
+            write_location(&mut out, &error.location, (true, RED), terminal);
+        }
+        if let Some(why) = &eval.not_evaluated {
+            write_wrapped(&mut out, &format!("not evaluated: {why}"), "  ", terminal);
+        }
+        if is_verbose && let Some(trace) = &eval.trace {
+            render_trace(&mut out, trace, "  ", max.saturating_sub(2).max(20));
+        }
+    }
     out
 }
 

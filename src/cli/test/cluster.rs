@@ -12,7 +12,9 @@ use crate::cli::input::{Input, MutatingPolicy, Object};
 use crate::cli::time_limit::TimeLimit;
 use crate::policy;
 use crate::policy::RequestPolicy;
-use crate::policy::admission::{self, Admission, Binding, Namespace, ParamList, ParamSource};
+use crate::policy::admission::{
+    self, Admission, Binding, Namespace, ParamList, ParamSource, TextLimits,
+};
 use crate::policy::compile::CompiledPolicy;
 use crate::policy::subject::SubjectKind;
 use crate::probe::api::{Case, CaseOutcome, PolicyProbeSpec};
@@ -307,7 +309,7 @@ impl<'a> FileCluster<'a> {
             rejection: policy.rejection.as_deref(),
             kind: policy.id.kind(),
             mutating,
-            records,
+            records: records.then_some(TextLimits::SHORT),
         }
     }
 }

@@ -317,7 +317,7 @@ impl CaseRunner<'_> {
             rejection: None,
             kind: SubjectKind::ValidatingAdmissionPolicy,
             mutating: None,
-            records: false,
+            records: None,
         };
         run::run(&spec, &run_context).pop()
     }

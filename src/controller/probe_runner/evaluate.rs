@@ -326,7 +326,7 @@ impl Job {
             rejection: None,
             kind: subject.entry.kind(),
             mutating,
-            records: false,
+            records: None,
         };
         let is_cancelled = || self.is_cancelled.load(Ordering::Relaxed);
         let probes = subject.probes.iter().zip(&subject.rights);

@@ -26,7 +26,7 @@ use super::{prepare, sample};
 use crate::defaulting::Stage;
 use crate::policy::admission::{
     Admission, Authorizer, Binding, NamespaceSource, Object, ParamList, ParamSource, Recorder,
-    Recording, ReviewContext, ReviewOutcome,
+    Recording, ReviewContext, ReviewOutcome, TextLimits,
 };
 use crate::policy::exempt;
 use crate::policy::subject::SubjectKind;
@@ -67,8 +67,8 @@ pub struct RunContext<'a> {
     pub kind: SubjectKind,
     /// The mutations. `None` unless `kind` is `MutatingAdmissionPolicy`.
     pub mutating: Option<mutation::MutationInputs<'a>>,
-    /// True if the values of all subexpressions are recorded.
-    pub records: bool,
+    /// The limits of the recorded values of all subexpressions. `None` if no values are recorded.
+    pub records: Option<TextLimits>,
 }
 
 impl std::fmt::Debug for RunContext<'_> {
@@ -91,7 +91,7 @@ pub struct CaseResult {
     /// The violations in the objects of the case and the probe. A case with violations is not evaluated. Paths such as
     /// `request.object.spec` are relative to the case. Paths such as `spec.inlineParams[0]` are relative to the probe.
     pub invalid: Vec<Violation>,
-    /// The values of the evaluated subexpressions. Empty unless `RunContext::records` is true.
+    /// The values of the evaluated subexpressions. Empty unless `RunContext::records` is set.
     pub recording: Recording,
     /// The failing rules of a CustomResourceDefinition. If no rule failed, the first rules that were true.
     pub rules: Vec<EvaluatedRule>,
@@ -391,7 +391,9 @@ impl<'a> PreparedProbe<'a> {
                 Recording::new(),
             );
         }
-        let recorder = run_context.records.then(|| Arc::new(Recorder::default()));
+        let recorder = run_context
+            .records
+            .map(|limits| Arc::new(Recorder::new(limits)));
         let authorizer = (self.asks_cluster.as_ref()).unwrap_or(&review_request.authorizer);
         let none = ParamList::default();
         let mut context = ReviewContext::new(&none, &namespaces, Arc::clone(authorizer));

@@ -45,7 +45,7 @@ pub use outcome::{
 };
 pub(crate) use params::NOT_FOUND as PARAMS_NOT_FOUND;
 pub use params::{ParamList, ParamSource};
-pub use recorder::{RecordedValue, Recorder, Recording};
+pub use recorder::{RecordedValue, Recorder, Recording, TextLimits};
 pub use request::{AdmissionRequest, Equivalent, Operation, UserInfo};
 pub use rules::Unmatched;
 pub use selector::{ConfigurationError, Selector};

@@ -18,18 +18,43 @@ const NO_TEXT: &str = "…";
 /// Maximum number of recorded values of one subexpression. A subexpression in a macro has one value per iteration.
 const MAX_VALUES: usize = 4;
 
-/// Maximum length of a formatted value, in characters.
-const MAX_TEXT: usize = 80;
+/// The limits of formatted values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TextLimits {
+    /// Maximum length of a value, in characters.
+    length: usize,
+    /// Maximum number of elements of a list, or of entries of a map.
+    elements: usize,
+    /// Maximum depth of nested values.
+    depth: usize,
+}
+
+impl TextLimits {
+    /// The limits of values that explain a decision.
+    pub const SHORT: Self = Self {
+        length: 80,
+        elements: 6,
+        depth: 4,
+    };
+    /// The limits of values that are the result itself.
+    pub const LONG: Self = Self {
+        length: 20_000,
+        elements: 1000,
+        depth: 32,
+    };
+}
+
+impl Default for TextLimits {
+    fn default() -> Self {
+        Self::SHORT
+    }
+}
 
 /// Maximum length of the formatted result of a mutation, in characters.
 const MAX_MUTATION_VALUE_TEXT: usize = 240;
 
 /// Maximum number of recorded times of one subexpression, and of recorded keys of a map.
 const MAX_TIMES: usize = 128;
-
-/// Maximum number of shown elements or entries of a list or map.
-const MAX_ELEMENTS: usize = 6;
-const MAX_DEPTH: usize = 4;
 
 /// The results of one subexpression.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -87,9 +112,15 @@ pub type Recording = BTreeMap<(usize, usize), RecordedValue>;
 
 /// Collects a [`Recording`].
 #[derive(Debug, Default)]
-pub struct Recorder(Mutex<Recording>, AtomicU64);
+pub struct Recorder(Mutex<Recording>, AtomicU64, TextLimits);
 
 impl Recorder {
+    /// Creates a recorder whose values have the given limits.
+    #[must_use]
+    pub fn new(limits: TextLimits) -> Self {
+        Self(Mutex::default(), AtomicU64::default(), limits)
+    }
+
     /// Returns the results so far and removes them.
     #[must_use]
     pub fn take(&self) -> Recording {
@@ -127,6 +158,7 @@ impl Observer for ExpressionRecorder<'_> {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         let now = self.recorder.1.fetch_add(1, Ordering::Relaxed);
+        let limits = self.recorder.2;
         let seen = recording.entry((self.index, part)).or_default();
         match result {
             Ok(Value::Bool(true)) if !seen.is_true => seen.first_true = Some(seen.n),
@@ -148,8 +180,8 @@ impl Observer for ExpressionRecorder<'_> {
         }
         if seen.values.len() < MAX_VALUES {
             seen.values.push(match result {
-                Ok(value) => shown(value),
-                Err(error) => cut(format!("{ERROR}{error}"), MAX_TEXT),
+                Ok(value) => shown(value, limits),
+                Err(error) => cut(format!("{ERROR}{error}"), limits.length),
             });
         }
     }
@@ -171,13 +203,14 @@ fn keys(map: &Map) -> Vec<String> {
         return Vec::new();
     }
     let keys = map.keys().unwrap_or_default();
-    keys.iter().take(MAX_TIMES).map(shown).collect()
+    let keys = keys.iter().take(MAX_TIMES);
+    keys.map(|key| shown(key, TextLimits::SHORT)).collect()
 }
 
 /// Formats a value in CEL syntax, cut to the maximum length.
-fn shown(value: &Value) -> String {
+fn shown(value: &Value, limits: TextLimits) -> String {
     let mut out = String::new();
-    show(value, &mut out, 0);
+    show(value, &mut out, (0, limits));
     let is_mutation_value = match value {
         Value::List(list) => list.get(0).is_some_and(|first| is_mutation_value(&first)),
         value => is_mutation_value(value),
@@ -185,9 +218,9 @@ fn shown(value: &Value) -> String {
     cut(
         out,
         if is_mutation_value {
-            MAX_MUTATION_VALUE_TEXT
+            limits.length.max(MAX_MUTATION_VALUE_TEXT)
         } else {
-            MAX_TEXT
+            limits.length
         },
     )
 }
@@ -198,15 +231,16 @@ fn is_mutation_value(value: &Value) -> bool {
 }
 
 /// Writes an `Object` or a `JSONPatch` without its type name. Returns false for other values.
-fn show_mutation_value(value: &Value, out: &mut String, depth: usize) -> bool {
+fn show_mutation_value(value: &Value, out: &mut String, at: (usize, TextLimits)) -> bool {
+    let (depth, limits) = at;
     let field = |name: &str, value: &Value, out: &mut String| {
         out.push_str(name);
         out.push_str(": ");
-        show(value, out, depth + 1);
+        show(value, out, (depth + 1, limits));
     };
     if let Some(object) = value.downcast::<ObjectValue>() {
         out.push('{');
-        show_each(object.fields(), out, |(name, value), out| {
+        show_each(object.fields(), limits, out, |(name, value), out| {
             field(name, value, out);
         });
         out.push('}');
@@ -224,19 +258,20 @@ fn show_mutation_value(value: &Value, out: &mut String, depth: usize) -> bool {
     let texts = texts.map(|(name, text)| (name, Value::String(Arc::clone(text))));
     let value = patch.value.iter().map(|value| ("value", value.clone()));
     out.push('{');
-    show_each(texts.chain(value), out, |(name, value), out| {
+    show_each(texts.chain(value), limits, out, |(name, value), out| {
         field(name, &value, out);
     });
     out.push('}');
     true
 }
 
-fn show(value: &Value, out: &mut String, depth: usize) {
-    if depth > MAX_DEPTH || out.len() > MAX_TEXT * 4 {
+fn show(value: &Value, out: &mut String, (depth, limits): (usize, TextLimits)) {
+    if depth > limits.depth || out.len() > limits.length.saturating_mul(4) {
         out.push('…');
         return;
     }
-    if show_mutation_value(value, out, depth) {
+    let nested = (depth + 1, limits);
+    if show_mutation_value(value, out, (depth, limits)) {
         return;
     }
     match value {
@@ -250,7 +285,7 @@ fn show(value: &Value, out: &mut String, depth: usize) {
             let _ = write!(out, "{value:?}");
         }
         Value::String(text) => {
-            let short: String = text.chars().take(MAX_TEXT).collect();
+            let short: String = text.chars().take(limits.length).collect();
             let _ = write!(out, "{short:?}");
         }
         // Each byte takes at least two characters: a digit and a space.
@@ -260,8 +295,8 @@ fn show(value: &Value, out: &mut String, depth: usize) {
         }
         Value::List(list) => {
             out.push('[');
-            show_each(list.iter().take(list.len()), out, |element, out| {
-                show(&element, out, depth + 1);
+            show_each(list.iter().take(list.len()), limits, out, |element, out| {
+                show(&element, out, nested);
             });
             out.push(']');
         }
@@ -271,17 +306,17 @@ fn show(value: &Value, out: &mut String, depth: usize) {
         Value::Map(map) => {
             out.push('{');
             let entries = map.entries().unwrap_or_default();
-            show_each(entries, out, |(key, value), out| {
-                show(&key, out, depth + 1);
+            show_each(entries, limits, out, |(key, value), out| {
+                show(&key, out, nested);
                 out.push_str(": ");
-                show(&value, out, depth + 1);
+                show(&value, out, nested);
             });
             out.push('}');
         }
         Value::Optional(optional) => match optional.get() {
             Some(value) => {
                 out.push_str("optional.of(");
-                show(value, out, depth + 1);
+                show(value, out, nested);
                 out.push(')');
             }
             None => out.push_str("optional.none()"),
@@ -301,11 +336,12 @@ fn show(value: &Value, out: &mut String, depth: usize) {
 /// Writes the first elements of a list, or the first entries of a map, separated by commas.
 fn show_each<T>(
     parts: impl IntoIterator<Item = T>,
+    limits: TextLimits,
     out: &mut String,
     mut show: impl FnMut(T, &mut String),
 ) {
     for (n, part) in parts.into_iter().enumerate() {
-        if n >= MAX_ELEMENTS {
+        if n >= limits.elements {
             out.push_str(", …");
             break;
         }
@@ -341,7 +377,7 @@ mod tests {
             .eval(&none, Limits::from_cost(10_000))
             .result
             .unwrap();
-        assert_eq!(shown(&value), expected, "{expression}");
+        assert_eq!(shown(&value, TextLimits::SHORT), expected, "{expression}");
     }
 
     #[test]
@@ -368,7 +404,8 @@ mod tests {
             .eval(&none, Limits::from_cost(10_000))
             .result
             .unwrap();
-        assert_eq!(shown(&value).chars().count(), MAX_MUTATION_VALUE_TEXT + 1);
+        let short = shown(&value, TextLimits::SHORT);
+        assert_eq!(short.chars().count(), MAX_MUTATION_VALUE_TEXT + 1);
     }
 
     #[test]
