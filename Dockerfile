@@ -13,6 +13,8 @@ RUN rustup target add "$(uname -m)-unknown-linux-musl"
 COPY Cargo.toml Cargo.lock ./
 COPY crates crates
 COPY src src
+# The plugin contains the schemas of its kinds.
+COPY crds crds
 # Cargo requires the benches, tests and workspace members in the manifests to exist.
 COPY benches benches
 COPY tests tests

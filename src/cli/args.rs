@@ -99,11 +99,13 @@ const EXPLAIN_HELP: &str = "\
 Examples:
   kubectl vap explain
   kubectl vap explain undefined-field
+  kubectl vap explain absent
+  kubectl vap explain policyprobe.spec.cases
   kubectl vap explain -o json
 
 Exit status:
-  0  the rule was explained, or all rules were listed
-  2  usage error, or no such rule";
+  0  the rule or field was explained, or rules were listed
+  2  usage error, or no such rule or field";
 
 const COMPLETION_HELP: &str = "\
 Examples:
@@ -171,9 +173,11 @@ pub enum Command {
     /// unknown. Each change has its cause, a request that shows it, and a fix if there is one.
     #[command(after_help = upgrade::HELP)]
     UpgradeCheck(upgrade::UpgradeArgs),
-    /// Explain a rule of `check`, with an example and a remedy
+    /// Explain a rule of `check`, or a field of PolicyProbe
     ///
-    /// Without RULE, lists all rules, one per line.
+    /// Prints the levels, objects and versions of a rule, an example and a remedy. Without RULE, lists all rules, one per
+    /// line. Other words list the rules that contain them. KIND.FIELD describes a field of the kinds of vap-status.dev,
+    /// such as PolicyProbe, as `kubectl explain` does, without a cluster.
     #[command(after_help = EXPLAIN_HELP)]
     Explain(ExplainArgs),
     /// Write a completion script for a shell, or for kubectl
@@ -437,9 +441,10 @@ pub enum CompletionShell {
 /// The arguments of `explain`.
 #[derive(Debug, clap::Args)]
 pub struct ExplainArgs {
-    /// The rule to explain, as shown in the brackets of a finding
-    #[arg(value_name = "RULE")]
-    pub rule: Option<String>,
+    /// The rule to explain, as shown in the brackets of a finding; words to search in the rules; or a kind or field of
+    /// vap-status.dev, such as policyprobe.spec.cases
+    #[arg(value_name = "RULE|WORD|KIND.FIELD")]
+    pub words: Vec<String>,
     /// The output format: `text`, or `json` in a stable schema
     #[arg(
         short,

@@ -363,12 +363,20 @@ fn run_explain(
     terminal: Terminal,
     out: &mut dyn Write,
 ) -> Result<Exit, CliError> {
-    let rule = args.rule.as_deref().map(explain::rule).transpose()?;
-    let text = match (args.output, rule) {
-        (ExplainOutput::Text, Some(rule)) => explain::text(rule, terminal),
-        (ExplainOutput::Text, None) => explain::table(terminal),
-        (ExplainOutput::Json, Some(rule)) => json(&explain::list(&[rule]))?,
-        (ExplainOutput::Json, None) => json(&explain::list(Rule::ALL))?,
+    let topic = match args.words.as_slice() {
+        [] => explain::Topic::Rules(Rule::ALL.to_vec()),
+        words => explain::topic(words)?,
+    };
+    let text = match (args.output, topic) {
+        (ExplainOutput::Text, explain::Topic::Rules(rules)) => match rules.as_slice() {
+            [rule] => explain::text(*rule, terminal),
+            rules => explain::table(rules, terminal),
+        },
+        (ExplainOutput::Text, explain::Topic::Field(field)) => {
+            explain::fields::text(&field, terminal)
+        }
+        (ExplainOutput::Json, explain::Topic::Rules(rules)) => json(&explain::list(&rules))?,
+        (ExplainOutput::Json, explain::Topic::Field(field)) => json(&field)?,
     };
     write(out, &text).map(|()| Exit::Clean)
 }

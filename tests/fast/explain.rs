@@ -15,10 +15,12 @@ use crate::golden::{self, PLAIN};
 use clap::Parser as _;
 use serde_json::Value;
 use vap_status_controller::cli::args::Args;
+use vap_status_controller::cli::check::finding::Owner;
+use vap_status_controller::cli::check::report::CheckReport;
 use vap_status_controller::cli::check::{self, Options};
 use vap_status_controller::cli::exit::Exit;
 use vap_status_controller::cli::{explain, run};
-use vap_status_controller::policy::rule::{Example, Rule};
+use vap_status_controller::policy::rule::{Example, Rule, RuleObject};
 use vap_status_controller::version::KubernetesVersion;
 
 /// Runs `kubectl vap explain`. Returns standard output, standard error and the exit status.
@@ -86,14 +88,164 @@ fn unknown_rule_is_usage_error() {
     );
 }
 
+#[test]
+fn words_list_matching_rules() {
+    let (out, err, exit) = vap(&["absent"]);
+    assert_eq!((err.as_str(), exit), ("", Exit::Clean));
+    golden::compare("tests/cli_explain/absent.txt", &out);
+    let (out, _, _) = vap(&["variable", "same", "-o", "json"]);
+    let list: Value = serde_json::from_str(&out).unwrap();
+    let ids = list["items"].as_array().unwrap().iter();
+    let ids: Vec<&str> = ids.map(|rule| rule["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["duplicate-variable"]);
+    // A search with one result explains the rule.
+    let (out, _, _) = vap(&["variable", "same"]);
+    assert!(
+        out.starts_with("duplicate-variable\n\nTwo variables"),
+        "{out}"
+    );
+}
+
+#[test]
+fn fields_of_probes_are_explained() {
+    let (out, err, exit) = vap(&["policyprobe.spec.cases"]);
+    assert_eq!((err.as_str(), exit), ("", Exit::Clean));
+    golden::compare("tests/cli_explain/policyprobe.spec.cases.txt", &out);
+    let (out, _, _) = vap(&["PolicyProbes.spec.cases[0].request.operation", "-o", "json"]);
+    let field: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(field["kind"], "FieldReference");
+    assert_eq!(field["path"], "spec.cases.request.operation");
+    assert_eq!(field["type"], "string");
+    let (_, err, exit) = vap(&["policyprobe.spec.case"]);
+    assert_eq!(exit, Exit::Failed);
+    assert_eq!(
+        err,
+        "error: `PolicyProbe.spec` has no field `case`; did you mean `cases`?\n"
+    );
+}
+
+/// Every field of every kind has a type and, except for the standard fields of objects, a description.
+#[test]
+fn all_fields_are_described() {
+    let kinds = explain::fields::kind_names();
+    let names: Vec<&str> = kinds.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "PolicyProbe",
+            "MutatingAdmissionPolicyStatus",
+            "ValidatingWebhookConfigurationStatus",
+            "MutatingWebhookConfigurationStatus",
+            "CustomResourceDefinitionStatus"
+        ]
+    );
+    let mut n_fields = 0;
+    let mut open: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    while let Some(path) = open.pop() {
+        let (out, err, exit) = vap(&[&path, "-o", "json"]);
+        assert_eq!(exit, Exit::Clean, "{path}: {err}");
+        let reference: Value = serde_json::from_str(&out).unwrap();
+        for field in reference["fields"].as_array().unwrap() {
+            n_fields += 1;
+            assert_ne!(field["type"], "any", "{path}: {field}");
+            open.push(format!("{path}.{}", field["name"].as_str().unwrap()));
+        }
+    }
+    assert!(n_fields > 80, "{n_fields}");
+}
+
+/// Returns the disagreements of the table of scopes with findings.
+fn disagreements(report: &CheckReport) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for found in &report.findings {
+        let (scope, id) = (found.rule.scope(), found.rule.id());
+        let level = found.severity.as_str();
+        if !scope.levels.iter().any(|it| it.name() == level) {
+            wrong.push(format!("{id}: {level}"));
+        }
+        if found.fix.is_some() && !scope.is_fixable {
+            wrong.push(format!("{id}: fixable"));
+        }
+        let object = match found.owner {
+            Owner::Policy(_) => RuleObject::Policy,
+            Owner::Binding(_) => RuleObject::Binding,
+            Owner::Webhook { .. } => RuleObject::Webhook,
+            Owner::Crd(_) => RuleObject::Definition,
+            Owner::None => continue,
+        };
+        if !scope.objects.contains(&object) {
+            wrong.push(format!("{id}: {}", object.name()));
+        }
+    }
+    wrong
+}
+
+/// The table of scopes agrees with the findings of the rules' examples, and with those of other tests.
+#[test]
+fn scopes_match_findings() {
+    let mut wrong = Vec::new();
+    for (rule, text, version) in examples() {
+        let report = report(&text, version);
+        wrong.extend(disagreements(&report));
+        let mut of_rule = report.findings.iter().filter(|found| found.rule == rule);
+        let usual = rule.scope().levels.first().unwrap().name();
+        if !of_rule.any(|found| found.severity.as_str() == usual) {
+            wrong.push(format!("{}: not {usual}", rule.id()));
+        }
+    }
+    let mut n_files = 0;
+    for directory in ["tests/cli_check", "tests/first_drafts"] {
+        for entry in std::fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path
+                .extension()
+                .is_some_and(|extension| extension == "yaml")
+            {
+                n_files += 1;
+                let text = std::fs::read_to_string(path).unwrap();
+                wrong.extend(disagreements(&report(&text, KubernetesVersion::new(36))));
+            }
+        }
+    }
+    assert!(n_files > 30, "{n_files}");
+    wrong.sort();
+    wrong.dedup();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Returns the example of each rule that has one, as a file for a version of Kubernetes.
+fn examples() -> Vec<(Rule, String, KubernetesVersion)> {
+    let examples = Rule::ALL.iter().filter_map(|rule| {
+        let file = match rule.entry().example {
+            Example::Expression { wrong, .. } => policy(&format!(
+                "validations:\n- expression: {}",
+                Value::from(wrong)
+            )),
+            Example::Spec { wrong, .. } => policy(wrong),
+            Example::File { wrong, .. } => wrong.to_owned(),
+            Example::Words(_) => return None,
+        };
+        let version = match rule {
+            Rule::NotAType => KubernetesVersion::new(36),
+            _ => KubernetesVersion::NEWEST,
+        };
+        Some((*rule, file, version))
+    });
+    examples.collect()
+}
+
 fn rules_of(file: &str, version: KubernetesVersion) -> BTreeSet<Rule> {
+    let report = report(file, version);
+    report.findings.iter().map(|found| found.rule).collect()
+}
+
+fn report(file: &str, version: KubernetesVersion) -> CheckReport {
     let options = Options {
         paths: vec!["-".into()],
         version: Some(version),
         ..Options::default()
     };
-    let report = check::run(&options, &mut file.as_bytes()).unwrap();
-    report.findings.iter().map(|found| found.rule).collect()
+    check::run(&options, &mut file.as_bytes()).unwrap()
 }
 
 /// Returns a policy for Deployments with the required fields and the fields `spec`.

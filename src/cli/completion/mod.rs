@@ -15,6 +15,7 @@ use clap_complete::Shell;
 
 use super::args::{Args, CompletionShell};
 use super::connection::Connection;
+use super::explain::fields;
 use super::names;
 use crate::policy::rule::Rule;
 use crate::version::KubernetesVersion;
@@ -114,7 +115,7 @@ pub fn complete(words: &[String], lookup: Lookup<'_>) -> String {
         completions.subcommands(command);
     } else {
         match command.get_name() {
-            "explain" if positionals.is_empty() => completions.rules(""),
+            "explain" if positionals.is_empty() => completions.topics(),
             "status" => completions.policies(last, &positionals, &ask),
             "check" => {
                 // Only a word with a slash, such as `vap/NAME`, can be a policy. Other words are paths.
@@ -261,6 +262,14 @@ impl Completions {
         }));
     }
 
+    /// Adds the rules, and the kinds with a field reference.
+    fn topics(&mut self) {
+        self.rules("");
+        let kinds = fields::kind_names().into_iter();
+        self.found
+            .extend(kinds.map(|(kind, about)| (kind.to_lowercase(), about)));
+    }
+
     fn rules(&mut self, before: &str) {
         let rules = Rule::ALL.iter();
         self.found.extend(rules.map(|rule| {
@@ -357,6 +366,7 @@ mod tests {
         check("check -- --l", ":0");
         check("check --live --li", "--live :4");
         check("explain undefined-f", "undefined-field :4");
+        check("explain policyp", "policyprobe :4");
         check("completion k", "kubectl :4");
         check("nonsense x", ":4");
     }

@@ -1,7 +1,9 @@
-//! `kubectl vap explain`: describes a rule of `check`, with an example and a remedy.
+//! `kubectl vap explain`: describes a rule of `check`, with an example and a remedy, or a field of a kind.
 //!
 //! [`crate::policy::rule`] defines the rules. This module renders them for the terminal, as JSON, and as the page
-//! `docs/rules.md`.
+//! `docs/rules.md`. [`fields`] describes the kinds of `vap-status.dev`.
+
+pub mod fields;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -15,6 +17,7 @@ use super::terminal::Terminal;
 use super::text::wrap;
 use crate::policy::nearest::nearest;
 use crate::policy::rule::{Entry, Example, Rule};
+use fields::FieldReference;
 
 /// The output of `kubectl vap explain -o json`.
 ///
@@ -39,6 +42,15 @@ pub struct RuleReport {
     pub id: &'static str,
     /// A description of the rule's findings.
     pub summary: &'static str,
+    /// The levels of the findings: `error`, `warning` or `note`. The first is the usual level.
+    pub levels: Vec<&'static str>,
+    /// True if `--fix` can fix some findings.
+    pub fixable: bool,
+    /// The objects that have such findings, such as `policies`.
+    pub objects: Vec<&'static str>,
+    /// The versions of Kubernetes; absent for all versions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub versions: Option<&'static str>,
     /// An example of code with a finding, and of the corrected code.
     pub example: ExampleReport,
     /// The remedy: how to resolve a finding.
@@ -74,9 +86,14 @@ impl From<Rule> for RuleReport {
             Example::File { wrong, right } => ("file", wrong, Some(right)),
             Example::Words(words) => ("words", words, None),
         };
+        let scope = rule.scope();
         Self {
             id,
             summary,
+            levels: scope.levels.iter().map(|level| level.name()).collect(),
+            fixable: scope.is_fixable,
+            objects: scope.objects.iter().map(|object| object.name()).collect(),
+            versions: scope.versions,
             example: ExampleReport { kind, wrong, right },
             remedy: mend,
         }
@@ -93,29 +110,59 @@ pub fn list(rules: &[Rule]) -> RuleList {
     }
 }
 
-/// Returns the rule with this id.
-///
-/// # Errors
-/// Returns an error with a suggestion if no rule has the id.
-pub(super) fn rule(id: &str) -> Result<Rule, CliError> {
-    Rule::from_id(id).ok_or_else(|| {
-        let ids = Rule::ALL.iter().map(|rule| rule.id());
-        let hint = nearest(id, ids).map(|meant| format!("did you mean `{meant}`? "));
-        CliError::NoSuchRule {
-            id: id.to_owned(),
-            hint: hint.unwrap_or_default(),
-        }
-    })
+/// The subject of an explanation.
+pub(super) enum Topic {
+    /// A rule, or the rules that match a search.
+    Rules(Vec<Rule>),
+    /// A kind or a field.
+    Field(Box<FieldReference>),
 }
 
-/// Renders all rules, one per line.
+/// Returns the rule with this id, the field with this path, or the rules whose id or summary contains all the words.
+///
+/// # Errors
+/// Returns an error with a suggestion if there is none.
+pub(super) fn topic(words: &[String]) -> Result<Topic, CliError> {
+    let text = words.join(" ");
+    if let Some(rule) = Rule::from_id(&text) {
+        return Ok(Topic::Rules(vec![rule]));
+    }
+    if let Some(reference) = fields::reference(&text) {
+        return reference.map(|reference| Topic::Field(Box::new(reference)));
+    }
+    let rules = search(&text);
+    if rules.is_empty() {
+        let ids = Rule::ALL.iter().map(|rule| rule.id());
+        let hint = nearest(&text, ids).map(|meant| format!("did you mean `{meant}`? "));
+        return Err(CliError::NoSuchRule {
+            id: text,
+            hint: hint.unwrap_or_default(),
+        });
+    }
+    Ok(Topic::Rules(rules))
+}
+
+/// Returns the rules whose id or summary contains all words of `text`, regardless of case.
+fn search(text: &str) -> Vec<Rule> {
+    let text = text.to_lowercase();
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let matches = |rule: &&Rule| {
+        let entry = rule.entry();
+        let searched = format!("{} {}", entry.id, entry.summary);
+        let searched = searched.to_lowercase();
+        !words.is_empty() && words.iter().all(|word| searched.contains(word))
+    };
+    Rule::ALL.iter().filter(matches).copied().collect()
+}
+
+/// Renders rules, one per line.
 #[must_use]
-pub fn table(terminal: Terminal) -> String {
-    let ids = Rule::ALL.iter().map(|rule| rule.id().len());
+pub fn table(rules: &[Rule], terminal: Terminal) -> String {
+    let ids = rules.iter().map(|rule| rule.id().len());
     let n_columns = ids.max().unwrap_or_default() + 2;
     let max = terminal.width.unwrap_or(usize::MAX);
     let mut out = String::new();
-    for rule in Rule::ALL {
+    for rule in rules {
         let (id, indent) = (rule.id(), " ".repeat(n_columns));
         let room = max.saturating_sub(n_columns);
         for (n, line) in wrap(rule.summary(), room, usize::MAX, "")
@@ -146,6 +193,10 @@ pub fn text(rule: Rule, terminal: Terminal) -> String {
         painted(id, BOLD, terminal),
         paragraph(&sentence(summary))
     );
+    out.push('\n');
+    for line in scope_lines(rule) {
+        let _ = writeln!(out, "{}", paragraph(&line));
+    }
     match render_example(example) {
         RenderedExample::Words(words) => {
             let _ = write!(out, "\nExample: {}\n", paragraph(words));
@@ -159,6 +210,30 @@ pub fn text(rule: Rule, terminal: Terminal) -> String {
     }
     let _ = write!(out, "\n{}\n", paragraph(mend));
     out
+}
+
+/// Returns the level, the fixes, the objects and the versions of a rule, one per line.
+fn scope_lines(rule: Rule) -> Vec<String> {
+    let scope = rule.scope();
+    let levels: Vec<&str> = scope.levels.iter().map(|level| level.name()).collect();
+    let objects: Vec<&str> = scope.objects.iter().map(|object| object.name()).collect();
+    let level = match levels.as_slice() {
+        [usual, others @ ..] if !others.is_empty() => {
+            format!("{usual}, in some cases {}", others.join(" or "))
+        }
+        levels => levels.join(""),
+    };
+    let fix = match scope.is_fixable {
+        true => "some findings, with --fix",
+        false => "no",
+    };
+    let mut lines = vec![format!("Level: {level}"), format!("Fixable: {fix}")];
+    if !objects.is_empty() {
+        lines.push(format!("Objects: {}", objects.join(", ")));
+    }
+    let versions = scope.versions.unwrap_or("all");
+    lines.push(format!("Kubernetes versions: {versions}"));
+    lines
 }
 
 /// Renders the explanations of all rules that have findings in `report`.
@@ -177,12 +252,13 @@ pub fn markdown() -> String {
     let mut out = String::from(
         "# Rules of `kubectl vap check`\n\nEach finding belongs to a rule with a stable id, which is shown in the text output, in JSON \
          (`rule`), in SARIF (`ruleId`) and in the titles of GitHub annotations.\n`kubectl vap explain RULE` prints the \
-         sections of this page.\nThis page is generated from the table in `crates/policy/src/rule/table.rs` by \
-         `VAP_UPDATE=1 cargo test --test all explain`.\n\n| rule | finds |\n|---|---|\n",
+         sections of this page.\nThis page is generated from the tables in `crates/policy/src/rule` by \
+         `VAP_UPDATE=1 cargo test --test all explain`.\n\n| rule | level | finds |\n|---|---|---|\n",
     );
     for rule in Rule::ALL {
         let id = rule.id();
-        let _ = writeln!(out, "| [`{id}`](#{id}) | {} |", rule.summary());
+        let level = rule.scope().levels.first().map_or("", |level| level.name());
+        let _ = writeln!(out, "| [`{id}`](#{id}) | {level} | {} |", rule.summary());
     }
     for rule in Rule::ALL {
         let _ = write!(out, "\n## {}\n\n{}", rule.id(), section(*rule));
@@ -199,7 +275,10 @@ pub fn section(rule: Rule) -> String {
         example,
         mend,
     } = rule.entry();
-    let mut out = sentence(summary) + "\n";
+    let mut out = sentence(summary) + "\n\n";
+    for line in scope_lines(rule) {
+        let _ = writeln!(out, "- {line}");
+    }
     match render_example(example) {
         RenderedExample::Words(words) => {
             let _ = write!(out, "\nExample: {words}\n");

@@ -2,11 +2,13 @@
 //!
 //! `kubectl vap explain`, `docs/rules.md` and the rules in SARIF are generated from the table.
 
+mod scope;
 mod table;
 
 use cel::diagnostic::Code;
 use serde::{Serialize, Serializer};
 
+pub use scope::{RuleLevel, RuleObject, Scope};
 pub use table::Rule;
 
 /// An entry in the table of rules.

@@ -1,0 +1,222 @@
+//! The levels, fixes, objects and versions of rules. A test compares them with the findings of the examples.
+
+use super::Rule;
+
+/// A level of findings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RuleLevel {
+    /// The API server rejects the object, or the input cannot be used.
+    Error,
+    /// A probable mistake.
+    Warning,
+    /// A remark that does not affect the exit status.
+    Note,
+}
+
+impl RuleLevel {
+    /// Returns the name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+            Self::Note => "note",
+        }
+    }
+}
+
+/// A type of object that a rule applies to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RuleObject {
+    /// ValidatingAdmissionPolicies and MutatingAdmissionPolicies.
+    Policy,
+    /// Bindings of policies.
+    Binding,
+    /// Webhook configurations.
+    Webhook,
+    /// CustomResourceDefinitions.
+    Definition,
+    /// PolicyProbes.
+    Probe,
+    /// Files and their comments.
+    File,
+}
+
+impl RuleObject {
+    /// Returns the name, in the plural.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Policy => "policies",
+            Self::Binding => "bindings",
+            Self::Webhook => "webhooks",
+            Self::Definition => "CustomResourceDefinitions",
+            Self::Probe => "probes",
+            Self::File => "files",
+        }
+    }
+}
+
+/// The scope of a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scope {
+    /// The levels of the findings without `--error`, `--warn` and similar flags. The first is the usual level.
+    pub levels: &'static [RuleLevel],
+    /// True if `--fix` can fix some findings.
+    pub is_fixable: bool,
+    /// The objects with such findings. Empty if the finding is not about an object.
+    pub objects: &'static [RuleObject],
+    /// The versions of Kubernetes. `None` for all versions.
+    pub versions: Option<&'static str>,
+}
+
+const CEL: &[RuleObject] = &[
+    RuleObject::Policy,
+    RuleObject::Webhook,
+    RuleObject::Definition,
+];
+const ALL: &[RuleObject] = &[
+    RuleObject::Policy,
+    RuleObject::Binding,
+    RuleObject::Webhook,
+    RuleObject::Definition,
+];
+const REQUESTS: &[RuleObject] = &[RuleObject::Policy, RuleObject::Webhook];
+const RULES: &[RuleObject] = &[RuleObject::Policy, RuleObject::Binding, RuleObject::Webhook];
+const POLICY: &[RuleObject] = &[RuleObject::Policy];
+const BINDING: &[RuleObject] = &[RuleObject::Binding];
+const DEFINITION: &[RuleObject] = &[RuleObject::Definition];
+const PROBE: &[RuleObject] = &[RuleObject::Probe];
+const FILE: &[RuleObject] = &[RuleObject::File];
+
+const ERROR: &[RuleLevel] = &[RuleLevel::Error];
+const WARNING: &[RuleLevel] = &[RuleLevel::Warning];
+const NOTE: &[RuleLevel] = &[RuleLevel::Note];
+const ERROR_OR_WARNING: &[RuleLevel] = &[RuleLevel::Error, RuleLevel::Warning];
+const WARNING_OR_ERROR: &[RuleLevel] = &[RuleLevel::Warning, RuleLevel::Error];
+const WARNING_OR_NOTE: &[RuleLevel] = &[RuleLevel::Warning, RuleLevel::Note];
+const NOTE_OR_WARNING: &[RuleLevel] = &[RuleLevel::Note, RuleLevel::Warning];
+const ERROR_OR_NOTE: &[RuleLevel] = &[RuleLevel::Error, RuleLevel::Note];
+const ANY: &[RuleLevel] = &[RuleLevel::Error, RuleLevel::Warning, RuleLevel::Note];
+const USUALLY_NOTE: &[RuleLevel] = &[RuleLevel::Note, RuleLevel::Warning, RuleLevel::Error];
+const USUALLY_WARNING: &[RuleLevel] = &[RuleLevel::Warning, RuleLevel::Note, RuleLevel::Error];
+
+impl Rule {
+    /// Returns the levels, fixes, objects and versions of the rule.
+    #[must_use]
+    pub const fn scope(self) -> Scope {
+        let (levels, is_fixable, objects): (_, _, &[RuleObject]) = match self {
+            Self::AbsentElement
+            | Self::AbsentObject
+            | Self::ConstantCondition
+            | Self::DivisionByZero
+            | Self::FailingCall
+            | Self::FailingConversion
+            | Self::IntOrString => (WARNING_OR_NOTE, false, REQUESTS),
+            Self::AbsentField | Self::AbsentKey | Self::IncomparableTypes | Self::StringOrder => {
+                (WARNING_OR_NOTE, true, REQUESTS)
+            }
+            Self::AbsentParams | Self::FailingMutation => (WARNING_OR_NOTE, false, POLICY),
+            Self::CheckFailed
+            | Self::CompilationFailed
+            | Self::InvalidOptionalSelection
+            | Self::LimitExceeded
+            | Self::UnresolvedType
+            | Self::UnsafeExpression => (ERROR, false, CEL),
+            Self::ClusterReadFailed => (ERROR_OR_NOTE, false, &[]),
+            Self::ContradictorySelector => (WARNING_OR_NOTE, false, RULES),
+            Self::CostLimit | Self::UncorrelatableRule => (ERROR, false, DEFINITION),
+            Self::CostNearLimit => (NOTE, false, REQUESTS),
+            Self::DisjointRules | Self::IgnoredParams | Self::ParamScope => {
+                (WARNING, false, BINDING)
+            }
+            Self::DuplicateKey | Self::DuplicateValue | Self::TooLarge => (ERROR, false, ALL),
+            Self::DuplicateName => (
+                USUALLY_WARNING,
+                false,
+                &[
+                    RuleObject::Policy,
+                    RuleObject::Binding,
+                    RuleObject::Webhook,
+                    RuleObject::Definition,
+                    RuleObject::Probe,
+                ],
+            ),
+            Self::DuplicateVariable | Self::IgnoredContainers | Self::TemplateResidue => {
+                (WARNING, false, POLICY)
+            }
+            Self::EmptyInput | Self::NotAnObject | Self::Unreadable => (ERROR, false, FILE),
+            Self::ExemptResource => (ERROR_OR_WARNING, false, RULES),
+            Self::ImagePrefix => (WARNING, true, POLICY),
+            Self::ImpossibleGroup => (WARNING, true, RULES),
+            Self::ImpossibleOperation | Self::IneffectiveSelector => (WARNING, false, RULES),
+            Self::ImpossibleValue => (WARNING, true, REQUESTS),
+            Self::InvalidLiteral | Self::TypeMismatch => (ERROR_OR_WARNING, true, CEL),
+            Self::InvalidMacroCall
+            | Self::NewerFunction
+            | Self::ResultType
+            | Self::Syntax
+            | Self::UndeclaredReference => (ERROR, true, CEL),
+            Self::InvalidName => (ERROR_OR_WARNING, true, ALL),
+            Self::InvalidObject | Self::Required | Self::UnknownField => (ERROR, true, ALL),
+            Self::InvalidProbe => (ERROR, false, PROBE),
+            Self::InvalidSuppression | Self::UnusedSuppression => (WARNING, false, FILE),
+            Self::InvalidValue => (ANY, true, ALL),
+            Self::InvalidYaml => (ERROR_OR_NOTE, false, FILE),
+            Self::Lockout | Self::RemovableLabel | Self::UnusedVariable => {
+                (NOTE_OR_WARNING, false, POLICY)
+            }
+            Self::NoCrds | Self::SkippedObject | Self::StaleBaseline => (NOTE, false, FILE),
+            Self::NoFieldSelection | Self::NoMatchingOverload | Self::UndefinedField => {
+                (WARNING_OR_ERROR, true, CEL)
+            }
+            Self::NotARange => (WARNING_OR_ERROR, false, CEL),
+            Self::NotAType => (ERROR_OR_WARNING, false, CEL),
+            Self::NotChecked | Self::UnsupportedExpression => (NOTE, false, CEL),
+            Self::OldVersion => (WARNING_OR_ERROR, true, ALL),
+            Self::OrValueWithoutOptional => (ERROR_OR_WARNING, true, REQUESTS),
+            Self::ParamKindNotFound => (ERROR, true, POLICY),
+            Self::ParamsNotFound => (NOTE, false, BINDING),
+            Self::ShadowedVariable => (NOTE_OR_WARNING, false, REQUESTS),
+            Self::StaticManifest => (
+                ERROR_OR_WARNING,
+                false,
+                &[RuleObject::Policy, RuleObject::Binding],
+            ),
+            Self::UnboundPolicy
+            | Self::UnknownParamKind
+            | Self::UnwatchedSubresource
+            | Self::WildcardKinds => (NOTE, false, POLICY),
+            Self::UnknownKind => (ERROR, true, FILE),
+            Self::UnknownPolicy => (
+                USUALLY_NOTE,
+                true,
+                &[RuleObject::Binding, RuleObject::Probe],
+            ),
+            Self::UnknownResource => (NOTE, false, RULES),
+            Self::UnservedResource => (ANY, true, RULES),
+            Self::WrongApiVersion => (
+                ERROR,
+                true,
+                &[
+                    RuleObject::Policy,
+                    RuleObject::Binding,
+                    RuleObject::Definition,
+                ],
+            ),
+        };
+        let versions = match self {
+            Self::NotAType => Some("1.30 to 1.36"),
+            Self::NewerFunction => Some("those before the version that introduced the function"),
+            Self::OldVersion => Some("depends on the API versions that each version serves"),
+            Self::StaticManifest => Some("1.36 and later"),
+            _ => None,
+        };
+        Scope {
+            levels,
+            is_fixable,
+            objects,
+            versions,
+        }
+    }
+}
