@@ -244,6 +244,7 @@ impl StatusArgs {
 }
 
 /// The arguments of `check`.
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate flag")]
 #[derive(Debug, clap::Args)]
 pub struct CheckArgs {
     /// Files, directories (all .yaml, .yml and .json files in them), or - for standard input; vap/NAME is a policy of a
@@ -287,6 +288,9 @@ pub struct CheckArgs {
     /// Print only the number of findings by rule, and how many of them --fix can fix
     #[arg(long)]
     pub statistics: bool,
+    /// Print only a table of the estimated costs of each policy's expressions, with their share of the API server's limits
+    #[arg(long, conflicts_with = "statistics")]
+    pub costs: bool,
     /// Also exit 1 if there are notes about parts that could not be checked
     #[arg(long)]
     pub strict: bool,
@@ -302,6 +306,7 @@ pub struct CheckArgs {
 }
 
 /// The arguments of `test`.
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate flag")]
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct TestArgs {

@@ -116,6 +116,7 @@ fn run_check(
         CheckOutput::Text if args.findings.explain => {
             check::render::text(&report, terminal) + &explain::for_report(&report, terminal)
         }
+        CheckOutput::Text if args.costs => render::costs(&report, terminal),
         CheckOutput::Text if args.statistics => check::render::statistics(&report, terminal),
         CheckOutput::Text => check::render::text(&report, terminal),
         CheckOutput::Concise => check::render::concise(&report, terminal),

@@ -19,6 +19,7 @@ use vap_status_controller::cli::check::finding::{Finding, Severity};
 use vap_status_controller::cli::check::report::CheckReport;
 use vap_status_controller::cli::check::{self, Options};
 use vap_status_controller::cli::exit::Exit;
+use vap_status_controller::cli::render;
 use vap_status_controller::cli::terminal::Terminal;
 use vap_status_controller::policy::analysis::Profile;
 use vap_status_controller::policy::consequence::Consequence;
@@ -113,6 +114,7 @@ fn check_costs_near_limit_are_reported() {
         "costs.json",
         &format!("{}\n", serde_json::to_string_pretty(&costs).unwrap()),
     );
+    compare("costs.table.txt", &render::costs(&report, PLAIN));
 }
 
 /// Every finding about an expression that can fail must state the effect on requests, both in its JSON and in its help.

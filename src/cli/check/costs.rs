@@ -65,6 +65,12 @@ impl CostReport {
             object_bytes_within_limit: worst.and_then(|worst| worst.bytes_within(limit)),
         }
     }
+
+    /// Returns true if the cost is that of all expressions that share a budget.
+    #[must_use]
+    pub fn is_sum(&self) -> bool {
+        self.limit_name != ExpressionCost::LIMIT_NAME
+    }
 }
 
 /// Returns the ratio of `cost` to `limit`, rounded to billionths.

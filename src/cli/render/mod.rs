@@ -4,6 +4,7 @@
 
 mod cells;
 mod columns;
+mod costs;
 mod details;
 mod notes;
 
@@ -19,6 +20,7 @@ use super::report::{PolicyReport, StatusReport, StatusSource, Summary};
 use super::terminal::Terminal;
 use super::text::{clean, width, wrap};
 
+pub use self::costs::costs;
 pub use self::details::details;
 
 /// Maximum number of lines per condition in the table. `status NAME` shows the whole message.
