@@ -14,6 +14,7 @@ mod error;
 pub mod eval;
 pub mod exit;
 pub mod explain;
+pub mod field_reference;
 pub mod input;
 mod live;
 pub mod names;
@@ -374,7 +375,7 @@ fn run_explain(
             rules => explain::table(rules, terminal),
         },
         (ExplainOutput::Text, explain::Topic::Field(field)) => {
-            explain::fields::text(&field, terminal)
+            field_reference::text(&field, terminal)
         }
         (ExplainOutput::Json, explain::Topic::Rules(rules)) => json(&explain::list(&rules))?,
         (ExplainOutput::Json, explain::Topic::Field(field)) => json(&field)?,

@@ -19,7 +19,7 @@ use vap_status_controller::cli::check::finding::Owner;
 use vap_status_controller::cli::check::report::CheckReport;
 use vap_status_controller::cli::check::{self, Options};
 use vap_status_controller::cli::exit::Exit;
-use vap_status_controller::cli::{explain, run};
+use vap_status_controller::cli::{explain, field_reference, run};
 use vap_status_controller::policy::rule::{Example, Rule, RuleObject};
 use vap_status_controller::version::KubernetesVersion;
 
@@ -127,7 +127,7 @@ fn fields_of_probes_are_explained() {
 /// Every field of every kind has a type and, except for the standard fields of objects, a description.
 #[test]
 fn all_fields_are_described() {
-    let kinds = explain::fields::kind_names();
+    let kinds = field_reference::kind_names();
     let names: Vec<&str> = kinds.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(
         names,

@@ -15,7 +15,7 @@ use clap_complete::Shell;
 
 use super::args::{Args, CompletionShell};
 use super::connection::Connection;
-use super::explain::fields;
+use super::field_reference;
 use super::names;
 use crate::policy::rule::Rule;
 use crate::version::KubernetesVersion;
@@ -265,7 +265,7 @@ impl Completions {
     /// Adds the rules, and the kinds with a field reference.
     fn topics(&mut self) {
         self.rules("");
-        let kinds = fields::kind_names().into_iter();
+        let kinds = field_reference::kind_names().into_iter();
         self.found
             .extend(kinds.map(|(kind, about)| (kind.to_lowercase(), about)));
     }

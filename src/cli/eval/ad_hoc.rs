@@ -147,9 +147,9 @@ impl Inputs<'_> {
         let policy = self.policy();
         let document = Document::new(expression, policy, self.prepared);
         let object = document.read()?;
-        let known = &self.setup.known;
+        let apis = &self.setup.known;
         let source = Arc::new(SourceText::new(SOURCE.to_owned(), expression.to_owned()));
-        let mut findings = expression_findings(&object, known);
+        let mut findings = expression_findings(&object, apis);
         findings.retain(|it| it.field_ref.as_deref() == Some(&*document.field_ref));
         for finding in &mut findings {
             document.relocate(finding, &source);
@@ -163,7 +163,7 @@ impl Inputs<'_> {
             cost: None,
             trace: None,
         };
-        let compiled = CompiledPolicy::from_parts(object.value.clone(), None, known.version());
+        let compiled = CompiledPolicy::from_parts(object.value.clone(), None, apis.version());
         let expressions = compiled.expressions().iter();
         let index = expressions
             .clone()
@@ -176,7 +176,7 @@ impl Inputs<'_> {
             &self.setup.input.bindings,
             compiled,
             &self.setup.input,
-            known,
+            apis,
             self.setup.cluster_inputs.as_ref(),
         );
         let result = super::evaluate(&prepared, self.request, self.policy_set);

@@ -105,7 +105,25 @@ impl Rule {
     /// Returns the levels, fixes, objects and versions of the rule.
     #[must_use]
     pub const fn scope(self) -> Scope {
-        let (levels, is_fixable, objects): (_, _, &[RuleObject]) = match self {
+        let (levels, is_fixable, objects) = self.table();
+        let versions = match self {
+            Self::NotAType => Some("1.30 to 1.36"),
+            Self::NewerFunction => Some("those before the version that introduced the function"),
+            Self::OldVersion => Some("depends on the API versions that each version serves"),
+            Self::StaticManifest => Some("1.36 and later"),
+            _ => None,
+        };
+        Scope {
+            levels,
+            is_fixable,
+            objects,
+            versions,
+        }
+    }
+
+    /// Returns the levels, whether there are fixes, and the objects.
+    const fn table(self) -> (&'static [RuleLevel], bool, &'static [RuleObject]) {
+        match self {
             Self::AbsentElement
             | Self::AbsentObject
             | Self::ConstantCondition
@@ -204,19 +222,6 @@ impl Rule {
                     RuleObject::Definition,
                 ],
             ),
-        };
-        let versions = match self {
-            Self::NotAType => Some("1.30 to 1.36"),
-            Self::NewerFunction => Some("those before the version that introduced the function"),
-            Self::OldVersion => Some("depends on the API versions that each version serves"),
-            Self::StaticManifest => Some("1.36 and later"),
-            _ => None,
-        };
-        Scope {
-            levels,
-            is_fixable,
-            objects,
-            versions,
         }
     }
 }

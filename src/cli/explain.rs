@@ -1,9 +1,7 @@
 //! `kubectl vap explain`: describes a rule of `check`, with an example and a remedy, or a field of a kind.
 //!
 //! [`crate::policy::rule`] defines the rules. This module renders them for the terminal, as JSON, and as the page
-//! `docs/rules.md`. [`fields`] describes the kinds of `vap-status.dev`.
-
-pub mod fields;
+//! `docs/rules.md`. [`field_reference`] describes the kinds of `vap-status.dev`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -13,11 +11,11 @@ use serde::Serialize;
 use super::check::render::{BOLD, painted};
 use super::check::report::CheckReport;
 use super::error::CliError;
+use super::field_reference::{self, FieldReference};
 use super::terminal::Terminal;
 use super::text::wrap;
 use crate::policy::nearest::nearest;
 use crate::policy::rule::{Entry, Example, Rule};
-use fields::FieldReference;
 
 /// The output of `kubectl vap explain -o json`.
 ///
@@ -127,7 +125,7 @@ pub(super) fn topic(words: &[String]) -> Result<Topic, CliError> {
     if let Some(rule) = Rule::from_id(&text) {
         return Ok(Topic::Rules(vec![rule]));
     }
-    if let Some(reference) = fields::reference(&text) {
+    if let Some(reference) = field_reference::reference(&text) {
         return reference.map(|reference| Topic::Field(Box::new(reference)));
     }
     let rules = search(&text);

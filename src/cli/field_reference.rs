@@ -16,11 +16,11 @@ use crate::policy::nearest::nearest;
 
 /// The CustomResourceDefinitions. Tests compare them with the Rust types.
 const DEFINITIONS: [&str; 5] = [
-    include_str!("../../../crds/policyprobes.vap-status.dev.yaml"),
-    include_str!("../../../crds/mutatingadmissionpolicystatuses.vap-status.dev.yaml"),
-    include_str!("../../../crds/validatingwebhookconfigurationstatuses.vap-status.dev.yaml"),
-    include_str!("../../../crds/mutatingwebhookconfigurationstatuses.vap-status.dev.yaml"),
-    include_str!("../../../crds/customresourcedefinitionstatuses.vap-status.dev.yaml"),
+    include_str!("../../crds/policyprobes.vap-status.dev.yaml"),
+    include_str!("../../crds/mutatingadmissionpolicystatuses.vap-status.dev.yaml"),
+    include_str!("../../crds/validatingwebhookconfigurationstatuses.vap-status.dev.yaml"),
+    include_str!("../../crds/mutatingwebhookconfigurationstatuses.vap-status.dev.yaml"),
+    include_str!("../../crds/customresourcedefinitionstatuses.vap-status.dev.yaml"),
 ];
 
 /// The output of `kubectl vap explain KIND.FIELD -o json`.
