@@ -221,9 +221,10 @@ fn scope_lines(rule: Rule) -> Vec<String> {
         }
         levels => levels.join(""),
     };
-    let fix = match scope.is_fixable {
-        true => "some findings, with --fix",
-        false => "no",
+    let fix = if scope.is_fixable {
+        "some findings, with --fix"
+    } else {
+        "no"
     };
     let mut lines = vec![format!("Level: {level}"), format!("Fixable: {fix}")];
     if !objects.is_empty() {

@@ -178,7 +178,7 @@ pub(super) fn run(args: &DiffArgs, stdin: &mut dyn Read) -> Result<DiffReport, C
     };
     requests.add_namespaces([&mut before, &mut after]);
     let pairs = pairs(&before, &after);
-    let cases = requests.cases(written, &pairs, &mut findings)?;
+    let cases = cases(written, &pairs, &mut findings)?;
     let mut report = DiffReport {
         api_version: "cli.vap-status.dev/v1alpha1",
         kind: "DiffReport",
@@ -235,25 +235,21 @@ impl Requests<'_> {
         }
     }
 
-    /// Returns the valid probes for policies of `pairs`. Errors in probes are added to `findings`.
+    /// Like [`cases`], but empty if the objects are from `-f`.
     ///
     /// # Errors
     /// Returns an error if the CRD built into this program cannot be used.
     pub(super) fn cases(
         &self,
-        mut written: Vec<Object<Value>>,
+        written: Vec<Object<Value>>,
         pairs: &[PolicyPair],
         findings: &mut Vec<Finding>,
     ) -> Result<Vec<Probe>, CliError> {
-        let ids: Vec<TargetId> = pairs.iter().map(|pair| pair.id.clone()).collect();
-        let mut seen = BTreeSet::new();
-        written.retain(|probe| {
-            // Probes with other targets do not test policies.
-            let target = probe.value.pointer("/spec/target/kind");
-            target.is_none_or(|kind| kind == "MutatingAdmissionPolicy")
-                && seen.insert((probe.source.name.clone(), probe.document.index))
-        });
-        probes::read(written, &ids, findings).map_err(CliError::Broken)
+        if self.files.is_empty() {
+            cases(written, pairs, findings)
+        } else {
+            Ok(Vec::new())
+        }
     }
 
     /// Evaluates the policies of both sets for `probes`, and for the objects of files or of the cluster.
@@ -304,6 +300,26 @@ impl Requests<'_> {
         compared.objects = differ.objects;
         Ok(compared)
     }
+}
+
+/// Returns the valid probes for policies of `pairs`. Errors in probes are added to `findings`.
+///
+/// # Errors
+/// Returns an error if the CRD built into this program cannot be used.
+fn cases(
+    mut written: Vec<Object<Value>>,
+    pairs: &[PolicyPair],
+    findings: &mut Vec<Finding>,
+) -> Result<Vec<Probe>, CliError> {
+    let ids: Vec<TargetId> = pairs.iter().map(|pair| pair.id.clone()).collect();
+    let mut seen = BTreeSet::new();
+    written.retain(|probe| {
+        // Probes with other targets do not test policies.
+        let target = probe.value.pointer("/spec/target/kind");
+        target.is_none_or(|kind| kind == "MutatingAdmissionPolicy")
+            && seen.insert((probe.source.name.clone(), probe.document.index))
+    });
+    probes::read(written, &ids, findings).map_err(CliError::Broken)
 }
 
 /// Adds the findings of `more`. Skips a finding whose message already exists for the same file.

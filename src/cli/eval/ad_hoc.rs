@@ -289,7 +289,7 @@ impl Document {
         }
         let gvr = &request.gvr;
         let resource = match request.subresource.as_str() {
-            "" => gvr.resource.to_string(),
+            "" => gvr.resource.clone(),
             subresource => format!("{}/{subresource}", gvr.resource),
         };
         let rule = json!({

@@ -89,9 +89,11 @@ fn table(out: &mut String, policy: &PolicyReport, terminal: Terminal) {
 
 /// Returns the field, or `sum of FIELD` for expressions that share a budget.
 fn name(cost: &CostReport) -> String {
-    match cost.is_sum() {
-        true => format!("sum of {}", clean(&cost.field_ref)),
-        false => clean(&cost.field_ref),
+    let field = clean(&cost.field_ref);
+    if cost.is_sum() {
+        format!("sum of {field}")
+    } else {
+        field
     }
 }
 

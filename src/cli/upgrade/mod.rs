@@ -122,10 +122,7 @@ pub(super) fn run(args: &UpgradeArgs, stdin: &mut dyn Read) -> Result<Upgrade, C
     check_order(from, to)?;
     let new_known = setup.known.copy_for(to)?;
     let mut findings = std::mem::take(&mut setup.findings);
-    let mut written = std::mem::take(&mut setup.input.probes);
-    if !args.files.is_empty() {
-        written.clear();
-    }
+    let written = std::mem::take(&mut setup.input.probes);
     let cluster_inputs = setup.cluster_inputs.as_ref();
     let [mut old_errors, mut new_errors] = [Vec::new(), Vec::new()];
     let mut before = PolicySet::new(&setup.input, &setup.known, cluster_inputs, &mut old_errors);
