@@ -72,13 +72,23 @@ pub(in crate::cli) fn policy_finding<T>(object: &Object<T>, known: &Known) -> Op
     } else {
         format!("Kubernetes {kubernetes} does not serve {kind} as {api_version}")
     };
-    let mut finding = version_finding(object, Severity::Warning, &message);
+    let is_rejected = !is_served && known.is_requested();
+    let severity = if is_rejected {
+        Severity::Error
+    } else {
+        Severity::Warning
+    };
+    let mut finding = version_finding(object, severity, &message);
+    finding.rejected = is_rejected;
     let stable = Gvr::new(&*gvr.group, STABLE_VERSION, &*resource);
     finding.help = Some(if known.mapper.resource(&stable).is_some() {
         finding.fix = changed_version(object, POLICY_VERSION);
-        format!(
-            "checked as {POLICY_VERSION}: use that version, because API servers may reject this one"
-        )
+        let effect = match (is_served, is_rejected) {
+            (true, _) => "only API servers that enable it accept this one",
+            (false, true) => "the API server of this version rejects this one",
+            (false, false) => "API servers of this version reject this one",
+        };
+        format!("checked as {POLICY_VERSION}: use that version, because {effect}")
     } else {
         format!(
             "checked as {POLICY_VERSION}, which Kubernetes {kubernetes} does not serve; it serves no version of {kind} by default"

@@ -5,6 +5,8 @@ use std::collections::{HashMap, HashSet};
 use super::advice;
 use super::finding::{ConsequenceReport, Finding, Severity};
 use super::fixes;
+use super::kinds;
+use super::known::Known;
 use super::other_languages;
 use super::policy::{PolicyAnalysis, object_finding};
 use super::rewrite::{self, Proposal};
@@ -22,7 +24,7 @@ use crate::policy::finding::{ExpressionFindings, KindFindings};
 use crate::policy::reads::Reads;
 use crate::policy::rule::Rule;
 use crate::policy::runtime_errors::TypeErrorWitness;
-use crate::schema::{Builtin, Gvk};
+use crate::schema::Gvk;
 use crate::status::message;
 use crate::status::warnings;
 
@@ -186,7 +188,7 @@ fn tagged(places: &FieldPlaces<'_>) -> Option<String> {
 /// Adds findings about expressions that may fail when they are evaluated, or that probably do not work as intended.
 pub(super) fn warnings(
     policy: &Object<RequestPolicy>,
-    (analysis, builtin): (&PolicyAnalysis, &Builtin),
+    (analysis, known): (&PolicyAnalysis, &Known),
     proofs: Option<&[TypeErrorWitness]>,
     findings: &mut Vec<Finding>,
 ) {
@@ -233,7 +235,8 @@ pub(super) fn warnings(
                 DiagnosticKind::UndefinedField(undefined) => Some(undefined),
                 _ => None,
             };
-            let versions = undefined.and_then(|it| suggestions.versions(builtin, group.gvk, it));
+            let versions =
+                undefined.and_then(|it| suggestions.versions(known.builtin(), group.gvk, it));
             let expression = analysis.expression(&typed.field_ref);
             let proposal = expression
                 .zip(text.as_ref())
@@ -270,7 +273,15 @@ pub(super) fn warnings(
             let meant = meant.map(|(advice, _)| advice);
             let proposed = proposal.map(|proposal| format!("{};", proposal.help));
             let fields = rewrite::fields_hint(Some(&first.kind)).map(|fields| format!("{fields};"));
-            let help = proposed.or(meant).or(advice).or(fields);
+            let other_kinds = undefined.zip(expression).and_then(|(_, expression)| {
+                kinds::hint(
+                    (analysis, known),
+                    expression,
+                    first.location,
+                    &finding.kinds,
+                )
+            });
+            let help = proposed.or(other_kinds).or(meant).or(advice).or(fields);
             let mut helps: Vec<String> = help.into_iter().collect();
             if severity == diagnostic::Severity::Error {
                 let consequence = ConsequenceReport::from(typed.consequence);

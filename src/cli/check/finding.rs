@@ -137,8 +137,8 @@ impl Finding {
 
     /// Sets the consequence and appends it to the help.
     #[must_use]
-    pub(super) fn with_consequence(mut self, consequence: Consequence) -> Self {
-        let consequence = ConsequenceReport::from(consequence);
+    pub(super) fn with_consequence(mut self, consequence: impl Into<ConsequenceReport>) -> Self {
+        let consequence = consequence.into();
         let help = self.help.take();
         self.help = Some(match help {
             Some(help) => format!("{help}; {}", consequence.message),
@@ -288,7 +288,7 @@ impl Serialize for Owner {
 /// The effect of a failing expression on the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct ConsequenceReport {
-    /// `denied`, `not-denied`, `let-through`, `no-annotation`, `other-message`, or, if the expression is never evaluated, `unread`.
+    /// `denied`, `denied-anyway`, `not-denied`, `let-through`, `no-annotation`, `other-message`, or, if the expression is never evaluated, `unread`.
     pub id: &'static str,
     /// The effect as a sentence, without an initial capital letter and a final period.
     pub message: &'static str,
@@ -299,6 +299,18 @@ impl ConsequenceReport {
     pub(super) const NOT_DENIED: Self = Self {
         id: "not-denied",
         message: "no binding of the policy has the action Deny, so a request for which the expression fails is only reported",
+    };
+
+    /// The effect of a failing expression if an earlier validation is false for the same requests.
+    pub(super) const DENIED_BEFORE: Self = Self {
+        id: "denied-anyway",
+        message: "such requests are denied either way, with the message of that validation",
+    };
+
+    /// The effect of a failing expression if a later validation is false for the same requests.
+    pub(super) const DENIED_AFTER: Self = Self {
+        id: "denied-anyway",
+        message: "such requests are denied either way, with this error in place of the message of that validation",
     };
 }
 

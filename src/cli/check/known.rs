@@ -35,6 +35,8 @@ const MAX_VERSIONS: usize = 100;
 #[derive(Debug)]
 pub struct Known {
     version: KubernetesVersion,
+    /// True if the user selected the version.
+    is_requested: bool,
     builtin: &'static Builtin,
     crds: Vec<LazyCrd>,
     /// For each kind, the index in `crds` of the first CRD that defines it.
@@ -117,12 +119,18 @@ impl Known {
         self.version
     }
 
+    /// Returns true if the user selected the version of the API server.
+    pub(super) fn is_requested(&self) -> bool {
+        self.is_requested
+    }
+
     fn with_crds(
         version: Option<KubernetesVersion>,
         crds: impl Iterator<Item = Crd>,
         cluster: Option<Arc<Served>>,
     ) -> Result<Self, SchemaError> {
         let of_cluster = cluster.as_ref().and_then(|cluster| cluster.version);
+        let is_requested = version.is_some();
         let version = version.or(of_cluster).unwrap_or(KubernetesVersion::NEWEST);
         let builtin = Builtin::load(version)?;
         let mut lazy = Vec::new();
@@ -152,6 +160,7 @@ impl Known {
         resources.extend(served.into_iter().flatten().cloned());
         Ok(Self {
             version,
+            is_requested,
             builtin,
             crds: lazy,
             crd_kinds,

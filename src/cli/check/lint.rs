@@ -110,10 +110,11 @@ pub(super) fn check(
 }
 
 /// Adds findings about match conditions that are false for every request, unless the condition has another finding.
-/// Validations are not reported, because their author may intend to deny all requests.
+/// The module `lockout` reports validations.
 fn always_false(analysis: &PolicyAnalysis, lints: &mut Vec<Lint>) {
     for n in &analysis.typed.always_false {
-        let Some(expression) = analysis.compiled().expressions().get(*n) else {
+        let expression = analysis.compiled().expressions().get(*n);
+        let Some(expression) = expression.filter(|it| it.role == Role::MatchCondition) else {
             continue;
         };
         let field_ref = &expression.field_ref;

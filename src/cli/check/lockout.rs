@@ -1,18 +1,68 @@
-//! Findings about policies that deny requests of the cluster's own components.
+//! Findings about policies that deny requests of the cluster's own components, or all requests.
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 
+use super::expressions::finding_at;
 use super::finding::{Finding, Severity};
 use super::known::Known;
 use super::policy::{PolicyAnalysis, bindings_of, object_finding};
+use crate::cel::source::SourceMap;
 use crate::cli::input::Object;
 use crate::policy::RequestPolicy;
+use crate::policy::expressions::Role;
 use crate::policy::lockout::{self, ParamKind};
 use crate::policy::param_kind;
 use crate::policy::rule::Rule;
 
 /// Maximum length of a quoted denial message, in characters.
 const MAX_SHOWN: usize = 120;
+
+/// Adds findings about validations that are false for every request that the rules match, if a binding of the input has
+/// the action Deny. If the expression has another finding, adds the effect to its help.
+pub(super) fn add_always_false(
+    policy: &Object<RequestPolicy>,
+    bindings: &[Object<ValidatingAdmissionPolicyBinding>],
+    analysis: &PolicyAnalysis,
+    findings: &mut Vec<Finding>,
+) {
+    let mut denying = bindings_of(policy, bindings).filter(|binding| {
+        let mut actions = binding.value.spec.validation_actions.iter();
+        actions.any(|action| action == "Deny")
+    });
+    let Some(binding) = denying.next().and_then(Object::name) else {
+        return;
+    };
+    for n in &analysis.typed.always_false {
+        let expression = analysis.compiled().expressions().get(*n);
+        let Some(expression) = expression.filter(|it| it.role == Role::Validation) else {
+            continue;
+        };
+        let field_ref = &expression.field_ref;
+        let effect = format!("the binding `{binding}` denies every request that the rules match");
+        let mut of_field = findings.iter_mut().filter(|finding| {
+            finding.field_ref.as_ref() == Some(field_ref) && finding.severity < Severity::Note
+        });
+        if let Some(other) = of_field.next() {
+            other.help = Some(match other.help.take() {
+                Some(help) => format!("{help}; {effect}"),
+                None => effect,
+            });
+            continue;
+        }
+        let Ok(ast) = expression.parsed() else {
+            continue;
+        };
+        let location = SourceMap::new(&expression.text).location(ast.offset(ast.root()));
+        let message = "this is false for every request that the rules match";
+        let sort = (Severity::Warning, Rule::Lockout);
+        let place = (field_ref.as_str(), location);
+        let mut finding = finding_at(policy, analysis, place, sort, message);
+        finding.help = Some(format!(
+            "{effect}: compare the expression with the resources and operations of the rules"
+        ));
+        findings.push(finding);
+    }
+}
 
 /// Adds a finding if `policy` denies requests of the cluster's components under the bindings of the input.
 pub(super) fn check(

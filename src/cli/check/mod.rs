@@ -24,6 +24,7 @@ mod fingerprint;
 pub mod fix;
 mod fixes;
 mod glob;
+mod kinds;
 pub mod known;
 pub mod levels;
 mod lint;

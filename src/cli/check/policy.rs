@@ -198,16 +198,14 @@ fn check_whole(
         findings.extend(api_version::policy_finding(policy, known));
     }
     expressions::errors(policy, &analysis, &mut findings);
-    expressions::warnings(
-        policy,
-        (&analysis, known.builtin()),
-        proofs.as_deref(),
-        &mut findings,
-    );
+    expressions::warnings(policy, (&analysis, known), proofs.as_deref(), &mut findings);
     findings.extend(absent);
     resources(policy, known, &analysis, &mut findings);
     params(policy, known, &analysis, &mut findings);
     lint::check(policy, known, &analysis, &mut findings);
+    if subject == SubjectKind::ValidatingAdmissionPolicy {
+        lockout::add_always_false(policy, bindings, &analysis, &mut findings);
+    }
     if subject == SubjectKind::ValidatingAdmissionPolicy {
         apply_actions(policy, bindings, &mut findings);
     }
@@ -241,13 +239,19 @@ fn apply_actions(
     if !has_bindings || of_policy.any(denies) {
         return;
     }
-    let denied = ConsequenceReport::from(Consequence::Denied);
+    let denials = [
+        Consequence::Denied.into(),
+        ConsequenceReport::DENIED_BEFORE,
+        ConsequenceReport::DENIED_AFTER,
+    ];
     for finding in findings {
         let is_annotation = finding
             .field_ref
             .as_deref()
             .is_some_and(|field| field.starts_with("spec.auditAnnotations"));
-        if finding.consequence.is_some_and(|it| it.id == denied.id) && !is_annotation {
+        if let Some(denied) = finding.consequence.filter(|it| denials.contains(it))
+            && !is_annotation
+        {
             finding.consequence = Some(ConsequenceReport::NOT_DENIED);
             let message = ConsequenceReport::NOT_DENIED.message;
             if let Some(help) = &mut finding.help {

@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 
 use super::changes::SuggestionReport;
 use super::expressions::finding_at;
-use super::finding::{Finding, Severity};
+use super::finding::{ConsequenceReport, Finding, Severity};
 use super::fixes::Fixes;
 use super::known::Known;
 use super::lint;
@@ -50,7 +50,7 @@ pub(super) fn check(
     for error in runtime_errors::find_runtime_errors(analysis.compiled(), &context) {
         let severity = match severity(error.consequence) {
             // Authors write params together with the policy, so they notice missing values early.
-            Severity::Warning if error.is_of_params => Severity::Note,
+            Severity::Warning if error.is_of_params || error.denied_by.is_some() => Severity::Note,
             severity => severity,
         };
         let place = (error.field_ref.as_str(), error.location);
@@ -62,7 +62,20 @@ pub(super) fn check(
             1 => Some("one other expression fails for the same reason".to_owned()),
             n => Some(format!("{n} other expressions fail for the same reason")),
         };
-        let help: Vec<String> = error.fix.into_iter().chain(others).collect();
+        let (required, consequence) = match (&error.denied_by, error.consequence) {
+            (Some(other), Consequence::Denied) => {
+                let required = format!("`{}` is false without the value", other.field_ref);
+                let consequence = if other.is_message_shown {
+                    ConsequenceReport::DENIED_BEFORE
+                } else {
+                    ConsequenceReport::DENIED_AFTER
+                };
+                (Some(required), consequence)
+            }
+            (_, consequence) => (None, consequence.into()),
+        };
+        let help = error.fix.into_iter().chain(others).chain(required);
+        let help: Vec<String> = help.collect();
         finding.help = (!help.is_empty()).then(|| help.join("; "));
         finding.witness = Some(Box::new(error.witness));
         let suggestions = error.suggestions.iter();
@@ -71,7 +84,7 @@ pub(super) fn check(
         if let [only] = &*finding.suggestions {
             finding.fix = only.fix().cloned();
         }
-        findings.push(finding.with_consequence(error.consequence));
+        findings.push(finding.with_consequence(consequence));
     }
     mutations(policy, known, analysis, &context, findings);
     for binding in with {
@@ -124,7 +137,7 @@ fn mutations(
     }
     for failing in runtime_errors::failing_mutations(analysis.compiled(), context, &known.kinds()) {
         let place = (failing.field_ref.as_str(), failing.location);
-        let sort = (severity(failing.consequence), Rule::FailingMutation);
+        let sort = (severity(failing.consequence), failing.rule);
         let mut finding = finding_at(policy, analysis, place, sort, &failing.message);
         finding.kinds = vec![message::kind(&failing.gvk)];
         finding.help = failing.fix.map(str::to_owned);

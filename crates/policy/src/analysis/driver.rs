@@ -260,6 +260,7 @@ impl<'a> Driver<'a> {
                 continue;
             };
             if expression.role == Role::Validation {
+                analysis.decide(n, &outcome);
                 // A validation that is always true denies no request, so its message is never evaluated.
                 is_denied = outcome.value.as_bool() != Some(true);
             }
@@ -379,7 +380,7 @@ fn expressions(
 }
 
 impl KindAnalysis {
-    /// Records for one request class whether the match condition with the index `n` is false.
+    /// Records for one request class whether the match condition or validation with the index `n` is false.
     fn decide(&mut self, n: usize, outcome: &Interpretation) {
         let is_false = outcome.value.as_bool() == Some(false) && !outcome.gave_up;
         *self.is_false.entry(n).or_insert(true) &= is_false;

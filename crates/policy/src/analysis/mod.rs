@@ -83,7 +83,7 @@ pub struct TypeCheck {
     pub incomparable: Vec<IncomparableTypes>,
     /// Calls of `or` and `orValue` whose receiver is not an optional for any kind.
     pub non_optional: Vec<NonOptionalReceiver>,
-    /// The indices of the match conditions that are false for all matched requests.
+    /// The indices of the match conditions and validations that are false for all matched requests.
     pub always_false: Vec<usize>,
     /// The expressions that fail for only some of the kinds that rules match by a wildcard. They are in the order of
     /// the policy's fields.

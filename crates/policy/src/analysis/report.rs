@@ -56,8 +56,8 @@ pub(super) struct Report {
     succeeding: BTreeMap<usize, Vec<bool>>,
     /// Comparisons whose operands are never equal because of their types, by expression and node, with the reason.
     incomparable: BTreeMap<(usize, usize), (ExprId, String)>,
-    /// The match conditions that are evaluated for at least one kind. The flag is true if the condition is false for
-    /// all these kinds.
+    /// The match conditions and validations that are evaluated for at least one kind. The flag is true if the expression
+    /// is false for all these kinds.
     is_false: BTreeMap<usize, bool>,
     /// Comparisons whose operands may be equal for at least one kind, by expression and node.
     comparable: HashSet<(usize, usize)>,
@@ -178,8 +178,8 @@ impl Report {
         comparisons.collect()
     }
 
-    /// Returns the match conditions that are false for every request of every kind. Match conditions that read no input
-    /// are excluded.
+    /// Returns the match conditions and validations that are false for every request of every kind. Expressions that read
+    /// no input are excluded.
     pub(super) fn always_false(&self, policy: &CompiledPolicy, scope: Scope) -> Vec<usize> {
         if scope != Scope::Checked {
             return Vec::new();

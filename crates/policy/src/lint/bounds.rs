@@ -1,4 +1,5 @@
-//! Finds contradictory comparisons such as `a < 1 && a > 2`, and exhaustive ones such as `a > 1 || a < 2`.
+//! Finds contradictory comparisons such as `a < 1 && a > 2` or `a in ['x'] && a == 'y'`, and exhaustive ones such as
+//! `a > 1 || a < 2`.
 
 use std::collections::BTreeMap;
 
@@ -73,6 +74,8 @@ fn logical(ast: &Ast, id: ExprId) -> Option<&str> {
 struct PathConstraints<'a> {
     /// The literal of an operand `path == literal` in a chain of `&&`, or `path != literal` in a chain of `||`.
     one: Option<&'a Literal>,
+    /// The literals of an operand `path in [literals]` in a chain of `&&`.
+    among: Option<Vec<&'a Literal>>,
     /// The lower bound on the path, and true if it is inclusive. A chain of `&&` has the tightest bound, and a chain of
     /// `||` the widest.
     lower: Option<(f64, bool)>,
@@ -84,6 +87,19 @@ struct PathConstraints<'a> {
 fn constant(ast: &Ast, operands: &[ExprId], is_or: bool) -> Option<Constant> {
     let mut constraints: BTreeMap<String, PathConstraints<'_>> = BTreeMap::new();
     for &at in operands {
+        if !is_or && let Some((path, literals)) = membership(ast, at) {
+            let of_path = constraints.entry(path.clone()).or_default();
+            let is_excluded = of_path.one.is_some_and(|one| excludes(&literals, one));
+            of_path.among.get_or_insert(literals);
+            if is_excluded {
+                return Some(Constant {
+                    at,
+                    value: false,
+                    path,
+                });
+            }
+            continue;
+        }
         let Some(Comparison {
             path,
             operator,
@@ -93,7 +109,9 @@ fn constant(ast: &Ast, operands: &[ExprId], is_or: bool) -> Option<Constant> {
             continue;
         };
         let of_path = constraints.entry(path.clone()).or_default();
+        let among = of_path.among.as_deref();
         let decided = match operator {
+            Operator::Equal if !is_or && among.is_some_and(|it| excludes(it, literal)) => true,
             Operator::Equal if !is_or => differs(&mut of_path.one, literal),
             Operator::NotEqual if is_or => differs(&mut of_path.one, literal),
             Operator::Equal | Operator::NotEqual => false,
@@ -108,6 +126,30 @@ fn constant(ast: &Ast, operands: &[ExprId], is_or: bool) -> Option<Constant> {
         }
     }
     None
+}
+
+/// Returns the path and the literals of an expression `path in [literals]`.
+fn membership(ast: &Ast, id: ExprId) -> Option<(String, Vec<&Literal>)> {
+    let (function, [item, list]) = ast.global_call(id)? else {
+        return None;
+    };
+    let Expr::List { elements, .. } = ast.expr(*list) else {
+        return None;
+    };
+    let literals = elements.iter().map(|id| match ast.expr(*id) {
+        Expr::Literal(literal) => Some(literal),
+        _ => None,
+    });
+    let literals: Option<Vec<&Literal>> = literals.collect();
+    Some((
+        path::path(ast, *item).filter(|_| function == "@in")?,
+        literals?,
+    ))
+}
+
+/// Returns true if all `literals` have the type of `one`, and none is equal to it.
+fn excludes(literals: &[&Literal], one: &Literal) -> bool {
+    literals.iter().all(|literal| is_other(literal, one))
 }
 
 /// Returns true if an earlier operand compares the path with a different literal.
@@ -225,6 +267,8 @@ mod tests {
             yes,
         );
         check("[1].all(i, object.spec.x != 1 || object.spec.x != 2)", yes);
+        check("object.spec.x in ['a', 'b'] && object.spec.x == 'c'", no);
+        check("object.spec.x == 'c' && object.spec.x in ['a', 'b']", no);
     }
 
     #[test]
@@ -254,6 +298,13 @@ mod tests {
         check("object.spec.x == 'a' || object.spec.x == 'b'", None);
         check("object.spec.x != 'a' && object.spec.x != 'b'", None);
         check("object.spec.x == 1 && object.spec.y == 2", None);
+        check("object.spec.x in ['a', 'b'] && object.spec.x == 'b'", None);
+        check("object.spec.x in ['a', 'b'] || object.spec.x == 'c'", None);
+        check("object.spec.x in [1, 2] && object.spec.x == 'c'", None);
+        check(
+            "object.spec.x in object.spec.y && object.spec.x == 'c'",
+            None,
+        );
         check("object.spec.x == 1 && object.spec.x == 1", None);
         check("object.spec.x == 1 && object.spec.x == 1.0", None);
         check("object.spec.x.f() == 1 && object.spec.x.f() == 2", None);

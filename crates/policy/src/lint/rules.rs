@@ -337,6 +337,8 @@ fn bypasses(policy: &CompiledPolicy, rules: &[NamedRuleWithOperations], lints: &
         let Some(field) = fields.find(|field| reads(field)) else {
             continue;
         };
+        let mut first = None;
+        let mut unmatched: BTreeSet<String> = BTreeSet::new();
         for (n, rule) in rules.iter().enumerate() {
             let named = rule.resources.iter().flatten().enumerate();
             for (m, resource) in named.filter(|(_, name)| bypass.resources.contains(&name.as_str()))
@@ -352,32 +354,32 @@ fn bypasses(policy: &CompiledPolicy, rules: &[NamedRuleWithOperations], lints: &
                 {
                     continue;
                 }
-                if lints.len() >= MAX_FOUND * (rules.len() + 1) {
-                    return;
-                }
-                lints.push(Lint {
-                    rule: Rule::UnwatchedSubresource,
-                    field_ref: format!(
-                        "spec.matchConstraints.resourceRules[{n}].resources[{m}]"
-                    ),
-                    location: None,
-                    message: format!(
-                        "{} can change `{}` through {subresource_name}, which no rule matches",
-                        bypass.how, field
-                    ),
-                    fix: Some(if bypass.is_exclusive || bypass.subresource == "status" {
-                        format!("add `{subresource_name}` with UPDATE to the rules")
-                    } else {
-                        format!(
-                            "to check these requests too, add a rule for `{subresource_name}` with UPDATE; the object is then a \
-                             Scale, which omits `spec.replicas` if it is 0, so test the field with has()"
-                        )
-                    }),
-                    // The policy works for the requests that its rules match.
-                    is_harmless: true,
-                });
+                first.get_or_insert((n, m));
+                unmatched.insert(subresource_name);
             }
         }
+        let Some((n, m)) = first else { continue };
+        let unmatched: Vec<String> = unmatched.into_iter().collect();
+        let (names, quoted) = (unmatched.join(" and "), unmatched.join("`, `"));
+        lints.push(Lint {
+            rule: Rule::UnwatchedSubresource,
+            field_ref: format!("spec.matchConstraints.resourceRules[{n}].resources[{m}]"),
+            location: None,
+            message: format!(
+                "{} can change `{field}` through {names}, which no rule matches",
+                bypass.how
+            ),
+            fix: Some(if bypass.is_exclusive || bypass.subresource == "status" {
+                format!("add `{quoted}` with UPDATE to the rules")
+            } else {
+                format!(
+                    "to check these requests too, add a rule for `{quoted}` with UPDATE; the object is then a Scale, \
+                     which omits `spec.replicas` if it is 0, so test the field with has()"
+                )
+            }),
+            // The policy works for the requests that its rules match.
+            is_harmless: true,
+        });
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Source: `k8s.io/kubernetes` `pkg/kubelet/nodestatus`, `pkg/kubelet/kubelet_node_status.go` (`initialNode`),
 //! `k8s.io/component-helpers` `apimachinery/lease/controller.go`, `k8s.io/client-go` `tools/leaderelection`,
-//! `plugin/pkg/auth/authorizer/rbac/bootstrappolicy` (the users of the controllers).
+//! `plugin/pkg/auth/authorizer/rbac/bootstrappolicy` (the users of the controllers),
+//! `pkg/controller/certificates/rootcacertpublisher`.
 
 use std::sync::LazyLock;
 
@@ -80,6 +81,7 @@ const LEASE: Resource = ("coordination.k8s.io", "v1", "Lease", "leases", "");
 const NODE: Resource = ("", "v1", "Node", "nodes", "");
 const NODE_STATUS: Resource = ("", "v1", "Node", "nodes", "status");
 const EVENT: Resource = ("", "v1", "Event", "events", "");
+const CONFIG_MAP: Resource = ("", "v1", "ConfigMap", "configmaps", "");
 const POD: Resource = ("", "v1", "Pod", "pods", "");
 const POD_STATUS: Resource = ("", "v1", "Pod", "pods", "status");
 const BINDING: Resource = ("", "v1", "Binding", "pods", "binding");
@@ -244,7 +246,39 @@ fn all() -> Vec<EssentialRequest> {
                 &pod(),
             )
         },
+        EssentialRequest {
+            is_vital: false,
+            ..essential(
+                "the certificates of new namespaces, CREATE of the ConfigMap kube-root-ca.crt",
+                (
+                    CONFIG_MAP,
+                    Create,
+                    ClusterComponent::Controller("root-ca-cert-publisher"),
+                ),
+                &root_certificates(),
+            )
+        },
     ]
+}
+
+/// Returns the ConfigMap that each namespace gets, without which its pods do not start.
+///
+/// Source: `k8s.io/kubernetes` `pkg/controller/certificates/rootcacertpublisher/publisher.go` (`syncNamespace`).
+fn root_certificates() -> Json {
+    let mut object = object(
+        CONFIG_MAP,
+        "default",
+        "kube-root-ca.crt",
+        json!({"data": {"ca.crt": "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n"}}),
+    );
+    let description = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal \
+                       endpoints such as the internal service IP or kubernetes.default.svc. No other usage is \
+                       guaranteed across distributions of Kubernetes clusters.";
+    if let Some(metadata) = object.get_mut("metadata").and_then(Json::as_object_mut) {
+        let annotations = json!({"kubernetes.io/description": description});
+        metadata.insert("annotations".to_owned(), annotations);
+    }
+    object
 }
 
 fn essential(

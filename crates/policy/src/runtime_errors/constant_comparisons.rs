@@ -65,7 +65,11 @@ fn find(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<Lint> {
         let Some(object) = object_type(context, &resource.gvk, resource.namespaced) else {
             return Vec::new();
         };
-        let roots = roots(&object, &request_input_type(resource), params.as_ref());
+        let roots = roots(
+            &object,
+            &request_input_type(resource, false),
+            params.as_ref(),
+        );
         let evaluator = SymbolicEvaluator::new(policy, roots, Vec::new(), MAX_SYMBOLIC_STEPS);
         let mut checker = ComparisonChecker {
             evaluator: &evaluator,
@@ -298,14 +302,24 @@ impl ComparisonChecker<'_, '_> {
         let shown = format!("{}.{path}", path.root.name());
         let is_not = function == "_!=_";
         if let [Json::Null] = values {
-            let is_there = default.is_none() && !self.evaluator.may_be_absent(path);
+            // The selection of an absent key fails, so it is not null either.
+            let is_key = path.parent().is_some_and(|parent| {
+                let parent = self.evaluator.input_type(&parent);
+                parent.is_some_and(|input_type| input_type.is_map())
+            });
+            let is_there = is_key || !self.evaluator.may_be_absent(path);
+            let is_there = is_there && default.is_none();
             if function == "@in" || !is_there || !input_type.is_never_null() {
                 return ComparisonOutcome::Varying;
             }
             return ComparisonOutcome::Constant(ConstantComparison {
                 rule: Rule::ConstantCondition,
                 message: format!("`{shown}` is never null, so this is always {is_not}"),
-                fix: Some("remove the comparison".to_owned()),
+                fix: Some(if is_key {
+                    "test the key with `in`".to_owned()
+                } else {
+                    "remove the comparison".to_owned()
+                }),
                 is_harmless: true,
             });
         }

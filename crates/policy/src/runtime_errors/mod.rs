@@ -86,7 +86,7 @@ pub use null_roots::null_root_comparisons;
 pub use param_scope::{ScopeMismatch, scope_mismatch};
 pub use requests::Witness;
 pub use requests::object_cache::ObjectCache;
-pub use search::{RuntimeErrorFinding, find_runtime_errors};
+pub use search::{DenyingValidation, RuntimeErrorFinding, find_runtime_errors};
 pub use type_error_witnesses::{TypeErrorWitness, partial_failure_witnesses, type_error_witnesses};
 pub use version_comparison::{VersionComparison, VersionDifference, compare_versions};
 

@@ -1,7 +1,8 @@
 //! Finds mutations that fail: the API server rejects the value of their expression for a valid request.
 //!
 //! The search builds requests that reach each object literal of a mutation. It applies the policy to them as the API
-//! server does (`admission::mutation`). Expressions that fail to evaluate are not reported here.
+//! server does (`admission::mutation`). Of the expressions that fail to evaluate, those that read the name of an object
+//! before the API server generates it are reported.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -12,13 +13,15 @@ use k8s_openapi::api::admissionregistration::v1::{
 use serde_json::{Value as Json, json};
 
 use super::failure_sites::{self, FailureCause, FailureSite};
+use super::failures::Failure;
 use super::path_conditions::solver;
+use super::reports::messages::{MessageWriter, is_generated_name};
 use super::requests::builders::RequestBuilders;
 use super::requests::kinds::representative_kinds_up_to;
 use super::requests::minimal_constraints;
 use super::requests::{RequestBuilder, SyntheticRequest, Witness};
 use super::search::{MAX_REPAIRS, MAX_SYMBOLIC_STEPS};
-use super::symbolic::ExprRef;
+use super::symbolic::{ExprRef, SymbolicEvaluator};
 use super::{Context, mutation_locations};
 use crate::admission::mutation::{
     BoundPolicy, Kinds, MutatingAdmission, MutationContext, StepCause, StepError, step_errors,
@@ -28,6 +31,7 @@ use crate::compile::CompiledPolicy;
 use crate::consequence::Consequence;
 use crate::expressions::{PolicyExpression, Role};
 use crate::matching;
+use crate::rule::Rule;
 use cel::ast::Expr;
 use cel::source::{Location, SourceMap};
 use cel::stack::run_on_deep_stack;
@@ -42,11 +46,16 @@ const MAX_KINDS: usize = 16;
 /// Maximum number of requests to try for one policy.
 const MAX_EVALUATIONS: usize = 100;
 
+/// The error of an expression that reads the name of an object without a name.
+const NO_NAME: &str = "no such key: name";
+
 /// A mutation that fails for a request.
 #[derive(Clone, Debug)]
 pub struct FailingMutation {
     /// The index of the expression in the policy.
     pub index: usize,
+    /// `FailingMutation`, or `AbsentField` for an expression that reads a name before it is generated.
+    pub rule: Rule,
     /// The path of the field in the policy, such as `spec.mutations[0].applyConfiguration.expression`.
     pub field_ref: String,
     /// The location of the failing node in the expression.
@@ -93,6 +102,7 @@ pub fn failing_mutations(
             evaluated: HashMap::new(),
             n_evaluations: 0,
             failures: Vec::new(),
+            nameless: Vec::new(),
         };
         search.run(context)
     })
@@ -111,6 +121,8 @@ struct MutationSearch<'a> {
     evaluated: HashMap<Rc<SyntheticRequest>, Option<usize>>,
     n_evaluations: usize,
     failures: Vec<FailingMutation>,
+    /// The mutations that fail for objects whose name is not generated yet, with the first such kind.
+    nameless: Vec<FailingMutation>,
 }
 
 impl MutationSearch<'_> {
@@ -155,6 +167,7 @@ impl MutationSearch<'_> {
         failures.retain(|failing| !has_type_error(failing.index));
         failures.sort_by_key(|failing| failing.index);
         failures.dedup_by_key(|failing| failing.index);
+        failures.append(&mut self.nameless);
         failures
     }
 
@@ -171,6 +184,7 @@ impl MutationSearch<'_> {
         for constraints in minimal_constraints(&builder.operations) {
             self.try_constraints(&mut builder, &sites, constraints);
         }
+        self.try_generated_names(&mut builder, &evaluator, &sites);
         let gvk = builder.resource.gvk.clone();
         for (node, path_condition) in reached {
             if self.is_found(node.index, &gvk) {
@@ -185,6 +199,133 @@ impl MutationSearch<'_> {
                 }
             }
         }
+    }
+
+    /// Reports mutations that read the name of a new object, which the API server may generate after the mutation.
+    fn try_generated_names(
+        &mut self,
+        builder: &mut RequestBuilder<'_>,
+        evaluator: &SymbolicEvaluator<'_>,
+        sites: &[FailureSite],
+    ) {
+        let reads_name = |site: &&FailureSite| {
+            site.cause == FailureCause::Absent && is_generated_name(&site.path)
+        };
+        for site in sites.iter().filter(reads_name) {
+            let mut nameless = self.nameless.iter();
+            if nameless.any(|failing| failing.index == site.node.index) {
+                continue;
+            }
+            let mut constraints = InputConstraints::default();
+            if constraints.add(&site.path, Constraint::Absent).is_none() {
+                continue;
+            }
+            let conditions = site.path_condition.conditions(true);
+            let solutions = solver::solve(evaluator, conditions, constraints).solutions;
+            let mut solutions = solutions.into_iter();
+            let failing = solutions
+                .find_map(|constraints| self.nameless_failure(builder, sites, site, constraints));
+            let Some((index, synthetic)) = failing else {
+                continue;
+            };
+            let writer = MessageWriter {
+                evaluator,
+                resource: builder.resource,
+                operations: &builder.operations,
+                without_params: None,
+            };
+            self.report_nameless(builder, &writer, site, (index, &synthetic));
+        }
+    }
+
+    /// Applies the policy to a request that satisfies `constraints` and lacks the value at `site`. If the evaluation
+    /// fails on another absent value, adds the value and tries again. Returns the request for which a mutation fails
+    /// because its name is not generated yet, and the index of the mutation.
+    fn nameless_failure(
+        &mut self,
+        builder: &RequestBuilder<'_>,
+        sites: &[FailureSite],
+        site: &FailureSite,
+        mut constraints: InputConstraints,
+    ) -> Option<(usize, Rc<SyntheticRequest>)> {
+        for _ in 0..MAX_REPAIRS {
+            if self.n_evaluations >= MAX_EVALUATIONS {
+                return None;
+            }
+            self.n_evaluations = self.n_evaluations.saturating_add(1);
+            let synthetic = builder.build(&constraints)?;
+            if builder.fails_validation(&synthetic) || !synthetic.lacks(&site.path) {
+                return None;
+            }
+            let errors = self.errors(builder, &synthetic);
+            let (index, error) = errors.iter().find_map(|(mutation, error)| {
+                let index = *self.mutations.get(*mutation)?;
+                matches!(error.cause, StepCause::Expression).then_some((index, error))
+            })?;
+            let mut others = sites.iter().filter(|other| {
+                other.cause == FailureCause::Absent
+                    && !is_generated_name(&other.path)
+                    && synthetic.lacks(&other.path)
+            });
+            let is_name = |other: &FailureSite| other.path.names().last() == Some(&"name");
+            let has_error = error.message.ends_with(NO_NAME);
+            if has_error && !others.clone().any(is_name) {
+                return Some((index, synthetic));
+            }
+            constraints.add(&others.next()?.path, Constraint::Present)?;
+        }
+        None
+    }
+
+    /// Reports the mutation with an index, which fails at `site` for a request without a name.
+    fn report_nameless(
+        &mut self,
+        builder: &RequestBuilder<'_>,
+        writer: &MessageWriter<'_, '_>,
+        site: &FailureSite,
+        (index, synthetic): (usize, &SyntheticRequest),
+    ) {
+        let origin_index = site.node.index;
+        let Some(expression) = self.policy.expressions().get(origin_index) else {
+            return;
+        };
+        let Ok(ast) = expression.parsed() else { return };
+        let failure = Failure {
+            index,
+            origin_index,
+            origin_id: site.node.id.index(),
+            message: NO_NAME.to_owned(),
+        };
+        self.nameless.push(FailingMutation {
+            index: origin_index,
+            rule: Rule::AbsentField,
+            field_ref: expression.field_ref.clone(),
+            location: SourceMap::new(&expression.text).location(ast.offset(site.node.id)),
+            gvk: builder.resource.gvk.clone(),
+            message: writer.message(synthetic, &failure, site),
+            fix: Some(
+                "the API server generates names after mutation: test `has(object.metadata.name)`, or write \
+                 `object.metadata.?name.orValue(object.metadata.?generateName.orValue(''))`",
+            ),
+            consequence: self.policy.consequence(index),
+            witness: builder.witness(synthetic, NO_NAME),
+        });
+    }
+
+    /// Returns the site at which the mutation with an index fails because the request lacks its value.
+    fn missing_site<'s>(
+        &self,
+        sites: &'s [FailureSite],
+        index: usize,
+        synthetic: &SyntheticRequest,
+    ) -> Option<&'s FailureSite> {
+        let role = |n: usize| self.policy.expressions().get(n).map(|of| of.role);
+        sites.iter().find(|site| {
+            let n = site.node.index;
+            site.cause == FailureCause::Absent
+                && (n == index || role(n) == Some(Role::Variable))
+                && synthetic.lacks(&site.path)
+        })
     }
 
     /// Returns the nodes that requests must reach: the object literals in mutations and variables, and the root nodes
@@ -238,15 +379,7 @@ impl MutationSearch<'_> {
                 Some(failing) => *failing,
                 None => self.evaluate(builder, &synthetic),
             };
-            let role = |n: usize| self.policy.expressions().get(n).map(|of| of.role);
-            let missing = failing.and_then(|index| {
-                sites.iter().find(|site| {
-                    let n = site.node.index;
-                    site.cause == FailureCause::Absent
-                        && (n == index || role(n) == Some(Role::Variable))
-                        && synthetic.lacks(&site.path)
-                })
-            });
+            let missing = failing.and_then(|index| self.missing_site(sites, index, &synthetic));
             let Some(missing) = missing else { return };
             if constraints
                 .add(&missing.path, Constraint::Present)
@@ -383,6 +516,7 @@ impl MutationSearch<'_> {
         let operation = synthetic.operation;
         self.failures.push(FailingMutation {
             index,
+            rule: Rule::FailingMutation,
             field_ref: expression.field_ref.clone(),
             location: SourceMap::new(&expression.text).location(ast.offset(id)),
             gvk: gvk.clone(),

@@ -19,7 +19,7 @@ use super::reports::trial;
 use super::requests::builders::RequestBuilders;
 use super::requests::kinds::representative_kinds;
 use super::requests::{Budget, RequestBuilder, SyntheticRequest, Witness, minimal_constraints};
-use super::symbolic::SymbolicEvaluator;
+use super::symbolic::{BranchCondition, ExprRef, Scope, SymbolicEvaluator};
 use crate::compile::CompiledPolicy;
 use crate::consequence::Consequence;
 use crate::expressions::{PolicyExpression, Role};
@@ -81,10 +81,22 @@ pub struct RuntimeErrorFinding {
     pub is_of_params: bool,
     /// The effect on the request.
     pub consequence: Consequence,
+    /// The other validation that denies every request for which the expression fails. `None` if there is none.
+    pub denied_by: Option<DenyingValidation>,
     /// The number of other expressions that fail for the same reason. They have no finding.
     pub n_others: usize,
     /// A request for which the expression fails.
     pub witness: Witness,
+}
+
+/// A validation that is false whenever another expression fails.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DenyingValidation {
+    /// The path of the field in the policy, such as `spec.validations[0].expression`.
+    pub field_ref: String,
+    /// True if the user gets its message. False if the user gets the error of the failing expression, which is that of
+    /// an earlier validation.
+    pub is_message_shown: bool,
 }
 
 /// Finds the expressions of `policy` that fail at run time, in the order of the policy's fields.
@@ -398,6 +410,7 @@ impl<'a> Search<'a> {
             suggestions,
             is_of_params: path.root == Root::Params && !path.segments.is_empty(),
             consequence: self.policy.consequence(failure.index),
+            denied_by: self.denying_validation(builder, symbolic, (synthetic, failure), site),
             n_others: 0,
             witness: builder.witness(synthetic, &failure.message),
         };
@@ -420,6 +433,45 @@ impl<'a> Search<'a> {
             offset,
             chain: chain.collect(),
         });
+    }
+
+    /// Returns the validation that is false for all requests without the value of `site`.
+    ///
+    /// Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/validating/dispatcher.go`, `Dispatch` (each validation is
+    /// evaluated, and the first denial has the message).
+    fn denying_validation(
+        &self,
+        builder: &RequestBuilder<'_>,
+        symbolic: &SymbolicEvaluator<'_>,
+        (synthetic, failure): (&SyntheticRequest, &Failure),
+        site: &FailureSite,
+    ) -> Option<DenyingValidation> {
+        let expressions = self.policy.expressions();
+        let is_validation = |n: usize| {
+            let expression = expressions.get(n);
+            expression.is_some_and(|expression| expression.role == Role::Validation)
+        };
+        if site.cause != FailureCause::Absent || !is_validation(failure.index) {
+            return None;
+        }
+        let mut constraints = InputConstraints::default();
+        constraints.add(&site.path, Constraint::Absent)?;
+        let mut budget = Budget::UNLIMITED;
+        let steps = builder.trace_with(builder.admission, synthetic, &mut budget)?;
+        steps.iter().find_map(|step| {
+            let is_false = matches!(step.result, Ok(Some(false))) && is_validation(step.index);
+            let expression = expressions.get(step.index).filter(|_| is_false)?;
+            let node = ExprRef {
+                index: step.index,
+                id: expression.parsed().ok()?.root(),
+            };
+            let is_true = BranchCondition::Evaluates(node, Scope::default(), true);
+            let solution = solver::solve(symbolic, vec![is_true], constraints.clone());
+            solution.is_unsat.then(|| DenyingValidation {
+                field_ref: expression.field_ref.clone(),
+                is_message_shown: step.index < failure.index,
+            })
+        })
     }
 
     /// Returns the findings in the order of the policy's fields. Findings that type checking already reports are

@@ -222,6 +222,12 @@ fn overload(source: &TokenText<'_>, n: usize, function: &str, args: &[Type]) -> 
 fn call(call: &MemberCall<'_, '_>, function: &str, args: &[Type]) -> Option<Proposal> {
     let source = call.source;
     match (function, args) {
+        ("contains", [Type::List(item), Type::String]) if is_object_like(item) => {
+            let (list, text) = (source.source(&call.receiver)?, source.source(&call.args)?);
+            Some(Proposal::hint(format!(
+                "the items of the list are no strings: compare a field, as in `{list}.exists(x, x.name == {text})`"
+            )))
+        }
         ("contains", [Type::List(_), _]) => call.as_in(),
         // The author may have meant a value of the map.
         ("contains", [Type::Map(_), _]) => {
@@ -539,6 +545,12 @@ fn null_variable(
     (receiver.len() == 1).then_some(())?;
     let bytes = source.bytes(receiver)?;
     let replace = |name: &str, reason: &str| {
+        // A comparison of both variables would compare a variable with itself.
+        if reads_variable(source, name) {
+            return Some(Proposal::hint(format!(
+                "{reason}, so the two objects cannot be compared: match UPDATE requests"
+            )));
+        }
         Some(Proposal::edit(bytes.clone(), name.to_owned()).with_reason(reason))
     };
     match root {
@@ -555,6 +567,14 @@ fn null_variable(
         )),
         _ => None,
     }
+}
+
+/// Returns true if the expression reads the variable `name`.
+fn reads_variable(source: &TokenText<'_>, name: &str) -> bool {
+    (0..source.len()).any(|n| {
+        let is_field = n > 0 && source.kind(n - 1) == Some(Kind::Dot);
+        source.kind(n) == Some(Kind::Ident) && source.word(n) == Some(name) && !is_field
+    })
 }
 
 /// Proposes the correct path for an undefined field of `request`. `n` is the dot.
@@ -623,12 +643,29 @@ fn undeclared(
     if context.role != Role::MatchCondition && variables.any(|variable| variable.name == name) {
         return Some(Proposal::edit(bytes, format!("variables.{name}")));
     }
+    if let Some(path) = unqualified(name) {
+        return Some(Proposal::edit(bytes, path.to_owned()));
+    }
     let is_known = suggestion::only_reference(name).is_some()
         || suggestion::literal_of_other_languages(name).is_some();
     if is_known {
         return None;
     }
     unquoted_string(source, n)
+}
+
+/// Returns the path of a field that an expression reads without its variable.
+fn unqualified(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "userInfo" => "request.userInfo",
+        "username" => "request.userInfo.username",
+        "operation" => "request.operation",
+        "dryRun" => "request.dryRun",
+        "subResource" => "request.subResource",
+        "metadata" => "object.metadata",
+        "spec" => "object.spec",
+        _ => return None,
+    })
 }
 
 /// Proposes quotes for a word that is compared, such as `Pod` in `request.kind.kind == Pod`.

@@ -26,6 +26,8 @@ pub(crate) struct InputType<'a> {
     builtin: Option<Arc<Gvk>>,
     /// True if the objects of the kind are namespaced.
     is_namespaced: bool,
+    /// True if new objects may have a `generateName` in place of a name.
+    is_name_generated: bool,
 }
 
 pub(crate) enum ChildType<'a> {
@@ -44,6 +46,7 @@ impl<'a> InputType<'a> {
             written: None,
             builtin: Some(Arc::new(kind)),
             is_namespaced,
+            is_name_generated: false,
         }
     }
 
@@ -58,7 +61,25 @@ impl<'a> InputType<'a> {
             written,
             builtin: None,
             is_namespaced,
+            is_name_generated: false,
         }
+    }
+
+    /// Returns the type of objects that may have a `generateName` in place of a name. The API server generates names
+    /// after mutating admission.
+    ///
+    /// Source: `k8s.io/apiserver` `pkg/endpoints/handlers/create.go` (`createHandler` calls `Admit` before `Create`),
+    /// `pkg/registry/rest/create.go` (`BeforeCreate` generates the name).
+    pub(crate) fn with_generated_name(self) -> Self {
+        Self {
+            is_name_generated: true,
+            ..self
+        }
+    }
+
+    /// Returns true if new objects may have a `generateName` in place of a name.
+    pub(crate) fn is_name_generated(&self) -> bool {
+        self.is_name_generated
     }
 
     /// Returns a type that accepts any value.
@@ -72,6 +93,7 @@ impl<'a> InputType<'a> {
             written,
             builtin: self.builtin.clone(),
             is_namespaced: self.is_namespaced,
+            is_name_generated: self.is_name_generated,
         }
     }
 
@@ -252,8 +274,11 @@ impl<'a> InputType<'a> {
 
     /// Returns true if the API server always sets the field `name` of the metadata at `path`.
     fn is_system_field(&self, path: &FieldPath, name: &str) -> bool {
+        let may_be_generated =
+            name == "name" && path.root == Root::Object && self.is_name_generated;
         matches!(&*path.segments, [Segment::Field(field)] if **field == *"metadata")
             && matches!(path.root, Root::Object | Root::OldObject | Root::Params)
+            && !may_be_generated
             && (is_system_metadata(name) || name == "namespace" && self.is_namespaced)
     }
 }

@@ -58,18 +58,27 @@ pub(crate) fn roots<'a>(
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/condition.go` (`CreateAdmissionRequest`);
 /// `pkg/registry/rest/create.go` (`AdmissionToValidateObjectFunc`: a generated name is present).
-pub(crate) fn request_input_type(resource: &ApiResource) -> InputType<'static> {
-    static TYPES: [OnceLock<Arc<DeclType>>; 4] = [const { OnceLock::new() }; 4];
+pub(crate) fn request_input_type(
+    resource: &ApiResource,
+    is_name_generated: bool,
+) -> InputType<'static> {
+    static TYPES: [[OnceLock<Arc<DeclType>>; 4]; 2] = [const { [const { OnceLock::new() }; 4] }; 2];
     let is_subresource = resource.gvr.is_subresource();
     let has_namespace = resource.namespaced || is_namespace(resource);
-    let [plain, namespaced, subresource, namespaced_subresource] = &TYPES;
+    let [of_named, of_generated] = &TYPES;
+    let [plain, namespaced, subresource, namespaced_subresource] = if is_name_generated {
+        of_generated
+    } else {
+        of_named
+    };
     let cell = match (is_subresource, has_namespace) {
         (false, false) => plain,
         (false, true) => namespaced,
         (true, false) => subresource,
         (true, true) => namespaced_subresource,
     };
-    let type_ = cell.get_or_init(|| request_type(is_subresource, has_namespace));
+    let type_ =
+        cell.get_or_init(|| request_type(is_subresource, has_namespace, !is_name_generated));
     // The API server omits empty values, as it does for built-in kinds.
     let gvk = Gvk::new("admission.k8s.io", "v1", "AdmissionRequest");
     InputType::builtin(Arc::clone(type_), gvk, true)
@@ -79,7 +88,7 @@ pub(crate) fn is_namespace(resource: &ApiResource) -> bool {
     resource.gvk.group.is_empty() && resource.gvk.kind == "Namespace"
 }
 
-fn request_type(is_subresource: bool, has_namespace: bool) -> Arc<DeclType> {
+fn request_type(is_subresource: bool, has_namespace: bool, has_name: bool) -> Arc<DeclType> {
     let kind = fields(
         "kind",
         [
@@ -115,7 +124,7 @@ fn request_type(is_subresource: bool, has_namespace: bool) -> Arc<DeclType> {
             ("requestKind", kind, true),
             ("requestResource", named, true),
             ("requestSubResource", string_type(), is_subresource),
-            ("name", string_type(), true),
+            ("name", string_type(), has_name),
             ("__namespace__", string_type(), has_namespace),
             ("operation", string_type(), true),
             ("userInfo", user, true),

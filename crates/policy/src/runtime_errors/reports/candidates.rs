@@ -113,7 +113,10 @@ impl MessageWriter<'_, '_> {
                 ))
             }
             FailureCause::InvalidString if self.is_converted_quantity(site) => {
-                let operand = self.operand_at(site);
+                let operand = match self.evaluator.expr(site.node) {
+                    Expr::Call { args, .. } => args.first().copied(),
+                    _ => None,
+                };
                 let text = operand.and_then(|id| self.source_text(n, id));
                 let text = text.unwrap_or_else(|| "x".to_owned());
                 Proposal::only_advice(format!(
@@ -731,8 +734,13 @@ fn renamed(origin: &Origin<'_>, (name, other): (&str, &str)) -> Option<Candidate
     let mut places = Vec::new();
     let mut before = None;
     for token in &tokens {
-        let is_name = token.kind == Kind::Ident && token.text(origin.text) == name;
-        if is_name && before != Some(Kind::Dot) {
+        let text = token.text(origin.text);
+        let is_variable = token.kind == Kind::Ident && before != Some(Kind::Dot);
+        // The renamed expression would compare a variable with itself.
+        if is_variable && text == other {
+            return None;
+        }
+        if is_variable && text == name {
             places.push(token.start as usize..token.end as usize);
         }
         before = Some(token.kind);

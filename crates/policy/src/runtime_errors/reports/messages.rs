@@ -110,6 +110,11 @@ impl MessageWriter<'_, '_> {
             None => format!("without {short}"),
         };
         match site.cause {
+            FailureCause::Absent if is_generated_name(path) => {
+                format!(
+                    "`{shown}` may be absent: {subject} with generateName in place of a name fails with `{error}`"
+                )
+            }
             FailureCause::Absent => {
                 format!("`{shown}` may be absent: {subject} without {short} fails with `{error}`")
             }
@@ -295,6 +300,14 @@ impl MessageWriter<'_, '_> {
             _ => guard::source_text(self.evaluator, n, id),
         }
     }
+}
+
+/// Returns true for the name of a new object or its request. The API server may generate it after mutating admission.
+pub(crate) fn is_generated_name(path: &FieldPath) -> bool {
+    matches!(
+        (path.root, &*path.names()),
+        (Root::Object, ["metadata", "name"]) | (Root::Request, ["name"])
+    )
 }
 
 fn exact(function: &str, text: &str, rest: &[String]) -> (String, bool) {

@@ -20,6 +20,9 @@ use kubernetes::validity::{
 const NAME: &str = "example";
 const NAMESPACE: &str = "default";
 
+/// The prefix of generated names.
+const GENERATE_NAME: &str = "example-";
+
 /// The API server sets this label on each namespace. Its value is the name of the namespace.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
@@ -44,6 +47,7 @@ impl RequestBuilder<'_> {
                 Operation::Delete => (false, true),
             };
             is_named
+                && (*operation == &Operation::Create || !lacks_name(constraints))
                 && !(has_object && constraints.is_absent(&object))
                 && (has_object || !constraints.is_present(&object))
                 && !(has_old && constraints.is_absent(&old_object))
@@ -56,6 +60,13 @@ impl RequestBuilder<'_> {
     pub(crate) fn build(&self, constraints: &InputConstraints) -> Option<Rc<SyntheticRequest>> {
         let operation = self.operation(constraints)?;
         let mut constraints = constraints.clone();
+        let is_name_generated = lacks_name(&constraints);
+        if is_name_generated {
+            let name = FieldPath::new(Root::Object)
+                .field("metadata")?
+                .field("name")?;
+            constraints.add(&name, Constraint::Absent)?;
+        }
         self.add_selector_constraints(&mut constraints, operation)?;
         let (has_object, has_old) = match operation {
             Operation::Create | Operation::Connect => (true, false),
@@ -82,7 +93,12 @@ impl RequestBuilder<'_> {
             None
         };
         let prepared = self.prepare(&constraints, operation, [sent, old_sent])?;
-        let [object, old_object] = prepared.seen;
+        let [mut object, old_object] = prepared.seen;
+        if is_name_generated {
+            // Mutating policies receive the object before the API server generates its name.
+            let metadata = object.as_mut()?.get_mut("metadata")?.as_object_mut()?;
+            metadata.remove("name");
+        }
         let params = match &self.params {
             Some(params) if params.is_always_null => None,
             Some(params) if !constraints.is_absent(&FieldPath::new(Root::Params)) => {
@@ -182,6 +198,11 @@ impl RequestBuilder<'_> {
             }
         }
         satisfy_all(&self.object, &mut object, root, constraints)?;
+        let metadata = object.get_mut("metadata")?.as_object_mut()?;
+        if !metadata.contains_key("name") {
+            let prefix = json!(GENERATE_NAME);
+            metadata.entry("generateName").or_insert(prefix);
+        }
         if self.is_builtin {
             let kind = &self.resource.gvk.kind;
             validity::complete(kind, root, constraints, &mut object)?;
@@ -368,6 +389,15 @@ impl RequestBuilder<'_> {
         }
         Some(())
     }
+}
+
+/// Returns true if the request has no name.
+fn lacks_name(constraints: &InputConstraints) -> bool {
+    let of_request = FieldPath::new(Root::Request).field("name");
+    let metadata = FieldPath::new(Root::Object).field("metadata");
+    let of_object = metadata.and_then(|metadata| metadata.field("name"));
+    let mut names = of_request.into_iter().chain(of_object);
+    names.any(|name| constraints.is_absent(&name))
 }
 
 fn satisfy_all(

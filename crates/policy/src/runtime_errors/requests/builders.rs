@@ -69,6 +69,14 @@ impl<'c, 'a> RequestBuilders<'c, 'a> {
         operations: Vec<Operation>,
         object: InputType<'m>,
     ) -> RequestBuilder<'m> {
+        let mut expressions = self.policy.expressions().iter();
+        let is_mutating = expressions.any(|expression| expression.role.is_mutation());
+        let is_created = operations.contains(&Operation::Create);
+        let object = if is_mutating && is_created && !resource.gvr.is_subresource() {
+            object.with_generated_name()
+        } else {
+            object
+        };
         RequestBuilder::new(
             &self.admission,
             self.policy,

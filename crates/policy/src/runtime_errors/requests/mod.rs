@@ -100,7 +100,7 @@ impl<'a> RequestBuilder<'a> {
                 .expressions()
                 .iter()
                 .any(|expression| expression.text.contains("generation")),
-            request: request_input_type(resource),
+            request: request_input_type(resource, object.is_name_generated()),
             object_cache,
             minimal: OnceCell::new(),
             object,
