@@ -90,6 +90,19 @@ fn mutating_policies_are_checked() {
     assert_eq!(kinds, [Some("MutatingAdmissionPolicy"); 3]);
 }
 
+/// The policy has 29 lines, an unguarded field in six expressions, and a matched kind without a spec.
+#[test]
+fn repeated_causes_have_one_finding() {
+    check("noise", Profile::Truthful, Exit::Findings);
+    let report = report("tests/cli_check/noise.yaml", Profile::Truthful);
+    let piped = Terminal {
+        width: None,
+        color: false,
+    };
+    let n_lines = check::render::text(&report, piped).lines().count();
+    assert!(n_lines <= 45, "{n_lines}");
+}
+
 #[test]
 fn check_structure_errors_have_locations() {
     check("structure", Profile::Truthful, Exit::Findings);

@@ -29,6 +29,10 @@ const fn created(group: &'static str, version: &'static str, resource: &'static 
 }
 
 fn findings(asked: &Asked, mutation: &Value) -> Vec<Value> {
+    findings_of("failing-mutation", asked, mutation)
+}
+
+fn findings_of(rule: &str, asked: &Asked, mutation: &Value) -> Vec<Value> {
     let (group, version, resource) = asked.rule;
     let policy = json!({
         "apiVersion": "admissionregistration.k8s.io/v1",
@@ -45,9 +49,7 @@ fn findings(asked: &Asked, mutation: &Value) -> Vec<Value> {
         }
     });
     let actual = manifest::findings(&policy.to_string(), &[]).into_iter();
-    actual
-        .filter(|finding| finding["rule"] == "failing-mutation")
-        .collect()
+    actual.filter(|finding| finding["rule"] == rule).collect()
 }
 
 fn applied(expression: &str) -> Value {
@@ -99,6 +101,82 @@ fn atomic_lists_are_reported() {
     let containers =
         r#"Object{spec: Object.spec{containers: [Object.spec.containers{name: "a", image: "b"}]}}"#;
     holds(&POD, &applied(containers));
+}
+
+/// Source: `k8s.io/apiserver` `pkg/endpoints/handlers/create.go` (mutating admission precedes `BeforeCreate`, which
+/// generates the name).
+#[test]
+fn names_that_are_not_generated_yet_are_reported() {
+    let labels =
+        |name: &str| format!("Object{{metadata: Object.metadata{{labels: {{'n': {name}}}}}}}");
+    let by_pod_name = Asked {
+        condition: "object.metadata.name != 'a'",
+        ..POD
+    };
+    let updated = Asked {
+        operation: "UPDATE",
+        ..POD
+    };
+    let or_prefix = "object.metadata.?name.orValue(object.metadata.?generateName.orValue(''))";
+    let guarded = "has(object.metadata.name) ? object.metadata.name : 'x'";
+    for (asked, mutation, field) in [
+        (
+            &POD,
+            applied(&labels("object.metadata.name")),
+            Some("object.metadata.name"),
+        ),
+        (&POD, applied(&labels("request.name")), Some("request.name")),
+        (
+            &DEPLOYMENT,
+            patched(
+                "[JSONPatch{op: 'add', path: '/spec/paused', value: object.metadata.name == 'a'}]",
+            ),
+            Some("object.metadata.name"),
+        ),
+        (
+            &by_pod_name,
+            applied(&labels("'x'")),
+            Some("object.metadata.name"),
+        ),
+        (&updated, applied(&labels("object.metadata.name")), None),
+        (&POD, applied(&labels(or_prefix)), None),
+        (&POD, applied(&labels(guarded)), None),
+    ] {
+        let findings = findings_of("absent-field", asked, &mutation);
+        let Some(field) = field else {
+            assert!(findings.is_empty(), "{mutation}: {findings:#?}");
+            continue;
+        };
+        assert_eq!(findings.len(), 1, "{mutation}: {findings:#?}");
+        let message = findings[0]["message"].as_str().unwrap();
+        let start = format!("`{field}` may be absent: CREATE of a ");
+        assert!(message.starts_with(&start), "{message}");
+        assert!(
+            message.contains("generateName in place of a name"),
+            "{message}"
+        );
+        let metadata = &findings[0]["witness"]["request"]["object"]["metadata"];
+        assert_eq!(metadata["generateName"], "example-", "{metadata}");
+        assert!(metadata["name"].is_null(), "{metadata}");
+        assert!(findings[0]["fix"].is_null(), "{:#}", findings[0]);
+    }
+}
+
+/// Source: `k8s.io/kubernetes` `pkg/apis/core/validation/validation.go` (`validateContainers`, `supportedPullPolicies`).
+#[test]
+fn misspelled_enumeration_values_are_reported() {
+    let pull = |policy: &str| {
+        applied(&format!(
+            "Object{{spec: Object.spec{{containers: object.spec.containers.map(c, \
+             Object.spec.containers{{name: c.name, imagePullPolicy: '{policy}'}})}}}}"
+        ))
+    };
+    let misspelled = findings_of("impossible-value", &POD, &pull("always"));
+    assert_eq!(misspelled.len(), 1, "{misspelled:#?}");
+    assert_eq!(misspelled[0]["severity"], "warning");
+    let help = misspelled[0]["help"].as_str().unwrap();
+    assert!(help.starts_with("did you mean `Always`?"), "{help}");
+    assert!(findings_of("impossible-value", &POD, &pull("Always")).is_empty());
 }
 
 #[test]

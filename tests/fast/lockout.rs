@@ -84,6 +84,56 @@ fn policy_that_denies_system_pods_is_a_note() {
 }
 
 #[test]
+fn policy_that_denies_root_certificates_is_a_note() {
+    let findings = lockouts(&bound("", "configmaps", ASKS_FOR_LABEL, DENY));
+    assert_eq!(findings[0].0, "note", "{findings:#?}");
+    let named = "CREATE of the ConfigMap kube-root-ca.crt";
+    assert!(findings[0].1.contains(named), "{findings:#?}");
+    let excluded = "  validations:\n  - expression: object.metadata.name == 'kube-root-ca.crt' || 'team' in \
+                    object.metadata.?labels.orValue({})\n";
+    assert_eq!(lockouts(&bound("", "configmaps", excluded, DENY)), []);
+}
+
+#[test]
+fn validation_that_is_always_false_is_reported() {
+    let is_false = ["this is false for every request that the rules match"];
+    let message = |(_, message): &(String, String)| message.clone();
+    for (expression, binding, expected) in [
+        ("request.operation == 'DELETE'", DENY, &is_false[..]),
+        (
+            "request.operation == 'DELETE' && has(object.metadata.labels)",
+            DENY,
+            &is_false,
+        ),
+        (
+            "request.operation == 'DELETE'",
+            "  validationActions: [Warn]\n",
+            &[],
+        ),
+        ("request.operation == 'CREATE'", DENY, &[]),
+        // The author denies all requests.
+        ("false", DENY, &[]),
+    ] {
+        let spec = format!("  validations:\n  - expression: \"{expression}\"\n");
+        let findings = lockouts(&bound("apps", "deployments", &spec, binding));
+        let messages: Vec<String> = findings.iter().map(message).collect();
+        assert_eq!(messages, expected, "{expression}");
+    }
+    // The finding about the misspelled kind has the effect.
+    let spec = "  validations:\n  - expression: object.kind == 'deployment'\n";
+    let actual = manifest::findings(&bound("apps", "deployments", spec, DENY), &[]);
+    let misspelled = actual
+        .iter()
+        .find(|it| it["rule"] == "impossible-value")
+        .unwrap();
+    let help = misspelled["help"].as_str().unwrap();
+    assert!(
+        help.ends_with("the binding `b` denies every request that the rules match"),
+        "{help}"
+    );
+}
+
+#[test]
 fn lockout_policy_that_excludes_system_users_is_not_reported() {
     let with = |conditions: &str| format!("  matchConditions:\n{conditions}{ASKS_FOR_LABEL}");
     for spec in [
@@ -93,7 +143,7 @@ fn lockout_policy_that_excludes_system_users_is_not_reported() {
              \"!request.userInfo.username.startsWith('system:kube-')\"}\n  - {name: m2, expression: \
              \"!('system:serviceaccounts:kube-system' in request.userInfo.groups)\"}\n",
         ),
-        with("  - {name: m, expression: \"!(request.resource.resource in ['leases', 'nodes', 'events', 'endpointslices', 'pods', 'serviceaccounts'])\"}\n"),
+        with("  - {name: m, expression: \"!(request.resource.resource in ['leases', 'nodes', 'events', 'endpointslices', 'pods', 'serviceaccounts', 'configmaps'])\"}\n"),
         "  validations:\n  - expression: request.userInfo.username.startsWith('system:') || 'team' in \
          object.metadata.?labels.orValue({})\n"
             .to_owned(),
@@ -137,7 +187,7 @@ fn lockout_policy_that_excludes_system_users_is_not_reported() {
 
 #[test]
 fn user_workload_policies_are_not_reported() {
-    for (group, resource) in [("apps", "deployments"), ("", "configmaps"), ("batch", "*")] {
+    for (group, resource) in [("apps", "deployments"), ("", "secrets"), ("batch", "*")] {
         assert_eq!(lockouts(&bound(group, resource, ASKS_FOR_LABEL, DENY)), []);
     }
     let images = "  validations:\n  - expression: object.spec.containers.all(c, !c.image.endsWith(':latest'))\n";

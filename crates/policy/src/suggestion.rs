@@ -99,12 +99,7 @@ pub fn help(suggestions: &[Suggestion]) -> Option<String> {
                 };
                 format!("write `{}`{purpose}: {value}", only.text)
             }
-            // The effect of another variable differs between requests.
-            None if only.effect == Effect::Evaluated
-                || matches!(&*only.text, "object" | "oldObject") =>
-            {
-                format!("write `{}`", only.text)
-            }
+            None if only.effect == Effect::Evaluated => format!("write `{}`", only.text),
             None => format!(
                 "write `{}` to {}",
                 only.text,

@@ -38,7 +38,7 @@ pub(super) fn remove_consequences(findings: &mut Vec<Finding>) {
         .map(field)
         .filter(|field| field.starts_with(RULES))
         .collect();
-    // A required field whose name is misspelled is not also reported as missing.
+    // A required field whose name is misspelled, or that is in another object, is not also reported as missing.
     let unknown: Vec<String> = findings
         .iter()
         .filter(|finding| finding.rule == Rule::UnknownField)
@@ -46,8 +46,13 @@ pub(super) fn remove_consequences(findings: &mut Vec<Finding>) {
         .collect();
     findings.retain(|finding| {
         let field_ref = field(finding);
-        if finding.rule == Rule::Required && unknown.iter().any(|of| is_misspelling(of, &field_ref))
-        {
+        let of_spec = field_ref.strip_prefix("spec.");
+        let is_moved = |of: &String| {
+            let name = of.rsplit('.').next();
+            of_spec.is_some_and(|field| name == Some(field))
+        };
+        let is_replaced = |of: &String| is_misspelling(of, &field_ref) || is_moved(of);
+        if finding.rule == Rule::Required && unknown.iter().any(is_replaced) {
             return false;
         }
         if is_cause(finding) {

@@ -54,12 +54,17 @@ impl SuggestionReport {
         }
     }
 
-    /// Returns the edit if the change needs no decision by the author and is one edit.
-    pub(super) fn fix(&self) -> Option<&Edit> {
+    /// Returns the edit if the change is one edit.
+    pub(super) fn only_edit(&self) -> Option<&Edit> {
         match &*self.edits {
-            [only] if self.default.is_some() => Some(only),
+            [only] => Some(only),
             _ => None,
         }
+    }
+
+    /// Returns the edit if the change needs no decision by the author and is one edit.
+    pub(super) fn fix(&self) -> Option<&Edit> {
+        self.only_edit().filter(|_| self.default.is_some())
     }
 }
 

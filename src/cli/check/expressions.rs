@@ -17,13 +17,13 @@ use crate::cel::syntax;
 use crate::cli::input::edit::Edit;
 use crate::cli::input::{FieldPlaces, Object};
 use crate::library::mutation::{JSON_PATCH, is_object};
-use crate::policy::RequestPolicy;
 use crate::policy::compile::{Cause, CompileFindingKind};
 use crate::policy::expressions::{PolicyExpression, Role};
 use crate::policy::finding::{ExpressionFindings, KindFindings};
 use crate::policy::reads::Reads;
 use crate::policy::rule::Rule;
 use crate::policy::runtime_errors::TypeErrorWitness;
+use crate::policy::{RequestPolicy, param_kind};
 use crate::schema::Gvk;
 use crate::status::message;
 use crate::status::warnings;
@@ -281,6 +281,11 @@ pub(super) fn warnings(
                     &finding.kinds,
                 )
             });
+            if let (Some(expression), Some(params)) = (expression, param_kind(&policy.value))
+                && kinds::is_of_params(expression, first.location)
+            {
+                finding.kinds = vec![message::kind(&params)];
+            }
             let help = proposed.or(other_kinds).or(meant).or(advice).or(fields);
             let mut helps: Vec<String> = help.into_iter().collect();
             if severity == diagnostic::Severity::Error {

@@ -2,7 +2,7 @@
 
 use super::known::Known;
 use super::policy::PolicyAnalysis;
-use crate::cel::ast::{Ast, Expr};
+use crate::cel::ast::Expr;
 use crate::cel::source::{Location, SourceMap};
 use crate::policy::expressions::PolicyExpression;
 use crate::schema::Gvk;
@@ -28,8 +28,9 @@ pub(super) fn hint(
         .filter(|gvk| !kinds.contains(&message::kind(gvk)))
         .peekable();
     others.peek()?;
-    let path = selected_path(expression.parsed().ok()?, &expression.text, location)?;
-    if !others.any(|gvk| has_field(known, gvk, &path)) {
+    let (root, path) = selected_path(expression, location)?;
+    let is_object = matches!(root, "object" | "oldObject");
+    if !is_object || !others.any(|gvk| has_field(known, gvk, &path)) {
         return None;
     }
     let names = kinds.iter().filter_map(|kind| kind.split(' ').next_back());
@@ -43,8 +44,14 @@ pub(super) fn hint(
     })
 }
 
-/// Returns the fields from `object` or `oldObject` to the selection at `location`.
-fn selected_path<'a>(ast: &'a Ast, text: &str, location: Location) -> Option<Vec<&'a str>> {
+/// Returns true if the selection at `location` of `expression` is of a field of `params`.
+pub(super) fn is_of_params(expression: &PolicyExpression, location: Location) -> bool {
+    selected_path(expression, location).is_some_and(|(root, _)| root == "params")
+}
+
+/// Returns the variable and the fields from it to the selection at `location`.
+fn selected_path(expression: &PolicyExpression, location: Location) -> Option<(&str, Vec<&str>)> {
+    let (ast, text) = (expression.parsed().ok()?, &expression.text);
     let byte = SourceMap::new(text).byte(location)?;
     let offset = text.get(..byte)?.chars().count();
     let mut selections = ast.iter().filter(|(id, expr)| {
@@ -58,9 +65,9 @@ fn selected_path<'a>(ast: &'a Ast, text: &str, location: Location) -> Option<Vec
                 path.push(&**field);
                 next = ast.expr(*operand);
             }
-            Expr::Ident(name) if matches!(&**name, "object" | "oldObject") => {
+            Expr::Ident(name) => {
                 path.reverse();
-                return Some(path);
+                return Some((name, path));
             }
             _ => return None,
         }

@@ -172,7 +172,9 @@ pub(super) fn skipped_kinds(kinds: &ByKind) -> Option<Finding> {
 
 /// Returns true if this tool defines the kinds of the API version.
 fn is_own(api_version: &str) -> bool {
-    GroupVersion::split(api_version).0 == PROBE_GROUP
+    let group = GroupVersion::split(api_version).0;
+    let prefix = group.strip_suffix(PROBE_GROUP);
+    prefix.is_some_and(|prefix| prefix.is_empty() || prefix.ends_with('.'))
 }
 
 fn note(first: &SkippedKind, message: String, help: &str) -> Finding {

@@ -84,6 +84,10 @@ pub(super) fn check(
         if let [only] = &*finding.suggestions {
             finding.fix = only.fix().cloned();
         }
+        if let Some(rename) = &error.rename {
+            let rename = SuggestionReport::new(policy, rename);
+            finding.fix = rename.only_edit().cloned();
+        }
         findings.push(finding.with_consequence(consequence));
     }
     mutations(policy, known, analysis, &context, findings);

@@ -61,7 +61,7 @@ rules! {
             "object.spec.template.spec.securityContext.runAsNonRoot == true",
             "object.spec.template.spec.securityContext.?runAsNonRoot.orValue(false) == true",
         ),
-        "Test the field with has() before you read it: `has(a.b) && ...` denies objects without the field, `!has(a.b) || ...` allows them. Or use `.?` with `orValue()` and the value that an absent field counts as, such as `true` for allowPrivilegeEscalation. If the expression is negated, put the guard inside the negation: `!(has(a.b) && ...)` is true for an object without the field, and `has(a.b) && !(...)` is false. A guard in another validation has no effect, since all validations are evaluated. The output of `-o json` contains a request for which the expression fails.";
+        "Test the field with has() before you read it: `has(a.b) && ...` denies objects without the field, `!has(a.b) || ...` allows them. Or use `.?` with `orValue()` and the value that an absent field counts as, such as `true` for allowPrivilegeEscalation. If the expression is negated, put the guard inside the negation: `!(has(a.b) && ...)` is true for an object without the field, and `has(a.b) && !(...)` is false. A guard in another validation has no effect, since all validations are evaluated. In a mutating policy, `metadata.name` is absent if the API server generates the name. The output of `-o json` contains a request for which the expression fails.";
     AbsentKey "absent-key":
         "a map key is read without a guard",
         expression(
@@ -237,7 +237,7 @@ rules! {
         ),
         "Use the operation that requests for the subresource have: CONNECT for exec, attach, portforward and proxy, CREATE for binding, eviction and token, UPDATE for the others.";
     ImpossibleValue "impossible-value":
-        "a field of the request is compared with a value that it never has",
+        "a field is compared with a value, or set to a value, that it never has",
         expression("request.operation == 'create'", "request.operation == 'CREATE'"),
         "Write the value as requests have it: operations in capitals, kinds as in a manifest, resources in the plural.";
     IncomparableTypes "incomparable-types":
@@ -311,9 +311,9 @@ rules! {
         words("An expression has more than 100,000 characters, or nests deeper than 250."),
         "Split the expression into variables or validations.";
     Lockout "lockout":
-        "the policy denies requests that the cluster itself needs, or the request that installs the CRD of its own params",
+        "the policy denies requests that the cluster itself needs, all requests, or the request that installs the CRD of its own params",
         words("A policy with the rule `*/*` is bound with Deny, and requires a label that leases and nodes do not have."),
-        "Name the intended resources instead of `*`, or exclude the components of the cluster with a matchCondition such as `!('system:nodes' in request.userInfo.groups)` or `!request.userInfo.username.startsWith('system:')`. A namespaceSelector with `kubernetes.io/metadata.name` NotIn kube-system and kube-node-lease also helps, but does not exclude cluster-scoped objects such as nodes. The policy allows excluded requests. The check evaluates requests of kubelets, the scheduler and the controllers against the expressions of the policy.";
+        "Name the intended resources instead of `*`, or exclude the components of the cluster with a matchCondition such as `!('system:nodes' in request.userInfo.groups)` or `!request.userInfo.username.startsWith('system:')`. A namespaceSelector with `kubernetes.io/metadata.name` NotIn kube-system and kube-node-lease also helps, but does not exclude cluster-scoped objects such as nodes. The policy allows excluded requests. The check evaluates requests of kubelets, the scheduler and the controllers against the expressions of the policy. A validation that is false for every request that the rules match denies all of them: compare it with the resources and operations of the rules.";
     NewerFunction "newer-function":
         "a function or macro is not available in the API server of --kubernetes-version",
         words("`kubectl vap check policy.yaml --kubernetes-version 1.34`, where an expression calls sort() on a list."),
@@ -359,7 +359,7 @@ rules! {
              spec:\n  matchConstraints:\n    resourceRules:\n    - {apiGroups: [apps], apiVersions: [v1], \
              operations: [CREATE], resources: [deployments]}\n  validations:\n  - expression: 'true'",
         ),
-        "Use admissionregistration.k8s.io/v1, and apiextensions.k8s.io/v1 for a CustomResourceDefinition. API servers serve older versions of policies and bindings only if --runtime-config enables them, so this is a warning. A version that only newer API servers serve is an error.";
+        "Use admissionregistration.k8s.io/v1, and apiextensions.k8s.io/v1 for a CustomResourceDefinition. API servers serve older versions of policies and bindings only if --runtime-config enables them, so this is a warning. It is an error if only newer API servers serve the version, or if the version of --kubernetes-version does not serve it.";
     OrValueWithoutOptional "or-value-without-optional":
         "`or()` or `orValue()` is called on a value that is not an optional",
         expression(

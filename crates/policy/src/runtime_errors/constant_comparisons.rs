@@ -1,11 +1,13 @@
 //! Finds comparisons whose result is constant because of the schemas. Examples are a comparison of an enumeration with
-//! a value that it lacks, and of null with a field that is never null.
+//! a value that it lacks, and of null with a field that is never null. Also finds object literals of mutations that set
+//! an enumeration to a value that it lacks.
 
 use std::collections::{BTreeMap, HashSet};
 
 use serde_json::Value as Json;
 
 use super::Context;
+use super::input_types::InputType;
 use super::input_types::roots::{request_input_type, roots};
 use super::requests::builders::{object_type, params_type};
 use super::requests::kinds::{one_per_kind, operations};
@@ -14,7 +16,7 @@ use super::symbolic::{
     ComprehensionKind, ExprRef, Scope, SymbolicEvaluator, SymbolicValue, comprehension_kind,
 };
 use crate::compile::CompiledPolicy;
-use crate::expressions::PolicyExpression;
+use crate::expressions::{PolicyExpression, Role};
 use crate::lint::Lint;
 use crate::matching;
 use crate::nearest::{is_spelling_variant, nearest};
@@ -22,7 +24,7 @@ use crate::rule::Rule;
 use cel::ast::{Expr, ExprId, Literal};
 use cel::source::SourceMap;
 use cel::stack::run_on_deep_stack;
-use kubernetes::validity::{Root, enum_values};
+use kubernetes::validity::{FieldPath, Root, enum_values};
 
 /// Maximum number of matched kinds. A policy for more kinds is not checked.
 const MAX_KINDS: usize = 20;
@@ -104,8 +106,8 @@ fn find(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<Lint> {
     findings.take(MAX_FOUND).collect()
 }
 
-/// Returns true if the policy has a comparison with `==`, `!=` or `in`, and has no function that changes the case of
-/// strings.
+/// Returns true if the policy has a comparison with `==`, `!=` or `in`, or the expression of an apply configuration, and
+/// has no function that changes the case of strings.
 fn has_literal_comparison(policy: &CompiledPolicy) -> bool {
     let mut has_any = false;
     for expression in policy.expressions() {
@@ -122,6 +124,7 @@ fn has_literal_comparison(policy: &CompiledPolicy) -> bool {
                 _ => {}
             }
         }
+        has_any |= expression.role == Role::ApplyConfiguration;
     }
     has_any
 }
@@ -222,9 +225,15 @@ impl ComparisonChecker<'_, '_> {
                     self.visit(node_at(entry.value), scope, depth);
                 }
             }
-            Expr::Struct { fields, .. } => {
+            Expr::Struct { type_name, fields } => {
                 for field in fields {
                     self.visit(node_at(field.value), scope, depth);
+                    let value = node_at(field.value);
+                    if let Some(outcome) = self.assigned(type_name, &field.field, value) {
+                        let key = (value.index, value.id.index());
+                        let previous = self.outcomes.remove(&key);
+                        self.outcomes.insert(key, outcome.merge(previous));
+                    }
                 }
             }
             Expr::Comprehension(fold) => {
@@ -243,6 +252,82 @@ impl ComparisonChecker<'_, '_> {
                 }
             }
         }
+    }
+
+    /// Returns the outcome for a field of an object literal of the type `name`, such as `Object.spec`. `None` if the
+    /// value is not a string literal.
+    fn assigned(&self, name: &str, field: &str, value: ExprRef) -> Option<ComparisonOutcome> {
+        let Expr::Literal(Literal::String(text)) = self.evaluator.expr(value) else {
+            return None;
+        };
+        let mut names = name.trim_start_matches('.').split('.');
+        if names.next() != Some("Object") {
+            return None;
+        }
+        let mut path = FieldPath::new(Root::Object);
+        for name in names.chain([field]) {
+            if self
+                .evaluator
+                .input_type(&path)
+                .is_some_and(|it| it.is_list())
+            {
+                path = path.element(0)?;
+            }
+            path = path.field(name)?;
+        }
+        let Some(input_type) = self.evaluator.input_type(&path) else {
+            return Some(ComparisonOutcome::NoField);
+        };
+        let impossible = Self::impossible_value(&path, &input_type, text);
+        let Some((allowed, intended)) = impossible else {
+            return Some(ComparisonOutcome::Varying);
+        };
+        Some(ComparisonOutcome::Constant(ConstantComparison {
+            rule: Rule::ImpossibleValue,
+            message: format!(
+                "`{field}` is one of {allowed}, so the API server rejects the mutated object"
+            ),
+            fix: intended.map(|intended| format!("did you mean `{intended}`?")),
+            is_harmless: false,
+        }))
+    }
+
+    /// Returns the values of the enumeration at `path` as a list in words, and the probably intended value. `None` if
+    /// `text` may be such a value.
+    fn impossible_value(
+        path: &FieldPath,
+        input_type: &InputType<'_>,
+        text: &str,
+    ) -> Option<(String, Option<String>)> {
+        let declared = input_type.enum_strings();
+        let of_kind = |kind| enum_values(kind, path).map(|values| values.iter().copied().collect());
+        let allowed: HashSet<&str> = declared.or_else(|| of_kind(input_type.builtin_kind()?))?;
+        if allowed.contains(text) || text.is_empty() || text.len() > MAX_SHOWN {
+            return None;
+        }
+        let case_variant = allowed
+            .iter()
+            .find(|known| is_spelling_variant(known, text))
+            .copied();
+        let intended = case_variant.or_else(|| nearest(text, allowed.iter().copied()));
+        // Other Kubernetes versions may allow more values for a built-in kind. Only likely typos are reported for such a
+        // kind.
+        if intended.is_none() && input_type.is_builtin() {
+            return None;
+        }
+        let named = allowed.iter().copied().filter(|name| !name.is_empty());
+        let mut names: Vec<&str> = named.collect();
+        names.sort_unstable();
+        let suffix = if names.len() > MAX_NAMED {
+            " and others"
+        } else {
+            ""
+        };
+        names.truncate(MAX_NAMED);
+        Some((
+            format!("{}{suffix}", names.join(", ")),
+            intended.map(str::to_owned),
+        ))
     }
 
     /// Returns the outcome of a comparison. `None` if neither operand consists of literals.
@@ -323,54 +408,24 @@ impl ComparisonChecker<'_, '_> {
                 is_harmless: true,
             });
         }
-        let declared = input_type.enum_strings();
-        let of_kind = |kind| enum_values(kind, path).map(|values| values.iter().copied().collect());
-        let allowed: Option<HashSet<&str>> =
-            declared.or_else(|| of_kind(input_type.builtin_kind()?));
-        let Some(allowed) = allowed else {
-            return ComparisonOutcome::Varying;
-        };
         for value in values {
             let Some(text) = value.as_str() else {
                 return ComparisonOutcome::Varying;
             };
-            if allowed.contains(text)
-                || text.is_empty()
-                || text.len() > MAX_SHOWN
-                || default.as_ref() == Some(value)
-            {
+            if default.as_ref() == Some(value) {
                 continue;
             }
-            let case_variant = allowed
-                .iter()
-                .find(|known| is_spelling_variant(known, text))
-                .copied();
-            let intended = case_variant.or_else(|| nearest(text, allowed.iter().copied()));
-            // Other Kubernetes versions may allow more values for a built-in kind. Only likely typos are reported for
-            // such a kind.
-            if intended.is_none() && input_type.is_builtin() {
+            let impossible = Self::impossible_value(path, &input_type, text);
+            let Some((allowed, intended)) = impossible else {
                 continue;
-            }
-            let mut names: Vec<&str> = allowed
-                .iter()
-                .copied()
-                .filter(|name| !name.is_empty())
-                .collect();
-            names.sort_unstable();
-            let suffix = if names.len() > MAX_NAMED {
-                " and others"
-            } else {
-                ""
             };
-            names.truncate(MAX_NAMED);
-            let names = names.join(", ");
             let outcome = match values {
                 [_] => format!("so this is always {is_not}"),
                 _ => format!("so `{text}` never matches"),
             };
             return ComparisonOutcome::Constant(ConstantComparison {
                 rule: Rule::ImpossibleValue,
-                message: format!("`{shown}` is one of {names}{suffix}, {outcome}"),
+                message: format!("`{shown}` is one of {allowed}, {outcome}"),
                 fix: intended.map(|intended| format!("did you mean `{intended}`?")),
                 is_harmless: false,
             });

@@ -304,8 +304,8 @@ impl MutationSearch<'_> {
             gvk: builder.resource.gvk.clone(),
             message: writer.message(synthetic, &failure, site),
             fix: Some(
-                "the API server generates names after mutation: test `has(object.metadata.name)`, or write \
-                 `object.metadata.?name.orValue(object.metadata.?generateName.orValue(''))`",
+                "the API server generates names after mutation: test `has(object.metadata.name)` first; the prefix of the \
+                 name is `object.metadata.generateName`",
             ),
             consequence: self.policy.consequence(index),
             witness: builder.witness(synthetic, NO_NAME),

@@ -32,7 +32,7 @@ use cel::diagnostic::Code;
 use cel::source::{Location, SourceMap};
 use cel::stack::run_on_deep_stack;
 use kubernetes::schema::Gvk;
-use kubernetes::validity::{Constraint, FieldPath, InputConstraints, Root};
+use kubernetes::validity::{Constraint, FieldPath, InputConstraints, Root, Segment};
 
 /// Maximum number of evaluated requests for one policy.
 const MAX_EVALUATIONS: u32 = 400;
@@ -77,6 +77,8 @@ pub struct RuntimeErrorFinding {
     pub fix: Option<String>,
     /// The changes of the expression after which it does not fail. If there are several, the author has to choose.
     pub suggestions: Vec<Suggestion>,
+    /// The replacement of a variable that is null in every request, so that the expression always fails.
+    pub rename: Option<Suggestion>,
     /// True if the params lack a value, false if the request lacks it.
     pub is_of_params: bool,
     /// The effect on the request.
@@ -398,7 +400,10 @@ impl<'a> Search<'a> {
         };
         let proposal = writer.proposal(sites_by_node, site);
         let trial = (synthetic, failure);
-        let suggestions = trial::suggestions(builder, &proposal, trial, &mut self.trials_left);
+        let trial::Trials {
+            suggestions,
+            rename,
+        } = trial::try_all(builder, &proposal, trial, &mut self.trials_left);
         let finding = RuntimeErrorFinding {
             index: n,
             field_ref: expression.field_ref.clone(),
@@ -408,6 +413,7 @@ impl<'a> Search<'a> {
             message: writer.message(synthetic, failure, site),
             fix: with_advice(&suggestions, proposal.advice),
             suggestions,
+            rename,
             is_of_params: path.root == Root::Params && !path.segments.is_empty(),
             consequence: self.policy.consequence(failure.index),
             denied_by: self.denying_validation(builder, symbolic, (synthetic, failure), site),
@@ -451,11 +457,18 @@ impl<'a> Search<'a> {
             let expression = expressions.get(n);
             expression.is_some_and(|expression| expression.role == Role::Validation)
         };
-        if site.cause != FailureCause::Absent || !is_validation(failure.index) {
+        // The path of an element stands for any element, which the other validation may not read.
+        let mut segments = site.path.segments.iter();
+        let has_element = segments.any(|segment| matches!(segment, Segment::Index(_)));
+        if site.cause != FailureCause::Absent || has_element || !is_validation(failure.index) {
             return None;
         }
         let mut constraints = InputConstraints::default();
         constraints.add(&site.path, Constraint::Absent)?;
+        // The failing node is only reached if the values that contain the absent one are present.
+        if let Some(parent) = site.path.parent().filter(|it| !it.segments.is_empty()) {
+            constraints.add(&parent, Constraint::Present)?;
+        }
         let mut budget = Budget::UNLIMITED;
         let steps = builder.trace_with(builder.admission, synthetic, &mut budget)?;
         steps.iter().find_map(|step| {

@@ -71,6 +71,12 @@ fn expressions_of_other_languages_are_corrected() {
             "request.userInfo.username == 'a'",
         ),
         (
+            "userInfo.username == 'a'",
+            "request.userInfo.username == 'a'",
+        ),
+        ("operation == 'CREATE'", "request.operation == 'CREATE'"),
+        ("spec.replicas < 5", "object.spec.replicas < 5"),
+        (
             "duration('90d') > duration('1h')",
             "duration('2160h') > duration('1h')",
         ),
@@ -156,6 +162,8 @@ fn expressions_of_other_languages_are_corrected() {
     }
     let delete = corrected("[DELETE]", "expression", "object.metadata.name != 'a'");
     assert_eq!(delete, "oldObject.metadata.name != 'a'");
+    let tested = corrected("[DELETE]", "expression", "has(object.metadata.labels)");
+    assert_eq!(tested, "has(oldObject.metadata.labels)");
 }
 
 #[test]
@@ -199,6 +207,22 @@ fn ambiguous_expressions_have_hints_only() {
             "write `object.spec.?replicas.orValue(...)`",
         ),
         ("[CREATE, DELETE]", "object.metadata.name != 'a'", "null"),
+        // The renamed expression would compare a variable with itself.
+        (
+            "[DELETE]",
+            "object.spec == oldObject.spec",
+            "only UPDATE requests have both",
+        ),
+        (
+            "[CREATE]",
+            "object.spec.replicas >= oldObject.spec.replicas",
+            "only UPDATE requests have both",
+        ),
+        (
+            "[CREATE]",
+            "!object.spec.template.spec.containers.contains('a')",
+            "the items of the list are no strings",
+        ),
         (
             "[CREATE]",
             "object.spec.template.spec.containers.name == 'a'",

@@ -7,7 +7,7 @@ use std::ops::Range;
 use serde_json::Value as Json;
 
 use super::guard::{self, OptionalChain};
-use super::messages::MessageWriter;
+use super::messages::{MessageWriter, is_generated_name};
 use crate::admission::Operation;
 use crate::expressions::Role;
 use crate::runtime_errors::failure_sites::{FailureCause, FailureSite, SitesByNode};
@@ -59,6 +59,8 @@ impl KnownDefault {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Proposal {
     pub(crate) candidates: Vec<Candidate>,
+    /// The replacement of a variable that is null in every request, so that the expression always fails.
+    pub(crate) rename: Option<Candidate>,
     /// Follows the suggestions, or replaces them if none of them passes its trial.
     pub(crate) advice: Option<String>,
 }
@@ -66,8 +68,8 @@ pub(crate) struct Proposal {
 impl Proposal {
     fn only_advice(advice: impl Into<String>) -> Self {
         Self {
-            candidates: Vec::new(),
             advice: Some(advice.into()),
+            ..Self::default()
         }
     }
 }
@@ -225,6 +227,7 @@ impl MessageWriter<'_, '_> {
             return Proposal {
                 candidates,
                 advice: Some(advice),
+                rename: None,
             };
         }
         let advice = (origin.role == Role::Variable).then(|| {
@@ -236,6 +239,7 @@ impl MessageWriter<'_, '_> {
         Proposal {
             advice: advice.filter(|_| candidates.is_empty()),
             candidates,
+            rename: None,
         }
     }
 
@@ -286,6 +290,10 @@ impl MessageWriter<'_, '_> {
     /// value than the effective default.
     fn default_of(self, origin: &Origin<'_>, path: &FieldPath) -> Option<ProposedDefault> {
         let names = path.names();
+        // The API server replaces the absent name by a generated one.
+        if is_generated_name(path) {
+            return None;
+        }
         let is_metadata = names.first() == Some(&"metadata");
         let is_object = matches!(path.root, Root::Object | Root::OldObject);
         let effective = match path.root {
@@ -332,10 +340,10 @@ impl MessageWriter<'_, '_> {
     }
 
     /// Returns the value that an absent field of the request stands for. The fields of an `AdmissionRequest` are not
-    /// pointers, but those of its options may be. The name is absent if the API server generates it.
+    /// pointers, but those of its options may be.
     fn default_of_request(self, path: &FieldPath) -> Option<EffectiveDefault> {
         let names = path.names();
-        if names.len() > 2 || matches!(*names, [] | ["options", ..] | ["name"]) {
+        if names.len() > 2 || matches!(*names, [] | ["options", ..]) {
             return None;
         }
         let input_type = self.evaluator.input_type(path)?;
@@ -383,13 +391,19 @@ impl MessageWriter<'_, '_> {
             _ => None,
         };
         if let Some(other) = other {
-            let candidate = renamed(origin, (root.name(), other));
+            let rename = renamed(origin, (root.name(), other));
+            let name = root.name();
+            let advice = match rename {
+                Some(_) => format!("`{name}` is null in each request of the rules: use `{other}`"),
+                None => format!(
+                    "`{name}` is null in each request of the rules: only UPDATE requests have both `object` and \
+                     `oldObject`"
+                ),
+            };
             return Proposal {
-                advice: Some(format!(
-                    "`{}` is null in each request of the rules: use `{other}`",
-                    root.name()
-                )),
-                candidates: candidate.into_iter().collect(),
+                advice: Some(advice),
+                rename,
+                ..Proposal::default()
             };
         }
         let condition = conditions::whole(origin.ast, origin.text)
@@ -403,6 +417,7 @@ impl MessageWriter<'_, '_> {
         Proposal {
             candidates: guards(origin, &condition, &[test]),
             advice: Some(advice.to_owned()),
+            rename: None,
         }
     }
 }
@@ -452,7 +467,7 @@ fn guarded(origin: &Origin<'_>, site: &FailureSite, test: Option<(String, bool)>
     }
     Proposal {
         candidates,
-        advice: None,
+        ..Proposal::default()
     }
 }
 

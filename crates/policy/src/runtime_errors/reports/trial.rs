@@ -29,17 +29,26 @@ const MAX_REQUESTS: usize = 6;
 /// Maximum number of suggestions for one finding.
 const MAX_SUGGESTIONS: usize = 2;
 
+/// The candidates that pass their trial.
+#[derive(Debug, Default)]
+pub(crate) struct Trials {
+    pub(crate) suggestions: Vec<Suggestion>,
+    /// The replacement of a variable that is null in every request.
+    pub(crate) rename: Option<Suggestion>,
+}
+
 /// Tries the candidates of a proposal for `failing`, a request for which the expression fails with `failure`. Returns
 /// those that pass. Each candidate takes one of `n_left`.
-pub(crate) fn suggestions(
+pub(crate) fn try_all(
     builder: &RequestBuilder<'_>,
     proposal: &Proposal,
     (failing, failure): (&Rc<SyntheticRequest>, &Failure),
     n_left: &mut u32,
-) -> Vec<Suggestion> {
+) -> Trials {
     let policy = builder.policy;
-    if proposal.candidates.is_empty() || *n_left == 0 {
-        return Vec::new();
+    let is_empty = proposal.candidates.is_empty() && proposal.rename.is_none();
+    if is_empty || *n_left == 0 {
+        return Trials::default();
     }
     let mut others = builder.evaluated_requests();
     others.retain(|other| other.digest != failing.digest);
@@ -82,13 +91,15 @@ pub(crate) fn suggestions(
             }
         }
     }
+    let rename = proposal.rename.as_ref();
+    let rename = rename.and_then(|it| passing(policy, it, (&requests, failure), true));
     let mut suggestions: Vec<Suggestion> = Vec::new();
     for candidate in &proposal.candidates {
         let Some(left) = n_left.checked_sub(1) else {
             break;
         };
         *n_left = left;
-        let Some(suggestion) = passing(policy, candidate, (&requests, failure)) else {
+        let Some(suggestion) = passing(policy, candidate, (&requests, failure), false) else {
             continue;
         };
         let is_decided = suggestion.default.is_some();
@@ -108,9 +119,12 @@ pub(crate) fn suggestions(
         && only.default.is_none()
         && only.effect.may_allow()
     {
-        return Vec::new();
+        suggestions.clear();
     }
-    suggestions
+    Trials {
+        suggestions,
+        rename,
+    }
 }
 
 /// A request, and the results of the unchanged expressions.
@@ -120,11 +134,13 @@ struct TriedRequest<'t, 'a> {
     before: Vec<Step>,
 }
 
-/// Returns the candidate as a suggestion if it passes.
+/// Returns the candidate as a suggestion if it passes. With `may_differ`, the effect on the requests for which the
+/// expression fails may differ between requests.
 fn passing(
     policy: &CompiledPolicy,
     candidate: &Candidate,
     (requests, failure): (&[TriedRequest<'_, '_>], &Failure),
+    may_differ: bool,
 ) -> Option<Suggestion> {
     let expression = policy.expressions().get(failure.origin_index)?;
     let mut text = expression.text.to_string();
@@ -177,7 +193,7 @@ fn passing(
                     if new.may_allow() {
                         default = default.filter(is_due);
                     }
-                    is_of_kind || new == effect
+                    may_differ || is_of_kind || new == effect
                 }
                 (Err(_), _) => true,
             };

@@ -10,7 +10,7 @@ const FINDINGS: &str = concat!(
     "/src/runtime_errors/tests/findings.txt"
 );
 
-/// Returns the findings about a case. Its source is an expression of a validation or a spec, and may start with a
+/// Returns the findings about a case, each with the other validation that denies the same requests. Its source is an expression of a validation or a spec, and may start with a
 /// resource and operations in brackets.
 fn findings(source: &str) -> Vec<String> {
     let (target, source) = match source.strip_prefix('[').and_then(|it| it.split_once("] ")) {
@@ -36,13 +36,26 @@ fn findings(source: &str) -> Vec<String> {
     let findings = find_runtime_errors(&policy, &served.context(&cache));
     let lines = findings.into_iter().flat_map(|finding| {
         let message = format!("  {}: {}", finding.rule.id(), finding.message);
+        let denied_by = finding.denied_by.map(|other| {
+            let message = if other.is_message_shown {
+                "with its message"
+            } else {
+                "without its message"
+            };
+            format!("    denied by {} {message}", other.field_ref)
+        });
+        let rename = finding
+            .rename
+            .map(|it| format!("    rename: {}", it.replacement));
         let fix = finding.fix.map(|fix| format!("    {fix}"));
         let changes = finding
             .suggestions
             .into_iter()
             .map(|it| format!("    {}: {}", it.effect.id(), it.replacement));
         std::iter::once(message)
+            .chain(denied_by)
             .chain(fix)
+            .chain(rename)
             .chain(changes)
             .collect::<Vec<_>>()
     });
