@@ -36,7 +36,12 @@ pub(super) fn hint(
     let names = kinds.iter().filter_map(|kind| kind.split(' ').next_back());
     let names: Vec<&str> = names.collect();
     Some(if names.len() <= MAX_KINDS {
-        let names = message::list(&names);
+        let names = match names.split_last() {
+            Some((last, before)) if !before.is_empty() => {
+                format!("{} and {last}", before.join(", "))
+            }
+            _ => names.concat(),
+        };
         format!("the rules match {names} too: test `object.kind` first;")
     } else {
         let n = names.len();

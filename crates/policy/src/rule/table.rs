@@ -78,7 +78,7 @@ rules! {
             "matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    \
              operations: [CREATE]\n    resources: [deployments]\nvalidations:\n- expression: object.metadata.name != 'a'",
         ),
-        "Test for null first: `object != null && ...` denies these requests, `object == null || ...` allows them, and so does `!(object != null && ...)` inside a negation. If you remove the operation from the rule, the policy allows it. The output of `-o json` contains a request for which the expression fails.";
+        "Test for null first: `object != null && ...` denies these requests, `object == null || ...` allows them, and so does `!(object != null && ...)` inside a negation. If you remove the operation from the rule, the policy allows it. If the rules only match DELETE, use `oldObject`: `object` is always null. The output of `-o json` contains a request for which the expression fails.";
     AbsentParams "absent-params":
         "`params` is read, but a binding provides none",
         words("A policy with a paramKind reads `params.data`, and one of its bindings has no paramRef."),
@@ -463,7 +463,7 @@ rules! {
     UndefinedField "undefined-field":
         "the schema does not have the field",
         expression("object.spec.replica <= 50", "object.spec.replicas <= 50"),
-        "Use the name in the schema. If the matched kinds differ, test `object.kind` or `has()` before the selection.";
+        "Use the name in the schema. If the matched kinds differ, test `object.kind` or `has()` before the selection, or narrow the rules to the intended kinds.";
     UnknownField "unknown-field":
         "the kind does not have the field",
         spec("failurepolicy: Fail", "failurePolicy: Fail"),
