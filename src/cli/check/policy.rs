@@ -273,8 +273,7 @@ pub(in crate::cli) fn expression_findings(
         let analysis = analyze(subject, (policy, None), known, Profile::Truthful);
         let mut findings = Vec::new();
         expressions::errors(policy, &analysis, &mut findings);
-        let schemas = (&analysis, known.builtin());
-        expressions::warnings(policy, schemas, None, &mut findings);
+        expressions::warnings(policy, (&analysis, known), None, &mut findings);
         findings
     };
     within_time_limit(policy, subject.row().noun, work).unwrap_or_else(|error| vec![*error])
