@@ -264,11 +264,9 @@ pub(super) fn warnings(
                 let names = (&*it.name, meant.as_str());
                 finding.fix = fixes::replace_name(policy, &typed.field_ref, marked, names);
             }
-            let advice = analysis
-                .expression(&typed.field_ref)
-                .and_then(|expression| {
-                    advice::advice(analysis.compiled(), expression, (rule, first.location))
-                });
+            let advice = expression.and_then(|expression| {
+                advice::advice(analysis.compiled(), expression, (rule, first.location))
+            });
             let advice = advice.map(|advice| format!("{advice};"));
             let meant = meant.map(|(advice, _)| advice);
             let proposed = proposal.map(|proposal| format!("{};", proposal.help));
@@ -281,33 +279,51 @@ pub(super) fn warnings(
                     &finding.kinds,
                 )
             });
-            if let (Some(expression), Some(params)) = (expression, param_kind(&policy.value))
-                && kinds::is_of_params(expression, first.location)
-            {
-                finding.kinds = vec![message::kind(&params)];
+            if let Some(params) = param_kind_at(&policy.value, expression, first.location) {
+                finding.kinds = vec![params];
             }
             let help = proposed.or(other_kinds).or(meant).or(advice).or(fields);
             let mut helps: Vec<String> = help.into_iter().collect();
             if severity == diagnostic::Severity::Error {
-                let consequence = ConsequenceReport::from(typed.consequence);
-                helps.push(consequence.message.to_owned());
-                finding.consequence = Some(consequence);
                 // The search for requests does not cover expressions of mutations.
                 let is_mutation = expression.is_some_and(|it| it.role.is_mutation());
-                if let Some(proofs) = proofs.filter(|_| !is_mutation) {
-                    set_proof(&mut finding, proofs, (typed.index, first.location));
-                }
-                if finding.is_unproven {
-                    helps.push(
-                        "(unproven: found no request for which the expression fails)".to_owned(),
-                    );
-                }
+                let proofs = proofs.filter(|_| !is_mutation);
+                helps.extend(add_effect(&mut finding, typed, proofs, first.location));
             }
             helps.extend(notes.iter().cloned());
             finding.help = (!helps.is_empty()).then(|| helps.join(" "));
             findings.push(finding);
         }
     }
+}
+
+/// Returns the kind of the params if the selection at `location` is of a field of `params`.
+fn param_kind_at(
+    policy: &RequestPolicy,
+    expression: Option<&PolicyExpression>,
+    location: Location,
+) -> Option<String> {
+    let params = param_kind(policy)?;
+    kinds::is_of_params(expression?, location).then(|| message::kind(&params))
+}
+
+/// Adds the consequence and the witness of a type error at `location`. Returns the help about them.
+fn add_effect(
+    finding: &mut Finding,
+    typed: &ExpressionFindings,
+    proofs: Option<&[TypeErrorWitness]>,
+    location: Location,
+) -> Vec<String> {
+    let consequence = ConsequenceReport::from(typed.consequence);
+    finding.consequence = Some(consequence);
+    let mut helps = vec![consequence.message.to_owned()];
+    if let Some(proofs) = proofs {
+        set_proof(finding, proofs, (typed.index, location));
+    }
+    if finding.is_unproven {
+        helps.push("(unproven: found no request for which the expression fails)".to_owned());
+    }
+    helps
 }
 
 /// Sets the witness of the type error at a location of the expression with an index.
