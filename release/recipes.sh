@@ -196,7 +196,7 @@ release_images() {
 
 # Assembles an image index: `image_of PROGRAM DEFAULT-ARGUMENT [PORT...]`.
 image_of() {
-  local program=$1 argument=$2 arch target folder name=$registry/$1:v$(version) manifests=() label ports=() port
+  local program=$1 argument=$2 arch target folder name=$registry/$1:$(version) manifests=() label ports=() port
   for port in "${@:3}"; do ports+=(--exposed-ports "$port"); done
   local labels=(
     "org.opencontainers.image.title=$program"
@@ -229,16 +229,26 @@ image_of() {
   printf '%s@%s\n' "$name" "$(crane digest "$name")" | tee "$DIST/$program.digest"
 }
 
+# Packages the chart with the image of the release.
 release_chart() {
   ensure_helm
-  helm package charts/vap-status-controller --destination "$DIST"
+  local folder
+  folder=$(mktemp -d)
+  cp -r charts/vap-status-controller "$folder"
+  sed -i.old -e "s|^  registry: \"\"$|  registry: ${image%%/*}|" \
+    -e "s|^  repository: vap-status-controller$|  repository: ${image#*/}|" "$folder/vap-status-controller/values.yaml"
+  rm "$folder/vap-status-controller/values.yaml.old"
+  helm template "$folder/vap-status-controller" | grep -q "image: \"*$image:$(version)" \
+    || fail 'the chart does not use the image of the release'
+  helm package "$folder/vap-status-controller" --destination "$DIST"
+  rm -r "$folder"
 }
 
 # Builds helm from the module of the chart's tests.
 ensure_helm() {
   need_go
   PATH=$TOOLS/bin:$PATH
-  (cd e2e/helm && CGO_ENABLED=0 go build -o "$TOOLS/bin/helm" helm.sh/helm/v4/cmd/helm)
+  (cd e2e/helm && go build -o "$TOOLS/bin/helm" helm.sh/helm/v4/cmd/helm)
 }
 
 # Writes install.yaml, crds.yaml and the JSON Schemas of our custom resources.
@@ -247,7 +257,7 @@ release_manifests() {
   local folder
   folder=$(mktemp -d -p . .release.XXXXXX)
   printf '%s\n' 'resources: [../config/default]' 'images:' '- name: vap-status-controller' "  newName: $image" \
-    "  newTag: v$(version)" > "$folder/kustomization.yaml"
+    "  newTag: $(version)" > "$folder/kustomization.yaml"
   kustomize build "$folder" > "$DIST/install.yaml"
   rm -r "$folder"
   awk 'FNR == 1 && $0 != "---" { print "---" } { print }' crds/*."$api_group".yaml > "$DIST/crds.yaml"
@@ -422,8 +432,8 @@ release_push() {
   for program in vap-status-controller kubectl-vap; do
     case $program in kubectl-vap) key=plugin-image name=$plugin_image ;; *) key=image name=$image ;; esac
     tar -C "$DIST" -xzf "$DIST/${program}_v$(version)_image.tar.gz"
-    crane push --index "$DIST/$program.oci" "$name:v$(version)" >&2
-    digest=$(crane digest "$name:v$(version)")
+    crane push --index "$DIST/$program.oci" "$name:$(version)" >&2
+    digest=$(crane digest "$name:$(version)")
     printf '%s@%s\n' "$name" "$digest" > "$DIST/$program.digest"
     printf '%s-name=%s\n%s-digest=%s\n' "$key" "$name" "$key" "$digest"
   done

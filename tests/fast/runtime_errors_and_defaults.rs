@@ -149,7 +149,10 @@ fn reads_of_unset_fields_that_may_be_null_are_reported() {
         );
         let help = help(CLUSTER_ROLE, expression);
         assert!(
-            help.contains("`object.rules == null || ...` to allow them"),
+            help.contains("`object.rules == null || ...` to allow them")
+                || help.contains(
+                    "`object.rules == null || object.rules.all(r, !('*' in r.verbs))` to allow them"
+                ),
             "{help}"
         );
     }
@@ -303,7 +306,7 @@ fn reads_of_nullable_crd_fields_are_reported() {
         [[
             "absent-field",
             "`object.spec.note` may be null",
-            "write `object.spec.note != null && ...` to deny such requests, or `object.spec.note == null || ...` to allow them"
+            "write `object.spec.note != null && object.spec.note.size() > 0` to deny such requests, or `object.spec.note == null || object.spec.note.size() > 0` to allow them"
         ]]
     );
     for guarded in [

@@ -30,7 +30,7 @@ fn rules(report: &Value) -> Vec<&str> {
 
 const PLAIN: &str = "  validations: [{expression: \"object.metadata.name != 'a'\"}]\n";
 const WITH_PARAMS: &str = "  paramKind: {apiVersion: v1, kind: ConfigMap}\n  \
-                           validations: [{expression: \"has(params.data)\"}]\n";
+                           validations: [{expression: \"params.metadata.name != ''\"}]\n";
 const PARAM_REF: &str = ", paramRef: {name: x, namespace: default, parameterNotFoundAction: Deny}";
 
 #[test]

@@ -48,9 +48,10 @@ pub(super) fn check(
         }
     }
     for error in runtime_errors::find_runtime_errors(analysis.compiled(), &context) {
+        // Authors write params together with the policy, so they notice missing values early.
+        let is_minor = error.is_of_params || error.lacks_spec || error.denied_by.is_some();
         let severity = match severity(error.consequence) {
-            // Authors write params together with the policy, so they notice missing values early.
-            Severity::Warning if error.is_of_params || error.denied_by.is_some() => Severity::Note,
+            Severity::Warning if is_minor => Severity::Note,
             severity => severity,
         };
         let place = (error.field_ref.as_str(), error.location);

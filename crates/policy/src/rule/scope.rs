@@ -191,7 +191,7 @@ impl Rule {
             Self::NotARange => (WARNING_OR_ERROR, false, CEL),
             Self::NotAType => (ERROR_OR_WARNING, false, CEL),
             Self::NotChecked | Self::UnsupportedExpression => (NOTE, false, CEL),
-            Self::OldVersion => (WARNING_OR_ERROR, true, ALL),
+            Self::OldVersion => (ERROR_OR_WARNING, true, ALL),
             Self::OrValueWithoutOptional => (ERROR_OR_WARNING, true, REQUESTS),
             Self::ParamKindNotFound => (ERROR, true, POLICY),
             Self::ParamsNotFound => (NOTE, false, BINDING),

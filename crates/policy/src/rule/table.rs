@@ -211,7 +211,7 @@ rules! {
             "object.spec.template.spec.containers.all(c, !has(c.securityContext) || !has(c.securityContext.privileged) || !c.securityContext.privileged)",
             "(object.spec.template.spec.containers + object.spec.template.spec.?initContainers.orValue([])).all(c, !has(c.securityContext) || !has(c.securityContext.privileged) || !c.securityContext.privileged)",
         ),
-        "Check all lists of containers. An init container runs with the same rights as another container, and `kubectl debug` adds ephemeral containers to running Pods. If another policy checks the other lists, allow the finding with a comment.";
+        "Check all lists of containers. An init container runs with the same rights as another container, and `kubectl debug` adds ephemeral containers to running Pods. A policy of the input that checks the init containers for the same rules suffices. If such a policy is elsewhere, allow the finding with a comment.";
     IgnoredParams "ignored-params":
         "a binding has a paramRef, but its policy has no paramKind",
         words("A binding has `paramRef: {name: limits}`, and its policy has no paramKind."),

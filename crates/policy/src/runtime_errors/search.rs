@@ -81,6 +81,8 @@ pub struct RuntimeErrorFinding {
     pub rename: Option<Suggestion>,
     /// True if the params lack a value, false if the request lacks it.
     pub is_of_params: bool,
+    /// True if the object of the witness is a custom resource without a spec, which few clients create.
+    pub lacks_spec: bool,
     /// The effect on the request.
     pub consequence: Consequence,
     /// The other validation that denies every request for which the expression fails. `None` if there is none.
@@ -89,6 +91,17 @@ pub struct RuntimeErrorFinding {
     pub n_others: usize,
     /// A request for which the expression fails.
     pub witness: Witness,
+}
+
+/// Returns true if another field of the site's chain may be absent.
+fn has_longer_site(sites_by_node: &SitesByNode<'_>, site: &FailureSite) -> bool {
+    let mut sites = sites_by_node.values().flatten();
+    sites.any(|other| {
+        other.node.index == site.node.index
+            && other.chain == site.chain
+            && other.path.segments.len() > site.path.segments.len()
+            && other.cause == FailureCause::Absent
+    })
 }
 
 /// A validation that is false whenever another expression fails.
@@ -414,6 +427,11 @@ impl<'a> Search<'a> {
             fix: with_advice(&suggestions, proposal.advice),
             suggestions,
             rename,
+            lacks_spec: is_absent
+                && path.fields() == ["spec"]
+                && matches!(path.root, Root::Object | Root::OldObject)
+                && symbolic.input_type(path).is_some_and(|it| !it.is_builtin())
+                && !has_longer_site(sites_by_node, site),
             is_of_params: path.root == Root::Params && !path.segments.is_empty(),
             consequence: self.policy.consequence(failure.index),
             denied_by: self.denying_validation(builder, symbolic, (synthetic, failure), site),
