@@ -58,7 +58,7 @@ pub struct Object<T> {
     /// The document in the file.
     pub document: Document,
     /// The other files that contain an object of the same kind and name. Set only for policies.
-    pub other_files: Vec<Arc<SourceText>>,
+    pub other_files: Box<[Arc<SourceText>]>,
 }
 
 impl<T> Object<T> {
@@ -67,7 +67,7 @@ impl<T> Object<T> {
             value,
             source: Arc::clone(source),
             document,
-            other_files: Vec::new(),
+            other_files: Box::default(),
         }
     }
 

@@ -175,7 +175,6 @@ impl Rule {
             | Self::ResultType
             | Self::Syntax
             | Self::UndeclaredReference => (ERROR, true, CEL),
-            Self::InvalidName => (ERROR_OR_WARNING, true, ALL),
             Self::InvalidObject | Self::Required | Self::UnknownField => (ERROR, true, ALL),
             Self::InvalidProbe => (ERROR, false, PROBE),
             Self::InvalidSuppression | Self::UnusedSuppression => (WARNING, false, FILE),
@@ -191,7 +190,7 @@ impl Rule {
             Self::NotARange => (WARNING_OR_ERROR, false, CEL),
             Self::NotAType => (ERROR_OR_WARNING, false, CEL),
             Self::NotChecked | Self::UnsupportedExpression => (NOTE, false, CEL),
-            Self::OldVersion => (ERROR_OR_WARNING, true, ALL),
+            Self::InvalidName | Self::OldVersion => (ERROR_OR_WARNING, true, ALL),
             Self::OrValueWithoutOptional => (ERROR_OR_WARNING, true, REQUESTS),
             Self::ParamKindNotFound => (ERROR, true, POLICY),
             Self::ParamsNotFound => (NOTE, false, BINDING),

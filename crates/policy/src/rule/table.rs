@@ -463,7 +463,7 @@ rules! {
     UndefinedField "undefined-field":
         "the schema does not have the field",
         expression("object.spec.replica <= 50", "object.spec.replicas <= 50"),
-        "Use the name in the schema. If the matched kinds differ, test `object.kind` or `has()` before the selection, or narrow the rules to the intended kinds.";
+        "Use the name in the schema. If the matched kinds differ, test `object.kind` or `has()` first, or narrow the rules.";
     UnknownField "unknown-field":
         "the kind does not have the field",
         spec("failurepolicy: Fail", "failurePolicy: Fail"),

@@ -575,22 +575,20 @@ fn guards(origin: &Origin<'_>, condition: &Condition, tests: &[String]) -> Vec<C
         is_negation && id != condition.id && origin.ast.descendants(id).contains(&condition.id)
     });
     let is_part = condition.id != origin.ast.root();
-    let rest = match is_negated || is_part {
-        true if plain.len() <= MAX_SHOWN => plain,
-        _ => "...",
-    };
+    let is_shown = (is_negated || is_part) && plain.len() <= MAX_SHOWN;
+    let rest = if is_shown { plain } else { "..." };
     let conjunction = format!("{all} && {}", grouped(is_loose, plain));
     let disjunction = format!("{none} || {}", grouped(is_ternary, plain));
     vec![
         Candidate {
-            shown: format!("{all} && {}", grouped(is_loose && rest == plain, rest)),
+            shown: format!("{all} && {}", grouped(is_loose && is_shown, rest)),
             bytes: condition.bytes.clone(),
             replacement: conjunction,
             default: None,
             is_exact: true,
         },
         Candidate {
-            shown: format!("{none} || {}", grouped(is_ternary && rest == plain, rest)),
+            shown: format!("{none} || {}", grouped(is_ternary && is_shown, rest)),
             bytes: condition.bytes.clone(),
             replacement: condition.disjunction(&disjunction),
             default: None,
