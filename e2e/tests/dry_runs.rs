@@ -188,6 +188,8 @@ async fn probes_decide_as_dry_runs() {
         crds: Vec::new(),
         coverage: false,
         mutants: false,
+        filter: None,
+        durations: false,
         limit: TimeLimit::default(),
     };
     let report = test::run(&options, &mut std::io::empty()).unwrap();
