@@ -131,11 +131,11 @@ securityContext:
   namespace: {{ .Release.Namespace }}
 {{- end -}}
 
-{{/* The address of a runbook in the alerts and the dashboard, which both have the form URL/runbooks/NAME. Argument: (list $ TEXT). */}}
+{{/* The address of a runbook in the alerts and the dashboard. Both have the form URL/runbooks/NAME.md by default, and BASE/NAME with a base. Argument: (list $ TEXT). */}}
 {{- define "vap.runbooks" -}}
 {{- $base := (first .).Values.metrics.runbookBaseUrl -}}
 {{- if $base -}}
-{{- regexReplaceAll "https://[^\\s\"]*/runbooks/" (last .) (printf "%s/" (trimSuffix "/" $base)) -}}
+{{- regexReplaceAll "https://[^\\s\"]*/runbooks/([A-Za-z]+|\\$\\{__value\\.raw\\})\\.md" (last .) (printf "%s/${1}" (trimSuffix "/" $base)) -}}
 {{- else -}}
 {{- last . -}}
 {{- end -}}
