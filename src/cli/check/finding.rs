@@ -288,7 +288,7 @@ impl Serialize for Owner {
 /// The effect of a failing expression on the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct ConsequenceReport {
-    /// `denied`, `denied-anyway`, `not-denied`, `let-through`, `no-annotation`, `other-message`, or, if the expression is never evaluated, `unread`.
+    /// `denied`, `not-denied`, `let-through`, `no-annotation`, `other-message`, or, if the expression is never evaluated, `unread`.
     pub id: &'static str,
     /// The effect as a sentence, without an initial capital letter and a final period.
     pub message: &'static str,
@@ -303,13 +303,13 @@ impl ConsequenceReport {
 
     /// The effect of a failing expression if an earlier validation is false for the same requests.
     pub(super) const DENIED_BEFORE: Self = Self {
-        id: "denied-anyway",
+        id: "denied",
         message: "such requests are denied either way, with the message of that validation",
     };
 
     /// The effect of a failing expression if a later validation is false for the same requests.
     pub(super) const DENIED_AFTER: Self = Self {
-        id: "denied-anyway",
+        id: "denied",
         message: "such requests are denied either way, with this error in place of the message of that validation",
     };
 }
