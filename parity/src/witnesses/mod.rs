@@ -69,7 +69,7 @@ impl WitnessesLine {
 
 /// Rules that need no confirmed witness. Their findings follow from the policies and bindings, from schemas and served
 /// resources, or (for lock-outs) from the request in the finding.
-const DECIDED: [Rule; 27] = [
+const DECIDED: [Rule; 30] = [
     Rule::ConstantCondition,
     Rule::ContradictorySelector,
     Rule::DisjointRules,
@@ -79,7 +79,9 @@ const DECIDED: [Rule; 27] = [
     Rule::DuplicateVariable,
     Rule::ExemptResource,
     Rule::FailingCall,
+    Rule::IgnoredContainers,
     Rule::IgnoredParams,
+    Rule::ImagePrefix,
     Rule::ImpossibleGroup,
     Rule::ImpossibleOperation,
     Rule::ImpossibleValue,
@@ -92,6 +94,7 @@ const DECIDED: [Rule; 27] = [
     Rule::ParamScope,
     Rule::ParamsNotFound,
     Rule::RemovableLabel,
+    Rule::TemplateResidue,
     Rule::UnknownPolicy,
     Rule::IncomparableTypes,
     Rule::UnservedResource,
@@ -158,14 +161,21 @@ pub fn run(witnesses: &Witnesses, out: &mut dyn Write) -> Result<WitnessesLine> 
     let report = check::run(&options, &mut std::io::empty())?;
     let report = serde_json::to_value(&report)?;
     let policies = policies(&witnesses.paths)?;
+    // A hidden finding is about the policy with the corrections of other findings. Its witness does not apply to the policy
+    // in the file.
     let findings = report.get("findings").and_then(Value::as_array);
+    let findings: Vec<&Value> = findings
+        .into_iter()
+        .flatten()
+        .filter(|finding| finding.get("hidden") != Some(&json!(true)))
+        .collect();
     let mut expected = Vec::new();
     // Index of the witness, by index of the finding.
     let mut witnessed = HashMap::new();
     let mut cases = Cases::default();
     let crds: Vec<PathBuf> = witnesses.crds.iter().cloned().collect();
     let definitions = mutating::Definitions::load(&[crds, witnesses.paths.clone()].concat())?;
-    for (n, finding) in findings.into_iter().flatten().enumerate() {
+    for (n, finding) in findings.iter().copied().enumerate() {
         let Some(witness) = finding.get("witness") else {
             continue;
         };
@@ -229,7 +239,7 @@ pub fn run(witnesses: &Witnesses, out: &mut dyn Write) -> Result<WitnessesLine> 
         let by_witness = witnessed.get(&n).is_some_and(|n| confirmed.contains(n));
         by_witness || is_decided(finding)
     };
-    let findings: Vec<_> = findings.into_iter().flatten().enumerate().collect();
+    let findings: Vec<_> = findings.into_iter().enumerate().collect();
     count_alarms(&policies.shared, &findings, &is_proven, &mut line, out)?;
     write_line(out, &line)?;
     Ok(line)
