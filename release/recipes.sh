@@ -180,11 +180,18 @@ start_registry() {
   trap 'kill "$registry_pid" 2>/dev/null || true' EXIT
   for _ in 1 2 3 4 5 6 7 8 9 10; do
     registry=$(sed -n 's/.*serving on port \([0-9]*\).*/127.0.0.1:\1/p' "$log")
-    [ -z "$registry" ] || return 0
+    [ -z "$registry" ] || break
     sleep 0.5
   done
-  cat "$log" >&2
-  fail 'the registry did not start'
+  if [ -z "$registry" ]; then
+    cat "$log" >&2
+    fail 'the registry did not start'
+  fi
+  # The registry keeps manifests only in memory, so a later step pushes the images of an earlier one.
+  local program
+  for program in vap-status-controller kubectl-vap; do
+    [ ! -d "$DIST/$program.oci" ] || crane push --index "$DIST/$program.oci" "$registry/$program:$(version)" > /dev/null
+  done
 }
 
 # Assembles the images of both programs for both architectures in the local registry, and saves them as OCI layouts.
@@ -398,10 +405,10 @@ assert config["config"]["Labels"]["org.opencontainers.image.source"].startswith(
   helm lint --strict "$DIST"/vap-status-controller-*.tgz
   helm push "$DIST"/vap-status-controller-*.tgz "oci://$registry/charts" --plain-http
   check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
-  check-jsonschema --schemafile "$DIST/schemas/policyprobe_v1alpha1.json" config/samples/policyprobe.yaml
+  check-jsonschema --schemafile "$DIST/schemas/policyprobe_v1alpha1.json" config/samples/sound_probe.yaml config/samples/sound_params_probe.yaml
   name=$(mktemp -d)
   cp "$DIST/vap.yaml" "$name/vap.yaml"
-  validate-krew-manifest -manifest "$name/vap.yaml"
+  validate-krew-manifest -skip-install -manifest "$name/vap.yaml"
   rm -r "$name"
   twine check --strict "$DIST"/*.whl
   file=$(mktemp -d)
