@@ -67,7 +67,12 @@ impl CorrectedFile {
     fn restore(&self, location: &mut Location) {
         if let (Some(place), Some(source)) = (location.place, location.source.take()) {
             let byte = source.byte_at(place);
-            location.place = Some(self.written.place(self.written_byte(byte)));
+            let place = self.written.place(self.written_byte(byte));
+            location.place = Some(place);
+            // A correction may be longer than the text that it replaces.
+            let n_columns = self.written.line(place.line).chars().count();
+            let n_left = n_columns.saturating_sub(place.column).saturating_add(1);
+            location.length = location.length.min(n_left.max(1));
         }
         location.source = Some(Arc::clone(&self.written));
     }
