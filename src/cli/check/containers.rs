@@ -7,7 +7,7 @@ use super::policy::PolicyCheck;
 use crate::cli::input::Object;
 use crate::policy::RequestPolicy;
 use crate::policy::compile::CompiledPolicy;
-use crate::policy::lint::containers::{checked_fields, checked_init_container_fields};
+use crate::policy::lint::containers::ContainerReads;
 use crate::policy::rule::Rule;
 
 /// Removes the findings `ignored-containers` of policies whose init containers are checked by other policies: the others
@@ -24,27 +24,22 @@ pub(super) fn remove_checked_elsewhere(
     if !outcomes.iter().any(has_finding) {
         return;
     }
-    let compile =
-        |policy: &RequestPolicy| CompiledPolicy::from_parts(policy.clone(), None, known.version());
-    let others: Vec<_> = policies
+    let reads: Vec<_> = policies
         .iter()
         .map(|policy| {
-            (
-                resources(&policy.value),
-                checked_init_container_fields(&compile(&policy.value)),
-            )
+            let version = known.version();
+            let compiled = CompiledPolicy::from_parts(policy.value.clone(), None, version);
+            (resources(&policy.value), ContainerReads::new(&compiled))
         })
-        .filter(|(_, fields)| !fields.is_empty())
         .collect();
-    for (policy, outcome) in policies.iter().zip(outcomes) {
-        if !has_finding(outcome) {
-            continue;
-        }
-        let own = resources(&policy.value);
-        let fields = checked_fields(&compile(&policy.value));
-        let is_checked = others
-            .iter()
-            .any(|(resources, checked)| own.is_subset(resources) && fields.is_subset(checked));
+    for ((own, reads_of_own), outcome) in reads.iter().zip(outcomes) {
+        let is_checked = reads.iter().any(|(resources, other)| {
+            other.has_init_containers
+                && own.is_subset(resources)
+                && reads_of_own
+                    .security_fields
+                    .is_subset(&other.security_fields)
+        });
         if is_checked {
             outcome
                 .findings

@@ -1,5 +1,7 @@
 //! Computes fixes of findings, as edits of the file. A finding with several possible fixes gets no edit.
 
+use std::collections::HashMap;
+
 use goyaml::Node;
 
 use super::finding::Finding;
@@ -139,6 +141,8 @@ impl<'a> Fixes<'a> {
     /// field in `!has()`.
     pub(super) fn remove_unsafe_names(&self, findings: &mut [Finding]) {
         let mut n_left = MAX_COMPILATIONS;
+        // Findings about several kinds have the same fix.
+        let mut compared: HashMap<(String, String), bool> = HashMap::new();
         for finding in findings {
             let is_name = finding.rule == Rule::UndefinedField && !finding.rejected;
             let (Some(edit), Some(field_ref)) = (&finding.fix, &finding.field_ref) else {
@@ -151,7 +155,12 @@ impl<'a> Fixes<'a> {
             };
             let is_compared = n_left > 0;
             n_left = n_left.saturating_sub(1);
-            if !is_compared || self.allows_denied_requests(field_ref, text) {
+            let mut is_unsafe = || {
+                let key = (field_ref.clone(), text.to_owned());
+                let compare = || self.allows_denied_requests(field_ref, text);
+                *compared.entry(key).or_insert_with(compare)
+            };
+            if !is_compared || is_unsafe() {
                 finding.fix = None;
                 finding.help = Some(with_consequence(finding.help.take()));
             }

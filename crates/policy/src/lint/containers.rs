@@ -37,26 +37,26 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
     lints
 }
 
-/// Returns the security fields that `policy` reads if it also reads `initContainers`. Empty otherwise.
-#[must_use]
-pub fn checked_init_container_fields(policy: &CompiledPolicy) -> BTreeSet<&'static str> {
-    let names = names(policy);
-    if names.contains("initContainers") {
-        security_fields(&names)
-    } else {
-        BTreeSet::new()
+/// The parts of containers that a policy reads.
+#[derive(Debug)]
+pub struct ContainerReads {
+    /// The fields of [`SECURITY_FIELDS`].
+    pub security_fields: BTreeSet<&'static str>,
+    /// True if an expression reads `initContainers`.
+    pub has_init_containers: bool,
+}
+
+impl ContainerReads {
+    /// Returns the parts of containers that the expressions of `policy` read.
+    #[must_use]
+    pub fn new(policy: &CompiledPolicy) -> Self {
+        let names = names(policy);
+        let fields = SECURITY_FIELDS.into_iter();
+        Self {
+            security_fields: fields.filter(|field| names.contains(field)).collect(),
+            has_init_containers: names.contains("initContainers"),
+        }
     }
-}
-
-/// Returns the security fields that `policy` reads.
-#[must_use]
-pub fn checked_fields(policy: &CompiledPolicy) -> BTreeSet<&'static str> {
-    security_fields(&names(policy))
-}
-
-fn security_fields(names: &BTreeSet<&str>) -> BTreeSet<&'static str> {
-    let fields = SECURITY_FIELDS.into_iter();
-    fields.filter(|field| names.contains(field)).collect()
 }
 
 /// Returns all selected fields and string literals of the expressions that can be parsed.
@@ -83,8 +83,8 @@ fn ignored_containers(policy: &CompiledPolicy) -> Option<Lint> {
     {
         return None;
     }
-    let names = names(policy);
-    if names.contains("initContainers") || security_fields(&names).is_empty() {
+    let reads = ContainerReads::new(policy);
+    if reads.has_init_containers || reads.security_fields.is_empty() {
         return None;
     }
     let decides = |expression: &&PolicyExpression| {

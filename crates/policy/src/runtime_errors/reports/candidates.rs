@@ -713,9 +713,9 @@ fn at_all_places(
         !before.is_some_and(is_word) && !after.is_some_and(|c| c.is_alphanumeric() || c == '_')
     });
     let starts: Vec<usize> = places.map(|(start, _)| start).collect();
-    let [first, .., last] = &*starts else {
+    if starts.len() < 2 {
         return None;
-    };
+    }
     // A test is not a read.
     let is_test = |start: &usize| {
         origin
@@ -726,19 +726,26 @@ fn at_all_places(
     if starts.iter().any(is_test) {
         return None;
     }
-    let bytes = *first..last + text.len();
-    let mut replacement = String::new();
-    let mut at = bytes.start;
-    for start in &starts {
-        replacement.push_str(origin.text.get(at..*start)?);
-        replacement.push_str(&candidate.replacement);
-        at = start + text.len();
-    }
+    let places: Vec<_> = starts.iter().map(|at| *at..at + text.len()).collect();
+    let (bytes, replacement) = replaced(origin.text, &places, &candidate.replacement)?;
     Some(Candidate {
         bytes,
         replacement,
         ..candidate.clone()
     })
+}
+
+/// Returns the range from the first to the last of `places`, and its text with `new` in all places. `None` without places.
+fn replaced(text: &str, places: &[Range<usize>], new: &str) -> Option<(Range<usize>, String)> {
+    let bytes = places.first()?.start..places.last()?.end;
+    let mut replacement = String::new();
+    let mut at = bytes.start;
+    for place in places {
+        replacement.push_str(text.get(at..place.start)?);
+        replacement.push_str(new);
+        at = place.end;
+    }
+    Some((bytes, replacement))
 }
 
 /// Replaces the variable `name` with `other`.
@@ -758,14 +765,7 @@ fn renamed(origin: &Origin<'_>, (name, other): (&str, &str)) -> Option<Candidate
         }
         before = Some(token.kind);
     }
-    let bytes = places.first()?.start..places.last()?.end;
-    let mut replacement = String::new();
-    let mut at = bytes.start;
-    for place in &places {
-        replacement.push_str(origin.text.get(at..place.start)?);
-        replacement.push_str(other);
-        at = place.end;
-    }
+    let (bytes, replacement) = replaced(origin.text, &places, other)?;
     Some(Candidate {
         shown: other.to_owned(),
         bytes,
