@@ -249,6 +249,14 @@ pub(super) fn warnings(
                 (None, Some(undefined)) => suggestions.advice(&policy.value, undefined, None),
                 (None, None) => None,
             };
+            let other_kinds = undefined.zip(expression).and_then(|(_, expression)| {
+                kinds::hint(
+                    (analysis, known),
+                    expression,
+                    first.location,
+                    &finding.kinds,
+                )
+            });
             // A correction for one kind may be wrong for another kind that the expression also reads.
             let n_kinds = analysis.typed.checked.len() + analysis.typed.by_wildcard.checked.len();
             let is_for_all = finding.kinds.len() >= n_kinds || expression.is_some_and(tests_kind);
@@ -259,6 +267,7 @@ pub(super) fn warnings(
             } else if let (Some((_, Some(meant))), Some(it), Some(text)) =
                 (&meant, undefined, &text)
                 && is_for_all
+                && other_kinds.is_none()
             {
                 let marked = text.marked(first.location);
                 let names = (&*it.name, meant.as_str());
@@ -271,14 +280,6 @@ pub(super) fn warnings(
             let meant = meant.map(|(advice, _)| advice);
             let proposed = proposal.map(|proposal| format!("{};", proposal.help));
             let fields = rewrite::fields_hint(Some(&first.kind)).map(|fields| format!("{fields};"));
-            let other_kinds = undefined.zip(expression).and_then(|(_, expression)| {
-                kinds::hint(
-                    (analysis, known),
-                    expression,
-                    first.location,
-                    &finding.kinds,
-                )
-            });
             if let Some(params) = param_kind_at(&policy.value, expression, first.location) {
                 finding.kinds = vec![params];
             }
