@@ -198,13 +198,7 @@ pub(super) fn warnings(
         errors_of.entry(field_ref).or_default().extend(locations);
     }
     let no_errors = HashSet::new();
-    // The fields of expressions with an undeclared name.
-    let undeclared = findings
-        .iter()
-        .filter(|finding| finding.rule == Rule::UndeclaredReference && finding.rejected);
-    let undeclared: HashSet<_> = undeclared
-        .filter_map(|finding| finding.field_ref.clone())
-        .collect();
+    let undeclared = fields_with_undeclared_names(findings);
     let mut suggestions = Suggestions::default();
     for typed in &analysis.typed.findings {
         let errors = errors_of
@@ -259,7 +253,8 @@ pub(super) fn warnings(
             });
             // A correction for one kind may be wrong for another kind that the expression also reads.
             let n_kinds = analysis.typed.checked.len() + analysis.typed.by_wildcard.checked.len();
-            let is_for_all = finding.kinds.len() >= n_kinds || expression.is_some_and(tests_kind);
+            let is_for_all = other_kinds.is_none()
+                && (finding.kinds.len() >= n_kinds || expression.is_some_and(tests_kind));
             if let (Some(proposal), Some(text)) = (&proposal, &text) {
                 if is_for_all {
                     finding.fix = text.edit(policy, &typed.field_ref, proposal);
@@ -267,7 +262,6 @@ pub(super) fn warnings(
             } else if let (Some((_, Some(meant))), Some(it), Some(text)) =
                 (&meant, undefined, &text)
                 && is_for_all
-                && other_kinds.is_none()
             {
                 let marked = text.marked(first.location);
                 let names = (&*it.name, meant.as_str());
@@ -296,6 +290,16 @@ pub(super) fn warnings(
             findings.push(finding);
         }
     }
+}
+
+/// Returns the fields whose expressions are rejected because of an undeclared name.
+fn fields_with_undeclared_names(findings: &[Finding]) -> HashSet<String> {
+    let undeclared = findings
+        .iter()
+        .filter(|finding| finding.rule == Rule::UndeclaredReference && finding.rejected);
+    undeclared
+        .filter_map(|finding| finding.field_ref.clone())
+        .collect()
 }
 
 /// Returns the kind of the params if the selection at `location` is of a field of `params`.
