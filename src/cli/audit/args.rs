@@ -17,6 +17,7 @@ Examples:
   kubectl vap audit policies/ -f manifests/
   kustomize build . | kubectl vap audit policies/ -f -
   kubectl vap audit --live -o jsonl > audit.jsonl
+  kubectl vap audit --live -o policyreport | kubectl apply -f -
 
 Each object is treated as a CREATE request, or as an UPDATE without changes if a policy
 does not match CREATE. Request data that a stored object lacks is listed for each policy
@@ -60,8 +61,8 @@ pub struct AuditArgs {
     /// The pages of lists.
     #[command(flatten)]
     pub pages: PageArgs,
-    /// The output format: a summary as text, one document as stable `json`, or JSON lines as `jsonl` with one object
-    /// per line and the summary last; both JSON formats are written while objects are read
+    /// The output format: a summary as text, one document as stable `json`, JSON lines as `jsonl` with one object per
+    /// line and the summary last, `policyreport` or `openreports` with one report per object, or `sarif`
     #[arg(
         short,
         long,
@@ -91,6 +92,12 @@ pub enum AuditOutput {
     Json,
     /// Machine-readable: one line per object.
     Jsonl,
+    /// A list with a PolicyReport or ClusterPolicyReport for each object.
+    Policyreport,
+    /// A list with a Report or ClusterReport of openreports.io for each object.
+    Openreports,
+    /// For code scanning.
+    Sarif,
 }
 
 /// Parses the operation of the requests.

@@ -129,6 +129,8 @@ pub struct Failure {
 #[derive(Debug)]
 pub(in crate::cli) struct ObjectResult {
     pub(in crate::cli) id: ObjectId,
+    /// The namespace of the request; empty for cluster-scoped objects.
+    pub(in crate::cli) request_namespace: String,
     /// The decisions of the policies that match, or the reason why no policy could be evaluated.
     pub(in crate::cli) results: Result<Vec<PolicyResult>, String>,
 }
@@ -188,6 +190,7 @@ impl<'a> Auditor<'a> {
             Ok(value) => value,
             Err(why) => {
                 return ObjectResult {
+                    request_namespace: id.namespace.clone(),
                     id,
                     results: Err(why.clone()),
                 };
@@ -200,7 +203,20 @@ impl<'a> Auditor<'a> {
                     .to_owned(),
             )
         });
-        ObjectResult { id, results }
+        let served = id
+            .namespace
+            .is_empty()
+            .then(|| self.served(&kind_of(value)));
+        let is_namespaced = served.flatten().is_some_and(|served| served.is_namespaced);
+        let request_namespace = match &*id.namespace {
+            "" if is_namespaced => "default".to_owned(),
+            namespace => namespace.to_owned(),
+        };
+        ObjectResult {
+            id,
+            request_namespace,
+            results,
+        }
     }
 
     fn results(&self, value: &Value, policies: &[usize]) -> Result<Vec<PolicyResult>, String> {

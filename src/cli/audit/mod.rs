@@ -8,8 +8,10 @@ mod assumptions;
 mod decide;
 mod files;
 mod plan;
+mod policy_report;
 pub mod render;
 pub mod report;
+mod sarif;
 
 pub(super) use decide::{Auditor, Item, ObjectResult, policy_result};
 pub use decide::{Failure, ObjectId, PolicyResult, Violation};
@@ -31,7 +33,11 @@ use crate::policy::RequestPolicy;
 use crate::policy::admission::Namespace;
 use args::{AuditArgs, AuditOutput};
 use assumptions::AuditContext;
+use policy_report::ReportApi;
 use report::{AuditReport, ObjectReport, PolicyAudit, Summary};
+
+/// The start of a list of reports, which `kubectl apply` accepts.
+const LIST_HEAD: &str = "{\"apiVersion\": \"v1\", \"kind\": \"List\", \"items\": [\n";
 
 /// The number of objects per batch. A batch is evaluated on several threads.
 const BATCH: usize = 512;
@@ -235,6 +241,7 @@ struct Sink<'a> {
     err: &'a mut dyn Write,
     is_open: bool,
     n_written: u64,
+    sarif: sarif::Results,
     shows_progress: bool,
 }
 
@@ -252,6 +259,7 @@ impl<'a> Sink<'a> {
             err,
             is_open: true,
             n_written: 0,
+            sarif: sarif::Results::default(),
             shows_progress: terminal::is_stderr_terminal(),
         }
     }
@@ -260,19 +268,29 @@ impl<'a> Sink<'a> {
         let mut text = String::new();
         for results in results {
             self.report.add(results);
-            let Some(object) = ObjectReport::new(results) else {
+            let line = match self.output {
+                AuditOutput::Text => Ok(None),
+                AuditOutput::Json | AuditOutput::Jsonl => ObjectReport::new(results)
+                    .map(|object| serde_json::to_string(&object))
+                    .transpose(),
+                AuditOutput::Policyreport => policy_report(results, ReportApi::PolicyReport),
+                AuditOutput::Openreports => policy_report(results, ReportApi::OpenReports),
+                AuditOutput::Sarif => {
+                    self.sarif.add(results);
+                    Ok(None)
+                }
+            };
+            let Some(line) = line.map_err(format_error)? else {
                 continue;
             };
-            let line = serde_json::to_string(&object).map_err(format_error)?;
-            let line = with_escapes(line);
             match self.output {
-                AuditOutput::Text => continue,
-                AuditOutput::Json if self.n_written == 0 => text.push_str("{\"objects\": [\n"),
-                AuditOutput::Json => text.push_str(",\n"),
                 AuditOutput::Jsonl => {}
+                _ if self.n_written > 0 => text.push_str(",\n"),
+                AuditOutput::Json => text.push_str("{\"objects\": [\n"),
+                _ => text.push_str(LIST_HEAD),
             }
             self.n_written += 1;
-            text.push_str(&line);
+            text.push_str(&with_escapes(line));
             if self.output == AuditOutput::Jsonl {
                 text.push('\n');
             }
@@ -315,10 +333,33 @@ impl<'a> Sink<'a> {
                 let line = serde_json::to_string(&self.report).map_err(format_error)?;
                 with_escapes(line) + "\n"
             }
+            AuditOutput::Policyreport | AuditOutput::Openreports => {
+                let head = if self.n_written == 0 { LIST_HEAD } else { "\n" };
+                format!("{head}]}}\n")
+            }
+            AuditOutput::Sarif => json(&std::mem::take(&mut self.sarif).document(&self.report))?,
         };
         self.write(&text)?;
+        if !matches!(
+            self.output,
+            AuditOutput::Text | AuditOutput::Json | AuditOutput::Jsonl
+        ) {
+            // If standard error is not writable, only the exit status reports the problems.
+            let _ = self
+                .err
+                .write_all(render::problems(&self.report).as_bytes());
+        }
         Ok(self.report)
     }
+}
+
+/// Returns the line with the report of an object, if a policy matches it.
+fn policy_report(
+    results: &ObjectResult,
+    api: ReportApi,
+) -> Result<Option<String>, serde_json::Error> {
+    let report = policy_report::report(results, api);
+    report.map(|it| serde_json::to_string(&it)).transpose()
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]

@@ -48,6 +48,32 @@ pub fn text(report: &AuditReport, terminal: Terminal) -> String {
     out
 }
 
+/// Renders the problems of an audit whose output has no place for them: findings, unread objects and rejected policies.
+pub(super) fn problems(report: &AuditReport) -> String {
+    let mut out = String::new();
+    let mut line = |text: &str| {
+        let _ = writeln!(out, "{}", clean(text));
+    };
+    for found in &report.findings {
+        let severity = found.severity.as_str();
+        let file = &found.location.file;
+        line(&format!("{severity}: {file}: {}", found.message));
+    }
+    for policy in &report.policies {
+        if let Some(reason) = &policy.rejected {
+            line(&format!("error: {}: {reason}", policy.name));
+        }
+    }
+    for unread in &report.unread {
+        line(&format!("error: {}: {}", id(&unread.id), unread.reason));
+    }
+    let listed = u64::try_from(report.unread.len()).unwrap_or(u64::MAX);
+    if let Some(n_more) = report.summary.unread.checked_sub(listed).filter(|n| *n > 0) {
+        line(&format!("error: {n_more} more objects were not audited"));
+    }
+    out
+}
+
 fn render_policy(policy: &PolicyAudit, say: &mut dyn FnMut(&str, &str)) {
     say(
         &format!(

@@ -23,7 +23,7 @@ pub(in crate::cli) const MAX_ANNOTATIONS: usize = 10;
 /// Maximum number of results that GitHub stores per file. GitHub rejects a file with more than five times as many.
 ///
 /// Source: GitHub documentation, "SARIF results exceed one or more limits".
-const MAX_RESULTS: usize = 5_000;
+pub(in crate::cli) const MAX_RESULTS: usize = 5_000;
 
 /// Formats findings as workflow commands, one per line, which GitHub shows as annotations of a pull request.
 ///
@@ -196,6 +196,15 @@ pub fn sarif(report: &CheckReport) -> Value {
             fields.insert("toolExecutionNotifications".to_owned(), notifications);
         }
     }
+    sarif_document(rules, invocation, results)
+}
+
+/// Returns a SARIF document with one run.
+pub(in crate::cli) fn sarif_document(
+    rules: Vec<Value>,
+    invocation: Value,
+    results: Vec<Value>,
+) -> Value {
     json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
@@ -333,7 +342,7 @@ fn sarif_fix(edit: &Edit) -> Value {
 }
 
 /// Returns a path as a URI. Relative paths stay relative, so that they resolve in the checkout.
-fn uri(file: &str) -> String {
+pub(in crate::cli) fn uri(file: &str) -> String {
     let mut out = String::new();
     if Path::new(file).is_absolute() {
         out.push_str("file://");

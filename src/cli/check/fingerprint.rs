@@ -87,7 +87,7 @@ pub(super) fn without_numbers(text: &str) -> String {
 ///
 /// Source: G. Fowler, L. C. Noll, K.-P. Vo, "FNV hash", FNV-1a of 64 bits.
 #[derive(Clone, Copy, Debug)]
-struct Hash(u64);
+pub(in crate::cli) struct Hash(pub(in crate::cli) u64);
 
 impl Default for Hash {
     fn default() -> Self {
@@ -97,7 +97,7 @@ impl Default for Hash {
 
 impl Hash {
     /// Hashes a string and a terminator.
-    fn add(&mut self, text: &str) {
+    pub(in crate::cli) fn add(&mut self, text: &str) {
         for byte in text.bytes().chain([0xff]) {
             self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         }

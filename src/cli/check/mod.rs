@@ -20,7 +20,7 @@ pub(in crate::cli) mod crd;
 mod expressions;
 mod field_versions;
 pub mod finding;
-mod fingerprint;
+pub(in crate::cli) mod fingerprint;
 pub mod fix;
 mod fixes;
 mod glob;
