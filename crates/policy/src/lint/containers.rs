@@ -40,7 +40,7 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
 /// The parts of containers that a policy reads.
 #[derive(Debug)]
 pub struct ContainerReads {
-    /// The fields of [`SECURITY_FIELDS`].
+    /// The fields about security, such as `privileged`.
     pub security_fields: BTreeSet<&'static str>,
     /// True if an expression reads `initContainers`.
     pub has_init_containers: bool,
