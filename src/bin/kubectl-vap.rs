@@ -14,7 +14,7 @@ fn main() -> ExitCode {
     let args = Args::parse();
     cli::run(
         &args,
-        Terminal::from_stdout(),
+        Terminal::from_stdout(args.color),
         &mut io::stdout(),
         &mut io::stderr(),
     )

@@ -9,6 +9,7 @@ use super::check::settings::FindingArgs;
 use super::connection::Connection;
 use super::diff::args as diff;
 use super::eval::args as eval;
+use super::terminal::ColorChoice;
 use super::test::case_filter::CaseFilter;
 use super::time_limit::Timeout;
 use super::upgrade::args as upgrade;
@@ -117,6 +118,16 @@ Examples:
 #[derive(Debug, Parser)]
 #[command(name = "kubectl-vap", bin_name = "kubectl vap", version)]
 pub struct Args {
+    /// Use colors: `auto` (if the output is a terminal), `always` or `never` [default: auto]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHEN",
+        default_value = "auto",
+        global = true,
+        help_heading = "Output"
+    )]
+    pub color: ColorChoice,
     /// Subcommand to run.
     #[command(subcommand)]
     pub command: Command,

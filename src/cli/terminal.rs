@@ -5,6 +5,8 @@
 use std::env;
 use std::io::{self, IsTerminal};
 
+use clap::ValueEnum;
+
 /// The minimum width of the layout, in columns.
 const MIN_WIDTH: usize = 40;
 
@@ -17,24 +19,41 @@ pub struct Terminal {
     pub color: bool,
 }
 
+/// The value of `--color`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum ColorChoice {
+    /// Colors for a terminal, unless the environment disables them.
+    #[default]
+    Auto,
+    /// Colors for each output, including pipes and files.
+    Always,
+    /// No colors.
+    Never,
+}
+
 impl Terminal {
     /// Detects the capabilities of standard output.
     ///
-    /// `COLUMNS` takes precedence over the size of the terminal, and also applies to other outputs. Colors require a
-    /// terminal. They are disabled if `NO_COLOR` is set and not empty, or if `TERM` is `dumb`.
+    /// `COLUMNS` takes precedence over the size of the terminal, and also applies to other outputs. With
+    /// [`ColorChoice::Auto`], colors are disabled if `NO_COLOR` is set and not empty. Otherwise they require a terminal
+    /// whose `TERM` is not `dumb`, unless `FORCE_COLOR` is set and not empty.
     ///
-    /// Source: <https://no-color.org>.
+    /// Sources: <https://no-color.org>, <https://force-color.org>.
     #[must_use]
-    pub fn from_stdout() -> Self {
+    pub fn from_stdout(choice: ColorChoice) -> Self {
         let is_terminal = io::stdout().is_terminal();
         let size = || is_terminal.then(columns).flatten();
         Self {
             width: width(env::var("COLUMNS").ok().as_deref(), size),
-            color: color(
-                is_terminal,
-                env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()),
-                env::var("TERM").ok().as_deref(),
-            ),
+            color: match choice {
+                ColorChoice::Always => true,
+                ColorChoice::Never => false,
+                ColorChoice::Auto => color(
+                    is_terminal,
+                    [is_set("NO_COLOR"), is_set("FORCE_COLOR")],
+                    env::var("TERM").ok().as_deref(),
+                ),
+            },
         }
     }
 }
@@ -67,8 +86,13 @@ fn width(columns: Option<&str>, size: impl FnOnce() -> Option<usize>) -> Option<
         .map(|width: usize| width.max(MIN_WIDTH))
 }
 
-fn color(is_terminal: bool, no_color: bool, term: Option<&str>) -> bool {
-    is_terminal && !no_color && term != Some("dumb")
+/// Returns true if an environment variable is set and not empty.
+fn is_set(variable: &str) -> bool {
+    env::var_os(variable).is_some_and(|value| !value.is_empty())
+}
+
+fn color(is_terminal: bool, [is_disabled, is_forced]: [bool; 2], term: Option<&str>) -> bool {
+    !is_disabled && (is_forced || is_terminal && term != Some("dumb"))
 }
 
 #[cfg(test)]
@@ -86,9 +110,15 @@ mod tests {
 
     #[test]
     fn color_requires_capable_terminal() {
-        assert!(color(true, false, Some("xterm")));
-        assert!(!color(false, false, Some("xterm")));
-        assert!(!color(true, true, Some("xterm")));
-        assert!(!color(true, false, Some("dumb")));
+        assert!(color(true, [false, false], Some("xterm")));
+        assert!(!color(false, [false, false], Some("xterm")));
+        assert!(!color(true, [true, false], Some("xterm")));
+        assert!(!color(true, [false, false], Some("dumb")));
+    }
+
+    #[test]
+    fn color_can_be_forced() {
+        assert!(color(false, [false, true], Some("dumb")));
+        assert!(!color(false, [true, true], Some("xterm")));
     }
 }
