@@ -1,5 +1,6 @@
 //! The command line of `kubectl vap`: subcommands, flags and help messages.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -108,6 +109,19 @@ Exit status:
   0  the rule or field was explained, or rules were listed
   2  usage error, or no such rule or field";
 
+const VERSION_HELP: &str = "\
+Examples:
+  kubectl vap version
+  kubectl vap version --client
+  kubectl vap version -o json
+
+The controller writes its version to its Lease. Its minor version must be that of the plugin:
+otherwise `kubectl vap check` and the conditions in the cluster can differ.
+
+Exit status:
+  0  the versions were shown
+  2  usage error, or the cluster or the Lease could not be read";
+
 const COMPLETION_HELP: &str = "\
 Examples:
   kubectl vap completion kubectl > ~/.local/bin/kubectl_complete-vap
@@ -191,6 +205,9 @@ pub enum Command {
     /// such as PolicyProbe, as `kubectl explain` does, without a cluster.
     #[command(after_help = EXPLAIN_HELP)]
     Explain(ExplainArgs),
+    /// Show the versions of the plugin, the controller and the API server
+    #[command(after_help = VERSION_HELP)]
+    Version(VersionArgs),
     /// Write a completion script for a shell, or for kubectl
     ///
     /// With `kubectl`, writes the program that kubectl calls to complete the words of a plugin. Save it as the
@@ -214,7 +231,8 @@ pub struct StatusArgs {
     /// Show the policies whose labels match the selector
     #[arg(short = 'l', long, value_name = "SELECTOR")]
     pub selector: Option<String>,
-    /// The output format: `wide` is the table with all columns; `json` and `yaml` are stable
+    /// The output format: `wide` is the table with all columns; `json` and `yaml` are stable; `name` is the resource and
+    /// name of each policy
     #[arg(
         short,
         long,
@@ -235,23 +253,53 @@ pub struct StatusArgs {
     /// Exit 0 even if a policy is not Ready
     #[arg(long)]
     pub exit_zero: bool,
+    /// The controller's Lease.
+    #[command(flatten)]
+    pub lease: LeaseArgs,
+    /// The flags for the connection to a cluster.
+    #[command(flatten)]
+    pub connection: Connection,
+}
+
+/// The flags for the controller's Lease.
+#[derive(Debug, clap::Args)]
+pub struct LeaseArgs {
     /// The namespace of the controller's Lease, which contains the time when the controller was last in sync
     #[arg(long, value_name = "NAMESPACE", default_value = lease::DEFAULT_NAMESPACE)]
     pub controller_namespace: String,
     /// The name of the controller's Lease
     #[arg(long, value_name = "NAME", default_value = lease::DEFAULT_NAME)]
     pub lease_name: String,
+}
+
+impl fmt::Display for LeaseArgs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.controller_namespace, self.lease_name)
+    }
+}
+
+/// The arguments of `version`.
+#[derive(Debug, clap::Args)]
+pub struct VersionArgs {
+    /// Show only the version of the plugin; use no cluster
+    #[arg(long)]
+    pub client: bool,
+    /// The output format: `text`, or `json` in a stable schema
+    #[arg(
+        short,
+        long,
+        value_enum,
+        value_name = "FORMAT",
+        default_value = "text",
+        hide_default_value = true
+    )]
+    pub output: ExplainOutput,
+    /// The controller's Lease.
+    #[command(flatten)]
+    pub lease: LeaseArgs,
     /// The flags for the connection to a cluster.
     #[command(flatten)]
     pub connection: Connection,
-}
-
-impl StatusArgs {
-    /// Returns the controller's Lease, `<namespace>/<name>`.
-    #[must_use]
-    pub(crate) fn lease(&self) -> String {
-        format!("{}/{}", self.controller_namespace, self.lease_name)
-    }
 }
 
 /// The arguments of `check`.
@@ -537,4 +585,6 @@ pub enum Output {
     Json,
     /// Machine-readable.
     Yaml,
+    /// Resource names, one per line.
+    Name,
 }

@@ -37,6 +37,8 @@ pub struct LeaseFacts {
     pub holds_for: i64,
     /// The policies that the controller excludes.
     pub exclusion: Exclusion,
+    /// The version of the controller. `None` for a controller that does not write it.
+    pub version: Option<String>,
 }
 
 impl LeaseState {
@@ -180,6 +182,7 @@ mod tests {
             is_held: true,
             holds_for: 15,
             exclusion: Exclusion::default(),
+            version: None,
         }
     }
 

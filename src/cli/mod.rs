@@ -32,6 +32,7 @@ mod text;
 pub mod time_limit;
 mod unified;
 pub mod upgrade;
+mod versions;
 mod watch;
 mod write;
 mod yaml_text;
@@ -70,6 +71,7 @@ pub fn run(args: &Args, terminal: Terminal, out: &mut dyn Write, err: &mut dyn W
         Command::UpgradeCheck(upgrade) => run_upgrade(upgrade, terminal, out),
         Command::Eval(eval) => run_eval(eval, terminal, out),
         Command::Explain(explain) => run_explain(explain, terminal, out),
+        Command::Version(args) => versions::run(args, out, err),
         Command::Completion(args) => {
             write(out, &completion::script(args.shell)).map(|()| Exit::Clean)
         }

@@ -13,7 +13,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::Api;
 use serde_json::Value;
 
-use super::args::{Output, StatusArgs};
+use super::args::{LeaseArgs, Output, StatusArgs};
 use super::connection::{self, Connected, innermost, one_line};
 use super::controller::{ControllerReport, LeaseFacts, LeaseState};
 use super::error::CliError;
@@ -183,9 +183,9 @@ async fn read_report(
         }
     };
     let version = connected.within(version::read(&connected.client));
-    let (policies, lease, version) = tokio::join!(policies, lease(connected, args), version);
+    let (policies, lease, version) = tokio::join!(policies, lease(connected, &args.lease), version);
     let policies = policies?;
-    let controller = ControllerReport::new(&args.lease(), &lease, now());
+    let controller = ControllerReport::new(&args.lease.to_string(), &lease, now());
     let exclusion = lease.exclusion();
     let mut report = report_on(connected, args, policies.items.clone(), &exclusion).await?;
     for (kind, filter) in scope.filter(selection) {
@@ -312,6 +312,7 @@ impl ReportWriter<'_> {
         let text = match (self.args.output, report.policies.as_slice()) {
             (Output::Json, _) => report.to_json()?,
             (Output::Yaml, _) => report.to_yaml()?,
+            (Output::Name, _) => names_of(&report.policies),
             (Output::Table | Output::Wide, []) => {
                 let _ = writeln!(err, "no ValidatingAdmissionPolicies found");
                 return Ok(true);
@@ -346,6 +347,7 @@ impl ReportWriter<'_> {
         let text = match self.args.output {
             Output::Json => report.to_json()?,
             Output::Yaml => format!("---\n{}", report.to_yaml()?),
+            Output::Name => names_of(&report.policies),
             Output::Table | Output::Wide => {
                 let names = report.policies.iter().map(PolicyReport::shown_name);
                 let names = names.collect();
@@ -363,6 +365,17 @@ impl ReportWriter<'_> {
     }
 }
 
+/// Returns the names of policies as `RESOURCE.GROUP/NAME`, one per line, as `kubectl get -o name` does.
+fn names_of(policies: &[PolicyReport]) -> String {
+    let line = |policy: &PolicyReport| {
+        let resource = policy.kind.to_ascii_lowercase();
+        let kind = SubjectKind::from_kind(policy.kind);
+        let group = kind.map_or("admissionregistration.k8s.io", |kind| kind.row().group);
+        format!("{resource}.{group}/{}\n", policy.name)
+    };
+    policies.iter().map(line).collect()
+}
+
 /// Returns the current time, from which ages are computed.
 #[must_use]
 pub fn now() -> Timestamp {
@@ -378,7 +391,7 @@ fn decoded(policy: Value) -> Result<ValidatingAdmissionPolicy, CliError> {
 }
 
 /// Reads the controller's Lease. An error does not prevent the output of policies.
-async fn lease(connected: &Connected, args: &StatusArgs) -> LeaseState {
+pub(super) async fn lease(connected: &Connected, args: &LeaseArgs) -> LeaseState {
     let leases: Api<Lease> = Api::namespaced(connected.client.clone(), &args.controller_namespace);
     let limit = MAX_LEASE_WAIT.min(connected.timeout);
     match tokio::time::timeout(limit, leases.get_opt(&args.lease_name)).await {
@@ -397,6 +410,7 @@ async fn lease(connected: &Connected, args: &StatusArgs) -> LeaseState {
                         .unwrap_or(lease::DEFAULT_DURATION_SECONDS),
                 ),
                 exclusion: Exclusion::from_annotations(&annotations),
+                version: annotations.get(lease::VERSION).cloned(),
             })
         }
         Ok(Ok(None)) => LeaseState::Missing,

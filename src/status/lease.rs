@@ -4,6 +4,9 @@
 /// The annotation with the last time at which all watches and polls were in sync with the cluster.
 pub const IN_SYNC_AT: &str = "vap-status.dev/in-sync-at";
 
+/// The annotation with the version of the program that wrote the Lease.
+pub const VERSION: &str = "vap-status.dev/version";
+
 /// The default name of the Lease.
 pub const DEFAULT_NAME: &str = "vap-status-controller";
 

@@ -118,8 +118,26 @@ fn status_reports_policies_and_opted_in_kinds() {
             "status -o json --exit-zero",
             "status -o json images -l team=apps",
             "status map --watch",
+            "status -o name",
         ],
     );
+}
+
+#[test]
+fn version_shows_plugin_controller_and_server() {
+    let commands = [
+        "version",
+        "version -o json",
+        "version --client",
+        "version --lease-name other",
+    ];
+    check("version", cluster(), &commands);
+}
+
+#[test]
+fn unreadable_lease_is_an_error_of_version() {
+    let config = cluster().fault("/apis/coordination.k8s.io/v1/*", 403, "lease is forbidden");
+    check("version_no_lease", config, &["version"]);
 }
 
 #[test]

@@ -92,9 +92,9 @@ pub enum AuditOutput {
     Json,
     /// Machine-readable: one line per object.
     Jsonl,
-    /// A list with a PolicyReport or ClusterPolicyReport for each object.
+    /// For clusters and dashboards: a list with one report of wgpolicyk8s.io for each object.
     Policyreport,
-    /// A list with a Report or ClusterReport of openreports.io for each object.
+    /// For clusters and dashboards: a list with one report of openreports.io for each object.
     Openreports,
     /// For code scanning.
     Sarif,

@@ -1,4 +1,4 @@
-//! Formats the results of one object as a report of the Policy Working Group or of OpenReports.
+//! Formats the results of one object as a report of the Policy Working Group or of `openreports.io`.
 //!
 //! Each report has one object as its scope. Its counts are those of its results, so that the counts of all reports add
 //! up to the number of results.
@@ -190,7 +190,7 @@ mod tests {
             patch: None,
             change: None,
             cost_used: 0,
-            audit_annotations: Default::default(),
+            audit_annotations: std::collections::BTreeMap::default(),
         }
     }
 

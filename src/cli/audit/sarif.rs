@@ -80,7 +80,8 @@ impl Results {
             let name = "toolExecutionNotifications".to_owned();
             fields.insert(name, notifications.into());
         }
-        sarif_document(rules.collect(), invocation, self.values)
+        let rules: Vec<Value> = rules.collect();
+        sarif_document(&rules, &invocation, &self.values)
     }
 }
 

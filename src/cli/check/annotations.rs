@@ -196,14 +196,14 @@ pub fn sarif(report: &CheckReport) -> Value {
             fields.insert("toolExecutionNotifications".to_owned(), notifications);
         }
     }
-    sarif_document(rules, invocation, results)
+    sarif_document(&rules, &invocation, &results)
 }
 
 /// Returns a SARIF document with one run.
 pub(in crate::cli) fn sarif_document(
-    rules: Vec<Value>,
-    invocation: Value,
-    results: Vec<Value>,
+    rules: &[Value],
+    invocation: &Value,
+    results: &[Value],
 ) -> Value {
     json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",

@@ -329,7 +329,7 @@ mod tests {
         check("ex", "explain :4");
         check("__", ":4");
         check("status --no", "--no-headers --no-check :4");
-        check("status --output ", "wide json yaml :4");
+        check("status --output ", "wide json yaml name :4");
         check("status -o j", "json :4");
         check("status --output=y", "--output=yaml :4");
         check("status --context ", "here other :4");

@@ -14,7 +14,7 @@ use crate::controller::context::Context;
 use crate::controller::leadership::Leadership;
 use crate::controller::leadership::lease::{Decision, ElectionRecord, Observed, Timing, decide};
 use crate::controller::process::supervisor::Heartbeat;
-use crate::status::lease::IN_SYNC_AT;
+use crate::status::lease::{IN_SYNC_AT, VERSION};
 use crate::telemetry::metrics::ErrorReason;
 
 /// The election counts as hung if its last attempt is older than the lease duration plus this time.
@@ -261,12 +261,14 @@ impl Elector {
         let mut lease = live.unwrap_or_else(|| self.new_lease());
         record.write_to(lease.spec.get_or_insert_default());
         let mut annotations = lease.metadata.annotations.take().unwrap_or_default();
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        annotations.insert(VERSION.to_owned(), version);
         self.context.settings.exclusion.annotate(&mut annotations);
         if self.context.readiness.is_all_in_sync() {
             let wall = wall.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
             annotations.insert(IN_SYNC_AT.to_owned(), wall);
         }
-        lease.metadata.annotations = (!annotations.is_empty()).then_some(annotations);
+        lease.metadata.annotations = Some(annotations);
         self.write(&lease, exists).await?;
         Ok(true)
     }

@@ -439,7 +439,11 @@ async fn lease_annotation_has_time_of_last_sync() {
     seconds(10).await;
     let annotations =
         |server: &Shared| server.lock().unwrap().lease.as_ref().unwrap()["metadata"].clone();
-    assert_eq!(annotations(&server)["annotations"], Value::Null);
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(
+        annotations(&server)["annotations"],
+        json!({"vap-status.dev/version": version})
+    );
     for source in Source::ALL {
         readiness.synced(*source);
     }
@@ -447,7 +451,8 @@ async fn lease_annotation_has_time_of_last_sync() {
     let metadata = annotations(&server);
     assert_eq!(
         metadata["annotations"],
-        json!({"vap-status.dev/in-sync-at": "2026-09-21T14:13:20Z"})
+        json!({"vap-status.dev/in-sync-at": "2026-09-21T14:13:20Z",
+               "vap-status.dev/version": version})
     );
 }
 
@@ -463,7 +468,8 @@ async fn lease_annotations_list_exclusions() {
     assert_eq!(
         metadata["annotations"],
         json!({"vap-status.dev/exclude-names": "gke-*",
-               "vap-status.dev/exclude-selector": "vendor in (x)"})
+               "vap-status.dev/exclude-selector": "vendor in (x)",
+               "vap-status.dev/version": env!("CARGO_PKG_VERSION")})
     );
 }
 
