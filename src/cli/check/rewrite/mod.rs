@@ -16,6 +16,7 @@ use crate::cel::diagnostic::DiagnosticKind;
 use crate::cel::source::{Location, SourceMap};
 use crate::cel::syntax::token::Kind;
 use crate::cel::types::Type;
+use crate::cel::value::Value;
 use crate::policy::RequestPolicy;
 use crate::policy::expressions::Role;
 use crate::policy::rule::Rule;
@@ -320,6 +321,19 @@ fn wrap(source: &TokenText<'_>, tokens: &Range<usize>, name: &str) -> Option<Pro
     ))
 }
 
+/// Proposes a call of the function `name`, which converts a string to the type `to`. `None` for a literal that cannot be
+/// converted.
+fn convert(
+    source: &TokenText<'_>,
+    tokens: &Range<usize>,
+    (name, to): (&str, &Type),
+) -> Option<Proposal> {
+    let converts = |content: &str| Value::from(content).convert_to(to).is_ok();
+    string_content(source, tokens)
+        .is_none_or(converts)
+        .then(|| wrap(source, tokens, name))?
+}
+
 fn operator(
     source: &TokenText<'_>,
     n: usize,
@@ -372,10 +386,12 @@ fn operator(
             sides
                 .into_iter()
                 .find_map(|(tokens, type_, other)| match (type_, other) {
-                    (Type::String, Type::Int) => wrap(source, tokens, "int"),
-                    (Type::String, Type::Double) => wrap(source, tokens, "double"),
-                    (Type::String, Type::Duration) => wrap(source, tokens, "duration"),
-                    (Type::String, Type::Timestamp) => wrap(source, tokens, "timestamp"),
+                    (Type::String, Type::Int) => convert(source, tokens, ("int", other)),
+                    (Type::String, Type::Double) => convert(source, tokens, ("double", other)),
+                    (Type::String, Type::Duration) => convert(source, tokens, ("duration", other)),
+                    (Type::String, Type::Timestamp) => {
+                        convert(source, tokens, ("timestamp", other))
+                    }
                     (Type::List(_) | Type::Map(_), Type::Int) => wrap(source, tokens, "size"),
                     _ => None,
                 })

@@ -55,6 +55,18 @@ fn expressions_of_other_languages_are_corrected() {
         ),
         ("object.spec.replicas <= '5'", "object.spec.replicas <= 5"),
         (
+            "object.spec.replicas < 'many'",
+            "with failurePolicy Fail, a request for which the expression fails is denied",
+        ),
+        (
+            "timestamp('2026-01-01T00:00:00Z') < 'tomorrow'",
+            "the API server rejects the policy",
+        ),
+        (
+            "timestamp('2026-01-01T00:00:00Z') < '2027-01-01T00:00:00Z'",
+            "timestamp('2026-01-01T00:00:00Z') < timestamp('2027-01-01T00:00:00Z')",
+        ),
+        (
             "has(object.spec.paused) && object.spec.paused == 'true'",
             "has(object.spec.paused) && object.spec.paused == true",
         ),
