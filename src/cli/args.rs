@@ -115,8 +115,9 @@ Examples:
   kubectl vap version --client
   kubectl vap version -o json
 
-The controller writes its version to its Lease. Its minor version must be that of the plugin:
-otherwise `kubectl vap check` and the conditions in the cluster can differ.
+The controller writes its version to its Lease. If the minor versions of the plugin and the
+controller differ, the results of `kubectl vap check` and the conditions in the cluster can
+differ too.
 
 Exit status:
   0  the versions were shown
@@ -138,6 +139,8 @@ pub struct Args {
         value_enum,
         value_name = "WHEN",
         default_value = "auto",
+        hide_default_value = true,
+        hide_possible_values = true,
         global = true,
         help_heading = "Output"
     )]
@@ -284,16 +287,9 @@ pub struct VersionArgs {
     /// Show only the version of the plugin; use no cluster
     #[arg(long)]
     pub client: bool,
-    /// The output format: `text`, or `json` in a stable schema
-    #[arg(
-        short,
-        long,
-        value_enum,
-        value_name = "FORMAT",
-        default_value = "text",
-        hide_default_value = true
-    )]
-    pub output: ExplainOutput,
+    /// The output format.
+    #[command(flatten)]
+    pub output: eval::OutputArgs,
     /// The controller's Lease.
     #[command(flatten)]
     pub lease: LeaseArgs,
@@ -509,25 +505,9 @@ pub struct ExplainArgs {
     /// vap-status.dev, such as policyprobe.spec.cases
     #[arg(value_name = "RULE|WORD|KIND.FIELD")]
     pub words: Vec<String>,
-    /// The output format: `text`, or `json` in a stable schema
-    #[arg(
-        short,
-        long,
-        value_enum,
-        value_name = "FORMAT",
-        default_value = "text",
-        hide_default_value = true
-    )]
-    pub output: ExplainOutput,
-}
-
-/// The output format of `explain`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ExplainOutput {
-    /// Human-readable.
-    Text,
-    /// Machine-readable.
-    Json,
+    /// The output format.
+    #[command(flatten)]
+    pub output: eval::OutputArgs,
 }
 
 /// The output format of `test`.

@@ -44,8 +44,8 @@ use crate::policy::rule::Rule;
 use crate::version::KubernetesVersion;
 
 use args::{
-    Args, CheckArgs, CheckOutput, Command, ConvertArgs, ExplainArgs, ExplainOutput, InitArgs,
-    TestArgs, TestCommand, TestOutput,
+    Args, CheckArgs, CheckOutput, Command, ConvertArgs, ExplainArgs, InitArgs, TestArgs,
+    TestCommand, TestOutput,
 };
 use audit::args::{AuditArgs, AuditOutput};
 use check::command;
@@ -371,16 +371,16 @@ fn run_explain(
         [] => explain::Topic::Rules(Rule::ALL.to_vec()),
         words => explain::topic(words)?,
     };
-    let text = match (args.output, topic) {
-        (ExplainOutput::Text, explain::Topic::Rules(rules)) => match rules.as_slice() {
+    let text = match (args.output.format, topic) {
+        (OutputFormat::Text, explain::Topic::Rules(rules)) => match rules.as_slice() {
             [rule] => explain::text(*rule, terminal),
             rules => explain::table(rules, terminal),
         },
-        (ExplainOutput::Text, explain::Topic::Field(field)) => {
+        (OutputFormat::Text, explain::Topic::Field(field)) => {
             field_reference::text(&field, terminal)
         }
-        (ExplainOutput::Json, explain::Topic::Rules(rules)) => json(&explain::list(&rules))?,
-        (ExplainOutput::Json, explain::Topic::Field(field)) => json(&field)?,
+        (OutputFormat::Json, explain::Topic::Rules(rules)) => json(&explain::list(&rules))?,
+        (OutputFormat::Json, explain::Topic::Field(field)) => json(&field)?,
     };
     write(out, &text).map(|()| Exit::Clean)
 }

@@ -5,10 +5,11 @@ use std::io::Write;
 
 use serde::Serialize;
 
-use super::args::{ExplainOutput, VersionArgs};
+use super::args::VersionArgs;
 use super::connection;
 use super::controller::LeaseState;
 use super::error::CliError;
+use super::eval::args::OutputFormat;
 use super::exit::Exit;
 use super::status::lease;
 use super::text::clean;
@@ -112,7 +113,7 @@ fn text_or_json(
     args: &VersionArgs,
     missing: &str,
 ) -> Result<String, CliError> {
-    if args.output == ExplainOutput::Json {
+    if args.output.format == OutputFormat::Json {
         return json(report);
     }
     let supported = report.kubernetes.replace('-', " to ");

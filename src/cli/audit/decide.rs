@@ -60,6 +60,19 @@ pub struct ObjectId {
     pub line: Option<usize>,
 }
 
+impl ObjectId {
+    /// Returns the kind, namespace and name for messages; empty for an object that could not be read.
+    pub(super) fn display_name(&self) -> String {
+        let name = match self.namespace.as_str() {
+            "" => self.name.clone(),
+            namespace => format!("{namespace}/{}", self.name),
+        };
+        let parts = [self.kind.as_str(), name.as_str()];
+        let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        parts.join(" ")
+    }
+}
+
 /// The decision of a policy for an object.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -116,6 +129,13 @@ pub struct Violation {
     pub validation_actions: Vec<String>,
 }
 
+impl Violation {
+    /// Returns true if the violation denies the request.
+    pub(super) fn is_denied(&self) -> bool {
+        self.validation_actions.iter().any(|it| it == "Deny")
+    }
+}
+
 /// An evaluation that failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -129,8 +149,8 @@ pub struct Failure {
 #[derive(Debug)]
 pub(in crate::cli) struct ObjectResult {
     pub(in crate::cli) id: ObjectId,
-    /// The namespace of the request; empty for cluster-scoped objects.
-    pub(in crate::cli) request_namespace: String,
+    /// The namespace in which the API server stores the object; empty for cluster-scoped objects.
+    pub(in crate::cli) namespace: String,
     /// The decisions of the policies that match, or the reason why no policy could be evaluated.
     pub(in crate::cli) results: Result<Vec<PolicyResult>, String>,
 }
@@ -190,7 +210,7 @@ impl<'a> Auditor<'a> {
             Ok(value) => value,
             Err(why) => {
                 return ObjectResult {
-                    request_namespace: id.namespace.clone(),
+                    namespace: id.namespace.clone(),
                     id,
                     results: Err(why.clone()),
                 };
@@ -208,13 +228,13 @@ impl<'a> Auditor<'a> {
             .is_empty()
             .then(|| self.served(&kind_of(value)));
         let is_namespaced = served.flatten().is_some_and(|served| served.is_namespaced);
-        let request_namespace = match &*id.namespace {
+        let namespace = match &*id.namespace {
             "" if is_namespaced => "default".to_owned(),
             namespace => namespace.to_owned(),
         };
         ObjectResult {
             id,
-            request_namespace,
+            namespace,
             results,
         }
     }

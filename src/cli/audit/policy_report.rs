@@ -54,7 +54,7 @@ pub(super) fn report(object: &ObjectResult, api: ReportApi) -> Option<Value> {
         (outcome.to_owned(), Value::from(of_outcome.count()))
     };
     let summary: Map<String, Value> = OUTCOMES.into_iter().map(count).collect();
-    let namespace = object.request_namespace.as_str();
+    let namespace = object.namespace.as_str();
     let (api_version, kind) = api.type_meta(!namespace.is_empty());
     let mut metadata = json!({
         "name": name(&object.id, namespace),
@@ -93,7 +93,7 @@ fn name(id: &ObjectId, namespace: &str) -> String {
 
 /// Returns the results of a policy: one for each violation and failure, otherwise one for the policy.
 fn entries(result: &PolicyResult) -> Vec<Value> {
-    let entry = |outcome: &str, rule: Option<&str>, message: String, properties: Value| {
+    let entry = |outcome: &str, rule: Option<&str>, message: String, mut properties: Value| {
         let mut entry = Map::new();
         entry.insert("source".to_owned(), SOURCE.into());
         entry.insert("policy".to_owned(), result.policy.as_str().into());
@@ -105,7 +105,6 @@ fn entries(result: &PolicyResult) -> Vec<Value> {
         }
         entry.insert("result".to_owned(), outcome.into());
         entry.insert("scored".to_owned(), true.into());
-        let mut properties = properties;
         if let Value::Object(fields) = &mut properties {
             fields.insert("operation".to_owned(), result.operation.into());
             fields.retain(|_, value| !value.is_null());
@@ -119,7 +118,6 @@ fn entries(result: &PolicyResult) -> Vec<Value> {
     }
     let mut entries = Vec::new();
     for violation in &result.violations {
-        let is_denied = violation.validation_actions.iter().any(|it| it == "Deny");
         let properties = json!({
             "binding": violation.binding,
             "params": violation.params,
@@ -127,7 +125,11 @@ fn entries(result: &PolicyResult) -> Vec<Value> {
             "validationActions": violation.validation_actions.join(","),
         });
         entries.push(entry(
-            if is_denied { "fail" } else { "warn" },
+            if violation.is_denied() {
+                "fail"
+            } else {
+                "warn"
+            },
             Some(&violation.field_ref),
             violation.message.clone(),
             properties,
@@ -202,7 +204,7 @@ mod tests {
                 name: "web".to_owned(),
                 ..ObjectId::default()
             },
-            request_namespace: namespace.to_owned(),
+            namespace: namespace.to_owned(),
             results: Ok(results),
         }
     }
@@ -256,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn namespace_decides_about_kind() {
+    fn kind_depends_on_namespace() {
         let kind = |namespace: &str, api| {
             let report = report(&object(namespace, vec![result()]), api).unwrap();
             let namespaces = [

@@ -193,21 +193,16 @@ fn objects(n: u64) -> String {
 }
 
 fn id(id: &ObjectId) -> String {
-    let name = match id.namespace.as_str() {
-        "" => id.name.clone(),
-        namespace => format!("{namespace}/{}", id.name),
-    };
-    let parts = [id.kind.as_str(), name.as_str()];
-    let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    let name = id.display_name();
     let place = match (&id.file, id.line) {
         (Some(file), Some(line)) => format!("{file}:{line}"),
         _ => String::new(),
     };
-    match (parts.is_empty(), place.is_empty()) {
+    match (name.is_empty(), place.is_empty()) {
         (true, true) => "an object".to_owned(),
         (true, false) => place,
-        (false, true) => parts.join(" "),
-        (false, false) => format!("{} ({place})", parts.join(" ")),
+        (false, true) => name,
+        (false, false) => format!("{name} ({place})"),
     }
 }
 

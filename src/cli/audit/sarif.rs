@@ -23,8 +23,11 @@ impl Results {
         };
         for result in results {
             let violations = result.violations.iter().map(|violation| {
-                let is_denied = violation.validation_actions.iter().any(|it| it == "Deny");
-                let level = if is_denied { "error" } else { "warning" };
+                let level = if violation.is_denied() {
+                    "error"
+                } else {
+                    "warning"
+                };
                 (level, &violation.field_ref, &violation.message)
             });
             let errors = result.errors.iter();
@@ -90,11 +93,7 @@ fn sarif_result(
     result: &PolicyResult,
     (level, field_ref, message): (&str, &str, &str),
 ) -> Value {
-    let name = if id.namespace.is_empty() {
-        format!("{} {}", id.kind, id.name)
-    } else {
-        format!("{} {}/{}", id.kind, id.namespace, id.name)
-    };
+    let name = id.display_name();
     let mut location = Map::new();
     if let Some(file) = &id.file {
         let mut physical = json!({"artifactLocation": {"uri": uri(file)}});

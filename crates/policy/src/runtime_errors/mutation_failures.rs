@@ -1,8 +1,8 @@
 //! Finds mutations that fail: the API server rejects the value of their expression for a valid request.
 //!
 //! The search builds requests that reach each object literal of a mutation. It applies the policy to them as the API
-//! server does (`admission::mutation`). If the evaluation of an expression fails, this is reported only if the expression
-//! reads the name of an object before the API server generates it.
+//! server does (`admission::mutation`). An expression whose evaluation fails is reported only if it reads the
+//! name of an object before the API server generates it.
 
 use std::collections::HashMap;
 use std::rc::Rc;
