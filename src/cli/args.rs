@@ -346,6 +346,9 @@ pub struct CheckArgs {
     /// Print only a table of the estimated costs of each policy's expressions, with their share of the API server's limits
     #[arg(long, conflicts_with = "statistics")]
     pub costs: bool,
+    /// Check again whenever a file changes, until interrupted; for files and the formats text and `concise`
+    #[arg(short, long, conflicts_with_all = ["fix", "diff", "write_baseline", "live"])]
+    pub watch: bool,
     /// Also exit 1 if there are notes about parts that could not be checked
     #[arg(long)]
     pub strict: bool,

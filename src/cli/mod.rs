@@ -49,6 +49,7 @@ use args::{
 };
 use audit::args::{AuditArgs, AuditOutput};
 use check::command;
+use check::watch::FileWatch;
 use check::finding::Finding;
 use diff::args::DiffArgs;
 use error::CliError;
@@ -97,6 +98,42 @@ fn run_check(
     err: &mut dyn Write,
 ) -> Result<Exit, CliError> {
     let subjects = live::Plan::from_args(args)?;
+    if !args.watch {
+        return check_once(args, &subjects, terminal, out, err);
+    }
+    check::watch::validate(args, subjects.is_live)?;
+    loop {
+        let plan = command::plan(args, &subjects.paths).ok();
+        let watch = FileWatch::new(args, &subjects.paths, plan.as_ref());
+        if terminal.color && !write_open(out, terminal::CLEAR)? {
+            return Ok(Exit::Clean);
+        }
+        // The error may be in the configuration, which the next change may correct.
+        if let Err(error) = check_once(args, &subjects, terminal, out, err) {
+            let _ = writeln!(err, "error: {error}");
+        }
+        if !write_open(out, "\nwaiting for changes; press Ctrl-C to stop\n")? {
+            return Ok(Exit::Clean);
+        }
+        let is_interrupted = connection::block_on(async {
+            Ok(tokio::select! {
+                () = watch.changed() => false,
+                () = watch::interrupted() => true,
+            })
+        })?;
+        if is_interrupted {
+            return Ok(Exit::Clean);
+        }
+    }
+}
+
+fn check_once(
+    args: &CheckArgs,
+    subjects: &live::Plan,
+    terminal: Terminal,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> Result<Exit, CliError> {
     let plan = command::plan(args, &subjects.paths)?;
     let (report, notes) = command::run(args, &plan, &mut io::stdin(), |input, crds| {
         if !subjects.is_live {

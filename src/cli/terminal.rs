@@ -10,6 +10,9 @@ use clap::ValueEnum;
 /// The minimum width of the layout, in columns.
 const MIN_WIDTH: usize = 40;
 
+/// Clears the screen and moves the cursor to the first line.
+pub const CLEAR: &str = "\x1b[2J\x1b[H";
+
 /// The width and color support of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terminal {

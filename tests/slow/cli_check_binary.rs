@@ -7,7 +7,7 @@
 )]
 
 use std::fmt::Write as _;
-use std::io::Write as _;
+use std::io::{BufRead as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::{fs, thread};
@@ -303,4 +303,77 @@ fn check_help_has_example_and_exit_statuses() {
         "{help}"
     );
     assert!(help.contains("Exit status:"), "{help}");
+}
+
+/// Reads the lines of a check with `--watch` up to the message that it waits for changes.
+fn next_report(lines: &mut impl Iterator<Item = std::io::Result<String>>) -> String {
+    lines
+        .map(Result::unwrap)
+        .take_while(|line| !line.starts_with("waiting for changes"))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+#[test]
+fn watch_checks_again_after_each_change() {
+    let root = directory("watch");
+    let policy = root.join("policy.yaml");
+    fs::copy(WRONG, &policy).unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_kubectl-vap"))
+        .args(["check", "--watch", "-o", "concise", text(&root)])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let stdout = child.stdout.take().unwrap();
+    let mut lines = std::io::BufReader::new(stdout).lines();
+    let has_finding = |report: &str| report.contains("[undefined-field]");
+    assert!(has_finding(&next_report(&mut lines)));
+    // A change of the policy.
+    fs::copy(SOUND, &policy).unwrap();
+    assert!(!has_finding(&next_report(&mut lines)));
+    // A new file.
+    fs::copy(WRONG, root.join("second.yaml")).unwrap();
+    assert!(has_finding(&next_report(&mut lines)));
+    // A new configuration, first with an error, which does not end the command.
+    let config = root.join(".vap.yaml");
+    fs::write(&config, "rules: [").unwrap();
+    assert!(!has_finding(&next_report(&mut lines)));
+    fs::write(&config, "rules: {undefined-field: allow}").unwrap();
+    assert!(!has_finding(&next_report(&mut lines)));
+    // A deleted file, together with the configuration.
+    fs::remove_file(&config).unwrap();
+    assert!(has_finding(&next_report(&mut lines)));
+    fs::remove_file(root.join("second.yaml")).unwrap();
+    assert!(!has_finding(&next_report(&mut lines)));
+    rustix::process::kill_process(
+        rustix::process::Pid::from_child(&child),
+        rustix::process::Signal::TERM,
+    )
+    .unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(code(&output), 0);
+    let errors = stderr(&output);
+    let errors: Vec<&str> = errors.lines().collect();
+    assert!(
+        errors.iter().any(|line| line.starts_with("error: ") && line.contains(".vap.yaml")),
+        "{errors:?}"
+    );
+}
+
+#[test]
+fn watch_requires_files_and_a_format_for_people() {
+    for (arguments, message) in [
+        (vec!["--watch", "-"], "--watch cannot be combined with standard input"),
+        (vec!["--watch", "vap/a"], "--watch checks files and cannot be combined with a cluster"),
+        (
+            vec!["--watch", SOUND, "-o", "json"],
+            "--watch is only available for the formats text and concise",
+        ),
+        (vec!["--watch", SOUND, "--fix"], "cannot be used with"),
+    ] {
+        let output = run(&arguments);
+        assert_eq!(code(&output), 2, "{arguments:?}");
+        assert!(stderr(&output).contains(message), "{}", stderr(&output));
+    }
 }

@@ -61,6 +61,11 @@ impl Entry {
 }
 
 impl Baseline {
+    /// Returns the path as the user gave it.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     pub(super) fn read(path: &Path) -> Result<Self, CliError> {
         let name = path.display();
         let failure = |reason: String| {

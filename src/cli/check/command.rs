@@ -26,6 +26,16 @@ pub(in crate::cli) struct Plan {
     pub(in crate::cli) is_strict: bool,
 }
 
+impl Plan {
+    /// Returns the files that the configuration file names, and the configuration file itself.
+    pub(in crate::cli) fn files(&self) -> impl Iterator<Item = PathBuf> + '_ {
+        let baseline = self.settings.baseline.as_ref();
+        let baseline = baseline.map(|baseline| baseline.path().to_owned());
+        let config = self.settings.config.as_ref().map(PathBuf::from);
+        self.options.crds.iter().cloned().chain(baseline).chain(config)
+    }
+}
+
 /// Returns the plan for a check of `paths`. The configuration file provides defaults for the flags.
 ///
 /// # Errors

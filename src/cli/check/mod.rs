@@ -47,6 +47,7 @@ mod types;
 pub mod validation;
 mod version_range;
 pub mod versions;
+pub(in crate::cli) mod watch;
 pub(in crate::cli) mod webhook;
 
 use std::io::Read;

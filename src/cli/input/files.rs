@@ -3,9 +3,11 @@
 //! Files are passed to the caller one by one to limit memory use. A file that cannot be read is reported, and does not
 //! prevent reading the others.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// Maximum size of a file, in bytes.
 pub const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
@@ -67,64 +69,122 @@ pub fn read_all(
     options: &ReadOptions<'_>,
     each: &mut dyn FnMut(ReadFile),
 ) -> usize {
+    visit_all(paths, options.is_excluded, &mut |entry| {
+        let (path, is_given) = match entry {
+            Entry::Stdin => {
+                return each(ReadFile {
+                    name: STDIN.to_owned(),
+                    is_given: true,
+                    text: read(stdin),
+                });
+            }
+            Entry::File { path, is_given } => (path, is_given),
+            Entry::Unreadable { path, error } => {
+                return each(ReadFile {
+                    name: path.display().to_string(),
+                    is_given: path.is_dir(),
+                    text: Err(reason(&error)),
+                });
+            }
+        };
+        each(ReadFile {
+            name: path.display().to_string(),
+            is_given,
+            text: text_of(path, options),
+        });
+    })
+}
+
+/// The state of files: for each file, the time of its last change and its size in bytes, or `None` if it cannot be read.
+pub type FileStates = BTreeMap<PathBuf, Option<(SystemTime, u64)>>;
+
+/// Returns the states of the files that [`read_all`] reads, except for standard input.
+#[must_use]
+pub fn states(paths: &[PathBuf], is_excluded: &dyn Fn(&Path) -> bool) -> FileStates {
+    let mut states = FileStates::new();
+    visit_all(paths, is_excluded, &mut |entry| match entry {
+        Entry::Stdin => {}
+        Entry::File { path, .. } | Entry::Unreadable { path, .. } => {
+            let state = fs::metadata(path)
+                .and_then(|metadata| Ok((metadata.modified()?, metadata.len())));
+            states.insert(path.to_owned(), state.ok());
+        }
+    });
+    states
+}
+
+/// An entry of the file system, or standard input.
+enum Entry<'a> {
+    Stdin,
+    File {
+        path: &'a Path,
+        /// True if the user named the file itself, instead of a directory that contains it.
+        is_given: bool,
+    },
+    /// A directory that cannot be listed, or a broken link in a directory.
+    Unreadable {
+        path: &'a Path,
+        error: io::Error,
+    },
+}
+
+/// Calls `each` for the files in `paths`, in the order of [`read_all`]. Returns the number of excluded files and
+/// directories.
+fn visit_all(
+    paths: &[PathBuf],
+    is_excluded: &dyn Fn(&Path) -> bool,
+    each: &mut dyn FnMut(Entry<'_>),
+) -> usize {
     let mut n_excluded = 0;
     for path in paths {
         if path.as_os_str() == "-" {
-            each(ReadFile {
-                name: STDIN.to_owned(),
-                is_given: true,
-                text: read(stdin),
-            });
-        } else if (options.is_excluded)(path) {
+            each(Entry::Stdin);
+        } else if is_excluded(path) {
             n_excluded += 1;
         } else if path.is_dir() {
-            n_excluded += walk(path, options, each);
+            n_excluded += walk(path, is_excluded, each);
         } else {
-            each(ReadFile {
-                name: path.display().to_string(),
+            each(Entry::File {
+                path,
                 is_given: true,
-                text: text_of(path, options),
             });
         }
     }
     n_excluded
 }
 
-/// Reads the files in the directory `root`. Returns the number of excluded files and directories.
-fn walk(root: &Path, options: &ReadOptions<'_>, each: &mut dyn FnMut(ReadFile)) -> usize {
+/// Visits the files in the directory `root`. Returns the number of excluded files and directories.
+fn walk(
+    root: &Path,
+    is_excluded: &dyn Fn(&Path) -> bool,
+    each: &mut dyn FnMut(Entry<'_>),
+) -> usize {
     let mut n_excluded = 0;
     let mut open_paths = vec![root.to_owned()];
     while let Some(path) = open_paths.pop() {
-        if path != root && (options.is_excluded)(&path) {
+        if path != root && is_excluded(&path) {
             n_excluded += 1;
             continue;
         }
         let is_directory =
             path == root || fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_dir());
-        let name = path.display().to_string();
         if !is_directory {
             // Links to files are read, as in a mounted ConfigMap, but links to directories are not followed. Reading
             // other entries, such as sockets, could block.
-            let text = match fs::metadata(&path) {
-                Ok(metadata) if !metadata.is_file() => continue,
-                Ok(_) => text_of(&path, options),
-                Err(error) => Err(reason(&error)),
-            };
-            each(ReadFile {
-                name,
-                is_given: false,
-                text,
-            });
+            match fs::metadata(&path) {
+                Ok(metadata) if !metadata.is_file() => {}
+                Ok(_) => each(Entry::File {
+                    path: &path,
+                    is_given: false,
+                }),
+                Err(error) => each(Entry::Unreadable { path: &path, error }),
+            }
             continue;
         }
         match names(&path) {
             // Reversed, since the stack is last in, first out.
             Ok(names) => open_paths.extend(names.into_iter().rev()),
-            Err(error) => each(ReadFile {
-                name,
-                is_given: true,
-                text: Err(reason(&error)),
-            }),
+            Err(error) => each(Entry::Unreadable { path: &path, error }),
         }
     }
     n_excluded
