@@ -505,6 +505,7 @@ fn baseline_suppresses_old_findings_and_reports_stale_entries() {
     let wanted = vec![
         "note stale-baseline null".to_owned(),
         "warning undefined-field 11".to_owned(),
+        "note unwatched-operation 7".to_owned(),
     ];
     assert_eq!(result(&all), (wanted, baseline_entries(1), Exit::Findings));
     // The baseline keeps the entries of unchecked files. Entries of deleted files are stale.

@@ -33,6 +33,11 @@ fn found(spec: &serde_json::Value) -> Vec<String> {
         Rule::UnusedVariable,
         Rule::UnwatchedSubresource,
     ];
+    found_of(spec, &RULES)
+}
+
+/// Same as [`found`], for the given rules.
+fn found_of(spec: &serde_json::Value, rules: &[Rule]) -> Vec<String> {
     let policy = json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
         "metadata": {"name": "p"}, "spec": spec,
@@ -42,7 +47,7 @@ fn found(spec: &serde_json::Value) -> Vec<String> {
     let of_rules = report
         .findings
         .iter()
-        .filter(|finding| RULES.contains(&finding.rule));
+        .filter(|finding| rules.contains(&finding.rule));
     let shown = of_rules.map(|finding| {
         let place = finding.location.place.unwrap();
         let at: String = text
@@ -349,6 +354,37 @@ fn subresource_bypasses_are_reported() {
     let scaled = ["note unwatched-subresource at \"deployments\""];
     assert_eq!(replicas(&["CREATE", "UPDATE"], &["deployments"]), scaled);
     assert_eq!(replicas(&["CREATE"], &["deployments"]), [""; 0]);
+}
+
+#[test]
+fn policies_that_updates_bypass_are_reported() {
+    let created = |group: &str, resource: &str, text: &str| {
+        let spec = spec(&[group], &[resource], &["CREATE"], text);
+        found_of(&spec, &[Rule::UnwatchedOperation])
+    };
+    let missed = [r#"note unwatched-operation at ["CREATE"]"#];
+    // The API server rejects updates of these fields.
+    for text in [
+        "!object.spec.?hostNetwork.orValue(false)",
+        "object.spec.containers.all(c, !c.?securityContext.?privileged.orValue(false))",
+        "size(object.spec.containers) < 5",
+        "object.metadata.name != 'a'",
+        "request.userInfo.username != 'a'",
+    ] {
+        assert_eq!(created("", "pods", text), [""; 0], "{text}");
+    }
+    for text in [
+        "object.spec.containers.all(c, c.?image.orValue('') != 'a')",
+        "'team' in object.metadata.?labels.orValue({})",
+    ] {
+        assert_eq!(created("", "pods", text), missed, "{text}");
+    }
+    assert_eq!(created("", "configmaps", "!has(object.data)"), missed);
+    let review = "object.spec.?user.orValue('') != 'a'";
+    assert_eq!(
+        created("authorization.k8s.io", "subjectaccessreviews", review),
+        [""; 0]
+    );
 }
 
 #[test]

@@ -7,7 +7,7 @@
 //! - fields of every admitted object ([`is_guaranteed`], [`minimal_fields`]);
 //! - values of enumerations ([`enum_values`]), and valid samples of formatted strings ([`sample_text`]);
 //! - unions and dependent fields ([`complete`], [`add_implied_constraints`]);
-//! - fields that an update cannot change ([`preserve_immutable`]);
+//! - fields that an update cannot change ([`preserve_immutable`], [`may_update`]);
 //! - invalid values ([`fails_validation`]);
 //! - the values that absent fields stand for ([`effective_default`]).
 //!
@@ -33,7 +33,7 @@ pub use guaranteed_fields::{
     is_guaranteed, is_never_empty, is_never_null, is_omitted_if_false, is_system_metadata,
     minimal_fields,
 };
-pub use immutable_fields::preserve_immutable;
+pub use immutable_fields::{may_update, preserve_immutable};
 pub use invalid_values::{fails_validation, has_unique_names, sample_text};
 pub use path::{FieldPath, Root, Segment, is_identifier};
 

@@ -13,6 +13,7 @@ pub mod containers;
 mod expressions;
 mod labels;
 mod names;
+mod operations;
 mod optionals;
 mod path;
 mod rules;
@@ -62,6 +63,7 @@ pub fn find(
     lints.extend(expressions::find(policy, resources, mapper));
     lints.extend(containers::find(policy));
     lints.extend(names::find(policy));
+    lints.extend(operations::find(policy, mapper));
     lints.extend(templates::find(policy));
     lints
 }

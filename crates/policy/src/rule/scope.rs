@@ -202,6 +202,7 @@ impl Rule {
             ),
             Self::UnboundPolicy
             | Self::UnknownParamKind
+            | Self::UnwatchedOperation
             | Self::UnwatchedSubresource
             | Self::WildcardKinds => (NOTE, false, POLICY),
             Self::UnknownKind => (ERROR, true, FILE),

@@ -539,6 +539,10 @@ rules! {
         "no expression reads the variable",
         spec("variables:\n- {name: a, expression: object.spec.replicas}\nvalidations:\n- expression: object.spec.replicas < 5", "variables:\n- {name: a, expression: object.spec.replicas}\nvalidations:\n- expression: variables.a < 5"),
         "Remove the variable, or read it: the API server never evaluates a variable that no expression reads.";
+    UnwatchedOperation "unwatched-operation":
+        "an update, which no rule matches, can change a field that the policy reads",
+        spec("matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    operations: [CREATE]\n    resources: [deployments]\nvalidations:\n- expression: has(object.spec.strategy)", "matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    operations: [CREATE, UPDATE]\n    resources: [deployments]\nvalidations:\n- expression: has(object.spec.strategy)"),
+        "Add UPDATE to the operations. Otherwise a user can create an object that the policy allows, and change it afterwards. Fields that an update cannot change, such as most of the spec of a Pod, are not reported. If the policy is meant for new objects only, allow the rule in a comment or the configuration.";
     UnwatchedSubresource "unwatched-subresource":
         "a subresource that no rule matches can change a field that the policy reads",
         spec("matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    operations: [CREATE, UPDATE]\n    resources: [deployments]\nvalidations:\n- expression: object.spec.replicas < 5", "matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    operations: [CREATE, UPDATE]\n    resources: [deployments, deployments/scale]\nvalidations:\n- expression: '!has(object.spec.replicas) || object.spec.replicas < 5'"),

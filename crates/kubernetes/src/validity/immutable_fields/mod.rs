@@ -247,6 +247,43 @@ pub fn preserve_immutable(
     }
 }
 
+/// Fields of the metadata that updates cannot change.
+///
+/// Source: `k8s.io/apimachinery` `pkg/api/validation/objectmeta.go` (`ValidateObjectMetaAccessorUpdate`),
+/// `k8s.io/apiserver` `pkg/registry/rest/update.go` (`BeforeUpdate`).
+const IMMUTABLE_METADATA: [&str; 5] =
+    ["creationTimestamp", "generateName", "name", "namespace", "uid"];
+
+/// Returns true if an update of some object of the kind can change the value at `path`. The names in `path` are fields,
+/// without steps into lists and maps.
+///
+/// If `is_whole` is false, changes of nested fields do not count.
+#[must_use]
+pub fn may_update(group: &str, kind: &str, path: &[&str], is_whole: bool) -> bool {
+    match path {
+        ["apiVersion" | "kind"] => return false,
+        ["metadata", name, ..] if IMMUTABLE_METADATA.contains(name) => return false,
+        _ => {}
+    }
+    let is_immutable = |rule: &ImmutableField| {
+        let fields: Vec<&str> = rule.at.split('.').filter(|name| !name.is_empty()).collect();
+        let Some(nested) = path.strip_prefix(fields.as_slice()) else {
+            return false;
+        };
+        let is_excepted = |exception: &&str| {
+            let exception: Vec<&str> = exception.split('.').collect();
+            nested.starts_with(&exception) || (is_whole && exception.starts_with(nested))
+        };
+        rule.allowed == AllowedChange::None
+            && rule.applies_if.is_none()
+            && !rule.except.iter().any(is_excepted)
+    };
+    !RULES
+        .iter()
+        .filter(|rule| rule.group == group && rule.kind == kind)
+        .any(is_immutable)
+}
+
 /// Returns true if `object` has the JSON value at the path.
 fn has(object: &Json, (path, value): (&str, &str)) -> bool {
     let wanted: Option<Json> = serde_json::from_str(value).ok();

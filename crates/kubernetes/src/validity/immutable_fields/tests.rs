@@ -182,3 +182,29 @@ fn addresses_of_services_are_immutable_unless_external() {
         check_spec(("", "Service"), &new, &old, &new);
     }
 }
+
+#[test]
+fn may_update_is_false_for_immutable_fields() {
+    let check = |(group, kind): (&str, &str), path: &str, is_whole: bool| {
+        let path: Vec<&str> = path.split('.').collect();
+        may_update(group, kind, &path, is_whole)
+    };
+    let (pod, deployment) = (("", "Pod"), ("apps", "Deployment"));
+    for (kind, path, is_whole, expected) in [
+        (pod, "metadata.labels", true, true),
+        (pod, "metadata.name", true, false),
+        (pod, "kind", true, false),
+        (pod, "spec.hostNetwork", true, false),
+        (pod, "spec.containers.securityContext.privileged", true, false),
+        (pod, "spec.containers.image", true, true),
+        // The image of a container may change, but not the number of containers.
+        (pod, "spec.containers", true, true),
+        (pod, "spec.containers", false, false),
+        (deployment, "spec.replicas", true, true),
+        (deployment, "spec.selector.matchLabels", true, false),
+        (("", "ConfigMap"), "data", true, true),
+        (("example.com", "Widget"), "spec.size", true, true),
+    ] {
+        assert_eq!(check(kind, path, is_whole), expected, "{kind:?} {path}");
+    }
+}
