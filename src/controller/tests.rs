@@ -167,7 +167,8 @@ async fn reconcile_writes_only_owned_fields() {
         "1970-01-01T00:16:40Z"
     );
     let text = context.metrics.encode().unwrap();
-    let condition = "vap_policy_condition{policy=\"a\",condition=\"Ready\",status=\"False\"} 1\n";
+    let condition = "vap_policy_condition{kind=\"ValidatingAdmissionPolicy\",policy=\"a\",\
+                     condition=\"Ready\",status=\"False\"} 1\n";
     assert!(text.contains(condition), "{text}");
 }
 

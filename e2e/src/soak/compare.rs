@@ -229,7 +229,6 @@ async fn series(
     existing: &BTreeSet<(bool, String)>,
 ) -> Result<Vec<String>> {
     let samples = controller.samples().await?;
-    // Series of validating policies have no label `kind`.
     let policy_of = |sample: &Sample| {
         let is_mutating = sample.label("kind") == Some("MutatingAdmissionPolicy");
         Some((is_mutating, sample.label("policy")?.to_owned()))

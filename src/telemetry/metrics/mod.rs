@@ -5,6 +5,8 @@
 
 mod labels;
 mod policies;
+#[cfg(target_os = "linux")]
+mod process;
 mod scrape;
 #[cfg(test)]
 mod tests;
@@ -88,7 +90,10 @@ impl Metrics {
     #[must_use]
     #[expect(clippy::too_many_lines, reason = "a flat list of names and help texts")]
     pub fn new() -> Self {
-        let mut registry = Registry::with_prefix("vap");
+        let mut root = Registry::default();
+        #[cfg(target_os = "linux")]
+        root.register_collector(Box::new(process::ProcessCollector));
+        let registry = root.sub_registry_with_prefix("vap");
         let scraped = Arc::new(Scraped::default());
         registry.register_collector(Box::new(Arc::clone(&scraped)));
         let metrics = Self {
@@ -269,7 +274,7 @@ impl Metrics {
             );
         }
         Self {
-            registry,
+            registry: root,
             ..metrics
         }
     }

@@ -9,7 +9,7 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::gauge::ConstGauge;
 
-use crate::policy::subject::{SubjectId, SubjectKind};
+use crate::policy::subject::SubjectId;
 
 /// The exported values of one policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -45,9 +45,6 @@ pub struct ProbeSample {
     /// The number of cases by outcome.
     pub outcomes: [(&'static str, usize); 3],
 }
-
-/// The statuses of a condition. Each status has its own series.
-const STATUSES: [&str; 3] = ["True", "False", "Unknown"];
 
 /// The samples of all policies, and the probes of missing policies.
 ///
@@ -132,12 +129,9 @@ impl PolicySamples {
     }
 }
 
-/// Returns the label `kind`. A `ValidatingAdmissionPolicy` has no such label.
-fn kind_label(policy: &SubjectId) -> Vec<(&'static str, &'static str)> {
-    match policy.kind {
-        SubjectKind::ValidatingAdmissionPolicy => Vec::new(),
-        kind => vec![("kind", kind.as_str())],
-    }
+/// Returns the label `kind`, which all series about a policy have.
+fn kind_label(policy: &SubjectId) -> [(&'static str, &'static str); 1] {
+    [("kind", policy.kind.as_str())]
 }
 
 impl Samples {
@@ -154,21 +148,18 @@ impl Samples {
     fn encode_conditions(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let mut family = encoder.encode_descriptor(
             "policy_condition",
-            "Conditions of each policy: 1 for the current status, 0 for the others",
+            "Current status of each condition of each policy",
             None,
             MetricType::Gauge,
         )?;
         for (policy, sample) in &self.policies {
             for condition in &sample.conditions {
-                for status in STATUSES {
-                    let labels = [
-                        ("policy", &*policy.name),
-                        ("condition", condition.type_),
-                        ("status", status),
-                    ];
-                    ConstGauge::new(i64::from(condition.status == status))
-                        .encode(family.encode_family(&(kind_label(policy), labels))?)?;
-                }
+                let labels = [
+                    ("policy", &*policy.name),
+                    ("condition", condition.type_),
+                    ("status", condition.status),
+                ];
+                ConstGauge::new(1).encode(family.encode_family(&(kind_label(policy), labels))?)?;
             }
         }
         let mut family = encoder.encode_descriptor(
@@ -251,7 +242,7 @@ impl Samples {
         for (policy, probes) in &self.missing {
             for probe in probes.iter() {
                 let labels = [("probe", probe.as_str()), ("policy", &*policy.name)];
-                ConstGauge::new(1).encode(family.encode_family(&labels)?)?;
+                ConstGauge::new(1).encode(family.encode_family(&(kind_label(policy), labels))?)?;
             }
         }
         Ok(())

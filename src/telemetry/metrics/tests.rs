@@ -36,31 +36,27 @@ fn policy_series_are_removed_with_policy() {
     metrics.set_policy(&id("a"), sample());
     metrics.set_policy(&id("b\"\\\n"), sample());
     assert_eq!(
-        lines(&metrics, "vap_policy_condition{policy=\"a\""),
-        [
-            "vap_policy_condition{policy=\"a\",condition=\"Ready\",status=\"True\"} 0",
-            "vap_policy_condition{policy=\"a\",condition=\"Ready\",status=\"False\"} 1",
-            "vap_policy_condition{policy=\"a\",condition=\"Ready\",status=\"Unknown\"} 0",
-        ]
+        lines(&metrics, "vap_policy_condition{kind=\"ValidatingAdmissionPolicy\",policy=\"a\""),
+        ["vap_policy_condition{kind=\"ValidatingAdmissionPolicy\",policy=\"a\",condition=\"Ready\",status=\"False\"} 1"]
     );
     assert_eq!(
         lines(&metrics, "vap_policy_expression_warnings{"),
         [
-            "vap_policy_expression_warnings{policy=\"a\"} 2",
-            "vap_policy_expression_warnings{policy=\"b\\\"\\\\\\n\"} 2",
+            "vap_policy_expression_warnings{kind=\"ValidatingAdmissionPolicy\",policy=\"a\"} 2",
+            "vap_policy_expression_warnings{kind=\"ValidatingAdmissionPolicy\",policy=\"b\\\"\\\\\\n\"} 2",
         ]
     );
     assert_eq!(
-        lines(&metrics, "vap_probe_cases{policy=\"a\""),
+        lines(&metrics, "vap_probe_cases{kind=\"ValidatingAdmissionPolicy\",policy=\"a\""),
         [
-            "vap_probe_cases{policy=\"a\",probe=\"p\",outcome=\"Passed\"} 1",
-            "vap_probe_cases{policy=\"a\",probe=\"p\",outcome=\"Failed\"} 2",
-            "vap_probe_cases{policy=\"a\",probe=\"p\",outcome=\"Pending\"} 0",
+            "vap_probe_cases{kind=\"ValidatingAdmissionPolicy\",policy=\"a\",probe=\"p\",outcome=\"Passed\"} 1",
+            "vap_probe_cases{kind=\"ValidatingAdmissionPolicy\",policy=\"a\",probe=\"p\",outcome=\"Failed\"} 2",
+            "vap_probe_cases{kind=\"ValidatingAdmissionPolicy\",policy=\"a\",probe=\"p\",outcome=\"Pending\"} 0",
         ]
     );
     metrics.remove_policy(&id("a"));
     assert_eq!(
-        lines(&metrics, "vap_policy_condition{policy=\"a\""),
+        lines(&metrics, "vap_policy_condition{kind=\"ValidatingAdmissionPolicy\",policy=\"a\""),
         Vec::<String>::new()
     );
     assert_eq!(lines(&metrics, "vap_policies "), ["vap_policies 1"]);
@@ -108,7 +104,10 @@ fn metrics_encode_as_openmetrics() {
     let text = Metrics::new().encode().unwrap();
     assert!(text.ends_with("# EOF\n"));
     for line in text.lines().filter(|line| line.starts_with("# TYPE ")) {
-        assert!(line.starts_with("# TYPE vap_"), "{line}");
+        let is_known = ["# TYPE vap_", "# TYPE process_"]
+            .iter()
+            .any(|prefix| line.starts_with(prefix));
+        assert!(is_known, "{line}");
     }
 }
 
@@ -119,19 +118,19 @@ fn policy_series_have_reason_and_actions() {
     assert_eq!(
         lines(&metrics, "vap_policy_condition_reason{"),
         [
-            "vap_policy_condition_reason{policy=\"a\",condition=\"Ready\",status=\"False\",\
+            "vap_policy_condition_reason{kind=\"ValidatingAdmissionPolicy\",policy=\"a\",condition=\"Ready\",status=\"False\",\
           reason=\"CompilationFailed\"} 1"
         ]
     );
     assert_eq!(
         lines(&metrics, "vap_policy_info{"),
-        ["vap_policy_info{policy=\"a\",failure_policy=\"Fail\",actions=\"Audit,Warn\"} 1"]
+        ["vap_policy_info{kind=\"ValidatingAdmissionPolicy\",policy=\"a\",failure_policy=\"Fail\",actions=\"Audit,Warn\"} 1"]
     );
     assert_eq!(actions([]), "");
 }
 
 #[test]
-fn policy_opt_in_kind_has_kind_label() {
+fn policy_series_have_kind() {
     let metrics = Metrics::new();
     let mutating = SubjectId::new(SubjectKind::MutatingAdmissionPolicy, "a");
     metrics.set_policy(&mutating, sample());
@@ -141,7 +140,7 @@ fn policy_opt_in_kind_has_kind_label() {
     assert_eq!(
         infos,
         [
-            format!("vap_policy_info{{{labels}}} 1"),
+            format!("vap_policy_info{{kind=\"ValidatingAdmissionPolicy\",{labels}}} 1"),
             format!("vap_policy_info{{kind=\"MutatingAdmissionPolicy\",{labels}}} 1"),
         ]
     );
@@ -169,8 +168,8 @@ fn probe_policy_missing_metric_is_set_until_policy_exists() {
     assert_eq!(
         missing(),
         [
-            "vap_probe_policy_missing{probe=\"p\",policy=\"a\"} 1",
-            "vap_probe_policy_missing{probe=\"q\",policy=\"a\"} 1",
+            "vap_probe_policy_missing{kind=\"ValidatingAdmissionPolicy\",probe=\"p\",policy=\"a\"} 1",
+            "vap_probe_policy_missing{kind=\"ValidatingAdmissionPolicy\",probe=\"q\",policy=\"a\"} 1",
         ]
     );
     assert_eq!(lines(&metrics, "vap_policies "), ["vap_policies 0"]);
@@ -294,4 +293,21 @@ fn watch_silent_runbook_lists_each_source() {
         let name = format!("`{}`", source.as_str());
         assert!(runbook.contains(&name), "{name}");
     }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn process_metrics_describe_this_process() {
+    let metrics = Metrics::new();
+    let value = |name: &str| -> f64 {
+        let line = lines(&metrics, &format!("{name} ")).remove(0);
+        line.rsplit(' ').next().unwrap().parse().unwrap()
+    };
+    assert!(value("process_cpu_seconds_total") >= 0.0);
+    assert!(value("process_resident_memory_bytes") > 1e6);
+    assert!(value("process_virtual_memory_bytes") >= value("process_resident_memory_bytes"));
+    assert!(value("process_threads") >= 1.0);
+    assert!((1.0..=value("process_max_fds")).contains(&value("process_open_fds")));
+    let age = seconds_since_epoch() - value("process_start_time_seconds");
+    assert!((-2.0..3600.0).contains(&age), "{age}");
 }

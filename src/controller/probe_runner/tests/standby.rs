@@ -80,7 +80,8 @@ async fn missing_policy_named_by_probes_is_reported() {
     assert_eq!(names, ["a", "gone"].map(id));
     let series = || {
         let text = context.metrics.encode().unwrap();
-        text.contains("vap_probe_policy_missing{probe=\"p\",policy=\"gone\"} 1\n")
+        let line = "vap_probe_policy_missing{kind=\"ValidatingAdmissionPolicy\",probe=\"p\",policy=\"gone\"} 1\n";
+        text.contains(line)
     };
     reconcile(&context, &id("gone")).await.unwrap();
     until(|| outcomes(&log).len() == 1).await;
