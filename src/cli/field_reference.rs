@@ -179,6 +179,76 @@ pub fn kind_names() -> Vec<(String, String)> {
     kinds.collect()
 }
 
+/// Returns the page of the documentation with all fields of all kinds.
+#[must_use]
+pub fn markdown() -> String {
+    let mut out = String::from(
+        "# API reference\n\n\
+         The kinds of the CustomResourceDefinitions in `crds`. `kubectl vap explain KIND.FIELD` shows the same reference, and \
+         `kubectl explain` shows it in a cluster. This page is generated from the schemas.\n",
+    );
+    for kind in kinds() {
+        let field = Field::new(&kind.name, &kind.schema, false);
+        let _ = write!(
+            out,
+            "\n## {}\n\n`apiVersion: {}`\n\n{}\n\n\
+             | field | type | description |\n|---|---|---|\n",
+            kind.name,
+            kind.api_version,
+            cell(&field.description)
+        );
+        rows(&kind.schema, "", &mut out);
+    }
+    out
+}
+
+/// Appends a row for each field of `schema` at `path`, and for the fields of nested objects.
+fn rows(schema: &Value, path: &str, out: &mut String) {
+    for field in fields(element(schema)) {
+        // All kinds have the same metadata.
+        let is_common =
+            path.is_empty() && ["apiVersion", "kind", "metadata"].contains(&&*field.name);
+        if is_common {
+            continue;
+        }
+        let path = match path {
+            "" => field.name.clone(),
+            path => format!("{path}.{}", field.name),
+        };
+        let mut facts = vec![cell(&field.description)];
+        if field.required {
+            facts.push("Required.".to_owned());
+        }
+        if !field.values.is_empty() {
+            facts.push(format!("One of `{}`.", field.values.join("`, `")));
+        }
+        if let Some(default) = &field.default {
+            facts.push(format!("Default: `{default}`."));
+        }
+        facts.extend(
+            field
+                .rules
+                .iter()
+                .map(|rule| format!("Rule: {}.", cell(rule))),
+        );
+        facts.retain(|fact| !fact.is_empty());
+        let type_ = cell(&field.type_);
+        let _ = writeln!(out, "| `{path}` | `{type_}` | {} |", facts.join(" "));
+        let nested = element(schema)
+            .get("properties")
+            .and_then(|fields| fields.get(&field.name));
+        if let Some(nested) = nested {
+            rows(nested, &path, out);
+        }
+    }
+}
+
+/// Returns text as the content of a table cell.
+fn cell(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.join(" ").replace('|', "\\|").replace('<', "&lt;")
+}
+
 /// Returns the reference of `path`, such as `policyprobe.spec.cases`. `None` if it does not begin with the name of a
 /// kind.
 ///

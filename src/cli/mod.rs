@@ -49,8 +49,8 @@ use args::{
 };
 use audit::args::{AuditArgs, AuditOutput};
 use check::command;
-use check::watch::FileWatch;
 use check::finding::Finding;
+use check::watch::FileWatch;
 use diff::args::DiffArgs;
 use error::CliError;
 use eval::args::{EvalArgs, OutputFormat};

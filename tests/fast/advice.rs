@@ -401,3 +401,29 @@ fn wrong_scope_is_reported_as_unserved_resource() {
     assert_eq!(rule, "unserved-resource");
     assert!(help.contains("did you mean `scope: Namespaced`?"), "{help}");
 }
+
+#[test]
+fn guards_that_replace_operands_of_conjunctions_are_parenthesized() {
+    let text = "object.metadata.namespace != 'a' && object.spec.template.spec.priorityClassName.startsWith('low')";
+    let guard = "or `(!has(object.spec.template.spec.priorityClassName) || \
+                 object.spec.template.spec.priorityClassName.startsWith('low'))` to allow them";
+    advises(DEPLOYMENT, text, ("absent-field", guard));
+}
+
+#[test]
+fn inverted_guards_are_explained() {
+    for (text, advice) in [
+        (
+            "has(object.spec.hostPID) || object.spec.hostPID == false",
+            "the test is inverted: `has(object.spec.hostPID) || ...` evaluates the rest only if the value is absent; \
+             write `has(object.spec.hostPID) && ...` to deny such requests, or `!has(object.spec.hostPID) || ...` to \
+             allow them",
+        ),
+        (
+            "!has(object.spec.hostPID) && object.spec.hostPID == false",
+            "the test is inverted: `!has(object.spec.hostPID) && ...` evaluates the rest only if the value is absent",
+        ),
+    ] {
+        advises(POD, text, ("absent-field", advice));
+    }
+}

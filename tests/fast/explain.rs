@@ -38,6 +38,14 @@ fn docs_rules_page_is_up_to_date() {
 }
 
 #[test]
+fn docs_api_page_is_up_to_date() {
+    golden::compare(
+        "docs/api.md",
+        &vap_status_controller::cli::field_reference::markdown(),
+    );
+}
+
+#[test]
 fn schema_of_configuration_file_is_up_to_date() {
     let schema = vap_status_controller::cli::check::config_schema::schema();
     let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";

@@ -306,7 +306,7 @@ fn reads_of_nullable_crd_fields_are_reported() {
         [[
             "absent-field",
             "`object.spec.note` may be null",
-            "write `object.spec.note != null && object.spec.note.size() > 0` to deny such requests, or `object.spec.note == null || object.spec.note.size() > 0` to allow them"
+            "write `object.spec.note != null && object.spec.note.size() > 0` to deny such requests, or `(object.spec.note == null || object.spec.note.size() > 0)` to allow them"
         ]]
     );
     for guarded in [

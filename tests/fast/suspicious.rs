@@ -692,3 +692,34 @@ fn default_of_value_that_is_not_an_optional_is_reported() {
     }
     assert!(of_pods("variables.host.orValue(false) == false").is_empty());
 }
+
+#[test]
+fn defaults_other_than_those_of_kubernetes_are_reported() {
+    let defaults = |text: &str| {
+        let spec = spec(&[""], &["pods"], &["CREATE", "UPDATE"], text);
+        found_of(&spec, &[Rule::WrongDefault]).len()
+    };
+    for (n, text) in [
+        (
+            1,
+            "!object.spec.?automountServiceAccountToken.orValue(false)",
+        ),
+        (
+            1,
+            "object.spec.containers.all(c, !c.?securityContext.?allowPrivilegeEscalation.orValue(false))",
+        ),
+        (
+            0,
+            "!object.spec.?automountServiceAccountToken.orValue(true)",
+        ),
+        (0, "!object.spec.?hostNetwork.orValue(false)"),
+        // The container may inherit the value of the Pod.
+        (
+            0,
+            "object.spec.containers.all(c, c.?securityContext.?runAsNonRoot.orValue(true))",
+        ),
+        (0, "!variables.?x.orValue(true)"),
+    ] {
+        assert_eq!(defaults(text), n, "{text}");
+    }
+}

@@ -356,7 +356,9 @@ fn watch_checks_again_after_each_change() {
     let errors = stderr(&output);
     let errors: Vec<&str> = errors.lines().collect();
     assert!(
-        errors.iter().any(|line| line.starts_with("error: ") && line.contains(".vap.yaml")),
+        errors
+            .iter()
+            .any(|line| line.starts_with("error: ") && line.contains(".vap.yaml")),
         "{errors:?}"
     );
 }
@@ -364,8 +366,14 @@ fn watch_checks_again_after_each_change() {
 #[test]
 fn watch_requires_files_and_a_format_for_people() {
     for (arguments, message) in [
-        (vec!["--watch", "-"], "--watch cannot be combined with standard input"),
-        (vec!["--watch", "vap/a"], "--watch checks files and cannot be combined with a cluster"),
+        (
+            vec!["--watch", "-"],
+            "--watch cannot be combined with standard input",
+        ),
+        (
+            vec!["--watch", "vap/a"],
+            "--watch checks files and cannot be combined with a cluster",
+        ),
         (
             vec!["--watch", SOUND, "-o", "json"],
             "--watch is only available for the formats text and concise",

@@ -17,7 +17,8 @@ pub struct Suggestion {
     /// The effect on the requests for which the expression fails now.
     pub effect: Effect,
     /// The value that an absent field counts as, as a CEL expression. It is the effective default of the field, so the
-    /// suggestion needs no decision by the author. `None` if the author has to choose.
+    /// suggestion needs no decision by the author. `None` if the author has to choose, or if the effect is
+    /// [`Effect::Compared`].
     pub default: Option<String>,
 }
 
@@ -34,6 +35,8 @@ pub enum Effect {
     NotMatched,
     /// The expression has a value. It does not decide about the request.
     Evaluated,
+    /// A comparison has the value that it would have for a value that no other value is equal to.
+    Compared,
 }
 
 impl Effect {
@@ -46,6 +49,7 @@ impl Effect {
             Self::Matched => "matched",
             Self::NotMatched => "not-matched",
             Self::Evaluated => "evaluated",
+            Self::Compared => "compared",
         }
     }
 
@@ -57,6 +61,7 @@ impl Effect {
             Self::Matched => format!("check {requests}"),
             Self::NotMatched => format!("skip {requests}"),
             Self::Evaluated => format!("evaluate the expression for {requests}"),
+            Self::Compared => "compare absent values too".to_owned(),
         }
     }
 
@@ -71,6 +76,7 @@ impl Effect {
                 "the policy does not check the requests for which the expression fails now"
             }
             Self::Evaluated => "the expression no longer fails",
+            Self::Compared => "an absent value is only equal to an absent value",
         }
     }
 

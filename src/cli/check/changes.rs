@@ -27,7 +27,8 @@ pub struct SuggestionReport {
 /// The effect of a change on the requests for which the expression fails now.
 #[derive(Clone, Copy, Debug, JsonSchema, Serialize)]
 pub struct EffectReport {
-    /// `denied` or `passed` by the validation, `matched` or `not-matched` by the match condition, or `evaluated`.
+    /// `denied` or `passed` by the validation, `matched` or `not-matched` by the match condition; `evaluated` if the
+    /// expression does not decide about the request; `compared` if absent values are compared too.
     pub id: &'static str,
     /// The effect as a sentence, without an initial capital letter and a final period.
     pub message: &'static str,
@@ -64,7 +65,8 @@ impl SuggestionReport {
 
     /// Returns the edit if the change needs no decision by the author and is one edit.
     pub(super) fn fix(&self) -> Option<&Edit> {
-        self.only_edit().filter(|_| self.default.is_some())
+        let is_decided = self.default.is_some() || self.effect.id == Effect::Compared.id();
+        self.only_edit().filter(|_| is_decided)
     }
 }
 

@@ -32,7 +32,12 @@ impl Plan {
         let baseline = self.settings.baseline.as_ref();
         let baseline = baseline.map(|baseline| baseline.path().to_owned());
         let config = self.settings.config.as_ref().map(PathBuf::from);
-        self.options.crds.iter().cloned().chain(baseline).chain(config)
+        self.options
+            .crds
+            .iter()
+            .cloned()
+            .chain(baseline)
+            .chain(config)
     }
 }
 

@@ -17,7 +17,7 @@ use crate::cli::input::edit::Edit;
 use crate::policy::RequestPolicy;
 use crate::policy::lint::{Lint, intended_groups, missing_question_mark};
 use crate::policy::rule::Rule;
-use crate::policy::runtime_errors::allows_denied_requests;
+use crate::policy::runtime_errors::{DenialReasons, allows_denied_requests};
 
 /// Maximum number of fixes of one policy that are compiled.
 const MAX_COMPILATIONS: u32 = 20;
@@ -87,7 +87,8 @@ impl<'a> Fixes<'a> {
             }
             Rule::ImpossibleValue => {
                 let edit = value(self.policy, self.analysis, lint)?;
-                self.is_unsafe = self.allows_denied_requests(field_ref, edit.value()?);
+                let reasons = DenialReasons::FalseOrError;
+                self.is_unsafe = self.allows_denied_requests(field_ref, edit.value()?, reasons);
                 (!self.is_unsafe).then_some(edit)
             }
             Rule::OrValueWithoutOptional => self.question_mark(field_ref, lint.location?),
@@ -157,7 +158,8 @@ impl<'a> Fixes<'a> {
             n_left = n_left.saturating_sub(1);
             let mut is_unsafe = || {
                 let key = (field_ref.clone(), text.to_owned());
-                let compare = || self.allows_denied_requests(field_ref, text);
+                let reasons = DenialReasons::False;
+                let compare = || self.allows_denied_requests(field_ref, text, reasons);
                 *compared.entry(key).or_insert_with(compare)
             };
             if !is_compared || is_unsafe() {
@@ -169,13 +171,13 @@ impl<'a> Fixes<'a> {
 
     /// Returns true if the policy allows requests that it denies now if the expression in `field_ref` becomes `text`. Only
     /// the author knows whether the message or the expression of such a validation is right.
-    fn allows_denied_requests(&self, field_ref: &str, text: &str) -> bool {
+    fn allows_denied_requests(&self, field_ref: &str, text: &str, reasons: DenialReasons) -> bool {
         let compiled = self.analysis.compiled();
         let Some(changed) = compiled.with_expression(field_ref, text.to_owned()) else {
             return false;
         };
         let context = runtime_errors::context(self.known, self.analysis);
-        allows_denied_requests([compiled, &changed], field_ref, &context)
+        allows_denied_requests([compiled, &changed], field_ref, reasons, &context)
     }
 
     /// Returns true if the policy has no additional errors with the expression `text` in the field `field_ref`.

@@ -105,8 +105,8 @@ pub fn states(paths: &[PathBuf], is_excluded: &dyn Fn(&Path) -> bool) -> FileSta
     visit_all(paths, is_excluded, &mut |entry| match entry {
         Entry::Stdin => {}
         Entry::File { path, .. } | Entry::Unreadable { path, .. } => {
-            let state = fs::metadata(path)
-                .and_then(|metadata| Ok((metadata.modified()?, metadata.len())));
+            let state =
+                fs::metadata(path).and_then(|metadata| Ok((metadata.modified()?, metadata.len())));
             states.insert(path.to_owned(), state.ok());
         }
     });

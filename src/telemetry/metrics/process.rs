@@ -4,13 +4,13 @@
 
 use std::fmt;
 
+use procfs::process::{LimitValue, Process};
+use procfs::{ProcResult, boot_time_secs, page_size, ticks_per_second};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::registry::Unit;
-use procfs::process::{LimitValue, Process};
-use procfs::{ProcResult, boot_time_secs, page_size, ticks_per_second};
 
 use super::scrape::gauge;
 
@@ -33,7 +33,10 @@ struct ProcessState {
 }
 
 impl ProcessState {
-    #[expect(clippy::cast_precision_loss, reason = "ticks since the boot are below 2^53")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "ticks since the boot are below 2^53"
+    )]
     fn read() -> ProcResult<Self> {
         let process = Process::myself()?;
         let stat = process.stat()?;
@@ -71,7 +74,11 @@ impl Collector for ProcessCollector {
         let resident = signed(state.resident_bytes);
         gauge("process_resident_memory_bytes", "Resident memory", resident)?;
         let virtual_bytes = signed(state.virtual_bytes);
-        gauge("process_virtual_memory_bytes", "Virtual memory", virtual_bytes)?;
+        gauge(
+            "process_virtual_memory_bytes",
+            "Virtual memory",
+            virtual_bytes,
+        )?;
         let n_fds = i64::try_from(state.n_fds).unwrap_or(i64::MAX);
         gauge("process_open_fds", "Open file descriptors", n_fds)?;
         if let Some(limit) = state.max_fds {

@@ -128,14 +128,20 @@ impl Collector for Scraped {
 
 pub(super) fn gauge(
     encoder: &mut DescriptorEncoder<'_>,
-    name: &str, help: &str, value: i64) -> fmt::Result {
+    name: &str,
+    help: &str,
+    value: i64,
+) -> fmt::Result {
     let encoder = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
     ConstGauge::new(value).encode(encoder)
 }
 
 pub(super) fn seconds(
     encoder: &mut DescriptorEncoder<'_>,
-    name: &str, help: &str, value: f64) -> fmt::Result {
+    name: &str,
+    help: &str,
+    value: f64,
+) -> fmt::Result {
     let encoder = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
     ConstGauge::new(value).encode(encoder)
 }

@@ -36,8 +36,13 @@ fn policy_series_are_removed_with_policy() {
     metrics.set_policy(&id("a"), sample());
     metrics.set_policy(&id("b\"\\\n"), sample());
     assert_eq!(
-        lines(&metrics, "vap_policy_condition{kind=\"ValidatingAdmissionPolicy\",policy=\"a\""),
-        ["vap_policy_condition{kind=\"ValidatingAdmissionPolicy\",policy=\"a\",condition=\"Ready\",status=\"False\"} 1"]
+        lines(
+            &metrics,
+            "vap_policy_condition{kind=\"ValidatingAdmissionPolicy\",policy=\"a\""
+        ),
+        [
+            "vap_policy_condition{kind=\"ValidatingAdmissionPolicy\",policy=\"a\",condition=\"Ready\",status=\"False\"} 1"
+        ]
     );
     assert_eq!(
         lines(&metrics, "vap_policy_expression_warnings{"),
@@ -47,7 +52,10 @@ fn policy_series_are_removed_with_policy() {
         ]
     );
     assert_eq!(
-        lines(&metrics, "vap_probe_cases{kind=\"ValidatingAdmissionPolicy\",policy=\"a\""),
+        lines(
+            &metrics,
+            "vap_probe_cases{kind=\"ValidatingAdmissionPolicy\",policy=\"a\""
+        ),
         [
             "vap_probe_cases{kind=\"ValidatingAdmissionPolicy\",policy=\"a\",probe=\"p\",outcome=\"Passed\"} 1",
             "vap_probe_cases{kind=\"ValidatingAdmissionPolicy\",policy=\"a\",probe=\"p\",outcome=\"Failed\"} 2",
@@ -56,7 +64,10 @@ fn policy_series_are_removed_with_policy() {
     );
     metrics.remove_policy(&id("a"));
     assert_eq!(
-        lines(&metrics, "vap_policy_condition{kind=\"ValidatingAdmissionPolicy\",policy=\"a\""),
+        lines(
+            &metrics,
+            "vap_policy_condition{kind=\"ValidatingAdmissionPolicy\",policy=\"a\""
+        ),
         Vec::<String>::new()
     );
     assert_eq!(lines(&metrics, "vap_policies "), ["vap_policies 1"]);
@@ -124,7 +135,9 @@ fn policy_series_have_reason_and_actions() {
     );
     assert_eq!(
         lines(&metrics, "vap_policy_info{"),
-        ["vap_policy_info{kind=\"ValidatingAdmissionPolicy\",policy=\"a\",failure_policy=\"Fail\",actions=\"Audit,Warn\"} 1"]
+        [
+            "vap_policy_info{kind=\"ValidatingAdmissionPolicy\",policy=\"a\",failure_policy=\"Fail\",actions=\"Audit,Warn\"} 1"
+        ]
     );
     assert_eq!(actions([]), "");
 }

@@ -95,7 +95,7 @@ const DEFAULTS: [(&str, &str, FieldDefault); 48] = [
 /// effective default. Most of them restrict something, and do not restrict it if they are absent.
 ///
 /// Source: the comments of the fields in `k8s.io/api`. A list, map or string is absent if it is empty.
-const WITHOUT_DEFAULT: [(&str, &str); 50] = [
+const WITHOUT_DEFAULT: [(&str, &str); 54] = [
     // All sources, destinations and ports.
     ("NetworkPolicyIngressRule", "from"),
     ("NetworkPolicyIngressRule", "ports"),
@@ -129,6 +129,11 @@ const WITHOUT_DEFAULT: [(&str, &str); 50] = [
     // All taints.
     ("Toleration", "key"),
     ("Toleration", "effect"),
+    // All values, with the operator Exists.
+    ("Toleration", "value"),
+    ("LabelSelectorRequirement", "values"),
+    ("NodeSelectorRequirement", "values"),
+    ("ScopedResourceSelectorRequirement", "values"),
     // All keys of the object.
     ("SecretVolumeSource", "items"),
     ("SecretProjection", "items"),

@@ -36,6 +36,7 @@ pub use guaranteed_fields::{
 pub use immutable_fields::{may_update, preserve_immutable};
 pub use invalid_values::{fails_validation, has_unique_names, sample_text};
 pub use path::{FieldPath, Root, Segment, is_identifier};
+pub use unions::is_union_member;
 
 /// Adds required fields to the object of `kind` at `root`, without violating `constraints`. Returns `None` if no valid
 /// object has these present and absent fields.

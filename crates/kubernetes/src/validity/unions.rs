@@ -257,6 +257,18 @@ const UNIONS: &[Union] = &[
     },
 ];
 
+/// Returns true if the last field of `path` is a member of a union, such as `hostPath` of a volume.
+#[must_use]
+pub fn is_union_member(path: &FieldPath) -> bool {
+    let names = path.names();
+    let [.., holder, member] = &*names else {
+        return false;
+    };
+    UNIONS.iter().any(|union| {
+        union.holders.contains(holder) && union.members.iter().any(|(name, _)| name == member)
+    })
+}
+
 /// Adds and removes union members in `object`, so that all unions are valid and satisfy `constraints`. Returns `None`
 /// if the constraints exclude all members of a union, or if they require two incompatible members.
 pub(super) fn complete(

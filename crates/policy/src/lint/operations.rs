@@ -28,7 +28,12 @@ pub(super) fn find(policy: &CompiledPolicy, mapper: &RestMapper) -> Option<Lint>
         let kind = &target.resource.gvk;
         let is_changed = |read: &&FieldRead| {
             let names: Vec<&str> = names(&read.path).collect();
-            may_update(&kind.group, &kind.kind, &names, read.access == AccessKind::Whole)
+            may_update(
+                &kind.group,
+                &kind.kind,
+                &names,
+                read.access == AccessKind::Whole,
+            )
         };
         Some((target, reads.iter().find(is_changed)?))
     })?;
@@ -42,7 +47,9 @@ pub(super) fn find(policy: &CompiledPolicy, mapper: &RestMapper) -> Option<Lint>
         rule: Rule::UnwatchedOperation,
         field_ref: format!("spec.matchConstraints.resourceRules[{n}].operations"),
         location: None,
-        message: format!("an update of {resource} can change `{field}`, and no rule matches UPDATE"),
+        message: format!(
+            "an update of {resource} can change `{field}`, and no rule matches UPDATE"
+        ),
         fix: Some("add UPDATE, unless the policy is only for new objects".to_owned()),
         is_harmless: true,
     })

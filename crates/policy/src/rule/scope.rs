@@ -165,7 +165,7 @@ impl Rule {
             }
             Self::EmptyInput | Self::NotAnObject | Self::Unreadable => (ERROR, false, FILE),
             Self::ExemptResource => (ERROR_OR_WARNING, false, RULES),
-            Self::ImagePrefix => (WARNING, true, POLICY),
+            Self::ImagePrefix | Self::WrongDefault => (WARNING, true, POLICY),
             Self::ImpossibleGroup => (WARNING, true, RULES),
             Self::ImpossibleOperation | Self::IneffectiveSelector => (WARNING, false, RULES),
             Self::ImpossibleValue => (WARNING, true, REQUESTS),

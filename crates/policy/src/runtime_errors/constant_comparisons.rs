@@ -1,6 +1,7 @@
 //! Finds comparisons whose result is constant because of the schemas. Examples are a comparison of an enumeration with
 //! a value that it lacks, and of null with a field that is never null. Also finds object literals of mutations that set
-//! an enumeration to a value that it lacks.
+//! an enumeration to a value that it lacks, and calls of `orValue()` with another boolean than an absent field stands
+//! for.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -24,7 +25,8 @@ use crate::rule::Rule;
 use cel::ast::{Expr, ExprId, Literal};
 use cel::source::SourceMap;
 use cel::stack::run_on_deep_stack;
-use kubernetes::validity::{FieldPath, Root, enum_values};
+use kubernetes::schema::Gvk;
+use kubernetes::validity::{EffectiveDefault, FieldPath, Root, effective_default, enum_values};
 
 /// Maximum number of matched kinds. A policy for more kinds is not checked.
 const MAX_KINDS: usize = 20;
@@ -75,6 +77,7 @@ fn find(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<Lint> {
         let evaluator = SymbolicEvaluator::new(policy, roots, Vec::new(), MAX_SYMBOLIC_STEPS);
         let mut checker = ComparisonChecker {
             evaluator: &evaluator,
+            kind: &resource.gvk,
             outcomes: BTreeMap::new(),
             is_complete: true,
         };
@@ -106,8 +109,8 @@ fn find(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<Lint> {
     findings.take(MAX_FOUND).collect()
 }
 
-/// Returns true if the policy has a comparison with `==`, `!=` or `in`, or the expression of an apply configuration, and
-/// has no function that changes the case of strings.
+/// Returns true if the policy has a comparison with `==`, `!=` or `in`, a call of `orValue()`, or the expression of an apply
+/// configuration, and has no function that changes the case of strings.
 fn has_literal_comparison(policy: &CompiledPolicy) -> bool {
     let mut has_any = false;
     for expression in policy.expressions() {
@@ -120,7 +123,7 @@ fn has_literal_comparison(policy: &CompiledPolicy) -> bool {
             };
             match &**function {
                 "lowerAscii" | "upperAscii" => return false,
-                "_==_" | "_!=_" | "@in" => has_any = true,
+                "_==_" | "_!=_" | "@in" | "orValue" => has_any = true,
                 _ => {}
             }
         }
@@ -181,6 +184,8 @@ impl ComparisonOutcome {
 
 struct ComparisonChecker<'r, 'a> {
     evaluator: &'r SymbolicEvaluator<'a>,
+    /// The kind of the objects.
+    kind: &'r Gvk,
     outcomes: BTreeMap<(usize, usize), ComparisonOutcome>,
     /// False if the step limit or the nesting limit was exceeded.
     is_complete: bool,
@@ -205,10 +210,14 @@ impl ComparisonChecker<'_, '_> {
                 for id in target.iter().chain(args) {
                     self.visit(node_at(*id), scope, depth);
                 }
-                if let ("_==_" | "_!=_" | "@in", [left, right]) = (&**function, &**args)
-                    && let Some(outcome) =
+                let outcome = match (&**function, &**args) {
+                    ("_==_" | "_!=_" | "@in", [left, right]) => {
                         self.outcome(function, node_at(*left), node_at(*right), scope)
-                {
+                    }
+                    ("orValue", [argument]) => self.default_outcome(node, *argument, scope),
+                    _ => None,
+                };
+                if let Some(outcome) = outcome {
                     let key = (node.index, node.id.index());
                     let previous = self.outcomes.remove(&key);
                     self.outcomes.insert(key, outcome.merge(previous));
@@ -328,6 +337,50 @@ impl ComparisonChecker<'_, '_> {
             format!("{}{suffix}", names.join(", ")),
             intended.map(str::to_owned),
         ))
+    }
+
+    /// Returns the outcome of a call of `orValue()`, which is constant if an absent field stands for the other boolean.
+    /// `None` if the argument is not a boolean.
+    fn default_outcome(
+        &self,
+        call: ExprRef,
+        argument: ExprId,
+        scope: &Scope,
+    ) -> Option<ComparisonOutcome> {
+        let Expr::Literal(Literal::Bool(given)) = self.evaluator.expr(call.with_id(argument))
+        else {
+            return None;
+        };
+        let alternatives = self.evaluator.evaluate(call, scope);
+        let outcome = |symbolic: &SymbolicValue| {
+            let SymbolicValue::Input { path, default, .. } = symbolic else {
+                return ComparisonOutcome::Varying;
+            };
+            let is_object = matches!(path.root, Root::Object | Root::OldObject);
+            let effective = effective_default(self.kind, path).filter(|_| is_object);
+            let is_other = |effective: &EffectiveDefault| {
+                effective.inherited_from.is_none() && effective.value == Json::Bool(!given)
+            };
+            let Some(effective) = effective.filter(is_other) else {
+                return ComparisonOutcome::Varying;
+            };
+            if *default != Some(Json::Bool(*given)) {
+                return ComparisonOutcome::Varying;
+            }
+            let root = path.root.name();
+            let usually = if effective.is_certain { "" } else { "usually " };
+            ComparisonOutcome::Constant(ConstantComparison {
+                rule: Rule::WrongDefault,
+                message: format!(
+                    "an absent `{root}.{path}` {usually}counts as `{}`, not as `{given}`",
+                    !given
+                ),
+                fix: Some(format!("write `orValue({})`", !given)),
+                is_harmless: false,
+            })
+        };
+        let each = alternatives.iter().map(outcome);
+        each.reduce(|all, next| next.merge(Some(all)))
     }
 
     /// Returns the outcome of a comparison. `None` if neither operand consists of literals.

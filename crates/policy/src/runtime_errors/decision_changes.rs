@@ -13,7 +13,8 @@ use super::requests::kinds::representative_kinds;
 use super::requests::{RequestBuilder, SyntheticRequest, minimal_constraints};
 use super::search::MAX_SYMBOLIC_STEPS;
 use crate::admission::{
-    Admission, AuthorizerList, Evaluation, EvaluationResult, Object, ParamList, ReviewContext,
+    Action, Admission, AuthorizerList, Evaluation, EvaluationResult, Object, ParamList,
+    ReviewContext,
 };
 use crate::compile::CompiledPolicy;
 use crate::expressions::PolicyExpression;
@@ -23,12 +24,22 @@ use cel::stack::run_on_deep_stack;
 /// Maximum number of compared requests of each search.
 const MAX_REQUESTS: usize = 200;
 
-/// Returns true if `changed` allows a request that `policy` denies because a validation is false, or skips a request for
-/// which all match conditions of `policy` are true. `changed` differs in the expression of the field `field_ref`.
+/// The reasons for which a validation denies a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DenialReasons {
+    /// The validation is false.
+    False,
+    /// The validation is false, or fails under failurePolicy Fail.
+    FalseOrError,
+}
+
+/// Returns true if `changed` allows a request that `policy` denies for one of `reasons`, or skips a request for which all
+/// match conditions of `policy` are true. `changed` differs in the expression of the field `field_ref`.
 #[must_use]
 pub fn allows_denied_requests(
     [policy, changed]: [&CompiledPolicy; 2],
     field_ref: &str,
+    reasons: DenialReasons,
     context: &Context<'_>,
 ) -> bool {
     let expressions = [policy, changed].map(CompiledPolicy::expressions);
@@ -38,6 +49,7 @@ pub fn allows_denied_requests(
     run_on_deep_stack(is_deep, || {
         let mut comparison = Comparison {
             admissions: [policy, changed].map(Admission::from_compiled),
+            reasons,
             n_left: 0,
             allows: false,
         };
@@ -55,6 +67,7 @@ pub fn allows_denied_requests(
 
 struct Comparison {
     admissions: [Admission; 2],
+    reasons: DenialReasons,
     n_left: usize,
     allows: bool,
 }
@@ -106,6 +119,7 @@ impl Comparison {
                 let namespace = namespace.as_ref();
                 admission.evaluate(&request, gvk, params.as_ref(), namespace, &context)
             });
+            let is_denied = |evaluation| is_denied(evaluation, self.reasons);
             let is_allowed = !is_denied(&after) && after.exceeded.is_none();
             self.allows |=
                 is_allowed && (is_denied(&before) || is_checked(&before) && is_skipped(&after));
@@ -114,10 +128,16 @@ impl Comparison {
     }
 }
 
-/// Returns true if a validation is false.
-fn is_denied(evaluation: &Evaluation) -> bool {
+/// Returns true if a validation denies the request for one of `reasons`.
+fn is_denied(evaluation: &Evaluation, reasons: DenialReasons) -> bool {
     let mut decisions = evaluation.decisions.iter();
-    decisions.any(|decision| decision.evaluation == EvaluationResult::Deny)
+    decisions.any(|decision| match decision.evaluation {
+        EvaluationResult::Deny => true,
+        EvaluationResult::Error => {
+            reasons == DenialReasons::FalseOrError && decision.action == Action::Deny
+        }
+        EvaluationResult::Admit => false,
+    })
 }
 
 /// Returns true if all match conditions are true.

@@ -79,7 +79,7 @@ mod version_comparison;
 
 pub use constant_comparisons::constant_comparisons;
 pub use context::{Context, WrittenSchemas};
-pub use decision_changes::allows_denied_requests;
+pub use decision_changes::{DenialReasons, allows_denied_requests};
 pub use examples::{Dependence, Examples, dependence, examples};
 pub use mutation_failures::{FailingMutation, failing_mutations};
 pub use null_roots::null_root_comparisons;

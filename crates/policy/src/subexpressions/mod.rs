@@ -7,7 +7,7 @@ mod nearest;
 
 use std::fmt::Write as _;
 
-use cel::ast::{Ast, Expr, ExprId, Literal};
+use cel::ast::{Ast, Comprehension, Expr, ExprId, Literal};
 
 pub use counterfactuals::{Counterfactuals, Variables, counterfactuals, deciding_element};
 pub use nearest::keep_nearest;
@@ -44,6 +44,24 @@ pub enum SubexpressionRole {
     Test,
     /// Any other role.
     Other,
+}
+
+/// Returns the condition that a macro evaluates for each element, and true for `all` or false for `exists`. `None` for
+/// other macros.
+pub(crate) fn quantifier(ast: &Ast, fold: &Comprehension) -> Option<(bool, ExprId)> {
+    let Expr::Call { function, args, .. } = ast.expr(fold.loop_step) else {
+        return None;
+    };
+    let [accu, test] = &**args else {
+        return None;
+    };
+    let is_accu = matches!(ast.expr(*accu), Expr::Ident(name) if **name == *fold.accu_var);
+    let is_all = match &**function {
+        "_&&_" => true,
+        "_||_" => false,
+        _ => return None,
+    };
+    is_accu.then_some((is_all, *test))
 }
 
 /// Returns the subexpressions of `ast`. The first is the whole expression.

@@ -251,8 +251,13 @@ pub fn preserve_immutable(
 ///
 /// Source: `k8s.io/apimachinery` `pkg/api/validation/objectmeta.go` (`ValidateObjectMetaAccessorUpdate`),
 /// `k8s.io/apiserver` `pkg/registry/rest/update.go` (`BeforeUpdate`).
-const IMMUTABLE_METADATA: [&str; 5] =
-    ["creationTimestamp", "generateName", "name", "namespace", "uid"];
+const IMMUTABLE_METADATA: [&str; 5] = [
+    "creationTimestamp",
+    "generateName",
+    "name",
+    "namespace",
+    "uid",
+];
 
 /// Returns true if an update of some object of the kind can change the value at `path`. The names in `path` are fields,
 /// without steps into lists and maps.

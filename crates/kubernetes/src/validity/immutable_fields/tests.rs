@@ -195,7 +195,12 @@ fn may_update_is_false_for_immutable_fields() {
         (pod, "metadata.name", true, false),
         (pod, "kind", true, false),
         (pod, "spec.hostNetwork", true, false),
-        (pod, "spec.containers.securityContext.privileged", true, false),
+        (
+            pod,
+            "spec.containers.securityContext.privileged",
+            true,
+            false,
+        ),
         (pod, "spec.containers.image", true, true),
         // The image of a container may change, but not the number of containers.
         (pod, "spec.containers", true, true),

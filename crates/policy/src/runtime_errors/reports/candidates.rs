@@ -1,24 +1,26 @@
 //! Proposes changes of an expression that fails. [`super::trial`] evaluates each proposal before it is suggested.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 use std::ops::Range;
 
 use serde_json::Value as Json;
 
 use super::guard::{self, OptionalChain};
+use super::intent;
 use super::messages::{MessageWriter, is_generated_name};
+use super::rewrites::{
+    at_all_places, combined, guards, guards_of_whole, literal, or_value, renamed, with_default,
+};
 use crate::admission::Operation;
 use crate::expressions::Role;
 use crate::runtime_errors::failure_sites::{FailureCause, FailureSite, SitesByNode};
 use crate::runtime_errors::symbolic::ExprRef;
 use crate::subexpressions;
-use crate::subexpressions::conditions::{self, Condition, condition_around};
+use crate::subexpressions::conditions::{self, condition_around};
 use cel::ast::{Ast, Expr, ExprId, Literal};
-use cel::syntax::lexer;
-use cel::syntax::token::Kind;
 use kubernetes::schema::Gvk;
-use kubernetes::validity::{EffectiveDefault, FieldPath, Root, effective_default};
+use kubernetes::validity::{EffectiveDefault, FieldPath, Root, effective_default, is_union_member};
 
 /// A change of the expression in which the failing node is.
 #[derive(Clone, Debug)]
@@ -34,6 +36,8 @@ pub(crate) struct Candidate {
     pub(crate) default: Option<KnownDefault>,
     /// False if the replacement has another value for some requests for which the expression does not fail.
     pub(crate) is_exact: bool,
+    /// True if the replacement has the meaning of the replaced code, so that its effect may differ between requests.
+    pub(crate) is_equivalent: bool,
 }
 
 /// The effective default of a field.
@@ -44,6 +48,8 @@ pub(crate) struct KnownDefault {
     /// The field. `None` if the default does not depend on the kind of the object.
     pub(crate) path: Option<FieldPath>,
     pub(crate) effective: EffectiveDefault,
+    /// True if the default satisfies a condition that may require a value.
+    pub(crate) is_vacuous: bool,
 }
 
 impl KnownDefault {
@@ -75,10 +81,10 @@ impl Proposal {
 }
 
 /// The expression with the failing node.
-struct Origin<'a> {
-    ast: &'a Ast,
-    text: &'a str,
-    role: Role,
+pub(super) struct Origin<'a> {
+    pub(super) ast: &'a Ast,
+    pub(super) text: &'a str,
+    pub(super) role: Role,
 }
 
 impl MessageWriter<'_, '_> {
@@ -195,21 +201,41 @@ impl MessageWriter<'_, '_> {
                 "`{test}` fails if the variable fails, and is never false: {instead}"
             ));
         }
+        if let Some(advice) = intent::inverted_guard(origin.ast, site.node.id, &chain) {
+            return Proposal::only_advice(advice);
+        }
         let condition = condition_around(origin.ast, origin.text, site.node.id);
         let condition = condition.filter(|condition| is_boolean(origin, condition.id));
         let path = self.path_of_chain(site);
         let path = path.filter(|_| !chain.may_lack_element);
         let default = path.as_ref();
-        let default = default.and_then(|path| self.default_of(origin, path));
+        // An absent member of a union has no fields with defaults.
+        let default = default.filter(|path| **path == site.path || !is_union_member(&site.path));
+        let mut default = default.and_then(|path| self.default_of(origin, path));
+        if let (Some(ProposedDefault::Known(default)), Some(path)) = (&mut default, &path) {
+            let field = path.names().last().copied();
+            default.is_vacuous = intent::is_required(origin.ast, site.chain, field);
+        }
         let mut candidates: Vec<Candidate> = Vec::new();
+        candidates.extend(intent::with_optional_sides(
+            origin.ast,
+            origin.text,
+            site.chain,
+            &chain,
+        ));
         if !guard::is_compared_with_null(origin.ast, site.chain) {
             let one = with_default(origin, (&chain, site.chain), condition.as_ref(), default);
             // The first of the two that passes its trial is suggested.
             let all = one
                 .as_ref()
                 .and_then(|one| at_all_places(origin, &chain, one));
+            // The request may also lack the value of another chain.
+            let combined = one
+                .as_ref()
+                .and_then(|one| self.at_all_chains(origin, sites_by_node, (site, one)));
             candidates.extend(all);
             candidates.extend(one);
+            candidates.extend(combined);
         }
         // The effect of the default may not be certain. Then the author has to choose. A guard does not help if the value
         // is not an optional.
@@ -241,6 +267,50 @@ impl MessageWriter<'_, '_> {
             candidates,
             rename: None,
         }
+    }
+
+    /// Returns the candidate `one` of `site` together with the defaults of all other chains of the expression that may
+    /// lack a value. `None` if there are no other chains, or if one of them has no certain default.
+    fn at_all_chains(
+        self,
+        origin: &Origin<'_>,
+        sites_by_node: &SitesByNode<'_>,
+        (site, one): (&FailureSite, &Candidate),
+    ) -> Option<Candidate> {
+        one.default.as_ref().filter(|default| !default.is_vacuous)?;
+        let n = site.node.index;
+        let sites = sites_by_node.values().flatten();
+        let others = sites.filter(|other| {
+            other.node.index == n
+                && other.cause == FailureCause::Absent
+                && !other.path.segments.is_empty()
+                && other.chain != site.chain
+        });
+        let mut chains: BTreeMap<ExprId, (&FailureSite, HashSet<ExprId>)> = BTreeMap::new();
+        for other in others {
+            let chain = chains.entry(other.chain).or_insert((other, HashSet::new()));
+            chain.1.insert(other.node.id);
+        }
+        if !(1..MAX_CHAINS).contains(&chains.len()) {
+            return None;
+        }
+        let mut changes = vec![one.clone()];
+        for (id, (other, optional)) in chains {
+            let chain = guard::optional_chain(self.evaluator, n, id, &optional)?;
+            let path = self.path_of_chain(other)?;
+            let default = self.default_of(origin, &path)?;
+            let is_required = intent::is_required(origin.ast, id, path.names().last().copied());
+            if is_required || chain.may_lack_element {
+                return None;
+            }
+            let change = with_default(origin, (&chain, id), None, Some(default))?;
+            change
+                .default
+                .as_ref()
+                .filter(|it| it.effective.is_certain)?;
+            changes.push(change);
+        }
+        combined(origin, one, changes)
     }
 
     /// Returns the source of a test of the variable `n`, such as `has(variables.x)`.
@@ -324,6 +394,7 @@ impl MessageWriter<'_, '_> {
                 literal,
                 path: (is_object && !is_metadata).then(|| path.clone()),
                 effective,
+                is_vacuous: false,
             }));
         }
         let input_type = self.evaluator.input_type(path)?;
@@ -423,7 +494,7 @@ impl MessageWriter<'_, '_> {
 }
 
 /// Returns true if the node has a boolean value. Expressions of validations and match conditions are boolean.
-fn is_boolean(origin: &Origin<'_>, id: ExprId) -> bool {
+pub(super) fn is_boolean(origin: &Origin<'_>, id: ExprId) -> bool {
     let ast = origin.ast;
     if id == ast.root() {
         let is_condition = matches!(origin.role, Role::Validation | Role::MatchCondition);
@@ -473,7 +544,7 @@ fn guarded(origin: &Origin<'_>, site: &FailureSite, test: Option<(String, bool)>
 
 /// The value for an absent field in a replacement.
 #[derive(Clone, Debug)]
-enum ProposedDefault {
+pub(super) enum ProposedDefault {
     Known(KnownDefault),
     /// A literal that is not the effective default of the field.
     Any(String),
@@ -508,18 +579,8 @@ fn namespace() -> Gvk {
     Gvk::new("", "v1", "Namespace")
 }
 
-/// Maximum length of a condition in a message, in bytes.
-const MAX_SHOWN: usize = 80;
-
-/// The variables that are declared in the whole expression.
-const DECLARED: [&str; 6] = [
-    "object",
-    "oldObject",
-    "namespaceObject",
-    "params",
-    "request",
-    "variables",
-];
+/// Maximum number of chains of one expression that a candidate changes.
+const MAX_CHAINS: usize = 8;
 
 /// Maximum length of the source of a list in a guard, in bytes.
 const MAX_LIST: usize = 100;
@@ -548,241 +609,4 @@ fn is_boolean_operation(ast: &Ast, id: ExprId) -> bool {
         Expr::Literal(literal) => matches!(literal, Literal::Bool(_)),
         _ => false,
     }
-}
-
-/// Returns the guarded condition in both forms: false if a test fails, or true.
-fn guards(origin: &Origin<'_>, condition: &Condition, tests: &[String]) -> Vec<Candidate> {
-    let Some(plain) = origin.text.get(condition.bytes.clone()) else {
-        return Vec::new();
-    };
-    let (all, none) = (tests.join(" && "), guard::negated(tests));
-    // `||` and `?:` bind less tightly than `&&`.
-    let is_loose = matches!(
-        origin.ast.global_call(condition.id),
-        Some(("_||_" | "_?_:_", _))
-    );
-    let is_ternary = matches!(origin.ast.global_call(condition.id), Some(("_?_:_", _)));
-    let grouped = |is_grouped: bool, text: &str| {
-        if is_grouped {
-            format!("({text})")
-        } else {
-            text.to_owned()
-        }
-    };
-    // In a negation, and for one of several operands, the effect is clear only with the condition.
-    let is_negated = origin.ast.iter().any(|(id, _)| {
-        let is_negation = matches!(origin.ast.global_call(id), Some(("!_", _)));
-        is_negation && id != condition.id && origin.ast.descendants(id).contains(&condition.id)
-    });
-    let is_part = condition.id != origin.ast.root();
-    let is_shown = (is_negated || is_part) && plain.len() <= MAX_SHOWN;
-    let rest = if is_shown { plain } else { "..." };
-    let conjunction = format!("{all} && {}", grouped(is_loose, plain));
-    let disjunction = format!("{none} || {}", grouped(is_ternary, plain));
-    vec![
-        Candidate {
-            shown: format!("{all} && {}", grouped(is_loose && is_shown, rest)),
-            bytes: condition.bytes.clone(),
-            replacement: conjunction,
-            default: None,
-            is_exact: true,
-        },
-        Candidate {
-            shown: format!("{none} || {}", grouped(is_ternary && is_shown, rest)),
-            bytes: condition.bytes.clone(),
-            replacement: condition.disjunction(&disjunction),
-            default: None,
-            is_exact: true,
-        },
-    ]
-}
-
-/// Returns the call of `orValue()` on the node `id`, and the source of its argument.
-fn or_value(origin: &Origin<'_>, id: ExprId) -> Option<(ExprId, String)> {
-    let (call, argument) = origin.ast.iter().find_map(|(call, expr)| match expr {
-        Expr::Call {
-            function,
-            target: Some(target),
-            args,
-        } if &**function == "orValue" && *target == id => Some((call, *args.first()?)),
-        _ => None,
-    })?;
-    Some((call, subexpressions::text(origin.ast, argument)))
-}
-
-/// Returns guards of the whole expression if another of its chains reads the absent value. The names of macros are only
-/// declared in their conditions.
-fn guards_of_whole(
-    origin: &Origin<'_>,
-    sites_by_node: &SitesByNode<'_>,
-    (site, chain): (&FailureSite, &OptionalChain),
-    condition: &Condition,
-) -> Vec<Candidate> {
-    let mut sites = sites_by_node.values().flatten();
-    let is_shared = sites.any(|other| {
-        other.node.index == site.node.index && other.path == site.path && other.chain != site.chain
-    });
-    let n_tests = chain.test_nodes.iter().position(|id| *id == site.node.id);
-    let tests = n_tests.and_then(|n| chain.tests.get(..=n));
-    let whole = conditions::whole(origin.ast, origin.text);
-    let (Some(tests), Some(whole)) = (tests, whole) else {
-        return Vec::new();
-    };
-    let is_declared = DECLARED.contains(&&*chain.base_name);
-    let is_nested = whole.bytes != condition.bytes && is_boolean(origin, whole.id);
-    // Another operand of `||` may be true for an absent value. The guard must not change that.
-    let is_alternative = origin.ast.iter().any(|(id, _)| {
-        matches!(origin.ast.global_call(id), Some(("_||_" | "_?_:_", _)))
-            && origin.ast.descendants(id).contains(&site.node.id)
-    });
-    if !is_shared || !is_declared || !is_nested || is_alternative {
-        return Vec::new();
-    }
-    guards(origin, &whole, tests)
-}
-
-/// Returns the chain with optional selections and `orValue()`. An existing `orValue()` keeps its argument: it has an
-/// effect once the chain is optional.
-fn with_default(
-    origin: &Origin<'_>,
-    (chain, id): (&OptionalChain, ExprId),
-    condition: Option<&Condition>,
-    default: Option<ProposedDefault>,
-) -> Option<Candidate> {
-    let bytes = conditions::chain_range(origin.ast, origin.text, (chain.base, id))?;
-    let (bytes, mut replacement, default) = match or_value(origin, id) {
-        Some((call, argument)) => {
-            let all = conditions::chain_range(origin.ast, origin.text, (chain.base, call))?;
-            let rest = origin.text.get(bytes.end..all.end)?;
-            // Without the `?`, the value of the author had no effect.
-            let default = match default {
-                Some(ProposedDefault::Known(default)) if default.literal == argument => {
-                    Some(default)
-                }
-                _ => None,
-            };
-            (all, format!("{}{rest}", chain.optional_text), default)
-        }
-        None => {
-            let (literal, default) = match default? {
-                ProposedDefault::Known(default) => (default.literal.clone(), Some(default)),
-                ProposedDefault::Any(literal) => (literal, None),
-            };
-            let replacement = format!("{}.orValue({literal})", chain.optional_text);
-            (bytes, replacement, default)
-        }
-    };
-    // A condition must be boolean, but fields have the type `dyn` when the policy is created. A comparison makes the
-    // condition boolean.
-    let is_condition = matches!(origin.role, Role::Validation | Role::MatchCondition);
-    let is_whole = condition
-        .is_some_and(|condition| condition.bytes == bytes && condition.id == origin.ast.root());
-    if is_condition && is_whole {
-        replacement.push_str(" == true");
-    }
-    Some(Candidate {
-        shown: replacement.clone(),
-        bytes,
-        replacement,
-        default,
-        is_exact: true,
-    })
-}
-
-/// Returns the candidate for all equal chains of the expression. `None` if there is only one, or if the chain starts at the
-/// variable of a macro.
-fn at_all_places(
-    origin: &Origin<'_>,
-    chain: &OptionalChain,
-    candidate: &Candidate,
-) -> Option<Candidate> {
-    let text = origin.text.get(candidate.bytes.clone())?;
-    if !DECLARED.contains(&&*chain.base_name) {
-        return None;
-    }
-    let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.');
-    let places = origin.text.match_indices(text).filter(|(start, _)| {
-        let before = origin
-            .text
-            .get(..*start)
-            .and_then(|it| it.chars().next_back());
-        let after = origin
-            .text
-            .get(start + text.len()..)
-            .and_then(|it| it.chars().next());
-        !before.is_some_and(is_word) && !after.is_some_and(|c| c.is_alphanumeric() || c == '_')
-    });
-    let starts: Vec<usize> = places.map(|(start, _)| start).collect();
-    if starts.len() < 2 {
-        return None;
-    }
-    // A test is not a read.
-    let is_test = |start: &usize| {
-        origin
-            .text
-            .get(..*start)
-            .is_some_and(|it| it.ends_with("has("))
-    };
-    if starts.iter().any(is_test) {
-        return None;
-    }
-    let places: Vec<_> = starts.iter().map(|at| *at..at + text.len()).collect();
-    let (bytes, replacement) = replaced(origin.text, &places, &candidate.replacement)?;
-    Some(Candidate {
-        bytes,
-        replacement,
-        ..candidate.clone()
-    })
-}
-
-/// Returns the range from the first to the last of `places`, and its text with `new` in all places. `None` without places.
-fn replaced(text: &str, places: &[Range<usize>], new: &str) -> Option<(Range<usize>, String)> {
-    let bytes = places.first()?.start..places.last()?.end;
-    let mut replacement = String::new();
-    let mut at = bytes.start;
-    for place in places {
-        replacement.push_str(text.get(at..place.start)?);
-        replacement.push_str(new);
-        at = place.end;
-    }
-    Some((bytes, replacement))
-}
-
-/// Replaces the variable `name` with `other`.
-fn renamed(origin: &Origin<'_>, (name, other): (&str, &str)) -> Option<Candidate> {
-    let tokens = lexer::tokens(origin.text).all;
-    let mut places = Vec::new();
-    let mut before = None;
-    for token in &tokens {
-        let text = token.text(origin.text);
-        let is_variable = token.kind == Kind::Ident && before != Some(Kind::Dot);
-        // The renamed expression would compare a variable with itself.
-        if is_variable && text == other {
-            return None;
-        }
-        if is_variable && text == name {
-            places.push(token.start as usize..token.end as usize);
-        }
-        before = Some(token.kind);
-    }
-    let (bytes, replacement) = replaced(origin.text, &places, other)?;
-    Some(Candidate {
-        shown: other.to_owned(),
-        bytes,
-        replacement,
-        default: None,
-        is_exact: true,
-    })
-}
-
-/// Returns a JSON value without content as a CEL literal.
-fn literal(value: &Json) -> Option<String> {
-    Some(match value {
-        Json::Bool(value) => value.to_string(),
-        Json::Number(number) => number.to_string(),
-        Json::String(text) => guard::quote(text)?,
-        Json::Array(items) if items.is_empty() => "[]".to_owned(),
-        Json::Object(fields) if fields.is_empty() => "{}".to_owned(),
-        _ => return None,
-    })
 }

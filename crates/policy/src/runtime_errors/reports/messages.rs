@@ -4,6 +4,7 @@ use serde_json::Value as Json;
 
 use super::guard;
 use crate::admission::Operation;
+use crate::expressions::Role;
 use crate::rule::Rule;
 use crate::runtime_errors::failure_sites::{FailureCause, FailureSite};
 use crate::runtime_errors::failures::Failure;
@@ -58,6 +59,25 @@ impl MessageWriter<'_, '_> {
 
     /// Returns a sentence with the cause, the request and the error.
     pub(crate) fn message(
+        self,
+        synthetic: &SyntheticRequest,
+        failure: &Failure,
+        site: &FailureSite,
+    ) -> String {
+        let message = self.cause_and_error(synthetic, failure, site);
+        // The API server ignores the error of a match condition if another one is false.
+        let conditions = self.evaluator.policy.expressions().iter().enumerate();
+        let conditions = conditions.filter(|(_, it)| it.role == Role::MatchCondition);
+        let (own, others): (Vec<_>, Vec<_>) =
+            conditions.partition(|(index, _)| *index == failure.index);
+        match (own.len(), others.len()) {
+            (0, _) | (_, 0) => message,
+            (_, 1) => format!("{message}, unless the other match condition is false"),
+            _ => format!("{message}, unless another match condition is false"),
+        }
+    }
+
+    fn cause_and_error(
         self,
         synthetic: &SyntheticRequest,
         failure: &Failure,

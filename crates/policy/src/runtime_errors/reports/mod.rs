@@ -2,5 +2,7 @@
 
 mod candidates;
 mod guard;
+mod intent;
 pub(crate) mod messages;
+mod rewrites;
 pub(crate) mod trial;

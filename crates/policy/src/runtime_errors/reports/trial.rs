@@ -99,10 +99,11 @@ pub(crate) fn try_all(
             break;
         };
         *n_left = left;
-        let Some(suggestion) = passing(policy, candidate, (&requests, failure), false) else {
+        let may_differ = candidate.is_equivalent;
+        let Some(suggestion) = passing(policy, candidate, (&requests, failure), may_differ) else {
             continue;
         };
-        let is_decided = suggestion.default.is_some();
+        let is_decided = suggestion.default.is_some() || candidate.is_equivalent;
         let is_repeated = suggestions.iter().any(|it| it.effect == suggestion.effect);
         if !is_repeated && suggestions.len() < MAX_SUGGESTIONS {
             suggestions.push(suggestion);
@@ -189,7 +190,9 @@ fn passing(
                 (Ok(_), None) => effect == Effect::NotMatched,
                 (Err(_), Some(Ok(new))) if step.index == failure.index => {
                     let new = effect_of(role, *new);
-                    let is_due = |it: &&KnownDefault| is_of_kind && it.effective.is_certain;
+                    let is_due = |it: &&KnownDefault| {
+                        is_of_kind && it.effective.is_certain && !it.is_vacuous
+                    };
                     if new.may_allow() {
                         default = default.filter(is_due);
                     }
@@ -211,7 +214,11 @@ fn passing(
         field_ref: expression.field_ref.clone(),
         range: start..end,
         replacement: candidate.replacement.clone(),
-        effect,
+        effect: if candidate.is_equivalent {
+            Effect::Compared
+        } else {
+            effect
+        },
         default: default.map(|default| default.literal.clone()),
     })
 }

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use cel::ast::{Ast, Comprehension, Expr, ExprId, Literal};
 
 use self::reads::{Atom, Read};
-use super::{MAX_DEPTH, operand_of, text};
+use super::{MAX_DEPTH, operand_of, quantifier, text};
 use crate::admission::{RecordedValue, Recording};
 
 /// Maximum number of shown counterfactuals.
@@ -129,7 +129,7 @@ pub fn deciding_element(ast: &Ast, n: usize, recording: &Recording, id: ExprId) 
         recording,
         variables: &[],
     };
-    let (is_all, test) = evaluation.test(fold)?;
+    let (is_all, test) = quantifier(ast, fold)?;
     let decides = evaluation.is(id, !is_all) || evaluation.ends_with(id, !is_all);
     decides
         .then(|| evaluation.element(id, fold, test, !is_all))
@@ -470,7 +470,7 @@ impl Evaluation<'_> {
     /// Returns a condition that is true if the macro `id` has the result `wanted`. An example is `x < 3 for each x of
     /// object.c`.
     fn elements_condition(&self, id: ExprId, fold: &Comprehension, wanted: bool) -> Option<String> {
-        let (is_all, test) = self.test(fold)?;
+        let (is_all, test) = quantifier(self.ast, fold)?;
         let some = if is_all == wanted { "each" } else { "some" };
         let condition = format!(
             "{} for {some} {} of {}",
@@ -483,24 +483,6 @@ impl Evaluation<'_> {
             Some(element) => format!("{condition} (fails for {element})"),
             None => condition,
         })
-    }
-
-    /// Returns the condition that a macro evaluates for each element, and true for `all` or false for `exists`. `None`
-    /// for other macros.
-    fn test(&self, fold: &Comprehension) -> Option<(bool, ExprId)> {
-        let Expr::Call { function, args, .. } = self.ast.expr(fold.loop_step) else {
-            return None;
-        };
-        let [accu, test] = &**args else {
-            return None;
-        };
-        let is_accu = matches!(self.ast.expr(*accu), Expr::Ident(name) if **name == *fold.accu_var);
-        let is_all = match &**function {
-            "_&&_" => true,
-            "_||_" => false,
-            _ => return None,
-        };
-        is_accu.then_some((is_all, *test))
     }
 
     /// Returns the first element for which `test` had the result `value`. `None` if this result did not end the macro

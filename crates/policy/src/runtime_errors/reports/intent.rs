@@ -1,0 +1,182 @@
+//! Finds expressions for which a default or a guard would have an effect that their author probably does not mean.
+
+use cel::ast::{Ast, Comprehension, Expr, ExprId, Literal};
+
+use super::candidates::Candidate;
+use super::guard::OptionalChain;
+use crate::subexpressions::conditions::chain_range;
+use crate::subexpressions::{self, quantifier};
+
+/// Fields whose elements each add something to the object. If such a field is absent, there is nothing to check.
+const ADDITIVE: [&str; 20] = [
+    "add",
+    "annotations",
+    "binaryData",
+    "data",
+    "env",
+    "envFrom",
+    "ephemeralContainers",
+    "externalIPs",
+    "finalizers",
+    "hostAliases",
+    "initContainers",
+    "labels",
+    "resourceClaims",
+    "stringData",
+    "subjects",
+    "sysctls",
+    "tolerations",
+    "volumeDevices",
+    "volumeMounts",
+    "volumes",
+];
+
+/// Maximum nesting of searched conditions.
+const MAX_DEPTH: usize = 50;
+
+/// Returns true if `all()` requires something of each element of the list or map `id`.
+///
+/// `all()` is true for a list without elements. For a prohibition, such as `object.spec.volumes.all(v, !has(v.nfs))`, the
+/// author means that. For a requirement, such as `object.spec.tls.all(t, t.secretName != '')`, the author may also mean
+/// that the list has an element.
+pub(super) fn is_required(ast: &Ast, id: ExprId, field: Option<&str>) -> bool {
+    let is_additive = field.is_some_and(|field| ADDITIVE.contains(&field));
+    !is_additive
+        && ast.iter().any(|(_, expr)| match expr {
+            Expr::Comprehension(fold) => fold.iter_range == id && requires(ast, fold),
+            _ => false,
+        })
+}
+
+fn requires(ast: &Ast, fold: &Comprehension) -> bool {
+    matches!(quantifier(ast, fold), Some((true, test)) if !prohibits(ast, test, 0))
+}
+
+/// Returns true if the condition prohibits something, or applies only to some elements.
+fn prohibits(ast: &Ast, id: ExprId, depth: usize) -> bool {
+    if depth > MAX_DEPTH {
+        return false;
+    }
+    let is_prohibition = |id: &ExprId| prohibits(ast, *id, depth + 1);
+    match (ast.global_call(id), ast.expr(id)) {
+        (Some(("_||_", args)), _) => args.iter().any(is_prohibition),
+        (Some(("_&&_", args)), _) => args.iter().all(is_prohibition),
+        (Some(("!_" | "_<_" | "_<=_", _)), _) => true,
+        // A comparison with an empty string requires a value.
+        (Some(("_!=_", args)), _) => !args.iter().any(|arg| is_empty(ast, *arg)),
+        (Some(("_==_", args)), _) => args
+            .iter()
+            .any(|arg| matches!(ast.expr(*arg), Expr::Literal(Literal::Bool(false)))),
+        (_, Expr::Comprehension(fold)) => {
+            matches!(quantifier(ast, fold), Some((true, test)) if prohibits(ast, test, depth + 1))
+        }
+        _ => false,
+    }
+}
+
+fn is_empty(ast: &Ast, id: ExprId) -> bool {
+    match ast.expr(id) {
+        Expr::Literal(Literal::String(text)) => text.is_empty(),
+        Expr::Literal(Literal::Null) => true,
+        Expr::Literal(Literal::Int(n)) => *n == 0,
+        _ => false,
+    }
+}
+
+/// Returns advice if the expression evaluates the chain only for requests without its value: `has(x) || x == 1` and
+/// `!has(x) && x == 1`. `id` is the node that fails.
+pub(super) fn inverted_guard(ast: &Ast, id: ExprId, chain: &OptionalChain) -> Option<String> {
+    let texts = |id: ExprId| subexpressions::text(ast, id);
+    ast.iter().find_map(|(_, expr)| {
+        let Expr::Call { function, args, .. } = expr else {
+            return None;
+        };
+        let [left, right] = &**args else { return None };
+        let negation = match &**function {
+            "_||_" => "",
+            "_&&_" => "!",
+            _ => return None,
+        };
+        let is_of = |test: &&String| {
+            texts(*left) == format!("{negation}{test}") && ast.descendants(*right).contains(&id)
+        };
+        let test = chain.tests.iter().find(is_of)?;
+        let operator = if negation.is_empty() { "||" } else { "&&" };
+        Some(format!(
+            "the test is inverted: `{negation}{test} {operator} ...` evaluates the rest only if the value is absent; write \
+             `{test} && ...` to deny such requests, or `!{test} || ...` to allow them"
+        ))
+    })
+}
+
+/// Proposes optional selections on both sides of a comparison of `object` and `oldObject`, so that an absent value is
+/// only equal to an absent value. `id` is the chain with the absent value. `None` for other expressions.
+pub(super) fn with_optional_sides(
+    ast: &Ast,
+    text: &str,
+    id: ExprId,
+    chain: &OptionalChain,
+) -> Option<Candidate> {
+    let (name, other_name) = match chain.base_name.as_str() {
+        name @ "object" => (name, "oldObject"),
+        name @ "oldObject" => (name, "object"),
+        _ => return None,
+    };
+    let (left, right) = ast
+        .iter()
+        .find_map(|(call, _)| match ast.global_call(call)? {
+            ("_==_" | "_!=_", [left, right]) if [left, right].contains(&&id) => {
+                Some((*left, *right))
+            }
+            _ => None,
+        })?;
+    let other = if left == id { right } else { left };
+    let counterpart = |text: &str| {
+        text.strip_prefix(name)
+            .map(|rest| format!("{other_name}{rest}"))
+    };
+    if counterpart(&subexpressions::text(ast, id))? != subexpressions::text(ast, other) {
+        return None;
+    }
+    let of_chain = chain_range(ast, text, (chain.base, id))?;
+    let of_other = chain_range(ast, text, (base(ast, other)?, other))?;
+    let other_text = counterpart(&chain.optional_text)?;
+    let (bytes, between, sides) = if left == id {
+        let between = of_chain.end..of_other.start;
+        (
+            of_chain.start..of_other.end,
+            between,
+            (&chain.optional_text, &other_text),
+        )
+    } else {
+        let between = of_other.end..of_chain.start;
+        (
+            of_other.start..of_chain.end,
+            between,
+            (&other_text, &chain.optional_text),
+        )
+    };
+    let replacement = format!("{}{}{}", sides.0, text.get(between)?, sides.1);
+    Some(Candidate {
+        shown: replacement.clone(),
+        bytes,
+        replacement,
+        default: None,
+        is_exact: true,
+        is_equivalent: true,
+    })
+}
+
+/// Returns the identifier at the start of a chain of selections and indices.
+fn base(ast: &Ast, id: ExprId) -> Option<ExprId> {
+    let mut node = id;
+    for _ in 0..MAX_DEPTH {
+        node = match ast.expr(node) {
+            Expr::Ident(_) => return Some(node),
+            Expr::Select { operand, .. } => *operand,
+            Expr::Call { args, .. } => *args.first()?,
+            _ => return None,
+        };
+    }
+    None
+}
