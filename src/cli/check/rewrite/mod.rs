@@ -322,16 +322,55 @@ fn wrap(source: &TokenText<'_>, tokens: &Range<usize>, name: &str) -> Option<Pro
 }
 
 /// Proposes a call of the function `name`, which converts a string to the type `to`. `None` for a literal that cannot be
-/// converted.
+/// converted. Only params, labels and annotations have numbers as strings. Other fields may be quantities or durations, so
+/// that the conversion would fail.
 fn convert(
     source: &TokenText<'_>,
     tokens: &Range<usize>,
     (name, to): (&str, &Type),
 ) -> Option<Proposal> {
-    let converts = |content: &str| Value::from(content).convert_to(to).is_ok();
-    string_content(source, tokens)
-        .is_none_or(converts)
-        .then(|| wrap(source, tokens, name))?
+    if let Some(content) = string_content(source, tokens) {
+        let converts = Value::from(content).convert_to(to).is_ok();
+        return converts.then(|| wrap(source, tokens, name))?;
+    }
+    let is_number = matches!(to, Type::Int | Type::Double);
+    if is_number && !is_text_by_design(source, tokens) {
+        let text = source.source(tokens)?;
+        return Some(Proposal::hint(format!(
+            "convert the string: `{name}({text})` if it is a number, `quantity({text})` if it is a quantity such as `1Gi`, \
+             `duration({text})` if it is a duration"
+        )));
+    }
+    wrap(source, tokens, name)
+}
+
+/// Returns true if the tokens read params, labels, annotations or the data of a ConfigMap, whose values are strings.
+fn is_text_by_design(source: &TokenText<'_>, tokens: &Range<usize>) -> bool {
+    let is_first = |n: usize| n == tokens.start;
+    tokens.clone().any(|n| match source.word(n) {
+        Some("params") => is_first(n),
+        Some("labels" | "annotations" | "data") => !is_first(n),
+        _ => false,
+    })
+}
+
+/// Proposes the conversion of the operands of a sum of a string and a duration or timestamp. A string that is a timestamp
+/// or a duration is converted. Otherwise, the sum is a concatenation of strings.
+fn time_sum(
+    source: &TokenText<'_>,
+    (tokens, type_): (&Range<usize>, &Type),
+    text: &Range<usize>,
+) -> Option<Proposal> {
+    let (name, to) = match type_ {
+        Type::Duration => ("timestamp", Type::Timestamp),
+        _ => ("duration", Type::Duration),
+    };
+    match string_content(source, text) {
+        Some(content) if Value::from(content).convert_to(&to).is_ok() => wrap(source, text, name),
+        Some(_) => wrap(source, tokens, "string"),
+        None if *type_ == Type::Duration => wrap(source, text, name),
+        None => None,
+    }
 }
 
 fn operator(
@@ -416,12 +455,11 @@ fn arithmetic(
                 return None;
             }
             match type_ {
-                Type::Int
-                | Type::Uint
-                | Type::Double
-                | Type::Bool
-                | Type::Duration
-                | Type::Timestamp => {
+                Type::Duration | Type::Timestamp => {
+                    let text = if tokens == left { right } else { left };
+                    time_sum(source, (tokens, type_), text)
+                }
+                Type::Int | Type::Uint | Type::Double | Type::Bool => {
                     let other_tokens = if tokens == left { right } else { left };
                     // `1 + '2'` may be a sum or a concatenation.
                     let is_number = |text: &str| text.parse::<f64>().is_ok();

@@ -55,6 +55,22 @@ fn expressions_of_other_languages_are_corrected() {
         ),
         ("object.spec.replicas <= '5'", "object.spec.replicas <= 5"),
         (
+            "object.spec.replicas <= object.metadata.labels['max']",
+            "object.spec.replicas <= int(object.metadata.labels['max'])",
+        ),
+        (
+            "object.metadata.creationTimestamp + duration('1h') > timestamp('2020-01-01T00:00:00Z')",
+            "timestamp(object.metadata.creationTimestamp) + duration('1h') > timestamp('2020-01-01T00:00:00Z')",
+        ),
+        (
+            "timestamp(object.metadata.creationTimestamp) + '1h' > timestamp('2020-01-01T00:00:00Z')",
+            "timestamp(object.metadata.creationTimestamp) + duration('1h') > timestamp('2020-01-01T00:00:00Z')",
+        ),
+        (
+            "object.spec.replicas < object.spec.template.spec.nodeName",
+            "convert the string: `int(object.spec.template.spec.nodeName)` if it is a number, `quantity(object.spec.template.spec.nodeName)` if it is a quantity such as `1Gi`, `duration(object.spec.template.spec.nodeName)` if it is a duration; with failurePolicy Fail, a request for which the expression fails is denied",
+        ),
+        (
             "object.spec.replicas < 'many'",
             "with failurePolicy Fail, a request for which the expression fails is denied",
         ),
