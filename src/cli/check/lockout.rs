@@ -38,7 +38,12 @@ pub(super) fn add_always_false(
             continue;
         };
         let field_ref = &expression.field_ref;
-        let effect = format!("the binding `{binding}` denies every request that the rules match");
+        let conditions = match policy.value.match_conditions.as_slice() {
+            [] => "",
+            _ => " and for which all match conditions are true",
+        };
+        let effect =
+            format!("the binding `{binding}` denies every request that the rules match{conditions}");
         let mut of_field = findings.iter_mut().filter(|finding| {
             finding.field_ref.as_ref() == Some(field_ref) && finding.severity < Severity::Note
         });
