@@ -241,6 +241,28 @@ impl Ast {
         self.depth
     }
 
+    /// Returns the depth of nested loops, that is, of comprehensions that iterate over a list or map. Returns 0 if there
+    /// are no loops.
+    #[must_use]
+    pub fn loop_depth(&self) -> u32 {
+        let mut depths = vec![0_u32; self.exprs.len()];
+        for (id, expr) in self.iter() {
+            let of = |id: ExprId| depths.get(id.index()).copied().unwrap_or(0);
+            let mut depth = greatest_of_children(expr, of);
+            // Macros such as `optMap` iterate over an empty list to bind a variable.
+            if let Expr::Comprehension(fold) = expr
+                && !matches!(self.expr(fold.iter_range), Expr::List { elements, .. } if elements.is_empty())
+            {
+                let inner = of(fold.loop_condition).max(of(fold.loop_step));
+                depth = depth.max(inner.saturating_add(1));
+            }
+            if let Some(slot) = depths.get_mut(id.index()) {
+                *slot = depth;
+            }
+        }
+        depths.get(self.root.index()).copied().unwrap_or(0)
+    }
+
     /// Iterates over all nodes with their ids, in order of creation.
     pub fn iter(&self) -> impl Iterator<Item = (ExprId, &Expr)> {
         self.exprs
@@ -405,41 +427,53 @@ impl AstBuilder {
     }
 
     fn depth_of(&self, expr: &Expr) -> u32 {
-        let depth = |id: &ExprId| self.depths.get(id.index()).copied().unwrap_or(0);
-        let deepest = match expr {
-            Expr::Unspecified | Expr::Literal(_) | Expr::Ident(_) => 0,
-            Expr::Select { operand, .. } => depth(operand),
-            Expr::Call { target, args, .. } => {
-                target.iter().chain(args).map(depth).max().unwrap_or(0)
-            }
-            Expr::List { elements, .. } => elements.iter().map(depth).max().unwrap_or(0),
-            Expr::Map(entries) => entries
-                .iter()
-                .map(|e| depth(&e.key).max(depth(&e.value)))
-                .max()
-                .unwrap_or(0),
-            Expr::Struct { fields, .. } => {
-                fields.iter().map(|f| depth(&f.value)).max().unwrap_or(0)
-            }
-            Expr::Comprehension(fold) => [
-                fold.iter_range,
-                fold.accu_init,
-                fold.loop_condition,
-                fold.loop_step,
-                fold.result,
-            ]
-            .iter()
-            .map(depth)
-            .max()
-            .unwrap_or(0),
-        };
+        let deepest =
+            greatest_of_children(expr, |id| self.depths.get(id.index()).copied().unwrap_or(0));
         deepest.saturating_add(1)
     }
+}
+
+/// Returns the greatest value of `of` for the children of an expression. Returns 0 if there are no children.
+fn greatest_of_children(expr: &Expr, of: impl Fn(ExprId) -> u32) -> u32 {
+    let of = |id: &ExprId| of(*id);
+    let greatest = match expr {
+        Expr::Unspecified | Expr::Literal(_) | Expr::Ident(_) => None,
+        Expr::Select { operand, .. } => Some(of(operand)),
+        Expr::Call { target, args, .. } => target.iter().chain(args).map(of).max(),
+        Expr::List { elements, .. } => elements.iter().map(of).max(),
+        Expr::Map(entries) => {
+            let entries = entries.iter();
+            entries
+                .map(|entry| of(&entry.key).max(of(&entry.value)))
+                .max()
+        }
+        Expr::Struct { fields, .. } => fields.iter().map(|field| of(&field.value)).max(),
+        Expr::Comprehension(fold) => [
+            fold.iter_range,
+            fold.accu_init,
+            fold.loop_condition,
+            fold.loop_step,
+            fold.result,
+        ]
+        .iter()
+        .map(of)
+        .max(),
+    };
+    greatest.unwrap_or(0)
 }
 
 #[cfg(test)]
 mod tests {
     use crate::syntax::parse;
+
+    #[test]
+    fn loop_depth_counts_nested_loops() {
+        let depth = |text: &str| parse(text).0.unwrap().loop_depth();
+        assert_eq!(depth("a == 1"), 0);
+        assert_eq!(depth("a.all(x, x) && b.exists(y, y)"), 1);
+        assert_eq!(depth("a.filter(x, x).all(y, y)"), 1);
+        assert_eq!(depth("a.all(x, x.all(y, b.exists(z, z == y)))"), 3);
+    }
 
     #[test]
     fn trees_are_equal_if_nodes_and_offsets_are() {

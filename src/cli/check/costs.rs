@@ -37,6 +37,8 @@ pub struct CostReport {
     pub min: Option<u64>,
     /// The maximum cost for the largest request, of 3 MiB; null if it is unbounded.
     pub max: Option<u64>,
+    /// The depth of nested loops in the expression; null for a sum.
+    pub loops: Option<u32>,
     /// The ratio of `max` to the limit.
     pub share: Option<f64>,
     /// The maximum cost for an object of 64 KiB; null if it is unbounded.
@@ -51,6 +53,7 @@ impl CostReport {
         field_ref: String,
         (limit, limit_name): (u64, &'static str),
         worst: Option<&WorstCase>,
+        loops: Option<u32>,
     ) -> Self {
         let max = worst.and_then(WorstCase::max);
         Self {
@@ -60,6 +63,7 @@ impl CostReport {
             kind: worst.map(|worst| message::kind(&worst.gvk)),
             min: worst.map(WorstCase::min),
             max,
+            loops,
             share: max.map(|max| share(max, limit)),
             max_for_usual_object: worst.and_then(WorstCase::usual_object_cost),
             object_bytes_within_limit: worst.and_then(|worst| worst.bytes_within(limit)),
@@ -86,11 +90,13 @@ fn share(cost: u64, limit: u64) -> f64 {
 pub(super) fn report(costs: &PolicyCosts) -> Vec<CostReport> {
     let limit = (ExpressionCost::LIMIT, ExpressionCost::LIMIT_NAME);
     let expressions = costs.expressions.iter();
-    let expressions =
-        expressions.map(|cost| CostReport::new(cost.field_ref.clone(), limit, cost.worst.as_ref()));
+    let expressions = expressions.map(|cost| {
+        let loops = Some(cost.loops);
+        CostReport::new(cost.field_ref.clone(), limit, cost.worst.as_ref(), loops)
+    });
     let stages = costs.stages.iter().map(|cost| {
         let limit = (cost.stage.limit(), cost.stage.limit_name());
-        CostReport::new(field_ref(cost.stage), limit, cost.worst.as_ref())
+        CostReport::new(field_ref(cost.stage), limit, cost.worst.as_ref(), None)
     });
     expressions.chain(stages).collect()
 }
@@ -147,9 +153,9 @@ fn note(
 ) -> Option<Finding> {
     let cost = worst.usual_object_cost().filter(|_| worst.is_near(limit))?;
     let n_bytes = kib(USUAL_OBJECT_BYTES);
-    let cost = match digits(cost) {
-        greatest if cost == GREATEST_COST => format!("{greatest} cost units and more"),
-        cost => format!("up to {cost} cost units"),
+    let cost = match rounded(cost) {
+        Some(rounded) => format!("more than {} cost units", rounded.trim_start_matches('>')),
+        None => format!("up to {} cost units", digits(cost)),
     };
     let message = format!(
         "{what} may cost {cost} for an object of {n_bytes}; the API server stops evaluating at {}",
@@ -185,6 +191,11 @@ pub(in crate::cli) fn digits(n: u64) -> String {
         out.push(digit);
     }
     out
+}
+
+/// Returns a large cost as a power of ten, such as `>1e12`. `None` for costs that are easy to read.
+pub(in crate::cli) fn rounded(cost: u64) -> Option<String> {
+    (cost >= 1_000_000_000).then(|| format!(">1e{}", cost.ilog10()))
 }
 
 /// A cost that is near its limit in only the newer of two versions.

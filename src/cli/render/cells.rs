@@ -63,6 +63,14 @@ impl Cell {
         }
     }
 
+    /// Returns a red cell if `is_bad`.
+    pub(super) fn graded(text: &str, is_bad: bool) -> Self {
+        Self {
+            text: text.to_owned(),
+            paint: if is_bad { Paint::Bad } else { Paint::Plain },
+        }
+    }
+
     /// Returns the content, colored if the terminal supports it.
     pub(super) fn painted(&self, terminal: Terminal) -> String {
         let code = match self.paint {

@@ -3,79 +3,128 @@
 use std::fmt::Write as _;
 
 use super::cells::{Cell, Column, line};
-use crate::cli::check::costs::{CostReport, digits};
-use crate::cli::check::render::{BOLD, count, painted};
+use crate::cli::check::costs::{CostReport, digits, rounded};
+use crate::cli::check::render::{BOLD, count, painted, policies, write_wrapped};
 use crate::cli::check::report::{CheckReport, PolicyReport};
 use crate::cli::terminal::Terminal;
 use crate::cli::text::{clean, width};
-use crate::policy::cost::GREATEST_COST;
 
 /// The heading of the column with the fields.
 const FIELD: &str = "EXPRESSION";
+
+/// Explains the columns.
+const LEGEND: [&str; 5] = [
+    "COST: the greatest estimated cost for an object of 64 KiB, which is large but realistic",
+    "SHARE: share of the API server's limit, which is 1,000,000 for an expression or variable, 10,000,000 for a sum, and \
+     2,500,000 for the sum of match conditions",
+    "SAFE UP TO: the largest object size that cannot reach the limit",
+    "LOOPS: the depth of nested loops",
+    "These are estimates of kubectl-vap. The API server measures the cost of each evaluation of a policy. At the limit, the \
+     evaluation stops, and the expression fails.",
+];
+
+/// Advice for costs above their limit.
+const ADVICE: &str = "To lower a share above 100 %: replace a loop within a loop (for example, with `in`, or with a list computed in \
+                      a variable), and set maxItems and maxLength in the schema of a custom resource.";
+
+/// Explains costs without a bound.
+const UNBOUNDED: &str =
+    "unbounded: the cost depends on the size of a computed value, such as a map in a variable";
+
+/// Explains costs without an estimate.
+const UNKNOWN: &str = "unknown: the expression, or an expression of the sum, has a type error, or there is no schema of its kinds";
 
 /// Formats a table for each policy: the cost and its share of the limit for each expression and for each sum of
 /// expressions that has a limit. Policies without expressions have no table.
 #[must_use]
 pub fn costs(report: &CheckReport, terminal: Terminal) -> String {
     let mut out = String::new();
-    for policy in report
-        .policies
-        .iter()
-        .filter(|policy| !policy.costs.is_empty())
-    {
+    let has_costs = |policy: &&PolicyReport| !policy.costs.is_empty();
+    for policy in report.policies.iter().filter(has_costs) {
+        let kinds = single_kind(&policy.costs);
+        let kind = kinds.map_or_else(String::new, |kind| format!(", on {}", clean(kind)));
         let name = painted(&clean(&policy.name), BOLD, terminal);
-        let _ = writeln!(out, "{name} ({}:{})", clean(&policy.file), policy.line);
-        table(&mut out, policy, terminal);
+        let _ = writeln!(
+            out,
+            "{name} ({}:{}){kind}",
+            clean(&policy.file),
+            policy.line
+        );
+        table(&mut out, policy, kinds.is_none(), terminal);
         out.push('\n');
     }
-    let n = report
-        .policies
-        .iter()
-        .map(|policy| policy.costs.len())
-        .sum::<usize>();
-    let policies = match report.policies.len() {
-        1 => "1 policy".to_owned(),
-        n => format!("{n} policies"),
-    };
-    let _ = writeln!(
-        out,
-        "{} of {policies}; upper bounds for an object of 64 KiB and for a request of 3 MiB",
-        count(n, "cost")
-    );
+    let all = || report.policies.iter().flat_map(|policy| &policy.costs);
+    let n = count(all().count(), "cost");
+    let _ = writeln!(out, "{n} of {}", policies(report.policies.len()));
+    if all().next().is_none() {
+        return out;
+    }
+    let is_unknown = |cost: &CostReport| cost.kind.is_none();
+    let is_unbounded = |cost: &CostReport| !is_unknown(cost) && cost.max_for_usual_object.is_none();
+    for text in LEGEND {
+        write_wrapped(&mut out, text, "", terminal);
+    }
+    let notes = [
+        (ADVICE, all().any(exceeds)),
+        (UNBOUNDED, all().any(is_unbounded)),
+        (UNKNOWN, all().any(is_unknown)),
+    ];
+    for (note, _) in notes.iter().filter(|(_, applies)| *applies) {
+        write_wrapped(&mut out, note, "", terminal);
+    }
     out
 }
 
-fn table(out: &mut String, policy: &PolicyReport, terminal: Terminal) {
-    let costs = &policy.costs;
-    let names: Vec<String> = costs.iter().map(name).collect();
-    let column = |heading: &str, text: &dyn Fn(&CostReport) -> String| {
-        Column::new(
-            heading,
-            costs.iter().map(|cost| Cell::plain(&text(cost))).collect(),
+/// Returns the kind with the highest costs, if it is the same for all costs.
+fn single_kind(costs: &[CostReport]) -> Option<&str> {
+    let mut kinds = costs.iter().filter_map(|cost| cost.kind.as_deref());
+    let first = kinds.next()?;
+    kinds.all(|kind| kind == first).then_some(first)
+}
+
+/// Returns true if an object of 64 KiB can exceed the limit.
+fn exceeds(cost: &CostReport) -> bool {
+    let is_unbounded = cost.kind.is_some() && cost.max_for_usual_object.is_none();
+    is_unbounded || cost.max_for_usual_object > Some(cost.limit)
+}
+
+fn table(out: &mut String, policy: &PolicyReport, has_kinds: bool, terminal: Terminal) {
+    let mut costs: Vec<&CostReport> = policy.costs.iter().collect();
+    // The shares of expressions fall, followed by those of sums. Unbounded costs are first, unknown costs are last.
+    costs.sort_by_key(|cost| {
+        let max = cost.max_for_usual_object.unwrap_or(u64::MAX);
+        let permille = u128::from(max) * 1_000_000 / u128::from(cost.limit.max(1));
+        (
+            cost.is_sum(),
+            cost.kind.is_none(),
+            std::cmp::Reverse(permille),
         )
+    });
+    let names: Vec<String> = costs.iter().map(|cost| name(cost)).collect();
+    let column = |heading: &str, cell: &dyn Fn(&CostReport) -> Cell| {
+        Column::new(heading, costs.iter().map(|cost| cell(cost)).collect())
     };
-    let cost_of = |cost: &CostReport, max: Option<u64>| match (&cost.kind, max) {
-        (None, _) => "-".to_owned(),
-        (_, None) => "unbounded".to_owned(),
-        (_, Some(max)) if max >= GREATEST_COST => format!("{}+", digits(max)),
-        (_, Some(max)) => digits(max),
-    };
-    let columns = [
-        column("LIMIT", &|cost| digits(cost.limit)),
-        column("64 KIB", &|cost| cost_of(cost, cost.max_for_usual_object)),
+    let text = |text: &str| Cell::plain(text);
+    let mut columns = vec![
+        column("COST", &|cost| text(&amount(cost))),
         column("SHARE", &|cost| {
-            percent(cost.max_for_usual_object, cost.limit)
+            Cell::graded(
+                &percent(cost.max_for_usual_object, cost.limit),
+                exceeds(cost),
+            )
         }),
-        column("3 MIB", &|cost| cost_of(cost, cost.max)),
-        column("SHARE", &|cost| percent(cost.max, cost.limit)),
-        column("KIND", &|cost| clean(cost.kind.as_deref().unwrap_or("-"))),
+        column("SAFE UP TO", &|cost| text(&safe_size(cost))),
+        column("LOOPS", &|cost| {
+            text(&cost.loops.map_or_else(String::new, |n| n.to_string()))
+        }),
     ];
-    let widest = names
-        .iter()
-        .map(|name| width(name))
-        .max()
-        .unwrap_or_default();
-    let widest = widest.max(width(FIELD));
+    if has_kinds {
+        columns.push(column("KIND", &|cost| {
+            text(&clean(cost.kind.as_deref().unwrap_or("-")))
+        }));
+    }
+    let widest = names.iter().map(|name| width(name)).max();
+    let widest = widest.unwrap_or_default().max(width(FIELD));
     let headings = columns
         .iter()
         .map(|it| (Cell::plain(&it.heading), it.width));
@@ -87,17 +136,45 @@ fn table(out: &mut String, policy: &PolicyReport, terminal: Terminal) {
     }
 }
 
-/// Returns the field, or `sum of FIELD` for expressions that share a budget.
+/// Returns the field without `spec` and without a final `expression`, or `sum of FIELD` for expressions that share a
+/// budget.
 fn name(cost: &CostReport) -> String {
     let field = clean(&cost.field_ref);
+    let field = field.strip_prefix("spec.").unwrap_or(&field);
     if cost.is_sum() {
         format!("sum of {field}")
     } else {
         field
+            .strip_suffix(".expression")
+            .unwrap_or(field)
+            .to_owned()
     }
 }
 
-/// Returns the share of a limit in percent, or `-` for an unbounded cost.
+/// Returns the cost of an object of 64 KiB, for large costs as a power of ten.
+fn amount(cost: &CostReport) -> String {
+    match (&cost.kind, cost.max_for_usual_object) {
+        (None, _) => "unknown".to_owned(),
+        (_, None) => "unbounded".to_owned(),
+        (_, Some(max)) => rounded(max).unwrap_or_else(|| digits(max)),
+    }
+}
+
+/// Returns the object size up to which the cost stays below the limit.
+fn safe_size(cost: &CostReport) -> String {
+    if cost.kind.is_none() {
+        return "unknown".to_owned();
+    }
+    match (cost.max, cost.object_bytes_within_limit) {
+        (Some(max), _) if max < cost.limit => "any size".to_owned(),
+        (_, Some(bytes)) if bytes >= 1 << 20 => format!("{} MiB", bytes >> 20),
+        (_, Some(bytes)) => format!("{} KiB", bytes >> 10),
+        (Some(_), None) => "<1 KiB".to_owned(),
+        (None, None) => "no size".to_owned(),
+    }
+}
+
+/// Returns the share of a limit in percent, or `-` for an unknown or unbounded cost.
 fn percent(cost: Option<u64>, limit: u64) -> String {
     let Some(cost) = cost else {
         return "-".to_owned();

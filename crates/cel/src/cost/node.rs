@@ -144,6 +144,12 @@ pub trait SizeEstimator: Sync {
     fn estimate_varying_size(&self, node: &AstNode<'_>) -> (Option<SizeEstimate>, bool) {
         (self.estimate_size(node), true)
     }
+
+    /// Returns true if the value at `path` is a list, and false if it is a map. `None` for other values, and if the type
+    /// is unknown.
+    fn is_list(&self, _path: Path<'_>) -> Option<bool> {
+        None
+    }
 }
 
 /// An estimator that does not know any sizes.

@@ -205,7 +205,7 @@ fn literal_size(expr: &Expr) -> Option<SizeEstimate> {
 /// Returns true if all values of the type have the same size.
 ///
 /// Source: cel-go `checker/cost.go`, `isScalar`.
-fn is_scalar(type_: &Type) -> bool {
+pub(super) fn is_scalar(type_: &Type) -> bool {
     matches!(
         type_,
         Type::Bool

@@ -7,6 +7,7 @@
 
 #![warn(clippy::arithmetic_side_effects)]
 
+mod derived_paths;
 mod facts;
 #[cfg(test)]
 mod tests;
@@ -29,6 +30,7 @@ use crate::stack::{SHALLOW_DEPTH, run_on_deep_stack};
 use crate::syntax::{ACCUMULATOR, FORMER_ACCUMULATOR};
 use crate::types::Type;
 use crate::version::Behavior;
+pub use derived_paths::{is_filter, mapped};
 use facts::{EntrySize, Facts, LocalVariable};
 use varying::Varying;
 
@@ -37,12 +39,17 @@ use varying::Varying;
 pub struct CostOptions {
     /// True if a presence test, such as `has(a.b)`, is charged (`PresenceTestHasCost`).
     pub presence_test_has_cost: bool,
+    /// True if the sizes of values read through optionals, conditionals, concatenations and filters are those of the
+    /// variables' parts that they contain, and if a selection from a value of unknown type is charged. Upstream treats
+    /// these sizes as unknown.
+    pub follows_parts: bool,
 }
 
 impl Default for CostOptions {
     fn default() -> Self {
         Self {
             presence_test_has_cost: true,
+            follows_parts: false,
         }
     }
 }
@@ -227,13 +234,14 @@ impl<'a> Coster<'a> {
 
     fn cost_select(&mut self, id: ExprId, operand: ExprId, field: &Arc<str>) -> CostEstimate {
         let mut sum = self.cost(operand);
-        if matches!(
-            self.checked.type_at(operand),
-            Type::Map(_) | Type::Struct(_) | Type::Param(_)
-        ) {
+        let type_ = self.checked.type_at(operand);
+        if matches!(type_, Type::Map(_) | Type::Struct(_) | Type::Param(_))
+            || self.options.follows_parts
+        {
             sum = sum.plus(CostEstimate::fixed(SELECT_AND_IDENT_COST));
         }
-        self.extend_path(id, operand, PathStep::Field(Arc::clone(field)));
+        let step = self.field_step(operand, PathStep::Field(Arc::clone(field)));
+        self.extend_path(id, operand, step);
         sum
     }
 
@@ -273,9 +281,9 @@ impl<'a> Coster<'a> {
 
     fn cost_call(&mut self, id: ExprId, target: Option<ExprId>, args: &[ExprId]) -> CostEstimate {
         let Some(Reference::Function {
+            name,
             overloads,
             namespaced,
-            ..
         }) = self.checked.reference(id)
         else {
             return CostEstimate::default();
@@ -301,6 +309,7 @@ impl<'a> Coster<'a> {
         let (cost, size) = self.overloads_estimate(id, overloads, &call);
         self.set_size(id, size);
         self.set_joined_entry(id, overloads, args);
+        self.follow_call(id, name, target, args);
         target_cost.plus(cost)
     }
 
@@ -386,6 +395,7 @@ impl<'a> Coster<'a> {
         self.push_accumulator(fold);
         sum = sum.plus(self.cost(fold.result));
         self.scopes.truncate(n_outer);
+        self.follow_bind(id, fold);
         self.copy_sizes(id, fold.result);
         sum
     }
@@ -402,6 +412,7 @@ impl<'a> Coster<'a> {
         self.scopes.truncate(n_loop);
         sum = sum.plus(self.cost(fold.result));
         self.scopes.truncate(n_outer);
+        self.follow_filter(id, fold);
 
         let n_steps = self.size_or_unknown(fold.iter_range);
         sum = sum.plus(n_steps.times_cost(step_cost.plus(loop_cost)));
@@ -445,7 +456,10 @@ impl<'a> Coster<'a> {
         let varies = self.varies(fold.iter_range) || self.sizes.n_varying() != n_before;
         let is_list = match entry {
             Some(entry) => entry.is_list,
-            None => matches!(self.checked.type_at(fold.iter_range), Type::List(_)),
+            None => {
+                self.is_list(fold.iter_range).unwrap_or(false)
+                    || matches!(self.checked.type_at(fold.iter_range), Type::List(_))
+            }
         };
         let before = self.path_of(fold.iter_range);
         let key = if is_list {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::cost::{AstNode, SizeEstimate, SizeEstimator};
+use crate::cost::{AstNode, Path, SizeEstimate, SizeEstimator};
 
 /// An estimator that counts its results that may differ between estimators.
 pub(super) struct Varying<'a> {
@@ -35,5 +35,9 @@ impl SizeEstimator for Varying<'_> {
             self.count();
         }
         size
+    }
+
+    fn is_list(&self, path: Path<'_>) -> Option<bool> {
+        self.sizes.is_list(path)
     }
 }

@@ -13,6 +13,13 @@ use cel::estimate::{self, CostOptions};
 /// Source: k8s.io/apiserver `pkg/cel/environment/base.go`, `baseOpts`.
 pub const COST_OPTIONS: CostOptions = CostOptions {
     presence_test_has_cost: false,
+    follows_parts: false,
+};
+
+/// The options for estimates of policies. The API server makes no such estimates.
+const POLICY_OPTIONS: CostOptions = CostOptions {
+    follows_parts: true,
+    ..COST_OPTIONS
 };
 
 /// Estimates the evaluation cost of `checked` in the API server. `sizes` provides the sizes of variables.
@@ -43,9 +50,12 @@ pub fn estimate(checked: &CheckedAst, sizes: &dyn SizeEstimator) -> CostEstimate
     estimate::estimate(checked, sizes, COST_OPTIONS)
 }
 
-/// Same as [`estimate()`], for each estimator in `sizes`. If most sizes are equal, this is almost as fast as a single
-/// estimate.
+/// Estimates the cost of `checked`, an expression of a policy, with each estimator in `sizes`. If most sizes are equal,
+/// this is almost as fast as a single estimate.
+///
+/// Differs from [`estimate()`]: values read through optionals, and concatenated or filtered lists, have the sizes of the
+/// parts that they contain. See [`CostOptions::follows_parts`].
 #[must_use]
 pub fn estimate_each(checked: &CheckedAst, sizes: &[&dyn SizeEstimator]) -> Vec<CostEstimate> {
-    estimate::estimate_each(checked, sizes, COST_OPTIONS)
+    estimate::estimate_each(checked, sizes, POLICY_OPTIONS)
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::decl_type::{DeclKind, DeclType};
 use super::sizes;
-use cel::cost::{AstNode, PathStep, SizeEstimate, SizeEstimator};
+use cel::cost::{AstNode, Path, PathStep, SizeEstimate, SizeEstimator};
 
 /// Estimates the sizes of values from the declared types of variables.
 ///
@@ -202,6 +202,21 @@ impl SizeEstimator for DeclaredSizes {
         };
         // A value of size 0 or 1 fits into objects of any shape.
         (Some(SizeEstimate::new(0, max)), bound > 1)
+    }
+
+    fn is_list(&self, path: Path<'_>) -> Option<bool> {
+        let steps = path.steps();
+        let (first, steps) = steps.split_first()?;
+        let beginning = StepTarget::Type(self.beginning(first)?);
+        let mut steps = steps.iter();
+        match steps.try_fold(beginning, |target, step| target.step(step))? {
+            StepTarget::Type(type_) => match type_.kind {
+                DeclKind::List(_) => Some(true),
+                DeclKind::Map(_) => Some(false),
+                _ => None,
+            },
+            StepTarget::Key => None,
+        }
     }
 }
 

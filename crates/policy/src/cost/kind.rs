@@ -11,14 +11,25 @@ use crate::environment::{Declared, VariableTypes, policy_env};
 use crate::expressions::{ExpressionCheck, PolicyExpression, Role};
 use cel::ast::{Ast, Comprehension, Expr, ExprId, Literal};
 use cel::checker::CheckedAst;
+use cel::diagnostic::Code;
 use cel::env::Env;
+use cel::estimate::{is_filter, mapped};
 use cel::types::Type;
 use kubernetes::library::estimate;
-use kubernetes::schema::{DeclField, DeclKind, DeclType, DeclaredSizes, Gvk, ObjectShape};
+use kubernetes::schema::{DeclField, DeclKind, DeclType, DeclaredSizes, Gvk, ObjectShape, sizes};
 
 /// Maximum nesting level in [`ObjectShape`]. Estimates assume objects whose lists are full from this level on. Levels
 /// above 1 are only tried for expressions that read nested lists.
 const MAX_FILLED_FROM: usize = 2;
+
+/// The assumed maximum number of groups of a user.
+const MAX_GROUPS: i64 = 1000;
+
+/// The assumed maximum length of a computed string in a variable.
+const MAX_COMPUTED_LENGTH: i64 = 256;
+
+/// The assumed maximum length of the name of a group.
+const MAX_GROUP_LENGTH: i64 = 256;
 
 /// An expression that costs less than this for the largest request is not estimated for smaller requests.
 const MIN_COST: u64 = 10_000;
@@ -134,6 +145,8 @@ fn all_parts(
 
 struct ExpressionChecker {
     env: Env,
+    /// The environment in which all variables have the type `dyn`.
+    untyped: Env,
     variables: VariableTypes,
     types: DeclaredTypes,
 }
@@ -143,25 +156,42 @@ impl ExpressionChecker {
         let object = evaluated(types.object);
         let has_params = crate::param_kind(policy.policy()).is_some();
         let params = types.params.map_or(Type::Dyn, evaluated);
-        let mut env = policy_env(&Declared {
-            release: policy.version().release(),
-            object: &object,
-            params: has_params.then_some(&params),
-            authorizer: true,
-            request_resource: true,
-            mutation: policy.is_mutating(),
-        });
+        let new_env = |object: &Type, params: &Type| {
+            policy_env(&Declared {
+                release: policy.version().release(),
+                object,
+                params: has_params.then_some(params),
+                authorizer: true,
+                request_resource: true,
+                mutation: policy.is_mutating(),
+            })
+        };
+        let mut env = new_env(&object, &params);
+        let mut untyped = new_env(&Type::Dyn, &Type::Dyn);
         let variables = VariableTypes::default();
         env.set_variable("variables", variables.to_type());
+        untyped.set_variable("variables", Type::Dyn);
         Self {
             env,
+            untyped,
             variables,
             types: DeclaredTypes::new(types),
         }
     }
 
+    /// Checks the expression with the types of the kind. If the types of some operands do not match, as in a
+    /// concatenation of lists of different kinds of containers, checks it without types, as the API server does.
     fn check(&self, expression: &PolicyExpression) -> Option<CheckedAst> {
-        match expression.check(&self.env) {
+        let errors = match expression.check(&self.env) {
+            ExpressionCheck::Passed(checked) => return Some(checked),
+            ExpressionCheck::Unparsed(_) => return None,
+            ExpressionCheck::Failed(_, errors) => errors,
+        };
+        let mut errors = errors.as_slice().iter();
+        if !errors.all(|error| error.kind.code() == Code::NoMatchingOverload) {
+            return None;
+        }
+        match expression.check(&self.untyped) {
             ExpressionCheck::Passed(checked) => Some(checked),
             ExpressionCheck::Unparsed(_) | ExpressionCheck::Failed(..) => None,
         }
@@ -171,12 +201,13 @@ impl ExpressionChecker {
     fn add_variable(&mut self, variable: &PolicyExpression, checked: Option<CheckedAst>) {
         let name = variable.name.as_deref().unwrap_or_default();
         let type_ = checked.as_ref().map(CheckedAst::output_type);
-        self.variables.add(name, type_.unwrap_or(Type::Dyn));
-        self.env.set_variable("variables", self.variables.to_type());
         let declared = checked.and_then(|checked| {
             let ast = checked.ast();
             self.types.declared(ast, ast.root())
         });
+        let declared = declared.or_else(|| computed(type_.as_ref()?));
+        self.variables.add(name, type_.unwrap_or(Type::Dyn));
+        self.env.set_variable("variables", self.variables.to_type());
         self.types.add_variable(name, declared);
     }
 }
@@ -189,7 +220,8 @@ fn estimated(
     visits_left: usize,
 ) -> Option<ExpressionEstimate> {
     let sizes = types.sizes();
-    let estimate = estimate::estimate(checked, &sizes);
+    let estimates = estimate::estimate_each(checked, &[&sizes]);
+    let estimate = estimates.first().copied().unwrap_or_default();
     let mut costs = Costs::NONE;
     costs.estimate = estimate;
     costs.by_size.fill(estimate.max);
@@ -245,6 +277,7 @@ fn evaluated((gvk, type_): (&Gvk, &Arc<DeclType>)) -> Type {
 }
 
 /// The declared types of the root variables and the policy's variables.
+#[derive(Clone)]
 struct DeclaredTypes {
     roots: Vec<(Arc<str>, Arc<DeclType>)>,
     variables: Vec<DeclField>,
@@ -257,8 +290,9 @@ impl DeclaredTypes {
         let params = types
             .params
             .map(|(_, type_)| ("params".into(), Arc::clone(type_)));
+        let request = Some(("request".into(), request()));
         Self {
-            roots: objects.into_iter().chain(params).collect(),
+            roots: objects.into_iter().chain(params).chain(request).collect(),
             variables: Vec::new(),
         }
     }
@@ -282,13 +316,14 @@ impl DeclaredTypes {
     ///
     /// - `object.spec` and `variables.spec.containers`
     /// - `has(object.spec.volumes) ? object.spec.volumes : []`
-    /// - `object.?spec.containers.orValue([])`
-    /// - `variables.containers.filter(c, has(c.ports))`
+    /// - `object.?spec.containers.orValue([])` and `object.metadata.?labels[?'app'].orValue('')`
+    /// - `variables.containers.filter(c, has(c.ports))` and `object.spec.containers.map(c, c.name)`
     /// - a concatenation of such lists
+    /// - a list of literals
     fn declared(&self, ast: &Ast, id: ExprId) -> Option<Arc<DeclType>> {
         match ast.expr(id) {
             Expr::Ident(name) => {
-                let root = self.roots.iter().find(|(root, _)| root == name);
+                let root = self.roots.iter().rev().find(|(root, _)| root == name);
                 root.map(|(_, type_)| Arc::clone(type_))
             }
             Expr::Select {
@@ -300,29 +335,59 @@ impl DeclaredTypes {
                 function,
                 target,
                 args,
-            } => match (&**function, target, &**args) {
-                ("_?_:_", None, [_, value, empty] | [_, empty, value]) if is_empty(ast, *empty) => {
-                    self.declared(ast, *value)
-                }
-                ("orValue", Some(value), [empty]) if is_empty(ast, *empty) => {
-                    self.declared(ast, *value)
-                }
-                ("_?._", None, [operand, field]) => match ast.expr(*field) {
-                    Expr::Literal(Literal::String(field)) => self.selected(ast, *operand, field),
-                    _ => None,
-                },
-                ("_+_", None, [left, right]) => {
-                    let (left, right) = (self.declared(ast, *left)?, self.declared(ast, *right)?);
-                    sum(&left, &right)
-                }
+            } => self.declared_call(ast, (function, *target, args)),
+            Expr::List { elements, .. } => literal_list(ast, elements),
+            Expr::Comprehension(fold) => self.declared_fold(ast, fold),
+            _ => None,
+        }
+    }
+
+    fn declared_call(
+        &self,
+        ast: &Ast,
+        (function, target, args): (&str, Option<ExprId>, &[ExprId]),
+    ) -> Option<Arc<DeclType>> {
+        match (function, target, args) {
+            ("_?_:_", None, [_, value, other]) => {
+                let of_other = || self.declared(ast, *other);
+                let is_other = is_empty(ast, *value) || is_none(ast, *value);
+                self.declared(ast, *value)
+                    .filter(|_| !is_other)
+                    .or_else(of_other)
+            }
+            ("orValue", Some(value), [_]) | ("value", Some(value), []) => self.declared(ast, value),
+            ("of" | "ofNonZeroValue", Some(_), [value]) => self.declared(ast, *value),
+            ("_?._", None, [operand, field]) => match ast.expr(*field) {
+                Expr::Literal(Literal::String(field)) => self.selected(ast, *operand, field),
                 _ => None,
             },
-            Expr::Comprehension(fold) if is_filter(ast, fold) => {
-                let range = self.declared(ast, fold.iter_range)?;
-                matches!(range.kind, DeclKind::List(_)).then_some(range)
+            ("_[_]" | "_[?_]", None, [operand, _]) => match &self.declared(ast, *operand)?.kind {
+                DeclKind::List(elem) | DeclKind::Map(elem) => Some(Arc::clone(elem)),
+                _ => None,
+            },
+            ("_+_", None, [left, right]) => {
+                let (left, right) = (self.declared(ast, *left)?, self.declared(ast, *right)?);
+                sum(&left, &right)
             }
             _ => None,
         }
+    }
+
+    fn declared_fold(&self, ast: &Ast, fold: &Comprehension) -> Option<Arc<DeclType>> {
+        let range = self.declared(ast, fold.iter_range)?;
+        let DeclKind::List(elem) = &range.kind else {
+            return None;
+        };
+        if is_filter(ast, fold) {
+            return Some(range);
+        }
+        let element = mapped(ast, fold)?;
+        let mut inner = self.clone();
+        inner
+            .roots
+            .push((Arc::clone(&fold.iter_var), Arc::clone(elem)));
+        let element = inner.declared(ast, element)?;
+        Some(Arc::new(DeclType::list(element, range.max_elements)))
     }
 
     fn selected(&self, ast: &Ast, operand: ExprId, field: &str) -> Option<Arc<DeclType>> {
@@ -338,39 +403,68 @@ impl DeclaredTypes {
     }
 }
 
-/// Returns the type of the concatenation of two lists. `None` if the element types differ, or if a list has no maximum
-/// length.
+/// Returns the type of `request`, with the only field whose size matters: the groups of the user.
+fn request() -> Arc<DeclType> {
+    let mut group = DeclType::scalar(DeclKind::String);
+    group.max_elements = MAX_GROUP_LENGTH;
+    let groups = Arc::new(DeclType::list(Arc::new(group), MAX_GROUPS));
+    let user = DeclType::object("UserInfo", [DeclField::new("groups", groups, true)]);
+    let user = DeclField::new("userInfo", user, true);
+    DeclType::object("AdmissionRequest", [user])
+}
+
+/// Returns the type of the concatenation of two lists. `None` if a list has no maximum length.
+///
+/// If the element types differ, the elements have the type that can have more elements in an object of a given size.
 fn sum(left: &DeclType, right: &DeclType) -> Option<Arc<DeclType>> {
     let (DeclKind::List(elem), DeclKind::List(other)) = (&left.kind, &right.kind) else {
         return None;
     };
     let is_bounded = left.max_elements >= 0 && right.max_elements >= 0;
     let n = left.max_elements.saturating_add(right.max_elements);
-    (Arc::ptr_eq(elem, other) && is_bounded).then(|| Arc::new(DeclType::list(Arc::clone(elem), n)))
+    let elem = if other.min_serialized_size < elem.min_serialized_size {
+        other
+    } else {
+        elem
+    };
+    is_bounded.then(|| Arc::new(DeclType::list(Arc::clone(elem), n)))
 }
 
-/// Returns true if `fold` is the expansion of the macro `filter`.
-fn is_filter(ast: &Ast, fold: &Comprehension) -> bool {
-    let is_ident =
-        |id, name: &Arc<str>| matches!(ast.expr(id), Expr::Ident(ident) if ident == name);
-    let call = |id, name: &str| match ast.expr(id) {
-        Expr::Call { function, args, .. } if **function == *name => Some(&**args),
-        _ => None,
-    };
-    let is_element = |id| match ast.expr(id) {
-        Expr::List { elements, .. } => {
-            matches!(&**elements, [element] if is_ident(*element, &fold.iter_var))
+/// Returns the type of a computed string or list of strings, such as a part of a name. `None` for other types.
+fn computed(type_: &Type) -> Option<Arc<DeclType>> {
+    match type_ {
+        Type::String => {
+            let mut text = DeclType::scalar(DeclKind::String);
+            text.max_elements = MAX_COMPUTED_LENGTH;
+            Some(Arc::new(text))
         }
-        _ => false,
-    };
-    let takes = |id| {
-        matches!(call(id, "_+_"), Some([accu, element])
-            if is_ident(*accu, &fold.accu_var) && is_element(*element))
-    };
-    is_empty(ast, fold.accu_init)
-        && is_ident(fold.result, &fold.accu_var)
-        && matches!(call(fold.loop_step, "_?_:_"), Some([_, then, otherwise])
-            if takes(*then) && is_ident(*otherwise, &fold.accu_var))
+        Type::List(elem) if **elem == Type::String => {
+            let elem = computed(elem)?;
+            let n = sizes::items_within(sizes::MAX_REQUEST_SIZE_BYTES, elem.min_serialized_size);
+            Some(Arc::new(DeclType::list(elem, n)))
+        }
+        _ => None,
+    }
+}
+
+/// Returns the type of a list of string literals.
+fn literal_list(ast: &Ast, elements: &[ExprId]) -> Option<Arc<DeclType>> {
+    let mut longest = 0;
+    for element in elements {
+        let Expr::Literal(Literal::String(text)) = ast.expr(*element) else {
+            return None;
+        };
+        longest = longest.max(i64::try_from(text.chars().count()).unwrap_or(i64::MAX));
+    }
+    let mut elem = DeclType::scalar(DeclKind::String);
+    elem.max_elements = longest;
+    let n = i64::try_from(elements.len()).unwrap_or(i64::MAX);
+    Some(Arc::new(DeclType::list(Arc::new(elem), n)))
+}
+
+/// Returns true if `id` is `optional.none()`.
+fn is_none(ast: &Ast, id: ExprId) -> bool {
+    matches!(ast.expr(id), Expr::Call { function, args, .. } if args.is_empty() && **function == *"none")
 }
 
 /// Returns true if `id` is an empty list or map literal.
@@ -478,19 +572,20 @@ mod tests {
         cost("object.spec.containers.filter(c, has(c.name))", 127);
         cost("object.spec.containers.filter(c, c.name in ['a'])", 127);
         cost("object.spec.containers + object.spec.containers", 251);
-        cost(
-            "object.spec.containers + [object.spec.containers[0]]",
-            u64::MAX,
-        );
+        cost("object.spec.?containers.orValue([]).filter(c, true)", 127);
     }
 
     #[test]
-    fn loop_over_computed_variable_has_unbounded_cost() {
-        check(
-            &[("names", "object.spec.containers.map(c, c.name)")],
-            "variables.names.all(n, n.startsWith('a'))",
-            (3, u64::MAX),
-        );
+    fn loop_over_computed_variable_has_cost_of_its_source() {
+        let check = |variable, max| {
+            check(
+                &[("names", variable)],
+                "variables.names.all(n, n != null)",
+                (3, max),
+            );
+        };
+        check("object.spec.containers.map(c, c.name)", 23);
+        check("object.spec.containers.map(c, [c.name])", u64::MAX);
     }
 
     #[test]

@@ -71,6 +71,8 @@ pub struct ExpressionCost {
     pub field_ref: String,
     /// The worst case of all kinds. `None` if the expression compiles for no kind.
     pub worst: Option<WorstCase>,
+    /// The depth of nested loops.
+    pub loops: u32,
 }
 
 impl ExpressionCost {
@@ -316,6 +318,7 @@ impl PolicyCosts {
                 .map(|(expression, worst)| ExpressionCost {
                     field_ref: expression.field_ref.clone(),
                     worst,
+                    loops: expression.parsed().map_or(0, |ast| ast.loop_depth()),
                 })
                 .collect(),
             stages: stages
@@ -562,8 +565,8 @@ mod tests {
     #[test]
     fn loop_over_unbounded_list_has_no_maximum_cost() {
         let spec = json!({
-            "variables": [{"name": "v", "expression": "object.list.map(x, x)"}],
-            "validations": [{"expression": "variables.v.all(x, x)"}],
+            "variables": [{"name": "v", "expression": "object.list.map(x, [x])"}],
+            "validations": [{"expression": "variables.v.all(x, x[0])"}],
         });
         let costs = costs(&spec, 4);
         let worst = costs.expressions[1].worst.as_ref().unwrap();
