@@ -262,3 +262,145 @@ fn witness_satisfies_conditions_of_branch() {
     assert!(object["metadata"]["labels"]["team"].is_string(), "{object}");
     assert!(object["spec"]["nodeName"].is_string(), "{object}");
 }
+
+/// Returns the message and the help of each finding for a policy with these mutations.
+fn messages_of(rule: &str, mutations: &[Value]) -> Vec<String> {
+    let policy = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "MutatingAdmissionPolicy",
+        "metadata": {"name": "p"},
+        "spec": {
+            "reinvocationPolicy": "Never",
+            "matchConstraints": {"resourceRules": [{
+                "apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["deployments"]
+            }]},
+            "mutations": mutations,
+        }
+    });
+    let actual = manifest::findings(&policy.to_string(), &[]).into_iter();
+    let actual = actual.filter(|finding| finding["rule"] == rule);
+    let text = |finding: &Value, name: &str| finding[name].as_str().unwrap_or_default().to_owned();
+    actual
+        .map(|finding| format!("{}; {}", text(&finding, "message"), text(&finding, "help")))
+        .collect()
+}
+
+/// Asserts that each of `messages` contains the words at the same position.
+#[track_caller]
+fn contain(messages: &[String], words: &[&str]) {
+    assert_eq!(messages.len(), words.len(), "{messages:#?}");
+    for (message, words) in messages.iter().zip(words) {
+        assert!(message.contains(words), "{words}: {messages:#?}");
+    }
+}
+
+#[test]
+fn literals_of_patches_are_checked() {
+    for (operation, words) in [
+        (
+            r#"op: "add", path: "spec/paused", value: true"#,
+            "the path `spec/paused` does not start with `/`: CREATE of a Deployment fails",
+        ),
+        (
+            r#"op: "add", path: "spec.paused", value: true"#,
+            "write `/spec/paused`",
+        ),
+        (
+            r#"op: "set", path: "/spec/paused", value: true"#,
+            "`set` is not an operation of a JSON patch: CREATE of a Deployment fails",
+        ),
+        (
+            r#"op: "replac", path: "/spec/replicas", value: 2"#,
+            "did you mean `replace`?",
+        ),
+        (
+            r#"op: "move", path: "/spec/paused""#,
+            "the operation `move` has no `from`",
+        ),
+        (
+            r#"op: "add", path: "/spec/replica", value: 3"#,
+            "did you mean `replicas`?",
+        ),
+        (
+            r#"op: "add", path: "/spec/replicas", value: "3""#,
+            "`/spec/replicas` is an integer, but the value is a string",
+        ),
+        (
+            r#"op: "add", path: "/spec/template/spec/containers", value: {"name": "x"}"#,
+            "append an item with the path `/spec/template/spec/containers/-`",
+        ),
+        (
+            r#"op: "add", path: "/spec/template/spec/containers/-", value: {"image": "x"}"#,
+            "lacks `name`, so the API server rejects the object",
+        ),
+    ] {
+        let mutation = patched(&format!("[JSONPatch{{{operation}}}]"));
+        contain(&messages_of("failing-mutation", &[mutation]), &[words]);
+    }
+    for operation in [
+        r#"op: "add", path: "/spec/template/spec/containers/-", value: {"name": "x", "image": "y"}"#,
+        r#"op: "add", path: "/metadata/labels", value: {"a.b/c": "x"}"#,
+        r#"op: "test", path: "/spec/nothing", value: null"#,
+        r#"op: "add", path: "/spec/template/spec/terminationGracePeriodSeconds", value: 5"#,
+    ] {
+        let mutation = patched(&format!("[JSONPatch{{{operation}}}]"));
+        contain(&messages_of("failing-mutation", &[mutation]), &[]);
+    }
+}
+
+#[test]
+fn list_items_without_key_are_reported() {
+    let item = |fields: &str| {
+        applied(&format!(
+            "Object{{spec: Object.spec{{template: Object.spec.template{{spec: Object.spec.template.spec{{containers: \
+             [Object.spec.template.spec.containers{{{fields}}}]}}}}}}}}"
+        ))
+    };
+    let messages = messages_of("failing-mutation", &[item(r#"image: "x""#)]);
+    contain(
+        &messages,
+        &["the item of `spec.template.spec.containers` lacks `name`"],
+    );
+    contain(
+        &messages_of("failing-mutation", &[item(r#"name: "x", image: "y""#)]),
+        &[],
+    );
+}
+
+#[test]
+fn each_mutation_and_operation_has_its_findings() {
+    let mutations = [
+        patched(
+            r#"[JSONPatch{op: "set", path: "/spec/paused", value: true}, JSONPatch{op: "add", path: "/spec/replica", value: 1}]"#,
+        ),
+        applied("Object{spec: Object.spec{replicas: 1 +}}"),
+        patched(r#"[JSONPatch{op: "remove", path: "/metadata/labels/a"}]"#),
+    ];
+    let messages = messages_of("failing-mutation", &mutations);
+    contain(&messages, &["`set`", "`replica`", "doc is missing path"]);
+}
+
+#[test]
+fn values_that_mutations_read_may_be_absent() {
+    let labelled = |value: &str| {
+        applied(&format!(
+            "Object{{metadata: Object.metadata{{labels: {{'a': {value}}}}}}}"
+        ))
+    };
+    let node = "object.spec.template.spec.nodeName";
+    let messages = messages_of("absent-field", &[labelled(node)]);
+    contain(
+        &messages,
+        &["`object.spec.template.spec.nodeName` may be absent: CREATE of a Deployment"],
+    );
+    let guarded = format!("has({node}) ? {node} : 'x'");
+    contain(&messages_of("absent-field", &[labelled(&guarded)]), &[]);
+    // The first mutation adds the label that the second reads.
+    let added = [labelled("'x'"), labelled("object.metadata.labels['a']")];
+    contain(&messages_of("absent-field", &added), &[]);
+    let swapped = [labelled("object.metadata.labels['a']"), labelled("'x'")];
+    contain(
+        &messages_of("absent-field", &swapped),
+        &["`object.metadata.labels` may be absent"],
+    );
+}

@@ -12,7 +12,9 @@ use super::lint;
 use super::policy::{PolicyAnalysis, bindings_of, object_finding};
 use crate::cli::input::Object;
 use crate::policy::RequestPolicy;
+use crate::policy::admission::mutation::Kinds;
 use crate::policy::consequence::Consequence;
+use crate::policy::expressions::Role;
 use crate::policy::rule::Rule;
 use crate::policy::runtime_errors::{self, Context, TypeErrorWitness, WrittenSchemas};
 use crate::policy::subject::SubjectKind;
@@ -32,8 +34,10 @@ pub(super) fn check(
         bindings_of(policy, bindings).partition(|binding| binding.value.spec.param_ref.is_some());
     let mut names = without.iter();
     let without_params = names.find_map(|binding| binding.value.metadata.name.as_deref());
+    let kinds = known.kinds();
     let context = Context {
         without_params,
+        kinds: (analysis.subject == SubjectKind::MutatingAdmissionPolicy).then_some(&kinds as _),
         never_has_params: with.is_empty() && without_params.is_some(),
         ..context(known, analysis)
     };
@@ -89,9 +93,16 @@ pub(super) fn check(
             let rename = SuggestionReport::new(policy, rename);
             finding.fix = rename.only_edit().cloned();
         }
+        // A default such as an empty string is rarely the value that a mutation should set.
+        if is_of_mutation(analysis, error.index) {
+            finding.fix = None;
+            finding.help.get_or_insert_with(|| {
+                "first test the value, for example with has() in a match condition or in `... ? ... : ...`".to_owned()
+            });
+        }
         findings.push(finding.with_consequence(consequence));
     }
-    mutations(policy, known, analysis, &context, findings);
+    mutations(policy, analysis, (&context, &kinds), findings);
     for binding in with {
         let Some(mismatch) =
             runtime_errors::scope_mismatch(analysis.compiled(), &binding.value, &context)
@@ -116,6 +127,13 @@ pub(super) fn check(
     runtime_errors::type_error_witnesses(analysis.compiled(), &context)
 }
 
+/// Returns true for an expression of a mutation or a variable of a mutating policy.
+fn is_of_mutation(analysis: &PolicyAnalysis, index: usize) -> bool {
+    let expression = analysis.compiled().expressions().get(index);
+    analysis.subject == SubjectKind::MutatingAdmissionPolicy
+        && expression.is_some_and(|expression| expression.role != Role::MatchCondition)
+}
+
 /// Returns the context of a search that does not depend on bindings.
 pub(super) fn context<'a>(known: &'a Known, analysis: &'a PolicyAnalysis) -> Context<'a> {
     Context {
@@ -125,6 +143,7 @@ pub(super) fn context<'a>(known: &'a Known, analysis: &'a PolicyAnalysis) -> Con
         type_findings: &analysis.typed.findings,
         without_params: None,
         never_has_params: false,
+        kinds: None,
         object_cache: &known.object_cache,
     }
 }
@@ -132,22 +151,25 @@ pub(super) fn context<'a>(known: &'a Known, analysis: &'a PolicyAnalysis) -> Con
 /// Adds findings about mutations that fail for some request, or whose result the API server rejects.
 fn mutations(
     policy: &Object<RequestPolicy>,
-    known: &Known,
     analysis: &PolicyAnalysis,
-    context: &Context<'_>,
+    (context, kinds): (&Context<'_>, &(dyn Kinds + Sync)),
     findings: &mut Vec<Finding>,
 ) {
     if analysis.subject != SubjectKind::MutatingAdmissionPolicy {
         return;
     }
-    for failing in runtime_errors::failing_mutations(analysis.compiled(), context, &known.kinds()) {
+    for failing in runtime_errors::failing_mutations(analysis.compiled(), context, kinds) {
         let place = (failing.field_ref.as_str(), failing.location);
-        let sort = (severity(failing.consequence), failing.rule);
+        let severity = failing.consequence.map_or(Severity::Warning, severity);
+        let sort = (severity, failing.rule);
         let mut finding = finding_at(policy, analysis, place, sort, &failing.message);
-        finding.kinds = vec![message::kind(&failing.gvk)];
-        finding.help = failing.fix.map(str::to_owned);
-        finding.witness = Some(Box::new(failing.witness));
-        findings.push(finding.with_consequence(failing.consequence));
+        finding.kinds = failing.gvk.iter().map(message::kind).collect();
+        finding.help = failing.fix;
+        finding.witness = failing.witness.map(Box::new);
+        findings.push(match failing.consequence {
+            Some(consequence) => finding.with_consequence(consequence),
+            None => finding,
+        });
     }
 }
 

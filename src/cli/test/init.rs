@@ -226,6 +226,7 @@ fn policy_probes(
         type_findings: &[],
         without_params: None,
         never_has_params: false,
+        kinds: None,
         object_cache: &known.object_cache,
     };
     let runner = CaseRunner {

@@ -231,6 +231,7 @@ fn compare(
         type_findings: &[],
         without_params: None,
         never_has_params: false,
+        kinds: None,
         object_cache: &apis.object_cache,
     };
     let compiled = both.policies.map(|policy| &policy.compiled);

@@ -162,6 +162,13 @@ impl Evaluator {
                 return evaluation;
             }
         };
+        if trace.is_some() {
+            // A trace also has the results of mutations. Each is evaluated for the object before the first mutation.
+            for (_, mutation) in &self.programs.mutations {
+                let mutation = [Some(mutation)].into_iter();
+                let _ = stage::run(mutation, || scope(&shared), context.budget);
+            }
+        }
         // Later stages have no value for `authorizer`, although their environment may declare it.
         Arc::make_mut(&mut shared).authorizer = None;
         let messages = self.programs.messages.iter().map(Option::as_ref);

@@ -3,6 +3,7 @@
 use serde_json::Value as Json;
 
 use super::requests::object_cache::ObjectCache;
+use crate::admission::mutation::Kinds;
 use crate::finding::ExpressionFindings;
 use kubernetes::schema::Gvk;
 use kubernetes::schema::resolver::SchemaResolver;
@@ -32,6 +33,9 @@ pub struct Context<'a> {
     pub without_params: Option<&'a str>,
     /// True if the policy has bindings and none of them has a paramRef.
     pub never_has_params: bool,
+    /// The types of the kinds, to apply mutations. `None` if findings about expressions that follow other mutations are
+    /// not needed.
+    pub kinds: Option<&'a (dyn Kinds + Sync)>,
     /// A cache of generated objects. Several policies can share it.
     pub object_cache: &'a ObjectCache,
 }

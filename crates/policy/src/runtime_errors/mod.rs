@@ -58,6 +58,7 @@
 //! solutions, and `requests::kinds` the kinds. The searches listed above have their own limits. ADR 18 lists the limits
 //! of the main search.
 
+mod applied_mutations;
 mod constant_comparisons;
 mod context;
 mod decision_changes;
@@ -69,6 +70,7 @@ mod mutation_failures;
 mod mutation_locations;
 mod null_roots;
 mod param_scope;
+mod patch_literals;
 mod path_conditions;
 mod reports;
 mod requests;

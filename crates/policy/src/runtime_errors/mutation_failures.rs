@@ -7,13 +7,10 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use k8s_openapi::api::admissionregistration::v1::{
-    ParamRef, ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicyBindingSpec,
-};
-use serde_json::{Value as Json, json};
-
+use super::applied_mutations::AppliedMutations;
 use super::failure_sites::{self, FailureCause, FailureSite};
 use super::failures::Failure;
+use super::patch_literals::{self, MatchedTypes};
 use super::path_conditions::solver;
 use super::reports::messages::{MessageWriter, is_generated_name};
 use super::requests::builders::RequestBuilders;
@@ -23,10 +20,7 @@ use super::requests::{RequestBuilder, SyntheticRequest, Witness};
 use super::search::{MAX_REPAIRS, MAX_SYMBOLIC_STEPS};
 use super::symbolic::{ExprRef, SymbolicEvaluator};
 use super::{Context, mutation_locations};
-use crate::admission::mutation::{
-    BoundPolicy, Kinds, MutatingAdmission, MutationContext, StepCause, StepError, step_errors,
-};
-use crate::admission::{AuthorizerList, Binding, Object, Operation, ParamList};
+use crate::admission::mutation::{Kinds, StepCause, StepError};
 use crate::compile::CompiledPolicy;
 use crate::consequence::Consequence;
 use crate::expressions::{PolicyExpression, Role};
@@ -35,9 +29,8 @@ use crate::rule::Rule;
 use cel::ast::Expr;
 use cel::source::{Location, SourceMap};
 use cel::stack::run_on_deep_stack;
-use kubernetes::defaulting::Decoding;
-use kubernetes::merge;
 use kubernetes::schema::Gvk;
+use kubernetes::schema::resolver::Resolution;
 use kubernetes::validity::{Constraint, InputConstraints};
 
 /// Maximum number of kinds to try for one policy.
@@ -45,6 +38,9 @@ const MAX_KINDS: usize = 16;
 
 /// Maximum number of requests to try for one policy.
 const MAX_EVALUATIONS: usize = 100;
+
+/// The start of the message of a mutation that fails.
+const CANNOT_APPLY: &str = "the mutation cannot be applied";
 
 /// The error of an expression that reads the name of an object without a name.
 const NO_NAME: &str = "no such key: name";
@@ -60,16 +56,16 @@ pub struct FailingMutation {
     pub field_ref: String,
     /// The location of the failing node in the expression.
     pub location: Location,
-    /// The kind of the object of the witness.
-    pub gvk: Gvk,
+    /// The kind of the object of the witness. `None` for a mistake in a literal that no request confirms.
+    pub gvk: Option<Gvk>,
     /// One sentence with the operation, the kind and the API server's error.
     pub message: String,
     /// A hint how to fix the mutation.
-    pub fix: Option<&'static str>,
-    /// The effect on the request.
-    pub consequence: Consequence,
+    pub fix: Option<String>,
+    /// The effect on the request. `None` if the API server rejects the mutated object, whatever the failure policy.
+    pub consequence: Option<Consequence>,
     /// A request for which the mutation fails.
-    pub witness: Witness,
+    pub witness: Option<Witness>,
 }
 
 /// Finds the mutations of `policy` that fail for a valid request. Each expression has at most one finding.
@@ -81,14 +77,8 @@ pub fn failing_mutations(
     context: &Context<'_>,
     kinds: &(dyn Kinds + Sync),
 ) -> Vec<FailingMutation> {
-    let expressions = policy.expressions().iter().enumerate();
-    let mutations: Vec<usize> = expressions
-        .filter(|(_, expression)| expression.role.is_mutation())
-        .map(|(n, _)| n)
-        .collect();
-    let compiles = (0..policy.expressions().len()).all(|n| policy.compiles(n));
-    // API servers reject a mutating policy if one of its expressions does not compile.
-    if mutations.is_empty() || !compiles {
+    let applied = AppliedMutations::new(policy, kinds);
+    if applied.mutations.is_empty() {
         return Vec::new();
     }
     let is_deep = policy.expressions().iter().any(PolicyExpression::is_deep);
@@ -96,9 +86,8 @@ pub fn failing_mutations(
         let search = MutationSearch {
             policy,
             kinds,
-            mutating: MutatingAdmission::from_compiled(policy, mutations.len(), None),
-            pending: mutations.clone(),
-            mutations,
+            pending: applied.mutations.clone(),
+            applied,
             evaluated: HashMap::new(),
             n_evaluations: 0,
             failures: Vec::new(),
@@ -108,12 +97,27 @@ pub fn failing_mutations(
     })
 }
 
+fn matched_types(targets: &[matching::Target<'_>], context: &Context<'_>) -> MatchedTypes {
+    let kinds = || {
+        targets
+            .iter()
+            .take(MAX_KINDS)
+            .map(|target| &target.resource.gvk)
+    };
+    let types = kinds().map(|gvk| match context.schemas.resolve(gvk) {
+        Resolution::Found(type_) => Some(type_),
+        Resolution::NotFound | Resolution::Unavailable(_) => None,
+    });
+    MatchedTypes {
+        all: types.collect::<Option<_>>().unwrap_or_default(),
+        are_builtin: kinds().all(|gvk| context.written.is_builtin_kind(gvk)),
+    }
+}
+
 struct MutationSearch<'a> {
     policy: &'a CompiledPolicy,
     kinds: &'a (dyn Kinds + Sync),
-    mutating: MutatingAdmission,
-    /// The indices of the mutations' expressions in the policy.
-    mutations: Vec<usize>,
+    applied: AppliedMutations<'a>,
     /// The mutations without a finding so far.
     pending: Vec<usize>,
     /// The evaluated requests of the current kind, with the index of a mutation whose expression failed. `None` if no
@@ -167,20 +171,67 @@ impl MutationSearch<'_> {
         failures.retain(|failing| !has_type_error(failing.index));
         failures.sort_by_key(|failing| failing.index);
         failures.dedup_by_key(|failing| failing.index);
+        let types = if has_only_wildcards {
+            MatchedTypes::default()
+        } else {
+            matched_types(&targets, context)
+        };
+        for index in self.applied.mutations.iter().copied() {
+            if !has_type_error(index) {
+                self.explain_literals(index, &types, &mut failures);
+            }
+        }
         failures.append(&mut self.nameless);
         failures
     }
 
+    /// Adds the mistakes in the literals of a mutation. The first replaces the failure of the mutation, if there is one.
+    fn explain_literals(
+        &self,
+        index: usize,
+        types: &MatchedTypes,
+        failures: &mut Vec<FailingMutation>,
+    ) {
+        let Some(expression) = self.policy.expressions().get(index) else {
+            return;
+        };
+        let Ok(ast) = expression.parsed() else { return };
+        let source = SourceMap::new(&expression.text);
+        let mistakes = patch_literals::mistakes(ast, expression.role, types);
+        for (n, mistake) in mistakes.into_iter().enumerate() {
+            let location = source.location(ast.offset(mistake.node));
+            let mut known = failures.iter_mut().filter(|_| n == 0);
+            if let Some(known) = known.find(|failing| failing.index == index) {
+                let error = known.message.strip_prefix(CANNOT_APPLY).unwrap_or_default();
+                known.message = format!("{}{error}", mistake.message);
+                known.location = location;
+                known.fix = Some(mistake.fix);
+                continue;
+            }
+            failures.push(FailingMutation {
+                index,
+                rule: Rule::FailingMutation,
+                field_ref: expression.field_ref.clone(),
+                location,
+                gvk: None,
+                message: mistake.message,
+                fix: Some(mistake.fix),
+                consequence: (!mistake.is_of_object).then(|| self.policy.consequence(index)),
+                witness: None,
+            });
+        }
+    }
+
     fn is_found(&self, index: usize, gvk: &Gvk) -> bool {
         let mut failures = self.failures.iter();
-        failures.any(|failing| failing.index == index && failing.gvk == *gvk)
+        failures.any(|failing| failing.index == index && failing.gvk.as_ref() == Some(gvk))
     }
 
     fn try_kind(&mut self, mut builder: RequestBuilder<'_>) {
         let evaluator = builder.evaluator(MAX_SYMBOLIC_STEPS);
         let target_nodes = self.target_nodes();
         let (sites, reached) =
-            failure_sites::find_in_mutations(&evaluator, &|node| target_nodes.contains_key(&node));
+            failure_sites::find_with_targets(&evaluator, &|node| target_nodes.contains_key(&node));
         for constraints in minimal_constraints(&builder.operations) {
             self.try_constraints(&mut builder, &sites, constraints);
         }
@@ -257,9 +308,9 @@ impl MutationSearch<'_> {
             if builder.fails_validation(&synthetic) || !synthetic.lacks(&site.path) {
                 return None;
             }
-            let errors = self.errors(builder, &synthetic);
+            let errors = self.applied.errors(builder, &synthetic);
             let (index, error) = errors.iter().find_map(|(mutation, error)| {
-                let index = *self.mutations.get(*mutation)?;
+                let index = *self.applied.mutations.get(*mutation)?;
                 matches!(error.cause, StepCause::Expression).then_some((index, error))
             })?;
             let mut others = sites.iter().filter(|other| {
@@ -301,14 +352,15 @@ impl MutationSearch<'_> {
             rule: Rule::AbsentField,
             field_ref: expression.field_ref.clone(),
             location: SourceMap::new(&expression.text).location(ast.offset(site.node.id)),
-            gvk: builder.resource.gvk.clone(),
+            gvk: Some(builder.resource.gvk.clone()),
             message: writer.message(synthetic, &failure, site),
             fix: Some(
                 "the API server generates names after mutation: test `has(object.metadata.name)` first; the prefix of the \
-                 name is `object.metadata.generateName`",
+                 name is `object.metadata.generateName`"
+                    .to_owned(),
             ),
-            consequence: self.policy.consequence(index),
-            witness: builder.witness(synthetic, NO_NAME),
+            consequence: Some(self.policy.consequence(index)),
+            witness: Some(builder.witness(synthetic, NO_NAME)),
         });
     }
 
@@ -398,11 +450,12 @@ impl MutationSearch<'_> {
         synthetic: &Rc<SyntheticRequest>,
     ) -> Option<usize> {
         let mut failing = None;
-        for (mutation, error) in &self.errors(builder, synthetic) {
-            let Some(index) = self.mutations.get(*mutation).copied() else {
+        for (mutation, error) in &self.applied.errors(builder, synthetic) {
+            let Some(index) = self.applied.mutations.get(*mutation).copied() else {
                 continue;
             };
             match error.cause {
+                StepCause::Expression if !self.policy.compiles(index) => {}
                 StepCause::Expression => {
                     failing.get_or_insert(index);
                 }
@@ -413,71 +466,6 @@ impl MutationSearch<'_> {
         }
         self.evaluated.insert(Rc::clone(synthetic), failing);
         failing
-    }
-
-    /// Returns the errors of the mutations, each with the position of the mutation in the policy. Empty if the policy
-    /// does not match the request, or if the object may be invalid before the mutation.
-    fn errors(
-        &self,
-        builder: &RequestBuilder<'_>,
-        synthetic: &SyntheticRequest,
-    ) -> Vec<(usize, StepError)> {
-        let is_mutable = matches!(synthetic.operation, Operation::Create | Operation::Update);
-        let (Some(object), Some((request, _, namespaces))) =
-            (&synthetic.object, builder.admission_request(synthetic))
-        else {
-            return Vec::new();
-        };
-        let admission = self.mutating.admission();
-        if !is_mutable || !admission.matches_exactly(&request, &namespaces) {
-            return Vec::new();
-        }
-        let is_namespaced = (builder.params.as_ref()).is_some_and(|params| params.is_namespaced);
-        let text = |name: &str| {
-            let metadata = synthetic.params.as_ref()?.get("metadata")?;
-            metadata.get(name)?.as_str().map(str::to_owned)
-        };
-        let param_ref = synthetic.params.as_ref().map(|_| ParamRef {
-            name: text("name"),
-            namespace: text("namespace").filter(|_| is_namespaced),
-            ..ParamRef::default()
-        });
-        let params = synthetic.params.iter().map(Object::new).collect();
-        let params = ParamList::new(is_namespaced, params);
-        let binding = Binding::new(&ValidatingAdmissionPolicyBinding {
-            spec: ValidatingAdmissionPolicyBindingSpec {
-                param_ref,
-                ..ValidatingAdmissionPolicyBindingSpec::default()
-            },
-            ..ValidatingAdmissionPolicyBinding::default()
-        });
-        let bound = BoundPolicy {
-            policy: &self.mutating,
-            bindings: std::slice::from_ref(&binding),
-            params: Ok(&params),
-        };
-        let authorizer = std::sync::Arc::new(AuthorizerList::default());
-        let context = MutationContext::new(self.kinds, &namespaces, authorizer);
-        let gvk = request.gvk.clone();
-        let mut errors = step_errors(request, object.clone(), &bound, &context);
-        // Most requests have no error, so this check is made only after an error.
-        if !errors.is_empty() && !self.is_readable(&gvk, object) {
-            errors.clear();
-        }
-        errors
-    }
-
-    /// Returns true if the API server can decode and merge the object before the mutations.
-    fn is_readable(&self, gvk: &Gvk, object: &Json) -> bool {
-        let Some(types) = self.kinds.types(gvk) else {
-            return false;
-        };
-        let reads = |decoding| self.kinds.read(gvk, object, decoding).is_ok();
-        let nothing = merge::Applied::from(&json!({}));
-        reads(Decoding::Json)
-            && reads(Decoding::Conversion)
-            && merge::undeclared(&types, gvk, object).is_empty()
-            && merge::apply(&types, gvk, object, &nothing).is_ok()
     }
 
     fn report(
@@ -519,13 +507,11 @@ impl MutationSearch<'_> {
             rule: Rule::FailingMutation,
             field_ref: expression.field_ref.clone(),
             location: SourceMap::new(&expression.text).location(ast.offset(id)),
-            gvk: gvk.clone(),
-            message: format!(
-                "the mutation cannot be applied: {operation} of {subject} fails with `{shown}`"
-            ),
-            fix: mutation_locations::fix(&error.cause),
-            consequence: self.policy.consequence(index),
-            witness: builder.witness(synthetic, &error.message),
+            gvk: Some(gvk.clone()),
+            message: format!("{CANNOT_APPLY}: {operation} of {subject} fails with `{shown}`"),
+            fix: mutation_locations::fix(&error.cause).map(str::to_owned),
+            consequence: Some(self.policy.consequence(index)),
+            witness: Some(builder.witness(synthetic, &error.message)),
         });
     }
 }

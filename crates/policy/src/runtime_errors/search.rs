@@ -11,10 +11,11 @@ use std::rc::Rc;
 use serde_json::Value as Json;
 
 use super::Context;
+use super::applied_mutations::AppliedMutations;
 use super::failure_sites::{self, FailureCause, FailureSite, SitesByNode, sites_by_node};
 use super::failures::{Failure, is_missing_value_error};
 use super::path_conditions::solver;
-use super::reports::messages::MessageWriter;
+use super::reports::messages::{MessageWriter, is_generated_name};
 use super::reports::trial;
 use super::requests::builders::RequestBuilders;
 use super::requests::kinds::representative_kinds;
@@ -122,7 +123,7 @@ pub fn find_runtime_errors(
 ) -> Vec<RuntimeErrorFinding> {
     let is_deep = policy.expressions().iter().any(PolicyExpression::is_deep);
     run_on_deep_stack(is_deep, || {
-        let mut search = Search::new(policy, context.without_params);
+        let mut search = Search::new(policy, context);
         search.run(context);
         search.into_findings(context.type_findings)
     })
@@ -131,6 +132,8 @@ pub fn find_runtime_errors(
 struct Search<'a> {
     policy: &'a CompiledPolicy,
     without_params: Option<&'a str>,
+    /// The mutations of a mutating policy. `None` if they are not applied.
+    applied: Option<AppliedMutations<'a>>,
     budget: Budget,
     /// The number of changes of expressions that may still be tried.
     trials_left: u32,
@@ -153,10 +156,12 @@ struct LocatedFinding {
 }
 
 impl<'a> Search<'a> {
-    fn new(policy: &'a CompiledPolicy, without_params: Option<&'a str>) -> Self {
+    fn new(policy: &'a CompiledPolicy, context: &Context<'a>) -> Self {
+        let kinds = context.kinds;
         Self {
             policy,
-            without_params,
+            without_params: context.without_params,
+            applied: kinds.map(|kinds| AppliedMutations::new(policy, kinds)),
             budget: Budget {
                 n_evaluations: MAX_EVALUATIONS,
                 cost: MAX_COST,
@@ -396,7 +401,9 @@ impl<'a> Search<'a> {
             return;
         }
         // An API server rejects such a request, whatever the policy decides.
-        if builder.fails_crd_rules(synthetic) {
+        if builder.fails_crd_rules(synthetic)
+            || !self.is_confirmed(builder, synthetic, failure, site)
+        {
             return;
         }
         let Some(expression) = self.policy.expressions().get(n) else {
@@ -457,6 +464,28 @@ impl<'a> Search<'a> {
             offset,
             chain: chain.collect(),
         });
+    }
+
+    /// Returns false for a mutation that may not fail: an earlier mutation may add the missing value. Also returns false
+    /// for names that the API server generates after mutations, which `mutation_failures` reports.
+    fn is_confirmed(
+        &self,
+        builder: &RequestBuilder<'_>,
+        synthetic: &SyntheticRequest,
+        failure: &Failure,
+        site: &FailureSite,
+    ) -> bool {
+        let expressions = self.policy.expressions();
+        let of_failing = expressions.get(failure.index);
+        if !of_failing.is_some_and(|expression| expression.role.is_mutation()) {
+            return true;
+        }
+        let is_applied = |applied: &AppliedMutations<'_>| {
+            applied.mutations.first() == Some(&failure.index)
+                || applied.fails_to_evaluate(builder, synthetic, failure.index)
+        };
+        let is_name = site.cause == FailureCause::Absent && is_generated_name(&site.path);
+        !is_name && self.applied.as_ref().is_some_and(is_applied)
     }
 
     /// Returns the validation that is false for all requests without the value of `site`.

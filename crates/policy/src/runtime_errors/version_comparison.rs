@@ -268,11 +268,7 @@ impl Comparer<'_> {
             return;
         }
         let is_target = |node| targets.contains(&node);
-        let (sites, reached) = if self.is_mutating {
-            failure_sites::find_in_mutations(&symbolic, &is_target)
-        } else {
-            failure_sites::find_with_targets(&symbolic, &is_target)
-        };
+        let (sites, reached) = failure_sites::find_with_targets(&symbolic, &is_target);
         let sites_by_node = sites_by_node(&sites);
         let mut budget = BUDGET;
         let others = true_conditions(policy, &symbolic);

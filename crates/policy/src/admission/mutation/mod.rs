@@ -564,6 +564,8 @@ impl<'a> Run<'a> {
                     }
                     Err(Failure { end, .. }) => match end {
                         End::Policy(message) => error(message),
+                        // A trial continues without the failed mutation.
+                        End::Request(_) if self.is_trial => {}
                         End::Request(status) => return Err(status),
                     },
                 }

@@ -24,15 +24,12 @@ const MAX_DEPTH: usize = 150;
 /// Maximum number of path conditions for one variable. Further reads of the variable are ignored.
 const MAX_READS_PER_VARIABLE: usize = 3;
 
-/// Finds the failure sites of the policy, and the path conditions of `target_nodes`. Mutations are visited only if
-/// `with_mutations`.
+/// Finds the failure sites of the policy, and the path conditions of `target_nodes`.
 pub(crate) fn find_all(
     evaluator: &SymbolicEvaluator<'_>,
     is_target: Option<&dyn Fn(ExprRef) -> bool>,
-    with_mutations: bool,
 ) -> (Vec<FailureSite>, Vec<(ExprRef, PathCondition)>) {
     let mut finder = FailureSiteFinder {
-        with_mutations,
         evaluator,
         sites: Vec::new(),
         is_target,
@@ -46,7 +43,6 @@ pub(crate) fn find_all(
 /// Visits the expressions of a policy in the order of its fields. Visits the variables after the other expressions,
 /// from last to first.
 pub(super) struct FailureSiteFinder<'a, 'r> {
-    with_mutations: bool,
     pub(super) evaluator: &'r SymbolicEvaluator<'a>,
     pub(super) sites: Vec<FailureSite>,
     /// Selects the nodes whose path conditions are collected.
@@ -81,12 +77,7 @@ impl FailureSiteFinder<'_, '_> {
             }
             let Some(node) = root(n) else { continue };
             let path_condition = match expression.role {
-                // A review does not evaluate mutations, so it cannot confirm their failures. Callers that apply
-                // mutations set `with_mutations`.
-                Role::ApplyConfiguration | Role::JsonPatch if self.with_mutations => {
-                    after_conditions.clone()
-                }
-                Role::Variable | Role::ApplyConfiguration | Role::JsonPatch => continue,
+                Role::Variable => continue,
                 Role::MatchCondition => {
                     // If another match condition is false, the API server ignores the error of this one.
                     let others = conditions.iter().filter(|other| **other != node);
@@ -107,7 +98,9 @@ impl FailureSiteFinder<'_, '_> {
                     ),
                     None => continue,
                 },
-                Role::AuditAnnotation => after_conditions.clone(),
+                Role::AuditAnnotation | Role::ApplyConfiguration | Role::JsonPatch => {
+                    after_conditions.clone()
+                }
             };
             self.visit(node, None, &Scope::default(), &path_condition, 0);
         }

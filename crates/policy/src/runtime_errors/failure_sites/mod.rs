@@ -99,7 +99,7 @@ impl FailureSite {
 
 /// Finds the failure sites of all expressions, in the order of the policy's fields.
 pub(crate) fn find(evaluator: &SymbolicEvaluator<'_>) -> Vec<FailureSite> {
-    find_all(evaluator, None, false).0
+    find_all(evaluator, None).0
 }
 
 /// Like [`find`], but also returns the path conditions of the nodes that `is_target` selects.
@@ -107,15 +107,7 @@ pub(crate) fn find_with_targets(
     evaluator: &SymbolicEvaluator<'_>,
     is_target: &dyn Fn(ExprRef) -> bool,
 ) -> (Vec<FailureSite>, Vec<(ExprRef, PathCondition)>) {
-    find_all(evaluator, Some(is_target), false)
-}
-
-/// Like [`find_with_targets`], but also searches the expressions of mutations.
-pub(crate) fn find_in_mutations(
-    evaluator: &SymbolicEvaluator<'_>,
-    is_target: &dyn Fn(ExprRef) -> bool,
-) -> (Vec<FailureSite>, Vec<(ExprRef, PathCondition)>) {
-    find_all(evaluator, Some(is_target), true)
+    find_all(evaluator, Some(is_target))
 }
 
 pub(crate) fn sites_by_node(sites: &[FailureSite]) -> SitesByNode<'_> {

@@ -1,0 +1,341 @@
+//! Checks the literals of mutations without a request: the operations, paths and values of JSON patches, and the keys of
+//! list items.
+
+use std::sync::Arc;
+
+use crate::expressions::Role;
+use crate::nearest::nearest;
+use cel::ast::{Ast, Expr, ExprId, Literal, StructField};
+use kubernetes::library::mutation::{JSON_PATCH, OBJECT};
+use kubernetes::schema::{DeclField, DeclKind, DeclType};
+
+/// The operations of a JSON patch.
+const OPERATIONS: [&str; 6] = ["add", "remove", "replace", "copy", "move", "test"];
+
+/// The maximum number of names in a help message.
+const MAX_NAMES: usize = 8;
+
+/// A literal of a mutation that is wrong for each request.
+#[derive(Debug)]
+pub(super) struct LiteralMistake {
+    pub(super) node: ExprId,
+    pub(super) message: String,
+    pub(super) fix: String,
+    /// True if the mutation can be applied, but the API server rejects the resulting object.
+    pub(super) is_of_object: bool,
+}
+
+/// The types of all matched kinds.
+#[derive(Debug, Default)]
+pub(super) struct MatchedTypes {
+    /// Empty if some of the types are unknown.
+    pub(super) all: Vec<Arc<DeclType>>,
+    /// True if all kinds are built-in. Their schemas have the default `""` for required fields, which is no default.
+    pub(super) are_builtin: bool,
+}
+
+impl MatchedTypes {
+    fn requires(&self, field: &DeclField) -> bool {
+        field.required && (self.are_builtin || !field.has_default)
+    }
+}
+
+/// Returns the mistakes in the literals of a mutation.
+pub(super) fn mistakes(ast: &Ast, role: Role, types: &MatchedTypes) -> Vec<LiteralMistake> {
+    let mut mistakes = Vec::new();
+    for (id, expr) in ast.iter() {
+        let Expr::Struct { type_name, fields } = expr else {
+            continue;
+        };
+        let name = type_name.strip_prefix('.').unwrap_or(type_name);
+        if role == Role::JsonPatch && name == JSON_PATCH {
+            mistakes.extend(patch_mistakes(ast, fields, types));
+        } else if role == Role::ApplyConfiguration {
+            mistakes.extend(keyless_item((id, name, fields), types));
+        }
+    }
+    mistakes.sort_by_key(|mistake| ast.offset(mistake.node));
+    mistakes
+}
+
+fn patch_mistakes(ast: &Ast, fields: &[StructField], types: &MatchedTypes) -> Vec<LiteralMistake> {
+    let field = |name: &str| fields.iter().find(|field| *field.field == *name);
+    let text = |name: &str| Some((field(name)?.value, literal_text(ast, field(name)?.value)?));
+    let mut mistakes = Vec::new();
+    let mut add = |node, message: String, fix: String| {
+        mistakes.push(LiteralMistake {
+            node,
+            message,
+            fix,
+            is_of_object: false,
+        });
+    };
+    let op = text("op");
+    if let Some((node, op)) = op {
+        if !OPERATIONS.contains(&op) {
+            let fix = match nearest(op, OPERATIONS.into_iter()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "the operations are `add`, `remove`, `replace`, `copy`, `move` and `test`"
+                    .to_owned(),
+            };
+            add(
+                node,
+                format!("`{op}` is not an operation of a JSON patch"),
+                fix,
+            );
+        } else if ["move", "copy"].contains(&op) && field("from").is_none() {
+            let fix = "add `from` with the path of the value".to_owned();
+            add(node, format!("the operation `{op}` has no `from`"), fix);
+        }
+    }
+    for name in ["path", "from"] {
+        let Some((node, path)) = text(name) else {
+            continue;
+        };
+        if ["", "/"].contains(&path) {
+            continue;
+        }
+        let Some(inner) = path.strip_prefix('/') else {
+            let slashes = if path.contains('/') {
+                path.to_owned()
+            } else {
+                path.replace('.', "/")
+            };
+            let fix = format!("write `/{slashes}`");
+            add(
+                node,
+                format!("the path `{path}` does not start with `/`"),
+                fix,
+            );
+            continue;
+        };
+        // A `test` of an absent value fails, and the patch is then ignored.
+        if op.is_some_and(|(_, op)| op == "test") {
+            continue;
+        }
+        let reached: Vec<Reached<'_>> = types.all.iter().map(|type_| reach(type_, inner)).collect();
+        match &*reached {
+            [Reached::Undefined(undefined, parent), rest @ ..]
+                if rest.iter().all(|it| matches!(it, Reached::Undefined(..))) =>
+            {
+                let message = format!("undefined field `{undefined}` in the path `{path}`");
+                add(node, message, names_help(undefined, parent));
+            }
+            [Reached::Value(first), ..] if name == "path" => {
+                let is_set = op.is_some_and(|(_, op)| ["add", "replace"].contains(&op));
+                let value = field("value").filter(|_| is_set);
+                let mut all = reached.iter().map(|it| match it {
+                    Reached::Value(type_) => Some(*type_),
+                    Reached::Undefined(..) | Reached::Unknown => None,
+                });
+                if let Some(value) = value
+                    && let Some(mistake) = value_mistake(ast, value.value, (path, first), types)
+                    && all.all(|type_| {
+                        type_.is_some_and(|type_| {
+                            value_mistake(ast, value.value, (path, type_), types).is_some()
+                        })
+                    })
+                {
+                    mistakes.push(mistake);
+                    break;
+                }
+            }
+            _ => {}
+        }
+    }
+    mistakes
+}
+
+/// The result of following a path in a type.
+enum Reached<'t> {
+    Value(&'t DeclType),
+    /// The type of the object at this name has no such field.
+    Undefined(String, &'t DeclType),
+    Unknown,
+}
+
+/// Follows `path`, a JSON pointer without the first `/`.
+fn reach<'t>(type_: &'t DeclType, path: &str) -> Reached<'t> {
+    let mut current = type_;
+    for (depth, segment) in path.split('/').enumerate() {
+        let segment = segment.replace("~1", "/").replace("~0", "~");
+        current = match &current.kind {
+            DeclKind::List(elem) => elem,
+            DeclKind::Map(value) => value,
+            DeclKind::Object(object) => {
+                let is_of_server = ["metadata", "apiVersion", "kind"].contains(&segment.as_str());
+                let is_plain = segment.chars().all(|it| it.is_ascii_alphanumeric());
+                match current.declared_field(&segment) {
+                    Some(field) if depth > 0 || !is_of_server => &field.type_,
+                    None if !object.is_open && is_plain && !(depth == 0 && is_of_server) => {
+                        return Reached::Undefined(segment, current);
+                    }
+                    _ => return Reached::Unknown,
+                }
+            }
+            _ => return Reached::Unknown,
+        };
+    }
+    Reached::Value(current)
+}
+
+fn names_help(undefined: &str, type_: &DeclType) -> String {
+    let names = || type_.declared_fields().iter().map(|field| &*field.name);
+    if let Some(near) = nearest(undefined, names()) {
+        return format!("did you mean `{near}`?");
+    }
+    let shown: Vec<&str> = names().take(MAX_NAMES).collect();
+    let more = if names().count() > MAX_NAMES {
+        ", ..."
+    } else {
+        ""
+    };
+    format!("the fields are {}{more}", shown.join(", "))
+}
+
+/// Returns the mistake of a literal that is no value of `type_`, or that lacks a required field.
+fn value_mistake(
+    ast: &Ast,
+    value: ExprId,
+    (path, type_): (&str, &DeclType),
+    types: &MatchedTypes,
+) -> Option<LiteralMistake> {
+    let actual = match ast.expr(value) {
+        Expr::Literal(Literal::String(_)) => "a string",
+        Expr::Literal(Literal::Bool(_)) => "a boolean",
+        Expr::Literal(Literal::Int(_) | Literal::Uint(_)) => "an integer",
+        Expr::Literal(Literal::Double(_)) => "a double",
+        Expr::List { .. } => "a list",
+        Expr::Map(_) | Expr::Struct { .. } => "an object",
+        _ => return None,
+    };
+    let expected = match &type_.kind {
+        DeclKind::Bool => "a boolean",
+        DeclKind::Int => "an integer",
+        DeclKind::String | DeclKind::Bytes | DeclKind::Duration | DeclKind::Timestamp => "a string",
+        DeclKind::List(_) => "a list",
+        DeclKind::Map(_) | DeclKind::Object(_) => "an object",
+        DeclKind::Double
+        | DeclKind::IntOrString
+        | DeclKind::Cel(_)
+        | DeclKind::Quantity
+        | DeclKind::Unknown => return None,
+    };
+    let mistake = |message, fix, is_of_object| {
+        Some(LiteralMistake {
+            node: value,
+            message,
+            fix,
+            is_of_object,
+        })
+    };
+    if actual != expected {
+        let fix = match expected {
+            "a list" => format!("write a list, or append an item with the path `{path}/-`"),
+            "an object" => "write an object literal, or a longer path".to_owned(),
+            _ => format!("write {expected}"),
+        };
+        return mistake(
+            format!("`{path}` is {expected}, but the value is {actual}"),
+            fix,
+            false,
+        );
+    }
+    let lacking = lacking_fields(ast, value, type_, types)?;
+    mistake(
+        format!(
+            "the value of `{path}` lacks {}, so the API server rejects the object",
+            quoted(&lacking)
+        ),
+        format!("add {}", quoted(&lacking)),
+        true,
+    )
+}
+
+fn quoted(names: &[&str]) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    names.join(" and ")
+}
+
+/// Returns the required fields that an object literal lacks. `None` if it has all of them, or if its
+/// keys are unknown.
+fn lacking_fields<'t>(
+    ast: &Ast,
+    value: ExprId,
+    type_: &'t DeclType,
+    types: &MatchedTypes,
+) -> Option<Vec<&'t str>> {
+    let given = given_fields(ast, value)?;
+    let required = type_.declared_fields().iter();
+    let required = required.filter(|field| types.requires(field));
+    let lacking = required.filter(|field| !given.contains(&&*field.name));
+    let lacking: Vec<&str> = lacking.map(|field| &*field.name).collect();
+    (!lacking.is_empty()).then_some(lacking)
+}
+
+/// Returns the names of the fields of an object literal. `None` if some of them are not literals.
+fn given_fields(ast: &Ast, value: ExprId) -> Option<Vec<&str>> {
+    match ast.expr(value) {
+        Expr::Struct { fields, .. } => Some(fields.iter().map(|field| &*field.field).collect()),
+        Expr::Map(entries) => {
+            let keys = entries.iter();
+            keys.map(|entry| literal_text(ast, entry.key)).collect()
+        }
+        _ => None,
+    }
+}
+
+/// Returns the mistake of an item of a list in an ApplyConfiguration that has none of the required fields. The API
+/// server cannot merge it with an existing item, and cannot add it.
+fn keyless_item(
+    (id, name, fields): (ExprId, &str, &[StructField]),
+    types: &MatchedTypes,
+) -> Option<LiteralMistake> {
+    let path = name.strip_prefix(OBJECT)?.strip_prefix('.')?;
+    let mut lacking: Option<Vec<&str>> = None;
+    for type_ in &types.all {
+        let elem = item_type(type_, path)?;
+        let required: Vec<&str> = elem
+            .declared_fields()
+            .iter()
+            .filter(|field| types.requires(field))
+            .map(|field| &*field.name)
+            .collect();
+        let has_any = fields.iter().any(|field| required.contains(&&*field.field));
+        if required.is_empty() || has_any {
+            return None;
+        }
+        lacking.get_or_insert(required);
+    }
+    let lacking = quoted(&lacking?);
+    Some(LiteralMistake {
+        node: id,
+        message: format!(
+            "the item of `{path}` lacks {lacking}, so the API server rejects the object"
+        ),
+        fix: format!("add {lacking}"),
+        is_of_object: true,
+    })
+}
+
+/// Returns the type of the items of the list at a dotted path. `None` if the value is not a list.
+fn item_type<'t>(type_: &'t DeclType, path: &str) -> Option<&'t DeclType> {
+    let mut current = type_;
+    let mut is_item = false;
+    for name in path.split('.') {
+        current = &current.declared_field(name)?.type_;
+        is_item = false;
+        if let DeclKind::List(elem) = &current.kind {
+            current = elem;
+            is_item = true;
+        }
+    }
+    is_item.then_some(current)
+}
+
+fn literal_text(ast: &Ast, id: ExprId) -> Option<&str> {
+    match ast.expr(id) {
+        Expr::Literal(Literal::String(text)) => Some(text),
+        _ => None,
+    }
+}
