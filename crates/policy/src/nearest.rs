@@ -6,65 +6,210 @@ const MAX_NAME_BYTES: usize = 64;
 /// Maximum number of names that are compared.
 const MAX_NAMES: usize = 5_000;
 
+/// Maximum number of equally similar names that are returned.
+const MAX_TIES: usize = 3;
+
+/// Cost of an inserted, deleted or changed letter.
+const EDIT: usize = 4;
+
+/// Cost of two exchanged adjacent letters. It is lower, because `STCP` is rather `SCTP` than `TCP`.
+const EXCHANGE: usize = 3;
+
+/// Pairs of words that turn a name into its opposite. The empty word means that the other name has no such word.
+const OPPOSITES: [(&str, &str); 17] = [
+    ("", "not"),
+    ("", "non"),
+    ("", "no"),
+    ("", "un"),
+    ("", "in"),
+    ("", "im"),
+    ("", "dis"),
+    ("", "de"),
+    ("", "anti"),
+    ("", "mis"),
+    ("in", "ex"),
+    ("en", "dis"),
+    ("min", "max"),
+    ("pre", "post"),
+    ("lower", "upper"),
+    ("is", "isnt"),
+    ("are", "arent"),
+];
+
 /// Returns the most similar name in `names`. `None` if no name is similar enough.
+///
+/// The opposite of `name` is not similar: `contains` is never returned for `notContains`.
 #[must_use]
 pub fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    nearest_of(name, names).map(|(suggestion, _)| suggestion)
+    all_nearest(name, names).first().copied()
 }
 
 /// Like [`nearest`], but returns `None` if several names are equally similar.
 #[must_use]
 pub fn nearest_only<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let (suggestion, is_only) = nearest_of(name, names)?;
-    is_only.then_some(suggestion)
+    match all_nearest(name, names).as_slice() {
+        [only] => Some(only),
+        _ => None,
+    }
 }
 
 /// Returns the first of the most similar names, and true if no other name is equally similar.
 #[must_use]
 pub fn nearest_of<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<(&'a str, bool)> {
-    if name.is_empty() || name.len() > MAX_NAME_BYTES {
-        return None;
-    }
-    let lower = name.to_lowercase();
-    let mut best: Option<(usize, &str, bool)> = None;
-    let near = names
-        .take(MAX_NAMES)
-        .filter(|known| known.len().abs_diff(name.len()) <= name.len() / 3);
-    let most = name.len() / 3;
-    for known in near {
-        // The computation stops when the distance exceeds the best distance so far.
-        let most = best.map_or(most, |(least, ..)| least);
-        let Some(distance) = distance(&lower, &known.to_lowercase(), most) else {
-            continue;
-        };
-        match &mut best {
-            Some((least, first, is_only)) if *least == distance => *is_only &= *first == known,
-            _ => best = Some((distance, known, true)),
-        }
-    }
-    best.map(|(_, best, is_only)| (best, is_only))
+    let all = all_nearest(name, names);
+    all.first().map(|first| (*first, all.len() == 1))
 }
 
-/// Returns the edit distance of two names. `None` if it exceeds `most`.
-fn distance(a: &str, b: &str, most: usize) -> Option<usize> {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (n, left) in a.chars().enumerate() {
-        let mut diagonal = std::mem::replace(row.first_mut()?, n + 1);
-        let mut before = n + 1;
-        let mut least = before;
-        for (right, above) in b.iter().zip(row.iter_mut().skip(1)) {
-            let replaced = diagonal + usize::from(left != *right);
-            before = replaced.min(*above + 1).min(before + 1);
-            diagonal = std::mem::replace(above, before);
-            least = least.min(before);
+/// Returns the most similar names for a hint in backquotes, such as ``TCP` or `UDP``. `None` if no name is similar enough.
+#[must_use]
+pub fn nearest_joined<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
+    let all = all_nearest(name, names);
+    (!all.is_empty()).then(|| all.join("` or `"))
+}
+
+/// Returns the sorted names that are most similar to `name`.
+fn all_nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    if name.is_empty() || name.len() > MAX_NAME_BYTES {
+        return Vec::new();
+    }
+    let lower = name.to_lowercase();
+    let negated = without_not(&lower);
+    let mut best: (usize, Vec<&str>) = (name.len() / 3 * EDIT, Vec::new());
+    // The negations that differ from `name` at most in the words of the negation.
+    let mut negations: Vec<&str> = Vec::new();
+    for known in names.take(MAX_NAMES) {
+        let lower_known = known.to_lowercase();
+        let same_negation = |plain: &str| {
+            let other = without_not(&lower_known)?;
+            distance(plain, &other, EDIT)
+        };
+        if negated.as_deref().and_then(same_negation).is_some() && !negations.contains(&known) {
+            negations.push(known);
         }
-        // Later rows have no smaller values, so the distance is at least the minimum of this row.
-        if least > most {
-            return None;
+        if known.len().abs_diff(name.len()) > name.len() / 3 {
+            continue;
+        }
+        // The computation stops when the distance exceeds the best distance so far.
+        let Some(distance) = distance(&lower, &lower_known, best.0) else {
+            continue;
+        };
+        if distance > 0 && is_opposite(name, known, distance) {
+            continue;
+        }
+        if distance < best.0 {
+            best = (distance, Vec::new());
+        }
+        if !best.1.contains(&known) {
+            best.1.push(known);
         }
     }
-    row.last().copied().filter(|distance| *distance <= most)
+    let mut all = if best.1.is_empty() { negations } else { best.1 };
+    all.sort_unstable();
+    all.truncate(MAX_TIES);
+    all
+}
+
+/// Returns a name in lower case without its `not` and the verb before it. `None` if there is no `not`.
+fn without_not(lower: &str) -> Option<String> {
+    let (before, after) = ["doesnt", "dont", "isnt", "not"]
+        .into_iter()
+        .find_map(|not| lower.split_once(not))?;
+    let is_verb = matches!(before, "" | "does" | "do" | "is" | "are" | "has");
+    (is_verb && !after.is_empty()).then(|| after.to_owned())
+}
+
+/// Returns true if two names differ more in a negating word or prefix, such as `not` in `notContains`, than in spelling.
+/// `differing` is their distance.
+fn is_opposite(name: &str, other: &str, differing: usize) -> bool {
+    let Some(most) = differing.checked_sub(1) else {
+        return false;
+    };
+    let is_near = |left: &str, right: &str| distance(left, right, most).is_some();
+    let differ_in = |(left, right): (&str, &str)| {
+        let rights = without_word(other, right);
+        let lefts = without_word(name, left);
+        let mut lefts = lefts.iter();
+        lefts.any(|left| rights.iter().any(|right| is_near(left, right)))
+    };
+    let mut pairs = OPPOSITES.into_iter();
+    // A candidate only lacks its first letter if it begins with `n`.
+    differ_in(("n", "")) || pairs.any(|(a, b)| differ_in((a, b)) || differ_in((b, a)))
+}
+
+/// Returns the forms of a name, in lower case, without `word` at the start of one of its words. `not` may be anywhere.
+fn without_word(name: &str, word: &str) -> Vec<String> {
+    let lower = name.to_lowercase();
+    if word.is_empty() {
+        return vec![lower];
+    }
+    let mut forms = Vec::new();
+    for (at, _) in lower.match_indices(word) {
+        let before = name.get(..at).and_then(|before| before.chars().next_back());
+        let first = name.get(at..).and_then(|rest| rest.chars().next());
+        let is_start = match (before, first) {
+            (None, _) => true,
+            (Some(before), Some(first)) => {
+                !before.is_alphanumeric() || !before.is_uppercase() && first.is_uppercase()
+            }
+            _ => false,
+        };
+        let (Some(head), Some(tail)) = (lower.get(..at), lower.get(at + word.len()..)) else {
+            continue;
+        };
+        if (is_start || word == "not") && !tail.is_empty() {
+            forms.push(format!("{head}{tail}"));
+        }
+    }
+    forms
+}
+
+/// Returns the name that `name` negates, such as `contains` for `notContains`. `None` if it negates no name in `names`.
+#[must_use]
+pub fn negated<'a>(name: &str, mut names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let forms: Vec<String> = ["not", "non", "no", "un", "dis", "n"]
+        .into_iter()
+        .flat_map(|word| without_word(name, word))
+        .collect();
+    names.find(|known| {
+        let lower = known.to_lowercase();
+        forms.contains(&lower)
+    })
+}
+
+/// Returns the cost of the edits that turn a name into another. `None` if it exceeds `most`.
+fn distance(a: &str, b: &str, most: usize) -> Option<usize> {
+    let b: Vec<char> = b.chars().collect();
+    // The previous rows, each with the letter of `a` that it ends with.
+    let mut second: (Option<char>, Vec<usize>) = (None, Vec::new());
+    let mut first: (Option<char>, Vec<usize>) = (None, (0..=b.len()).map(|n| n * EDIT).collect());
+    for (n, letter) in a.chars().enumerate() {
+        let mut row = vec![(n + 1) * EDIT];
+        for (m, other) in b.iter().enumerate() {
+            let above = *first.1.get(m + 1)?;
+            let diagonal = *first.1.get(m)?;
+            let changed = if letter == *other { 0 } else { EDIT };
+            let mut cost = (diagonal + changed)
+                .min(above + EDIT)
+                .min(row.last()? + EDIT);
+            let is_exchange = m
+                .checked_sub(1)
+                .is_some_and(|m| first.0 == Some(*other) && b.get(m) == Some(&letter));
+            if is_exchange
+                && letter != *other
+                && let Some(before) = m.checked_sub(1).and_then(|m| second.1.get(m))
+            {
+                cost = cost.min(before + EXCHANGE);
+            }
+            row.push(cost);
+        }
+        // Later rows have no smaller values than the last two, so the distance is at least their minimum.
+        let least = |row: &[usize]| row.iter().copied().min().unwrap_or_default();
+        if least(&row) > most && least(&first.1) > most {
+            return None;
+        }
+        second = std::mem::replace(&mut first, (Some(letter), row));
+    }
+    first.1.last().copied().filter(|distance| *distance <= most)
 }
 
 /// Returns true if the names differ by at most one edit: an inserted, deleted or changed letter, or two exchanged
@@ -107,9 +252,76 @@ mod tests {
         assert_eq!(suggestion("matchconditions"), Some("matchConditions"));
         assert_eq!(suggestion("replicas"), None);
         assert_eq!(suggestion("x"), None);
-        assert_eq!(distance("kitten", "sitting", 3), Some(3));
-        assert_eq!(distance("kitten", "sitting", 2), None);
+        assert_eq!(distance("kitten", "sitting", 3 * EDIT), Some(3 * EDIT));
+        assert_eq!(distance("kitten", "sitting", 2 * EDIT), None);
+        assert_eq!(distance("stcp", "sctp", EDIT), Some(EXCHANGE));
         let only = |name| nearest_only(name, ["spec.a", "spec.b", "other", "other"].into_iter());
         assert_eq!((only("spec.c"), only("othr")), (None, Some("other")));
+    }
+
+    #[test]
+    fn nearest_is_independent_of_order() {
+        for (name, names, expected) in [
+            ("https", ["HTTP", "HTTPS"], "HTTPS"),
+            ("STCP", ["TCP", "SCTP"], "SCTP"),
+            ("TDP", ["TCP", "UDP"], "TCP` or `UDP"),
+            ("sepc", ["spec", "status"], "spec"),
+        ] {
+            let joined = |names: [&'static str; 2]| nearest_joined(name, names.into_iter());
+            assert_eq!(joined(names).as_deref(), Some(expected), "{name}");
+            assert_eq!(joined([names[1], names[0]]).as_deref(), Some(expected));
+        }
+    }
+
+    #[test]
+    fn opposite_is_not_similar() {
+        for (name, known) in [
+            ("notContains", "contains"),
+            ("notcontains", "contains"),
+            ("uncontains", "contains"),
+            ("notStartsWith", "startsWith"),
+            ("notExists", "exists"),
+            ("NotExists", "Exists"),
+            ("notAllowed", "allowed"),
+            ("disallowed", "allowed"),
+            ("unallowed", "allowed"),
+            ("isNotGreaterThan", "isGreaterThan"),
+            ("isnotgreaterthan", "isGreaterThan"),
+            ("isntGreaterThan", "isGreaterThan"),
+            ("notGreaterThan", "isGreaterThan"),
+            ("notHostNetwork", "hostNetwork"),
+            ("unmatchConditions", "matchConditions"),
+            ("invalidations", "validations"),
+            ("includeResourceRules", "excludeResourceRules"),
+            ("includeResourceRule", "excludeResourceRules"),
+            ("Masked", "Unmasked"),
+            ("masked", "Unmasked"),
+            ("Confined", "Unconfined"),
+            ("minReplica", "maxReplicas"),
+        ] {
+            assert_eq!(nearest(name, [known].into_iter()), None, "{name}");
+            assert_eq!(nearest(known, [name].into_iter()), None, "{known}");
+        }
+        assert_eq!(nearest("ncontains", ["contains"].into_iter()), None);
+        for (name, known) in [
+            ("amespace", "namespace"),
+            ("nodename", "nodeName"),
+            ("ncludes", "includes"),
+            ("unconfind", "Unconfined"),
+            ("excludeResourceRule", "excludeResourceRules"),
+            ("notIn", "NotIn"),
+            ("NotExists", "DoesNotExist"),
+            ("DoesNotExists", "DoesNotExist"),
+            ("minReplica", "minReplicas"),
+            ("annotation", "annotations"),
+            ("continers", "containers"),
+            ("deploymnts", "deployments"),
+        ] {
+            assert_eq!(nearest(name, [known].into_iter()), Some(known), "{name}");
+        }
+        assert_eq!(
+            negated("notContains", ["contains"].into_iter()),
+            Some("contains")
+        );
     }
 }

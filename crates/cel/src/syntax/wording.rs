@@ -67,7 +67,7 @@ pub(super) fn no_token(text: &str, error: &LexError) -> String {
         .unwrap_or_default();
     let is_last = error.end as usize >= text.len();
     let hint = match dropped.chars().next() {
-        Some('=') => "; use `==` to compare",
+        Some('=') => equals_hint(text, error),
         Some('&') => "; use `&&` for logical AND",
         Some('|') => "; use `||` for logical OR",
         Some('\'' | '"') if dropped.contains('\\') && !is_last => {
@@ -77,5 +77,25 @@ pub(super) fn no_token(text: &str, error: &LexError) -> String {
         Some('`') => "; write such a field name in brackets, as in a['b-c']",
         _ => "",
     };
-    format!("Syntax error: unexpected {}{hint}", quoted(dropped))
+    format!(
+        "Syntax error: unexpected {}{hint}",
+        quoted(dropped.trim_end())
+    )
+}
+
+/// Returns the hint for a `=` that is not part of an operator of CEL.
+fn equals_hint(text: &str, error: &LexError) -> &'static str {
+    let (start, end) = (error.start as usize, error.end as usize);
+    let dropped = text.get(start..end).unwrap_or_default();
+    let after = text.get(end..).unwrap_or_default();
+    let before = text.get(..start).unwrap_or_default();
+    match (dropped.chars().nth(1), after.chars().next()) {
+        (Some('~'), _) | (None, Some('~')) => "; use `matches()` to search a pattern",
+        (Some('<'), _) | (None, Some('<')) => "; use `<=` to compare",
+        (Some('>'), _) | (None, Some('>')) => "; use `>=` to compare",
+        _ if before.ends_with(['+', '-', '*', '/', '%', ':']) => {
+            "; expressions cannot assign values"
+        }
+        _ => "; use `==` to compare",
+    }
 }

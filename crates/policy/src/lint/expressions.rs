@@ -15,7 +15,7 @@ use crate::compile::CompiledPolicy;
 use crate::environment::{Declared, policy_env};
 use crate::expressions::{PolicyExpression, Role};
 use crate::matching::{self, MatchedResource, Operations};
-use crate::nearest::{is_spelling_variant, nearest};
+use crate::nearest::{is_spelling_variant, nearest_joined};
 use crate::param_kind;
 use crate::reads::Input;
 use crate::rule::Rule;
@@ -134,7 +134,7 @@ impl Names {
     }
 
     /// Returns the name in `names` that `text` is probably intended to be. This is the only spelling variant of `text`,
-    /// or the most similar name. Similar names are ignored if `is_served`, which means that `text` is itself the name
+    /// or the most similar names. Similar names are ignored if `is_served`, which means that `text` is itself the name
     /// of a served kind or resource. `None` if `names` contains `text`.
     fn intended(names: &BTreeSet<String>, text: &str, is_served: bool) -> Option<String> {
         if names.contains(text) {
@@ -145,7 +145,7 @@ impl Names {
             (Some(only), None) => Some(only.clone()),
             (Some(_), Some(_)) => None,
             (None, _) if is_served => None,
-            (None, _) => nearest(text, names.iter().map(String::as_str)).map(str::to_owned),
+            (None, _) => nearest_joined(text, names.iter().map(String::as_str)),
         }
     }
 }
@@ -489,29 +489,26 @@ fn size(ast: &Ast, id: ExprId) -> Option<Found> {
 
 /// Finds an ordering, such as `<`, of strings that are quantities or versions.
 fn text_order(ast: &Ast, id: ExprId) -> Option<Found> {
-    let (operator, _, literal) = path::with_literal(ast, id)?;
+    let (operator, operand, literal) = path::with_literal(ast, id)?;
     let Literal::String(text) = literal else {
         return None;
     };
-    if !operator.is_ordering() {
-        return None;
-    }
-    let (what, fix) = if is_quantity(text) {
-        (
-            "quantities",
-            "compare quantities: `quantity(a).compareTo(quantity(b)) <= 0`, or `isLessThan()`",
-        )
+    let operator = operator.ordering()?;
+    let (what, function) = if is_quantity(text) {
+        ("quantities", "quantity")
     } else if is_version(text) {
-        (
-            "versions",
-            "compare versions: `semver(a).compareTo(semver(b)) <= 0`, or `isLessThan()`",
-        )
+        ("versions", "semver")
     } else {
         return None;
     };
+    let operand = path::path(ast, operand);
+    let operand = operand.as_deref().unwrap_or("a");
+    let fix = format!(
+        "compare {what}: `{function}({operand}).compareTo({function}('{text}')) {operator} 0`"
+    );
     let message =
         format!("the operands are compared as strings, not as {what}: '9' sorts after '10'");
-    Some((Rule::StringOrder, message, Some(fix.to_owned()), false))
+    Some((Rule::StringOrder, message, Some(fix), false))
 }
 
 /// Returns true for a number, optionally with the suffix of a quantity, such as `500m`.

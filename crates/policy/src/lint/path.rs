@@ -62,6 +62,17 @@ impl Operator {
         })
     }
 
+    /// Returns the text of an ordering, such as `<`. `None` for other operators.
+    pub(super) const fn ordering(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Less => "<",
+            Self::LessOrEqual => "<=",
+            Self::Greater => ">",
+            Self::GreaterOrEqual => ">=",
+            Self::Equal | Self::NotEqual => return None,
+        })
+    }
+
     /// Returns the operator for exchanged operands: `>` for `<`.
     pub(super) fn flipped(self) -> Self {
         match self {

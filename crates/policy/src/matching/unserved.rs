@@ -16,6 +16,37 @@ const MAX_SHOWN: usize = 10;
 /// Maximum length of a shown value of a list, in bytes. Group names are not longer.
 const MAX_SHOWN_BYTES: usize = 253;
 
+/// The short names of resources that kubectl accepts, each with the resource.
+const SHORT_NAMES: [(&str, &str); 27] = [
+    ("cj", "cronjobs"),
+    ("cm", "configmaps"),
+    ("crd", "customresourcedefinitions"),
+    ("crds", "customresourcedefinitions"),
+    ("csr", "certificatesigningrequests"),
+    ("deploy", "deployments"),
+    ("ds", "daemonsets"),
+    ("ep", "endpoints"),
+    ("ev", "events"),
+    ("hpa", "horizontalpodautoscalers"),
+    ("ing", "ingresses"),
+    ("limits", "limitranges"),
+    ("netpol", "networkpolicies"),
+    ("no", "nodes"),
+    ("ns", "namespaces"),
+    ("pc", "priorityclasses"),
+    ("pdb", "poddisruptionbudgets"),
+    ("po", "pods"),
+    ("pv", "persistentvolumes"),
+    ("pvc", "persistentvolumeclaims"),
+    ("quota", "resourcequotas"),
+    ("rc", "replicationcontrollers"),
+    ("rs", "replicasets"),
+    ("sa", "serviceaccounts"),
+    ("sc", "storageclasses"),
+    ("sts", "statefulsets"),
+    ("svc", "services"),
+];
+
 fn shortened(value: &str) -> &str {
     let ends = value.char_indices().map(|(at, c)| at + c.len_utf8());
     let end = ends.take_while(|end| *end <= MAX_SHOWN_BYTES).last();
@@ -93,8 +124,10 @@ fn suggestion(
     name: &str,
     mapper: &RestMapper,
 ) -> Option<(Option<String>, String)> {
+    let full = SHORT_NAMES.iter().find(|(short, _)| *short == name);
     let is_spelling_variant = |resource: &ApiResource| {
-        resource.gvr.resource.eq_ignore_ascii_case(name)
+        full.is_some_and(|(_, full)| resource.gvr.resource == *full)
+            || resource.gvr.resource.eq_ignore_ascii_case(name)
             || resource.gvk.kind.eq_ignore_ascii_case(name)
             || resource.singular.eq_ignore_ascii_case(name)
     };

@@ -20,7 +20,7 @@ use crate::compile::CompiledPolicy;
 use crate::expressions::{PolicyExpression, Role};
 use crate::lint::Lint;
 use crate::matching;
-use crate::nearest::{is_spelling_variant, nearest};
+use crate::nearest::nearest_joined;
 use crate::rule::Rule;
 use cel::ast::{Expr, ExprId, Literal};
 use cel::source::SourceMap;
@@ -314,11 +314,7 @@ impl ComparisonChecker<'_, '_> {
         if allowed.contains(text) || text.is_empty() || text.len() > MAX_SHOWN {
             return None;
         }
-        let case_variant = allowed
-            .iter()
-            .find(|known| is_spelling_variant(known, text))
-            .copied();
-        let intended = case_variant.or_else(|| nearest(text, allowed.iter().copied()));
+        let intended = nearest_joined(text, allowed.iter().copied());
         // Other Kubernetes versions may allow more values for a built-in kind. Only likely typos are reported for such a
         // kind.
         if intended.is_none() && input_type.is_builtin() {
@@ -333,10 +329,7 @@ impl ComparisonChecker<'_, '_> {
             ""
         };
         names.truncate(MAX_NAMED);
-        Some((
-            format!("{}{suffix}", names.join(", ")),
-            intended.map(str::to_owned),
-        ))
+        Some((format!("{}{suffix}", names.join(", ")), intended))
     }
 
     /// Returns the outcome of a call of `orValue()`, which is constant if an absent field stands for the other boolean.
