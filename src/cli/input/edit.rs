@@ -197,6 +197,22 @@ fn differences(old: &Value, new: &Value, changes: &mut Vec<Option<IntendedChange
 }
 
 impl Document {
+    /// Returns an edit that quotes the rest of the line of `node`, a plain scalar that begins with `!`, which YAML parses as
+    /// a tag.
+    #[must_use]
+    pub fn edit_tag(&self, source: &Arc<SourceText>, node: &Node) -> Option<Edit> {
+        let start = self.bytes(&node.span).start;
+        let line = source.text().get(start..)?.lines().next()?.trim_end();
+        let is_tag = line.starts_with('!') && !line.contains(" #");
+        let edit = Edit {
+            source: Arc::clone(source),
+            bytes: start..start + line.len(),
+            text: plain(line),
+            wanted: IntendedChange::Value(line.to_owned()),
+        };
+        (is_tag && edit.changes_one_value()).then_some(edit)
+    }
+
     /// Returns an edit that replaces the value `node` with `new`. Returns `None` if `node` is not a scalar, is a block
     /// scalar of several lines, or cannot represent `new` in its style.
     #[must_use]

@@ -258,30 +258,13 @@ impl Input {
         let text = |name| document.node.get(name).and_then(goyaml::Node::as_str);
         let (api_version, kind) = (text("apiVersion"), text("kind"));
         let (Some(api_version), Some(kind)) = (api_version, kind) else {
-            let is_policy = kind.is_some_and(|kind| {
-                ["ValidatingAdmissionPolicy", "MutatingAdmissionPolicy"].contains(&kind)
-            });
-            if !is_given && !is_policy {
+            let is_of_interest = is_given || skipped::is_policy(&document);
+            if is_of_interest {
+                self.problems
+                    .push(skipped::missing_fields(&document, source));
+            } else {
                 self.n_skipped += 1;
-                return;
             }
-            let missing = match (api_version, kind) {
-                (None, None) => "`apiVersion` and `kind`",
-                (None, _) => "`apiVersion`",
-                (_, _) => "`kind`",
-            };
-            self.problems.push(Problem {
-                kind: ProblemKind::NotAnObject,
-                file: source.name.clone(),
-                place: Some(document.place(source, &document.node)),
-                source: Some(Arc::clone(source)),
-                message: format!("not a Kubernetes object: {missing} missing"),
-                help: Some(
-                    "pass only manifests, or a directory, in which other files are skipped"
-                        .to_owned(),
-                ),
-                fix: None,
-            });
             return;
         };
         self.n_objects += 1;

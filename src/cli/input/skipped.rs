@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Place, SourceText};
+use goyaml::{Data, Entry, Node};
+
+use super::object::Document;
+use super::{Place, Problem, ProblemKind, SourceText};
 use crate::policy::nearest::nearest;
 use crate::schema::GroupVersion;
 
@@ -47,6 +50,61 @@ pub(super) enum Kind {
     Other,
     /// A kind that no API has, with the most similar known kind, if there is one.
     Unknown(Option<&'static str>),
+}
+
+/// Returns the key of a document that is, or that is similar to, `name`, with its value.
+fn key<'d>(document: &'d Document, name: &str) -> Option<(&'d str, &'d Entry)> {
+    let Data::Map(entries) = &document.node.data else {
+        return None;
+    };
+    let is_near = |key: &str| key.len() > 3 && nearest(key, std::iter::once(name)).is_some();
+    let exact = entries.iter().find(|(key, _)| *key == name);
+    exact.or_else(|| entries.iter().find(|(key, _)| is_near(key)))
+}
+
+/// Returns true if a document without `apiVersion` or `kind` probably is a policy or a binding.
+pub(super) fn is_policy(document: &Document) -> bool {
+    let kind = key(document, "kind").and_then(|(_, entry)| entry.node.as_str());
+    kind.is_some_and(|kind| CHECKED.contains(&kind))
+}
+
+/// Returns the problem of a document without `apiVersion` or `kind`.
+pub(super) fn missing_fields(document: &Document, source: &Arc<SourceText>) -> Problem {
+    let is_missing = |name: &&str| document.node.get(name).and_then(Node::as_str).is_none();
+    let missing: Vec<&str> = ["apiVersion", "kind"]
+        .into_iter()
+        .filter(is_missing)
+        .collect();
+    let misspelled = missing.iter().find_map(|name| {
+        let (_, entry) = key(document, name).filter(|(key, _)| key != name)?;
+        Some((*name, entry))
+    });
+    let (help, fix) = match misspelled {
+        Some((name, entry)) => (
+            format!("did you mean `{name}`?"),
+            document
+                .edit_key(source, &entry.key, name)
+                .filter(|_| is_policy(document))
+                .map(Box::new),
+        ),
+        None if missing == ["apiVersion"] && is_policy(document) => {
+            (format!("write `apiVersion: {GROUP}/v1`"), None)
+        }
+        None => {
+            let help = "pass only manifests, or a directory, in which other files are skipped";
+            (help.to_owned(), None)
+        }
+    };
+    let missing = missing.join("` and `");
+    Problem {
+        kind: ProblemKind::NotAnObject,
+        file: source.name.clone(),
+        place: Some(document.place(source, &document.node)),
+        source: Some(Arc::clone(source)),
+        message: format!("not a Kubernetes object: `{missing}` missing"),
+        help: Some(help),
+        fix,
+    }
 }
 
 /// Classifies a kind that is not checked.

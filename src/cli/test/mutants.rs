@@ -281,7 +281,11 @@ fn add_replacements(expression: &PolicyExpression, found: &mut Vec<Change>) {
                 found.push(Change {
                     field_ref: expression.field_ref.clone(),
                     offset,
-                    description: format!("`{from}` is replaced with `{to}`"),
+                    description: if to.is_empty() {
+                        format!("`{from}` is removed")
+                    } else {
+                        format!("`{from}` is replaced with `{to}`")
+                    },
                     edit: Edit::Replace {
                         len: chars.len(),
                         text: to,
