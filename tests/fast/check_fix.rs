@@ -197,6 +197,65 @@ fn ambiguous_fixes_are_not_applied() {
 }
 
 #[test]
+fn fix_quotes_expression_that_is_a_tag() {
+    let tagged = policy(RULE, "expression: !has(object.spec.paused)");
+    let quoted = policy(RULE, "expression: \"!has(object.spec.paused)\"");
+    check("tag", &tagged, &quoted);
+}
+
+/// A negated name is not a misspelling, and neither is the name of another stage or a name that repeats another.
+#[test]
+fn opposites_and_other_names_are_not_fixed() {
+    let sound = policy(RULE, SOUND);
+    let binding = |name: &str, policy: &str, actions: &str| {
+        format!(
+            "---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\n\
+             metadata: {{name: {name}}}\nspec: {{policyName: {policy}, validationActions: [{actions}]}}\n"
+        )
+    };
+    let registry = sound.replace("{name: p}", "{name: image-registry-dev}");
+    let bound = |name: &str, policy: &str| format!("{registry}{}", binding(name, policy, "Deny"));
+    let with = |field: &str| sound.replace("  validations", &format!("  {field}\n  validations"));
+    for (n, text) in [
+        bound("a", "image-registry-prod"),
+        bound("image-registy-dev", "image-registy-dev"),
+        with("invalidations: []"),
+        with("unmatchConditions: []"),
+        sound.replace(
+            "  validations",
+            "    includeResourceRules: []\n  validations",
+        ),
+        sound.clone() + &binding("a", "p", "Audit, Audits"),
+    ]
+    .iter()
+    .enumerate()
+    {
+        let root = directory(&format!("opposite-{n}"), &[("p.yaml", text)]);
+        let path = root.join("p.yaml");
+        let (diff, err, _) = vap(&[path.to_str().unwrap(), "--diff"]);
+        assert!(diff.is_empty(), "{diff}{err}");
+    }
+    check(
+        "misspelled-policy",
+        &bound("a", "image-registy-dev"),
+        &bound("a", "image-registry-dev"),
+    );
+    let selector = |operator: &str| {
+        sound.replace(
+            "  validations",
+            &format!(
+                "    objectSelector: {{matchExpressions: [{{key: a, operator: {operator}}}]}}\n  validations"
+            ),
+        )
+    };
+    check(
+        "negated-operator",
+        &selector("NotExists"),
+        &selector("DoesNotExist"),
+    );
+}
+
+#[test]
 fn fix_that_uncovers_a_finding_is_applied() {
     // The misspelled key hides a finding about its value.
     let hidden = policy(RULE, "expresion: object.spec.zzzz == 1");

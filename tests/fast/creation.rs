@@ -433,7 +433,10 @@ fn operators_of_other_languages_get_suggestion() {
         "write `&&` for `and`",
     );
     check_help("object.metadata.name == 'a' OR true", "write `||` for `OR`");
-    check_help("not has(object.metadata.labels)", "write `!` for `not`");
+    check_help(
+        "not has(object.metadata.labels)",
+        "write `!has(object.metadata.labels)`",
+    );
     check_help("object.metadata.name <> 'a'", "write `!=` for `<>`");
     check_help("5.0 % 2.0 == 1.0", "`%` accepts two values of type `int`");
     check_help(

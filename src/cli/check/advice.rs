@@ -57,7 +57,9 @@ fn operator_word_advice(text: &str, location: Location) -> Option<String> {
 }
 
 /// The operators of other languages, each with the operator of CEL.
-const OPERATORS: [(&str, &str); 7] = [
+const OPERATORS: [(&str, &str); 9] = [
+    ("=<", "<="),
+    ("=>", ">="),
     ("and", "&&"),
     ("or", "||"),
     ("===", "=="),
@@ -93,14 +95,15 @@ pub(super) fn operator_correction(
     let after = text.get(byte..)?;
     let next = byte + (after.len() - after.trim_start().len());
     [Some(next), last].into_iter().flatten().find_map(|at| {
-        let mut part = token(at)?;
+        let part = token(at)?;
         let word = text.get(part.clone())?;
+        // A part of an operator that CEL lacks, such as `+=` or `=~`.
+        let is_other = |c: char| matches!(c, '+' | '-' | '*' | '/' | '%' | '~' | ':');
+        if text.get(..part.start)?.ends_with(is_other) || text.get(part.end..)?.starts_with('~') {
+            return None;
+        }
         let operator = if word == "=" {
             "=="
-        } else if word.eq_ignore_ascii_case("not") {
-            let rest = text.get(part.end..)?;
-            part.end += rest.len() - rest.trim_start().len();
-            "!"
         } else {
             let mut rows = OPERATORS.iter();
             rows.find(|(wrong, _)| word.eq_ignore_ascii_case(wrong))?.1
@@ -298,7 +301,7 @@ fn operator_advice(operator: &str) -> Option<String> {
             return Some(advice.to_owned());
         }
         "@in" => {
-            let advice = "`in` searches the items of a list or the keys of a map; to search a string, write `a.contains(b)`";
+            let advice = "`in` searches the items of a list or the keys of a map; to search a list in a string, write `a in b.split(',')`";
             return Some(advice.to_owned());
         }
         "_[_]" => {

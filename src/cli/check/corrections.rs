@@ -213,8 +213,11 @@ fn count_policies(input: &Input, n_policies: &mut BTreeMap<String, usize>) {
 }
 
 /// Returns true if a hidden finding is reported. A note is reported only if it has a request for which an expression
-/// fails.
+/// fails. The correction of a name may repeat another name.
 fn is_shown(finding: &Finding) -> bool {
+    if matches!(finding.rule, Rule::DuplicateKey | Rule::DuplicateValue) {
+        return false;
+    }
     finding.severity != Severity::Note || finding.witness.is_some()
 }
 
@@ -230,7 +233,13 @@ fn name_assumptions(findings: &mut [Finding], hidden: &[Finding]) {
             continue;
         };
         if finding.suggestions.is_empty() && finding.rule != Rule::OldVersion {
-            let assumed = format!("continuing as if `{}`", fix.text);
+            // The edit of a quoted value does not contain the quotes.
+            let text = if fix.text.is_empty() {
+                "\"\""
+            } else {
+                &fix.text
+            };
+            let assumed = format!("continuing as if `{text}`");
             finding.help = Some(match finding.help.take() {
                 Some(help) => format!("{help}; {assumed}"),
                 None => assumed,

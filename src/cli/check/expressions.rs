@@ -93,7 +93,7 @@ pub(super) fn errors(
                         only_meant = meant.map(|meant| (&*undefined.name, meant));
                         advice
                     });
-                    advice.or_else(|| rewrite::fields_hint(issue.kind))
+                    advice.or_else(|| rewrite::fields_hint(&policy.value, issue.kind))
                 }
                 _ if rule == Rule::Required => tagged(&places),
                 _ => expression.and_then(|expression| {
@@ -105,6 +105,10 @@ pub(super) fn errors(
                 (None, Some((name, meant)), Some(text)) => {
                     let marked = text.marked(issue.location);
                     fixes::replace_name(policy, field_ref, marked, (name, meant))
+                }
+                _ if rule == Rule::Required => {
+                    let node = policy.document.node.nearest(field_ref);
+                    policy.document.edit_tag(&policy.source, node)
                 }
                 _ => expression
                     .filter(|_| rule == Rule::Syntax)
@@ -273,7 +277,8 @@ pub(super) fn warnings(
             let advice = advice.map(|advice| format!("{advice};"));
             let meant = meant.map(|(advice, _)| advice);
             let proposed = proposal.map(|proposal| format!("{};", proposal.help));
-            let fields = rewrite::fields_hint(Some(&first.kind)).map(|fields| format!("{fields};"));
+            let fields = rewrite::fields_hint(&policy.value, Some(&first.kind));
+            let fields = fields.map(|fields| format!("{fields};"));
             if let Some(params) = param_kind_at(&policy.value, expression, first.location) {
                 finding.kinds = vec![params];
             }
@@ -469,7 +474,15 @@ impl<'a> Text<'a> {
             text: self.compiled,
         };
         match rule {
-            Rule::Syntax => other_languages::proposal(role, self.compiled),
+            Rule::Syntax => {
+                let proposal = other_languages::proposal(role, self.compiled)?;
+                // Without the correction at the location, the parser does not get to a later part of the expression.
+                let at = self.source.byte(location);
+                let is_later = proposal.edit.as_ref().zip(at);
+                let is_later = is_later.is_some_and(|((bytes, _), at)| bytes.start > at);
+                let correction = || advice::operator_correction(self.compiled, location);
+                (!is_later || correction().is_none()).then_some(proposal)
+            }
             Rule::InvalidMacroCall => advice::has_proposal(self.compiled, location),
             _ => rewrite::proposal(context, (rule, location), kind, message),
         }

@@ -18,10 +18,11 @@ use super::fingerprint::without_numbers;
 use super::report::CheckReport;
 use super::settings::Settings;
 use super::{Options, run_with};
-use crate::cli::input::SourceText;
 use crate::cli::input::edit::{Edit, applied, sort_disjoint};
+use crate::cli::input::{Place, SourceText};
 use crate::cli::unified;
 use crate::cli::write;
+use crate::policy::rule::Rule;
 use crate::schema::SchemaError;
 
 /// Maximum number of fixes per file and run.
@@ -324,6 +325,8 @@ impl Fixer<'_> {
         let mut fixed: HashSet<Key> = HashSet::new();
         // The fields of sound expressions that a fix changes.
         let mut changed_fields: HashSet<(&str, &str)> = HashSet::new();
+        // The ends of the corrections of syntax errors.
+        let mut syntax_ends: HashMap<(&str, &str), Place> = HashMap::new();
         for finding in self.before {
             let is_fixed = finding
                 .fix
@@ -331,11 +334,18 @@ impl Fixer<'_> {
                 .is_some_and(|fix| edits().any(|edit| is_same(edit, fix)));
             if is_fixed {
                 fixed.insert(key(finding));
+                if let (Rule::Syntax, Some(fix), Some(field_ref)) =
+                    (finding.rule, &finding.fix, &finding.field_ref)
+                {
+                    let mut end = fix.source.place(fix.bytes.start);
+                    end.column += fix.text.chars().count();
+                    syntax_ends.insert((&finding.location.file, field_ref), end);
+                }
                 if let Some(field_ref) = finding.field_ref.as_deref().filter(|_| !finding.rejected)
                 {
                     changed_fields.insert((&finding.location.file, field_ref));
                 }
-            } else {
+            } else if !(finding.is_hidden && is_duplicate(finding)) {
                 *open.entry(key(finding)).or_default() += 1;
             }
         }
@@ -348,13 +358,16 @@ impl Fixer<'_> {
                     *n -= 1;
                     continue;
                 }
-                _ if fixed.contains(&key) => format!("the fix has no effect: {}", finding.message),
+                _ if fixed.contains(&key) || is_before(finding, &syntax_ends) => {
+                    format!("the fix has no effect: {}", finding.message)
+                }
                 // A fix may uncover findings that were there before, but must not make a sound expression invalid.
                 _ if !finding.rejected
-                    || !changed_fields.contains(&(
-                        &*finding.location.file,
-                        finding.field_ref.as_deref().unwrap_or_default(),
-                    )) =>
+                    || !is_duplicate(finding)
+                        && !changed_fields.contains(&(
+                            &*finding.location.file,
+                            finding.field_ref.as_deref().unwrap_or_default(),
+                        )) =>
                 {
                     continue;
                 }
@@ -384,6 +397,21 @@ impl Fixer<'_> {
             Err(objections)
         })
     }
+}
+
+/// Returns true for a syntax error that is not after the correction of the syntax error of the same expression.
+fn is_before(finding: &Finding, ends: &HashMap<(&str, &str), Place>) -> bool {
+    let field_ref = finding.field_ref.as_deref().unwrap_or_default();
+    let end = ends.get(&(&*finding.location.file, field_ref));
+    let is_before = |(end, place): (&Place, Place)| {
+        place.line < end.line || place.line == end.line && place.column < end.column
+    };
+    finding.rule == Rule::Syntax && end.zip(finding.location.place).is_some_and(is_before)
+}
+
+/// Returns true if the finding is about a repeated key or value. A renamed key or value may repeat another.
+fn is_duplicate(finding: &Finding) -> bool {
+    matches!(finding.rule, Rule::DuplicateKey | Rule::DuplicateValue)
 }
 
 /// Writes the fixed content of a file, unless the file has changed since it was read.

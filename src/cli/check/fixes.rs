@@ -15,6 +15,7 @@ use crate::cel::syntax;
 use crate::cli::input::Object;
 use crate::cli::input::edit::Edit;
 use crate::policy::RequestPolicy;
+use crate::policy::expressions::Role;
 use crate::policy::lint::{Lint, intended_groups, missing_question_mark};
 use crate::policy::rule::Rule;
 use crate::policy::runtime_errors::{DenialReasons, allows_denied_requests};
@@ -88,12 +89,28 @@ impl<'a> Fixes<'a> {
             Rule::ImpossibleValue => {
                 let edit = value(self.policy, self.analysis, lint)?;
                 let reasons = DenialReasons::FalseOrError;
-                self.is_unsafe = self.allows_denied_requests(field_ref, edit.value()?, reasons);
+                self.is_unsafe = self.is_alternative(lint)
+                    || self.allows_denied_requests(field_ref, edit.value()?, reasons);
                 (!self.is_unsafe).then_some(edit)
             }
             Rule::OrValueWithoutOptional => self.question_mark(field_ref, lint.location?),
             _ => None,
         }
+    }
+
+    /// Returns true if the comparison of the lint never holds as written, and is an alternative of a validation, as in
+    /// `request.operation == 'delete' || ...`. The validation allows more requests if it holds, also requests for which
+    /// the rest of the expression fails now.
+    fn is_alternative(&self, lint: &Lint) -> bool {
+        let find = || {
+            let expression = self.analysis.expression(&lint.field_ref)?;
+            (expression.role == Role::Validation).then_some(())?;
+            let ast = expression.parsed().ok()?;
+            let source = SourceMap::new(&expression.text);
+            let is_of_lint = |id: ExprId| Some(source.location(ast.offset(id))) == lint.location;
+            Some(has_alternative(ast, ast.root(), false, &is_of_lint))
+        };
+        find().unwrap_or(false)
     }
 
     /// Replaces an impossible group if its rule can intend only one served group.
@@ -310,6 +327,32 @@ fn value(policy: &Object<RequestPolicy>, analysis: &PolicyAnalysis, lint: &Lint)
     policy.edit_text(field_ref, part, meant)
 }
 
+/// Returns true if an operand of `||` in a conjunction or disjunction `id` is a comparison with `==` or `in` for which
+/// `is_found` returns true.
+fn has_alternative(
+    ast: &Ast,
+    id: ExprId,
+    is_alternative: bool,
+    is_found: &dyn Fn(ExprId) -> bool,
+) -> bool {
+    let Expr::Call {
+        function,
+        target: None,
+        args,
+    } = ast.expr(id)
+    else {
+        return false;
+    };
+    let is_alternative = match &**function {
+        "_==_" | "@in" => return is_alternative && is_found(id),
+        "_||_" => true,
+        "_&&_" => is_alternative,
+        _ => return false,
+    };
+    let mut args = args.iter();
+    args.any(|arg| has_alternative(ast, *arg, is_alternative, is_found))
+}
+
 /// Returns the selected field, such as `operation` for `request.operation`. `None` if `id` is not a selection.
 fn last_field(ast: &Ast, id: ExprId) -> Option<&str> {
     match ast.expr(id) {
@@ -347,6 +390,9 @@ fn meant<'a>(names: &[&'a str], text: &str, is_exact: bool) -> Option<&'a str> {
         }
     };
     let wanted = plain(text);
+    if let Some(exact) = names.iter().find(|name| name.eq_ignore_ascii_case(text)) {
+        return Some(exact);
+    }
     let mut near = names.iter().filter(|name| plain(name) == wanted);
     let first = near.next()?;
     near.all(|other| other == first).then_some(*first)

@@ -1,7 +1,7 @@
 //! Proposes CEL for the syntax of other languages, such as `!(a in b)` for `a not in b`.
 
 use super::rewrite::Proposal;
-use super::tokens::{RELATION, TokenText};
+use super::tokens::{AND, RELATION, TokenText};
 use crate::cel::syntax::token::Kind;
 use crate::policy::expressions::Role;
 
@@ -9,6 +9,9 @@ use crate::policy::expressions::Role;
 pub(super) fn proposal(role: Role, text: &str) -> Option<Proposal> {
     let source = TokenText::new(text);
     not_in(&source)
+        .or_else(|| not(&source))
+        .or_else(|| pattern(&source))
+        .or_else(|| optional_key(&source))
         .or_else(|| item_of_tuple(&source))
         .or_else(|| lambda(&source))
         .or_else(|| default_value(&source))
@@ -40,6 +43,88 @@ fn not_in(source: &TokenText<'_>) -> Option<Proposal> {
         source.bytes(&(left.start..right.end))?,
         text,
     ))
+}
+
+/// Replaces `not a`, which negates comparisons in other languages.
+fn not(source: &TokenText<'_>) -> Option<Proposal> {
+    let is_word = |n: usize| {
+        let word = source.word(n).unwrap_or_default();
+        word.eq_ignore_ascii_case("and") || word.eq_ignore_ascii_case("or")
+    };
+    let is_start = |n: usize| {
+        n.checked_sub(1).is_none_or(|before| {
+            let kind = source.kind(before);
+            is_word(before)
+                || kind.is_some_and(Kind::opens_bracket)
+                || matches!(
+                    kind,
+                    Some(Kind::And | Kind::Or | Kind::Comma | Kind::Question | Kind::Colon)
+                )
+        })
+    };
+    let not = (0..source.len()).find(|n| {
+        let is_not = source
+            .word(*n)
+            .is_some_and(|it| it.eq_ignore_ascii_case("not"));
+        is_not && is_start(*n) && source.kind(*n + 1) != Some(Kind::Dot)
+    })?;
+    let whole = source.right(not + 1, AND)?;
+    let mut end = whole.start;
+    while end < whole.end && !is_word(end) {
+        end = match source.kind(end)? {
+            kind if kind.opens_bracket() => source.close(end)? + 1,
+            _ => end + 1,
+        };
+    }
+    let operand = whole.start..end;
+    let text = source.source(&operand)?;
+    let is_group = source.kind(operand.start) == Some(Kind::OpenParen)
+        && source.close(operand.start)? + 1 == operand.end;
+    let text = if is_group || source.is_chain(&operand) {
+        format!("!{text}")
+    } else {
+        format!("!({text})")
+    };
+    Some(Proposal::edit(source.bytes(&(not..end))?, text))
+}
+
+/// Replaces `a =~ 'b'`.
+fn pattern(source: &TokenText<'_>) -> Option<Proposal> {
+    // `=~` is no token. It is between two operands.
+    let n = (1..source.len()).find(|n| {
+        let bytes = source.bytes(&(n - 1..n + 1));
+        let within = bytes.and_then(|bytes| {
+            let (first, second) = (source.word(n - 1)?, source.word(*n)?);
+            let between = source.text.get(bytes)?.strip_prefix(first)?;
+            between.strip_suffix(second)
+        });
+        within.is_some_and(|between| between.trim() == "=~")
+    })?;
+    let (left, right) = (source.receiver(n)?, source.right(n, RELATION)?);
+    let text = format!(
+        "{}.matches({})",
+        source.source(&left)?,
+        source.source(&right)?
+    );
+    let bytes = source.bytes(&(left.start..right.end))?;
+    Some(
+        if source.kind(right.start)? == Kind::String && right.len() == 1 {
+            Proposal::edit(bytes, text)
+        } else {
+            Proposal::hint(format!("write `{text}`"))
+        },
+    )
+}
+
+/// Replaces `a.?['b']`.
+fn optional_key(source: &TokenText<'_>) -> Option<Proposal> {
+    let dot = (1..source.len()).find(|n| {
+        source.kind(*n) == Some(Kind::Dot)
+            && source.kind(n + 1) == Some(Kind::Question)
+            && source.kind(n + 2) == Some(Kind::OpenBracket)
+    })?;
+    let bytes = source.bytes(&(dot..dot + 3))?;
+    Some(Proposal::edit(bytes, "[?".to_owned()))
 }
 
 /// Replaces `a in (b, c)`.

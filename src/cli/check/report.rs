@@ -12,7 +12,7 @@ use super::finding::{Finding, Location, OtherPlace, Owner, Severity};
 use super::fix::FixReport;
 use super::policy::{PolicyCheck, object_finding};
 use super::settings::Settings;
-use super::suggestion::{nearest, nearest_only};
+use super::suggestion::{nearest_joined, nearest_only};
 use super::suppression;
 use super::webhook;
 use crate::cli::exit::Exit;
@@ -20,6 +20,7 @@ use crate::cli::input::{Input, Object, Problem, ProblemKind};
 use crate::cli::live::ClusterData;
 use crate::policy::RequestPolicy;
 use crate::policy::analysis::Profile;
+use crate::policy::nearest::is_near;
 use crate::policy::rule::Rule;
 use crate::status::message;
 use crate::status::warnings::{Warning, warnings};
@@ -356,12 +357,13 @@ impl CheckReport {
                 let node = binding.document.node.nearest("spec.policyName");
                 finding.location.length = binding.length_of(node);
                 let related = related_policy(name, &policies);
-                // The binding of another file may be the one of a policy that has bindings.
+                // A binding with the name of its policy, or of another stage, belongs to a policy that is not in the input.
                 let only = nearest_only(name, policies.iter().map(String::as_str))
-                    .or_else(|| related.filter(|policy| !bound.contains(policy)));
+                    .filter(|meant| is_misspelled(name, meant) && binding.name() != Some(name));
                 finding.fix =
                     only.and_then(|only| binding.document.edit_value(&binding.source, node, only));
-                let meant = nearest(name, policies.iter().map(String::as_str)).or(related);
+                let meant = nearest_joined(name, policies.iter().map(String::as_str))
+                    .or_else(|| related.map(str::to_owned));
                 let meant = meant.map(|meant| format!("did you mean `{meant}`? "));
                 finding.help = Some(format!(
                     "{}the binding has no effect without its policy",
@@ -541,6 +543,25 @@ pub(in crate::cli) fn unread(problem: &Problem) -> Finding {
         rejected: is_rejected(problem.kind),
         ..Finding::new(severity, rule, problem.message.as_str(), location)
     }
+}
+
+/// Returns true if a policy name surely is a misspelling of another: they differ by one edit within one of the segments
+/// between dashes, and not in a number.
+fn is_misspelled(name: &str, meant: &str) -> bool {
+    let segments = |name: &str| name.split('-').map(str::to_owned).collect::<Vec<_>>();
+    let (left, right) = (segments(name), segments(meant));
+    let mut differing = left.iter().zip(&right).filter(|(a, b)| a != b);
+    let digits = |text: &str| {
+        text.chars()
+            .filter(char::is_ascii_digit)
+            .collect::<String>()
+    };
+    let is_one_edit = |(a, b): (&String, &String)| {
+        is_near(a, b) && a.len().min(b.len()) > 2 && digits(a) == digits(b)
+    };
+    left.len() == right.len()
+        && differing.next().is_some_and(is_one_edit)
+        && differing.next().is_none()
 }
 
 /// Returns true if the API server rejects an object with the problem.

@@ -9,7 +9,8 @@ use crate::cel::types::{FieldTypes, Type};
 use crate::library::environment::base_env;
 use crate::policy::RequestPolicy;
 use crate::policy::nearest::nearest_of;
-pub(super) use crate::policy::nearest::{nearest, nearest_only};
+use crate::policy::nearest::{is_near, negated};
+pub(super) use crate::policy::nearest::{nearest, nearest_joined, nearest_only};
 use crate::schema::escape::unescape;
 use crate::schema::{Builtin, Gvk};
 use crate::version::KubernetesVersion;
@@ -69,7 +70,9 @@ impl Suggestions {
                 let advice = format!("write `['{real}']` instead of `.{}`:", undefined.name);
                 Some((format!("{advice} names are not escaped in policies;"), None))
             }
-            None if self.0 > 0 => elsewhere(undefined),
+            None if self.0 > 0 => {
+                negated_variable(policy, undefined).or_else(|| elsewhere(undefined))
+            }
             None => None,
         }
     }
@@ -119,6 +122,17 @@ impl Suggestions {
     }
 }
 
+/// Suggests the negation of a variable for an undeclared variable such as `variables.notPrivileged`.
+fn negated_variable(
+    policy: &RequestPolicy,
+    undefined: &UndefinedField,
+) -> Option<(String, Option<String>)> {
+    matches!(undefined.candidates, Candidates::Elsewhere).then_some(())?;
+    let variables = policy.variables.iter();
+    let meant = negated(&undefined.name, variables.map(|it| it.name.as_str()))?;
+    Some((format!("did you mean `!variables.{meant}`?"), None))
+}
+
 /// The predefined variables of CEL expressions.
 const NAMES: [&str; 7] = [
     "object",
@@ -162,7 +176,7 @@ pub(super) fn only_function(name: &str) -> Option<&'static str> {
         "allow" | "isAllowed" => Some("allowed"),
         "strip" => Some("trim"),
         "any" | "some" => Some("exists"),
-        "every" => Some("all"),
+        "every" | "forAll" | "forall" => Some("all"),
         _ => None,
     };
     equivalent.or_else(|| {
@@ -172,12 +186,25 @@ pub(super) fn only_function(name: &str) -> Option<&'static str> {
         let names: BTreeSet<&str> = functions().collect();
         let meant = nearest_only(name, names.into_iter()).filter(|meant| *meant != name);
         // A short name of another library may be similar to several names.
-        meant.filter(|meant| name.eq_ignore_ascii_case(meant) || name.len() >= MIN_FUNCTION_NAME)
+        meant.filter(|meant| {
+            name.eq_ignore_ascii_case(meant)
+                || name.len() >= MIN_FUNCTION_NAME
+                    && is_near(&name.to_lowercase(), &meant.to_lowercase())
+                || name.len() >= MIN_LONG_NAME
+        })
     })
 }
 
 /// Minimum length of a function name whose only similar name is assumed to be intended, in bytes.
 const MIN_FUNCTION_NAME: usize = 5;
+
+/// Minimum length of a function name that may differ from the intended name by more than one edit, in bytes.
+const MIN_LONG_NAME: usize = 9;
+
+/// Returns the function that an undeclared function negates, such as `contains` for `notContains`.
+pub(super) fn negated_function(name: &str) -> Option<&'static str> {
+    negated(name, functions())
+}
 
 /// Returns the literal that a name of another language stands for.
 pub(super) fn literal_of_other_languages(name: &str) -> Option<&'static str> {
@@ -205,8 +232,8 @@ pub(super) fn reference(name: &str, (is_call, is_match_condition): (bool, bool))
         return advice.or_else(|| {
             // The first of several equally similar names is suggested.
             let names: BTreeSet<&str> = functions().collect();
-            let meant = nearest(name, names.into_iter()).filter(|meant| *meant != name);
-            meant.map(|meant| format!("did you mean `{meant}`?"))
+            let names = names.into_iter().filter(|known| *known != name);
+            nearest_joined(name, names).map(|meant| format!("did you mean `{meant}`?"))
         });
     }
     match name {
@@ -255,8 +282,14 @@ fn function_of_other_languages(name: &str) -> Option<&'static str> {
         "contains_all" | "containsAll" => "write `b.all(x, x in a)`",
         "includes" => "write `contains()` for a substring, or `in` for an item of a list",
         "any" | "some" => "write `exists()`",
-        "every" => "write `all()`",
-        "isEmpty" => "write `size() == 0`",
+        "every" | "forAll" | "forall" => "write `all()`",
+        "isEmpty" | "empty" => "write `size() == 0`",
+        "isNotEmpty" | "notEmpty" | "nonEmpty" => "write `size() > 0`",
+        "isNull" | "isNil" | "isNone" => "write `a == null`, or `!has(a.b)` for an absent field",
+        "isNotNull" | "notNull" | "isNotNil" => "write `a != null`, or `has(a.b)` for a field",
+        "get" => "write `a[?'key'].orValue('')`, with the value of an absent key",
+        "equalsIgnoreCase" => "write `a.lowerAscii() == b.lowerAscii()`",
+        "between" => "write `a <= x && x <= b`",
         "now" => "expressions cannot read the current time",
         _ => return None,
     })
@@ -280,6 +313,9 @@ fn is_name(text: &str) -> bool {
 /// Common fields of objects. The search for an undeclared field descends into them.
 const PARTS: [&str; 4] = ["spec", "template", "jobTemplate", "metadata"];
 
+/// The fields of the object itself.
+const ROOT_FIELDS: [&str; 3] = ["metadata", "spec", "status"];
+
 /// Maximum depth of the search for a field.
 const MAX_DEPTH: usize = 4;
 
@@ -301,6 +337,11 @@ fn elsewhere(undefined: &UndefinedField) -> Option<(String, Option<String>)> {
     }
     let paths = below(fields, name, MAX_DEPTH);
     let path = paths.first()?;
+    // The path may have a missing step, or a step too much.
+    if ROOT_FIELDS.contains(&&**name) {
+        let advice = format!("did you mean `{path}`, or `object.{name}`?");
+        return Some((advice, None));
+    }
     let only = (paths.len() == 1).then(|| path.clone());
     Some((format!("did you mean `{path}`?"), only))
 }

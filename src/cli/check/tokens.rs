@@ -6,7 +6,10 @@ use crate::cel::syntax::lexer;
 use crate::cel::syntax::token::{Kind, Token};
 
 /// Precedence of an operator that binds more tightly than all binary operators.
-const UNARY: u8 = 6;
+pub(super) const UNARY: u8 = 6;
+
+/// Precedence of `&&`.
+pub(super) const AND: u8 = 2;
 
 /// Precedence of `==`, `<`, `in` and the other relations.
 pub(super) const RELATION: u8 = 3;
@@ -112,7 +115,7 @@ impl<'a> TokenText<'a> {
         }
         match kind {
             Kind::Or => Some(1),
-            Kind::And => Some(2),
+            Kind::And => Some(AND),
             kind if kind.relation().is_some() => Some(RELATION),
             kind => kind
                 .arithmetic()

@@ -12,7 +12,7 @@ use std::ops::Range;
 use self::literals::{format_verbs, json_patch, literal, quantity};
 use self::undeclared::undeclared;
 use super::tokens::{RELATION, TokenText};
-use crate::cel::diagnostic::DiagnosticKind;
+use crate::cel::diagnostic::{Candidates, DiagnosticKind};
 use crate::cel::source::{Location, SourceMap};
 use crate::cel::syntax::token::Kind;
 use crate::cel::types::Type;
@@ -126,17 +126,23 @@ pub(super) fn proposal(
 }
 
 /// Returns a hint with the declared fields of a value. `None` if there are none, or too many.
-pub(super) fn fields_hint(kind: Option<&DiagnosticKind>) -> Option<String> {
+pub(super) fn fields_hint(policy: &RequestPolicy, kind: Option<&DiagnosticKind>) -> Option<String> {
     let Some(DiagnosticKind::UndefinedField(undefined)) = kind else {
         return None;
     };
-    let mut names = undefined.candidates.names();
+    let (noun, mut names) = match undefined.candidates {
+        Candidates::Elsewhere => {
+            let variables = policy.variables.iter();
+            ("variable", variables.map(|it| it.name.as_str()).collect())
+        }
+        _ => ("field", undefined.candidates.names()),
+    };
     names.sort_unstable();
     names.dedup();
     match names.as_slice() {
         [] => None,
-        [only] => Some(format!("the only field is `{only}`")),
-        names if names.len() <= MAX_FIELDS => Some(format!("the fields are {}", names.join(", "))),
+        [only] => Some(format!("the only {noun} is `{only}`")),
+        names if names.len() <= MAX_FIELDS => Some(format!("the {noun}s are {}", names.join(", "))),
         _ => None,
     }
 }
@@ -227,7 +233,7 @@ fn call(call: &MemberCall<'_, '_>, function: &str, args: &[Type]) -> Option<Prop
         ("contains", [Type::List(item), Type::String]) if is_object_like(item) => {
             let (list, text) = (source.source(&call.receiver)?, source.source(&call.args)?);
             Some(Proposal::hint(format!(
-                "the items of the list are no strings: compare a field, as in `{list}.exists(x, x.name == {text})`"
+                "the items of the list are not strings: compare a field, as in `{list}.exists(x, x.name == {text})`"
             )))
         }
         ("contains", [Type::List(_), _]) => call.as_in(),
@@ -474,29 +480,7 @@ fn arithmetic(
                 _ => None,
             }
         }),
-        ("@in", Type::String, Type::String) => {
-            let inner = source
-                .source(right)?
-                .strip_prefix('(')
-                .and_then(|it| it.strip_suffix(')'));
-            match inner {
-                Some(inner) if right.len() == 3 => {
-                    Some(Proposal::edit(source.bytes(right)?, format!("[{inner}]")))
-                }
-                _ => {
-                    let text = format!(
-                        "{}.contains({})",
-                        source.receiver_text(right)?,
-                        source.source(left)?
-                    );
-                    let whole = left.start..right.end;
-                    Some(
-                        Proposal::edit(source.bytes(&whole)?, text)
-                            .with_reason("`in` searches lists and maps"),
-                    )
-                }
-            }
-        }
+        ("@in", Type::String | Type::Dyn, Type::String) => in_string(source, left, right),
         ("_%_", Type::String, _) => {
             let values = source.source(right)?;
             let values = values
@@ -511,6 +495,57 @@ fn arithmetic(
         }
         _ => None,
     }
+}
+
+/// Proposes a list for the string of `x in 'a,b'`. A substring test would accept each part of the string, such as `a` for
+/// `admin`.
+fn in_string(
+    source: &TokenText<'_>,
+    left: &Range<usize>,
+    right: &Range<usize>,
+) -> Option<Proposal> {
+    const REASON: &str = "`in` searches lists and maps";
+    let (tested, string) = (source.source(left)?, source.source(right)?);
+    let inner = string
+        .strip_prefix('(')
+        .and_then(|it| it.strip_suffix(')'))
+        .filter(|_| right.len() == 3);
+    if let Some(inner) = inner {
+        return Some(Proposal::edit(source.bytes(right)?, format!("[{inner}]")));
+    }
+    let Some(content) = string_content(source, right) else {
+        // A constant is searched in a field. The params may be a list of values.
+        if string_content(source, left).is_some() && source.word(right.start) != Some("params") {
+            let text = format!("{}.contains({tested})", source.receiver_text(right)?);
+            let bytes = source.bytes(&(left.start..right.end))?;
+            return Some(Proposal::edit(bytes, text).with_reason(REASON));
+        }
+        let list = source.receiver_text(right)?;
+        return Some(Proposal::hint(format!(
+            "{REASON}: write `{tested} in {list}.split(',')` for a string with separators"
+        )));
+    };
+    let separator = [',', ';', '|', ' ']
+        .into_iter()
+        .find(|it| content.contains(*it));
+    let items: Vec<&str> = separator
+        .into_iter()
+        .flat_map(|separator| content.split(separator))
+        .map(str::trim)
+        .filter(|item| !item.is_empty())
+        .collect();
+    if items.len() < 2 {
+        return Some(Proposal::hint(format!(
+            "{REASON}: write `{tested} == {string}`, or `{tested} in [{string}]`"
+        )));
+    }
+    let quote = string.chars().next()?;
+    let items: Vec<String> = items
+        .iter()
+        .map(|item| format!("{quote}{item}{quote}"))
+        .collect();
+    let list = format!("[{}]", items.join(", "));
+    Some(Proposal::edit(source.bytes(right)?, list).with_reason(REASON))
 }
 
 fn is_literal_of(type_: &Type, source: &TokenText<'_>, tokens: &Range<usize>) -> bool {
@@ -565,7 +600,7 @@ fn selection(
     if *operand == Type::Null {
         return null_variable(context, source, &receiver, root);
     }
-    if let Some(proposal) = length(source, n) {
+    if let Some(proposal) = length(source, n).or_else(|| label_key(source, n)) {
         return Some(proposal);
     }
     let field = source.word(n + 1)?;
@@ -576,6 +611,43 @@ fn selection(
             "a list has no fields: select the field of each item, as in `{list}.all(x, x.{field} ...)` or `{list}.exists(x, x.{field} ...)`"
         ))
     })
+}
+
+/// Proposes `labels['a.b/c']` for the key in `labels.a.b/c`, of which `n` is a token.
+fn label_key(source: &TokenText<'_>, n: usize) -> Option<Proposal> {
+    let is_map = |at: usize| {
+        let is_field = at > 0 && source.kind(at - 1) == Some(Kind::Dot);
+        is_field && matches!(source.word(at), Some("labels" | "annotations"))
+    };
+    let is_part = |at: usize| {
+        matches!(
+            source.kind(at),
+            Some(Kind::Ident | Kind::Dot | Kind::Slash | Kind::Minus)
+        )
+    };
+    let start = (0..n)
+        .rev()
+        .take_while(|at| is_part(*at))
+        .find(|at| is_map(*at))?
+        + 1;
+    let mut end = start;
+    while is_part(end) && source.is_adjacent(end - 1) {
+        end += 1;
+    }
+    (source.kind(start)? == Kind::Dot && n < end).then_some(())?;
+    let key = source.source(&(start + 1..end))?;
+    let is_test = start
+        .checked_sub(2)
+        .and_then(|dot| source.receiver(dot))
+        .and_then(|map| map.start.checked_sub(2))
+        .is_some_and(|at| source.word(at) == Some("has"));
+    let is_key = key.contains('.') && !key.ends_with(['.', '/', '-']);
+    // A call is no part of a key.
+    let is_call = source.kind(end) == Some(Kind::OpenParen);
+    (is_key && !is_test && !is_call).then(|| {
+        let bytes = source.bytes(&(start..end))?;
+        Some(Proposal::edit(bytes, format!("['{key}']")))
+    })?
 }
 
 /// Proposes `.size()` for a selection of the length.
@@ -671,6 +743,12 @@ fn incomparable(source: &TokenText<'_>, n: usize, message: &str) -> Option<Propo
             (&right, &left)
         };
         let (list, item) = (source.source(list)?, source.source(item)?);
+        // The items have fields.
+        if source.kind(n)? == Kind::In {
+            return Some(Proposal::hint(format!(
+                "compare a field of the items, as in `{list}.exists(x, x.name == {item})`"
+            )));
+        }
         return Some(Proposal::hint(format!(
             "write `{item} in {list}` if one item is enough, or `{list} == [{item}]`"
         )));

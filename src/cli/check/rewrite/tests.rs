@@ -178,6 +178,76 @@ fn expressions_of_other_languages_are_corrected() {
             "object.metadata.name != 'kube-system'",
         ),
         (
+            "object.metadata.name in 'a,b'",
+            "object.metadata.name in ['a', 'b']",
+        ),
+        (
+            "!(object.metadata.name in \"system:a; system:b\")",
+            "!(object.metadata.name in [\"system:a\", \"system:b\"])",
+        ),
+        (
+            "object.spec.template.spec.containers.all(c, c.name in 'web,db')",
+            "object.spec.template.spec.containers.all(c, c.name in ['web', 'db'])",
+        ),
+        (
+            "!variables.names.notExists(x, x == 'a')",
+            "!(!variables.names.exists(x, x == 'a'))",
+        ),
+        (
+            "object.metadata.name.notStartsWith('a')",
+            "!object.metadata.name.startsWith('a')",
+        ),
+        (
+            "authorizer.group('').resource('pods').check('use').disallowed()",
+            "!authorizer.group('').resource('pods').check('use').allowed()",
+        ),
+        (
+            "not(object.spec.replicas == 1)",
+            "!(object.spec.replicas == 1)",
+        ),
+        (
+            "not object.spec.replicas == 1 or object.spec.replicas == 3",
+            "!(object.spec.replicas == 1) or object.spec.replicas == 3",
+        ),
+        (
+            "not (object.spec.replicas == 1 or object.spec.replicas == 3)",
+            "!(object.spec.replicas == 1 or object.spec.replicas == 3)",
+        ),
+        (
+            "object.spec.replicas == 1 and not object.spec.paused",
+            "object.spec.replicas == 1 && not object.spec.paused",
+        ),
+        ("object.spec.replicas =< 5", "object.spec.replicas <= 5"),
+        ("object.spec.replicas => 5", "object.spec.replicas >= 5"),
+        (
+            "object.metadata.name =~ '^a'",
+            "object.metadata.name.matches('^a')",
+        ),
+        (
+            "object.metadata.?labels.?['a'].orValue('') != ''",
+            "object.metadata.?labels[?'a'].orValue('') != ''",
+        ),
+        (
+            "object.spec.template.metadata.labels.app.kubernetes.io/name == 'a'",
+            "object.spec.template.metadata.labels['app.kubernetes.io/name'] == 'a'",
+        ),
+        (
+            "variables.names.forAll(x, x != '')",
+            "variables.names.all(x, x != '')",
+        ),
+        (
+            "object.metadata.name.equals('a')",
+            "object.metadata.name == 'a'",
+        ),
+        (
+            "object.spec.template.metadata.labels.get('a', 'b') == 'c'",
+            "object.spec.template.metadata.labels[?'a'].orValue('b') == 'c'",
+        ),
+        (
+            "parseInt(object.metadata.name) > 4",
+            "int(object.metadata.name) > 4",
+        ),
+        (
             "object.metadata.name.match('^a') && 'ä' != ''",
             "object.metadata.name.matches('^a') && 'ä' != ''",
         ),
@@ -249,7 +319,7 @@ fn ambiguous_expressions_have_hints_only() {
         (
             "[CREATE]",
             "!object.spec.template.spec.containers.contains('a')",
-            "the items of the list are no strings",
+            "the items of the list are not strings",
         ),
         (
             "[CREATE]",
@@ -265,6 +335,56 @@ fn ambiguous_expressions_have_hints_only() {
             "[CREATE]",
             "object.spec.template.foo == 'a'",
             "the fields are metadata, spec",
+        ),
+        (
+            "[CREATE]",
+            "object.metadata.name in 'a'",
+            "write `object.metadata.name == 'a'`",
+        ),
+        (
+            "[CREATE]",
+            "object.metadata.name in object.metadata.namespace",
+            "write `object.metadata.name in object.metadata.namespace.split(',')`",
+        ),
+        (
+            "[CREATE]",
+            "'nginx' in object.spec.template.spec.containers",
+            "`object.spec.template.spec.containers.exists(x, x.name == 'nginx')`",
+        ),
+        (
+            "[CREATE]",
+            "object.spec.replicas += 1",
+            "rejects the policy",
+        ),
+        (
+            "[CREATE]",
+            "!isNull(object.spec.strategy.rollingUpdate)",
+            "write `a == null`",
+        ),
+        (
+            "[CREATE]",
+            "object.spec.metadata.labels['a'] == 'b'",
+            "did you mean `template.metadata`, or `object.metadata`?",
+        ),
+        (
+            "[CREATE]",
+            "variables.notNames == []",
+            "did you mean `!variables.names`?",
+        ),
+        (
+            "[CREATE]",
+            "variables.maximum == 1",
+            "the only variable is `names`",
+        ),
+        (
+            "[\"*\"]",
+            "request.operation == 'delete' || object.spec.replicas > 1",
+            "did you mean `DELETE`? the policy may then allow",
+        ),
+        (
+            "[CREATE]",
+            "object.spec.template.spec.containers.all(c, c.?ports.orValue([]).all(p, p.protocol != 'TDP'))",
+            "`TCP` or `UDP`",
         ),
     ] {
         let text = corrected(operations, "expression", text);

@@ -1,9 +1,9 @@
 //! Proposes replacements for names and functions that are not declared.
 
-use super::{Context, MemberCall, Proposal};
+use super::{Context, MemberCall, Proposal, label_key};
 use crate::cel::syntax::token::Kind;
 use crate::cli::check::suggestion;
-use crate::cli::check::tokens::{RELATION, TokenText};
+use crate::cli::check::tokens::{RELATION, TokenText, UNARY};
 use crate::policy::expressions::Role;
 
 /// Proposes a replacement for an undeclared name or function at `n`.
@@ -20,21 +20,10 @@ pub(super) fn undeclared(
         n
     };
     if source.kind(n)? == Kind::OpenParen {
-        let is_key_test = matches!(
-            name,
-            "containsKey" | "hasKey" | "has_key" | "hasOwnProperty"
-        );
-        let is_list_test = matches!(name, "isIn" | "isin");
-        let call = MemberCall::new(source, n)?;
-        if is_list_test {
-            let list = source.source(&call.args)?;
-            let text = format!(
-                "{} in {list}",
-                source.operand_text(&call.receiver, RELATION)?
-            );
-            return call.replace(text, RELATION);
-        }
-        return is_key_test.then(|| call.as_in())?;
+        return function(source, n, name);
+    }
+    if let Some(proposal) = label_key(source, n) {
+        return Some(proposal);
     }
     let bytes = source.bytes(&(n..n + 1))?;
     let is_brace = source.kind(n + 1) == Some(Kind::OpenBrace);
@@ -57,6 +46,79 @@ pub(super) fn undeclared(
         return None;
     }
     unquoted_string(source, n)
+}
+
+/// Proposes a replacement for the call of an undeclared function. `n` is the parenthesis.
+fn function(source: &TokenText<'_>, n: usize, name: &str) -> Option<Proposal> {
+    if let Some(proposal) = negation(source, n, name) {
+        return Some(proposal);
+    }
+    let conversion = match name {
+        "parseInt" | "toInt" | "atoi" => Some("int"),
+        "parseFloat" | "toFloat" | "toDouble" => Some("double"),
+        "toString" | "str" => Some("string"),
+        _ => None,
+    };
+    let Some(call) = MemberCall::new(source, n) else {
+        let bytes = source.bytes(&(n.checked_sub(1)?..n))?;
+        return conversion.map(|conversion| Proposal::edit(bytes, conversion.to_owned()));
+    };
+    let receiver = source.source(&call.receiver)?;
+    match name {
+        "containsKey" | "hasKey" | "has_key" | "hasOwnProperty" | "has" => call.as_in(),
+        "isIn" | "isin" => {
+            let list = source.source(&call.args)?;
+            let item = source.operand_text(&call.receiver, RELATION)?;
+            call.replace(format!("{item} in {list}"), RELATION)
+        }
+        _ if matches!(name.trim_end_matches('s'), "equal" | "isEqual" | "eq") => {
+            let left = source.operand_text(&call.receiver, RELATION)?;
+            let right = source.operand_text(&call.args, RELATION)?;
+            call.replace(format!("{left} == {right}"), RELATION)
+        }
+        // A function of a library of another policy engine may have the same name.
+        "get"
+            if [".labels", ".annotations", ".data"]
+                .iter()
+                .any(|map| receiver.ends_with(map)) =>
+        {
+            let key = source.right(call.args.start, 0)?;
+            (source.kind(key.end)? == Kind::Comma).then_some(())?;
+            let value = source.right(key.end + 1, 0)?;
+            (value.end == call.args.end).then_some(())?;
+            let value = source.source(&value)?;
+            let key = source.source(&key)?;
+            call.replace(format!("{receiver}[?{key}].orValue({value})"), UNARY)
+        }
+        _ if call.args.is_empty() => call.replace(format!("{}({receiver})", conversion?), UNARY),
+        _ => None,
+    }
+}
+
+/// Proposes `!a.contains(b)` for `a.notContains(b)`, and `!a` for `not(a)`.
+fn negation(source: &TokenText<'_>, n: usize, name: &str) -> Option<Proposal> {
+    let close = source.close(n)?;
+    if name.eq_ignore_ascii_case("not") {
+        let start = n.checked_sub(1)?;
+        let bytes = source.bytes(&(start..close + 1))?;
+        let args = source.source(&(n + 1..close))?;
+        let text = if source.is_chain(&(n + 1..close)) {
+            format!("!{args}")
+        } else {
+            format!("!({args})")
+        };
+        return Some(Proposal::edit(bytes, text));
+    }
+    let function = suggestion::negated_function(name)?;
+    let args = source.bytes(&(n..close + 1))?;
+    let args = source.text.get(args)?;
+    match MemberCall::new(source, n) {
+        Some(call) => {
+            let receiver = source.source(&call.receiver)?;
+            call.replace(format!("!{receiver}.{function}{args}"), UNARY)
+        }
+        None => Some(Proposal::hint(format!("write `!{function}{args}`"))),
+    }
 }
 
 /// Returns the path of a field that an expression reads without its variable.
