@@ -48,6 +48,7 @@ mod truthful;
 mod tuples;
 mod typed_values;
 mod unchangeable;
+mod unchecked;
 mod unfit_values;
 mod unions;
 mod versions;

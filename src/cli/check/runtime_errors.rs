@@ -16,7 +16,7 @@ use crate::policy::admission::mutation::Kinds;
 use crate::policy::consequence::Consequence;
 use crate::policy::expressions::Role;
 use crate::policy::rule::Rule;
-use crate::policy::runtime_errors::{self, Context, TypeErrorWitness, WrittenSchemas};
+use crate::policy::runtime_errors::{self, Context, TypeErrorWitness, Uncovered, WrittenSchemas};
 use crate::policy::subject::SubjectKind;
 use crate::schema::Gvk;
 use crate::status::message;
@@ -51,7 +51,8 @@ pub(super) fn check(
             findings.push(Finding { fix, ..finding });
         }
     }
-    for error in runtime_errors::find_runtime_errors(analysis.compiled(), &context) {
+    let (errors, not_covered) = runtime_errors::find_runtime_errors(analysis.compiled(), &context);
+    for error in errors {
         // Authors write params together with the policy, so they notice missing values early.
         let is_minor = error.is_of_params || error.lacks_spec || error.denied_by.is_some();
         let severity = match severity(error.consequence) {
@@ -124,6 +125,7 @@ pub(super) fn check(
         findings.push(finding);
     }
     partial(policy, analysis, &context, findings);
+    findings.extend(uncovered(policy, not_covered));
     runtime_errors::type_error_witnesses(analysis.compiled(), &context)
 }
 
@@ -210,6 +212,28 @@ fn partial(
         }
         findings.push(finding);
     }
+}
+
+/// Returns notes about kinds and requests that the search for runtime errors does not cover.
+fn uncovered(policy: &Object<RequestPolicy>, uncovered: Uncovered) -> Vec<Finding> {
+    let left = (uncovered.n_kinds_left > 0).then(|| {
+        let n_searched = uncovered.n_kinds.saturating_sub(uncovered.n_kinds_left);
+        format!(
+            "failing expressions were searched for {n_searched} of the {} kinds that the rules match by name",
+            uncovered.n_kinds
+        )
+    });
+    let none = uncovered.has_no_request.then(|| {
+        "no valid request that the rules and selectors match could be generated; expressions were only checked for type errors"
+            .to_owned()
+    });
+    let finding = |message: String| {
+        let place = policy.place_of_field("spec.matchConstraints.resourceRules");
+        let mut finding = object_finding(policy, Severity::Note, Rule::NotChecked, &message, place);
+        finding.field_ref = Some("spec.matchConstraints".to_owned());
+        finding
+    };
+    left.into_iter().chain(none).map(finding).collect()
 }
 
 /// Returns the severity of a failing expression.

@@ -29,6 +29,7 @@
 //! - mutations whose result the API server rejects (`mutation_failures`, `mutation_locations`),
 //! - allowed and denied requests for each validation (`examples`),
 //! - bindings with a paramRef of the wrong scope (`param_scope`),
+//! - the kinds and requests that the search does not cover (`coverage`),
 //! - comparisons whose result is constant because of the schemas (`constant_comparisons`), or because a variable is
 //!   always null (`null_roots`),
 //! - changes of an expression that allow denied requests (`decision_changes`),
@@ -61,6 +62,7 @@
 mod applied_mutations;
 mod constant_comparisons;
 mod context;
+mod coverage;
 mod decision_changes;
 mod examples;
 mod failure_sites;
@@ -81,6 +83,7 @@ mod version_comparison;
 
 pub use constant_comparisons::constant_comparisons;
 pub use context::{Context, WrittenSchemas};
+pub use coverage::Uncovered;
 pub use decision_changes::{DenialReasons, allows_denied_requests};
 pub use examples::{Dependence, Examples, dependence, examples};
 pub use mutation_failures::{FailingMutation, failing_mutations};

@@ -12,13 +12,14 @@ use serde_json::Value as Json;
 
 use super::Context;
 use super::applied_mutations::AppliedMutations;
+use super::coverage::{Uncovered, has_matching_request};
 use super::failure_sites::{self, FailureCause, FailureSite, SitesByNode, sites_by_node};
 use super::failures::{Failure, is_missing_value_error};
 use super::path_conditions::solver;
 use super::reports::messages::{MessageWriter, is_generated_name};
 use super::reports::trial;
 use super::requests::builders::RequestBuilders;
-use super::requests::kinds::representative_kinds;
+use super::requests::kinds::{named_kinds, representative_kinds};
 use super::requests::{Budget, RequestBuilder, SyntheticRequest, Witness, minimal_constraints};
 use super::symbolic::{BranchCondition, ExprRef, Scope, SymbolicEvaluator};
 use crate::compile::CompiledPolicy;
@@ -50,11 +51,14 @@ pub(super) const MAX_SYMBOLIC_STEPS: u32 = 20_000;
 /// request has one more value.
 pub(super) const MAX_REPAIRS: usize = 6;
 
+/// The number of evaluations that earlier kinds leave to each later kind.
+const RESERVED_EVALUATIONS: u32 = 12;
+
 /// Maximum number of findings for one policy.
 const MAX_FOUND: usize = 200;
 
 /// Maximum number of other kinds for whose requests a change of an expression is tried.
-const MAX_OTHER_KINDS: usize = 6;
+const MAX_OTHER_KINDS: usize = 8;
 
 /// Maximum number of changes of expressions that are tried for one policy. Further findings have no suggestions.
 const MAX_TRIALS: u32 = 120;
@@ -115,18 +119,24 @@ pub struct DenyingValidation {
     pub is_message_shown: bool,
 }
 
-/// Finds the expressions of `policy` that fail at run time, in the order of the policy's fields.
+/// Finds the expressions of `policy` that fail at run time, in the order of the policy's fields. Also returns what the
+/// search did not cover.
 #[must_use]
 pub fn find_runtime_errors(
     policy: &CompiledPolicy,
     context: &Context<'_>,
-) -> Vec<RuntimeErrorFinding> {
+) -> (Vec<RuntimeErrorFinding>, Uncovered) {
     let is_deep = policy.expressions().iter().any(PolicyExpression::is_deep);
     run_on_deep_stack(is_deep, || {
         let mut search = Search::new(policy, context);
-        search.run(context);
-        search.into_findings(context.type_findings)
+        let uncovered = search.run(context);
+        (search.into_findings(context.type_findings), uncovered)
     })
+}
+
+/// Returns the number of `items`.
+fn count<T>(items: &[T]) -> u32 {
+    u32::try_from(items.len()).unwrap_or(u32::MAX)
 }
 
 struct Search<'a> {
@@ -174,7 +184,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn run(&mut self, context: &Context<'_>) {
+    fn run(&mut self, context: &Context<'_>) -> Uncovered {
         let policy = self.policy;
         let targets = matching::targets(policy.policy(), context.mapper);
         let builders = RequestBuilders::new(policy, context);
@@ -191,14 +201,28 @@ impl<'a> Search<'a> {
             }
         };
         let other_kinds = Rc::new(other_kinds);
+        let n_kinds = named_kinds(&targets);
+        let n_kinds_left = n_kinds.saturating_sub(kinds.len());
+        let (mut has_builder, mut has_request) = (false, false);
+        let mut n_reserved = RESERVED_EVALUATIONS.saturating_mul(count(&kinds));
         for (resource, operations) in kinds {
-            if self.budget.is_used_up() {
-                break;
-            }
+            n_reserved = n_reserved.saturating_sub(RESERVED_EVALUATIONS);
+            let n_left = self.budget.n_evaluations;
+            self.budget.n_evaluations = n_left.saturating_sub(n_reserved);
+            let n_available = self.budget.n_evaluations;
             if let Some(mut builder) = builders.for_resource(resource, operations) {
                 builder.other_kinds = Rc::clone(&other_kinds);
+                has_builder |= !builder.operations.is_empty();
+                has_request = has_request || has_matching_request(&builder);
                 self.try_kind(builder);
             }
+            let n_used = n_available.saturating_sub(self.budget.n_evaluations);
+            self.budget.n_evaluations = n_left.saturating_sub(n_used);
+        }
+        Uncovered {
+            n_kinds,
+            n_kinds_left,
+            has_no_request: has_builder && !has_request,
         }
     }
 

@@ -326,8 +326,9 @@ impl RequestBuilder<'_> {
             .then_some(request)
     }
 
-    /// Returns a name that the resourceNames of a rule for the resource permit.
-    fn object_name(&self) -> &str {
+    /// Returns a name that the resourceNames of a rule for the resource permit. If they permit all names, a Namespace has
+    /// the name that the namespaceSelectors select.
+    fn object_name(&self) -> String {
         let (resource, _) = self.resource_and_subresource();
         let rules = matching::rules(self.policy.policy()).iter();
         let is_of_resource = |name: &String| {
@@ -338,9 +339,12 @@ impl RequestBuilder<'_> {
         let names = rules.map(|rule| rule.resource_names.as_deref().unwrap_or_default());
         // A rule without names permits all names.
         let shortest = names.min_by_key(|names| names.len());
-        shortest
-            .and_then(<[String]>::first)
-            .map_or(NAME, String::as_str)
+        if let Some(name) = shortest.and_then(<[String]>::first) {
+            return name.clone();
+        }
+        let selected = self.selected_namespace();
+        let selected = selected.filter(|_| is_namespace(self.resource));
+        selected.unwrap_or_else(|| NAME.to_owned())
     }
 
     fn namespace_selectors(&self) -> impl Iterator<Item = &LabelSelector> {
@@ -348,14 +352,19 @@ impl RequestBuilder<'_> {
         all.filter_map(|resources| resources.namespace_selector.as_ref())
     }
 
-    /// Returns the name of a namespace that the namespaceSelectors select.
-    fn namespace_name(&self) -> String {
+    /// Returns the name of a namespace that the namespaceSelectors select by name.
+    fn selected_namespace(&self) -> Option<String> {
         let name_constraints = self.namespace_selectors().flat_map(selector_constraints);
         let mut name_constraints = name_constraints.filter(|(key, _)| key == NAME_LABEL);
-        let named = name_constraints.find_map(|(_, constraint)| match constraint {
+        name_constraints.find_map(|(_, constraint)| match constraint {
             Constraint::Equals(Json::String(name)) => Some(name),
             _ => None,
-        });
+        })
+    }
+
+    /// Returns the name of a namespace that the namespaceSelectors select.
+    fn namespace_name(&self) -> String {
+        let named = self.selected_namespace();
         let excluded = self.namespace_selectors();
         let excluded = excluded.flat_map(|selector| selector.match_expressions.iter().flatten());
         let mut excluded = excluded.filter(|it| it.key == NAME_LABEL && it.operator == "NotIn");
@@ -366,7 +375,10 @@ impl RequestBuilder<'_> {
         named.unwrap_or_else(|| if is_excluded { NAME } else { NAMESPACE }.to_owned())
     }
 
-    /// Adds the constraints on labels that make the objectSelectors select the object.
+    /// Adds the constraints on labels that make the objectSelectors select the object. The namespaceSelectors also select
+    /// a Namespace by its own labels.
+    ///
+    /// Source: `k8s.io/apiserver` `pkg/admission/plugin/webhook/predicates/namespace/matcher.go`, `GetNamespaceLabels`.
     fn add_selector_constraints(
         &self,
         constraints: &mut InputConstraints,
@@ -380,7 +392,13 @@ impl RequestBuilder<'_> {
         let labels = FieldPath::new(root).field("metadata")?.field("labels")?;
         let selectors = self.match_resources.iter();
         let selectors = selectors.filter_map(|resources| resources.object_selector.as_ref());
-        for (key, constraint) in selectors.flat_map(selector_constraints) {
+        let of_namespaces = self.namespace_selectors();
+        let of_namespaces = of_namespaces.filter(|_| is_namespace(self.resource));
+        let of_namespaces = of_namespaces.flat_map(selector_constraints);
+        // The API server sets this label to the name of the namespace.
+        let of_namespaces = of_namespaces.filter(|(key, _)| key != NAME_LABEL);
+        let of_objects = selectors.flat_map(selector_constraints);
+        for (key, constraint) in of_objects.chain(of_namespaces) {
             if constraint == Constraint::Absent {
                 // Generated objects have no labels by default.
                 continue;

@@ -7,7 +7,7 @@ use crate::matching::Target;
 use kubernetes::schema::rest_mapper::ApiResource;
 
 /// Maximum number of representatives of the kinds matched by name.
-const MAX_KINDS: usize = 4;
+const MAX_KINDS: usize = 16;
 
 /// Preferred representatives of the kinds matched by a wildcard, best first.
 const USUAL_KINDS: [(&str, &str); 3] = [("", "Pod"), ("apps", "Deployment"), ("", "ConfigMap")];
@@ -57,6 +57,13 @@ pub(crate) fn representative_kinds_up_to<'a>(
         .into_iter()
         .map(|target| (target.resource, operations(target)))
         .collect()
+}
+
+/// Returns the number of kinds that rules match by name.
+pub(crate) fn named_kinds(targets: &[Target<'_>]) -> usize {
+    let named = targets.iter().filter(|target| !target.by_wildcard);
+    let kinds: HashSet<_> = named.map(|target| &target.resource.gvk).collect();
+    kinds.len()
 }
 
 /// Returns the operations of requests for `target`. The most common operation is first.

@@ -33,7 +33,7 @@ fn findings(source: &str) -> Vec<String> {
     let cache = ObjectCache::default();
     let served = &*PLAIN;
     let policy = policy(resource, &operations, &spec);
-    let findings = find_runtime_errors(&policy, &served.context(&cache));
+    let (findings, _) = find_runtime_errors(&policy, &served.context(&cache));
     let lines = findings.into_iter().flat_map(|finding| {
         let message = format!("  {}: {}", finding.rule.id(), finding.message);
         let denied_by = finding.denied_by.map(|other| {
