@@ -130,3 +130,50 @@ fn policy_without_generated_request_is_reported() {
     };
     assert!(message.starts_with("no valid request"), "{message}");
 }
+
+#[test]
+fn resource_of_crd_with_other_version_or_group_is_unserved() {
+    let crd = "---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: boxes.example.com}\n\
+               spec:\n  group: example.com\n  scope: Namespaced\n  names: {plural: boxes, singular: box, kind: Box, listKind: BoxList}\n  \
+               versions:\n  - name: v1alpha1\n    served: true\n    storage: true\n    subresources: {status: {}}\n    schema:\n      \
+               openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer}}}}}\n";
+    let spec = validation("!has(object.spec) || !has(object.spec.sise)");
+    let of = |resource: (&str, &str, &str)| {
+        let findings =
+            manifest::findings(&format!("{}{crd}", policy(resource, "UPDATE", &spec)), &[]);
+        let text =
+            |finding: &Value, name: &str| finding[name].as_str().unwrap_or_default().to_owned();
+        let shown = findings.iter().filter(|it| {
+            ["unserved-resource", "unknown-resource", "undefined-field"]
+                .contains(&it["rule"].as_str().unwrap())
+        });
+        let lines = shown.map(|it| {
+            format!(
+                "{} {}: {}",
+                text(it, "severity"),
+                text(it, "rule"),
+                text(it, "help")
+            )
+        });
+        lines.collect::<Vec<_>>()
+    };
+    for (resource, suggested) in [
+        (("example.com", "v1", "boxes"), "example.com/v1alpha1 boxes"),
+        (
+            ("examples.com", "v1alpha1", "boxes"),
+            "example.com/v1alpha1 boxes",
+        ),
+        (("example.com", "v1alpha1", "box"), "boxes"),
+    ] {
+        let found = of(resource);
+        let [first, second] = &found[..] else {
+            panic!("{resource:?}: {found:#?}")
+        };
+        let expected = format!("error unserved-resource: did you mean `{suggested}`?");
+        assert!(first.starts_with(&expected), "{first}");
+        assert!(first.contains("continuing as if"), "{first}");
+        assert!(second.starts_with("warning undefined-field"), "{second}");
+    }
+    let found = of(("other.example.com", "v1", "crates"));
+    assert!(found[0].starts_with("note unknown-resource"), "{found:#?}");
+}

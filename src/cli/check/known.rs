@@ -253,7 +253,8 @@ impl Known {
                 let Some(rule) = rule(policy, unserved.index) else {
                     continue;
                 };
-                if unserved.is_misspelled || !of_rules.insert(unserved.index) {
+                let is_known = unserved.is_misspelled || unserved.is_known;
+                if is_known || !of_rules.insert(unserved.index) {
                     continue;
                 }
                 let versions: BTreeSet<_> = rule.api_versions.iter().flatten().collect();

@@ -435,7 +435,7 @@ fn resources(
             Some(item) => (policy.place_of(item), item.span.len().max(1)),
             None => (policy.place_of(rule), 1),
         };
-        let unknown: &[&str] = if unserved.is_misspelled {
+        let unknown: &[&str] = if unserved.is_misspelled || unserved.is_known {
             &[]
         } else {
             open_groups

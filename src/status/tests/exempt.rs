@@ -36,6 +36,7 @@ fn resources_matched_is_false_if_all_resources_are_exempt() {
             name: "widgets".into(),
             suggestion: None,
             is_misspelled: false,
+            is_known: false,
         }];
     });
     check(

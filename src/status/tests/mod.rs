@@ -420,6 +420,7 @@ fn resources_matched_unserved_is_false() {
                 name: "deployment".into(),
                 suggestion: Some("deployments".into()),
                 is_misspelled: true,
+                is_known: false,
             }],
             ..Matches::default()
         };
@@ -497,6 +498,7 @@ fn resources_matched_lists_unserved_resources() {
             name: "statefulset".into(),
             suggestion: None,
             is_misspelled: false,
+            is_known: false,
         }];
     });
     check(

@@ -128,6 +128,7 @@ fn join_truncates_message_and_keeps_note() {
                 name: "x".into(),
                 suggestion: None,
                 is_misspelled: false,
+                is_known: false,
             })
             .collect();
     });

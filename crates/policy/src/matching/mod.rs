@@ -106,6 +106,9 @@ pub struct UnservedResource {
     pub suggestion: Option<String>,
     /// True if the suggested resource is in a group of the rule. The name in the rule is then most likely misspelled.
     pub is_misspelled: bool,
+    /// True if the APIs are known to lack the resource: the group, or a group with a nearly equal name, has a resource with
+    /// this name in other versions.
+    pub is_known: bool,
 }
 
 /// A matched resource that is exempt from policies ([`exempt`]).

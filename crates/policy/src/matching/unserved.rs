@@ -5,7 +5,7 @@ use kubernetes::schema::Gvk;
 use kubernetes::schema::rest_mapper::{ApiResource, RestMapper};
 
 use super::{UnservedResource, field_ref, list};
-use crate::nearest::nearest;
+use crate::nearest::{is_near, nearest};
 
 /// Maximum number of unserved resources for which a similar name is searched.
 pub(super) const MAX_SEARCHED: usize = 20;
@@ -100,8 +100,22 @@ pub(super) fn unserved(
         rule: words,
         name: name.to_owned(),
         is_misspelled,
+        is_known: is_known(groups, name, mapper),
         suggestion,
     }
+}
+
+/// Returns true if the rule's only group, or a group with a nearly equal name, has a resource `name` in other versions.
+fn is_known(groups: &[String], name: &str, mapper: &RestMapper) -> bool {
+    let [group] = groups else {
+        return false;
+    };
+    let main = |name: &str| name.split('/').next().map(str::to_owned);
+    let mut resources = mapper.resources.iter();
+    resources.any(|served| {
+        let of_group = &served.gvr.group;
+        main(&served.gvr.resource) == main(name) && (of_group == group || is_near(of_group, group))
+    })
 }
 
 /// Returns the most similar served resource in `groups`. For a subresource, only subresources of the same resource are
@@ -141,9 +155,16 @@ fn suggestion(
         .find(|r| is_spelling_variant(r) && r.gvr.resource != name && groups.contains(&r.gvr.group))
         .map(|r| (None, r.gvr.resource.clone()))
         .or_else(|| {
-            candidates().find(|r| is_spelling_variant(r)).map(|r| {
-                let gvk = Gvk::new(r.gvr.group.clone(), r.gvr.version.clone(), "");
-                (Some(gvk.api_version()), r.gvr.resource.clone())
-            })
+            let is_same = |r: &&ApiResource| r.gvr.resource == name;
+            let is_own = |r: &&ApiResource| groups.contains(&r.gvr.group);
+            let is_near_own =
+                |r: &&ApiResource| groups.iter().any(|own| is_near(own, &r.gvr.group));
+            let resources = || mapper.resources.iter();
+            let served = resources()
+                .find(|r| is_same(r) && is_own(r))
+                .or_else(|| resources().find(|r| is_same(r) && is_near_own(r)))
+                .or_else(|| candidates().find(|r| is_spelling_variant(r)))?;
+            let gvk = Gvk::new(served.gvr.group.clone(), served.gvr.version.clone(), "");
+            Some((Some(gvk.api_version()), served.gvr.resource.clone()))
         })
 }
