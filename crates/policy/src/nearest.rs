@@ -16,7 +16,7 @@ const EDIT: usize = 4;
 const EXCHANGE: usize = 3;
 
 /// Pairs of words that turn a name into its opposite. The empty word means that the other name has no such word.
-const OPPOSITES: [(&str, &str); 17] = [
+const OPPOSITES: [(&str, &str); 25] = [
     ("", "not"),
     ("", "non"),
     ("", "no"),
@@ -27,6 +27,14 @@ const OPPOSITES: [(&str, &str); 17] = [
     ("", "de"),
     ("", "anti"),
     ("", "mis"),
+    ("", "deny"),
+    ("", "drop"),
+    ("", "never"),
+    ("", "without"),
+    ("", "forbid"),
+    ("allow", "deny"),
+    ("readonly", "writable"),
+    ("read", "write"),
     ("in", "ex"),
     ("en", "dis"),
     ("min", "max"),
@@ -298,6 +306,18 @@ mod tests {
             ("masked", "Unmasked"),
             ("Confined", "Unconfined"),
             ("minReplica", "maxReplicas"),
+            ("disallowPrivilegeEscalation", "allowPrivilegeEscalation"),
+            ("denyPrivilegeEscalation", "allowPrivilegeEscalation"),
+            ("noAllowPrivilegeEscalation", "allowPrivilegeEscalation"),
+            ("writableRootFilesystem", "readOnlyRootFilesystem"),
+            ("dropPrivileged", "privileged"),
+            ("noHostNetwork", "hostNetwork"),
+            ("insecure", "secure"),
+            ("nonpublic", "public"),
+            ("unencrypted", "encrypted"),
+            ("disableTLS", "enableTLS"),
+            ("hasNoValue", "hasValue"),
+            ("isNotGlobalUnicast", "isGlobalUnicast"),
         ] {
             assert_eq!(nearest(name, [known].into_iter()), None, "{name}");
             assert_eq!(nearest(known, [name].into_iter()), None, "{known}");

@@ -99,7 +99,9 @@ pub(super) fn operator_correction(
         let word = text.get(part.clone())?;
         // A part of an operator that CEL lacks, such as `+=` or `=~`.
         let is_other = |c: char| matches!(c, '+' | '-' | '*' | '/' | '%' | '~' | ':');
-        if text.get(..part.start)?.ends_with(is_other) || text.get(part.end..)?.starts_with('~') {
+        let is_after = |c: char| matches!(c, '*' | '/' | '%' | '~');
+        let rest = text.get(part.end..)?;
+        if text.get(..part.start)?.ends_with(is_other) || rest.starts_with(is_after) {
             return None;
         }
         let operator = if word == "=" {

@@ -86,6 +86,8 @@ impl<'a> Fixes<'a> {
             Rule::ImpossibleGroup => {
                 group(self.policy, field_ref).or_else(|| self.intended_group(field_ref))
             }
+            // The effect of a comparison on a mutated object is unknown.
+            Rule::ImpossibleValue if self.is_of_mutation(field_ref) => None,
             Rule::ImpossibleValue => {
                 let edit = value(self.policy, self.analysis, lint)?;
                 let reasons = DenialReasons::FalseOrError;
@@ -96,6 +98,11 @@ impl<'a> Fixes<'a> {
             Rule::OrValueWithoutOptional => self.question_mark(field_ref, lint.location?),
             _ => None,
         }
+    }
+
+    fn is_of_mutation(&self, field_ref: &str) -> bool {
+        let expression = self.analysis.expression(field_ref);
+        expression.is_some_and(|expression| expression.role.is_mutation())
     }
 
     /// Returns true if the comparison of the lint never holds as written, and is an alternative of a validation, as in

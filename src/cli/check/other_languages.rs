@@ -35,6 +35,11 @@ fn not_in(source: &TokenText<'_>) -> Option<Proposal> {
         source.left(not, RELATION)?,
         source.right(not + 2, RELATION)?,
     );
+    // The operators of other languages are names for the lexer.
+    let is_operator = |n: usize| matches!(source.word(n), Some("and" | "or" | "not"));
+    if left.clone().any(is_operator) || right.clone().any(is_operator) {
+        return None;
+    }
     let list = source.source(&right)?;
     let tuple = list.strip_prefix('(').and_then(|it| it.strip_suffix(')'));
     let list = tuple.map_or_else(|| list.to_owned(), |items| format!("[{items}]"));

@@ -556,8 +556,13 @@ fn is_misspelled(name: &str, meant: &str) -> bool {
             .filter(char::is_ascii_digit)
             .collect::<String>()
     };
+    let singular = |text: &str| match text.strip_suffix("ies") {
+        Some(stem) => format!("{stem}y"),
+        None => text.to_owned(),
+    };
     let is_one_edit = |(a, b): (&String, &String)| {
-        is_near(a, b) && a.len().min(b.len()) > 2 && digits(a) == digits(b)
+        let is_edited = is_near(a, b) || singular(a) == singular(b);
+        is_edited && a.len().min(b.len()) > 2 && digits(a) == digits(b)
     };
     left.len() == right.len()
         && differing.next().is_some_and(is_one_edit)

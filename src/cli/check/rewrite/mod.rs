@@ -513,9 +513,13 @@ fn in_string(
     if let Some(inner) = inner {
         return Some(Proposal::edit(source.bytes(right)?, format!("[{inner}]")));
     }
+    if let Some(map) = string.strip_suffix(".keys") {
+        return Some(Proposal::edit(source.bytes(right)?, map.to_owned()));
+    }
     let Some(content) = string_content(source, right) else {
         // A constant is searched in a field. The params may be a list of values.
-        if string_content(source, left).is_some() && source.word(right.start) != Some("params") {
+        let is_constant = string_content(source, left).is_some_and(|text| !text.contains(','));
+        if is_constant && source.word(right.start) != Some("params") {
             let text = format!("{}.contains({tested})", source.receiver_text(right)?);
             let bytes = source.bytes(&(left.start..right.end))?;
             return Some(Proposal::edit(bytes, text).with_reason(REASON));

@@ -166,6 +166,10 @@ fn expressions_of_other_languages_are_corrected() {
             "object.metadata.name.startsWith('a') && true",
         ),
         (
+            "'a' in object.metadata.labels.keys",
+            "'a' in object.metadata.labels",
+        ),
+        (
             "'a' in object.metadata.name",
             "object.metadata.name.contains('a')",
         ),
@@ -216,6 +220,14 @@ fn expressions_of_other_languages_are_corrected() {
         (
             "object.spec.replicas == 1 and not object.spec.paused",
             "object.spec.replicas == 1 && not object.spec.paused",
+        ),
+        (
+            "object.spec.replicas == 1 and object.metadata.name not in ['a']",
+            "object.spec.replicas == 1 && object.metadata.name not in ['a']",
+        ),
+        (
+            "object.spec.template.spec.containers.none(c, c.name == '')",
+            "!object.spec.template.spec.containers.exists(c, c.name == '')",
         ),
         ("object.spec.replicas =< 5", "object.spec.replicas <= 5"),
         ("object.spec.replicas => 5", "object.spec.replicas >= 5"),
@@ -355,6 +367,16 @@ fn ambiguous_expressions_have_hints_only() {
             "[CREATE]",
             "object.spec.replicas += 1",
             "rejects the policy",
+        ),
+        (
+            "[CREATE]",
+            "object.spec.replicas =/= 1",
+            "rejects the policy",
+        ),
+        (
+            "[CREATE]",
+            "'a,b' in object.metadata.name",
+            "write `'a,b' in object.metadata.name.split(',')`",
         ),
         (
             "[CREATE]",

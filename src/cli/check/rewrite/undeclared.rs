@@ -109,7 +109,10 @@ fn negation(source: &TokenText<'_>, n: usize, name: &str) -> Option<Proposal> {
         };
         return Some(Proposal::edit(bytes, text));
     }
-    let function = suggestion::negated_function(name)?;
+    let function = match name {
+        "none" => "exists",
+        _ => suggestion::negated_function(name)?,
+    };
     let args = source.bytes(&(n..close + 1))?;
     let args = source.text.get(args)?;
     match MemberCall::new(source, n) {
