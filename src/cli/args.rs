@@ -129,7 +129,7 @@ Examples:
   chmod +x ~/.local/bin/kubectl_complete-vap
   kubectl vap completion bash > /etc/bash_completion.d/kubectl-vap";
 
-/// Reads and explains ValidatingAdmissionPolicies and their status.
+/// Checks, tests and explains admission policies, validating and mutating.
 #[derive(Debug, Parser)]
 #[command(name = "kubectl-vap", bin_name = "kubectl vap", version)]
 pub struct Args {

@@ -2,6 +2,7 @@
 //!
 //! Source of the format: `k8s.io/kubectl` `pkg/explain/v2/templates/plaintext.tmpl`.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use serde::Serialize;
@@ -87,8 +88,11 @@ impl Field {
             .filter_map(|it| it.get("x-kubernetes-validations"));
         let rules = rules.flat_map(|rules| rules.as_array().into_iter().flatten());
         let rules = rules.filter_map(|rule| rule.get("message").or(rule.get("rule"))?.as_str());
-        let mut rules: Vec<String> = rules.map(str::to_owned).collect();
-        rules.dedup();
+        let mut seen = BTreeSet::new();
+        let rules: Vec<String> = rules
+            .filter(|rule| seen.insert(*rule))
+            .map(str::to_owned)
+            .collect();
         Self {
             name: name.to_owned(),
             type_: type_name(schema),

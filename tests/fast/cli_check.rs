@@ -95,12 +95,17 @@ fn mutating_policies_are_checked() {
 fn repeated_causes_have_one_finding() {
     check("noise", Profile::Truthful, Exit::Findings);
     let report = report("tests/cli_check/noise.yaml", Profile::Truthful);
-    let piped = Terminal {
-        width: None,
-        color: false,
-    };
-    let n_lines = check::render::text(&report, piped).lines().count();
-    assert!(n_lines <= 45, "{n_lines}");
+    for width in [None, Some(80)] {
+        let terminal = Terminal {
+            width,
+            color: false,
+        };
+        let text = check::render::text(&report, terminal);
+        let n_lines = text.lines().count();
+        assert!(n_lines <= 45, "{n_lines} lines at {width:?}:\n{text}");
+        // The effect of the default failurePolicy is shown once.
+        assert_eq!(text.matches("failurePolicy Fail").count(), 1, "{text}");
+    }
 }
 
 #[test]

@@ -5,10 +5,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{Display, Write as _};
 
-use super::finding::{Finding, Location, Severity};
+use super::finding::{ConsequenceReport, Finding, Location, Severity};
 use super::report::{CheckReport, SuppressedBy};
 use crate::cli::terminal::Terminal;
 use crate::cli::text::{clean, width, wrap};
+use crate::policy::consequence::Consequence;
 use crate::policy::rule::Rule;
 
 /// Maximum number of notes shown per rule, so that notes do not hide errors and warnings.
@@ -37,6 +38,10 @@ pub(in crate::cli) const BOLD: &str = "1";
 pub fn text(report: &CheckReport, terminal: Terminal) -> String {
     let mut out = String::new();
     let mut n_notes: BTreeMap<Rule, usize> = BTreeMap::new();
+    let style = Style {
+        has_default: false,
+        has_names: report.policies.len() > 1,
+    };
     for finding in &report.findings {
         if finding.severity == Severity::Note {
             let n = n_notes.entry(finding.rule).or_default();
@@ -45,7 +50,7 @@ pub fn text(report: &CheckReport, terminal: Terminal) -> String {
                 continue;
             }
         }
-        write_finding(&mut out, finding, terminal);
+        write_with(&mut out, finding, style, terminal);
         out.push('\n');
     }
     for (rule, n) in n_notes {
@@ -59,8 +64,29 @@ pub fn text(report: &CheckReport, terminal: Terminal) -> String {
         write_counts(&mut out, report, terminal);
         out.push('\n');
     }
+    if report.findings.iter().any(is_denied_by_default) {
+        let denied = "With failurePolicy Fail, a request is denied if an expression fails.";
+        write_wrapped(&mut out, denied, "", terminal);
+    }
     let _ = writeln!(out, "{}", summary(report, terminal));
     out
+}
+
+/// Returns true if requests for which the expression fails are denied because of failurePolicy Fail, the default.
+fn is_denied_by_default(finding: &Finding) -> bool {
+    finding.consequence.as_ref() == Some(&ConsequenceReport::from(Consequence::Denied))
+}
+
+/// Returns the help message. Without the effect of failurePolicy Fail unless `has_default`.
+fn help(finding: &Finding, has_default: bool) -> Option<String> {
+    let help = finding.help.clone()?;
+    if has_default || !is_denied_by_default(finding) {
+        return Some(help);
+    }
+    let denied = ConsequenceReport::from(Consequence::Denied).message;
+    let help = help.replace(&format!("; {denied}"), "").replace(denied, "");
+    let help = help.trim_start_matches("; ").to_owned();
+    (!help.is_empty()).then_some(help)
 }
 
 /// Formats the counts by rule and the summary line.
@@ -131,6 +157,23 @@ fn write_counts(out: &mut String, report: &CheckReport, terminal: Terminal) {
 
 /// Formats one finding: the message, the location, the source line (except for notes), the owner, and the help.
 pub(in crate::cli) fn write_finding(out: &mut String, finding: &Finding, terminal: Terminal) {
+    let style = Style {
+        has_default: true,
+        has_names: true,
+    };
+    write_with(out, finding, style, terminal);
+}
+
+/// The facts that are shown with a finding.
+#[derive(Clone, Copy)]
+struct Style {
+    /// True for the effect of failurePolicy Fail.
+    has_default: bool,
+    /// True for the name of the policy.
+    has_names: bool,
+}
+
+fn write_with(out: &mut String, finding: &Finding, style: Style, terminal: Terminal) {
     let max = terminal.width.unwrap_or(usize::MAX);
     let color = color(finding.severity);
     let head = format!("{}[{}]", finding.severity.as_str(), finding.rule.id());
@@ -145,10 +188,24 @@ pub(in crate::cli) fn write_finding(out: &mut String, finding: &Finding, termina
     }
 
     let has_excerpt = finding.severity < Severity::Note;
-    let gutter = write_location(out, &finding.location, (has_excerpt, color), terminal);
+    let (about, also, help) = notes(finding, style);
+    let location = &finding.location;
+    let mut suffix = String::new();
+    // Short notes follow the location. The others have their own lines.
+    let [about, also] = [about, also].map(|note| {
+        let note = note?;
+        let longer = format!("{suffix}, {}", note.replacen(": ", " ", 1));
+        let (gutter, place) = place_of(location);
+        if gutter + 4 + width(&place) + width(&longer) > max {
+            return Some(note);
+        }
+        suffix = longer;
+        None
+    });
+    let gutter = write_location_with(out, location, (has_excerpt, color), &suffix, terminal);
     let indent = " ".repeat(gutter);
     let equals = painted("=", BLUE, terminal);
-    for note in notes(finding) {
+    for note in about.into_iter().chain(also).chain(help) {
         let room = max.saturating_sub(gutter + 3);
         for (n, line) in wrap(&note, room, usize::MAX, "  ").into_iter().enumerate() {
             let sign = if n == 0 { equals.as_str() } else { " " };
@@ -157,38 +214,48 @@ pub(in crate::cli) fn write_finding(out: &mut String, finding: &Finding, termina
     }
 }
 
+/// Returns the width of the line number, and the location as text.
+fn place_of(location: &Location) -> (usize, String) {
+    let file = clean(&location.file);
+    match location.place {
+        Some(place) => (
+            place.line.to_string().len(),
+            format!("{file}:{}:{}", place.line, place.column),
+        ),
+        None => (1, file),
+    }
+}
+
 /// Writes a location and, with `has_excerpt`, its line with a mark. Returns the width of the line number.
 pub(in crate::cli) fn write_location(
     out: &mut String,
     location: &Location,
+    excerpt: (bool, &str),
+    terminal: Terminal,
+) -> usize {
+    write_location_with(out, location, excerpt, "", terminal)
+}
+
+/// Like [`write_location`], with a suffix after the location.
+fn write_location_with(
+    out: &mut String,
+    location: &Location,
     (has_excerpt, color): (bool, &str),
+    suffix: &str,
     terminal: Terminal,
 ) -> usize {
     let max = terminal.width.unwrap_or(usize::MAX);
+    let (gutter, place) = place_of(location);
     let number = location.place.map(|place| place.line.to_string());
-    let gutter = number.as_ref().map_or(1, String::len);
     let indent = " ".repeat(gutter);
     let arrow = painted("-->", BLUE, terminal);
-    let file = clean(&location.file);
-    match location.place {
-        Some(place) => {
-            let _ = writeln!(
-                out,
-                "{indent}{arrow} {file}:{}:{}",
-                place.line, place.column
-            );
-        }
-        None => {
-            let _ = writeln!(out, "{indent}{arrow} {file}");
-        }
-    }
+    let _ = writeln!(out, "{indent}{arrow} {place}{suffix}");
     let bar = painted("|", BLUE, terminal);
     if has_excerpt
         && let Some(number) = &number
         && let Some((source, start, length)) = excerpt(location, max.saturating_sub(gutter + 3))
     {
         let number = painted(number, BLUE, terminal);
-        let _ = writeln!(out, "{indent} {bar}");
         let _ = writeln!(out, "{number} {bar} {source}");
         let mark = painted(&"^".repeat(length), color, terminal);
         let _ = writeln!(out, "{indent} {bar} {}{mark}", " ".repeat(start));
@@ -196,12 +263,23 @@ pub(in crate::cli) fn write_location(
     gutter
 }
 
-/// Returns the notes below the source line: the object, field and kinds, and the help.
-fn notes(finding: &Finding) -> Vec<String> {
+/// Returns a field without `spec` and without a final `expression`, such as `validations[0]`.
+pub(in crate::cli) fn short_field(field_ref: &str) -> String {
+    let field = field_ref.strip_prefix("spec.").unwrap_or(field_ref);
+    clean(field.strip_suffix(".expression").unwrap_or(field))
+}
+
+/// Returns the notes below the source line: the object, field and kinds, the other lines, and the help.
+fn notes(finding: &Finding, style: Style) -> (Option<String>, Option<String>, Option<String>) {
     let mut about: Vec<String> = Vec::new();
-    let names = finding.owner.names();
-    about.extend(names.map(|(noun, name)| format!("{noun} {}", clean(name))));
-    about.extend(finding.field_ref.as_deref().map(clean));
+    if style.has_names {
+        let names = finding.owner.names();
+        about.extend(names.map(|(noun, name)| format!("{noun} {}", clean(name))));
+    }
+    // The location is enough for fields other than expressions.
+    let field = finding.field_ref.as_deref();
+    let field = field.filter(|field| style.has_names || field.ends_with("xpression"));
+    about.extend(field.map(short_field));
     if !finding.kinds.is_empty() {
         let shown: Vec<_> = finding
             .kinds
@@ -232,11 +310,8 @@ fn notes(finding: &Finding) -> Vec<String> {
         };
         format!("also: {noun} {}{more}", shown.join(", "))
     });
-    let help = finding
-        .help
-        .as_deref()
-        .map(|help| format!("help: {}", clean(help)));
-    about.into_iter().chain(also).chain(help).collect()
+    let help = help(finding, style.has_default).map(|help| format!("help: {}", clean(&help)));
+    (about, also, help)
 }
 
 /// Returns the line of a location, shortened to `max` columns. Also returns the start and the number of the columns to

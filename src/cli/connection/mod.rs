@@ -69,7 +69,7 @@ pub struct Connection {
     /// The UID to act as
     #[arg(long = "as-uid", value_name = "UID", requires = "act_as")]
     pub act_as_uid: Option<String>,
-    /// The namespace to audit; other commands ignore it, since policies have no namespace
+    /// The namespace whose objects `audit` reads; unused by other commands
     #[arg(short, long, value_name = "NAME")]
     pub namespace: Option<String>,
     /// How long to wait for a response: seconds, or a duration such as 1m30s; 0 means no limit

@@ -69,7 +69,7 @@ fn render_group(out: &mut String, group: &Group, terminal: Terminal) {
     let counts = [
         (group.denied, "denied now, allowed before"),
         (group.allowed, "allowed now, denied before"),
-        (group.same, "with the same decision"),
+        (group.same, "with the same decision, another message"),
     ];
     let counts = counts.into_iter().filter(|(n, _)| *n > 0);
     let counts: Vec<String> = counts.map(|(n, what)| format!("{n} {what}")).collect();
@@ -134,7 +134,11 @@ fn summary(report: &DiffReport, terminal: Terminal) -> String {
     let parts = [
         (summary.denied, "denied now, allowed before", RED),
         (summary.allowed, "allowed now, denied before", YELLOW),
-        (summary.same, "with the same decision", YELLOW),
+        (
+            summary.same,
+            "with the same decision, another message",
+            YELLOW,
+        ),
         (summary.unread, "not compared", YELLOW),
     ];
     let parts = counts(parts, terminal);

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::cells::{Cell, Column, line};
 use crate::cli::check::costs::{CostReport, digits, rounded};
-use crate::cli::check::render::{BOLD, count, painted, policies, write_wrapped};
+use crate::cli::check::render::{BOLD, count, painted, policies, short_field, write_wrapped};
 use crate::cli::check::report::{CheckReport, PolicyReport};
 use crate::cli::terminal::Terminal;
 use crate::cli::text::{clean, width};
@@ -139,15 +139,11 @@ fn table(out: &mut String, policy: &PolicyReport, has_kinds: bool, terminal: Ter
 /// Returns the field without `spec` and without a final `expression`, or `sum of FIELD` for expressions that share a
 /// budget.
 fn name(cost: &CostReport) -> String {
-    let field = clean(&cost.field_ref);
-    let field = field.strip_prefix("spec.").unwrap_or(&field);
+    let field = short_field(&cost.field_ref);
     if cost.is_sum() {
         format!("sum of {field}")
     } else {
         field
-            .strip_suffix(".expression")
-            .unwrap_or(field)
-            .to_owned()
     }
 }
 

@@ -43,7 +43,7 @@ pub fn xml(report: &TestReport) -> String {
         );
         let errors = report.findings.iter();
         for found in errors.filter(|found| found.severity == Severity::Error) {
-            finding(&mut out, found);
+            finding(&mut out, found, "error");
         }
         out.push_str("  </testsuite>\n");
     }
@@ -67,18 +67,18 @@ pub fn check_xml(report: &CheckReport) -> String {
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     let _ = writeln!(
         out,
-        "<testsuites name=\"kubectl vap check\" tests=\"{}\" failures=\"0\" errors=\"{n}\">",
+        "<testsuites name=\"kubectl vap check\" tests=\"{}\" failures=\"{n}\" errors=\"0\">",
         n + n_policies
     );
     for (file, findings) in by_file {
         let n = findings.len();
         let _ = writeln!(
             out,
-            "  <testsuite name=\"{}\" tests=\"{n}\" failures=\"0\" errors=\"{n}\">",
+            "  <testsuite name=\"{}\" tests=\"{n}\" failures=\"{n}\" errors=\"0\">",
             escaped(file)
         );
         for found in findings {
-            finding(&mut out, found);
+            finding(&mut out, found, "failure");
         }
         out.push_str("  </testsuite>\n");
     }
@@ -163,7 +163,7 @@ fn time(seconds: Option<f64>) -> String {
     text.unwrap_or_default()
 }
 
-fn finding(out: &mut String, found: &Finding) {
+fn finding(out: &mut String, found: &Finding, element: &str) {
     let location = &found.location;
     let place = location.place;
     let line = place.map(|place| format!(" line=\"{}\"", place.line));
@@ -176,11 +176,13 @@ fn finding(out: &mut String, found: &Finding) {
         escaped(&location.file),
         line.unwrap_or_default()
     );
-    let mut text = format!("{}\n{name}", found.message);
+    let severity = found.severity.as_str();
+    let mut text = format!("{severity}: {}\n{name}", found.message);
     if let Some(help) = &found.help {
         let _ = write!(text, "\nhelp: {help}");
     }
-    problem(out, "error", found.rule.id(), &found.message, &text);
+    let message = format!("{severity}: {}", found.message);
+    problem(out, element, found.rule.id(), &message, &text);
 }
 
 fn problem(out: &mut String, element: &str, type_: &str, message: &str, text: &str) {

@@ -355,8 +355,8 @@ fn summary(report: &UpgradeReport, terminal: Terminal) -> String {
         ),
         (
             summary.informed,
-            "has only TAKEN, AUDIT or TEXT",
-            "have only TAKEN, AUDIT or TEXT",
+            "changes only in accepted versions, audit or messages",
+            "change only in accepted versions, audit or messages",
             GREEN,
         ),
         (summary.unchanged, "does not change", "do not change", GREEN),

@@ -96,7 +96,7 @@ fn ignored_containers(policy: &CompiledPolicy) -> Option<Lint> {
         let spec = path.strip_suffix(".containers")?;
         let has_ephemeral = spec == "object.spec";
         let more = if has_ephemeral {
-            "init containers and ephemeral containers"
+            "init containers or ephemeral containers"
         } else {
             "init containers"
         };
@@ -104,7 +104,7 @@ fn ignored_containers(policy: &CompiledPolicy) -> Option<Lint> {
             rule: Rule::IgnoredContainers,
             field_ref: expression.field_ref.clone(),
             location: Some(SourceMap::new(&expression.text).location(ast.offset(at))),
-            message: format!("the policy checks `containers`, but no {more}"),
+            message: format!("the policy checks `containers`, but not {more}"),
             fix: Some(if has_ephemeral {
                 format!(
                     "iterate over `({path} + {spec}.?initContainers.orValue([]) + {spec}.?ephemeralContainers.orValue([]))`, \

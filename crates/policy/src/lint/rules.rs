@@ -366,15 +366,15 @@ fn bypasses(policy: &CompiledPolicy, rules: &[NamedRuleWithOperations], lints: &
             field_ref: format!("spec.matchConstraints.resourceRules[{n}].resources[{m}]"),
             location: None,
             message: format!(
-                "{} can change `{field}` through {names}, which no rule matches",
+                "{} change `{field}` through {names}, which no rule matches",
                 bypass.how
             ),
             fix: Some(if bypass.is_exclusive || bypass.subresource == "status" {
                 format!("add `{quoted}` with UPDATE to the rules")
             } else {
                 format!(
-                    "to check these requests too, add a rule for `{quoted}` with UPDATE; the object is then a Scale, \
-                     which omits `spec.replicas` if it is 0, so test the field with has()"
+                    "add `{quoted}` with UPDATE; a Scale omits `spec.replicas` if it is 0, \
+                     so test it with has()"
                 )
             }),
             // The policy works for the requests that its rules match.

@@ -200,12 +200,12 @@ impl MutationSearch<'_> {
         let mistakes = patch_literals::mistakes(ast, expression.role, types);
         for (n, mistake) in mistakes.into_iter().enumerate() {
             let location = source.location(ast.offset(mistake.node));
-            let mut known = failures.iter_mut().filter(|_| n == 0);
-            if let Some(known) = known.find(|failing| failing.index == index) {
-                let error = known.message.strip_prefix(CANNOT_APPLY).unwrap_or_default();
-                known.message = format!("{}{error}", mistake.message);
-                known.location = location;
-                known.fix = Some(mistake.fix);
+            let mut others = failures.iter_mut().filter(|_| n == 0);
+            if let Some(other) = others.find(|failing| failing.index == index) {
+                let error = other.message.strip_prefix(CANNOT_APPLY).unwrap_or_default();
+                other.message = format!("{}{error}", mistake.message);
+                other.location = location;
+                other.fix = Some(mistake.fix);
                 continue;
             }
             failures.push(FailingMutation {
