@@ -33,7 +33,12 @@ spec:
 
 /// Runs `check`. Returns standard output, standard error and the exit status.
 pub(crate) fn vap(args: &[&str]) -> (String, String, Exit) {
-    let parsed = Args::try_parse_from([&["kubectl-vap", "check"], args].concat());
+    command(&[&["check"], args].concat())
+}
+
+/// Runs a command of the plugin. Returns standard output, standard error and the exit status.
+pub(crate) fn command(args: &[&str]) -> (String, String, Exit) {
+    let parsed = Args::try_parse_from([&["kubectl-vap"], args].concat());
     let parsed = match parsed {
         Ok(parsed) => parsed,
         Err(error) => return (String::new(), error.to_string(), Exit::Failed),

@@ -8,7 +8,9 @@
 )]
 
 use serde_json::{Value, json};
+use vap_status_controller::cli::exit::Exit;
 
+use crate::check_management;
 use crate::manifest;
 use crate::runtime_errors::policy;
 
@@ -41,12 +43,12 @@ fn failures_of_all_named_kinds_are_found() {
     let expression =
         "object.kind != 'Job' || object.spec.template.spec.volumes.all(v, !has(v.hostPath))";
     let spec = format!("{rule}{}", validation(expression));
-    let found = findings_of(
+    let actual = findings_of(
         &policy(("apps", "v1", kinds), "CREATE", &spec),
         &["absent-field"],
     );
-    let [(_, message)] = &found[..] else {
-        panic!("{found:#?}")
+    let [(_, message)] = &actual[..] else {
+        panic!("{actual:#?}")
     };
     assert!(message.contains("CREATE of a Job without"), "{message}");
 }
@@ -76,12 +78,12 @@ fn kinds_beyond_limit_are_reported() {
     let checked = policy(("", "v1", &resources.join("', '")), "CREATE", &spec);
     assert_eq!(findings_of(&checked, &["not-checked"]), []);
     let spec = format!("{rule}{spec}");
-    let found = findings_of(
+    let actual = findings_of(
         &policy(("", "v1", &resources.join("', '")), "CREATE", &spec),
         &["not-checked"],
     );
-    let [(_, message)] = &found[..] else {
-        panic!("{found:#?}")
+    let [(_, message)] = &actual[..] else {
+        panic!("{actual:#?}")
     };
     assert_eq!(
         message,
@@ -104,12 +106,12 @@ fn namespaces_satisfy_namespace_selector_by_their_own_labels() {
         "matchPolicy: Equivalent",
     ] {
         let manifest = policy(("", "v1", "namespaces"), "CREATE, UPDATE", &spec(selector));
-        let found = findings_of(&manifest, &rules);
-        let rules: Vec<&str> = found.iter().map(|(rule, _)| &**rule).collect();
+        let actual = findings_of(&manifest, &rules);
+        let rules: Vec<&str> = actual.iter().map(|(rule, _)| &**rule).collect();
         assert_eq!(
             rules,
             ["absent-object", "absent-key"],
-            "{selector}: {found:#?}"
+            "{selector}: {actual:#?}"
         );
     }
 }
@@ -121,12 +123,12 @@ fn policy_without_generated_request_is_reported() {
         "{selector}{}",
         validation("object.metadata.labels['x'] == 'y'")
     );
-    let found = findings_of(
+    let actual = findings_of(
         &policy(("", "v1", "pods"), "CREATE", &spec),
         &["not-checked"],
     );
-    let [(_, message)] = &found[..] else {
-        panic!("{found:#?}")
+    let [(_, message)] = &actual[..] else {
+        panic!("{actual:#?}")
     };
     assert!(message.starts_with("no valid request"), "{message}");
 }
@@ -165,15 +167,342 @@ fn resource_of_crd_with_other_version_or_group_is_unserved() {
         ),
         (("example.com", "v1alpha1", "box"), "boxes"),
     ] {
-        let found = of(resource);
-        let [first, second] = &found[..] else {
-            panic!("{resource:?}: {found:#?}")
+        let actual = of(resource);
+        let [first, second] = &actual[..] else {
+            panic!("{resource:?}: {actual:#?}")
         };
         let expected = format!("error unserved-resource: did you mean `{suggested}`?");
         assert!(first.starts_with(&expected), "{first}");
         assert!(first.contains("continuing as if"), "{first}");
         assert!(second.starts_with("warning undefined-field"), "{second}");
     }
-    let found = of(("other.example.com", "v1", "crates"));
-    assert!(found[0].starts_with("note unknown-resource"), "{found:#?}");
+    let actual = of(("other.example.com", "v1", "crates"));
+    assert!(
+        actual[0].starts_with("note unknown-resource"),
+        "{actual:#?}"
+    );
+}
+
+/// Returns the severity, the rule, and the help of the findings about the files of a directory.
+fn directory_findings(test: &str, files: &[(&str, &str)], args: &[&str]) -> Vec<String> {
+    let (report, _) = check_management::json(&check_management::directory(test, files), args);
+    let findings = report["findings"].as_array().unwrap().iter();
+    let text = |finding: &Value, name: &str| finding[name].as_str().unwrap_or_default().to_owned();
+    findings
+        .map(|it| {
+            format!(
+                "{} {}: {}",
+                text(it, "severity"),
+                text(it, "rule"),
+                text(it, "help")
+            )
+        })
+        .collect()
+}
+
+fn box_crd(fields: &str) -> String {
+    format!(
+        "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {{name: boxes.example.com}}\n\
+         spec:\n  group: example.com\n  scope: Namespaced\n  names: {{plural: boxes, singular: box, kind: Box, listKind: BoxList}}\n  \
+         versions:\n  - name: v1\n    served: true\n    storage: true\n    schema:\n      \
+         openAPIV3Schema: {{type: object, properties: {{spec: {{type: object, properties: {{{fields}}}}}}}}}\n"
+    )
+}
+
+#[test]
+fn field_of_another_copy_of_a_crd_is_not_undefined() {
+    let (old, new) = (
+        box_crd("size: {type: integer}"),
+        box_crd("size: {type: integer}, color: {type: string}"),
+    );
+    let of = |field: &str| {
+        let spec = validation(&format!("!has(object.spec) || !has(object.spec.{field})"));
+        policy(("example.com", "v1", "boxes"), "CREATE, UPDATE", &spec)
+    };
+    let undefined = |test: &str, files: &[(&str, &str)]| {
+        let mut findings = directory_findings(test, files, &[]);
+        findings.retain(|finding| finding.contains("undefined-field"));
+        findings
+    };
+    let policy = of("color");
+    // The first copy lacks the field, and no copy is nearer than the other.
+    let actual = undefined(
+        "copies",
+        &[
+            ("a/crd.yaml", &old),
+            ("b/crd.yaml", &new),
+            ("p.yaml", &policy),
+        ],
+    );
+    let [only] = &actual[..] else {
+        panic!("{actual:#?}")
+    };
+    assert!(only.starts_with("note"), "{only}");
+    assert!(
+        only.contains("another copy") && only.contains("b/crd.yaml"),
+        "{only}"
+    );
+    // The copy in the directory of the policy has the field.
+    let actual = undefined(
+        "near-copy",
+        &[
+            ("a/crd.yaml", &old),
+            ("b/crd.yaml", &new),
+            ("b/p.yaml", &policy),
+        ],
+    );
+    assert_eq!(actual, [""; 0]);
+    // No copy has the field.
+    let policy = of("colour");
+    let actual = undefined(
+        "no-copy",
+        &[
+            ("a/crd.yaml", &old),
+            ("b/crd.yaml", &new),
+            ("p.yaml", &policy),
+        ],
+    );
+    assert!(actual[0].starts_with("warning"), "{actual:#?}");
+}
+
+#[test]
+fn invalid_values_do_not_hide_other_findings() {
+    let spec = |selector: &str| {
+        format!(
+            "    {selector}\n{}",
+            validation("object.spec.externalIPs.size() == 0")
+        )
+    };
+    for selector in [
+        "namespaceSelector: {matchLabels: {env: 'prod-*'}}",
+        "objectSelector: {matchLabels: {'a b': c}}",
+        "namespaceSelector: {matchExpressions: [{key: a, operator: In}]}",
+        "objectSelector: {matchExpressions: [{key: a, operator: Exists, values: [b]}]}",
+    ] {
+        let manifest = policy(("", "v1", "services"), "CREATE, DELETE", &spec(selector));
+        let actual = manifest::findings(&manifest, &[]);
+        let rules: Vec<&str> = actual
+            .iter()
+            .map(|it| it["rule"].as_str().unwrap())
+            .collect();
+        assert!(rules.contains(&"absent-field"), "{selector}: {actual:#?}");
+        assert!(rules.contains(&"absent-object"), "{selector}: {actual:#?}");
+        let rejected = actual.iter().find(|it| it["rejected"] == true).unwrap();
+        let help = rejected["help"].as_str().unwrap();
+        assert!(
+            help.ends_with("continuing without it") || help.contains("continuing as if"),
+            "{help}"
+        );
+    }
+    let manifest = policy(
+        ("", "v1", "service"),
+        "CREATE, PATCH",
+        &spec("matchPolicy: Equivalent"),
+    );
+    let actual = findings_of(
+        &manifest,
+        &["invalid-value", "unserved-resource", "absent-field"],
+    );
+    assert_eq!(actual.len(), 3, "{actual:#?}");
+}
+
+#[test]
+fn misspelled_params_of_a_binding_are_reported() {
+    let params = |namespace: &str, name: &str| {
+        format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: {namespace}}}\n---\n"
+        )
+    };
+    let binding = "---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nmetadata: {name: b}\n\
+                   spec: {policyName: p, validationActions: [Deny], paramRef: {name: limits, namespace: defualt, parameterNotFoundAction: Allow}}\n";
+    let spec = "  paramKind: {apiVersion: v1, kind: ConfigMap}\n  validations: [{expression: \"params.metadata.name != ''\"}]\n";
+    let policy = policy(("", "v1", "pods"), "CREATE, UPDATE", spec);
+    for (params, meant) in [
+        (params("default", "limits"), Some("default")),
+        (params("defualt", "limit"), Some("limit")),
+        (params("defualt", "limits"), None),
+        (params("other", "limits"), None),
+        (params("default", "other"), None),
+    ] {
+        let actual = findings_of(&format!("{params}{policy}{binding}"), &["params-not-found"]);
+        assert_eq!(
+            actual.len(),
+            usize::from(meant.is_some()),
+            "{params}: {actual:#?}"
+        );
+        let manifest = format!("{params}{policy}{binding}");
+        let all = manifest::findings(&manifest, &[]);
+        let help = all.iter().find(|it| it["rule"] == "params-not-found");
+        if let Some(meant) = meant {
+            let help = help.unwrap()["help"].as_str().unwrap();
+            assert!(
+                help.starts_with(&format!("did you mean `{meant}`?")),
+                "{help}"
+            );
+        }
+    }
+}
+
+#[test]
+fn partial_objects_are_notes() {
+    let policy = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: p}\n";
+    let with_spec = format!("{policy}spec: {{failurePolicy: Fail}}\n");
+    let patch = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: boxes.example.com}\n";
+    for (name, text, severity) in [
+        (".chainsaw-test/policy.yaml", with_spec.as_str(), "note"),
+        ("test/chainsaw-assert-policy.yaml", &with_spec, "note"),
+        ("policy.yaml", policy, "note"),
+        ("policy.yaml", &with_spec, "error"),
+        ("patch.yaml", patch, "note"),
+    ] {
+        let mut actual = directory_findings("partial", &[(name, text)], &[]);
+        actual
+            .retain(|finding| finding.contains(" required:") || finding.contains("invalid-object"));
+        assert!(!actual.is_empty(), "{name}");
+        assert!(
+            actual.iter().all(|finding| finding.starts_with(severity)),
+            "{name}: {actual:#?}"
+        );
+    }
+}
+
+#[test]
+fn template_in_valid_yaml_advises_rendering() {
+    let spec = validation("request.userInfo.username != \"{{ include \"x\" . }}\"");
+    let policy = policy(("", "v1", "pods"), "CREATE", &spec)
+        .replace("name: p", "name: 'p-{{ .Release.Name }}'");
+    let actual = directory_findings("template", &[("p.yaml", &policy)], &[]);
+    for rule in ["error invalid-name:", "error syntax:"] {
+        let finding = actual.iter().find(|it| it.starts_with(rule)).unwrap();
+        assert!(finding.contains("this looks like a template"), "{finding}");
+    }
+}
+
+#[test]
+fn parameter_not_found_action_has_a_default_in_v1alpha1() {
+    let binding = |version: &str| {
+        format!(
+            "apiVersion: admissionregistration.k8s.io/{version}\nkind: ValidatingAdmissionPolicyBinding\nmetadata: {{name: b}}\n\
+             spec: {{policyName: p, validationActions: [Deny], paramRef: {{name: x, namespace: default}}}}\n"
+        )
+    };
+    for (api, kubernetes, is_required) in [
+        ("v1alpha1", "1.30", false),
+        ("v1alpha1", "1.37", true),
+        ("v1beta1", "1.30", true),
+        ("v1", "1.30", true),
+    ] {
+        let args = ["--kubernetes-version", kubernetes];
+        let actual = directory_findings("params-default", &[("b.yaml", &binding(api))], &args);
+        let has = actual.iter().any(|it| it.starts_with("error required"));
+        assert_eq!(has, is_required, "{api} {kubernetes}: {actual:#?}");
+    }
+}
+
+#[test]
+fn eval_and_audit_report_policies_that_were_not_evaluated() {
+    let spec = validation("object.spec.replicas < 5");
+    let policy = policy(
+        ("apps", "v1", "deployments', 'deployments/scale"),
+        "CREATE, UPDATE",
+        &spec,
+    );
+    let rejected = policy.replace("< 5", "<");
+    let object = |kind: &str, version: &str, spec: &str| {
+        format!(
+            "apiVersion: {version}\nkind: {kind}\nmetadata: {{name: a, namespace: default}}\nspec: {{{spec}replicas: 1}}\n"
+        )
+    };
+    let pod = "selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: a}]}}, ";
+    let deployment = object("Deployment", "apps/v1", pod);
+    let scale = object("Scale", "autoscaling/v1", "");
+    let files = [
+        ("p.yaml", policy.as_str()),
+        ("rejected.yaml", &rejected),
+        ("deployment.yaml", &deployment),
+        ("scale.yaml", &scale),
+        (
+            "cm.yaml",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: default}\n",
+        ),
+    ];
+    let root = check_management::directory("not-evaluated", &files);
+    let run = |command: &str, policy: &str, object: &str, args: &[&str]| {
+        let [policy, object] =
+            [policy, object].map(|name| root.join(name).to_str().unwrap().to_owned());
+        let (out, error, exit) =
+            check_management::command(&[&[command, &policy, "-f", &object], args].concat());
+        (format!("{out}{error}"), exit)
+    };
+    let scale = ["--resource", "deployments", "--subresource", "scale"];
+    let on_create = [&scale[..], &["--operation", "CREATE"]].concat();
+    for (command, policy, object, args, expected, is_failure) in [
+        (
+            "eval",
+            "p.yaml",
+            "cm.yaml",
+            &[][..],
+            "no policy applies to the request",
+            false,
+        ),
+        (
+            "eval",
+            "p.yaml",
+            "deployment.yaml",
+            &scale,
+            "is a Scale of autoscaling/v1, not a Deployment",
+            true,
+        ),
+        (
+            "eval",
+            "p.yaml",
+            "scale.yaml",
+            &on_create,
+            "have the operation UPDATE, not CREATE",
+            true,
+        ),
+        (
+            "eval",
+            "p.yaml",
+            "scale.yaml",
+            &scale,
+            "UPDATE apps/v1 deployments/scale",
+            false,
+        ),
+        (
+            "audit",
+            "rejected.yaml",
+            "deployment.yaml",
+            &[],
+            "0 policies (1 not evaluated)",
+            true,
+        ),
+        (
+            "audit",
+            "rejected.yaml",
+            "deployment.yaml",
+            &[],
+            "nothing was evaluated",
+            true,
+        ),
+        (
+            "audit",
+            "p.yaml",
+            "deployment.yaml",
+            &[],
+            "none with violations",
+            false,
+        ),
+    ] {
+        let (text, exit) = run(command, policy, object, args);
+        assert!(
+            text.contains(expected),
+            "{command} {policy} {object}: {text}"
+        );
+        assert_eq!(
+            exit == Exit::Failed,
+            is_failure,
+            "{command} {policy} {object}: {text}"
+        );
+    }
 }

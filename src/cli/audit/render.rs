@@ -217,7 +217,16 @@ fn summary(report: &AuditReport, terminal: Terminal) -> String {
         (summary.unread, "not audited", YELLOW),
     ];
     let parts = counts(parts, terminal);
-    let result = if parts.is_empty() {
+    let is_rejected = |policy: &&PolicyAudit| policy.rejected.is_some();
+    let n_rejected = report.policies.iter().filter(is_rejected).count();
+    let n_evaluated = report.policies.len().saturating_sub(n_rejected);
+    let evaluated = match n_rejected {
+        0 => policies(n_evaluated),
+        n => format!("{} ({n} not evaluated)", policies(n_evaluated)),
+    };
+    let result = if parts.is_empty() && n_evaluated == 0 {
+        painted("nothing was evaluated", YELLOW, terminal)
+    } else if parts.is_empty() {
         painted("none with violations", GREEN, terminal)
     } else {
         parts.join(", ")
@@ -237,7 +246,7 @@ fn summary(report: &AuditReport, terminal: Terminal) -> String {
     format!(
         "{} by {}{place}, {} matched, {} evaluations: {result}",
         painted(&audited, BOLD, terminal),
-        policies(report.policies.len()),
+        evaluated,
         summary.matched,
         summary.evaluations,
     )

@@ -97,6 +97,20 @@ pub(in crate::cli) fn policy_finding<T>(object: &Object<T>, known: &Known) -> Op
     Some(finding)
 }
 
+/// Removes the finding about a missing parameterNotFoundAction if the API server sets the default of v1alpha1, which is
+/// Deny. Other versions have no default.
+///
+/// Source: `k8s.io/kubernetes` `pkg/apis/admissionregistration/v1alpha1/defaults.go`, `SetDefaults_ParamRef`.
+pub(super) fn apply_defaults<T>(object: &Object<T>, known: &Known, findings: &mut Vec<Finding>) {
+    let gvr = resource_of(object).filter(|gvr| gvr.version == "v1alpha1");
+    if gvr.is_some_and(|gvr| known.mapper.resource(&gvr).is_some()) {
+        findings.retain(|finding| {
+            finding.rule != Rule::Required
+                || finding.field_ref.as_deref() != Some("spec.paramRef.parameterNotFoundAction")
+        });
+    }
+}
+
 /// Returns a finding if only newer API servers serve `gvr`, the resource of `object`.
 fn newer_api<T>(object: &Object<T>, known: &Known, gvr: &Gvr) -> Option<Finding> {
     let serving = Builtin::versions_with_resource(gvr).ok()?;

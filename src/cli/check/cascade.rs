@@ -34,7 +34,7 @@ pub(super) fn remove_consequences(findings: &mut Vec<Finding>) {
     // resources are misleading.
     let rules: Vec<String> = findings
         .iter()
-        .filter(|finding| finding.rejected)
+        .filter(|finding| finding.rejected && !finding.is_left_out)
         .map(field)
         .filter(|field| field.starts_with(RULES))
         .collect();

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::finding::{Finding, Location, Severity};
 use super::fingerprint::without_numbers;
+use super::left_out;
 use super::names;
 use super::report::CheckReport;
 use crate::cli::input::edit::{Edit, applied, sort_disjoint};
@@ -145,6 +146,7 @@ pub(super) fn add_hidden(report: &mut CheckReport, input: &mut Input, check: &mu
         if corrected.n_objects == 0 {
             break;
         }
+        left_out::remove_invalid_requirements(&mut corrected);
         count_policies(&corrected, &mut n_policies);
         names::copy_other_files(input, &mut corrected);
         let is_corrected = |source: &SourceText| files.contains_key(&source.name);

@@ -113,6 +113,23 @@ impl Known {
         Ok(copy)
     }
 
+    /// Returns a copy of these APIs in which the CRDs with the indices `first` take precedence over other CRDs with the
+    /// same names.
+    ///
+    /// # Errors
+    /// Returns an error if the built-in schemas cannot be read.
+    pub(super) fn with_first_crds(&self, first: &[usize]) -> Result<Self, SchemaError> {
+        let chosen = first.iter().filter_map(|n| self.crds.get(*n));
+        let indexed = self.crds.iter().enumerate();
+        let others = indexed.filter(|(n, _)| !first.contains(n));
+        let crds = chosen.chain(others.map(|(_, crd)| crd));
+        let crds = crds.map(|lazy| lazy.crd.clone());
+        let version = self.is_requested.then_some(self.version);
+        let mut copy = Self::with_crds(version, crds, self.cluster.clone())?;
+        copy.mapper.incomplete.clone_from(&self.mapper.incomplete);
+        Ok(copy)
+    }
+
     /// Returns the version of the API server for which expressions are checked.
     #[must_use]
     pub fn version(&self) -> KubernetesVersion {

@@ -17,6 +17,7 @@ mod containers;
 mod corrections;
 pub mod costs;
 pub(in crate::cli) mod crd;
+mod crd_copies;
 mod expressions;
 mod field_versions;
 pub mod finding;
@@ -26,12 +27,15 @@ mod fixes;
 mod glob;
 mod kinds;
 pub mod known;
+mod left_out;
 pub mod levels;
 mod lint;
 mod lockout;
 pub(super) mod manifests;
+mod missing_params;
 mod names;
 mod other_languages;
+mod partial;
 pub mod policy;
 pub mod render;
 pub mod report;
@@ -63,6 +67,7 @@ use super::input::files::ReadOptions;
 use super::input::{Input, KindFilter, Object};
 use super::live::{ClusterData, FileCounts, Served};
 use super::parallel;
+use crd_copies::CrdCopies;
 use finding::Finding;
 use known::Known;
 use report::CheckReport;
@@ -138,11 +143,13 @@ pub(super) fn run_with_cluster<E: From<SchemaError>>(
         None => (ClusterData::default(), None),
     };
     names::set_other_files(&mut input);
+    left_out::remove_invalid_requirements(&mut input);
     let no_crds = report::no_crds(&options.crds, &crds);
     input.problems.extend(crds.problems);
     let all_crds: Vec<_> = input.crds.iter().chain(&crds.crds).collect();
     let mut of_input = names::duplicates(&input, &all_crds);
     of_input.extend(names::skipped_kinds(&input.dropped));
+    of_input.extend(missing_params::check(&input));
     let reads_stdin = options.paths.iter().any(is_stdin);
     of_input.extend(names::empty_input(&input, reads_stdin));
     if let Some(dir) = &settings.static_dir {
@@ -159,6 +166,7 @@ pub(super) fn run_with_cluster<E: From<SchemaError>>(
     let others = &options.other_versions;
     let check_crds = |other: &KubernetesVersion| crd::check(&own_crds, *other);
     let crds_in_others: Vec<Vec<Finding>> = others.iter().map(check_crds).collect();
+    let copies = CrdCopies::new(own_crds.iter().chain(&crds.crds));
     let all_crds = own_crds.into_iter().chain(crds.crds);
     let all_crds = all_crds.map(|crd| crd.value);
     let apis = match served {
@@ -172,13 +180,24 @@ pub(super) fn run_with_cluster<E: From<SchemaError>>(
         report.findings.extend(shape::invalid(invalid));
     }
     let from_files = (cluster.file_counts, settings.static_dir.as_deref());
-    check_objects(&input, &apis, options.profile, (from_files, &mut report));
+    check_objects(
+        &input,
+        (&apis, &copies),
+        options.profile,
+        (from_files, &mut report),
+    );
     let mut in_others = Vec::new();
     for (other, of_crds) in others.iter().zip(crds_in_others) {
         let apis = apis.copy_for(*other)?;
         let mut of_other = CheckReport::new(apis.kubernetes(), options.profile, &input);
         of_other.findings = of_crds;
-        check_objects(&input, &apis, options.profile, (from_files, &mut of_other));
+        let none = CrdCopies::default();
+        check_objects(
+            &input,
+            (&apis, &none),
+            options.profile,
+            (from_files, &mut of_other),
+        );
         in_others.push((*other, of_other.findings));
     }
     report.add_bindings(&input, &cluster);
@@ -201,7 +220,7 @@ pub(super) fn run_with_cluster<E: From<SchemaError>>(
             let from_files = (file_counts, settings.static_dir.as_deref());
             check_objects(
                 corrected,
-                &apis,
+                (&apis, &copies),
                 options.profile,
                 (from_files, &mut of_corrected),
             );
@@ -216,13 +235,19 @@ pub(super) fn run_with_cluster<E: From<SchemaError>>(
 /// Checks the policies, bindings and webhook configurations of the input, and adds the findings to the report.
 fn check_objects(
     input: &Input,
-    known: &Known,
+    (known, copies): (&Known, &CrdCopies),
     profile: Profile,
     ((file_counts, static_dir), report): ((FileCounts, Option<&Path>), &mut CheckReport),
 ) {
     let policies: Vec<_> = input.policies.iter().enumerate().collect();
     let mut outcomes = parallel::map(&policies, |(n, policy)| {
-        let mut outcome = policy::check(policy, &input.bindings, known, profile);
+        let file = &policy.source.name;
+        let nearest = copies.nearest(known, file);
+        let with = |known: &Known| policy::check(policy, &input.bindings, known, profile);
+        let mut outcome = with(nearest.as_deref().unwrap_or(known));
+        copies.compare(known, file, &mut outcome.findings, |known| {
+            with(known).findings
+        });
         // Only policies from files are validated. The API server has accepted the policies of a cluster, and has set
         // fields that are invalid in a new policy.
         if *n < file_counts.policies {
@@ -231,6 +256,8 @@ fn check_objects(
             let reserved = manifests::reserved_name(policy, static_dir, known.version());
             outcome.findings.extend(reserved);
         }
+        left_out::mark(policy, &mut outcome.findings);
+        partial::adapt(policy, &mut outcome.findings);
         versions::check(policy, None, known.version(), &mut outcome.findings);
         cascade::remove_consequences(&mut outcome.findings);
         outcome
@@ -244,7 +271,7 @@ fn check_objects(
         report.findings.extend(of_binding);
     }
     let from_files = (file_counts, static_dir);
-    check_mutating(input, known, profile, (from_files, report));
+    check_mutating(input, (known, copies), profile, (from_files, report));
     let of_webhooks = webhook_findings(input, known, profile, from_files);
     report.findings.extend(of_webhooks);
 }
@@ -297,6 +324,8 @@ fn binding_findings<T>(
     let mut findings = shape::check(binding);
     findings.extend(api_version::policy_finding(binding, known));
     findings.extend(validate(binding));
+    api_version::apply_defaults(binding, known, &mut findings);
+    partial::adapt(binding, &mut findings);
     findings.extend(manifests::reserved_name(
         binding,
         static_dir,
@@ -309,20 +338,28 @@ fn binding_findings<T>(
 /// Checks the mutating policies of the input and their bindings, and adds the findings to the report.
 fn check_mutating(
     input: &Input,
-    known: &Known,
+    (known, copies): (&Known, &CrdCopies),
     profile: Profile,
     ((file_counts, static_dir), report): ((FileCounts, Option<&Path>), &mut CheckReport),
 ) {
     let policies: Vec<_> = input.mutating_policies.iter().enumerate().collect();
     let outcomes = parallel::map(&policies, |(n, policy)| {
         let (shared, bindings) = (&policy.shared, &input.mutating_bindings);
-        let mut outcome = policy::check_mutating(policy, bindings, known, profile);
+        let nearest = copies.nearest(known, &shared.source.name);
+        let with = |known: &Known| policy::check_mutating(policy, bindings, known, profile);
+        let mut outcome = with(nearest.as_deref().unwrap_or(known));
+        let file = &shared.source.name;
+        copies.compare(known, file, &mut outcome.findings, |known| {
+            with(known).findings
+        });
         if *n < file_counts.mutating_policies {
             outcome.findings.extend(shape::check(shared));
             outcome.findings.extend(validation::mutating_policy(shared));
             let reserved = manifests::reserved_name(shared, static_dir, known.version());
             outcome.findings.extend(reserved);
         }
+        left_out::mark(shared, &mut outcome.findings);
+        partial::adapt(shared, &mut outcome.findings);
         let mutations = Some(policy.mutations.as_slice());
         versions::check(shared, mutations, known.version(), &mut outcome.findings);
         cascade::remove_consequences(&mut outcome.findings);

@@ -64,7 +64,18 @@ pub fn invalid(object: &Object<String>) -> Vec<Finding> {
     } else {
         format!("cannot read this object: {message}")
     };
-    let (severity, rule) = (Severity::Error, Rule::InvalidObject);
+    // A definition without these fields is a patch, or an assertion of a test.
+    let spec = object.document.node.get("spec");
+    let is_patch = object.kind() == CRD
+        && ["names", "group"]
+            .iter()
+            .all(|name| spec.and_then(|spec| spec.get(name)).is_none());
+    let severity = if is_patch {
+        Severity::Note
+    } else {
+        Severity::Error
+    };
+    let rule = Rule::InvalidObject;
     let mut finding = object_finding(object, severity, rule, &message, object.place());
     // An incomplete definition is usually a patch of a complete definition.
     if object.kind() == CRD && message.ends_with("is missing") {

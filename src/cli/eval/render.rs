@@ -276,6 +276,14 @@ fn summary(report: &EvalReport, terminal: Terminal) -> String {
         "Allow" => ("allowed", GREEN),
         _ => ("unknown", YELLOW),
     };
+    if summary.passed_over > 0 && summary.passed_over == summary.policies {
+        return format!(
+            "{}: no policy applies to the request for Kubernetes {} ({} skipped)",
+            painted(word, color, terminal),
+            report.kubernetes,
+            summary.passed_over
+        );
+    }
     let parts = [
         (summary.mutated, "mutated by"),
         (summary.denied, "denied by"),

@@ -65,6 +65,9 @@ pub(super) fn read(args: &EvalArgs, stdin: &mut dyn Read) -> Result<Request, Cli
         request.user_info = Some(user);
     }
     complete(&mut request);
+    if let Some(why) = impossible_subresource(&request) {
+        return Err(CliError::Usage(why));
+    }
     let is_named = request.resource.is_some() || args.resource.is_some();
     if request.object.is_none() && request.old_object.is_none() && !is_named {
         let message = if args.request.is_none() {
@@ -115,11 +118,44 @@ pub(super) fn resource(name: &str, served: &[ApiResource]) -> Result<Resource, C
     })
 }
 
+/// Returns the reason why no API server receives the request for a status or a scale. `None` if it may.
+///
+/// Source: `k8s.io/apiserver` `pkg/endpoints/installer.go` (the verbs of a storage that only implements `Updater`).
+fn impossible_subresource(request: &Request) -> Option<String> {
+    let subresource = request
+        .sub_resource
+        .as_deref()
+        .filter(|it| is_only_updated(it))?;
+    let operation = request.operation.as_deref().unwrap_or_default();
+    if operation != "UPDATE" {
+        return Some(format!(
+            "requests for the subresource `{subresource}` have the operation UPDATE, not {operation}"
+        ));
+    }
+    let objects = [&request.object, &request.old_object];
+    let mut kinds = objects
+        .into_iter()
+        .flatten()
+        .filter_map(|it| it.get("kind")?.as_str());
+    let kind = kinds.find(|kind| subresource == "scale" && *kind != "Scale")?;
+    Some(format!(
+        "the object of a request for the subresource `scale` is a Scale of autoscaling/v1, not a {kind}"
+    ))
+}
+
+/// Returns true for a subresource that can only be updated.
+fn is_only_updated(subresource: &str) -> bool {
+    matches!(subresource, "status" | "scale")
+}
+
 /// Derives the operation from the objects if it is missing, and moves the objects to the fields that the operation
 /// uses.
 fn complete(request: &mut Request) {
+    let subresource = request.sub_resource.as_deref().unwrap_or_default();
+    let is_only_updated = is_only_updated(subresource);
     let operation = request.operation.get_or_insert_with(|| {
         let operation = match (&request.object, &request.old_object) {
+            _ if is_only_updated => "UPDATE",
             (Some(_), Some(_)) => "UPDATE",
             (None, Some(_)) => "DELETE",
             (_, None) => "CREATE",

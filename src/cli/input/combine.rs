@@ -174,7 +174,10 @@ impl Input {
                 std::collections::btree_map::Entry::Vacant(entry) => {
                     entry.insert(skipped);
                 }
-                std::collections::btree_map::Entry::Occupied(mut entry) => entry.get_mut().n += n,
+                std::collections::btree_map::Entry::Occupied(mut entry) => {
+                    entry.get_mut().n += n;
+                    entry.get_mut().names.extend(skipped.names);
+                }
             }
         }
         self.n_excluded += other.n_excluded;

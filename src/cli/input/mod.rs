@@ -13,6 +13,7 @@ pub mod place;
 pub mod skipped;
 pub(in crate::cli) mod webhook;
 
+use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -369,8 +370,11 @@ impl Input {
             n: 0,
             source: Arc::clone(source),
             place,
+            names: BTreeSet::new(),
         });
-        of_kind.n += 1;
+        let metadata = document.node.get("metadata");
+        let text = |name| metadata.and_then(|it| it.get(name)?.as_str());
+        of_kind.add(text("namespace").unwrap_or_default(), text("name"));
     }
 
     fn keep(

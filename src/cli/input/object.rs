@@ -369,13 +369,13 @@ fn problem(source: &Arc<SourceText>, place: Place, message: &str, help: Option<S
     }
 }
 
+/// The help of a finding about a file that is probably a template.
+pub(in crate::cli) const TEMPLATE_HELP: &str = "this looks like a template; render it first, as in \
+                                                `helm template CHART | kubectl vap check -`";
+
 /// Returns a hint about invalid YAML.
 fn help(text: &str) -> Option<String> {
-    text.contains("{{").then(|| {
-        "this looks like a template; render it first, as in \
-         `helm template CHART | kubectl vap check -`"
-            .to_owned()
-    })
+    text.contains("{{").then(|| TEMPLATE_HELP.to_owned())
 }
 
 /// A part of a file with one document.

@@ -1,6 +1,6 @@
 //! Classifies the kinds of objects that a check skips, and detects misspelled kinds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use goyaml::{Data, Entry, Node};
@@ -12,6 +12,9 @@ use crate::schema::GroupVersion;
 
 /// The group of policies and bindings.
 const GROUP: &str = "admissionregistration.k8s.io";
+
+/// Maximum number of recorded names of a kind.
+const MAX_NAMES: usize = 1_000;
 
 /// The kinds that are checked.
 const CHECKED: [&str; 4] = [
@@ -38,6 +41,25 @@ pub struct SkippedKind {
     pub source: Arc<SourceText>,
     /// The location of the first object in its file.
     pub place: Place,
+    /// The namespaces and names of the first objects. A namespace that is not set is empty.
+    pub names: BTreeSet<(String, String)>,
+}
+
+impl SkippedKind {
+    /// Returns true if `names` has all names.
+    pub(in crate::cli) fn has_all_names(&self) -> bool {
+        self.names.len() < MAX_NAMES
+    }
+
+    /// Adds an object with a namespace and a name. A namespace that is not set is empty.
+    pub(super) fn add(&mut self, namespace: &str, name: Option<&str>) {
+        self.n += 1;
+        if let Some(name) = name
+            && self.names.len() < MAX_NAMES
+        {
+            self.names.insert((namespace.to_owned(), name.to_owned()));
+        }
+    }
 }
 
 /// The skipped objects, by `apiVersion` and `kind`.

@@ -175,7 +175,8 @@ impl Rule {
             | Self::ResultType
             | Self::Syntax
             | Self::UndeclaredReference => (ERROR, true, CEL),
-            Self::InvalidObject | Self::Required | Self::UnknownField => (ERROR, true, ALL),
+            Self::InvalidObject | Self::Required => (ERROR_OR_NOTE, true, ALL),
+            Self::UnknownField => (ERROR, true, ALL),
             Self::InvalidProbe => (ERROR, false, PROBE),
             Self::InvalidSuppression | Self::UnusedSuppression => (WARNING, false, FILE),
             Self::InvalidValue => (ANY, true, ALL),
@@ -193,7 +194,7 @@ impl Rule {
             Self::InvalidName | Self::OldVersion => (ERROR_OR_WARNING, true, ALL),
             Self::OrValueWithoutOptional => (ERROR_OR_WARNING, true, REQUESTS),
             Self::ParamKindNotFound => (ERROR, true, POLICY),
-            Self::ParamsNotFound => (NOTE, false, BINDING),
+            Self::ParamsNotFound => (NOTE_OR_WARNING, false, BINDING),
             Self::ShadowedVariable => (NOTE_OR_WARNING, false, REQUESTS),
             Self::StaticManifest => (
                 ERROR_OR_WARNING,

@@ -379,7 +379,7 @@ rules! {
         words("The paramKind is Namespace, which is cluster-scoped, but paramRef.namespace is set."),
         "Remove paramRef.namespace for a cluster-scoped paramKind. Set it for a namespaced paramKind if the rules match cluster-scoped resources.";
     ParamsNotFound "params-not-found":
-        "a binding of the cluster refers to params that do not exist",
+        "a binding refers to params that do not exist",
         words("The binding has paramRef {name: limits, namespace: default, parameterNotFoundAction: Deny}, and that \
                namespace has no such object."),
         "Create the params, or correct the paramRef of the binding.";

@@ -1,4 +1,4 @@
-//! What the search for runtime errors does not cover.
+//! The kinds and requests that the search for runtime errors does not cover.
 
 use super::requests::{RequestBuilder, minimal_constraints};
 

@@ -1,0 +1,107 @@
+//! Continues the check without the invalid operations and label requirements of a policy, so that they do not hide other
+//! findings.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+
+use super::finding::Finding;
+use crate::cli::input::{Input, Object};
+use crate::policy::RequestPolicy;
+use crate::policy::admission::Selector;
+use crate::policy::matching;
+use crate::policy::rule::Rule;
+
+/// Part of the help of a finding about a value that the check leaves out.
+const WITHOUT: &str = "continuing without it";
+
+/// The fields with the selectors of a policy.
+const SELECTORS: [&str; 2] = [
+    "spec.matchConstraints.namespaceSelector.",
+    "spec.matchConstraints.objectSelector.",
+];
+
+const OPERATIONS: [&str; 5] = ["*", "CREATE", "UPDATE", "DELETE", "CONNECT"];
+
+/// Removes the invalid label requirements of all policies of the input. An API server rejects a policy with such a
+/// requirement, and no request can match it.
+pub(super) fn remove_invalid_requirements(input: &mut Input) {
+    let mutating = input.mutating_policies.iter_mut();
+    let mutating = mutating.map(|policy| &mut policy.shared);
+    for policy in input.policies.iter_mut().chain(mutating) {
+        let Some(resources) = &mut policy.value.match_constraints else {
+            continue;
+        };
+        let selectors = [
+            &mut resources.namespace_selector,
+            &mut resources.object_selector,
+        ];
+        for selector in selectors.into_iter().flatten() {
+            if Selector::new(selector).is_err() {
+                remove_invalid(selector);
+            }
+        }
+    }
+}
+
+fn remove_invalid(selector: &mut LabelSelector) {
+    if let Some(labels) = &mut selector.match_labels {
+        labels.retain(|key, value| {
+            let only = BTreeMap::from([(key.clone(), value.clone())]);
+            let only = LabelSelector {
+                match_labels: Some(only),
+                ..LabelSelector::default()
+            };
+            Selector::new(&only).is_ok()
+        });
+    }
+    if let Some(requirements) = &mut selector.match_expressions {
+        requirements.retain(|requirement| {
+            let only = LabelSelector {
+                match_expressions: Some(vec![requirement.clone()]),
+                ..LabelSelector::default()
+            };
+            Selector::new(&only).is_ok()
+        });
+    }
+}
+
+/// Returns true if the check continues without the invalid value of a finding about a policy: it is a label requirement,
+/// or one of several operations.
+fn is_left_out(policy: &Object<RequestPolicy>, finding: &Finding) -> bool {
+    let Some(field_ref) = finding.field_ref.as_deref().filter(|_| finding.rejected) else {
+        return false;
+    };
+    if SELECTORS
+        .iter()
+        .any(|selector| field_ref.starts_with(selector))
+    {
+        return true;
+    }
+    let Some((rule, item)) = field_ref.split_once(".operations[") else {
+        return false;
+    };
+    let mut rules = matching::rules(&policy.value).iter().enumerate();
+    let is_own = |n| rule == format!("spec.matchConstraints.resourceRules[{n}]");
+    let own_rule = rules.find(|(n, _)| is_own(*n));
+    let operations = own_rule.and_then(|(_, rule)| rule.operations.as_ref());
+    let item = item.trim_end_matches(']').parse();
+    let mut others = operations.into_iter().flatten().enumerate();
+    finding.rule == Rule::InvalidValue
+        && others.any(|(n, name)| item != Ok(n) && OPERATIONS.contains(&&**name))
+}
+
+/// Marks the findings about values that the check leaves out.
+pub(super) fn mark(policy: &Object<RequestPolicy>, findings: &mut [Finding]) {
+    for finding in findings {
+        if is_left_out(policy, finding) {
+            finding.is_left_out = true;
+            if finding.fix.is_none() {
+                finding.help = Some(match finding.help.take() {
+                    Some(help) => format!("{help}; {WITHOUT}"),
+                    None => WITHOUT.to_owned(),
+                });
+            }
+        }
+    }
+}

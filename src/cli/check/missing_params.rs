@@ -1,0 +1,105 @@
+//! Findings about bindings whose params are not among the objects of the param kind in the input.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
+
+use super::finding::{Finding, Severity};
+use super::policy::object_finding;
+use crate::cli::input::{Input, Object};
+use crate::policy::nearest::is_near;
+use crate::policy::rule::Rule;
+use crate::policy::{RequestPolicy, declared_param_kind};
+use crate::status::message;
+
+/// The namespace and the name of an object. A namespace that is not set is empty.
+type Name = (String, String);
+
+/// Returns a finding for each binding whose paramRef names no object of the input, although the input has objects of the
+/// param kind.
+///
+/// An input may lack the params, or have other objects of a built-in kind. Such a binding is only reported if the input
+/// has an object with a similar name.
+pub(super) fn check(input: &Input) -> Vec<Finding> {
+    let policies: Vec<_> = input.policies.iter().map(|policy| &policy.value).collect();
+    let mutating = input.mutating_policies.iter();
+    let mutating: Vec<_> = mutating.map(|policy| &policy.shared.value).collect();
+    let pairs = [
+        (&input.bindings, policies),
+        (&input.mutating_bindings, mutating),
+    ];
+    let mut findings = Vec::new();
+    for (bindings, policies) in pairs {
+        let all = bindings.iter();
+        findings.extend(all.filter_map(|binding| missing(binding, &policies, input)));
+    }
+    findings
+}
+
+fn missing(
+    binding: &Object<ValidatingAdmissionPolicyBinding>,
+    policies: &[&RequestPolicy],
+    input: &Input,
+) -> Option<Finding> {
+    let spec = &binding.value.spec;
+    let param_ref = spec.param_ref.as_ref()?;
+    let name = param_ref.name.as_deref().filter(|name| !name.is_empty())?;
+    let is_own = |policy: &&&RequestPolicy| policy.name.as_deref() == Some(&*spec.policy_name);
+    let policy = policies.iter().find(is_own)?;
+    let gvk = declared_param_kind(policy)?;
+    let objects = input.dropped.get(&(gvk.api_version(), gvk.kind.clone()))?;
+    let names = &objects.names;
+    let namespace = param_ref.namespace.as_deref().unwrap_or_default();
+    // An object without a namespace may be created in any namespace, and a paramRef without a namespace refers to that
+    // of the request.
+    let is_in_namespace = |of: &str| of.is_empty() || namespace.is_empty() || of == namespace;
+    let is_found = |(of, own): &Name| own == name && is_in_namespace(of);
+    if names.iter().any(is_found) || !objects.has_all_names() {
+        return None;
+    }
+    let (field, meant) = similar(names, (namespace, name))?;
+    let message = format!(
+        "the input has no {} `{}`",
+        message::kind(&gvk),
+        if namespace.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{namespace}/{name}")
+        }
+    );
+    let effect = match param_ref.parameter_not_found_action.as_deref() {
+        Some("Allow") => {
+            "with parameterNotFoundAction Allow, a binding without params has no effect"
+        }
+        _ => "with parameterNotFoundAction Deny, requests are denied if the params do not exist",
+    };
+    let field_ref = format!("spec.paramRef.{field}");
+    let node = binding.document.node.nearest(&field_ref);
+    let place = binding.place_of(node);
+    let (severity, rule) = (Severity::Warning, Rule::ParamsNotFound);
+    let mut finding = object_finding(binding, severity, rule, &message, place);
+    finding.location.length = binding.length_of(node);
+    finding.help = Some(format!("did you mean `{meant}`? {effect}"));
+    finding.field_ref = Some(field_ref);
+    Some(finding)
+}
+
+/// Returns the field of the paramRef that is probably misspelled, and its correct value: either the namespace of an
+/// object with the name, or the name of an object in the namespace.
+fn similar<'n>(
+    names: &'n BTreeSet<Name>,
+    (namespace, name): (&str, &str),
+) -> Option<(&'static str, &'n str)> {
+    let in_other = names
+        .iter()
+        .find(|(of, own)| own == name && is_near(of, namespace));
+    let with_other = || {
+        let is_in_namespace = |of: &str| of.is_empty() || namespace.is_empty() || of == namespace;
+        let mut near = names.iter();
+        near.find(|(of, own)| is_in_namespace(of) && is_near(own, name))
+    };
+    match in_other {
+        Some((of, _)) => Some(("namespace", of)),
+        None => with_other().map(|(_, own)| ("name", &**own)),
+    }
+}
