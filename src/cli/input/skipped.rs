@@ -47,7 +47,8 @@ pub struct SkippedKind {
 
 impl SkippedKind {
     /// Returns true if `names` has all names.
-    pub(in crate::cli) fn has_all_names(&self) -> bool {
+    #[must_use]
+    pub fn has_all_names(&self) -> bool {
         self.names.len() < MAX_NAMES
     }
 
