@@ -8,13 +8,14 @@ use super::known::Known;
 use super::policy::{PolicyAnalysis, bindings_of, object_finding};
 use crate::cel::source::SourceMap;
 use crate::cli::input::Object;
+use crate::cli::text::cut;
 use crate::policy::RequestPolicy;
 use crate::policy::expressions::Role;
 use crate::policy::lockout::{self, ParamKind};
 use crate::policy::param_kind;
 use crate::policy::rule::Rule;
 
-/// Maximum length of a quoted denial message, in characters.
+/// Maximum width of a quoted denial message, in columns.
 const MAX_SHOWN: usize = 120;
 
 /// Adds findings about validations that are false for every request that the rules match, if a binding of the input has
@@ -27,7 +28,7 @@ pub(super) fn add_always_false(
 ) {
     let mut denying = bindings_of(policy, bindings).filter(|binding| {
         let mut actions = binding.value.spec.validation_actions.iter();
-        actions.any(|action| action == "Deny")
+        actions.any(|action| action.eq_ignore_ascii_case("Deny"))
     });
     let Some(binding) = denying.next().and_then(Object::name) else {
         return;
@@ -100,7 +101,7 @@ pub(super) fn check(
         return;
     };
     let words = first.message.split_whitespace().collect::<Vec<_>>();
-    let denial: String = words.join(" ").chars().take(MAX_SHOWN).collect();
+    let denial = cut(&words.join(" "), MAX_SHOWN);
     let others = match others.len() {
         0 => String::new(),
         1 => ", and one other essential request".to_owned(),

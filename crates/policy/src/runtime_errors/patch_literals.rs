@@ -285,7 +285,7 @@ fn given_fields(ast: &Ast, value: ExprId) -> Option<Vec<&str>> {
     }
 }
 
-/// Returns the mistake of an item of a list in an ApplyConfiguration that has none of the required fields. The API
+/// Returns the mistake of an item of a list in an `ApplyConfiguration` that has none of the required fields. The API
 /// server cannot merge it with an existing item, and cannot add it.
 fn keyless_item(
     (id, name, fields): (ExprId, &str, &[StructField]),
