@@ -19,7 +19,12 @@ fn is_misspelling(unknown: &str, meant: &str) -> bool {
     unknown.0 == meant.0 && nearest(&unknown.1, std::iter::once(meant.1.as_str())).is_some()
 }
 
-pub(super) fn remove_consequences(findings: &mut Vec<Finding>) {
+/// Removes the findings that are consequences of others. `is_left_out` returns true for a finding about an invalid value
+/// without which the check continued.
+pub(super) fn remove_consequences(
+    findings: &mut Vec<Finding>,
+    is_left_out: &dyn Fn(&Finding) -> bool,
+) {
     // A malformed or missing field causes other findings about the same field.
     let is_cause = |finding: &Finding| {
         finding.rejected && matches!(finding.rule, Rule::Required | Rule::InvalidObject)
@@ -34,7 +39,7 @@ pub(super) fn remove_consequences(findings: &mut Vec<Finding>) {
     // resources are misleading.
     let rules: Vec<String> = findings
         .iter()
-        .filter(|finding| finding.rejected && !finding.is_left_out)
+        .filter(|finding| finding.rejected && !is_left_out(finding))
         .map(field)
         .filter(|field| field.starts_with(RULES))
         .collect();

@@ -93,9 +93,6 @@ pub struct Finding {
     /// True if other findings of the file hide this one: it was found as if their fixes were applied.
     #[serde(rename = "hidden", skip_serializing_if = "std::ops::Not::not")]
     pub is_hidden: bool,
-    /// True if the check of the object continued without the invalid value.
-    #[serde(skip)]
-    pub is_left_out: bool,
     /// True for a type error if no request was found for which the expression fails.
     #[serde(rename = "unproven", skip_serializing_if = "std::ops::Not::not")]
     pub is_unproven: bool,
@@ -128,7 +125,6 @@ impl Finding {
             fingerprint: String::new(),
             versions: Vec::new(),
             is_hidden: false,
-            is_left_out: false,
             is_unproven: false,
         }
     }

@@ -68,7 +68,7 @@ fn remove_invalid(selector: &mut LabelSelector) {
 
 /// Returns true if the check continues without the invalid value of a finding about a policy: it is a label requirement,
 /// or one of several operations.
-fn is_left_out(policy: &Object<RequestPolicy>, finding: &Finding) -> bool {
+pub(super) fn is_left_out(policy: &Object<RequestPolicy>, finding: &Finding) -> bool {
     let Some(field_ref) = finding.field_ref.as_deref().filter(|_| finding.rejected) else {
         return false;
     };
@@ -91,17 +91,13 @@ fn is_left_out(policy: &Object<RequestPolicy>, finding: &Finding) -> bool {
         && others.any(|(n, name)| item != Ok(n) && OPERATIONS.contains(&&**name))
 }
 
-/// Marks the findings about values that the check leaves out.
+/// Adds to the help of findings that the check continued without the invalid value.
 pub(super) fn mark(policy: &Object<RequestPolicy>, findings: &mut [Finding]) {
-    for finding in findings {
-        if is_left_out(policy, finding) {
-            finding.is_left_out = true;
-            if finding.fix.is_none() {
-                finding.help = Some(match finding.help.take() {
-                    Some(help) => format!("{help}; {WITHOUT}"),
-                    None => WITHOUT.to_owned(),
-                });
-            }
-        }
+    let without_fix = findings.iter_mut().filter(|finding| finding.fix.is_none());
+    for finding in without_fix.filter(|finding| is_left_out(policy, finding)) {
+        finding.help = Some(match finding.help.take() {
+            Some(help) => format!("{help}; {WITHOUT}"),
+            None => WITHOUT.to_owned(),
+        });
     }
 }

@@ -60,7 +60,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::policy::analysis::Profile;
-use crate::schema::SchemaError;
+use crate::schema::{Crd, SchemaError};
 use crate::version::KubernetesVersion;
 
 use super::input::files::ReadOptions;
@@ -146,26 +146,17 @@ pub(super) fn run_with_cluster<E: From<SchemaError>>(
     left_out::remove_invalid_requirements(&mut input);
     let no_crds = report::no_crds(&options.crds, &crds);
     input.problems.extend(crds.problems);
-    let all_crds: Vec<_> = input.crds.iter().chain(&crds.crds).collect();
-    let mut of_input = names::duplicates(&input, &all_crds);
-    of_input.extend(names::skipped_kinds(&input.dropped));
-    of_input.extend(missing_params::check(&input));
-    let reads_stdin = options.paths.iter().any(is_stdin);
-    of_input.extend(names::empty_input(&input, reads_stdin));
-    if let Some(dir) = &settings.static_dir {
-        of_input.extend(manifests::check(dir, &input));
-    }
+    let mut of_input = input_findings(&input, &crds.crds, options, settings);
     let mut own_crds = std::mem::take(&mut input.crds);
     let n_crds = own_crds.len();
     let of_cluster = own_crds.split_off(cluster.file_counts.crds.min(n_crds));
-    let of_served = served.as_ref().and_then(|served| served.version);
-    let version = options.version.or(of_served);
-    let version = version.unwrap_or(KubernetesVersion::NEWEST);
+    let version = target_version(options, served.as_ref());
     of_input.extend(crd::check(&own_crds, version));
     of_input.extend(crd::check_stored(&of_cluster, version));
     let others = &options.other_versions;
     let check_crds = |other: &KubernetesVersion| crd::check(&own_crds, *other);
     let crds_in_others: Vec<Vec<Finding>> = others.iter().map(check_crds).collect();
+    let no_copies = CrdCopies::default();
     let copies = CrdCopies::new(own_crds.iter().chain(&crds.crds));
     let all_crds = own_crds.into_iter().chain(crds.crds);
     let all_crds = all_crds.map(|crd| crd.value);
@@ -191,10 +182,9 @@ pub(super) fn run_with_cluster<E: From<SchemaError>>(
         let apis = apis.copy_for(*other)?;
         let mut of_other = CheckReport::new(apis.kubernetes(), options.profile, &input);
         of_other.findings = of_crds;
-        let none = CrdCopies::default();
         check_objects(
             &input,
-            (&apis, &none),
+            (&apis, &no_copies),
             options.profile,
             (from_files, &mut of_other),
         );
@@ -232,6 +222,32 @@ pub(super) fn run_with_cluster<E: From<SchemaError>>(
     Ok(report)
 }
 
+/// Returns the version of the API server for which the objects are checked.
+fn target_version(options: &Options, served: Option<&Served>) -> KubernetesVersion {
+    let of_served = served.and_then(|served| served.version);
+    let version = options.version.or(of_served);
+    version.unwrap_or(KubernetesVersion::NEWEST)
+}
+
+/// Returns the findings about the input as a whole.
+fn input_findings(
+    input: &Input,
+    crds: &[Object<Crd>],
+    options: &Options,
+    settings: &Settings,
+) -> Vec<Finding> {
+    let all_crds: Vec<_> = input.crds.iter().chain(crds).collect();
+    let mut findings = names::duplicates(input, &all_crds);
+    findings.extend(names::skipped_kinds(&input.dropped));
+    findings.extend(missing_params::check(input));
+    let reads_stdin = options.paths.iter().any(|path| path.as_os_str() == "-");
+    findings.extend(names::empty_input(input, reads_stdin));
+    if let Some(dir) = &settings.static_dir {
+        findings.extend(manifests::check(dir, input));
+    }
+    findings
+}
+
 /// Checks the policies, bindings and webhook configurations of the input, and adds the findings to the report.
 fn check_objects(
     input: &Input,
@@ -259,7 +275,9 @@ fn check_objects(
         left_out::mark(policy, &mut outcome.findings);
         partial::adapt(policy, &mut outcome.findings);
         versions::check(policy, None, known.version(), &mut outcome.findings);
-        cascade::remove_consequences(&mut outcome.findings);
+        cascade::remove_consequences(&mut outcome.findings, &|it| {
+            left_out::is_left_out(policy, it)
+        });
         outcome
     });
     containers::remove_checked_elsewhere(&input.policies, &mut outcomes, known);
@@ -289,7 +307,7 @@ fn webhook_findings(
         let is_of_file = *n < file_counts.webhooks;
         let place = (is_of_file, static_dir);
         let mut findings = configuration_findings(configuration, known, profile, place);
-        cascade::remove_consequences(&mut findings);
+        cascade::remove_consequences(&mut findings, &|_| false);
         findings
     });
     findings.into_iter().flatten().collect()
@@ -331,7 +349,7 @@ fn binding_findings<T>(
         static_dir,
         known.version(),
     ));
-    cascade::remove_consequences(&mut findings);
+    cascade::remove_consequences(&mut findings, &|_| false);
     findings
 }
 
@@ -362,7 +380,9 @@ fn check_mutating(
         partial::adapt(shared, &mut outcome.findings);
         let mutations = Some(policy.mutations.as_slice());
         versions::check(shared, mutations, known.version(), &mut outcome.findings);
-        cascade::remove_consequences(&mut outcome.findings);
+        cascade::remove_consequences(&mut outcome.findings, &|it| {
+            left_out::is_left_out(shared, it)
+        });
         outcome
     });
     for (policy, outcome) in input.mutating_policies.iter().zip(outcomes) {

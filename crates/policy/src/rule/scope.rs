@@ -89,6 +89,7 @@ const DEFINITION: &[RuleObject] = &[RuleObject::Definition];
 const PROBE: &[RuleObject] = &[RuleObject::Probe];
 const FILE: &[RuleObject] = &[RuleObject::File];
 
+const POLICY_OR_BINDING: &[RuleObject] = &[RuleObject::Policy, RuleObject::Binding];
 const ERROR: &[RuleLevel] = &[RuleLevel::Error];
 const WARNING: &[RuleLevel] = &[RuleLevel::Warning];
 const NOTE: &[RuleLevel] = &[RuleLevel::Note];
@@ -196,11 +197,7 @@ impl Rule {
             Self::ParamKindNotFound => (ERROR, true, POLICY),
             Self::ParamsNotFound => (NOTE_OR_WARNING, false, BINDING),
             Self::ShadowedVariable => (NOTE_OR_WARNING, false, REQUESTS),
-            Self::StaticManifest => (
-                ERROR_OR_WARNING,
-                false,
-                &[RuleObject::Policy, RuleObject::Binding],
-            ),
+            Self::StaticManifest => (ERROR_OR_WARNING, false, POLICY_OR_BINDING),
             Self::UnboundPolicy
             | Self::UnknownParamKind
             | Self::UnwatchedOperation
