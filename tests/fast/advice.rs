@@ -427,3 +427,21 @@ fn inverted_guards_are_explained() {
         advises(POD, text, ("absent-field", advice));
     }
 }
+
+#[test]
+fn comparison_of_a_converted_quantity_keeps_operator_and_number() {
+    for (comparison, expected) in [
+        ("int(@) < 4", "< 0"),
+        ("4 >= int(@)", "<= 0"),
+        ("int(@) == 4", "== 0"),
+    ] {
+        let quantity = "c.resources.limits['cpu']";
+        let text = format!(
+            "object.spec.containers.all(c, !has(c.resources) || !has(c.resources.limits) || \
+             !('cpu' in c.resources.limits) || {})",
+            comparison.replace('@', quantity)
+        );
+        let advice = format!("`quantity({quantity}).compareTo(quantity('4')) {expected}`");
+        advises(POD, &text, ("failing-conversion", &advice));
+    }
+}

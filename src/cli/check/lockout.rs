@@ -43,8 +43,9 @@ pub(super) fn add_always_false(
             [] => "",
             _ => " and for which all match conditions are true",
         };
-        let effect =
-            format!("the binding `{binding}` denies every request that the rules match{conditions}");
+        let effect = format!(
+            "the binding `{binding}` denies every request that the rules match{conditions}"
+        );
         let mut of_field = findings.iter_mut().filter(|finding| {
             finding.field_ref.as_ref() == Some(field_ref) && finding.severity < Severity::Note
         });

@@ -64,7 +64,7 @@ fn is_unmatched(target: &Target<'_>) -> bool {
         && !target.by_wildcard
         && !gvr.resource.contains('/')
         && !VIRTUAL_GROUPS.contains(&gvr.group.as_str())
-        && !(gvr.group.is_empty() && gvr.resource == "bindings")
+        && (!gvr.group.is_empty() || gvr.resource != "bindings")
 }
 
 /// Returns the fields of `object` that the validations read, except for whole objects.

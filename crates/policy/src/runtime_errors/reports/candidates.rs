@@ -127,8 +127,10 @@ impl MessageWriter<'_, '_> {
                 };
                 let text = operand.and_then(|id| self.source_text(n, id));
                 let text = text.unwrap_or_else(|| "x".to_owned());
+                let (operator, number) = intent::compared_number(origin.ast, site.node.id)
+                    .unwrap_or(("<=", "2".to_owned()));
                 Proposal::only_advice(format!(
-                    "compare quantities, as in `quantity({text}).isLessThan(quantity('2'))`"
+                    "compare quantities: `quantity({text}).compareTo(quantity('{number}')) {operator} 0`"
                 ))
             }
             FailureCause::InvalidString => guarded(&origin, site, self.conversion_test(site)),

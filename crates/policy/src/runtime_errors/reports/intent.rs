@@ -109,6 +109,38 @@ pub(super) fn inverted_guard(ast: &Ast, id: ExprId, chain: &OptionalChain) -> Op
     })
 }
 
+/// Returns the operator and the number if the node `id` is compared with a literal. For a literal on the left, the operator
+/// is flipped.
+pub(super) fn compared_number(ast: &Ast, id: ExprId) -> Option<(&'static str, String)> {
+    /// The functions, the operators, and the operators for exchanged operands.
+    const OPERATORS: [(&str, &str, &str); 6] = [
+        ("_<_", "<", ">"),
+        ("_<=_", "<=", ">="),
+        ("_>_", ">", "<"),
+        ("_>=_", ">=", "<="),
+        ("_==_", "==", "=="),
+        ("_!=_", "!=", "!="),
+    ];
+    ast.iter().find_map(|(call, _)| {
+        let (function, [left, right]) = ast.global_call(call)? else {
+            return None;
+        };
+        let row = OPERATORS.iter().find(|row| row.0 == function)?;
+        let (operator, other) = match (*left == id, *right == id) {
+            (true, _) => (row.1, *right),
+            (_, true) => (row.2, *left),
+            _ => return None,
+        };
+        let number = match ast.expr(other) {
+            Expr::Literal(Literal::Int(number)) => number.to_string(),
+            Expr::Literal(Literal::Uint(number)) => number.to_string(),
+            Expr::Literal(Literal::Double(number)) => number.to_string(),
+            _ => return None,
+        };
+        Some((operator, number))
+    })
+}
+
 /// Proposes optional selections on both sides of a comparison of `object` and `oldObject`, so that an absent value is
 /// only equal to an absent value. `id` is the chain with the absent value. `None` for other expressions.
 pub(super) fn with_optional_sides(
