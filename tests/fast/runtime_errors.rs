@@ -688,3 +688,13 @@ fn wildcard_failure_for_some_kinds_is_reported_with_count() {
     assert!(wildcard_findings("deployments", "", "object.spec.replicas > 1").is_empty());
     assert!(wildcard_findings("*", "", "object.spec.replica > 1").is_empty());
 }
+
+#[test]
+fn name_of_dns_option_is_required() {
+    holds(
+        POD,
+        "CREATE",
+        "!has(object.spec.dnsConfig) || !has(object.spec.dnsConfig.options) || \
+         object.spec.dnsConfig.options.all(o, o.name != 'ndots')",
+    );
+}

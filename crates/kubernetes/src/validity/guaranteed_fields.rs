@@ -81,6 +81,8 @@ const BY_TYPE: &[GuaranteedField] = &[
     guaranteed(PROBE, "periodSeconds", "10"),
     guaranteed(PROBE, "successThreshold", "1"),
     guaranteed(PROBE, "failureThreshold", "3"),
+    // The options of a Pod's DNS configuration. `validatePodDNSConfig` requires the name.
+    guaranteed(&["name", "value"], "name", r#""example""#),
     guaranteed(&["httpHeaders", "scheme"], "path", r#""/""#),
     guaranteed(&["httpHeaders", "scheme"], "scheme", r#""HTTP""#),
     guaranteed(
