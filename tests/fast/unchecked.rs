@@ -400,6 +400,7 @@ fn parameter_not_found_action_has_a_default_in_v1alpha1() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn eval_and_audit_report_policies_that_were_not_evaluated() {
     let spec = validation("object.spec.replicas < 5");
     let policy = policy(

@@ -304,6 +304,7 @@ fn messages_are_corrected() {
 
 /// The author has to choose, so these expressions have a hint but no fix.
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn ambiguous_expressions_have_hints_only() {
     for (operations, text, hint) in [
         (

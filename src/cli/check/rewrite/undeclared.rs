@@ -1,6 +1,7 @@
 //! Proposes replacements for names and functions that are not declared.
 
-use super::{Context, MemberCall, Proposal, label_key};
+use super::selection::label_key;
+use super::{Context, MemberCall, Proposal};
 use crate::cel::syntax::token::Kind;
 use crate::cli::check::suggestion;
 use crate::cli::check::tokens::{RELATION, TokenText, UNARY};

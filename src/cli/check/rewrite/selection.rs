@@ -1,0 +1,149 @@
+//! Proposes the intended expression for a selection from a value without fields, or of an undefined field of the request.
+
+use std::ops::Range;
+
+use super::{Context, MAX_SHOWN, Proposal};
+use crate::cel::syntax::token::Kind;
+use crate::cel::types::Type;
+use crate::cli::check::tokens::TokenText;
+use crate::policy::expressions::Role;
+
+/// Proposes a replacement for a selection from a value without fields. `n` is the dot.
+pub(super) fn selection(
+    context: Context<'_>,
+    source: &TokenText<'_>,
+    n: usize,
+    operand: &Type,
+) -> Option<Proposal> {
+    let receiver = source.receiver(n)?;
+    let root = source.word(receiver.start)?;
+    if *operand == Type::Null {
+        return null_variable(context, source, &receiver, root);
+    }
+    if let Some(proposal) = length(source, n).or_else(|| label_key(source, n)) {
+        return Some(proposal);
+    }
+    let field = source.word(n + 1)?;
+    matches!(operand, Type::List(_)).then(|| {
+        let list = source.source(&receiver).filter(|it| it.len() <= MAX_SHOWN);
+        let list = list.unwrap_or("list");
+        Proposal::hint(format!(
+            "a list has no fields: select the field of each item, as in `{list}.all(x, x.{field} ...)` or `{list}.exists(x, x.{field} ...)`"
+        ))
+    })
+}
+
+/// Proposes `labels['a.b/c']` for the key in `labels.a.b/c`, of which `n` is a token.
+pub(super) fn label_key(source: &TokenText<'_>, n: usize) -> Option<Proposal> {
+    let is_map = |at: usize| {
+        let is_field = at > 0 && source.kind(at - 1) == Some(Kind::Dot);
+        is_field && matches!(source.word(at), Some("labels" | "annotations"))
+    };
+    let is_part = |at: usize| {
+        matches!(
+            source.kind(at),
+            Some(Kind::Ident | Kind::Dot | Kind::Slash | Kind::Minus)
+        )
+    };
+    let start = (0..n)
+        .rev()
+        .take_while(|at| is_part(*at))
+        .find(|at| is_map(*at))?
+        + 1;
+    let mut end = start;
+    while is_part(end) && source.is_adjacent(end - 1) {
+        end += 1;
+    }
+    (source.kind(start)? == Kind::Dot && n < end).then_some(())?;
+    let key = source.source(&(start + 1..end))?;
+    let is_test = start
+        .checked_sub(2)
+        .and_then(|dot| source.receiver(dot))
+        .and_then(|map| map.start.checked_sub(2))
+        .is_some_and(|at| source.word(at) == Some("has"));
+    let is_key = key.contains('.') && !key.ends_with(['.', '/', '-']);
+    // A call is no part of a key.
+    let is_call = source.kind(end) == Some(Kind::OpenParen);
+    (is_key && !is_test && !is_call).then(|| {
+        let bytes = source.bytes(&(start..end))?;
+        Some(Proposal::edit(bytes, format!("['{key}']")))
+    })?
+}
+
+/// Proposes `.size()` for a selection of the length.
+fn length(source: &TokenText<'_>, n: usize) -> Option<Proposal> {
+    let field = source.word(n + 1)?;
+    let is_length = matches!(field, "length" | "len" | "size" | "count" | "Length");
+    let is_call = source.kind(n + 2) == Some(Kind::OpenParen);
+    (is_length && !is_call).then(|| {
+        let bytes = source.bytes(&(n..n + 2))?;
+        Some(Proposal::edit(bytes, ".size()".to_owned()))
+    })?
+}
+
+/// Proposes the variable that is not null in the requests that the rules match.
+fn null_variable(
+    context: Context<'_>,
+    source: &TokenText<'_>,
+    receiver: &Range<usize>,
+    root: &str,
+) -> Option<Proposal> {
+    // Only a variable itself is null. A field of `oldObject` may exist where a field of `object` is null.
+    (receiver.len() == 1).then_some(())?;
+    let bytes = source.bytes(receiver)?;
+    let replace = |name: &str, reason: &str| {
+        // A comparison of both variables would compare a variable with itself.
+        if reads_variable(source, name) {
+            return Some(Proposal::hint(format!(
+                "{reason}: only UPDATE requests have both `object` and `oldObject`"
+            )));
+        }
+        Some(Proposal::edit(bytes.clone(), name.to_owned()).with_reason(reason))
+    };
+    match root {
+        "object" if context.has_only("DELETE") => replace(
+            "oldObject",
+            "`object` is null in requests with the operation DELETE",
+        ),
+        "oldObject" if context.has_only("CREATE") => replace(
+            "object",
+            "`oldObject` is null in requests with the operation CREATE",
+        ),
+        "namespaceObject" if context.role == Role::MatchCondition => Some(Proposal::hint(
+            "`namespaceObject` is null in match conditions: use a namespaceSelector, or a validation",
+        )),
+        _ => None,
+    }
+}
+
+/// Returns true if the expression reads the variable `name`.
+fn reads_variable(source: &TokenText<'_>, name: &str) -> bool {
+    (0..source.len()).any(|n| {
+        let is_field = n > 0 && source.kind(n - 1) == Some(Kind::Dot);
+        source.kind(n) == Some(Kind::Ident) && source.word(n) == Some(name) && !is_field
+    })
+}
+
+/// Proposes the correct path for an undefined field of `request`. `n` is the dot.
+pub(super) fn undefined_field(source: &TokenText<'_>, n: usize, name: &str) -> Option<Proposal> {
+    let receiver = source.receiver(n)?;
+    let whole = receiver.start..n + 2;
+    let replace = |text: &str| Some(Proposal::edit(source.bytes(&whole)?, text.to_owned()));
+    let add = |text: &str| {
+        let receiver = source.source(&receiver)?;
+        Some(Proposal::edit(
+            source.bytes(&whole)?,
+            format!("{receiver}.{text}"),
+        ))
+    };
+    (source.word(n + 1)? == name).then_some(())?;
+    match (source.source(&receiver)?, name) {
+        ("request", "object" | "oldObject" | "namespaceObject") => replace(name),
+        ("request", "user") => add("userInfo"),
+        ("request", "username" | "userName" | "groups" | "uid") if name != "uid" => {
+            add(&format!("userInfo.{}", name.to_lowercase()))
+        }
+        ("request.userInfo" | "request.user", "user" | "name" | "userName") => add("username"),
+        _ => length(source, n),
+    }
+}
