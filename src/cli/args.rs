@@ -109,6 +109,15 @@ Exit status:
   0  the rule or field was explained, or rules were listed
   2  usage error, or no such rule or field";
 
+const LSP_HELP: &str = "\
+Set this command as a language server for YAML files in the editor. The documentation has
+settings for VS Code, Neovim, Helix, Zed and the IDEs of JetBrains:
+https://github.com/vap-status/vap-status-controller/blob/main/docs/editors.md
+
+Exit status:
+  0  the editor ended the session
+  1  the input ended without a request to shut down";
+
 const VERSION_HELP: &str = "\
 Examples:
   kubectl vap version
@@ -208,6 +217,14 @@ pub enum Command {
     /// such as PolicyProbe, as `kubectl explain` does, without a cluster.
     #[command(after_help = EXPLAIN_HELP)]
     Explain(ExplainArgs),
+    /// Start the language server for editors, on standard input and output
+    ///
+    /// An editor starts this command and sends messages of the Language Server Protocol. The server reports the findings
+    /// of `kubectl vap check` while you type, and completes and explains the expressions in policies, bindings, webhook
+    /// configurations, CustomResourceDefinitions and probes. It reads the manifests and the .vap.yaml of the workspace,
+    /// and contacts no cluster.
+    #[command(after_help = LSP_HELP)]
+    Lsp,
     /// Show the versions of the plugin, the controller and the API server
     #[command(after_help = VERSION_HELP)]
     Version(VersionArgs),

@@ -17,6 +17,7 @@ pub mod explain;
 pub mod field_reference;
 pub mod input;
 mod live;
+pub mod lsp;
 pub mod names;
 mod opt_in;
 mod parallel;
@@ -72,6 +73,7 @@ pub fn run(args: &Args, terminal: Terminal, out: &mut dyn Write, err: &mut dyn W
         Command::UpgradeCheck(upgrade) => run_upgrade(upgrade, terminal, out),
         Command::Eval(eval) => run_eval(eval, terminal, out),
         Command::Explain(explain) => run_explain(explain, terminal, out),
+        Command::Lsp => Ok(lsp::run()),
         Command::Version(args) => versions::run(args, out, err),
         Command::Completion(args) => {
             write(out, &completion::script(args.shell)).map(|()| Exit::Clean)

@@ -34,6 +34,7 @@ mod hostile_files;
 #[path = "../support/json_schema.rs"]
 mod json_schema;
 mod listen;
+mod lsp;
 mod offline;
 mod report_schemas;
 mod safe_advice;

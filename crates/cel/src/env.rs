@@ -297,6 +297,11 @@ impl Env {
                 .is_some_and(|resolver| resolver.is_namespace(first))
     }
 
+    /// Iterates over the variables. A later variable hides an earlier one with the same name.
+    pub fn variables(&self) -> impl Iterator<Item = &Variable> {
+        self.variables.iter()
+    }
+
     /// Returns the function `name`. `None` if it is not declared.
     #[must_use]
     pub fn lookup_function(&self, name: &str) -> Option<&Function> {

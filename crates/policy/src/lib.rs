@@ -12,6 +12,7 @@
 //! - [`runtime_errors`]: expressions that fail at run time, each with a request that confirms the error.
 //! - [`lint`]: valid constructs that are probably mistakes. [`lockout`]: bindings that deny requests of a cluster's own
 //!   components.
+//! - [`scope`]: the names and types that an expression can use, for editors.
 //! - [`cost`]: upper bounds of the cost of expressions, compared with the API server's limits.
 //! - [`version_changes`]: the changes between Kubernetes versions that affect policies.
 //! - [`admission`]: the decision of an API server on a request, for a policy and its bindings.
@@ -54,6 +55,7 @@ pub mod reads;
 pub mod request_policy;
 pub mod rule;
 pub mod runtime_errors;
+pub mod scope;
 pub mod subexpressions;
 pub mod subject;
 pub mod suggestion;

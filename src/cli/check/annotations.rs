@@ -237,7 +237,7 @@ fn sarif_rule(rule: Rule) -> Value {
 }
 
 /// Returns the URL of a rule's documentation.
-fn help_uri(rule: Rule) -> String {
+pub(in crate::cli) fn help_uri(rule: Rule) -> String {
     let repository = env!("CARGO_PKG_REPOSITORY");
     format!("{repository}/blob/main/docs/rules.md#{}", rule.id())
 }

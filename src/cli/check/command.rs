@@ -8,7 +8,7 @@ use super::config::{self, Config};
 use super::fix::{self, FixReport};
 use super::render::count;
 use super::report::CheckReport;
-use super::settings::Settings;
+use super::settings::{FindingArgs, Settings};
 use super::{Options, run_with_cluster};
 use crate::cli::args::{CheckArgs, CheckProfile};
 use crate::cli::error::CliError;
@@ -16,9 +16,10 @@ use crate::cli::input::Input;
 use crate::cli::live::{ClusterData, Served};
 use crate::cli::text::clean;
 use crate::policy::analysis::Profile;
+use crate::version::VersionRange;
 
 /// The options and settings of a check, combined from the flags and the configuration file.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(in crate::cli) struct Plan {
     pub(in crate::cli) options: Options,
     pub(in crate::cli) settings: Settings,
@@ -47,7 +48,35 @@ impl Plan {
 /// Returns an error if the configuration or the baseline cannot be read. Also returns an error if the flags set the
 /// level of an unknown rule, or different levels for one rule.
 pub(in crate::cli) fn plan(args: &CheckArgs, paths: &[PathBuf]) -> Result<Plan, CliError> {
-    let flags = &args.findings;
+    let overrides = Overrides {
+        crds: &args.crds,
+        profile: args.profile,
+        kubernetes_version: args.kubernetes_version,
+        static_dir: args.static_dir.as_ref(),
+        is_strict: args.strict,
+    };
+    plan_with(&args.findings, overrides, paths)
+}
+
+/// Flags of a check that override the configuration file.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::cli) struct Overrides<'a> {
+    pub(in crate::cli) crds: &'a [PathBuf],
+    pub(in crate::cli) profile: Option<CheckProfile>,
+    pub(in crate::cli) kubernetes_version: Option<VersionRange>,
+    pub(in crate::cli) static_dir: Option<&'a PathBuf>,
+    pub(in crate::cli) is_strict: bool,
+}
+
+/// Like [`plan`], for callers without the arguments of `check`.
+///
+/// # Errors
+/// Returns the errors of [`plan`].
+pub(in crate::cli) fn plan_with(
+    flags: &FindingArgs,
+    overrides: Overrides<'_>,
+    paths: &[PathBuf],
+) -> Result<Plan, CliError> {
     let config = match &flags.config {
         Some(path) => Some(config::read(path)?),
         None if flags.no_config => None,
@@ -71,16 +100,16 @@ pub(in crate::cli) fn plan(args: &CheckArgs, paths: &[PathBuf]) -> Result<Plan, 
         strict,
         ..
     } = config;
-    let profile = match args.profile {
+    let profile = match overrides.profile {
         Some(CheckProfile::Truthful) => Profile::Truthful,
         Some(CheckProfile::Upstream) => Profile::Upstream,
         None => profile.unwrap_or(Profile::Truthful),
     };
-    let versions = args.kubernetes_version.or(kubernetes_version);
+    let versions = overrides.kubernetes_version.or(kubernetes_version);
     Ok(Plan {
         options: Options {
             paths: paths.to_vec(),
-            crds: args.crds.iter().cloned().chain(more_crds).collect(),
+            crds: overrides.crds.iter().cloned().chain(more_crds).collect(),
             profile,
             version: versions.map(|range| range.last),
             other_versions: versions.map(|range| range.older()).unwrap_or_default(),
@@ -90,10 +119,10 @@ pub(in crate::cli) fn plan(args: &CheckArgs, paths: &[PathBuf]) -> Result<Plan, 
             exclude,
             baseline,
             config: name,
-            static_dir: args.static_dir.clone(),
+            static_dir: overrides.static_dir.cloned(),
             ..Settings::default()
         },
-        is_strict: args.strict || strict,
+        is_strict: overrides.is_strict || strict,
     })
 }
 

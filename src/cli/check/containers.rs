@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::OtherFiles;
 use super::known::Known;
 use super::policy::PolicyCheck;
 use crate::cli::input::Object;
@@ -9,11 +10,31 @@ use crate::policy::RequestPolicy;
 use crate::policy::compile::CompiledPolicy;
 use crate::policy::lint::containers::ContainerReads;
 use crate::policy::rule::Rule;
+use crate::version::KubernetesVersion;
+
+/// The fields of containers that a policy checks, and the resources for which it does.
+#[derive(Debug)]
+pub(in crate::cli) struct CheckedContainers {
+    resources: BTreeSet<(String, String)>,
+    reads: ContainerReads,
+}
+
+impl CheckedContainers {
+    /// Returns the fields that a policy reads.
+    pub(in crate::cli) fn new(policy: &RequestPolicy, version: KubernetesVersion) -> Self {
+        let compiled = CompiledPolicy::from_parts(policy.clone(), None, version);
+        Self {
+            resources: resources(policy),
+            reads: ContainerReads::new(&compiled),
+        }
+    }
+}
 
 /// Removes the findings `ignored-containers` of policies whose init containers are checked by other policies: the others
 /// match the same resources and read the same fields.
 pub(super) fn remove_checked_elsewhere(
     policies: &[Object<RequestPolicy>],
+    others: Option<&OtherFiles<'_>>,
     outcomes: &mut [PolicyCheck],
     known: &Known,
 ) {
@@ -24,21 +45,20 @@ pub(super) fn remove_checked_elsewhere(
     if !outcomes.iter().any(has_finding) {
         return;
     }
-    let reads: Vec<_> = policies
-        .iter()
-        .map(|policy| {
-            let version = known.version();
-            let compiled = CompiledPolicy::from_parts(policy.value.clone(), None, version);
-            (resources(&policy.value), ContainerReads::new(&compiled))
-        })
+    let policies = policies.iter();
+    let own: Vec<_> = policies
+        .map(|policy| CheckedContainers::new(&policy.value, known.version()))
         .collect();
-    for ((own, reads_of_own), outcome) in reads.iter().zip(outcomes) {
-        let is_checked = reads.iter().any(|(resources, other)| {
-            other.has_init_containers
-                && own.is_subset(resources)
-                && reads_of_own
+    let others = others.map(|others| (others.container_reads)());
+    let others = others.unwrap_or_default();
+    for (checked, outcome) in own.iter().zip(outcomes) {
+        let is_checked = own.iter().chain(others.iter().copied()).any(|other| {
+            other.reads.has_init_containers
+                && checked.resources.is_subset(&other.resources)
+                && checked
+                    .reads
                     .security_fields
-                    .is_subset(&other.security_fields)
+                    .is_subset(&other.reads.security_fields)
         });
         if is_checked {
             outcome
@@ -49,7 +69,7 @@ pub(super) fn remove_checked_elsewhere(
 }
 
 /// Returns the groups and resources of a policy's rules, without subresources.
-fn resources(policy: &RequestPolicy) -> BTreeSet<(&str, &str)> {
+fn resources(policy: &RequestPolicy) -> BTreeSet<(String, String)> {
     let rules = policy.match_constraints.iter();
     let rules = rules.flat_map(|rules| rules.resource_rules.iter().flatten());
     rules
@@ -59,7 +79,7 @@ fn resources(policy: &RequestPolicy) -> BTreeSet<(&str, &str)> {
                 let resources = rule.resources.iter().flatten();
                 resources.map(move |resource| {
                     let parent = resource.split_once('/').map_or(&**resource, |(it, _)| it);
-                    (&**group, parent)
+                    (group.clone(), parent.to_owned())
                 })
             })
         })

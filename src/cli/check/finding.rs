@@ -130,7 +130,7 @@ impl Finding {
     }
 
     /// Returns the fixes at all places.
-    pub(super) fn fixes(&self) -> impl Iterator<Item = &Edit> {
+    pub(in crate::cli) fn fixes(&self) -> impl Iterator<Item = &Edit> {
         let others = self.also.iter().filter_map(|other| other.fix.as_ref());
         self.fix.iter().chain(others)
     }

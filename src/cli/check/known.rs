@@ -31,24 +31,24 @@ const NO_CRD: &str = "the input has no CustomResourceDefinition for it";
 /// Maximum number of versions of a rule that are recorded separately for each group.
 const MAX_VERSIONS: usize = 100;
 
-/// The schemas and resources that policies are checked against.
-#[derive(Debug)]
+/// The schemas and resources that policies are checked against. A clone shares the schemas and caches.
+#[derive(Clone, Debug)]
 pub struct Known {
     version: KubernetesVersion,
     /// True if the user selected the version.
     is_requested: bool,
     builtin: &'static Builtin,
-    crds: Vec<LazyCrd>,
+    crds: Arc<[LazyCrd]>,
     /// For each kind, the index in `crds` of the first CRD that defines it.
-    crd_kinds: HashMap<Gvk, usize>,
+    crd_kinds: Arc<HashMap<Gvk, usize>>,
     /// The served resources, and the unknown group versions in policies.
     pub mapper: RestMapper,
     /// The built-in groups, whose resources are all known.
-    complete: BTreeSet<String>,
+    complete: Arc<BTreeSet<String>>,
     /// The APIs of a cluster, which replace the built-in APIs.
     cluster: Option<Arc<Served>>,
     /// Minimal and prepared objects that the search for runtime errors shares between policies.
-    pub(in crate::cli) object_cache: ObjectCache,
+    pub(in crate::cli) object_cache: Arc<ObjectCache>,
     /// The types that expressions of mutations have used, shared between policies.
     types: Arc<KnownTypes>,
 }
@@ -100,6 +100,20 @@ impl Known {
         let mut apis = Self::with_crds(version, crds, Some(Arc::new(cluster)))?;
         apis.mapper.incomplete = incomplete;
         Ok(apis)
+    }
+
+    /// Returns these APIs for the check of other policies, whose unknown group versions replace the recorded ones.
+    #[must_use]
+    pub(in crate::cli) fn for_policies<'a>(
+        &self,
+        policies: impl Iterator<Item = &'a RequestPolicy>,
+    ) -> Self {
+        let mut apis = self.clone();
+        if apis.cluster.is_none() {
+            apis.mapper.incomplete.clear();
+            apis.mapper.incomplete = apis.unknown_group_versions(policies);
+        }
+        apis
     }
 
     /// Returns a copy of these APIs for an API server of another version.
@@ -154,7 +168,9 @@ impl Known {
         let mut crd_kinds = HashMap::new();
         let mut resources = Vec::new();
         let own = builtin.resources().iter();
-        let complete = own.map(|served| served.gvr.group.clone()).collect();
+        let complete = own
+            .map(|served| served.gvr.group.clone())
+            .collect::<BTreeSet<_>>();
         if cluster.is_none() {
             resources.extend_from_slice(builtin.resources());
         }
@@ -179,12 +195,12 @@ impl Known {
             version,
             is_requested,
             builtin,
-            crds: lazy,
-            crd_kinds,
+            crds: lazy.into(),
+            crd_kinds: Arc::new(crd_kinds),
             mapper: RestMapper::new(resources),
-            complete,
+            complete: Arc::new(complete),
             cluster,
-            object_cache: ObjectCache::default(),
+            object_cache: Arc::default(),
             types: Arc::default(),
         })
     }

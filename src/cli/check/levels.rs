@@ -121,7 +121,7 @@ pub(super) fn rule(id: &str) -> Result<Rule, LevelError> {
 
 /// Returns true if a finding cannot be suppressed or lowered: the API server rejects the object, or the check is
 /// incomplete.
-pub(super) fn is_unsuppressible(finding: &Finding) -> bool {
+pub(in crate::cli) fn is_unsuppressible(finding: &Finding) -> bool {
     finding.rejected
         || matches!(
             finding.rule,

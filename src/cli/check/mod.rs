@@ -67,6 +67,7 @@ use super::input::files::ReadOptions;
 use super::input::{Input, KindFilter, Object};
 use super::live::{ClusterData, FileCounts, Served};
 use super::parallel;
+pub(in crate::cli) use containers::CheckedContainers;
 use crd_copies::CrdCopies;
 use finding::Finding;
 use known::Known;
@@ -129,7 +130,7 @@ pub(super) fn run_with_cluster<E: From<SchemaError>>(
         },
     };
     let is_stdin = |path: &PathBuf| path.as_os_str() == "-";
-    let (mut input, crds) = if options.crds.iter().any(is_stdin) {
+    let (mut input, mut crds) = if options.crds.iter().any(is_stdin) {
         let input = Input::load_with(&options.paths, KindFilter::Policies, stdin, &read_options);
         (input, Input::load(&options.crds, KindFilter::Crds, stdin))
     } else {
@@ -145,7 +146,7 @@ pub(super) fn run_with_cluster<E: From<SchemaError>>(
     names::set_other_files(&mut input);
     left_out::remove_invalid_requirements(&mut input);
     let no_crds = report::no_crds(&options.crds, &crds);
-    input.problems.extend(crds.problems);
+    input.problems.extend(std::mem::take(&mut crds.problems));
     let mut of_input = input_findings(&input, &crds.crds, options, settings);
     let mut own_crds = std::mem::take(&mut input.crds);
     let n_crds = own_crds.len();
@@ -156,14 +157,120 @@ pub(super) fn run_with_cluster<E: From<SchemaError>>(
     let others = &options.other_versions;
     let check_crds = |other: &KubernetesVersion| crd::check(&own_crds, *other);
     let crds_in_others: Vec<Vec<Finding>> = others.iter().map(check_crds).collect();
-    let no_copies = CrdCopies::default();
     let copies = CrdCopies::new(own_crds.iter().chain(&crds.crds));
-    let all_crds = own_crds.into_iter().chain(crds.crds);
+    let of_flag = std::mem::take(&mut crds.crds);
+    let all_crds = own_crds.into_iter().chain(of_flag);
     let all_crds = all_crds.map(|crd| crd.value);
     let apis = match served {
         Some(served) => Known::with_cluster(options.version, all_crds, served)?,
         None => Known::new(options.version, all_crds, input.all_policies())?,
     };
+    let read = ReadObjects {
+        others: None,
+        copies,
+        input,
+        crds,
+        cluster,
+        n_crds,
+        of_input,
+        crds_in_others,
+        no_crds,
+    };
+    Ok(check_read(options, settings, &apis, read)?)
+}
+
+/// Checks the objects of one file, for a caller that has read all files.
+///
+/// The first objects of each list of `input` are those of the file. The others are objects of other files that affect
+/// the findings about the file. `context` has the numbers of the former and the names of policies in other files.
+///
+/// # Errors
+/// Returns an error if the built-in schemas cannot be read.
+pub(in crate::cli) fn check_file(
+    options: &Options,
+    settings: &Settings,
+    apis: &Known,
+    mut input: Input,
+    (others, context): (&OtherFiles<'_>, ClusterData),
+) -> Result<CheckReport, SchemaError> {
+    left_out::remove_invalid_requirements(&mut input);
+    let mut of_input = others.duplicates(&input);
+    of_input.extend(crd::check(&input.crds, apis.version()));
+    let versions = options.other_versions.iter();
+    let read = ReadObjects {
+        n_crds: input.crds.len(),
+        crds_in_others: versions
+            .map(|version| crd::check(&input.crds, *version))
+            .collect(),
+        others: Some(others),
+        copies: CrdCopies::default(),
+        input,
+        crds: Input::default(),
+        cluster: context,
+        of_input,
+        no_crds: None,
+    };
+    check_read(options, settings, apis, read)
+}
+
+/// The files that are not checked, in the order of their names.
+pub(in crate::cli) struct OtherFiles<'a> {
+    /// The files before the checked one.
+    pub(in crate::cli) before: Vec<&'a Input>,
+    /// The files after the checked one.
+    pub(in crate::cli) after: Vec<&'a Input>,
+    /// Returns the reads of the containers of all policies in these files.
+    pub(in crate::cli) container_reads: &'a (dyn Fn() -> Vec<&'a CheckedContainers> + Sync),
+}
+
+impl OtherFiles<'_> {
+    /// Returns the findings about objects of the input with the names of earlier objects.
+    fn duplicates(&self, input: &Input) -> Vec<Finding> {
+        let before = self.before.iter().copied();
+        let after = self.after.iter().copied();
+        let inputs: Vec<_> = before.chain([input]).chain(after).collect();
+        let crds: Vec<_> = inputs.iter().flat_map(|input| &input.crds).collect();
+        let mut findings = names::duplicates(&inputs, &crds);
+        findings.retain(|finding| input.files.contains(&finding.location.file));
+        findings
+    }
+}
+
+/// The objects of a check, and the findings about the input as a whole.
+struct ReadObjects<'r, 'a> {
+    others: Option<&'r OtherFiles<'a>>,
+    copies: CrdCopies,
+    input: Input,
+    /// The input of `--crds`, without the definitions themselves.
+    crds: Input,
+    cluster: ClusterData,
+    /// The number of definitions in the input.
+    n_crds: usize,
+    of_input: Vec<Finding>,
+    /// The findings about the definitions for each of the other versions.
+    crds_in_others: Vec<Vec<Finding>>,
+    no_crds: Option<Finding>,
+}
+
+/// Checks the objects that were read, and returns the report.
+fn check_read(
+    options: &Options,
+    settings: &Settings,
+    apis: &Known,
+    read: ReadObjects<'_, '_>,
+) -> Result<CheckReport, SchemaError> {
+    let ReadObjects {
+        others: other_files,
+        copies,
+        mut input,
+        crds,
+        cluster,
+        n_crds,
+        of_input,
+        crds_in_others,
+        no_crds,
+    } = read;
+    let version = apis.version();
     let mut report = CheckReport::new(apis.kubernetes(), options.profile, &input);
     report.expressions = options.version.map(|version| version.to_string());
     report.summary.crds = n_crds;
@@ -171,12 +278,15 @@ pub(super) fn run_with_cluster<E: From<SchemaError>>(
         report.findings.extend(shape::invalid(invalid));
     }
     let from_files = (cluster.file_counts, settings.static_dir.as_deref());
+    let scope = (from_files, other_files);
     check_objects(
         &input,
-        (&apis, &copies),
+        (apis, &copies),
         options.profile,
-        (from_files, &mut report),
+        (scope, &mut report),
     );
+    let others = &options.other_versions;
+    let no_copies = CrdCopies::default();
     let mut in_others = Vec::new();
     for (other, of_crds) in others.iter().zip(crds_in_others) {
         let apis = apis.copy_for(*other)?;
@@ -186,7 +296,7 @@ pub(super) fn run_with_cluster<E: From<SchemaError>>(
             &input,
             (&apis, &no_copies),
             options.profile,
-            (from_files, &mut of_other),
+            (scope, &mut of_other),
         );
         in_others.push((*other, of_other.findings));
     }
@@ -210,9 +320,9 @@ pub(super) fn run_with_cluster<E: From<SchemaError>>(
             let from_files = (file_counts, settings.static_dir.as_deref());
             check_objects(
                 corrected,
-                (&apis, &copies),
+                (apis, &copies),
                 options.profile,
-                (from_files, &mut of_corrected),
+                ((from_files, other_files), &mut of_corrected),
             );
             of_corrected.findings
         });
@@ -237,7 +347,7 @@ fn input_findings(
     settings: &Settings,
 ) -> Vec<Finding> {
     let all_crds: Vec<_> = input.crds.iter().chain(crds).collect();
-    let mut findings = names::duplicates(input, &all_crds);
+    let mut findings = names::duplicates(&[input], &all_crds);
     findings.extend(names::skipped_kinds(&input.dropped));
     findings.extend(missing_params::check(input));
     let reads_stdin = options.paths.iter().any(|path| path.as_os_str() == "-");
@@ -248,12 +358,15 @@ fn input_findings(
     findings
 }
 
+/// The numbers of objects from files, the directory of static manifests, and the files that are not checked.
+type CheckScope<'r, 'a> = ((FileCounts, Option<&'r Path>), Option<&'r OtherFiles<'a>>);
+
 /// Checks the policies, bindings and webhook configurations of the input, and adds the findings to the report.
 fn check_objects(
     input: &Input,
     (known, copies): (&Known, &CrdCopies),
     profile: Profile,
-    ((file_counts, static_dir), report): ((FileCounts, Option<&Path>), &mut CheckReport),
+    (((file_counts, static_dir), others), report): (CheckScope<'_, '_>, &mut CheckReport),
 ) {
     let policies: Vec<_> = input.policies.iter().enumerate().collect();
     let mut outcomes = parallel::map(&policies, |(n, policy)| {
@@ -280,7 +393,7 @@ fn check_objects(
         });
         outcome
     });
-    containers::remove_checked_elsewhere(&input.policies, &mut outcomes, known);
+    containers::remove_checked_elsewhere(&input.policies, others, &mut outcomes, known);
     for (policy, outcome) in input.policies.iter().zip(outcomes) {
         report.add(policy, outcome);
     }

@@ -19,17 +19,20 @@ const MAX_KINDS: usize = 8;
 /// Maximum number of files with policies of the same name that a binding is compared with.
 const MAX_OTHER_FILES: usize = 100;
 
-/// Returns findings about several objects with the same kind and name. A cluster can have only one of them.
-pub(super) fn duplicates(input: &Input, crds: &[&Object<Crd>]) -> Vec<Finding> {
+/// Returns findings about several objects of the inputs with the same kind and name. A cluster can have only one of them.
+pub(super) fn duplicates(inputs: &[&Input], crds: &[&Object<Crd>]) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let policies: Vec<_> = input.policies.iter().collect();
-    let bindings: Vec<_> = input.bindings.iter().collect();
+    let inputs = || inputs.iter().copied();
+    let policies: Vec<_> = inputs().flat_map(|input| &input.policies).collect();
+    let bindings: Vec<_> = inputs().flat_map(|input| &input.bindings).collect();
     let of_two = "`kubectl create` rejects the second, and `kubectl apply` keeps the last";
     duplicate_names("policy", of_two, &policies, &mut findings);
     duplicate_names("binding", of_two, &bindings, &mut findings);
-    let policies = input.mutating_policies.iter();
+    let policies = inputs().flat_map(|input| &input.mutating_policies);
     let policies: Vec<_> = policies.map(|policy| &policy.shared).collect();
-    let bindings: Vec<_> = input.mutating_bindings.iter().collect();
+    let bindings: Vec<_> = inputs()
+        .flat_map(|input| &input.mutating_bindings)
+        .collect();
     duplicate_names("mutating policy", of_two, &policies, &mut findings);
     duplicate_names("mutating binding", of_two, &bindings, &mut findings);
     let of_crds = "the schemas of the first definition are used";

@@ -326,7 +326,10 @@ impl CheckReport {
     ) {
         let is_live = facts.is_live;
         let names = |policy: &&Object<RequestPolicy>| policy.value.name.clone();
-        let policies: BTreeSet<String> = all_policies.iter().filter_map(names).collect();
+        let mut policies: BTreeSet<String> = all_policies.iter().filter_map(names).collect();
+        if !is_live {
+            policies.extend(facts.other_policies.iter().cloned());
+        }
         let bound: BTreeSet<&str> = bindings
             .iter()
             .map(|binding| binding.value.spec.policy_name.as_str())

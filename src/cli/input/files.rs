@@ -197,14 +197,8 @@ fn names(directory: &Path) -> io::Result<Vec<PathBuf>> {
         let entry = entry?;
         let path = entry.path();
         let file_name = entry.file_name();
-        let is_internal = file_name == ".git"
-            || file_name == CONFIG_NAME
-            || file_name.to_string_lossy().starts_with("..");
-        let is_manifest = path.extension().is_some_and(|extension| {
-            EXTENSIONS
-                .iter()
-                .any(|known| extension.eq_ignore_ascii_case(known))
-        });
+        let is_internal = file_name == ".git" || file_name.to_string_lossy().starts_with("..");
+        let is_manifest = is_manifest(&path);
         let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
         if !is_internal && (is_directory || is_manifest) {
             paths.push(path);
@@ -212,6 +206,14 @@ fn names(directory: &Path) -> io::Result<Vec<PathBuf>> {
     }
     paths.sort();
     Ok(paths)
+}
+
+/// Returns true if [`read_all`] reads a file with this name in a directory.
+pub(in crate::cli) fn is_manifest(path: &Path) -> bool {
+    let is_config = path.file_name().is_some_and(|name| name == CONFIG_NAME);
+    let extension = path.extension().unwrap_or_default();
+    let mut known = EXTENSIONS.iter();
+    !is_config && known.any(|known| extension.eq_ignore_ascii_case(known))
 }
 
 /// Returns the content of a file, or its replacement.

@@ -212,7 +212,8 @@ impl Input {
         self.n_files = n_files;
     }
 
-    fn add_file(&mut self, file: ReadFile, filter: KindFilter) {
+    /// Adds the objects of a file.
+    pub(in crate::cli) fn add_file(&mut self, file: ReadFile, filter: KindFilter) {
         let text = match file.text {
             Ok(text) => text,
             Err(reason) => {

@@ -16,7 +16,7 @@ use super::{Problem, ProblemKind};
 const MAX_LIST_DEPTH: usize = 8;
 
 /// The YAML or JSON of an object: a document, or an item of a list.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Document {
     /// The root node. Its spans are relative to the document's source in the file.
     pub node: Node,
@@ -43,13 +43,13 @@ impl Document {
     }
 
     /// Converts a span of the document to bytes of the file.
-    pub(super) fn bytes(&self, span: &Range<usize>) -> Range<usize> {
+    pub(in crate::cli) fn bytes(&self, span: &Range<usize>) -> Range<usize> {
         self.base + span.start..self.base + span.end
     }
 }
 
 /// An object with its source.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Object<T> {
     /// The decoded object.
     pub value: T,

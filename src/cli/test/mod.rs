@@ -71,8 +71,20 @@ pub struct Options {
 /// # Errors
 /// Returns an error if the data built into this program cannot be used.
 pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<TestReport, Broken> {
-    let mut input = Input::load(&options.paths, KindFilter::All, stdin);
-    let mut crds = Input::load(&options.crds, KindFilter::Crds, stdin);
+    let input = Input::load(&options.paths, KindFilter::All, stdin);
+    let crds = Input::load(&options.crds, KindFilter::Crds, stdin);
+    run_input(options, input, crds)
+}
+
+/// Runs all probes of an input that was read.
+///
+/// # Errors
+/// Returns an error if the data built into this program cannot be used.
+pub(in crate::cli) fn run_input(
+    options: &Options,
+    mut input: Input,
+    mut crds: Input,
+) -> Result<TestReport, Broken> {
     let no_crds = no_crds(&options.crds, &crds);
     let own_crds = std::mem::take(&mut input.crds).into_iter();
     let all_crds = own_crds.chain(std::mem::take(&mut crds.crds));

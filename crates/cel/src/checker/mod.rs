@@ -13,8 +13,9 @@ mod tests;
 
 use std::sync::Arc;
 
+use self::substitution::Substitution;
 use super::ast::{Ast, ExprId};
-use super::decls::OverloadRow;
+use super::decls::{Overload, OverloadRow};
 use super::diagnostic::Diagnostics;
 use super::env::Env;
 use super::source::SourceMap;
@@ -108,6 +109,20 @@ impl CheckedAst {
 #[must_use]
 pub fn is_deep(ast: &Ast) -> bool {
     ast.depth() > SHALLOW_DEPTH
+}
+
+/// Returns true if a value of the type `receiver` can be the first argument of the overload.
+#[must_use]
+pub fn accepts_receiver(overload: &Overload, receiver: &Type) -> bool {
+    let mut substitution = Substitution::default();
+    let params = overload.type_params.iter();
+    let variables: Vec<_> = params
+        .map(|name| (*name, substitution.new_variable()))
+        .collect();
+    overload.args.first().is_some_and(|first| {
+        let first = substitution::instantiate(first, &variables);
+        substitution.is_assignable(receiver, &first)
+    })
 }
 
 /// Checks `ast`, the result of parsing `text`, in `env`.

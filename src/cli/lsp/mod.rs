@@ -1,0 +1,41 @@
+//! `kubectl vap lsp`: a language server for policies and their bindings, probes and definitions.
+//!
+//! Threads: `transport` reads messages on one thread and writes them on another. `server` applies changes of documents,
+//! in order and without waiting. `checker` checks documents, and `requests` processes requests, each on a thread with a
+//! snapshot of the `workspace`. Each feature has a module, which converts the results of the engine.
+//!
+//! Source: Language Server Protocol 3.17.
+
+mod actions;
+mod cel;
+mod checker;
+mod completion;
+mod completion_in_yaml;
+mod cursor;
+mod diagnostics;
+mod document;
+mod functions;
+mod hover;
+mod lenses;
+mod navigation;
+mod positions;
+mod requests;
+mod server;
+mod signature;
+mod symbols;
+#[cfg(test)]
+mod tests;
+mod tokens;
+mod transport;
+mod typing;
+mod uri;
+mod workspace;
+
+use std::io::{self, BufReader};
+
+use super::exit::Exit;
+
+/// Runs the server on standard input and output until the client ends the session.
+pub(super) fn run() -> Exit {
+    server::serve(BufReader::new(io::stdin()), io::stdout())
+}

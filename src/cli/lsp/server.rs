@@ -1,0 +1,455 @@
+//! The main loop: applies the notifications of the client, and queues checks and requests.
+
+use std::io::{BufRead, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
+
+use gen_lsp_types::{
+    DidChangeTextDocumentParams, DidChangeWatchedFilesParams, DidCloseTextDocumentParams,
+    DidOpenTextDocumentParams, DidSaveTextDocumentParams,
+};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::checker::Checker;
+use super::document;
+use super::positions::Encoding;
+use super::requests::{Failure, Outcome, Requests};
+use super::transport::{self, Frame};
+use super::uri;
+use super::workspace::{Effect, Workspace};
+use super::{lenses, tokens};
+use crate::cli::exit::Exit;
+
+/// The stack size of a thread, in bytes. The main thread usually has this size.
+pub(super) const STACK_BYTES: usize = 8 * 1024 * 1024;
+
+/// The codes of errors.
+///
+/// Source: JSON-RPC 2.0, "Error object"; Language Server Protocol 3.17, `ErrorCodes` and `LSPErrorCodes`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ErrorCode {
+    Parse = -32700,
+    InvalidRequest = -32600,
+    MethodNotFound = -32601,
+    InvalidParams = -32602,
+    InternalError = -32603,
+    ServerNotInitialized = -32002,
+    RequestFailed = -32803,
+    RequestCancelled = -32800,
+}
+
+/// The messages to the client.
+#[derive(Clone, Debug)]
+pub(super) struct Outbox(Sender<Option<Value>>);
+
+impl Outbox {
+    /// Creates an outbox whose messages are not written.
+    #[cfg(test)]
+    pub(super) fn in_memory() -> (Self, std::sync::mpsc::Receiver<Option<Value>>) {
+        let (sender, receiver) = channel();
+        (Self(sender), receiver)
+    }
+
+    fn send(&self, mut message: Value) {
+        if let Value::Object(fields) = &mut message {
+            fields.insert("jsonrpc".to_owned(), "2.0".into());
+        }
+        // The client is gone if the channel is closed.
+        let _ = self.0.send(Some(message));
+    }
+
+    /// Sends a notification.
+    pub(super) fn notify(&self, method: &str, params: Value) {
+        self.send(json!({"method": method, "params": params}));
+    }
+
+    /// Sends the response to a request.
+    pub(super) fn respond(&self, id: Value, outcome: Outcome) {
+        self.send(match outcome {
+            Ok(result) => json!({"id": id, "result": result}),
+            Err(Failure { code, message }) => {
+                json!({"id": id, "error": {"code": code as i32, "message": message}})
+            }
+        });
+    }
+
+    fn request(&self, id: &str, method: &str, params: Value) {
+        self.send(json!({"id": id, "method": method, "params": params}));
+    }
+}
+
+/// Serves a client until the end of the session or of the input.
+pub(super) fn serve(
+    mut input: impl BufRead + Send + 'static,
+    mut output: impl Write + Send + 'static,
+) -> Exit {
+    let (sender, receiver) = channel::<Option<Value>>();
+    let writer = thread::spawn(move || {
+        for message in receiver.into_iter().map_while(|message| message) {
+            if transport::write(&mut output, &message).is_err() {
+                return;
+            }
+        }
+    });
+    let outbox = Outbox(sender);
+    let mut server = Server {
+        outbox: outbox.clone(),
+        state: State::New,
+    };
+    let exit = loop {
+        match transport::read(&mut input) {
+            Ok(Some(Frame::Message(message))) => {
+                if let Some(exit) = server.receive(message) {
+                    break exit;
+                }
+            }
+            Ok(Some(Frame::Malformed(reason))) => {
+                let failure = Failure::with_code(ErrorCode::Parse, &reason);
+                outbox.respond(Value::Null, Err(failure));
+            }
+            Ok(None) | Err(_) => break server.exit(),
+        }
+    };
+    let _ = outbox.0.send(None);
+    let _ = writer.join();
+    exit
+}
+
+struct Server {
+    outbox: Outbox,
+    state: State,
+}
+
+enum State {
+    /// Before the request `initialize`.
+    New,
+    Running(Box<Session>),
+    /// After the request `shutdown`.
+    ShutDown,
+}
+
+struct Session {
+    workspace: Arc<Workspace>,
+    encoding: Encoding,
+    checker: Checker,
+    requests: Requests,
+    /// True if the client can watch files for the server.
+    watches_files: bool,
+    outbox: Outbox,
+}
+
+impl Server {
+    fn exit(&self) -> Exit {
+        match self.state {
+            State::ShutDown => Exit::Clean,
+            State::New | State::Running(_) => Exit::Findings,
+        }
+    }
+
+    /// Processes a message. Returns the exit status if the message ends the session.
+    fn receive(&mut self, message: Value) -> Option<Exit> {
+        // A batch is an array. The protocol has no batches.
+        let Value::Object(mut fields) = message else {
+            self.reject(
+                Value::Null,
+                ErrorCode::InvalidRequest,
+                "a message must be an object",
+            );
+            return None;
+        };
+        let params = fields.remove("params").unwrap_or_default();
+        let id = fields.remove("id");
+        let Some(Value::String(method)) = fields.remove("method") else {
+            // A response to a request of the server has no consequence.
+            let is_response = fields.contains_key("result") || fields.contains_key("error");
+            if !is_response {
+                let id = id.unwrap_or_default();
+                self.reject(id, ErrorCode::InvalidRequest, "the message has no method");
+            }
+            return None;
+        };
+        match id {
+            None if method == "exit" => return Some(self.exit()),
+            None => self.notification(&method, params),
+            Some(id @ (Value::String(_) | Value::Number(_))) => self.request(id, &method, params),
+            Some(_) => {
+                let message = "the id must be a string or a number";
+                self.reject(Value::Null, ErrorCode::InvalidRequest, message);
+            }
+        }
+        None
+    }
+
+    fn reject(&self, id: Value, code: ErrorCode, message: &str) {
+        let failure = Failure::with_code(code, message);
+        self.outbox.respond(id, Err(failure));
+    }
+
+    fn request(&mut self, id: Value, method: &str, params: Value) {
+        match (&mut self.state, method) {
+            (State::New, "initialize") => {
+                let (session, result) = Session::start(&params, &self.outbox);
+                self.state = State::Running(Box::new(session));
+                self.outbox.respond(id, Ok(result));
+            }
+            (State::New, _) => {
+                self.reject(
+                    id,
+                    ErrorCode::ServerNotInitialized,
+                    "send `initialize` first",
+                );
+            }
+            (State::ShutDown, _) => {
+                self.reject(id, ErrorCode::InvalidRequest, "the server is shut down");
+            }
+            (State::Running(_), "initialize") => {
+                self.reject(id, ErrorCode::InvalidRequest, "the server is initialized");
+            }
+            (State::Running(_), "shutdown") => {
+                self.state = State::ShutDown;
+                self.outbox.respond(id, Ok(Value::Null));
+            }
+            (State::Running(session), _) => {
+                let request = (id.clone(), method, params);
+                if !session.requests.queue(request, &session.workspace) {
+                    let message = format!("no method `{method}`");
+                    self.reject(id, ErrorCode::MethodNotFound, &message);
+                }
+            }
+        }
+    }
+
+    fn notification(&mut self, method: &str, params: Value) {
+        if let State::Running(session) = &mut self.state {
+            session.notification(method, params);
+        }
+    }
+}
+
+/// Returns the folders of the workspace.
+fn folders(params: &Value) -> Vec<PathBuf> {
+    let uris: Vec<&str> = match params.get("workspaceFolders") {
+        Some(Value::Array(folders)) => {
+            let uris = folders
+                .iter()
+                .filter_map(|folder| folder.get("uri")?.as_str());
+            uris.collect()
+        }
+        _ => params
+            .get("rootUri")
+            .and_then(Value::as_str)
+            .into_iter()
+            .collect(),
+    };
+    let of_files = uris.into_iter().filter(|uri| uri.starts_with("file://"));
+    of_files.map(uri::path).collect()
+}
+
+/// Returns the preferred encoding among those that the client offers.
+fn encoding(params: &Value) -> Encoding {
+    let offered = params.pointer("/capabilities/general/positionEncodings");
+    let offered = offered.and_then(Value::as_array);
+    let is_offered = |encoding: &Encoding| {
+        offered.is_some_and(|all| all.iter().any(|name| name == encoding.name()))
+    };
+    let mut known = Encoding::ALL.into_iter();
+    known.find(is_offered).unwrap_or_default()
+}
+
+impl Session {
+    /// Opens the workspace. Returns the session and the result of `initialize`.
+    fn start(params: &Value, outbox: &Outbox) -> (Self, Value) {
+        let encoding = encoding(params);
+        let (workspace, error) = Workspace::open(folders(params));
+        let checker = Checker::start(outbox.clone(), encoding);
+        let reports = checker.reports.clone();
+        let snippets = "/capabilities/textDocument/completion/completionItem/snippetSupport";
+        let has_snippets = params.pointer(snippets).and_then(Value::as_bool) == Some(true);
+        let watching = "/capabilities/workspace/didChangeWatchedFiles/dynamicRegistration";
+        let session = Self {
+            workspace: Arc::new(workspace),
+            encoding,
+            checker,
+            requests: Requests::start(outbox.clone(), (encoding, has_snippets), reports),
+            watches_files: params.pointer(watching).and_then(Value::as_bool) == Some(true),
+            outbox: outbox.clone(),
+        };
+        session.show(error.map(|error| error.to_string()));
+        let result = json!({
+            "capabilities": capabilities(encoding),
+            "serverInfo": {"name": "kubectl-vap", "version": env!("CARGO_PKG_VERSION")},
+        });
+        (session, result)
+    }
+
+    fn show(&self, error: Option<String>) {
+        if let Some(message) = error {
+            let params = json!({"type": 1, "message": format!("kubectl vap: {message}")});
+            self.outbox.notify("window/showMessage", params);
+        }
+    }
+
+    fn notification(&mut self, method: &str, params: Value) {
+        match method {
+            "initialized" if self.watches_files => {
+                let watchers = json!([{"globPattern": "**/*.{yaml,yml,json}"}]);
+                let registration = json!({
+                    "id": "files",
+                    "method": "workspace/didChangeWatchedFiles",
+                    "registerOptions": {"watchers": watchers},
+                });
+                let params = json!({"registrations": [registration]});
+                self.outbox
+                    .request("register-files", "client/registerCapability", params);
+            }
+            "textDocument/didOpen" => self.apply(params, Self::open),
+            "textDocument/didChange" => self.apply(params, Self::change),
+            "textDocument/didClose" => self.apply(params, Self::close),
+            "textDocument/didSave" => self.apply(params, Self::save),
+            "workspace/didChangeWatchedFiles" => self.apply(params, Self::change_files),
+            "workspace/didChangeWorkspaceFolders" => self.change_folders(&params),
+            "$/cancelRequest" => {
+                if let Some(id) = params.get("id") {
+                    self.requests.cancel(id);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Decodes the parameters and applies the notification. Invalid parameters are ignored, because a notification has no
+    /// response.
+    fn apply<P: DeserializeOwned>(&mut self, params: Value, change: fn(&mut Self, P)) {
+        if let Ok(params) = serde_json::from_value(params) {
+            change(self, params);
+        }
+    }
+
+    fn open(&mut self, params: DidOpenTextDocumentParams) {
+        let document = params.text_document;
+        self.set_document(document.uri, document.text, document.version);
+    }
+
+    fn change(&mut self, params: DidChangeTextDocumentParams) {
+        let version = params.text_document.version;
+        let uri = params.text_document.text_document_identifier.uri;
+        let path = uri::path(&uri.0);
+        let file = self
+            .workspace
+            .file(&path)
+            .filter(|file| file.version.is_some());
+        // A document must be open before it changes.
+        let Some(file) = file else { return };
+        let mark = if file.source.has_byte_order_mark() {
+            "\u{feff}"
+        } else {
+            ""
+        };
+        let text = format!("{mark}{}", file.source.text());
+        let text = document::changed(text, params.content_changes, self.encoding);
+        self.set_document(uri, text, version);
+    }
+
+    fn set_document(&mut self, uri: gen_lsp_types::Uri, text: String, version: i32) {
+        let path = uri::path(&uri.0);
+        let effect = Arc::make_mut(&mut self.workspace).set_document(uri, text, version);
+        if let Some(file) = self.workspace.file(&path) {
+            self.checker.check(file, &self.workspace);
+        }
+        if effect == Effect::Others {
+            self.check_open(Some(&path));
+        }
+    }
+
+    fn close(&mut self, params: DidCloseTextDocumentParams) {
+        let path = uri::path(&params.text_document.uri.0);
+        let Some(file) = self.workspace.file(&path).cloned() else {
+            return;
+        };
+        let effect = Arc::make_mut(&mut self.workspace).read_from_disk(&path, true);
+        self.checker.close(&file);
+        if effect == Effect::Others {
+            self.check_open(None);
+        }
+    }
+
+    fn save(&mut self, params: DidSaveTextDocumentParams) {
+        let path = uri::path(&params.text_document.uri.0);
+        if self.workspace.is_configuration(&path) {
+            self.reload();
+        }
+    }
+
+    fn change_files(&mut self, params: DidChangeWatchedFilesParams) {
+        let paths = params.changes.iter().map(|change| uri::path(&change.uri.0));
+        let paths: Vec<PathBuf> = paths.collect();
+        if paths
+            .iter()
+            .any(|path| self.workspace.is_configuration(path))
+        {
+            self.reload();
+            return;
+        }
+        let workspace = Arc::make_mut(&mut self.workspace);
+        let mut affects_others = false;
+        for path in paths {
+            affects_others |= workspace.read_from_disk(&path, false) == Effect::Others;
+        }
+        if affects_others {
+            self.check_open(None);
+        }
+    }
+
+    fn change_folders(&mut self, params: &Value) {
+        let paths = |name: &str| {
+            let event = params.get("event").and_then(|event| event.get(name));
+            folders(&json!({"workspaceFolders": event}))
+        };
+        let (added, removed) = (paths("added"), paths("removed"));
+        let error = Arc::make_mut(&mut self.workspace).change_folders(added, &removed);
+        self.show(error.map(|error| error.to_string()));
+        self.check_open(None);
+    }
+
+    /// Reads the configuration and all files again, and checks all documents.
+    fn reload(&mut self) {
+        let error = Arc::make_mut(&mut self.workspace).reload();
+        self.show(error.map(|error| error.to_string()));
+        self.check_open(None);
+    }
+
+    /// Queues the checks of the open documents, except for `checked`.
+    fn check_open(&self, checked: Option<&PathBuf>) {
+        for file in self.workspace.open_files() {
+            if Some(&file.path) != checked {
+                self.checker.check(file, &self.workspace);
+            }
+        }
+    }
+}
+
+/// Returns the features of the server.
+fn capabilities(encoding: Encoding) -> Value {
+    json!({
+        "positionEncoding": encoding.name(),
+        "textDocumentSync": {"openClose": true, "change": 2, "save": {"includeText": false}},
+        "codeActionProvider": {"codeActionKinds": ["quickfix", "source.fixAll"]},
+        "completionProvider": {"triggerCharacters": ["."]},
+        "hoverProvider": true,
+        "definitionProvider": true,
+        "referencesProvider": true,
+        "renameProvider": {"prepareProvider": true},
+        "documentSymbolProvider": true,
+        "semanticTokensProvider": {
+            "legend": {"tokenTypes": tokens::TYPES, "tokenModifiers": []},
+            "full": true,
+        },
+        "signatureHelpProvider": {"triggerCharacters": ["(", ","]},
+        "codeLensProvider": {},
+        "executeCommandProvider": {"commands": [lenses::SHOW]},
+        "workspace": {"workspaceFolders": {"supported": true, "changeNotifications": true}},
+    })
+}

@@ -1,0 +1,106 @@
+//! The types at a name of an expression, for each kind that the policy matches.
+
+use std::collections::BTreeMap;
+
+use super::cel::{self, FieldPath, Name, Scope};
+use super::cursor::{Expression, Item};
+use super::requests::Context;
+use crate::cel::env::Env;
+use crate::cel::types::Type;
+use crate::policy::scope::{KindScope, scopes};
+use crate::schema::Gvk;
+
+/// A name of an expression with its scope for one kind.
+pub(super) struct KindSite {
+    pub(super) gvk: Option<Gvk>,
+    pub(super) env: Env,
+    pub(super) scope: Scope,
+}
+
+/// Returns the scopes of a name, one for each matched kind with a schema. Empty if the source before the name is invalid, or
+/// if the field is not an expression of a policy or webhook.
+pub(super) fn sites(
+    context: &Context<'_>,
+    item: &Item<'_>,
+    expression: &Expression<'_>,
+    name: &Name,
+) -> Vec<KindSite> {
+    let Some(known) = context.workspace.known() else {
+        return Vec::new();
+    };
+    let Some((compiled, n)) = item.compile(&expression.field_ref, known.version()) else {
+        return Vec::new();
+    };
+    let site = |KindScope { gvk, env }: KindScope| {
+        let scope = cel::scope(expression.text, name, &env)?;
+        Some(KindSite { gvk, env, scope })
+    };
+    let all = scopes(&compiled, n, &known.mapper, known).into_iter();
+    all.filter_map(site).collect()
+}
+
+/// Returns the fields of a type with their types, sorted. An optional has the fields of its value.
+pub(super) fn fields(type_: &Type) -> Vec<(String, Type)> {
+    match type_ {
+        Type::Struct(object) => {
+            let Some(table) = &object.fields else {
+                return Vec::new();
+            };
+            let names = table.field_names().into_iter();
+            let field = |name: &str| Some((name.to_owned(), table.field_type(&object.name, name)?));
+            names.filter_map(field).collect()
+        }
+        _ => type_.optional_value().map(fields).unwrap_or_default(),
+    }
+}
+
+/// Returns the type of a field. The field of an optional is an optional.
+pub(super) fn field_type(type_: &Type, name: &str) -> Option<Type> {
+    match type_ {
+        Type::Struct(object) => object.fields.as_ref()?.field_type(&object.name, name),
+        Type::Map(entry) => Some(entry.1.clone()),
+        _ => Some(Type::optional(field_type(type_.optional_value()?, name)?)),
+    }
+}
+
+/// Formats a type. The types of objects from schemas have no useful name.
+pub(super) fn shown(type_: &Type) -> String {
+    match type_ {
+        Type::Struct(object) if object.name.contains('#') => "object".to_owned(),
+        Type::List(elem) => format!("list({})", shown(elem)),
+        Type::Map(entry) => format!("map({}, {})", shown(&entry.0), shown(&entry.1)),
+        _ => match type_.optional_value() {
+            Some(value) => format!("optional_type({})", shown(value)),
+            None => type_.to_string(),
+        },
+    }
+}
+
+/// A property of a name that may differ between kinds, with the kinds that have it.
+pub(super) type ByKind<T> = BTreeMap<T, Vec<Gvk>>;
+
+/// Groups the kinds by a property.
+pub(super) fn by_kind<T: Ord>(
+    sites: &[KindSite],
+    property: impl Fn(&KindSite) -> Option<T>,
+) -> ByKind<T> {
+    let mut groups: ByKind<T> = BTreeMap::new();
+    for site in sites {
+        if let Some(value) = property(site) {
+            groups.entry(value).or_default().extend(site.gvk.clone());
+        }
+    }
+    groups
+}
+
+/// Returns the path of the field `name` at a site, if its receiver is a part of an input.
+pub(super) fn path_of(site: &KindSite, name: &str) -> Option<FieldPath> {
+    match &site.scope {
+        Scope::Member { path, .. } => {
+            let mut path = path.clone()?;
+            path.fields.push(Some(name.to_owned()));
+            Some(path)
+        }
+        Scope::Global(_) => None,
+    }
+}
