@@ -19,7 +19,7 @@ fn warnings_match_the_type_checker() {
     checks::warnings_match_the_type_checker(
         &[root.join("config/samples")],
         &[root.join("config/samples")],
-        8,
+        7,
     );
     let policies = ["parity/policies", "parity/oracle/testdata/policies"];
     checks::warnings_match_the_type_checker(
