@@ -19,7 +19,10 @@ use crate::cli::check::report::CheckReport;
 
 /// The last report about each document, with the version that was checked.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Reports(Arc<Mutex<HashMap<PathBuf, (i32, Arc<CheckReport>)>>>);
+pub(super) struct Reports(Arc<Mutex<HashMap<PathBuf, VersionReport>>>);
+
+/// The version of a document, and the report about it.
+type VersionReport = (i32, Arc<CheckReport>);
 
 impl Reports {
     /// Returns the report about this version of the document.
@@ -151,6 +154,6 @@ impl Worker {
             diagnostics,
         };
         self.outbox
-            .notify("textDocument/publishDiagnostics", json!(params));
+            .notify("textDocument/publishDiagnostics", &json!(params));
     }
 }

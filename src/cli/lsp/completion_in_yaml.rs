@@ -67,16 +67,16 @@ pub(super) fn completion(
     let field = cursor::field_at(source, item, byte);
     let is_item = before.trim_start().starts_with("- ") && !before.contains(": ");
     // Only the items of a list of strings are values.
-    let is_value = match is_item {
-        true => is_string_item(context, item, &field.steps),
-        false => before.contains(": ") && !field.is_key,
+    let is_value = if is_item {
+        is_string_item(context, item, &field.steps)
+    } else {
+        before.contains(": ") && !field.is_key
     };
-    let (values, kind) = match !is_value && !is_in_flow(before) {
-        true => (keys(context, item, &field), CompletionItemKind::Property),
-        false => (
-            values(context, item, &field.steps),
-            CompletionItemKind::Value,
-        ),
+    let (values, kind) = if is_value || is_in_flow(before) {
+        let values = values(context, item, &field.steps);
+        (values, CompletionItemKind::Value)
+    } else {
+        (keys(context, item, &field), CompletionItemKind::Property)
     };
     // In a list without items, a value needs a dash, so that keys are not offered there.
     let bytes = start + word..byte;

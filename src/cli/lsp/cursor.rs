@@ -3,6 +3,7 @@
 //! While the user types, the document is often invalid. The search then continues in a copy of the file whose line at the
 //! cursor is completed or blanked. The copy has the same bytes before the cursor.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use goyaml::{Data, Node};
@@ -19,7 +20,7 @@ use crate::policy::mutations;
 use crate::version::KubernetesVersion;
 
 /// The names of the fields that contain expressions.
-const EXPRESSIONS: [&str; 3] = ["expression", "messageExpression", "valueExpression"];
+const EXPRESSIONS: [&str; 4] = ["expression", "messageExpression", "valueExpression", "rule"];
 
 /// Maximum nesting of schemas in which rules are searched.
 const MAX_DEPTH: usize = 100;
@@ -92,7 +93,7 @@ impl<'a> Item<'a> {
         let mut expressions = Vec::new();
         let root = &self.document.node;
         match self.kind {
-            Kind::Crd => rules(root, String::new(), MAX_DEPTH, &mut expressions),
+            Kind::Crd => rules(root, "", MAX_DEPTH, &mut expressions),
             Kind::Webhooks(_) => {
                 let webhooks = root.get("webhooks").map_or(&[][..], Node::items);
                 for (n, webhook) in webhooks.iter().enumerate() {
@@ -217,17 +218,12 @@ fn add_expressions<'a>(
 }
 
 /// Adds the validation rules of the schemas of a definition.
-fn rules<'a>(
-    node: &'a Node,
-    path: String,
-    depth: usize,
-    expressions: &mut Vec<(String, &'a Node)>,
-) {
+fn rules<'a>(node: &'a Node, path: &str, depth: usize, expressions: &mut Vec<(String, &'a Node)>) {
     let Some(depth) = depth.checked_sub(1) else {
         return;
     };
     for (n, item) in node.items().iter().enumerate() {
-        rules(item, format!("{path}[{n}]"), depth, expressions);
+        rules(item, &format!("{path}[{n}]"), depth, expressions);
     }
     for (name, entry) in node.entries() {
         let dot = if path.is_empty() { "" } else { "." };
@@ -241,7 +237,7 @@ fn rules<'a>(
                 }
             }
         } else {
-            rules(&entry.node, path, depth, expressions);
+            rules(&entry.node, &path, depth, expressions);
         }
     }
 }
@@ -263,7 +259,12 @@ pub(super) fn items(input: &Input) -> Vec<Item<'_>> {
     );
     items.extend(input.crds.iter().map(|it| Item::new(it, Kind::Crd)));
     items.extend(input.probes.iter().map(|it| Item::new(it, Kind::Probe)));
-    items.extend(input.invalid.iter().map(|it| Item::new(it, Kind::Invalid)));
+    let invalid = input.invalid.iter();
+    items.extend(invalid.map(|it| match it.kind() {
+        // Rules only need the schema.
+        "CustomResourceDefinition" => Item::new(it, Kind::Crd),
+        _ => Item::new(it, Kind::Invalid),
+    }));
     let others = input.namespaces.iter().chain(&input.others);
     items.extend(others.map(|it| Item::new(it, Kind::Other)));
     items.sort_by_key(|item| item.document.bytes(&item.document.node.span).start);
@@ -328,7 +329,9 @@ pub(super) fn field_ref(steps: &[Step]) -> String {
                 }
                 path.push_str(name);
             }
-            Step::Index(n) => path.push_str(&format!("[{n}]")),
+            Step::Index(n) => {
+                let _ = write!(path, "[{n}]");
+            }
         }
     }
     path
@@ -401,15 +404,12 @@ pub(super) fn field_at<'a>(source: &SourceText, item: &Item<'a>, byte: usize) ->
         let is_item = matches!(step, Step::Index(_));
         let begins_before = key.start < line_start;
         // The dashes of a list may be in the column of its key.
-        let is_dash = line.trim_start().starts_with('-')
+        let is_dash = !is_item
+            && line.trim_start().starts_with('-')
             && matches!(node.data, Data::List(_) | Data::Scalar(Value::Null, _));
-        let is_outside = match is_dash && !is_item {
-            true => own_column < column(key.start),
-            false if is_item && line.trim_start().starts_with('-') => {
-                own_column < column(key.start)
-            }
-            false => own_column <= column(key.start),
-        };
+        let may_align = is_dash || is_item && line.trim_start().starts_with('-');
+        let child_column = column(key.start);
+        let is_outside = own_column < child_column || own_column == child_column && !may_align;
         if begins_before && !is_within && is_outside {
             return field;
         }
@@ -496,9 +496,10 @@ impl<'a> Expression<'a> {
         // The character after the range may be on another line.
         let last = self.byte(range.start + last);
         let between = self.source.text().get(last..end).unwrap_or_default();
-        let end = match between.contains('\n') {
-            true => last + character.len_utf8(),
-            false => end,
+        let end = if between.contains('\n') {
+            last + character.len_utf8()
+        } else {
+            end
         };
         start..end.max(start)
     }

@@ -7,7 +7,7 @@ use super::positions::Encoding;
 /// Applies changes in order. Returns the new text.
 pub(super) fn changed(
     mut text: String,
-    changes: Vec<TextDocumentContentChangeEvent>,
+    changes: &[TextDocumentContentChangeEvent],
     encoding: Encoding,
 ) -> String {
     for change in changes {
@@ -18,7 +18,7 @@ pub(super) fn changed(
                 text.replace_range(start..end, &part.text);
             }
             TextDocumentContentChangeEvent::TextDocumentContentChangeWholeDocument(whole) => {
-                text = whole.text;
+                text.clone_from(&whole.text);
             }
         }
     }
@@ -47,8 +47,11 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, changes: serde_json::Value, expected: &str) {
-        let changes = serde_json::from_value(changes).unwrap();
-        assert_eq!(changed(text.to_owned(), changes, Encoding::Utf16), expected);
+        let changes: Vec<_> = serde_json::from_value(changes).unwrap();
+        assert_eq!(
+            changed(text.to_owned(), &changes, Encoding::Utf16),
+            expected
+        );
     }
 
     fn part(start: [u32; 2], end: [u32; 2], text: &str) -> serde_json::Value {

@@ -161,7 +161,7 @@ pub(super) fn signature(overload: &Overload) -> Signature {
     if overload.is_member()
         && let Some(receiver) = args.next()
     {
-        label.push_str(&format!("{receiver}."));
+        label.extend([&receiver.to_string(), "."]);
     }
     label.push_str(overload.row.function);
     label.push('(');
@@ -174,7 +174,7 @@ pub(super) fn signature(overload: &Overload) -> Signature {
         label.push_str(&arg.to_string());
         params.push(start..label.len());
     }
-    label.push_str(&format!(") -> {}", overload.result));
+    label.extend([") -> ", &overload.result.to_string()]);
     Signature { label, params }
 }
 

@@ -123,7 +123,7 @@ pub(super) fn execute(
     let text = render::text(&report, terminal, true);
     context
         .outbox
-        .notify("window/showMessage", json!({"type": 3, "message": text}));
+        .notify("window/showMessage", &json!({"type": 3, "message": text}));
     Ok(json!(text))
 }
 

@@ -240,7 +240,7 @@ impl Worker {
             } else {
                 self.process(job)
             };
-            self.outbox.respond(id, outcome);
+            self.outbox.respond(&id, outcome);
         }
     }
 

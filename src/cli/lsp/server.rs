@@ -62,12 +62,12 @@ impl Outbox {
     }
 
     /// Sends a notification.
-    pub(super) fn notify(&self, method: &str, params: Value) {
+    pub(super) fn notify(&self, method: &str, params: &Value) {
         self.send(json!({"method": method, "params": params}));
     }
 
     /// Sends the response to a request.
-    pub(super) fn respond(&self, id: Value, outcome: Outcome) {
+    pub(super) fn respond(&self, id: &Value, outcome: Outcome) {
         self.send(match outcome {
             Ok(result) => json!({"id": id, "result": result}),
             Err(Failure { code, message }) => {
@@ -76,7 +76,7 @@ impl Outbox {
         });
     }
 
-    fn request(&self, id: &str, method: &str, params: Value) {
+    fn request(&self, id: &str, method: &str, params: &Value) {
         self.send(json!({"id": id, "method": method, "params": params}));
     }
 }
@@ -108,7 +108,7 @@ pub(super) fn serve(
             }
             Ok(Some(Frame::Malformed(reason))) => {
                 let failure = Failure::with_code(ErrorCode::Parse, &reason);
-                outbox.respond(Value::Null, Err(failure));
+                outbox.respond(&Value::Null, Err(failure));
             }
             Ok(None) | Err(_) => break server.exit(),
         }
@@ -154,7 +154,7 @@ impl Server {
         // A batch is an array. The protocol has no batches.
         let Value::Object(mut fields) = message else {
             self.reject(
-                Value::Null,
+                &Value::Null,
                 ErrorCode::InvalidRequest,
                 "a message must be an object",
             );
@@ -167,7 +167,7 @@ impl Server {
             let is_response = fields.contains_key("result") || fields.contains_key("error");
             if !is_response {
                 let id = id.unwrap_or_default();
-                self.reject(id, ErrorCode::InvalidRequest, "the message has no method");
+                self.reject(&id, ErrorCode::InvalidRequest, "the message has no method");
             }
             return None;
         };
@@ -177,13 +177,13 @@ impl Server {
             Some(id @ (Value::String(_) | Value::Number(_))) => self.request(id, &method, params),
             Some(_) => {
                 let message = "the id must be a string or a number";
-                self.reject(Value::Null, ErrorCode::InvalidRequest, message);
+                self.reject(&Value::Null, ErrorCode::InvalidRequest, message);
             }
         }
         None
     }
 
-    fn reject(&self, id: Value, code: ErrorCode, message: &str) {
+    fn reject(&self, id: &Value, code: ErrorCode, message: &str) {
         let failure = Failure::with_code(code, message);
         self.outbox.respond(id, Err(failure));
     }
@@ -193,30 +193,30 @@ impl Server {
             (State::New, "initialize") => {
                 let (session, result) = Session::start(&params, &self.outbox);
                 self.state = State::Running(Box::new(session));
-                self.outbox.respond(id, Ok(result));
+                self.outbox.respond(&id, Ok(result));
             }
             (State::New, _) => {
                 self.reject(
-                    id,
+                    &id,
                     ErrorCode::ServerNotInitialized,
                     "send `initialize` first",
                 );
             }
             (State::ShutDown, _) => {
-                self.reject(id, ErrorCode::InvalidRequest, "the server is shut down");
+                self.reject(&id, ErrorCode::InvalidRequest, "the server is shut down");
             }
             (State::Running(_), "initialize") => {
-                self.reject(id, ErrorCode::InvalidRequest, "the server is initialized");
+                self.reject(&id, ErrorCode::InvalidRequest, "the server is initialized");
             }
             (State::Running(_), "shutdown") => {
                 self.state = State::ShutDown;
-                self.outbox.respond(id, Ok(Value::Null));
+                self.outbox.respond(&id, Ok(Value::Null));
             }
             (State::Running(session), _) => {
                 let request = (id.clone(), method, params);
                 if !session.requests.queue(request, &session.workspace) {
                     let message = format!("no method `{method}`");
-                    self.reject(id, ErrorCode::MethodNotFound, &message);
+                    self.reject(&id, ErrorCode::MethodNotFound, &message);
                 }
             }
         }
@@ -288,7 +288,7 @@ impl Session {
     fn show(&self, error: Option<String>) {
         if let Some(message) = error {
             let params = json!({"type": 1, "message": format!("kubectl vap: {message}")});
-            self.outbox.notify("window/showMessage", params);
+            self.outbox.notify("window/showMessage", &params);
         }
     }
 
@@ -303,7 +303,7 @@ impl Session {
                 });
                 let params = json!({"registrations": [registration]});
                 self.outbox
-                    .request("register-files", "client/registerCapability", params);
+                    .request("register-files", "client/registerCapability", &params);
             }
             "textDocument/didOpen" => self.apply(params, Self::open),
             "textDocument/didChange" => self.apply(params, Self::change),
@@ -322,20 +322,24 @@ impl Session {
 
     /// Decodes the parameters and applies the notification. Invalid parameters are ignored, because a notification has no
     /// response.
-    fn apply<P: DeserializeOwned>(&mut self, params: Value, change: fn(&mut Self, P)) {
+    fn apply<P: DeserializeOwned>(&mut self, params: Value, change: fn(&mut Self, &P)) {
         if let Ok(params) = serde_json::from_value(params) {
-            change(self, params);
+            change(self, &params);
         }
     }
 
-    fn open(&mut self, params: DidOpenTextDocumentParams) {
-        let document = params.text_document;
-        self.set_document(document.uri, document.text, document.version);
+    fn open(&mut self, params: &DidOpenTextDocumentParams) {
+        let document = &params.text_document;
+        self.set_document(
+            document.uri.clone(),
+            document.text.clone(),
+            document.version,
+        );
     }
 
-    fn change(&mut self, params: DidChangeTextDocumentParams) {
+    fn change(&mut self, params: &DidChangeTextDocumentParams) {
         let version = params.text_document.version;
-        let uri = params.text_document.text_document_identifier.uri;
+        let uri = &params.text_document.text_document_identifier.uri;
         let path = uri::path(&uri.0);
         let file = self
             .workspace
@@ -349,8 +353,8 @@ impl Session {
             ""
         };
         let text = format!("{mark}{}", file.source.text());
-        let text = document::changed(text, params.content_changes, self.encoding);
-        self.set_document(uri, text, version);
+        let text = document::changed(text, &params.content_changes, self.encoding);
+        self.set_document(uri.clone(), text, version);
     }
 
     fn set_document(&mut self, uri: gen_lsp_types::Uri, text: String, version: i32) {
@@ -364,7 +368,7 @@ impl Session {
         }
     }
 
-    fn close(&mut self, params: DidCloseTextDocumentParams) {
+    fn close(&mut self, params: &DidCloseTextDocumentParams) {
         let path = uri::path(&params.text_document.uri.0);
         let Some(file) = self.workspace.file(&path).cloned() else {
             return;
@@ -376,14 +380,14 @@ impl Session {
         }
     }
 
-    fn save(&mut self, params: DidSaveTextDocumentParams) {
+    fn save(&mut self, params: &DidSaveTextDocumentParams) {
         let path = uri::path(&params.text_document.uri.0);
         if self.workspace.is_configuration(&path) {
             self.reload();
         }
     }
 
-    fn change_files(&mut self, params: DidChangeWatchedFilesParams) {
+    fn change_files(&mut self, params: &DidChangeWatchedFilesParams) {
         let paths = params.changes.iter().map(|change| uri::path(&change.uri.0));
         let paths: Vec<PathBuf> = paths.collect();
         if paths

@@ -84,8 +84,8 @@ impl Session {
         let changes: Vec<Value> = changes
             .map(|edit| json!({"range": edit["range"], "text": edit["newText"]}))
             .collect();
-        let changes = serde_json::from_value(json!(changes)).unwrap();
-        super::document::changed(self.text().to_owned(), changes, Encoding::Utf16)
+        let changes: Vec<_> = serde_json::from_value(json!(changes)).unwrap();
+        super::document::changed(self.text().to_owned(), &changes, Encoding::Utf16)
     }
 }
 
@@ -233,6 +233,31 @@ fn completion_of_keys_and_names() {
     assert_eq!(
         found,
         [("limit.example.com".to_owned(), "policy".to_owned())]
+    );
+}
+
+#[test]
+fn completion_in_rules_of_definition() {
+    let crd = |rule: &str| {
+        format!(
+            "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {{name: w.example.com}}\nspec:\n  \
+             versions:\n  - name: v1\n    schema:\n      openAPIV3Schema:\n        type: object\n        properties:\n          \
+             spec:\n            type: object\n            properties:\n              size: {{type: integer}}\n            \
+             x-kubernetes-validations:\n            - rule: {rule}\n"
+        )
+    };
+    check_completion(&crd("self.⟨⟩"), &[("size", "int")], &["metadata"]);
+    check_completion(&crd("oldSelf.size < self.s⟨⟩ize"), &[("size", "int")], &[]);
+    check_completion(
+        &crd("⟨⟩"),
+        &[("self", "object"), ("oldSelf", "object")],
+        &["request"],
+    );
+    let optional = crd("oldSelf.⟨⟩\n              optionalOldSelf: true");
+    check_completion(
+        &optional,
+        &[("hasValue", "optional_type(V).hasValue() -> bool")],
+        &[],
     );
 }
 

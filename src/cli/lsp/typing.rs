@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::cel::{self, FieldPath, Name, Scope};
-use super::cursor::{Expression, Item};
+use super::cursor::{Expression, Item, Kind};
 use super::requests::Context;
 use crate::cel::env::Env;
 use crate::cel::types::Type;
 use crate::policy::scope::{KindScope, scopes};
 use crate::schema::Gvk;
+use crate::validation_rules::rule_env;
+use crate::version::KubernetesVersion;
 
 /// A name of an expression with its scope for one kind.
 pub(super) struct KindSite {
@@ -28,15 +30,37 @@ pub(super) fn sites(
     let Some(known) = context.workspace.known() else {
         return Vec::new();
     };
-    let Some((compiled, n)) = item.compile(&expression.field_ref, known.version()) else {
-        return Vec::new();
+    let version = known.version();
+    let all = match item.kind {
+        Kind::Crd => rule_scope(item, &expression.field_ref, version)
+            .into_iter()
+            .collect(),
+        _ => match item.compile(&expression.field_ref, version) {
+            Some((compiled, n)) => scopes(&compiled, n, &known.mapper, known),
+            None => Vec::new(),
+        },
     };
     let site = |KindScope { gvk, env }: KindScope| {
         let scope = cel::scope(expression.text, name, &env)?;
         Some(KindSite { gvk, env, scope })
     };
-    let all = scopes(&compiled, n, &known.mapper, known).into_iter();
-    all.filter_map(site).collect()
+    all.into_iter().filter_map(site).collect()
+}
+
+/// Returns the scope of a rule in a definition.
+fn rule_scope(item: &Item<'_>, field_ref: &str, version: KubernetesVersion) -> Option<KindScope> {
+    let (schema, rule) = field_ref.rsplit_once(".x-kubernetes-validations")?;
+    let is_resource = schema.ends_with(".openAPIV3Schema");
+    let node = item.document.node.nearest(schema);
+    let rule = rule.rsplit_once('.').map_or("", |(rule, _)| rule);
+    let rule = item
+        .document
+        .node
+        .nearest(&format!("{schema}.x-kubernetes-validations{rule}"));
+    let optional = rule.get("optionalOldSelf").map(goyaml::Node::to_json);
+    let is_optional = optional.and_then(|value| value.as_bool()) == Some(true);
+    let env = rule_env(&node.to_json(), is_resource, is_optional, version)?;
+    Some(KindScope { gvk: None, env })
 }
 
 /// Returns the fields of a type with their types, sorted. An optional has the fields of its value.
@@ -63,10 +87,15 @@ pub(super) fn field_type(type_: &Type, name: &str) -> Option<Type> {
     }
 }
 
+/// Returns true for the generated name of an object type from a schema.
+fn is_of_schema(name: &str) -> bool {
+    name.contains('#') || name.starts_with("selfType")
+}
+
 /// Formats a type. The types of objects from schemas have no useful name.
 pub(super) fn shown(type_: &Type) -> String {
     match type_ {
-        Type::Struct(object) if object.name.contains('#') => "object".to_owned(),
+        Type::Struct(object) if is_of_schema(&object.name) => "object".to_owned(),
         Type::List(elem) => format!("list({})", shown(elem)),
         Type::Map(entry) => format!("map({}, {})", shown(&entry.0), shown(&entry.1)),
         _ => match type_.optional_value() {

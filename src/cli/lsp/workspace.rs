@@ -208,7 +208,7 @@ impl Workspace {
     pub(super) fn set_document(&mut self, uri: Uri, text: String, version: i32) -> Effect {
         let path = uri::path(&uri.0);
         let file = File::new(&path, text, Some((uri, version)));
-        self.insert(&path, Some(file))
+        self.insert(&path, Some(&file))
     }
 
     /// Replaces a file by its content on disk, and removes it if there is none. The text of an open document remains unless
@@ -230,21 +230,21 @@ impl Workspace {
                 new = file.text.ok().map(|text| File::new(path, text, None));
             });
         }
-        self.insert(path, new)
+        self.insert(path, new.as_ref())
     }
 
-    fn insert(&mut self, path: &Path, new: Option<Arc<File>>) -> Effect {
+    fn insert(&mut self, path: &Path, new: Option<&Arc<File>>) -> Effect {
         let files = Arc::make_mut(&mut self.files);
-        let old = match &new {
+        let old = match new {
             Some(new) => files.insert(path.to_owned(), Arc::clone(new)),
             None => files.remove(path),
         };
-        if let (Some(old), Some(new)) = (&old, &new)
+        if let (Some(old), Some(new)) = (&old, new)
             && old.source.text() == new.source.text()
         {
             return Effect::File;
         }
-        let (old, new) = (old.as_deref(), new.as_deref());
+        let (old, new) = (old.as_deref(), new.map(|new| &**new));
         let has_crds = |file: &File| !file.objects().crds.is_empty();
         let interface = |file: Option<&File>| file.map(File::interface).unwrap_or_default();
         if interface(old) == interface(new) {
@@ -359,13 +359,13 @@ impl Workspace {
                 };
                 names.extend(invalid.name().map(str::to_owned));
             }
-            self.add_other_files(&mut input, objects, &other.source);
+            Self::add_other_files(&mut input, objects, &other.source);
         }
         (input, context)
     }
 
     /// Records the files that have a policy of the same name, to which a binding may belong.
-    fn add_other_files(&self, input: &mut Input, objects: &Input, source: &Arc<SourceText>) {
+    fn add_other_files(input: &mut Input, objects: &Input, source: &Arc<SourceText>) {
         let has = |name: Option<&str>| {
             let mut names = objects.all_policies().filter_map(|it| it.name.as_deref());
             name.is_some_and(|name| names.any(|other| other == name))

@@ -22,7 +22,8 @@ use super::rule::ValidationRule;
 use crate::library::environment::{base_env, declared_scalars};
 use crate::library::estimate;
 use crate::library::runtime::KubernetesRuntime;
-use crate::schema::{DeclType, DeclaredSizes, sizes};
+use crate::schema::rule_type::rule_type;
+use crate::schema::{DeclType, DeclaredSizes, Interner, sizes};
 use crate::version::{CompileMode, KubernetesVersion};
 
 /// The variable for the validated value.
@@ -125,14 +126,8 @@ pub(super) fn compile(
     if rules.is_empty() {
         return Vec::new();
     }
-    let cel_type = type_.cel_type(TYPE_NAME);
-    let with_self = compiler
-        .env
-        .extend_types(declared_scalars())
-        .extend([Variable::new(SELF, cel_type.clone())]);
-    let plain = with_self.extend([Variable::new(OLD_SELF, cel_type.clone())]);
-    let optional = Type::opaque(OPTIONAL_TYPE, vec![cel_type]);
-    let optional = with_self.extend([Variable::new(OLD_SELF, optional)]);
+    let plain = env_of(compiler.env, type_, false);
+    let optional = env_of(compiler.env, type_, true);
     let sizes = DeclaredSizes::for_rule(Arc::clone(type_));
     let max_cardinality = max_cardinality(type_.min_serialized_size);
     let compile = |(n, rule): (usize, &ValidationRule)| {
@@ -156,6 +151,40 @@ pub(super) fn compile(
         compiled
     };
     rules.iter().enumerate().map(compile).collect()
+}
+
+/// Returns the environment of a rule for values of the type.
+fn env_of(base: &Env, type_: &Arc<DeclType>, has_optional_old_self: bool) -> Env {
+    let cel_type = type_.cel_type(TYPE_NAME);
+    let old_type = if has_optional_old_self {
+        Type::opaque(OPTIONAL_TYPE, vec![cel_type.clone()])
+    } else {
+        cel_type.clone()
+    };
+    base.extend_types(declared_scalars()).extend([
+        Variable::new(SELF, cel_type),
+        Variable::new(OLD_SELF, old_type),
+    ])
+}
+
+/// Returns the environment of the rules of a schema, for editors. `is_resource` is true for the schema of a whole custom
+/// resource. Returns `None` if the schema has no CEL type.
+#[must_use]
+pub fn rule_env(
+    schema: &Json,
+    is_resource: bool,
+    has_optional_old_self: bool,
+    version: KubernetesVersion,
+) -> Option<Env> {
+    let is_embedded = schema.get("x-kubernetes-embedded-resource") == Some(&Json::Bool(true));
+    let type_ = rule_type(
+        schema.as_object()?,
+        is_resource || is_embedded,
+        version.behavior(),
+        &mut Interner::default(),
+    );
+    let base = base_env(version.release_in(CompileMode::New));
+    Some(env_of(base, &type_.ok()??, has_optional_old_self))
 }
 
 /// Source: apiextensions-apiserver `pkg/apiserver/schema/cel/compilation.go`, `maxCardinality`.

@@ -31,7 +31,7 @@ mod walk;
 
 use serde_json::Value as Json;
 
-pub use compile::{ExpressionError, ExpressionErrorKind};
+pub use compile::{ExpressionError, ExpressionErrorKind, rule_env};
 pub use cost::{STATIC_ESTIMATED_COST_LIMIT, STATIC_ESTIMATED_CRD_COST_LIMIT};
 pub use definition::{
     DefinitionCause, DefinitionError, DefinitionVerdict, RuleCost, has_rules, validate_rules,
