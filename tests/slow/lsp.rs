@@ -1,7 +1,8 @@
 //! Drives the language server of the program `kubectl-vap` over standard input and output.
+#![allow(clippy::indexing_slicing, reason = "tests fail by panicking")]
 
 use std::collections::VecDeque;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};

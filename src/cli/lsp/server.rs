@@ -174,7 +174,7 @@ impl Server {
         match id {
             None if method == "exit" => return Some(self.exit()),
             None => self.notification(&method, params),
-            Some(id @ (Value::String(_) | Value::Number(_))) => self.request(id, &method, params),
+            Some(id @ (Value::String(_) | Value::Number(_))) => self.request(&id, &method, params),
             Some(_) => {
                 let message = "the id must be a string or a number";
                 self.reject(&Value::Null, ErrorCode::InvalidRequest, message);
@@ -188,35 +188,35 @@ impl Server {
         self.outbox.respond(id, Err(failure));
     }
 
-    fn request(&mut self, id: Value, method: &str, params: Value) {
+    fn request(&mut self, id: &Value, method: &str, params: Value) {
         match (&mut self.state, method) {
             (State::New, "initialize") => {
                 let (session, result) = Session::start(&params, &self.outbox);
                 self.state = State::Running(Box::new(session));
-                self.outbox.respond(&id, Ok(result));
+                self.outbox.respond(id, Ok(result));
             }
             (State::New, _) => {
                 self.reject(
-                    &id,
+                    id,
                     ErrorCode::ServerNotInitialized,
                     "send `initialize` first",
                 );
             }
             (State::ShutDown, _) => {
-                self.reject(&id, ErrorCode::InvalidRequest, "the server is shut down");
+                self.reject(id, ErrorCode::InvalidRequest, "the server is shut down");
             }
             (State::Running(_), "initialize") => {
-                self.reject(&id, ErrorCode::InvalidRequest, "the server is initialized");
+                self.reject(id, ErrorCode::InvalidRequest, "the server is initialized");
             }
             (State::Running(_), "shutdown") => {
                 self.state = State::ShutDown;
-                self.outbox.respond(&id, Ok(Value::Null));
+                self.outbox.respond(id, Ok(Value::Null));
             }
             (State::Running(session), _) => {
                 let request = (id.clone(), method, params);
                 if !session.requests.queue(request, &session.workspace) {
                     let message = format!("no method `{method}`");
-                    self.reject(&id, ErrorCode::MethodNotFound, &message);
+                    self.reject(id, ErrorCode::MethodNotFound, &message);
                 }
             }
         }
