@@ -54,6 +54,7 @@ impl Session {
     }
 
     /// Sends a request for the position of the cursor.
+    #[expect(clippy::needless_pass_by_value, reason = "the callers write literals")]
     fn request(&self, method: &str, more: Value) -> Result<Value, String> {
         let file = self.workspace.file(&super::uri::path(&self.uri.0)).unwrap();
         let position = positions::position(&file.source, self.byte, Encoding::Utf16);
