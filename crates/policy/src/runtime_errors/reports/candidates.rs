@@ -216,8 +216,15 @@ impl MessageWriter<'_, '_> {
         let mut default = default.and_then(|path| self.default_of(origin, path));
         if let (Some(ProposedDefault::Known(default)), Some(path)) = (&mut default, &path) {
             let field = path.names().last().copied();
-            default.is_vacuous = intent::is_required(origin.ast, site.chain, field);
+            let policy = self.evaluator.policy;
+            let variable = policy.expressions().get(n);
+            let variable = variable.filter(|it| it.role == Role::Variable);
+            let variable = variable.and_then(|it| it.name.as_deref());
+            default.is_vacuous = intent::is_required(origin.ast, site.chain, field)
+                || variable.is_some_and(|name| intent::is_variable_required(policy, name, field));
         }
+        let is_vacuous =
+            matches!(&default, Some(ProposedDefault::Known(default)) if default.is_vacuous);
         let mut candidates: Vec<Candidate> = Vec::new();
         candidates.extend(intent::with_optional_sides(
             origin.ast,
@@ -265,7 +272,7 @@ impl MessageWriter<'_, '_> {
             )
         });
         Proposal {
-            advice: advice.filter(|_| candidates.is_empty()),
+            advice: advice.filter(|_| candidates.is_empty() || is_vacuous),
             candidates,
             rename: None,
         }

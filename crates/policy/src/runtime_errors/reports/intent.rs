@@ -4,6 +4,8 @@ use cel::ast::{Ast, Comprehension, Expr, ExprId, Literal};
 
 use super::candidates::Candidate;
 use super::guard::OptionalChain;
+use crate::compile::CompiledPolicy;
+use crate::reads;
 use crate::subexpressions::conditions::chain_range;
 use crate::subexpressions::{self, quantifier};
 
@@ -34,22 +36,54 @@ const ADDITIVE: [&str; 20] = [
 /// Maximum nesting of searched conditions.
 const MAX_DEPTH: usize = 50;
 
-/// Returns true if `all()` requires something of each element of the list or map `id`.
+/// Returns true if the expression requires something of each element of the list or map `id`, with `all(x, condition)` or
+/// `!exists(x, !condition)`.
 ///
-/// `all()` is true for a list without elements. For a prohibition, such as `object.spec.volumes.all(v, !has(v.nfs))`, the
+/// Both are true for a list without elements. For a prohibition, such as `object.spec.volumes.all(v, !has(v.nfs))`, the
 /// author means that. For a requirement, such as `object.spec.tls.all(t, t.secretName != '')`, the author may also mean
 /// that the list has an element.
 pub(super) fn is_required(ast: &Ast, id: ExprId, field: Option<&str>) -> bool {
     let is_additive = field.is_some_and(|field| ADDITIVE.contains(&field));
     !is_additive
-        && ast.iter().any(|(_, expr)| match expr {
-            Expr::Comprehension(fold) => fold.iter_range == id && requires(ast, fold),
+        && ast.iter().any(|(fold_id, expr)| match expr {
+            Expr::Comprehension(fold) => {
+                fold.iter_range == id && requires(ast, fold, is_negated(ast, fold_id))
+            }
             _ => false,
         })
 }
 
-fn requires(ast: &Ast, fold: &Comprehension) -> bool {
-    matches!(quantifier(ast, fold), Some((true, test)) if !prohibits(ast, test, 0))
+/// Same as [`is_required`], for the value of a variable and all expressions that read the variable.
+pub(super) fn is_variable_required(
+    policy: &CompiledPolicy,
+    variable: &str,
+    field: Option<&str>,
+) -> bool {
+    let asts = policy
+        .expressions()
+        .iter()
+        .filter_map(|it| it.parsed().ok());
+    let mut reads = asts.flat_map(|ast| ast.iter().map(move |(id, _)| (ast, id)));
+    reads.any(|(ast, id)| {
+        reads::variable(ast, id).is_some_and(|name| name == variable) && is_required(ast, id, field)
+    })
+}
+
+fn requires(ast: &Ast, fold: &Comprehension, is_negated: bool) -> bool {
+    match quantifier(ast, fold) {
+        Some((true, test)) => !is_negated && !prohibits(ast, test, 0),
+        Some((false, test)) => is_negated && prohibits(ast, test, 0),
+        None => false,
+    }
+}
+
+/// Returns true if the node is within an odd number of negations.
+fn is_negated(ast: &Ast, id: ExprId) -> bool {
+    let negations = ast.iter().filter(|(negation, _)| {
+        matches!(ast.global_call(*negation), Some(("!_", _)))
+            && ast.descendants(*negation).contains(&id)
+    });
+    negations.count() % 2 == 1
 }
 
 /// Returns true if the condition prohibits something, or applies only to some elements.
