@@ -10,7 +10,7 @@ use std::thread;
 const MAX_THREADS: usize = 8;
 
 /// The stack size of a thread, in bytes. The main thread usually has this size.
-const STACK_BYTES: usize = 8 * 1024 * 1024;
+pub(super) const STACK_BYTES: usize = 8 * 1024 * 1024;
 
 /// Maps `items` with `f` on several threads. The results have the order of `items`.
 pub(super) fn map<T: Sync, R: Send + Sync>(items: &[T], f: impl Fn(&T) -> R + Sync) -> Vec<R> {

@@ -155,8 +155,8 @@ impl Client {
                 && message["params"]["uri"] == uri
                 && message["params"]["version"] == *version
         });
-        let found = message["params"]["diagnostics"].as_array().unwrap().iter();
-        found
+        let results = message["params"]["diagnostics"].as_array().unwrap().iter();
+        results
             .map(|diagnostic| {
                 assert_eq!(diagnostic["source"], "kubectl vap");
                 let code = diagnostic["code"].as_str().unwrap();
@@ -257,8 +257,8 @@ fn diagnostics_follow_unsaved_changes() {
     // Another document of the file still has diagnostics if one is not valid YAML.
     let text = format!("a: [\n---\n{POLICY}").replace("replicas", "replcas");
     client.change(&policy, 22, &json!([{"text": text}]));
-    let found = client.diagnostics(&policy, &json!(22));
-    assert_eq!(found, ["1 invalid-yaml", "11 undefined-field"]);
+    let results = client.diagnostics(&policy, &json!(22));
+    assert_eq!(results, ["1 invalid-yaml", "11 undefined-field"]);
 
     client.notify(
         "textDocument/didClose",
@@ -358,12 +358,12 @@ fn each_feature_has_a_result() {
         );
     }
     let name = json!({"textDocument": document, "position": {"line": 2, "character": 20}});
-    let found = client.request("textDocument/definition", &name).unwrap();
-    assert_eq!(found[0]["uri"], policy);
+    let results = client.request("textDocument/definition", &name).unwrap();
+    assert_eq!(results[0]["uri"], policy);
     let mut params = name.clone();
     params["context"] = json!({"includeDeclaration": false});
-    let found = client.request("textDocument/references", &params).unwrap();
-    assert_eq!(found[0]["uri"], uri(&directory.join("b.yaml")));
+    let results = client.request("textDocument/references", &params).unwrap();
+    assert_eq!(results[0]["uri"], uri(&directory.join("b.yaml")));
     params["newName"] = "new.example.com".into();
     let edit = client.request("textDocument/rename", &params).unwrap();
     assert_eq!(edit["changes"].as_object().unwrap().len(), 2);

@@ -209,11 +209,12 @@ fn names(directory: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 /// Returns true if [`read_all`] reads a file with this name in a directory.
-pub(in crate::cli) fn is_manifest(path: &Path) -> bool {
+#[must_use]
+pub fn is_manifest(path: &Path) -> bool {
     let is_config = path.file_name().is_some_and(|name| name == CONFIG_NAME);
     let extension = path.extension().unwrap_or_default();
-    let mut known = EXTENSIONS.iter();
-    !is_config && known.any(|known| extension.eq_ignore_ascii_case(known))
+    let mut extensions = EXTENSIONS.iter();
+    !is_config && extensions.any(|known| extension.eq_ignore_ascii_case(known))
 }
 
 /// Returns the content of a file, or its replacement.

@@ -7,10 +7,10 @@ use gen_lsp_types::{
     CodeAction, CodeActionKind, CodeActionParams, Diagnostic, Range, TextEdit, WorkspaceEdit,
 };
 
+use super::context::Context;
 use super::cursor;
 use super::diagnostics;
 use super::positions;
-use super::requests::Context;
 use super::workspace::File;
 use crate::cli::check::changes::SuggestionReport;
 use crate::cli::check::finding::Finding;
@@ -48,7 +48,7 @@ pub(super) fn actions(context: &Context<'_>, params: &CodeActionParams) -> Vec<C
     if is_wanted(&CodeActionKind::QuickFix) {
         let of_file = report.findings.iter();
         for finding in of_file.filter(|finding| diagnostics::is_shown(finding, file)) {
-            of_finding(context, file, params, finding, &mut actions);
+            finding_actions(context, file, params, finding, &mut actions);
         }
     }
     // Clients apply actions of this kind on request only.
@@ -64,7 +64,7 @@ fn kind_name(kind: &CodeActionKind) -> String {
 }
 
 /// Adds the actions for each place of a finding within the range.
-fn of_finding(
+fn finding_actions(
     context: &Context<'_>,
     file: &Arc<File>,
     params: &CodeActionParams,

@@ -392,7 +392,7 @@ mod tests {
             return;
         };
         let scope = scope(&text, &name, &env());
-        let found = match scope {
+        let shown = match scope {
             Some(Scope::Member { receiver, .. }) => format!("{receiver}"),
             Some(Scope::Global(locals)) => {
                 let locals = locals
@@ -402,7 +402,7 @@ mod tests {
             }
             None => "unknown".to_owned(),
         };
-        assert_eq!(found, expected, "{marked}");
+        assert_eq!(shown, expected, "{marked}");
     }
 
     #[test]

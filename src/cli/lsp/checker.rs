@@ -12,10 +12,11 @@ use gen_lsp_types::{Diagnostic, PublishDiagnosticsParams, Uri};
 use serde_json::json;
 
 use super::diagnostics;
+use super::outbox::Outbox;
 use super::positions::Encoding;
-use super::server::{Outbox, STACK_BYTES};
 use super::workspace::{File, Workspace};
 use crate::cli::check::report::CheckReport;
+use crate::cli::parallel::STACK_BYTES;
 
 /// The last report about each document, with the version that was checked.
 #[derive(Clone, Debug, Default)]
@@ -134,11 +135,11 @@ impl Worker {
             Job::Check(file, workspace) => {
                 let check = AssertUnwindSafe(|| diagnostics::check(workspace, file));
                 let report = catch_unwind(check).ok().flatten().map(Arc::new);
-                let found = report
+                let all = report
                     .as_deref()
                     .map(|report| diagnostics::diagnostics(report, file, self.encoding));
                 self.reports.set(file, report);
-                self.publish(&file.uri, file.version, found.unwrap_or_default());
+                self.publish(&file.uri, file.version, all.unwrap_or_default());
             }
             Job::Close(file) => {
                 self.reports.set(file, None);

@@ -9,10 +9,10 @@ use gen_lsp_types::{
 
 use super::cel::{self, Name, Scope};
 use super::completion_in_yaml;
+use super::context::Context;
 use super::cursor::{self, Expression, Item};
 use super::functions::{self, MACROS, Receiver};
 use super::positions;
-use super::requests::Context;
 use super::typing::{self, KindSite};
 use super::workspace::File;
 use crate::cel::types::Type;

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use gen_lsp_types::{CompletionItem, CompletionItemKind, CompletionItemTextEdit, TextEdit};
 use goyaml::Node;
 
+use super::context::Context;
 use super::cursor::{self, Item, Step};
 use super::positions;
-use super::requests::Context;
 use super::workspace::File;
 use crate::cli::check::known::Known;
 use crate::cli::input::Place;
@@ -173,13 +173,14 @@ fn values(context: &Context<'_>, item: &Item<'_>, steps: &[Step]) -> Vec<(String
             .rposition(|step| matches!(step, Step::Key(key) if key == name));
         let rule = steps.get(..at.unwrap_or_default()).unwrap_or_default();
         let rule = item.document.node.nearest(&cursor::field_ref(rule));
-        let known = context.workspace.known();
-        return known
+        let apis = context.workspace.known();
+        return apis
             .map(|known| rule_values(known, rule, name))
             .unwrap_or_default();
     }
-    let known = ENUMERATIONS.iter().find(|(known, _)| *known == name);
-    let values = known.map(|(_, values)| *values).unwrap_or_default();
+    let mut enumerations = ENUMERATIONS.iter();
+    let enumeration = enumerations.find(|(field, _)| *field == name);
+    let values = enumeration.map(|(_, values)| *values).unwrap_or_default();
     values
         .iter()
         .map(|value| ((*value).to_owned(), String::new()))

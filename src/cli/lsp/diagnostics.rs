@@ -45,7 +45,7 @@ pub(super) fn diagnostics(
         .iter()
         .filter(|finding| is_shown(finding, file));
     of_file
-        .flat_map(|finding| of_finding(finding, file, encoding))
+        .flat_map(|finding| finding_diagnostics(finding, file, encoding))
         .take(MAX_DIAGNOSTICS)
         .collect()
 }
@@ -78,7 +78,7 @@ pub(super) fn places(finding: &Finding, source: &SourceText) -> Vec<Bytes<usize>
     std::iter::once(first).chain(others).map(bytes).collect()
 }
 
-fn of_finding(finding: &Finding, file: &File, encoding: Encoding) -> Vec<Diagnostic> {
+fn finding_diagnostics(finding: &Finding, file: &File, encoding: Encoding) -> Vec<Diagnostic> {
     let ranges: Vec<_> = places(finding, &file.source)
         .iter()
         .map(|bytes| positions::range(&file.source, bytes, encoding))

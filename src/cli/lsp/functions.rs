@@ -25,7 +25,7 @@ pub(super) enum Receiver {
     Optional,
 }
 
-const fn of_collection(
+const fn collection_macro(
     name: &'static str,
     params: &'static [&'static str],
     result: &'static str,
@@ -51,49 +51,49 @@ pub(super) const MACROS: &[Macro] = &[
         result: "bool",
         summary: "True if the object has the field, as in `has(object.spec.replicas)`.",
     },
-    of_collection(
+    collection_macro(
         "all",
         &["x", "condition"],
         "bool",
         "True if the condition is true for all elements of the list or keys of the map.",
     ),
-    of_collection(
+    collection_macro(
         "exists",
         &["x", "condition"],
         "bool",
         "True if the condition is true for an element of the list or a key of the map.",
     ),
-    of_collection(
+    collection_macro(
         "exists_one",
         &["x", "condition"],
         "bool",
         "True if the condition is true for exactly one element of the list or key of the map.",
     ),
-    of_collection(
+    collection_macro(
         "filter",
         &["x", "condition"],
         "list",
         "The elements of the list or keys of the map for which the condition is true.",
     ),
-    of_collection(
+    collection_macro(
         "map",
         &["x", "value"],
         "list",
         "The values for all elements of the list or keys of the map.",
     ),
-    of_collection(
+    collection_macro(
         "transformList",
         &["k", "v", "value"],
         "list",
         "The values for all entries of the list or map, as a list.",
     ),
-    of_collection(
+    collection_macro(
         "transformMap",
         &["k", "v", "value"],
         "map",
         "The values for all entries of the list or map, as a map with the same keys.",
     ),
-    of_collection(
+    collection_macro(
         "transformMapEntry",
         &["k", "v", "entry"],
         "map",

@@ -7,10 +7,10 @@ use gen_lsp_types::{Contents, Hover, HoverParams, MarkupContent, MarkupKind};
 use serde_json::Value;
 
 use super::cel::{self, FieldPath, Name, Scope};
+use super::context::Context;
 use super::cursor::{self, Expression, Item};
 use super::functions::{self, MACROS};
 use super::positions;
-use super::requests::Context;
 use super::typing::{self, ByKind, KindSite};
 use super::workspace::File;
 use crate::cli::check::costs::CostReport;
@@ -37,7 +37,7 @@ pub(super) fn hover(context: &Context<'_>, params: &HoverParams) -> Option<Hover
     let name = cel::name_at(expression.text, offset).filter(|name| !name.range.is_empty());
     let about_name = name.as_ref().and_then(|name| {
         let sites = typing::sites(context, &item, &expression, name);
-        of_name(context, &expression, name, &sites)
+        describe_name(context, &expression, name, &sites)
     });
     let cost = cost(context, file, &item, &expression);
     let range = match (&about_name, &name) {
@@ -66,7 +66,7 @@ fn kinds(kinds: &[Gvk]) -> String {
 }
 
 /// Describes a name, or returns `None` if it is unknown.
-fn of_name(
+fn describe_name(
     context: &Context<'_>,
     expression: &Expression<'_>,
     name: &Name,
@@ -74,7 +74,7 @@ fn of_name(
 ) -> Option<String> {
     let text = name.text(expression.text);
     if name.is_call
-        && let Some(function) = of_function(text, name, sites)
+        && let Some(function) = describe_function(text, name, sites)
     {
         return Some(function);
     }
@@ -91,9 +91,9 @@ fn of_name(
             let _ = writeln!(out, "for {}", kinds(of_kinds));
         }
     }
-    let known = context.workspace.known();
+    let apis = context.workspace.known();
     let described = path
-        .zip(known)
+        .zip(apis)
         .map(|(path, known)| description(&path, &types, known));
     if let Some(described) = described.filter(|text| !text.is_empty()) {
         let _ = write!(out, "\n{described}");
@@ -127,11 +127,11 @@ fn shown_path(path: &FieldPath) -> String {
 }
 
 /// Describes a function or macro by its signatures.
-fn of_function(text: &str, name: &Name, sites: &[KindSite]) -> Option<String> {
-    let known = MACROS.iter().find(|known| {
+fn describe_function(text: &str, name: &Name, sites: &[KindSite]) -> Option<String> {
+    let same_name = MACROS.iter().find(|known| {
         known.name == text && (known.receiver == functions::Receiver::None) != name.is_member
     });
-    if let Some(known) = known {
+    if let Some(known) = same_name {
         return Some(format!(
             "```cel\n{}\n```\n{}",
             known.signature(),

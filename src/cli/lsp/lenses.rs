@@ -10,10 +10,11 @@ use gen_lsp_types::{
 use goyaml::Node;
 use serde_json::{Value, json};
 
+use super::context::Context;
 use super::cursor::{self, Item};
+use super::outbox::ErrorCode;
+use super::outbox::Failure;
 use super::positions;
-use super::requests::{Context, Failure};
-use super::server::ErrorCode;
 use super::workspace::File;
 use crate::cli::input::{Input, KindFilter, Place};
 use crate::cli::terminal::Terminal;

@@ -10,9 +10,10 @@ use gen_lsp_types::{
 };
 use goyaml::Node;
 
+use super::context::Context;
 use super::cursor::{self, Expression, Item};
+use super::outbox::Failure;
 use super::positions;
-use super::requests::{Context, Failure};
 use super::workspace::File;
 use crate::cel::syntax::lexer;
 use crate::cel::syntax::token::Kind;
@@ -183,8 +184,8 @@ fn symbol_at(
     let item = cursor::item_at(file, byte)?;
     let all = occurrences(file, &item).into_iter();
     let mut here = all.filter(|it| it.bytes.start <= byte && byte <= it.bytes.end);
-    let found = here.next()?;
-    Some((Arc::clone(file), found.symbol, found.bytes))
+    let matches = here.next()?;
+    Some((Arc::clone(file), matches.symbol, matches.bytes))
 }
 
 /// Returns the occurrences of a symbol in the workspace, with their files.
@@ -196,15 +197,15 @@ fn all_of(
     let is_local = matches!(symbol, Symbol::Variable { .. });
     let files = context.workspace.files();
     let files = files.filter(|other| !is_local || other.path == file.path);
-    let mut found = Vec::new();
+    let mut matches = Vec::new();
     for file in files {
         for item in cursor::items(file.objects()) {
             let all = occurrences(file, &item).into_iter();
             let same = all.filter(|occurrence| occurrence.symbol == *symbol);
-            found.extend(same.map(|occurrence| (Arc::clone(file), occurrence)));
+            matches.extend(same.map(|occurrence| (Arc::clone(file), occurrence)));
         }
     }
-    found
+    matches
 }
 
 fn location(context: &Context<'_>, file: &File, bytes: &Bytes<usize>) -> Location {

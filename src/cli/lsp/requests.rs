@@ -6,70 +6,21 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use gen_lsp_types::Uri;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::checker::Reports;
+use super::context::Context;
+use super::outbox::{ErrorCode, Failure, Outbox, Outcome};
 use super::positions::Encoding;
-use super::server::{ErrorCode, Outbox, STACK_BYTES};
-use super::workspace::{File, Workspace};
-use super::{
-    actions, completion, diagnostics, hover, lenses, navigation, signature, symbols, tokens, uri,
-};
+use super::workspace::Workspace;
+use super::{actions, completion, hover, lenses, navigation, signature, symbols, tokens};
 use crate::cel::interrupt::Interrupt;
-use crate::cli::check::report::CheckReport;
+use crate::cli::parallel::STACK_BYTES;
 
 /// Time limit of a request.
 const TIME_LIMIT: Duration = Duration::from_secs(5);
-
-/// The state on which the result of a request depends.
-pub(super) struct Context<'a> {
-    pub(super) workspace: &'a Workspace,
-    pub(super) encoding: Encoding,
-    pub(super) reports: &'a Reports,
-    /// True if the client can insert snippets.
-    pub(super) has_snippets: bool,
-    pub(super) outbox: &'a Outbox,
-}
-
-impl Context<'_> {
-    /// Returns the file with the URI.
-    pub(super) fn file(&self, uri: &Uri) -> Option<&Arc<File>> {
-        self.workspace.file(&uri::path(&uri.0))
-    }
-
-    /// Returns the report about the file. Checks it if its last check was of another version.
-    pub(super) fn report(&self, file: &File) -> Option<Arc<CheckReport>> {
-        let report = self.reports.of(file);
-        report.or_else(|| diagnostics::check(self.workspace, file).map(Arc::new))
-    }
-}
-
-/// The error of a request.
-#[derive(Debug)]
-pub(super) struct Failure {
-    pub(super) code: ErrorCode,
-    pub(super) message: String,
-}
-
-impl Failure {
-    /// Returns the error of a valid request that cannot be fulfilled.
-    pub(super) fn new(message: &str) -> Self {
-        Self::with_code(ErrorCode::RequestFailed, message)
-    }
-
-    pub(super) fn with_code(code: ErrorCode, message: &str) -> Self {
-        Self {
-            code,
-            message: message.to_owned(),
-        }
-    }
-}
-
-/// The result of a request.
-pub(super) type Outcome = Result<Value, Failure>;
 
 /// A feature: converts the parameters of a request to its result.
 type Handler = fn(&Context<'_>, Value) -> Outcome;
@@ -125,8 +76,8 @@ pub(super) fn process(context: &Context<'_>, method: &str, params: Value) -> Opt
 
 fn handler(method: &str) -> Option<Handler> {
     let mut handlers = HANDLERS.iter();
-    let known = handlers.find(|(known, _)| *known == method);
-    known.map(|(_, handler)| *handler)
+    let entry = handlers.find(|(known, _)| *known == method);
+    entry.map(|(_, handler)| *handler)
 }
 
 /// Decodes the parameters, and encodes the result of `feature`.

@@ -3,7 +3,7 @@
 use std::io::{BufRead, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::channel;
 use std::thread;
 
 use gen_lsp_types::{
@@ -15,71 +15,14 @@ use serde_json::{Value, json};
 
 use super::checker::Checker;
 use super::document;
+use super::outbox::{ErrorCode, Failure, Outbox};
 use super::positions::Encoding;
-use super::requests::{Failure, Outcome, Requests};
+use super::requests::Requests;
 use super::transport::{self, Frame};
 use super::uri;
 use super::workspace::{Effect, Workspace};
 use super::{lenses, tokens};
 use crate::cli::exit::Exit;
-
-/// The stack size of a thread, in bytes. The main thread usually has this size.
-pub(super) const STACK_BYTES: usize = 8 * 1024 * 1024;
-
-/// The codes of errors.
-///
-/// Source: JSON-RPC 2.0, "Error object"; Language Server Protocol 3.17, `ErrorCodes` and `LSPErrorCodes`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ErrorCode {
-    Parse = -32700,
-    InvalidRequest = -32600,
-    MethodNotFound = -32601,
-    InvalidParams = -32602,
-    InternalError = -32603,
-    ServerNotInitialized = -32002,
-    RequestFailed = -32803,
-    RequestCancelled = -32800,
-}
-
-/// The messages to the client.
-#[derive(Clone, Debug)]
-pub(super) struct Outbox(Sender<Option<Value>>);
-
-impl Outbox {
-    /// Creates an outbox whose messages are not written.
-    #[cfg(test)]
-    pub(super) fn in_memory() -> (Self, std::sync::mpsc::Receiver<Option<Value>>) {
-        let (sender, receiver) = channel();
-        (Self(sender), receiver)
-    }
-
-    fn send(&self, mut message: Value) {
-        if let Value::Object(fields) = &mut message {
-            fields.insert("jsonrpc".to_owned(), "2.0".into());
-        }
-        // The client is gone if the channel is closed.
-        let _ = self.0.send(Some(message));
-    }
-
-    /// Sends a notification.
-    pub(super) fn notify(&self, method: &str, params: &Value) {
-        self.send(json!({"method": method, "params": params}));
-    }
-
-    /// Sends the response to a request.
-    pub(super) fn respond(&self, id: &Value, outcome: Outcome) {
-        self.send(match outcome {
-            Ok(result) => json!({"id": id, "result": result}),
-            Err(Failure { code, message }) => {
-                json!({"id": id, "error": {"code": code as i32, "message": message}})
-            }
-        });
-    }
-
-    fn request(&self, id: &str, method: &str, params: &Value) {
-        self.send(json!({"id": id, "method": method, "params": params}));
-    }
-}
 
 /// Serves a client until the end of the session or of the input.
 pub(super) fn serve(
@@ -94,7 +37,7 @@ pub(super) fn serve(
             }
         }
     });
-    let outbox = Outbox(sender);
+    let outbox = Outbox::new(sender);
     let mut server = Server {
         outbox: outbox.clone(),
         state: State::New,
@@ -113,7 +56,7 @@ pub(super) fn serve(
             Ok(None) | Err(_) => break server.exit(),
         }
     };
-    let _ = outbox.0.send(None);
+    outbox.close();
     let _ = writer.join();
     exit
 }
@@ -255,8 +198,8 @@ fn encoding(params: &Value) -> Encoding {
     let is_offered = |encoding: &Encoding| {
         offered.is_some_and(|all| all.iter().any(|name| name == encoding.name()))
     };
-    let mut known = Encoding::ALL.into_iter();
-    known.find(is_offered).unwrap_or_default()
+    let mut preferred = Encoding::ALL.into_iter();
+    preferred.find(is_offered).unwrap_or_default()
 }
 
 impl Session {

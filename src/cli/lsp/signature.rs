@@ -6,11 +6,11 @@ use gen_lsp_types::{
 };
 
 use super::cel::{self, Name};
+use super::context::Context;
 use super::cursor;
 use super::functions::{MACROS, Receiver};
 use super::hover;
 use super::positions;
-use super::requests::Context;
 use super::typing;
 use crate::cel::syntax::lexer;
 use crate::cel::syntax::token::{Kind, Token};
@@ -28,10 +28,10 @@ pub(super) fn signature_help(
     let expression = cursor::expression_at(&file.source, &item, byte)?;
     let (name, n) = enclosing_call(expression.text, expression.offset(byte))?;
     let text = name.text(expression.text);
-    let known = MACROS
+    let macros = MACROS
         .iter()
         .filter(|known| known.name == text && (known.receiver == Receiver::None) != name.is_member);
-    let mut signatures: Vec<SignatureInformation> = known
+    let mut signatures: Vec<SignatureInformation> = macros
         .map(|known| {
             let params = known.params.iter().map(|param| ParameterInformation {
                 label: ParameterInformationLabel::String((*param).to_owned()),
@@ -119,9 +119,9 @@ mod tests {
     fn check(marked: &str, expected: Option<(&str, u32)>) {
         let offset = marked.find('|').unwrap();
         let text = marked.replacen('|', "", 1);
-        let found = enclosing_call(&text, offset);
-        let found = found.as_ref().map(|(name, n)| (name.text(&text), *n));
-        assert_eq!(found, expected, "{marked}");
+        let call = enclosing_call(&text, offset);
+        let call = call.as_ref().map(|(name, n)| (name.text(&text), *n));
+        assert_eq!(call, expected, "{marked}");
     }
 
     #[test]

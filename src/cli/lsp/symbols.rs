@@ -3,9 +3,9 @@
 use gen_lsp_types::{DocumentSymbol, DocumentSymbolParams, SymbolKind};
 use goyaml::Node;
 
+use super::context::Context;
 use super::cursor::{self, Item};
 use super::positions;
-use super::requests::Context;
 use super::workspace::File;
 
 /// The lists of an object whose items are symbols: the path of the list, the field with the name of an item, and its kind.
@@ -32,12 +32,12 @@ pub(super) fn symbols(
     Some(
         items
             .iter()
-            .map(|item| of_object(context, file, item))
+            .map(|item| object_symbol(context, file, item))
             .collect(),
     )
 }
 
-fn of_object(context: &Context<'_>, file: &File, item: &Item<'_>) -> DocumentSymbol {
+fn object_symbol(context: &Context<'_>, file: &File, item: &Item<'_>) -> DocumentSymbol {
     let root = &item.document.node;
     let name = root
         .get("metadata")

@@ -4,9 +4,10 @@ use gen_lsp_types::{CodeActionParams, Uri};
 use serde_json::{Value, json};
 
 use super::checker::Reports;
+use super::context::Context;
+use super::outbox::Outbox;
 use super::positions::{self, Encoding};
-use super::requests::{self, Context};
-use super::server::Outbox;
+use super::requests;
 use super::workspace::Workspace;
 
 /// The mark of the cursor.
@@ -109,14 +110,17 @@ fn completions(marked: &str, others: &[&str]) -> Vec<(String, String)> {
 /// Checks that the completions include `expected`, each with its detail, and none of `absent`.
 #[track_caller]
 fn check_completion(marked: &str, expected: &[(&str, &str)], absent: &[&str]) {
-    let found = completions(marked, &[]);
+    let results = completions(marked, &[]);
     for (label, detail) in expected {
         let pair = ((*label).to_owned(), (*detail).to_owned());
-        assert!(found.contains(&pair), "{label} in {found:?} for {marked}");
+        assert!(
+            results.contains(&pair),
+            "{label} in {results:?} for {marked}"
+        );
     }
     for label in absent {
         assert!(
-            found.iter().all(|(found, _)| found != label),
+            results.iter().all(|(results, _)| results != label),
             "{label} for {marked}"
         );
     }
@@ -230,9 +234,9 @@ fn completion_of_keys_and_names() {
     check_completion(&text, &[("Forbidden", "")], &[]);
     let binding = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\n\
                    metadata: {name: b}\nspec:\n  policyName: ⟨⟩\n";
-    let found = completions(binding, &[POLICY]);
+    let results = completions(binding, &[POLICY]);
     assert_eq!(
-        found,
+        results,
         [("limit.example.com".to_owned(), "policy".to_owned())]
     );
 }
@@ -360,19 +364,19 @@ fn code_actions_fix_suggest_and_allow() {
         "  - {name: containers, expression: object.spec.template.spec.containers}\n",
         "",
     );
-    let found = actions(&text, None);
+    let results = actions(&text, None);
     let fix = (
         "replace `replcas` with `replicas`".to_owned(),
         text.replace("replcas", "replicas"),
     );
-    assert!(found.contains(&fix), "{found:?}");
+    assert!(results.contains(&fix), "{results:?}");
     let comment = "  # vap: allow undefined-field, reason\n  - expression: object.spec.replcas";
     let allowed = text.replace("  - expression: object.spec.replcas", comment);
     let allow = (
         "allow `undefined-field` here with a comment".to_owned(),
         allowed,
     );
-    assert!(found.contains(&allow), "{found:?}");
+    assert!(results.contains(&allow), "{results:?}");
     let all = actions(&text, Some("source.fixAll"));
     assert_eq!(all.len(), 1);
     assert_eq!(all[0].1, text.replace("replcas", "replicas"));
@@ -422,14 +426,14 @@ fn variable_is_found_and_renamed_in_each_style() {
         "  - expression: 'variables.m⟨⟩ax > 1 && variables.?max.hasValue()'\n  - expression: |\n      object.spec.replicas\n        < variables.max\n",
     );
     let session = Session::new(&text, &[POLICY]);
-    let found = session
+    let results = session
         .request("textDocument/definition", Value::Null)
         .unwrap();
-    assert_eq!(texts(&session, &found), ["/0.yaml:9 max"]);
+    assert_eq!(texts(&session, &results), ["/0.yaml:9 max"]);
     let context = json!({"context": {"includeDeclaration": false}});
-    let found = session.request("textDocument/references", context).unwrap();
+    let results = session.request("textDocument/references", context).unwrap();
     assert_eq!(
-        texts(&session, &found),
+        texts(&session, &results),
         ["/0.yaml:12 max", "/0.yaml:12 max", "/0.yaml:15 max"]
     );
     let edit = session
@@ -459,10 +463,10 @@ fn policy_of_binding_is_found_and_renamed() {
     let binding = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\n\
                    metadata: {name: b}\nspec:\n  policyName: \"limit⟨⟩.example.com\"\n";
     let session = Session::new(binding, &[POLICY]);
-    let found = session
+    let results = session
         .request("textDocument/definition", Value::Null)
         .unwrap();
-    assert_eq!(texts(&session, &found), ["/1.yaml:3 limit.example.com"]);
+    assert_eq!(texts(&session, &results), ["/1.yaml:3 limit.example.com"]);
     let edit = session
         .request("textDocument/rename", json!({"newName": "x.io"}))
         .unwrap();
@@ -500,10 +504,10 @@ fn semantic_tokens_cover_each_style() {
         .replace("'50'", "1")
         .replace("object.spec.template.spec.containers", "b");
     let session = Session::new(&text, &[]);
-    let found = session
+    let results = session
         .request("textDocument/semanticTokens/full", Value::Null)
         .unwrap();
-    let data: Vec<u64> = found["data"]
+    let data: Vec<u64> = results["data"]
         .as_array()
         .unwrap()
         .iter()

@@ -2,10 +2,10 @@
 
 use gen_lsp_types::{SemanticToken, SemanticTokens, SemanticTokensParams};
 
+use super::context::Context;
 use super::cursor::{self, Expression};
 use super::functions::MACROS;
 use super::positions::{self, Encoding};
-use super::requests::Context;
 use crate::cel::syntax::lexer;
 use crate::cel::syntax::token::{Kind, Token};
 use crate::cli::input::SourceText;
@@ -25,7 +25,7 @@ pub(super) fn tokens(
     let mut placed = Vec::new();
     for item in cursor::items(file.objects()) {
         for expression in cursor::expressions(&file.source, &item) {
-            of_expression(&file.source, &expression, context.encoding, &mut placed);
+            expression_tokens(&file.source, &expression, context.encoding, &mut placed);
         }
     }
     placed.sort_unstable();
@@ -55,7 +55,7 @@ pub(super) fn tokens(
 /// A token: line, start, length, and the number of its type.
 type Placed = (u32, u32, u32, u32);
 
-fn of_expression(
+fn expression_tokens(
     source: &SourceText,
     expression: &Expression<'_>,
     encoding: Encoding,

@@ -116,14 +116,14 @@ mod tests {
             "Content-Length: 2\r\n\r\n\u{ff}",
             "garbage\r\n\r\n",
         ] {
-            let found = frames(format!("{bad}{good}").as_bytes());
-            let [Frame::Malformed(_), Frame::Message(message)] = &found[..] else {
-                panic!("{bad}: {found:?}")
+            let results = frames(format!("{bad}{good}").as_bytes());
+            let [Frame::Malformed(_), Frame::Message(message)] = &results[..] else {
+                panic!("{bad}: {results:?}")
             };
             assert_eq!(*message, json!({}));
         }
-        let found = frames(format!("\r\n\n{good}").as_bytes());
-        assert_eq!(found, [Frame::Message(json!({}))]);
+        let results = frames(format!("\r\n\n{good}").as_bytes());
+        assert_eq!(results, [Frame::Message(json!({}))]);
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::cel::{self, FieldPath, Name, Scope};
+use super::context::Context;
 use super::cursor::{Expression, Item, Kind};
-use super::requests::Context;
 use crate::cel::env::Env;
 use crate::cel::types::Type;
 use crate::policy::scope::{KindScope, scopes};

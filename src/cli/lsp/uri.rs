@@ -24,7 +24,7 @@ pub(super) fn path(uri: &str) -> PathBuf {
 }
 
 /// Returns the URI of a path.
-pub(super) fn of_path(path: &Path) -> Uri {
+pub(super) fn from_path(path: &Path) -> Uri {
     let text = path.display().to_string();
     if !path.is_absolute() {
         return Uri(text);
@@ -71,14 +71,14 @@ mod tests {
             ("file:///p.yaml", "/p.yaml"),
         ] {
             assert_eq!(path(uri), Path::new(expected));
-            assert_eq!(of_path(Path::new(expected)).0, uri);
+            assert_eq!(from_path(Path::new(expected)).0, uri);
         }
         assert_eq!(
             path("untitled:Untitled-1"),
             Path::new("untitled:Untitled-1")
         );
         assert_eq!(
-            of_path(Path::new("untitled:Untitled-1")).0,
+            from_path(Path::new("untitled:Untitled-1")).0,
             "untitled:Untitled-1"
         );
         assert_eq!(path("file://localhost/x%zz"), Path::new("/x%zz"));

@@ -43,7 +43,7 @@ impl File {
         let version = document.as_ref().map(|(_, version)| *version);
         Arc::new(Self {
             path: path.to_owned(),
-            uri: document.map_or_else(|| uri::of_path(path), |(uri, _)| uri),
+            uri: document.map_or_else(|| uri::from_path(path), |(uri, _)| uri),
             source: Arc::new(SourceText::new(name, text)),
             version,
             objects: OnceLock::new(),
@@ -274,22 +274,22 @@ impl Workspace {
 
     /// Returns the APIs of Kubernetes and of all definitions in the workspace. `None` if the built-in schemas cannot be read.
     pub(super) fn known(&self) -> Option<&Known> {
-        let known = self.known.get_or_init(|| {
+        let apis = self.known.get_or_init(|| {
             let of_files = self.files().flat_map(|file| &file.objects().crds);
             let crds = of_files.chain(self.more_crds.iter());
             let crds = crds.map(|crd| crd.value.clone());
             let version = self.plan.options.version;
-            let known: Result<_, SchemaError> = Known::new(version, crds, std::iter::empty());
-            known.ok()
+            let apis: Result<_, SchemaError> = Known::new(version, crds, std::iter::empty());
+            apis.ok()
         });
-        known.as_ref()
+        apis.as_ref()
     }
 
     /// Checks a file. `None` if the built-in schemas cannot be read.
     pub(super) fn check(&self, file: &File) -> Option<CheckReport> {
         let (input, context) = self.input(file);
-        let known = self.known()?.for_policies(input.all_policies());
-        let version = known.version();
+        let apis = self.known()?.for_policies(input.all_policies());
+        let version = apis.version();
         let others = || self.files().filter(|other| other.path != file.path);
         let container_reads = || {
             others()
@@ -307,7 +307,7 @@ impl Workspace {
         check_file(
             &plan.options,
             &plan.settings,
-            &known,
+            &apis,
             input,
             (&others, context),
         )
