@@ -11,7 +11,7 @@ use super::policy::object_finding;
 use super::rewrite::{self, Proposal};
 use super::shape;
 use super::suggestion::{Suggestions, nearest_only};
-use super::time_limit::within_time_limit;
+use super::time_limit::{Cancellation, within_time_limit};
 use super::validation::help;
 use crate::cel::diagnostic::{Diagnostic, DiagnosticKind};
 use crate::cel::source::SourceMap;
@@ -39,8 +39,12 @@ const MAX_FINDINGS: usize = 200;
 pub(in crate::cli) fn check(crds: &[Object<Crd>], version: KubernetesVersion) -> Vec<Finding> {
     let crds: Vec<_> = crds.iter().collect();
     let of_each = parallel::map(&crds, |crd| {
-        let checked =
-            within_time_limit(crd, "CustomResourceDefinition", || check_one(crd, version));
+        let checked = within_time_limit(
+            crd,
+            "CustomResourceDefinition",
+            &Cancellation::default(),
+            || check_one(crd, version),
+        );
         let mut findings = checked.unwrap_or_else(|error| vec![*error]);
         for finding in &mut findings {
             finding.owner = Owner::crd(crd.name());

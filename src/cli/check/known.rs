@@ -9,6 +9,7 @@ use k8s_openapi::api::admissionregistration::v1::NamedRuleWithOperations;
 
 use serde_json::Value;
 
+use super::time_limit::Cancellation;
 use crate::cli::live::{PolicyBindings, Served};
 use crate::policy;
 use crate::policy::RequestPolicy;
@@ -51,6 +52,8 @@ pub struct Known {
     pub(in crate::cli) object_cache: Arc<ObjectCache>,
     /// The types that expressions of mutations have used, shared between policies.
     types: Arc<KnownTypes>,
+    /// Ends the checks with these APIs.
+    pub(in crate::cli) cancellation: Cancellation,
 }
 
 /// A CRD whose schemas are built on first use, since few CRDs of a directory are used.
@@ -202,6 +205,7 @@ impl Known {
             cluster,
             object_cache: Arc::default(),
             types: Arc::default(),
+            cancellation: Cancellation::default(),
         })
     }
 

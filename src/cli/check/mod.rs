@@ -73,6 +73,7 @@ use finding::Finding;
 use known::Known;
 use report::CheckReport;
 use settings::Settings;
+pub(in crate::cli) use time_limit::Cancellation;
 
 /// The inputs and the checking semantics of a check.
 #[derive(Clone, Debug, Default)]

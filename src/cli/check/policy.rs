@@ -150,21 +150,23 @@ pub(super) fn check_as(
     profile: Profile,
 ) -> PolicyCheck {
     let work = || check_whole(subject, policy, (mutations, bindings), known, profile);
-    within_time_limit(policy, subject.row().noun, work).unwrap_or_else(|error| {
-        let status = DesiredStatus {
-            observed_generation: 0,
-            expression_warnings: Vec::new(),
-            n_type_warnings: 0,
-            conditions: Vec::new(),
-            has_retained: false,
-        };
-        PolicyCheck {
-            status,
-            typed: TypeCheck::default(),
-            costs: PolicyCosts::default(),
-            findings: vec![*error],
-        }
-    })
+    within_time_limit(policy, subject.row().noun, &known.cancellation, work).unwrap_or_else(
+        |error| {
+            let status = DesiredStatus {
+                observed_generation: 0,
+                expression_warnings: Vec::new(),
+                n_type_warnings: 0,
+                conditions: Vec::new(),
+                has_retained: false,
+            };
+            PolicyCheck {
+                status,
+                typed: TypeCheck::default(),
+                costs: PolicyCosts::default(),
+                findings: vec![*error],
+            }
+        },
+    )
 }
 
 /// Checks a policy like [`check_as`], but without a time limit.
@@ -280,7 +282,8 @@ pub(in crate::cli) fn expression_findings(
         expressions::warnings(policy, (&analysis, known), None, &mut findings);
         findings
     };
-    within_time_limit(policy, subject.row().noun, work).unwrap_or_else(|error| vec![*error])
+    within_time_limit(policy, subject.row().noun, &known.cancellation, work)
+        .unwrap_or_else(|error| vec![*error])
 }
 
 /// Returns the status that the controller would compute for a policy. `None` after an internal error.

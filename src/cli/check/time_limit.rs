@@ -1,6 +1,8 @@
 //! Limits the time of one check, so that an expensive policy does not prevent the check of others.
 
 use std::panic::{self, AssertUnwindSafe};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::finding::{Finding, Severity};
@@ -12,17 +14,39 @@ use crate::policy::rule::Rule;
 /// Time limit for the check of one policy or CustomResourceDefinition.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 
+/// The time after which a check can be cancelled. Shorter checks end, so that frequent changes do not prevent all results.
+const MIN_TIME: Duration = Duration::from_millis(500);
+
+/// A flag that ends checks whose results are no longer needed.
+#[derive(Clone, Debug, Default)]
+pub(in crate::cli) struct Cancellation(Arc<AtomicBool>);
+
+impl Cancellation {
+    /// Ends the running checks that have taken some time.
+    pub(in crate::cli) fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns true if the check that began at `start` was cancelled and has taken some time.
+    pub(in crate::cli) fn is_cancelled(&self, start: Instant) -> bool {
+        self.0.load(Ordering::Relaxed) && start.elapsed() >= MIN_TIME
+    }
+}
+
 /// Runs `work`, the check of `object`, within [`TIME_LIMIT`]. Messages use `noun` for the object.
 ///
 /// # Errors
-/// Returns a finding if the check exceeds the time limit or panics.
+/// Returns a finding if the check exceeds the time limit, is cancelled or panics.
 pub(super) fn within_time_limit<T, U>(
     object: &Object<U>,
     noun: &str,
+    cancellation: &Cancellation,
     work: impl FnOnce() -> T,
 ) -> Result<T, Box<Finding>> {
     let start = Instant::now();
-    let interrupt = Interrupt::new(move || start.elapsed() >= TIME_LIMIT);
+    let cancellation = cancellation.clone();
+    let interrupt =
+        Interrupt::new(move || start.elapsed() >= TIME_LIMIT || cancellation.is_cancelled(start));
     run(object, noun, &interrupt, work)
 }
 
@@ -93,6 +117,22 @@ mod tests {
             (Severity::Error, Rule::CheckFailed)
         );
         assert_eq!(error.location.place.unwrap().line, 6);
+    }
+
+    #[test]
+    fn cancelled_check_ends() {
+        let cancellation = Cancellation::default();
+        cancellation.cancel();
+        let start = Instant::now();
+        let endless = || -> u32 {
+            loop {
+                checkpoint();
+            }
+        };
+        assert!(within_time_limit(&object(), "policy", &cancellation, endless).is_err());
+        assert!(start.elapsed() >= MIN_TIME && start.elapsed() < TIME_LIMIT);
+        let short = within_time_limit(&object(), "policy", &cancellation, || 7);
+        assert_eq!(short.unwrap(), 7);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use gen_lsp_types::{Diagnostic, PublishDiagnosticsParams, Uri};
 use serde_json::json;
@@ -15,6 +16,7 @@ use super::diagnostics;
 use super::outbox::Outbox;
 use super::positions::Encoding;
 use super::workspace::{File, Workspace};
+use crate::cli::check::Cancellation;
 use crate::cli::check::report::CheckReport;
 use crate::cli::parallel::STACK_BYTES;
 
@@ -61,10 +63,14 @@ impl Job {
     }
 }
 
+/// The document that is being checked, and the cancellation of its check.
+type Running = Arc<Mutex<Option<(PathBuf, Cancellation)>>>;
+
 /// The queue of the checks.
 #[derive(Debug)]
 pub(super) struct Checker {
     jobs: Sender<Job>,
+    running: Running,
     pub(super) reports: Reports,
 }
 
@@ -73,17 +79,20 @@ impl Checker {
     pub(super) fn start(outbox: Outbox, encoding: Encoding) -> Self {
         let (sender, receiver) = channel();
         let reports = Reports::default();
+        let running = Running::default();
         let worker = Worker {
             jobs: receiver,
             outbox,
             encoding,
             reports: reports.clone(),
+            running: Arc::clone(&running),
         };
         let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
         // Without the thread, there are no diagnostics.
         let _ = thread.spawn(move || worker.run());
         Self {
             jobs: sender,
+            running,
             reports,
         }
     }
@@ -91,12 +100,23 @@ impl Checker {
     /// Queues the check of a document.
     pub(super) fn check(&self, file: &Arc<File>, workspace: &Arc<Workspace>) {
         let job = Job::Check(Arc::clone(file), Arc::clone(workspace));
-        let _ = self.jobs.send(job);
+        self.send(job);
     }
 
     /// Removes the diagnostics of a closed document.
     pub(super) fn close(&self, file: &Arc<File>) {
-        let _ = self.jobs.send(Job::Close(Arc::clone(file)));
+        self.send(Job::Close(Arc::clone(file)));
+    }
+
+    /// Queues a job, and cancels the check of an older version of its document.
+    fn send(&self, job: Job) {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((path, cancellation)) = &*running
+            && *path == job.file().path
+        {
+            cancellation.cancel();
+        }
+        let _ = self.jobs.send(job);
     }
 }
 
@@ -105,9 +125,14 @@ struct Worker {
     outbox: Outbox,
     encoding: Encoding,
     reports: Reports,
+    running: Running,
 }
 
 impl Worker {
+    fn set_running(&self, running: Option<(PathBuf, Cancellation)>) {
+        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = running;
+    }
+
     fn run(&self) {
         let mut pending: VecDeque<Job> = VecDeque::new();
         loop {
@@ -133,11 +158,18 @@ impl Worker {
     fn process(&self, job: &Job) {
         match job {
             Job::Check(file, workspace) => {
-                let check = AssertUnwindSafe(|| diagnostics::check(workspace, file));
+                let (start, cancellation) = (Instant::now(), Cancellation::default());
+                self.set_running(Some((file.path.clone(), cancellation.clone())));
+                let of_check = cancellation.clone();
+                let check = AssertUnwindSafe(|| diagnostics::check(workspace, file, of_check));
                 let report = catch_unwind(check).ok().flatten().map(Arc::new);
                 let all = report
                     .as_deref()
                     .map(|report| diagnostics::diagnostics(report, file, self.encoding));
+                self.set_running(None);
+                if cancellation.is_cancelled(start) {
+                    return;
+                }
                 self.reports.set(file, report);
                 self.publish(&file.uri, file.version, all.unwrap_or_default());
             }

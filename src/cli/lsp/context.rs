@@ -9,6 +9,7 @@ use super::outbox::Outbox;
 use super::positions::Encoding;
 use super::workspace::{File, Workspace};
 use super::{diagnostics, uri};
+use crate::cli::check::Cancellation;
 use crate::cli::check::report::CheckReport;
 
 /// The state on which the result of a request depends.
@@ -30,6 +31,8 @@ impl Context<'_> {
     /// Returns the report about the file. Checks it if its last check was of another version.
     pub(super) fn report(&self, file: &File) -> Option<Arc<CheckReport>> {
         let report = self.reports.of(file);
-        report.or_else(|| diagnostics::check(self.workspace, file).map(Arc::new))
+        report.or_else(|| {
+            diagnostics::check(self.workspace, file, Cancellation::default()).map(Arc::new)
+        })
     }
 }

@@ -11,6 +11,7 @@ use serde_json::json;
 
 use super::positions::{self, Encoding};
 use super::workspace::{File, Workspace};
+use crate::cli::check::Cancellation;
 use crate::cli::check::annotations::help_uri;
 use crate::cli::check::finding::{Finding, Severity};
 use crate::cli::check::report::CheckReport;
@@ -27,11 +28,15 @@ const MAX_RELATED: usize = 10;
 const MAX_DIAGNOSTICS: usize = 1_000;
 
 /// Checks a file of a workspace. `None` if the built-in schemas cannot be read.
-pub(super) fn check(workspace: &Workspace, file: &File) -> Option<CheckReport> {
+pub(super) fn check(
+    workspace: &Workspace,
+    file: &File,
+    cancellation: Cancellation,
+) -> Option<CheckReport> {
     if workspace.is_excluded(&file.path) {
         return None;
     }
-    workspace.check(file)
+    workspace.check(file, cancellation)
 }
 
 /// Returns the diagnostics of a file: one for each place of each finding.

@@ -16,7 +16,7 @@ use crate::cli::check::command::{self, Overrides, Plan};
 use crate::cli::check::known::Known;
 use crate::cli::check::report::CheckReport;
 use crate::cli::check::settings::FindingArgs;
-use crate::cli::check::{CheckedContainers, OtherFiles, check_file};
+use crate::cli::check::{Cancellation, CheckedContainers, OtherFiles, check_file};
 use crate::cli::error::CliError;
 use crate::cli::input::files::{self, CONFIG_NAME, ReadFile, ReadOptions};
 use crate::cli::input::{Input, KindFilter, Object, SourceText};
@@ -286,9 +286,10 @@ impl Workspace {
     }
 
     /// Checks a file. `None` if the built-in schemas cannot be read.
-    pub(super) fn check(&self, file: &File) -> Option<CheckReport> {
+    pub(super) fn check(&self, file: &File, cancellation: Cancellation) -> Option<CheckReport> {
         let (input, context) = self.input(file);
-        let apis = self.known()?.for_policies(input.all_policies());
+        let mut apis = self.known()?.for_policies(input.all_policies());
+        apis.cancellation = cancellation;
         let version = apis.version();
         let others = || self.files().filter(|other| other.path != file.path);
         let container_reads = || {
