@@ -230,7 +230,7 @@ fn diagnostics_follow_unsaved_changes() {
     let policy = uri(&directory.join("p.yaml"));
     client.open(&policy, POLICY);
     let first = client.diagnostics(&policy, &json!(1));
-    assert_eq!(first, ["7 unwatched-operation"]);
+    assert_eq!(first, ["7 unwatched-subresource"]);
 
     // Typing one character after another leads to the diagnostics of the last version.
     let end = json!({"line": 8, "character": 42});
