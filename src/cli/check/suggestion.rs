@@ -191,6 +191,9 @@ pub(super) fn only_function(name: &str) -> Option<&'static str> {
                 || name.len() >= MIN_FUNCTION_NAME
                     && is_near(&name.to_lowercase(), &meant.to_lowercase())
                 || name.len() >= MIN_LONG_NAME
+                || meant
+                    .strip_prefix("is")
+                    .is_some_and(|rest| rest.eq_ignore_ascii_case(name))
         })
     })
 }

@@ -109,6 +109,10 @@ fn expressions_of_other_languages_are_corrected() {
             "duration('2160h') > duration('1h')",
         ),
         (
+            "quantity('1Gi').lessThan(quantity('4Gi'))",
+            "quantity('1Gi').isLessThan(quantity('4Gi'))",
+        ),
+        (
             "quantity('1Gi').isLessThan('4Gi')",
             "quantity('1Gi').isLessThan(quantity('4Gi'))",
         ),
