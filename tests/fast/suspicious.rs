@@ -723,3 +723,25 @@ fn defaults_other_than_those_of_kubernetes_are_reported() {
         assert_eq!(defaults(text), n, "{text}");
     }
 }
+
+#[test]
+fn placeholders_in_messages_are_reported() {
+    for (n, message) in [
+        (1, "the name {{request.object.metadata.name}} is taken"),
+        (1, "the name ${object.metadata.name} is taken"),
+        (1, "the name {object.metadata.name} is taken"),
+        (0, "the field object.metadata.name is required"),
+        (0, "write {name: value}"),
+        (0, "the name must match ^[a-z]{1,5}$"),
+    ] {
+        let mut spec = spec(
+            &[""],
+            &["pods"],
+            &["CREATE", "UPDATE"],
+            "object.metadata.name != 'a'",
+        );
+        spec["validations"][0]["message"] = json!(message);
+        let found = found_of(&spec, &[Rule::TemplateResidue]);
+        assert_eq!(found.len(), n, "{message}: {found:?}");
+    }
+}

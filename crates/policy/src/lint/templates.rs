@@ -1,5 +1,5 @@
-//! Finds residue of templates in strings: `{{ ... }}` of Helm, Kyverno and other tools, which the API server does not
-//! replace.
+//! Finds residue of templates in strings: `{{ ... }}` of Helm, Kyverno and other tools, and `${...}` or `{...}` with a CEL
+//! variable in a message. The API server replaces nothing.
 
 use cel::ast::{Expr, Literal};
 use cel::source::SourceMap;
@@ -16,7 +16,7 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
     let mut lints = Vec::new();
     for (n, validation) in policy.policy().validations.iter().enumerate() {
         let message = validation.message.as_deref().unwrap_or_default();
-        if let Some(residue) = residue(message) {
+        if let Some(residue) = residue(message).or_else(|| placeholder(message)) {
             lints.push(Lint {
                 rule: Rule::TemplateResidue,
                 field_ref: format!("spec.validations[{n}].message"),
@@ -59,4 +59,31 @@ fn residue(text: &str) -> Option<&str> {
     let residue = rest.get(..end)?;
     let has_name = residue.chars().any(char::is_alphabetic);
     (has_name && residue.len() <= MAX_SHOWN && !residue.contains('"')).then_some(residue)
+}
+
+/// The variables that a placeholder may begin with.
+const VARIABLES: [&str; 6] = [
+    "object.",
+    "oldObject.",
+    "request.",
+    "params.",
+    "variables.",
+    "namespaceObject.",
+];
+
+/// Returns the first `{...}` or `${...}` in a message that contains an expression, such as `${object.metadata.name}`.
+fn placeholder(message: &str) -> Option<&str> {
+    message.match_indices('{').find_map(|(open, _)| {
+        let rest = message.get(open..)?;
+        let close = rest.find('}')?;
+        let expression = rest.get(1..close)?.trim_start();
+        let is_expression = VARIABLES.iter().any(|name| expression.starts_with(name));
+        let start = if message.get(..open)?.ends_with('$') {
+            open - 1
+        } else {
+            open
+        };
+        let placeholder = message.get(start..=open + close)?;
+        (is_expression && placeholder.len() <= MAX_SHOWN).then_some(placeholder)
+    })
 }
