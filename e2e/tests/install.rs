@@ -238,36 +238,27 @@ fn commands_of_alerts(rules: &str) -> Vec<String> {
 }
 
 /// Expands a command of an alert to one command per kind. Opt-in kinds have status objects. A patch of policy fields is
-/// possible only for MutatingAdmissionPolicies.
+/// possible only for policies.
 fn commands_by_kind(command: &str) -> Vec<String> {
     const KIND: &str = "{{ $labels.kind | toLower }}";
-    let parts = (|| {
-        let (before, rest) = command.split_once("{{ if $labels.kind }}")?;
-        let (followed, rest) = rest.split_once("{{ else }}")?;
-        let (validating, after) = rest.split_once("{{ end }}")?;
-        let kinds: &[&str] = if followed.ends_with("status") {
-            &FOLLOWED
-        } else {
-            &FOLLOWED[..1]
-        };
-        let followed = kinds.iter().map(|kind| followed.replace(KIND, kind));
-        let subjects = followed.chain([validating.to_owned()]);
-        Some(
-            subjects
-                .map(|subject| format!("{before}{subject}{after}"))
-                .collect(),
-        )
-    })();
-    // A command without alternatives is for the opt-in kinds other than policies, or it does not depend on a kind.
-    let others = FOLLOWED[1..].iter();
-    let of_others = || {
-        if command.contains(KIND) {
-            others.map(|kind| command.replace(KIND, kind)).collect()
-        } else {
-            vec![command.to_owned()]
-        }
+    const STATUS: &str = "{{ if ne $labels.kind \"ValidatingAdmissionPolicy\" }}status{{ end }}";
+    let of_any_kind = format!("{KIND}{STATUS}");
+    let with = |subject: &str, names: &[&str]| -> Vec<String> {
+        let names = names.iter();
+        names.map(|name| command.replace(subject, name)).collect()
     };
-    parts.unwrap_or_else(of_others)
+    if command.contains(&of_any_kind) {
+        let mut commands = with(&of_any_kind, &["validatingadmissionpolicy"]);
+        let statuses = FOLLOWED.map(|kind| format!("{kind}status"));
+        commands.extend(with(&of_any_kind, &statuses.each_ref().map(String::as_str)));
+        commands
+    } else if command.contains(&format!("{KIND}status")) {
+        with(KIND, &FOLLOWED[1..])
+    } else if command.contains(KIND) {
+        with(KIND, &["validatingadmissionpolicy", FOLLOWED[0]])
+    } else {
+        vec![command.to_owned()]
+    }
 }
 
 #[tokio::test]

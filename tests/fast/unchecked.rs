@@ -351,7 +351,7 @@ fn partial_objects_are_notes() {
     for (name, text, severity) in [
         (".chainsaw-test/policy.yaml", with_spec.as_str(), "note"),
         ("test/chainsaw-assert-policy.yaml", &with_spec, "note"),
-        ("policy.yaml", policy, "note"),
+        ("policy.yaml", policy, "error"),
         ("policy.yaml", &with_spec, "error"),
         ("patch.yaml", patch, "note"),
     ] {

@@ -8,9 +8,8 @@ use crate::cli::input::Object;
 use crate::cli::input::object::TEMPLATE_HELP;
 use crate::policy::rule::Rule;
 
-/// The help of a finding about a partial object.
-const PARTIAL: &str =
-    "the API server rejects the object, unless it is a patch, or an assertion of a test";
+/// The help of a finding about an assertion.
+const PARTIAL: &str = "the API server rejects the object, unless it is an assertion of a test";
 
 /// Returns true if the file probably has assertions, which are compared with a part of an object.
 ///
@@ -23,20 +22,15 @@ fn is_of_assertions(file: &str) -> bool {
         || directories.any(|it| it.as_os_str() == ".chainsaw-test")
 }
 
-/// Returns true if the object lacks most fields: it has no spec, or its file probably has assertions.
-fn is_partial<T>(object: &Object<T>) -> bool {
-    object.document.node.get("spec").is_none() || is_of_assertions(&object.source.name)
-}
-
 /// Adapts the findings about an object that is probably a template or a partial object.
 pub(super) fn adapt<T>(object: &Object<T>, findings: &mut [Finding]) {
     soften(object, findings);
     advise_rendering(object, findings);
 }
 
-/// Reports the missing fields of a partial object as notes.
+/// Reports the missing fields of an assertion as notes.
 fn soften<T>(object: &Object<T>, findings: &mut [Finding]) {
-    if !is_partial(object) {
+    if !is_of_assertions(&object.source.name) {
         return;
     }
     for finding in findings.iter_mut().filter(|it| it.rule == Rule::Required) {
