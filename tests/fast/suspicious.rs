@@ -741,7 +741,7 @@ fn placeholders_in_messages_are_reported() {
             "object.metadata.name != 'a'",
         );
         spec["validations"][0]["message"] = json!(message);
-        let found = found_of(&spec, &[Rule::TemplateResidue]);
-        assert_eq!(found.len(), n, "{message}: {found:?}");
+        let lints = found_of(&spec, &[Rule::TemplateResidue]);
+        assert_eq!(lints.len(), n, "{message}: {lints:?}");
     }
 }
