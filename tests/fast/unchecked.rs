@@ -344,7 +344,7 @@ fn misspelled_params_of_a_binding_are_reported() {
 }
 
 #[test]
-fn partial_objects_are_notes() {
+fn assertions_and_patches_are_notes() {
     let policy = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: p}\n";
     let with_spec = format!("{policy}spec: {{failurePolicy: Fail}}\n");
     let patch = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: boxes.example.com}\n";

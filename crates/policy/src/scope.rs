@@ -13,10 +13,14 @@ use crate::analysis::{Profile, object_type};
 use crate::compile::CompiledPolicy;
 use crate::environment::{Declared, VariableTypes, policy_env};
 use crate::expressions::{ExpressionCheck, PolicyExpression, Role};
-use crate::{matching, param_kind};
+use crate::matching::{self, Kinds};
+use crate::param_kind;
 
 /// Maximum number of kinds of a policy for which an expression has an environment.
 const MAX_KINDS: usize = 8;
+
+/// Maximum number of kinds whose schemas are searched.
+const MAX_SEARCHED: usize = 4 * MAX_KINDS;
 
 /// The environment of an expression for the objects of one kind.
 #[derive(Debug)]
@@ -42,7 +46,9 @@ pub fn scopes(
     };
     let params = param_kind(policy.policy()).map(|gvk| resolved(&gvk).unwrap_or(Type::Dyn));
     let mut scopes = Vec::new();
-    for gvk in matched_kinds(policy, mapper) {
+    let kinds = Kinds::new(&matching::targets(policy.policy(), mapper));
+    let kinds = kinds.named.into_iter().chain(kinds.by_wildcard);
+    for gvk in kinds.take(MAX_SEARCHED) {
         if scopes.len() == MAX_KINDS {
             break;
         }
@@ -61,25 +67,6 @@ pub fn scopes(
         });
     }
     scopes
-}
-
-/// Returns the matched kinds without duplicates, first those that rules match by name.
-fn matched_kinds(policy: &CompiledPolicy, mapper: &RestMapper) -> Vec<Gvk> {
-    let matches = matching::resolve(policy.policy(), mapper);
-    let (by_name, by_wildcard): (Vec<_>, Vec<_>) = matches
-        .resources
-        .into_iter()
-        .partition(|resource| !resource.by_wildcard);
-    let mut kinds: Vec<Gvk> = Vec::new();
-    for resource in by_name.into_iter().chain(by_wildcard) {
-        if !kinds.contains(&resource.gvk) {
-            kinds.push(resource.gvk);
-        }
-        if kinds.len() > MAX_KINDS * 4 {
-            break;
-        }
-    }
-    kinds
 }
 
 /// Returns the environment of the expression with the index `n`. A variable can read the variables before it, and a match

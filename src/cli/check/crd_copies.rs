@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::finding::{Finding, Severity};
 use super::known::Known;
 use super::names;
+use super::policy::PolicyCheck;
 use crate::cli::input::Object;
 use crate::policy::rule::Rule;
 use crate::schema::Crd;
@@ -60,9 +61,21 @@ impl CrdCopies {
         }
     }
 
-    /// Returns the APIs with the copies that are nearest to a file. `None` if these are the first copies.
-    pub(super) fn nearest(&self, base: &Known, file: &str) -> Option<Arc<Known>> {
-        self.with(base, self.nearest_copies(file))
+    /// Checks a policy of `file` with the nearest copies. Changes the findings about undefined fields that another copy
+    /// defines to notes.
+    pub(super) fn check(
+        &self,
+        base: &Known,
+        file: &str,
+        check: impl Fn(&Known) -> PolicyCheck,
+    ) -> PolicyCheck {
+        let nearest = self.nearest_copies(file);
+        let apis = self.with(base, nearest.clone());
+        let mut outcome = check(apis.as_deref().unwrap_or(base));
+        self.compare(base, &nearest, &mut outcome.findings, |known| {
+            check(known).findings
+        });
+        outcome
     }
 
     /// Returns the index of the copy of each definition that is nearest to a file.
@@ -92,19 +105,18 @@ impl CrdCopies {
         Some(built)
     }
 
-    /// Changes the findings about undefined fields that another copy defines to notes. `check` returns the findings with
-    /// other APIs.
-    pub(super) fn compare(
+    /// Changes the findings about undefined fields that another copy than `nearest` defines to notes. `check` returns the
+    /// findings with other APIs.
+    fn compare(
         &self,
         base: &Known,
-        file: &str,
+        nearest: &[usize],
         findings: &mut [Finding],
         check: impl Fn(&Known) -> Vec<Finding>,
     ) {
         let is_undefined = |finding: &Finding| {
             finding.rule == Rule::UndefinedField && finding.severity != Severity::Note
         };
-        let nearest = self.nearest_copies(file);
         let n_copies = self.by_name.values().map(Vec::len).max().unwrap_or(0);
         for n in 0..n_copies {
             if !findings.iter().any(is_undefined) {
@@ -115,7 +127,11 @@ impl CrdCopies {
                     .values()
                     .filter_map(|it| it.get(n).or(it.last()))
             };
-            let apis = self.with(base, copies().map(|(n, _)| *n).collect());
+            let chosen: Vec<usize> = copies().map(|(n, _)| *n).collect();
+            if chosen == nearest {
+                continue;
+            }
+            let apis = self.with(base, chosen);
             let with_others = check(apis.as_deref().unwrap_or(base));
             let key = |finding: &Finding| (finding.field_ref.clone(), finding.location.place);
             let remaining = with_others.iter();

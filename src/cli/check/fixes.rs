@@ -26,7 +26,7 @@ const MAX_COMPILATIONS: u32 = 20;
 /// Maximum number of syntax nodes of a fixed expression.
 const MAX_NODES: usize = 100_000;
 
-const OPERATIONS: [&str; 4] = ["CREATE", "UPDATE", "DELETE", "CONNECT"];
+pub(super) const OPERATIONS: [&str; 4] = ["CREATE", "UPDATE", "DELETE", "CONNECT"];
 
 /// Returns the edit that replaces `name` with `meant`. `marked` is a part of the field that ends with `name`: its start
 /// and its length, in code points.

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use super::finding::Finding;
+use super::fixes::OPERATIONS;
 use crate::cli::input::{Input, Object};
 use crate::policy::RequestPolicy;
 use crate::policy::admission::Selector;
@@ -20,8 +21,6 @@ const SELECTORS: [&str; 2] = [
     "spec.matchConstraints.namespaceSelector.",
     "spec.matchConstraints.objectSelector.",
 ];
-
-const OPERATIONS: [&str; 5] = ["*", "CREATE", "UPDATE", "DELETE", "CONNECT"];
 
 /// Removes the invalid label requirements of all policies of the input. An API server rejects a policy with such a
 /// requirement, and no request can match it.
@@ -88,7 +87,11 @@ pub(super) fn is_left_out(policy: &Object<RequestPolicy>, finding: &Finding) -> 
     let item = item.trim_end_matches(']').parse();
     let mut others = operations.into_iter().flatten().enumerate();
     finding.rule == Rule::InvalidValue
-        && others.any(|(n, name)| item != Ok(n) && OPERATIONS.contains(&&**name))
+        && others.any(|(n, name)| item != Ok(n) && is_operation(name))
+}
+
+fn is_operation(name: &str) -> bool {
+    name == "*" || OPERATIONS.contains(&name)
 }
 
 /// Adds to the help of findings that the check continued without the invalid value.

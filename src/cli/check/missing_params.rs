@@ -50,10 +50,7 @@ fn missing(
     let objects = input.dropped.get(&(gvk.api_version(), gvk.kind.clone()))?;
     let names = &objects.names;
     let namespace = param_ref.namespace.as_deref().unwrap_or_default();
-    // An object without a namespace may be created in any namespace, and a paramRef without a namespace refers to that
-    // of the request.
-    let is_in_namespace = |of: &str| of.is_empty() || namespace.is_empty() || of == namespace;
-    let is_found = |(of, own): &Name| own == name && is_in_namespace(of);
+    let is_found = |(of, own): &Name| own == name && is_in_namespace(of, namespace);
     if names.iter().any(is_found) || !objects.has_all_names() {
         return None;
     }
@@ -84,6 +81,12 @@ fn missing(
     Some(finding)
 }
 
+/// Returns true if an object with the namespace `of` may be in the namespace of a paramRef. An object without a namespace
+/// may be created in any namespace, and a paramRef without a namespace refers to that of the request.
+fn is_in_namespace(of: &str, namespace: &str) -> bool {
+    of.is_empty() || namespace.is_empty() || of == namespace
+}
+
 /// Returns the field of the paramRef that is probably misspelled, and its correct value: either the namespace of an
 /// object with the name, or the name of an object in the namespace.
 fn similar<'n>(
@@ -94,9 +97,8 @@ fn similar<'n>(
         .iter()
         .find(|(of, own)| own == name && is_near(of, namespace));
     let with_other = || {
-        let is_in_namespace = |of: &str| of.is_empty() || namespace.is_empty() || of == namespace;
         let mut near = names.iter();
-        near.find(|(of, own)| is_in_namespace(of) && is_near(own, name))
+        near.find(|(of, own)| is_in_namespace(of, namespace) && is_near(own, name))
     };
     match in_other {
         Some((of, _)) => Some(("namespace", of)),

@@ -371,12 +371,8 @@ fn check_objects(
 ) {
     let policies: Vec<_> = input.policies.iter().enumerate().collect();
     let mut outcomes = parallel::map(&policies, |(n, policy)| {
-        let file = &policy.source.name;
-        let nearest = copies.nearest(known, file);
-        let with = |known: &Known| policy::check(policy, &input.bindings, known, profile);
-        let mut outcome = with(nearest.as_deref().unwrap_or(known));
-        copies.compare(known, file, &mut outcome.findings, |known| {
-            with(known).findings
+        let mut outcome = copies.check(known, &policy.source.name, |known| {
+            policy::check(policy, &input.bindings, known, profile)
         });
         // Only policies from files are validated. The API server has accepted the policies of a cluster, and has set
         // fields that are invalid in a new policy.
@@ -477,12 +473,8 @@ fn check_mutating(
     let policies: Vec<_> = input.mutating_policies.iter().enumerate().collect();
     let outcomes = parallel::map(&policies, |(n, policy)| {
         let (shared, bindings) = (&policy.shared, &input.mutating_bindings);
-        let nearest = copies.nearest(known, &shared.source.name);
-        let with = |known: &Known| policy::check_mutating(policy, bindings, known, profile);
-        let mut outcome = with(nearest.as_deref().unwrap_or(known));
-        let file = &shared.source.name;
-        copies.compare(known, file, &mut outcome.findings, |known| {
-            with(known).findings
+        let mut outcome = copies.check(known, &shared.source.name, |known| {
+            policy::check_mutating(policy, bindings, known, profile)
         });
         if *n < file_counts.mutating_policies {
             outcome.findings.extend(shape::check(shared));

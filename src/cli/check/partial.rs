@@ -1,5 +1,4 @@
-//! Lowers the severity of findings about objects that are probably not applied to a cluster: assertions of tests, patches
-//! and templates.
+//! Adapts findings about objects that are probably not applied to a cluster as they are: assertions of tests, and templates.
 
 use std::path::Path;
 
@@ -9,7 +8,7 @@ use crate::cli::input::object::TEMPLATE_HELP;
 use crate::policy::rule::Rule;
 
 /// The help of a finding about an assertion.
-const PARTIAL: &str = "the API server rejects the object, unless it is an assertion of a test";
+const ASSERTION: &str = "the API server rejects the object, unless it is an assertion of a test";
 
 /// Returns true if the file probably has assertions, which are compared with a part of an object.
 ///
@@ -22,7 +21,7 @@ fn is_of_assertions(file: &str) -> bool {
         || directories.any(|it| it.as_os_str() == ".chainsaw-test")
 }
 
-/// Adapts the findings about an object that is probably a template or a partial object.
+/// Adapts the findings about an object that is probably an assertion or a template.
 pub(super) fn adapt<T>(object: &Object<T>, findings: &mut [Finding]) {
     soften(object, findings);
     advise_rendering(object, findings);
@@ -36,7 +35,7 @@ fn soften<T>(object: &Object<T>, findings: &mut [Finding]) {
     for finding in findings.iter_mut().filter(|it| it.rule == Rule::Required) {
         finding.severity = Severity::Note;
         finding.rejected = false;
-        finding.help = Some(PARTIAL.to_owned());
+        finding.help = Some(ASSERTION.to_owned());
     }
 }
 

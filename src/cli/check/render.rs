@@ -202,7 +202,7 @@ fn write_with(out: &mut String, finding: &Finding, style: Style, terminal: Termi
         suffix = longer;
         None
     });
-    let gutter = write_location_with(out, location, (has_excerpt, color), &suffix, terminal);
+    let gutter = write_location(out, location, (has_excerpt, color), &suffix, terminal);
     let indent = " ".repeat(gutter);
     let equals = painted("=", BLUE, terminal);
     for note in about.into_iter().chain(also).chain(help) {
@@ -226,18 +226,8 @@ fn place_of(location: &Location) -> (usize, String) {
     }
 }
 
-/// Writes a location and, with `has_excerpt`, its line with a mark. Returns the width of the line number.
+/// Writes a location with a suffix and, with `has_excerpt`, its line with a mark. Returns the width of the line number.
 pub(in crate::cli) fn write_location(
-    out: &mut String,
-    location: &Location,
-    excerpt: (bool, &str),
-    terminal: Terminal,
-) -> usize {
-    write_location_with(out, location, excerpt, "", terminal)
-}
-
-/// Like [`write_location`], with a suffix after the location.
-fn write_location_with(
     out: &mut String,
     location: &Location,
     (has_excerpt, color): (bool, &str),

@@ -104,7 +104,7 @@ pub fn expressions(report: &ExpressionReport, terminal: Terminal, is_verbose: bo
                 "  ",
             );
             let _ = writeln!(out, "{head}: {}", message.join("\n"));
-            write_location(&mut out, &error.location, (true, RED), terminal);
+            write_location(&mut out, &error.location, (true, RED), "", terminal);
         }
         if let Some(why) = &eval.not_evaluated {
             write_wrapped(&mut out, &format!("not evaluated: {why}"), "  ", terminal);

@@ -18,8 +18,9 @@ use crate::cli::check::levels::is_unsuppressible;
 use crate::cli::check::report::CheckReport;
 use crate::cli::input::edit::{Edit, sort_disjoint};
 use crate::cli::input::{Place, SourceText, comments};
+use crate::cli::text::cut;
 
-/// Maximum length of new code in a title, in code points.
+/// Maximum width of code in a title, in columns.
 const MAX_TITLE: usize = 100;
 
 /// The reason in a new comment, which the author replaces.
@@ -119,17 +120,9 @@ fn finding_actions(
     }
 }
 
-fn shortened(text: &str) -> String {
-    let mut shown: String = text.chars().take(MAX_TITLE).collect();
-    if shown.len() < text.len() {
-        shown.push('…');
-    }
-    shown
-}
-
 fn title(fix: &Edit) -> String {
     let old = fix.source.text().get(fix.bytes.clone()).unwrap_or_default();
-    let (old, new) = (shortened(old), shortened(&fix.text));
+    let (old, new) = (cut(old, MAX_TITLE), cut(&fix.text, MAX_TITLE));
     match (old.is_empty(), new.is_empty()) {
         (false, true) => format!("remove `{old}`"),
         (true, false) => format!("insert `{new}`"),
@@ -138,7 +131,7 @@ fn title(fix: &Edit) -> String {
 }
 
 fn suggestion_title(suggestion: &SuggestionReport) -> String {
-    let text = shortened(&suggestion.text);
+    let text = cut(&suggestion.text, MAX_TITLE);
     format!("`{text}`: {}", suggestion.effect.message)
 }
 

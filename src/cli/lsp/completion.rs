@@ -13,10 +13,10 @@ use super::context::Context;
 use super::cursor::{self, Expression, Item};
 use super::functions::{self, MACROS, Receiver};
 use super::positions;
-use super::typing::{self, KindSite};
+use super::typing::{self, ByKind, KindSite};
 use super::workspace::File;
+use crate::cel::decls::Overload;
 use crate::cel::types::Type;
-use crate::schema::Gvk;
 use crate::status::message;
 
 /// The values and type names that each expression can use.
@@ -149,7 +149,7 @@ fn in_expression(
 }
 
 /// Formats the type of a name, or the types with their kinds if they differ.
-fn types_by_kind(types: &BTreeMap<String, Vec<Gvk>>, n_sites: usize) -> String {
+fn types_by_kind(types: &ByKind<String>, n_sites: usize) -> String {
     let shown = types.iter().map(|(type_, kinds)| {
         let names: Vec<String> = kinds.iter().map(message::kind).collect();
         if types.len() == 1 && (kinds.len() == n_sites || kinds.is_empty()) {
@@ -162,7 +162,7 @@ fn types_by_kind(types: &BTreeMap<String, Vec<Gvk>>, n_sites: usize) -> String {
 }
 
 fn members(sites: &[KindSite], name: &Name, completions: &mut Completions) {
-    let mut fields: BTreeMap<String, BTreeMap<String, Vec<Gvk>>> = BTreeMap::new();
+    let mut fields: BTreeMap<String, ByKind<String>> = BTreeMap::new();
     let mut calls: BTreeMap<String, String> = BTreeMap::new();
     for site in sites {
         let Scope::Member { receiver, path } = &site.scope else {
@@ -189,13 +189,9 @@ fn members(sites: &[KindSite], name: &Name, completions: &mut Completions) {
             continue;
         }
         for (function, overloads) in functions::members(&site.env, receiver) {
-            let signatures = overloads
-                .iter()
-                .map(|overload| functions::signature(overload).label);
-            let signatures: Vec<_> = signatures.collect();
             calls
                 .entry(function.to_owned())
-                .or_insert_with(|| signatures.join("\n"));
+                .or_insert_with(|| labels(&overloads).join("\n"));
         }
     }
     for (field, types) in &fields {
@@ -218,24 +214,28 @@ fn members(sites: &[KindSite], name: &Name, completions: &mut Completions) {
     }
 }
 
+/// Returns the signatures of overloads.
+fn labels(overloads: &[&Overload]) -> Vec<String> {
+    let labels = overloads.iter();
+    labels
+        .map(|overload| functions::signature(overload).label)
+        .collect()
+}
+
 /// Adds the functions whose qualified names begin with the namespace.
 fn add_qualified(site: &KindSite, namespace: &str, calls: &mut BTreeMap<String, String>) {
     for (function, overloads) in functions::globals(&site.env) {
         let rest = function.strip_prefix(namespace);
         if let Some(rest) = rest.and_then(|rest| rest.strip_prefix('.')) {
-            let signatures = overloads
-                .iter()
-                .map(|overload| functions::signature(overload).label);
-            let signatures: Vec<_> = signatures.collect();
             calls
                 .entry(rest.to_owned())
-                .or_insert_with(|| signatures.join("\n"));
+                .or_insert_with(|| labels(&overloads).join("\n"));
         }
     }
 }
 
 fn globals(sites: &[KindSite], name: &Name, completions: &mut Completions) {
-    let mut variables: BTreeMap<String, BTreeMap<String, Vec<Gvk>>> = BTreeMap::new();
+    let mut variables: BTreeMap<String, ByKind<String>> = BTreeMap::new();
     for site in sites {
         let locals = match &site.scope {
             Scope::Global(locals) => locals.as_slice(),
@@ -268,10 +268,7 @@ fn globals(sites: &[KindSite], name: &Name, completions: &mut Completions) {
     }
     let Some(site) = sites.first() else { return };
     for (function, overloads) in functions::globals(&site.env) {
-        let signatures = overloads
-            .iter()
-            .map(|overload| functions::signature(overload).label);
-        let signatures: Vec<_> = signatures.collect();
+        let signatures = labels(&overloads);
         let first = signatures.first().cloned().unwrap_or_default();
         let code = format!("```cel\n{}\n```", signatures.join("\n"));
         completions.add_call(function, name.is_call, first, &code);

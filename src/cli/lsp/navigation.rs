@@ -147,12 +147,12 @@ fn value_bytes(file: &File, bytes: &Bytes<usize>) -> Bytes<usize> {
 /// Adds the variables that an expression selects.
 fn add_variables(item: &Item<'_>, expression: &Expression<'_>, all: &mut Vec<Occurrence>) {
     let tokens = lexer::tokens(expression.text).all;
-    let mut previous = [Kind::End; 3];
+    let mut previous = Kind::End;
     let mut was_variables = false;
     for token in tokens {
         let text = token.text(expression.text);
         match token.kind {
-            Kind::Ident if was_variables && previous[0] != Kind::Ident => {
+            Kind::Ident if was_variables && previous != Kind::Ident => {
                 let start = usize::try_from(token.start).unwrap_or_default();
                 all.push(Occurrence {
                     symbol: Symbol::Variable {
@@ -165,12 +165,12 @@ fn add_variables(item: &Item<'_>, expression: &Expression<'_>, all: &mut Vec<Occ
                 });
                 was_variables = false;
             }
-            Kind::Ident => was_variables = text == VARIABLES && previous[0] != Kind::Dot,
-            Kind::Dot => was_variables = was_variables && previous[0] == Kind::Ident,
-            Kind::Question => was_variables = was_variables && previous[0] == Kind::Dot,
+            Kind::Ident => was_variables = text == VARIABLES && previous != Kind::Dot,
+            Kind::Dot => was_variables = was_variables && previous == Kind::Ident,
+            Kind::Question => was_variables = was_variables && previous == Kind::Dot,
             _ => was_variables = false,
         }
-        previous = [token.kind, previous[0], previous[1]];
+        previous = token.kind;
     }
 }
 

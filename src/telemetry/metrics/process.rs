@@ -12,7 +12,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::registry::Unit;
 
-use super::scrape::gauge;
+use super::scrape::{gauge, seconds};
 
 /// Encodes the metrics of the current process.
 #[derive(Debug)]
@@ -86,7 +86,7 @@ impl Collector for ProcessCollector {
             gauge("process_max_fds", help, signed(limit))?;
         }
         gauge("process_threads", "Threads", state.n_threads)?;
-        super::scrape::seconds(
+        seconds(
             &mut encoder,
             "process_start_time_seconds",
             "Start time of the process, in seconds since the epoch",

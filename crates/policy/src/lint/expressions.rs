@@ -493,7 +493,9 @@ fn text_order(ast: &Ast, id: ExprId) -> Option<Found> {
     let Literal::String(text) = literal else {
         return None;
     };
-    let operator = operator.ordering()?;
+    if !operator.is_ordering() {
+        return None;
+    }
     let (what, function) = if is_quantity(text) {
         ("quantities", "quantity")
     } else if is_version(text) {
@@ -504,7 +506,8 @@ fn text_order(ast: &Ast, id: ExprId) -> Option<Found> {
     let operand = path::path(ast, operand);
     let operand = operand.as_deref().unwrap_or("a");
     let fix = format!(
-        "compare {what}: `{function}({operand}).compareTo({function}('{text}')) {operator} 0`"
+        "compare {what}: `{function}({operand}).compareTo({function}('{text}')) {} 0`",
+        operator.symbol()
     );
     let message =
         format!("the operands are compared as strings, not as {what}: '9' sorts after '10'");

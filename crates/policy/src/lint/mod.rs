@@ -15,7 +15,7 @@ mod labels;
 mod names;
 mod operations;
 mod optionals;
-mod path;
+pub(crate) mod path;
 mod rules;
 mod selectors;
 mod templates;

@@ -39,7 +39,7 @@ pub(super) struct Comparison<'a> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Operator {
+pub(crate) enum Operator {
     Equal,
     NotEqual,
     Less,
@@ -62,15 +62,16 @@ impl Operator {
         })
     }
 
-    /// Returns the text of an ordering, such as `<`. `None` for other operators.
-    pub(super) const fn ordering(self) -> Option<&'static str> {
-        Some(match self {
+    /// Returns the source of the operator, such as `<`.
+    pub(crate) const fn symbol(self) -> &'static str {
+        match self {
+            Self::Equal => "==",
+            Self::NotEqual => "!=",
             Self::Less => "<",
             Self::LessOrEqual => "<=",
             Self::Greater => ">",
             Self::GreaterOrEqual => ">=",
-            Self::Equal | Self::NotEqual => return None,
-        })
+        }
     }
 
     /// Returns the operator for exchanged operands: `>` for `<`.
@@ -98,7 +99,7 @@ pub(super) fn operands(ast: &Ast, id: ExprId) -> Option<(Operator, ExprId, ExprI
 
 /// Returns the operator, the other operand and the literal if `id` compares an expression with a literal. For a literal
 /// on the left, the operator is flipped.
-pub(super) fn with_literal(ast: &Ast, id: ExprId) -> Option<(Operator, ExprId, &Literal)> {
+pub(crate) fn with_literal(ast: &Ast, id: ExprId) -> Option<(Operator, ExprId, &Literal)> {
     let (operator, left, right) = operands(ast, id)?;
     match (ast.expr(left), ast.expr(right)) {
         (Expr::Literal(_), Expr::Literal(_)) => None,

@@ -342,7 +342,7 @@ fn convert(
         return converts.then(|| wrap(source, tokens, name))?;
     }
     let is_number = matches!(to, Type::Int | Type::Double);
-    if is_number && !is_text_by_design(source, tokens) {
+    if is_number && !reads_string_values(source, tokens) {
         let text = source.source(tokens)?;
         return Some(Proposal::hint(format!(
             "convert the string: `{name}({text})` if it is a number, `quantity({text})` if it is a quantity such as `1Gi`, \
@@ -353,7 +353,7 @@ fn convert(
 }
 
 /// Returns true if the tokens read params, labels, annotations or the data of a `ConfigMap`, whose values are strings.
-fn is_text_by_design(source: &TokenText<'_>, tokens: &Range<usize>) -> bool {
+fn reads_string_values(source: &TokenText<'_>, tokens: &Range<usize>) -> bool {
     let is_first = |n: usize| n == tokens.start;
     tokens.clone().any(|n| match source.word(n) {
         Some("params") => is_first(n),

@@ -5,6 +5,7 @@ use cel::ast::{Ast, Comprehension, Expr, ExprId, Literal};
 use super::candidates::Candidate;
 use super::guard::OptionalChain;
 use crate::compile::CompiledPolicy;
+use crate::lint::path::with_literal;
 use crate::reads;
 use crate::subexpressions::conditions::chain_range;
 use crate::subexpressions::{self, quantifier};
@@ -146,32 +147,15 @@ pub(super) fn inverted_guard(ast: &Ast, id: ExprId, chain: &OptionalChain) -> Op
 /// Returns the operator and the number if the node `id` is compared with a literal. For a literal on the left, the operator
 /// is flipped.
 pub(super) fn compared_number(ast: &Ast, id: ExprId) -> Option<(&'static str, String)> {
-    /// The functions, the operators, and the operators for exchanged operands.
-    const OPERATORS: [(&str, &str, &str); 6] = [
-        ("_<_", "<", ">"),
-        ("_<=_", "<=", ">="),
-        ("_>_", ">", "<"),
-        ("_>=_", ">=", "<="),
-        ("_==_", "==", "=="),
-        ("_!=_", "!=", "!="),
-    ];
     ast.iter().find_map(|(call, _)| {
-        let (function, [left, right]) = ast.global_call(call)? else {
-            return None;
-        };
-        let row = OPERATORS.iter().find(|row| row.0 == function)?;
-        let (operator, other) = match (*left == id, *right == id) {
-            (true, _) => (row.1, *right),
-            (_, true) => (row.2, *left),
+        let (operator, operand, literal) = with_literal(ast, call)?;
+        let number = match literal {
+            Literal::Int(number) => number.to_string(),
+            Literal::Uint(number) => number.to_string(),
+            Literal::Double(number) => number.to_string(),
             _ => return None,
         };
-        let number = match ast.expr(other) {
-            Expr::Literal(Literal::Int(number)) => number.to_string(),
-            Expr::Literal(Literal::Uint(number)) => number.to_string(),
-            Expr::Literal(Literal::Double(number)) => number.to_string(),
-            _ => return None,
-        };
-        Some((operator, number))
+        (operand == id).then(|| (operator.symbol(), number))
     })
 }
 
