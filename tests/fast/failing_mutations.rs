@@ -404,3 +404,31 @@ fn values_that_mutations_read_may_be_absent() {
         &["`object.metadata.labels` may be absent"],
     );
 }
+
+#[test]
+fn failure_after_failing_mutation_is_hidden() {
+    let policy = |first: &str| {
+        json!({
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "MutatingAdmissionPolicy",
+            "metadata": {"name": "p"},
+            "spec": {
+                "reinvocationPolicy": "Never",
+                "matchConstraints": {"resourceRules": [{
+                    "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]
+                }]},
+                "variables": [{"name": "v", "expression": first}],
+                "mutations": [
+                    patched(r#"[JSONPatch{op: "add", path: "/metadata/labels", value: {"a": variables.v}}]"#),
+                    patched(r#"[JSONPatch{op: "remove", path: "/spec/nodeSelector/arch"}]"#),
+                ]
+            }
+        })
+    };
+    for (first, hidden) in [("'b'", Value::Null), ("undeclared", json!(true))] {
+        let findings = manifest::findings(&policy(first).to_string(), &[]);
+        let mut findings = findings.iter();
+        let failing = findings.find(|finding| finding["rule"] == "failing-mutation");
+        assert_eq!(failing.unwrap()["hidden"], hidden, "{first}");
+    }
+}

@@ -90,7 +90,8 @@ pub struct Finding {
     /// The checked versions with this finding, oldest first; absent if all checked versions have it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub versions: Vec<String>,
-    /// True if other findings of the file hide this one: it was found as if their fixes were applied.
+    /// True if other mistakes in the file hide this one: it was found as if their fixes were applied, or an earlier
+    /// mutation of the policy fails for its witness.
     #[serde(rename = "hidden", skip_serializing_if = "std::ops::Not::not")]
     pub is_hidden: bool,
     /// True for a type error if no request was found for which the expression fails.

@@ -168,6 +168,7 @@ fn mutations(
         finding.kinds = failing.gvk.iter().map(message::kind).collect();
         finding.help = failing.fix;
         finding.witness = failing.witness.map(Box::new);
+        finding.is_hidden = failing.is_hidden;
         findings.push(match failing.consequence {
             Some(consequence) => finding.with_consequence(consequence),
             None => finding,

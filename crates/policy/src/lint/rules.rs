@@ -293,7 +293,7 @@ const BYPASSES: [SubresourceBypass; 3] = [
         resources: &["pods"],
         fields: &["ephemeralContainers"],
         subresource: "ephemeralcontainers",
-        how: "`kubectl debug`",
+        how: "users of `kubectl debug`",
         is_exclusive: true,
     },
     SubresourceBypass {

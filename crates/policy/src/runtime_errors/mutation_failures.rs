@@ -66,6 +66,8 @@ pub struct FailingMutation {
     pub consequence: Option<Consequence>,
     /// A request for which the mutation fails.
     pub witness: Option<Witness>,
+    /// True if an earlier mutation of the policy fails for the witness, so the API server reports that failure.
+    pub is_hidden: bool,
 }
 
 /// Finds the mutations of `policy` that fail for a valid request. Each expression has at most one finding.
@@ -218,6 +220,7 @@ impl MutationSearch<'_> {
                 fix: Some(mistake.fix),
                 consequence: (!mistake.is_of_object).then(|| self.policy.consequence(index)),
                 witness: None,
+                is_hidden: false,
             });
         }
     }
@@ -361,6 +364,7 @@ impl MutationSearch<'_> {
             ),
             consequence: Some(self.policy.consequence(index)),
             witness: Some(builder.witness(synthetic, NO_NAME)),
+            is_hidden: false,
         });
     }
 
@@ -450,7 +454,8 @@ impl MutationSearch<'_> {
         synthetic: &Rc<SyntheticRequest>,
     ) -> Option<usize> {
         let mut failing = None;
-        for (mutation, error) in &self.applied.errors(builder, synthetic) {
+        let errors = self.applied.errors(builder, synthetic);
+        for (n, (mutation, error)) in errors.iter().enumerate() {
             let Some(index) = self.applied.mutations.get(*mutation).copied() else {
                 continue;
             };
@@ -461,7 +466,7 @@ impl MutationSearch<'_> {
                 }
                 // These errors are not caused by the mutation.
                 StepCause::NoTypes | StepCause::Panic => {}
-                _ => self.report(builder, synthetic, index, error),
+                _ => self.report(builder, synthetic, index, error, n > 0),
             }
         }
         self.evaluated.insert(Rc::clone(synthetic), failing);
@@ -474,6 +479,7 @@ impl MutationSearch<'_> {
         synthetic: &SyntheticRequest,
         index: usize,
         error: &StepError,
+        is_hidden: bool,
     ) {
         let gvk = &builder.resource.gvk;
         if self.is_found(index, gvk) {
@@ -512,6 +518,7 @@ impl MutationSearch<'_> {
             fix: mutation_locations::fix(&error.cause).map(str::to_owned),
             consequence: Some(self.policy.consequence(index)),
             witness: Some(builder.witness(synthetic, &error.message)),
+            is_hidden,
         });
     }
 }
