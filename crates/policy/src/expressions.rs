@@ -45,7 +45,7 @@ impl Role {
 }
 
 /// An expression of a policy, with its AST.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct PolicyExpression {
     /// The path of the field in the policy, such as `spec.validations[0].expression`.
     pub field_ref: String,
@@ -230,6 +230,25 @@ pub(super) fn parse_all(
     stack::run_on_deep_stack(n_bytes > MAX_SHALLOW_BYTES, || {
         parse_each(policy, mutations, version.behavior().language)
     })
+}
+
+/// Returns the expressions outside of mutations, with the source `text` in the expression with the index `n`. `None` if
+/// `n` is of a mutation, or if the expressions have too many nodes.
+pub(super) fn with_text(
+    expressions: &[PolicyExpression],
+    n: usize,
+    text: &str,
+) -> Option<Vec<PolicyExpression>> {
+    let changed = expressions.get(n).filter(|it| !it.role.is_mutation())?;
+    let kept = expressions.iter().filter(|it| !it.role.is_mutation());
+    let mut expressions: Vec<_> = kept.cloned().collect();
+    let changed = stack::run_on_deep_stack(text.len() > MAX_SHALLOW_BYTES, || {
+        let (field_ref, name) = (changed.field_ref.clone(), changed.name.as_deref());
+        PolicyExpression::new(changed.behavior, field_ref, changed.role, name, text)
+    });
+    *expressions.get_mut(n)? = changed;
+    let n_nodes: usize = expressions.iter().map(PolicyExpression::n_nodes).sum();
+    (n_nodes < MAX_NODES).then_some(expressions)
 }
 
 fn n_bytes(policy: &RequestPolicy) -> usize {

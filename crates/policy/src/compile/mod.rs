@@ -4,6 +4,7 @@
 //! `k8s.io/apiserver` `pkg/admission/plugin/cel/compile.go` (`CompileCELExpression`),
 //! `pkg/admission/plugin/policy/validating/plugin.go` (`compilePolicy`).
 
+mod crashes;
 mod finding;
 
 use std::collections::{HashMap, HashSet};
@@ -13,12 +14,13 @@ use k8s_openapi::api::admissionregistration::v1::{MutatingAdmissionPolicy, Mutat
 
 use super::consequence::{self, Consequence};
 use super::environment::{Declared, VariableTypes, policy_env, variable_type_upstream};
-use super::expressions::{ExpressionCheck, OutputBudget, PolicyExpression, Role, Words, parse_all};
+use super::expressions::{
+    ExpressionCheck, OutputBudget, PolicyExpression, Role, Words, parse_all, with_text,
+};
 use super::mutations;
-use super::reads::{Input, Reads, without_dyn};
+use super::reads::{Input, Reads};
 use super::request_policy::{RequestPolicy, fails_closed};
 use super::rule::Rule;
-use cel::ast::{Expr, StructField};
 use cel::checker::CheckedAst;
 use cel::cost::{CostEstimate, SizeEstimator};
 use cel::diagnostic::{Code, Diagnostics};
@@ -28,12 +30,13 @@ use cel::stack::run_on_deep_stack;
 use cel::types::Type;
 use cel::version::Behavior;
 use kubernetes::library::estimate;
-use kubernetes::library::mutation::{JSON_PATCH, is_object, json_patch_type, object_type};
+use kubernetes::library::mutation::{json_patch_type, object_type};
 use kubernetes::library::runtime::PolicyRuntime;
 use kubernetes::library::too_new::{TooNew, too_new};
 pub use kubernetes::version::CompileMode;
 use kubernetes::version::{self, KubernetesVersion};
 
+use crashes::{object_in_list, panics, self_reading_variables};
 pub use finding::{
     Cause, CompileError, CompileErrorType, CompileFinding, CompileFindingKind, Issue,
 };
@@ -83,6 +86,24 @@ pub struct CompiledPolicy {
     consequences: Vec<Consequence>,
     /// The program of each expression, or `None` for an expression that does not compile.
     programs: Vec<Option<Arc<Program>>>,
+    /// The type of each expression as a variable. `Type::Dyn` for an expression that does not compile.
+    types: Vec<Type>,
+}
+
+/// A policy without compile errors, from which the results of unchanged expressions are taken.
+#[derive(Clone, Copy)]
+struct Reused<'a> {
+    compiled: &'a CompiledPolicy,
+    /// The index of the changed expression.
+    changed: usize,
+}
+
+impl<'a> Reused<'a> {
+    /// Returns the type and the program of an unchanged expression.
+    fn unchanged(self, n: usize) -> Option<(&'a Type, &'a Arc<Program>)> {
+        let type_ = self.compiled.types.get(n).filter(|_| n != self.changed)?;
+        Some((type_, self.compiled.program(n)?))
+    }
 }
 
 impl CompiledPolicy {
@@ -107,22 +128,41 @@ impl CompiledPolicy {
         version: KubernetesVersion,
     ) -> Self {
         let expressions = parse_all(&policy, mutations.unwrap_or_default(), version);
+        Self::from_expressions((policy, mutations.is_some(), version), expressions, None)
+    }
+
+    /// Compiles the parsed expressions of a policy. Takes the results of unchanged expressions from `reused`.
+    fn from_expressions(
+        (policy, is_mutating, version): (RequestPolicy, bool, KubernetesVersion),
+        expressions: Vec<PolicyExpression>,
+        reused: Option<Reused<'_>>,
+    ) -> Self {
         let consequences = consequence::consequences(&expressions, fails_closed(&policy));
         let mut compiled = Self {
             policy,
             version,
-            is_mutating: mutations.is_some(),
+            is_mutating,
             expressions,
             findings: Vec::new(),
             failed: HashSet::new(),
             consequences,
             programs: Vec::new(),
+            types: Vec::new(),
         };
-        let mut programs = vec![None; compiled.expressions.len()];
+        let n_expressions = compiled.expressions.len();
+        let mut types = vec![Type::Dyn; n_expressions];
+        let mut programs = vec![None; n_expressions];
+        for (n, (type_, program)) in types.iter_mut().zip(&mut programs).enumerate() {
+            if let Some((known_type, known_program)) = reused.and_then(|it| it.unchanged(n)) {
+                type_.clone_from(known_type);
+                *program = Some(Arc::clone(known_program));
+            }
+        }
         let mut findings = Vec::new();
         let mut panicking = Vec::new();
         let converts_nested = version.behavior().patches_convert_nested_objects;
-        compiled.compile_each(CompileMode::Stored, Words::Ours, |expression, sound| {
+        let mode = (CompileMode::Stored, Words::Ours);
+        compiled.compile_all(mode, reused, |expression, sound| {
             let misplaced = sound
                 .as_ref()
                 .filter(|_| !converts_nested)
@@ -131,11 +171,16 @@ impl CompiledPolicy {
             if let Some(planned) = programs.get_mut(expression.index) {
                 *planned = sound.map(|sound| Arc::new(sound.program));
             }
+            if let Some(type_) = types.get_mut(expression.index) {
+                let outcome = expression.outcome.as_ref();
+                *type_ = outcome.map_or(Type::Dyn, variable_type_upstream);
+            }
             if let Err(error) = expression.outcome {
                 findings.push((expression.field_ref, error.kind, error.cause));
             }
         });
         compiled.programs = programs;
+        compiled.types = types;
         let failed = findings.iter().map(|(field_ref, ..)| field_ref.as_str());
         let failed: HashSet<&str> = failed.collect();
         let self_reading = self_reading_variables(&compiled.expressions, &failed);
@@ -172,8 +217,21 @@ impl CompiledPolicy {
     #[must_use]
     pub fn with_expression(&self, field_ref: &str, text: String) -> Option<Self> {
         let mut policy = self.policy.clone();
-        policy.set_expression(field_ref, text)?;
-        Some(Self::from_parts(policy, None, self.version))
+        policy.set_expression(field_ref, text.clone())?;
+        let of_field = |expression: &PolicyExpression| expression.field_ref == field_ref;
+        let changed = self.expressions.iter().position(of_field);
+        // An absent or empty message expression is not among the expressions.
+        let changed = changed.filter(|_| !text.is_empty() && self.findings.is_empty());
+        let expressions = changed.and_then(|n| with_text(&self.expressions, n, &text));
+        let (Some(changed), Some(expressions)) = (changed, expressions) else {
+            return Some(Self::from_parts(policy, None, self.version));
+        };
+        let reused = Reused {
+            compiled: self,
+            changed,
+        };
+        let policy = (policy, false, self.version);
+        Some(Self::from_expressions(policy, expressions, Some(reused)))
     }
 
     /// Returns the number of expressions outside of mutations that do not compile.
@@ -364,8 +422,18 @@ impl CompiledPolicy {
         words: Words,
         visit: impl FnMut(CompiledExpression, Option<CheckedProgram>) + Send,
     ) {
+        self.compile_all((mode, words), None, visit);
+    }
+
+    /// Like [`CompiledPolicy::compile_each`], but skips the expressions whose results are in `reused`.
+    fn compile_all(
+        &self,
+        mode: (CompileMode, Words),
+        reused: Option<Reused<'_>>,
+        visit: impl FnMut(CompiledExpression, Option<CheckedProgram>) + Send,
+    ) {
         let policy = (&self.policy, self.is_mutating, self.version);
-        compile_all(policy, &self.expressions, (mode, words), visit);
+        compile_all(policy, &self.expressions, mode, reused, visit);
     }
 }
 
@@ -382,6 +450,7 @@ pub fn compile(
         (policy, false, version),
         &expressions,
         (mode, Words::Ours),
+        None,
         |expression, _| {
             compiled.push(expression);
         },
@@ -392,11 +461,12 @@ pub fn compile(
 fn compile_all(
     policy: (&RequestPolicy, bool, KubernetesVersion),
     expressions: &[PolicyExpression],
-    (mode, words): (CompileMode, Words),
+    mode: (CompileMode, Words),
+    reused: Option<Reused<'_>>,
     mut visit: impl FnMut(CompiledExpression, Option<CheckedProgram>) + Send,
 ) {
     run_on_deep_stack(expressions.iter().any(PolicyExpression::is_deep), || {
-        compile_in_order(policy, expressions, (mode, words), &mut visit);
+        compile_in_order(policy, expressions, mode, reused, &mut visit);
     });
 }
 
@@ -404,6 +474,7 @@ fn compile_in_order(
     (policy, is_mutating, version): (&RequestPolicy, bool, KubernetesVersion),
     expressions: &[PolicyExpression],
     (mode, words): (CompileMode, Words),
+    mut reused: Option<Reused<'_>>,
     visit: &mut impl FnMut(CompiledExpression, Option<CheckedProgram>),
 ) {
     let dyn_type = Type::Dyn;
@@ -429,6 +500,9 @@ fn compile_in_order(
     let text_left = OutputBudget::default();
     let runtime = PolicyRuntime::default();
     let mut compile = |(index, expression): (usize, &PolicyExpression), env: &Env| {
+        if let Some((type_, _)) = reused.and_then(|reused| reused.unchanged(index)) {
+            return type_.clone();
+        }
         let (outcome, sound) = outcome(
             expression,
             env,
@@ -436,6 +510,11 @@ fn compile_in_order(
             (&text_left, &runtime),
         );
         let type_ = outcome.as_ref().map_or(Type::Dyn, variable_type_upstream);
+        // The type of a variable affects the expressions that read it.
+        let is_type_kept = |of: &Reused<'_>| of.compiled.types.get(index) == Some(&type_);
+        if expression.role == Role::Variable {
+            reused = reused.filter(is_type_kept);
+        }
         let field_ref = expression.field_ref.clone();
         let compiled = CompiledExpression {
             index,
@@ -687,114 +766,5 @@ fn check_result_type(
     })
 }
 
-/// Returns the finding that the API server panics when it converts an object of the type `name` to JSON.
-fn panics(field_ref: String, name: &str) -> (String, CompileFindingKind, Cause) {
-    let message = format!(
-        "`{name}` is nested in a list or map that is the `value` of a JSONPatch: the API server accepts the policy, but \
-         panics on each request that reaches the expression; replace `{name}{{...}}` by map literals, write a separate \
-         JSONPatch for each object, or upgrade to Kubernetes 1.35.10, 1.36.5 or 1.37"
-    );
-    let rule = Rule::UnsafeExpression;
-    let cause = Cause::Whole { rule, message };
-    (field_ref, CompileFindingKind::Unsafe, cause)
-}
-
-/// Returns the type name of an object within a list, map or optional in the `value` of a `JSONPatch`. `None` if there
-/// is no such object.
-///
-/// Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/mutating/patch/json_patch.go` (`evaluatePatchExpression`
-/// converts values to `structpb.Value`); cel-go `common/types/{list,map}.go` (`ConvertToNative`, which expects elements
-/// that are protobuf messages); `pkg/cel/mutation/dynamic/objects.go` (`ObjectVal.ConvertToNative`).
-fn object_in_list(checked: &CheckedAst) -> Option<String> {
-    let ast = checked.ast();
-    let literals = ast.iter().filter_map(|(_, expr)| match expr {
-        Expr::Struct { type_name, fields } if is_json_patch(type_name) => Some(fields),
-        _ => None,
-    });
-    let values = literals.flatten().filter(|field| &*field.field == "value");
-    let misplaced = |value: &StructField| {
-        // At run time, the value has the type of the argument of `dyn()`.
-        let id = without_dyn(ast, value.value);
-        let type_ = checked.type_of(id);
-        match &type_ {
-            Type::Opaque(held) if value.optional => held.params.iter().find_map(object_below),
-            _ => object_below(&type_),
-        }
-    };
-    values.into_iter().find_map(misplaced)
-}
-
-fn is_json_patch(type_name: &str) -> bool {
-    type_name.strip_prefix('.').unwrap_or(type_name) == JSON_PATCH
-}
-
-/// Returns the name of the first `Object` type within the container type `type_`.
-fn object_below(type_: &Type) -> Option<String> {
-    let of_held = |held: &Type| match held {
-        Type::Struct(object) if is_object(&object.name) => Some(object.name.to_string()),
-        _ => object_below(held),
-    };
-    match type_ {
-        Type::List(elem) => of_held(elem),
-        Type::Map(of) => of_held(&of.1),
-        Type::Opaque(of) => of.params.iter().find_map(of_held),
-        _ => None,
-    }
-}
-
-/// Returns a finding for each variable that reads itself. Its evaluation does not end and crashes the API server. There
-/// are two cases:
-///
-/// - The variable has the same name as an earlier variable, and reads this name.
-/// - The variable reads itself through a later variable, with `dyn(variables)`. If a variable of the cycle does not
-///   compile, the API server rejects the policy. There is no finding in this case.
-///
-/// `failed` has the field paths of the expressions that do not compile.
-fn self_reading_variables(
-    expressions: &[PolicyExpression],
-    failed: &HashSet<&str>,
-) -> Vec<(String, CompileFindingKind, Cause)> {
-    let variables: Vec<_> = expressions
-        .iter()
-        .filter(|e| e.role == Role::Variable)
-        .collect();
-    let in_cycles = super::reads::self_reading(&variables);
-    let reads_itself = |variable: &&PolicyExpression| {
-        in_cycles.contains(variable.name.as_deref().unwrap_or_default())
-    };
-    let mut of_cycles = variables.iter().copied().filter(reads_itself);
-    let all_compile = of_cycles.all(|variable| !failed.contains(&*variable.field_ref));
-    let mut by_name: HashMap<&str, usize> = HashMap::new();
-    for variable in &variables {
-        let name = variable.name.as_deref().unwrap_or_default();
-        *by_name.entry(name).or_default() += 1;
-    }
-    let mut seen = HashSet::new();
-    let mut findings = Vec::new();
-    for variable in &variables {
-        let name = variable.name.as_deref().unwrap_or_default();
-        let is_second = !seen.insert(name);
-        let is_alone = by_name.get(name) == Some(&1);
-        if in_cycles.contains(name) && (is_second || is_alone && all_compile) {
-            let message = if is_second {
-                format!(
-                    "variable `{name}` is declared twice and reads itself: the API server accepts the policy, but \
-                     the evaluation of the variable never ends; rename one of the two variables"
-                )
-            } else {
-                format!(
-                    "variable `{name}` reads itself: the API server accepts the policy, but the evaluation of the variable \
-                     never ends"
-                )
-            };
-            let rule = Rule::UnsafeExpression;
-            let cause = Cause::Whole { rule, message };
-            findings.push((
-                variable.field_ref.clone(),
-                CompileFindingKind::Unsafe,
-                cause,
-            ));
-        }
-    }
-    findings
-}
+#[cfg(test)]
+mod tests;
