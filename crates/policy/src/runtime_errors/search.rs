@@ -213,8 +213,9 @@ impl<'a> Search<'a> {
             if let Some(mut builder) = builders.for_resource(resource, operations) {
                 builder.other_kinds = Rc::clone(&other_kinds);
                 has_builder |= !builder.operations.is_empty();
+                self.try_kind(&mut builder);
+                has_request |= builder.has_evaluated();
                 has_request = has_request || has_matching_request(&builder);
-                self.try_kind(builder);
             }
             let n_used = n_available.saturating_sub(self.budget.n_evaluations);
             self.budget.n_evaluations = n_left.saturating_sub(n_used);
@@ -226,7 +227,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn try_kind(&mut self, mut builder: RequestBuilder<'_>) {
+    fn try_kind(&mut self, builder: &mut RequestBuilder<'_>) {
         let symbolic = builder.evaluator(MAX_SYMBOLIC_STEPS);
         let sites = failure_sites::find(&symbolic);
         if sites.is_empty() {
@@ -234,13 +235,13 @@ impl<'a> Search<'a> {
         }
         let sites_by_node = sites_by_node(&sites);
         for constraints in minimal_constraints(&builder.operations) {
-            self.try_constraints(&mut builder, &symbolic, &sites_by_node, &constraints);
+            self.try_constraints(builder, &symbolic, &sites_by_node, &constraints);
         }
         for site in &sites {
             if self.budget.is_used_up() || self.findings.len() >= MAX_FOUND {
                 break;
             }
-            self.try_site(&mut builder, &symbolic, &sites_by_node, site);
+            self.try_site(builder, &symbolic, &sites_by_node, site);
         }
     }
 
@@ -520,7 +521,7 @@ impl<'a> Search<'a> {
         &self,
         builder: &RequestBuilder<'_>,
         symbolic: &SymbolicEvaluator<'_>,
-        (synthetic, failure): (&SyntheticRequest, &Failure),
+        (synthetic, failure): (&Rc<SyntheticRequest>, &Failure),
         site: &FailureSite,
     ) -> Option<DenyingValidation> {
         let expressions = self.policy.expressions();
@@ -541,8 +542,8 @@ impl<'a> Search<'a> {
             constraints.add(&parent, Constraint::Present)?;
         }
         let mut budget = Budget::UNLIMITED;
-        let steps = builder.trace_with(builder.admission, synthetic, &mut budget)?;
-        steps.iter().find_map(|step| {
+        let traced = builder.traced(synthetic, &mut budget)?;
+        traced.steps.iter().find_map(|step| {
             let is_false = matches!(step.result, Ok(Some(false))) && is_validation(step.index);
             let expression = expressions.get(step.index).filter(|_| is_false)?;
             let node = ExprRef {

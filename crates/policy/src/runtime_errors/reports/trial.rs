@@ -17,7 +17,7 @@ use crate::compile::CompiledPolicy;
 use crate::expressions::Role;
 use crate::runtime_errors::failures::Failure;
 use crate::runtime_errors::requests::{
-    Budget, RequestBuilder, SyntheticRequest, minimal_constraints,
+    Budget, RequestBuilder, SyntheticRequest, TracedRequest, minimal_constraints,
 };
 use crate::suggestion::{Effect, Suggestion};
 use cel::source::SourceMap;
@@ -56,7 +56,7 @@ pub(crate) fn try_all(
     let mut budget = Budget::UNLIMITED;
     let mut requests = Vec::new();
     for synthetic in std::iter::once(failing).chain(&others) {
-        if let Some(before) = builder.trace_with(builder.admission, synthetic, &mut budget) {
+        if let Some(before) = builder.traced(synthetic, &mut budget) {
             requests.push(TriedRequest {
                 builder,
                 synthetic: Rc::clone(synthetic),
@@ -79,10 +79,10 @@ pub(crate) fn try_all(
             }
         }
         for constraints in all {
-            let Some(synthetic) = other.build(&constraints) else {
+            let Some(synthetic) = other.built(&constraints) else {
                 continue;
             };
-            if let Some(before) = other.trace_with(builder.admission, &synthetic, &mut budget) {
+            if let Some(before) = other.traced(&synthetic, &mut budget) {
                 requests.push(TriedRequest {
                     builder: other,
                     synthetic,
@@ -132,7 +132,7 @@ pub(crate) fn try_all(
 struct TriedRequest<'t, 'a> {
     builder: &'t RequestBuilder<'a>,
     synthetic: Rc<SyntheticRequest>,
-    before: Vec<Step>,
+    before: Rc<TracedRequest>,
 }
 
 /// Returns the candidate as a suggestion if it passes. With `may_differ`, the effect on the requests for which the
@@ -156,16 +156,20 @@ fn passing(
     let mut budget = Budget::UNLIMITED;
     let first = requests.first()?;
     let after = |tried: &TriedRequest<'_, '_>, budget: &mut Budget| {
-        let builder = tried.builder;
-        builder.trace_with(&admission, &tried.synthetic, budget)
+        let request = (&*tried.synthetic, &tried.before.input);
+        tried.builder.trace_input(&admission, request, budget)
     };
-    let effect = effect_of_failing(policy, &after(first, &mut budget)?, failure.index)?;
+    let mut after_first = Some(after(first, &mut budget)?);
+    let effect = effect_of_failing(policy, after_first.as_deref()?, failure.index)?;
     if effect.may_allow() && !candidate.is_exact {
         return None;
     }
     let mut default = candidate.default.as_ref();
     for tried in requests {
-        let after = after(tried, &mut budget)?;
+        let after = match after_first.take() {
+            Some(after) => after,
+            None => after(tried, &mut budget)?,
+        };
         let gvk = &tried.builder.resource.gvk;
         let is_of_kind = candidate
             .default
@@ -176,7 +180,7 @@ fn passing(
         if !is_of_kind && candidate.default.as_ref().is_some_and(inherits) {
             return None;
         }
-        for step in &tried.before {
+        for step in &tried.before.steps {
             let Some(role) = policy.expressions().get(step.index).map(|it| it.role) else {
                 continue;
             };

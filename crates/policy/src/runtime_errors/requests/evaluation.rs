@@ -16,6 +16,7 @@ use crate::runtime_errors::symbolic::SymbolicEvaluator;
 use cel::value::EvalError;
 use kubernetes::defaulting;
 use kubernetes::library::estimate::AUTHORIZER_CHECK_COST;
+use kubernetes::validity::InputConstraints;
 use kubernetes::version::KubernetesVersion;
 
 /// The remaining evaluations and the remaining CEL cost.
@@ -35,6 +36,20 @@ impl Budget {
     pub(crate) fn is_used_up(self) -> bool {
         self.n_evaluations == 0 || self.cost == 0
     }
+}
+
+/// A request as admission receives it, its namespace, and all namespaces by name.
+pub(crate) type AdmissionInput = (
+    AdmissionRequest,
+    Option<Namespace>,
+    BTreeMap<String, Namespace>,
+);
+
+/// An evaluated request, with the results of the evaluated expressions.
+#[derive(Debug)]
+pub(crate) struct TracedRequest {
+    pub(crate) input: AdmissionInput,
+    pub(crate) steps: Vec<Step>,
 }
 
 impl RequestBuilder<'_> {
@@ -69,14 +84,7 @@ impl RequestBuilder<'_> {
 
     /// Converts a synthetic request for admission. Also returns its namespace, and all namespaces by name. `None` for a
     /// request about a Namespace that has neither an object nor an old object.
-    pub(crate) fn admission_request(
-        &self,
-        synthetic: &SyntheticRequest,
-    ) -> Option<(
-        AdmissionRequest,
-        Option<Namespace>,
-        BTreeMap<String, Namespace>,
-    )> {
+    pub(crate) fn admission_request(&self, synthetic: &SyntheticRequest) -> Option<AdmissionInput> {
         let (resource, subresource) = self.resource_and_subresource();
         let text = |name: &str| {
             let value = synthetic.request.get(name).and_then(Json::as_str);
@@ -169,8 +177,8 @@ impl RequestBuilder<'_> {
         synthetic: &Rc<SyntheticRequest>,
         budget: &mut Budget,
     ) -> Option<Rc<Vec<Failure>>> {
-        let steps = self.trace_with(self.admission, synthetic, budget);
-        let failures = steps.map(|steps| Rc::new(effective_failures(symbolic, &steps)));
+        let traced = self.traced(synthetic, budget);
+        let failures = traced.map(|traced| Rc::new(effective_failures(symbolic, &traced.steps)));
         self.evaluated
             .insert(Rc::clone(synthetic), failures.clone());
         failures
@@ -186,7 +194,7 @@ impl RequestBuilder<'_> {
         if self.evaluated.insert(Rc::clone(synthetic), None).is_some() {
             return None;
         }
-        self.trace_with(self.admission, synthetic, budget)
+        self.trace_uncached(synthetic, budget)
     }
 
     /// Returns the requests for which the policy was evaluated, in a fixed order.
@@ -196,28 +204,71 @@ impl RequestBuilder<'_> {
         requests
     }
 
-    /// Evaluates `admission`, which may be a changed policy, for a request, and returns the results of the evaluated
-    /// expressions.
-    pub(crate) fn trace_with(
+    /// Returns the request for `constraints`, which is built once. `None` if no valid request is found.
+    pub(crate) fn built(&self, constraints: &InputConstraints) -> Option<Rc<SyntheticRequest>> {
+        let mut built = self.built.borrow_mut();
+        if let Some((_, known)) = built.iter().find(|(known, _)| known == constraints) {
+            return known.clone();
+        }
+        let synthetic = self.build(constraints);
+        built.push((constraints.clone(), synthetic.clone()));
+        synthetic
+    }
+
+    /// Evaluates the policy for a request, unless it was already evaluated. Returns `None` in the same cases as
+    /// [`RequestBuilder::evaluate_once`], except for the first one.
+    pub(crate) fn traced(
+        &self,
+        synthetic: &Rc<SyntheticRequest>,
+        budget: &mut Budget,
+    ) -> Option<Rc<TracedRequest>> {
+        if let Some(known) = self.traced.borrow().get(synthetic) {
+            return known.clone();
+        }
+        if budget.is_used_up() {
+            return None;
+        }
+        let trace = |budget| {
+            let input = self.admission_request(synthetic)?;
+            let steps = self.trace_input(self.admission, (synthetic, &input), budget)?;
+            Some(Rc::new(TracedRequest { input, steps }))
+        };
+        let traced = trace(budget);
+        let mut cached = self.traced.borrow_mut();
+        cached.insert(Rc::clone(synthetic), traced.clone());
+        traced
+    }
+
+    /// Evaluates the policy for a request, and returns the results of the evaluated expressions.
+    fn trace_uncached(
+        &self,
+        synthetic: &SyntheticRequest,
+        budget: &mut Budget,
+    ) -> Option<Vec<Step>> {
+        let input = self.admission_request(synthetic)?;
+        self.trace_input(self.admission, (synthetic, &input), budget)
+    }
+
+    /// Evaluates `admission`, which may be a changed policy, for a request and its converted form. Returns the results of
+    /// the evaluated expressions.
+    pub(crate) fn trace_input(
         &self,
         admission: &Admission,
-        synthetic: &SyntheticRequest,
+        (synthetic, (request, namespace, namespaces)): (&SyntheticRequest, &AdmissionInput),
         budget: &mut Budget,
     ) -> Option<Vec<Step>> {
         if budget.is_used_up() {
             return None;
         }
         budget.n_evaluations -= 1;
-        let (request, namespace, namespaces) = self.admission_request(synthetic)?;
-        if !admission.matches_exactly(&request, &namespaces) {
+        if !admission.matches_exactly(request, namespaces) {
             return None;
         }
         let no_params = ParamList::default();
-        let context =
-            ReviewContext::new(&no_params, &namespaces, Arc::clone(&self.authorizer) as _);
+        let context = ReviewContext::new(&no_params, namespaces, Arc::clone(&self.authorizer) as _);
         let params = synthetic.params.as_ref().map(Object::new);
         let (evaluation, steps) =
-            admission.trace(&request, params.as_ref(), namespace.as_ref(), &context);
+            admission.trace(request, params.as_ref(), namespace.as_ref(), &context);
         // An interrupted expression is charged the cost limit of one evaluation.
         let is_over = |step: &&Step| step.result.as_ref().is_err_and(EvalError::ends_evaluation);
         let over = steps.iter().filter(is_over);

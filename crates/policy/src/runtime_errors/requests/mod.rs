@@ -29,7 +29,7 @@ use crate::runtime_errors::failures::Failure;
 use crate::runtime_errors::input_types::InputType;
 use crate::runtime_errors::input_types::roots::{ParamsType, request_input_type, roots};
 use crate::runtime_errors::symbolic::SymbolicEvaluator;
-pub(crate) use evaluation::Budget;
+pub(crate) use evaluation::{Budget, TracedRequest};
 use kubernetes::custom_resource::Validator;
 use kubernetes::defaulting::{self, Custom};
 use kubernetes::schema::Crd;
@@ -70,6 +70,10 @@ pub(crate) struct RequestBuilder<'a> {
     /// The failures of the evaluated requests. `None` if the evaluation has no result
     /// ([`RequestBuilder::evaluate_once`]), or if only the trace was requested ([`RequestBuilder::trace_once`]).
     evaluated: HashMap<Rc<SyntheticRequest>, Option<Rc<Vec<Failure>>>>,
+    /// The requests by their constraints. `None` if no valid request is found.
+    built: RefCell<Vec<(InputConstraints, Option<Rc<SyntheticRequest>>)>>,
+    /// The evaluations of requests. `None` if an evaluation has no result.
+    traced: RefCell<HashMap<Rc<SyntheticRequest>, Option<Rc<TracedRequest>>>>,
     authorizer: Arc<AuthorizerList>,
     /// The matchConstraints of the policy, and the matchResources of a binding if given. Requests satisfy all of them.
     match_resources: Vec<&'a MatchResources>,
@@ -108,6 +112,8 @@ impl<'a> RequestBuilder<'a> {
             last_namespace: RefCell::default(),
             tried: Vec::new(),
             evaluated: HashMap::new(),
+            built: RefCell::default(),
+            traced: RefCell::default(),
             authorizer: Arc::new(AuthorizerList::default()),
             match_resources: policy.policy().match_constraints.iter().collect(),
             other_kinds: Rc::default(),
@@ -180,6 +186,11 @@ impl<'a> RequestBuilder<'a> {
             .into_iter()
             .filter_map(|(path, value)| Some((path?, value)))
             .collect()
+    }
+
+    /// Returns true if the policy was evaluated for a request.
+    pub(crate) fn has_evaluated(&self) -> bool {
+        self.evaluated.values().any(Option::is_some)
     }
 
     /// Marks `constraints` as tried. Returns true if they were not tried before.
