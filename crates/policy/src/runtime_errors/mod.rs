@@ -4,7 +4,8 @@
 //! An expression that cannot be interpreted symbolically may hide a finding, but cannot cause a wrong one (ADR 18).
 //!
 //! To bound the work, the search selects a few kinds that represent all matched kinds. For each of them,
-//! [`find_runtime_errors`] takes these steps within a budget (`search`):
+//! [`find_runtime_errors`] takes these steps within a budget (`search`). A kind of which the policy reads the same types
+//! as of an earlier one is skipped after step 2 (`kind_signature`):
 //!
 //! 1. Symbolic values (`symbolic`): the input or constant that each expression denotes. Conditions that are constant
 //!    for the kind are evaluated (`symbolic::constant_conditions`). The types of inputs (`input_types`) determine which
@@ -68,6 +69,7 @@ mod examples;
 mod failure_sites;
 mod failures;
 mod input_types;
+mod kind_signature;
 mod mutation_failures;
 mod mutation_locations;
 mod null_roots;

@@ -15,6 +15,7 @@ use super::applied_mutations::AppliedMutations;
 use super::coverage::{Uncovered, has_matching_request};
 use super::failure_sites::{self, FailureCause, FailureSite, SitesByNode, sites_by_node};
 use super::failures::{Failure, is_missing_value_error};
+use super::kind_signature::KindSignature;
 use super::path_conditions::solver;
 use super::reports::messages::{MessageWriter, is_generated_name};
 use super::reports::trial;
@@ -148,6 +149,8 @@ struct Search<'a> {
     /// The number of changes of expressions that may still be tried.
     trials_left: u32,
     findings: Vec<LocatedFinding>,
+    /// The signatures of the kinds that were searched within the budget.
+    searched: Vec<KindSignature>,
     /// The selection chains with a finding: index of the expression, and outermost node of the chain.
     reported_chains: HashSet<(usize, ExprId)>,
     /// The absent or null values with a finding: index of the expression, and path of the value.
@@ -178,6 +181,7 @@ impl<'a> Search<'a> {
             },
             trials_left: MAX_TRIALS,
             findings: Vec::new(),
+            searched: Vec::new(),
             reported_chains: HashSet::new(),
             reported_paths: HashSet::new(),
             shared_causes: BTreeMap::new(),
@@ -233,15 +237,28 @@ impl<'a> Search<'a> {
         if sites.is_empty() {
             return;
         }
+        let has_several_kinds = !builder.other_kinds.is_empty();
+        let new_signature = || KindSignature::new(builder, &symbolic, &sites);
+        let signature = has_several_kinds.then(|| symbolic.with_refund(new_signature));
+        let signature = signature.flatten().flatten();
+        if signature
+            .as_ref()
+            .is_some_and(|it| self.searched.contains(it))
+        {
+            return;
+        }
         let sites_by_node = sites_by_node(&sites);
         for constraints in minimal_constraints(&builder.operations) {
             self.try_constraints(builder, &symbolic, &sites_by_node, &constraints);
         }
         for site in &sites {
             if self.budget.is_used_up() || self.findings.len() >= MAX_FOUND {
-                break;
+                return;
             }
             self.try_site(builder, &symbolic, &sites_by_node, site);
+        }
+        if builder.has_evaluated() {
+            self.searched.extend(signature);
         }
     }
 

@@ -85,6 +85,15 @@ impl<'a> SymbolicEvaluator<'a> {
         left > 0
     }
 
+    /// Calls `run` and gives the steps back that it takes. `None` if no step is left at its end.
+    pub(crate) fn with_refund<T>(&self, run: impl FnOnce() -> T) -> Option<T> {
+        let n_left = self.steps_left.get();
+        let result = run();
+        let is_complete = !self.is_exhausted();
+        self.steps_left.set(n_left);
+        is_complete.then_some(result)
+    }
+
     pub(crate) fn is_exhausted(&self) -> bool {
         self.steps_left.get() == 0
     }
