@@ -22,7 +22,7 @@ use cel::stack::run_on_deep_stack;
 pub use dependence::{Dependence, dependence};
 use kubernetes::validity::{Constraint, FieldPath, InputConstraints};
 pub(crate) use value_search::usual_constraints;
-use value_search::{ValueSearch, constrain_operation, trial_constraints};
+use value_search::{ValueSearch, constrain_operation};
 
 /// Maximum number of kinds to try for one policy.
 const MAX_KINDS: usize = 16;
@@ -91,10 +91,7 @@ pub(crate) fn trials(
     };
     let (mut paths, mut literals) = (Vec::new(), Vec::new());
     search.paths(index, &mut paths, &mut literals);
-    let trials = paths
-        .iter()
-        .flat_map(|path| trial_constraints(path, &literals));
-    trials.collect()
+    search.trials(&paths, &literals)
 }
 
 /// The quality of an example, best first.
@@ -308,10 +305,7 @@ impl<'a, 'o> ExampleSearch<'a, 'o> {
         let mut paths = Vec::new();
         let mut literals = Vec::new();
         value_search.paths(index, &mut paths, &mut literals);
-        let trials: Vec<(FieldPath, Constraint)> = paths
-            .iter()
-            .flat_map(|path| trial_constraints(path, &literals))
-            .collect();
+        let trials = value_search.trials(&paths, &literals);
         for base in &bases {
             for operation in builder.operations.clone() {
                 let mut constraints = base.clone();

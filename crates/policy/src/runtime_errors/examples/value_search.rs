@@ -111,11 +111,8 @@ pub(crate) fn constrain_operation(
     constraints.add(&path, Constraint::Equals(json!(operation.as_str())))
 }
 
-/// Returns constraints on the value at `path` for separate trials.
-pub(crate) fn trial_constraints(
-    path: &FieldPath,
-    literals: &[Json],
-) -> Vec<(FieldPath, Constraint)> {
+/// Returns constraints on the value at `path` for separate trials, for any type of the value.
+fn trial_constraints(path: &FieldPath, literals: &[Json]) -> Vec<(FieldPath, Constraint)> {
     let mut constraints = vec![
         (path.clone(), Constraint::Absent),
         (path.clone(), Constraint::Present),
@@ -172,6 +169,26 @@ pub(crate) struct ValueSearch<'r, 'a> {
 }
 
 impl ValueSearch<'_, '_> {
+    /// Returns constraints on the values at `paths` for separate trials. Constraints that no value of the input's type
+    /// satisfies are left out, since most inputs of a policy for several kinds exist in one of the kinds only.
+    pub(crate) fn trials(
+        &self,
+        paths: &[FieldPath],
+        literals: &[Json],
+    ) -> Vec<(FieldPath, Constraint)> {
+        let trials = paths.iter();
+        let trials = trials.flat_map(|path| trial_constraints(path, literals));
+        let is_satisfiable = |(path, constraint): &(FieldPath, Constraint)| match constraint {
+            Constraint::Absent => true,
+            Constraint::Equals(value) => {
+                let input_type = self.evaluator.input_type(path);
+                input_type.is_some_and(|input_type| input_type.allows(value))
+            }
+            _ => self.evaluator.input_type(path).is_some(),
+        };
+        trials.filter(is_satisfiable).collect()
+    }
+
     /// Collects the literals of the expression at `index`, and the inputs that it reads directly or through variables.
     pub(crate) fn paths(&self, index: usize, paths: &mut Vec<FieldPath>, literals: &mut Vec<Json>) {
         let Some(ast) = self.evaluator.ast(index) else {
