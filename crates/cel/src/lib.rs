@@ -199,3 +199,7 @@ pub mod validators;
 pub mod value;
 pub mod version;
 mod zone;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;

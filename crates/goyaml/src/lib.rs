@@ -453,3 +453,7 @@ fn chunk_start(text: &str, start: usize, offset: usize) -> usize {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;

@@ -53,3 +53,7 @@ pub mod typed_values;
 pub mod validation_rules;
 pub mod validity;
 pub mod version;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;

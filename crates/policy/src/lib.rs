@@ -62,4 +62,14 @@ pub mod suggestion;
 pub mod version_changes;
 pub mod webhooks;
 
+// The API of this crate has types of these crates.
+pub use cel;
+pub use k8s_openapi;
+pub use kubernetes;
+pub use kubernetes::schema::{Gvk, Gvr};
+pub use kubernetes::version::KubernetesVersion;
 pub use request_policy::{RequestPolicy, declared_param_kind, fails_closed, param_kind};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;

@@ -68,3 +68,7 @@ pub use unicode::is_printable;
 pub fn parse(pattern: &str) -> Result<Regex, SyntaxError> {
     parser::Parser::new(pattern).parse()
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;
