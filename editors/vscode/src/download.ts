@@ -97,7 +97,7 @@ async function get(
   const signal = options.signal ? AbortSignal.any([options.signal, idle.signal]) : idle.signal;
   try {
     const response = await fetch(url, { signal });
-    if (url.startsWith('https:') && !response.url.startsWith('https:')) {
+    if (isDowngrade(url, response.url)) {
       throw new DownloadError(`${url} redirects to ${response.url}, which is not HTTPS`);
     }
     if (!response.ok || !response.body) {
@@ -127,6 +127,11 @@ async function get(
   } finally {
     clearTimeout(timer);
   }
+}
+
+/** Returns true if a redirect from HTTPS leads to another protocol. */
+export function isDowngrade(url: string, target: string): boolean {
+  return url.startsWith('https:') && !target.startsWith('https:');
 }
 
 function asDownloadError(error: unknown, url: string): DownloadError {

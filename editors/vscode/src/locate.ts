@@ -80,20 +80,26 @@ export async function check(path: string): Promise<Program | string> {
     return `\`${path}\` is not an absolute path`;
   }
   const shown = await run(path, ['--version']);
-  if (shown.failure) {
+  if (shown.failure !== undefined) {
     return `\`${path}\` cannot be started: ${shown.failure}`;
   }
   const [, version] = /^kubectl-vap (\d+\.\d+\.\d+\S*)$/m.exec(shown.output) ?? [];
   if (!version) {
     return `\`${path}\` is another program: \`--version\` does not print the version of kubectl-vap`;
   }
-  if ((await run(path, ['lsp', '--help'])).failure) {
+  if ((await run(path, ['lsp', '--help'])).failure !== undefined) {
     return `\`${path}\` has the version ${version}, which has no language server (the command \`lsp\`)`;
   }
   return { path, version };
 }
 
-function run(path: string, args: string[]): Promise<{ output: string; failure?: string }> {
+/** The result of a program. `failure` is undefined if its exit status is 0. */
+interface Run {
+  output: string;
+  failure?: string;
+}
+
+function run(path: string, args: string[]): Promise<Run> {
   return new Promise((resolve) => {
     execFile(path, args, { timeout: TIMEOUT, windowsHide: true }, (error, output, errors) => {
       if (!error) {
@@ -101,7 +107,7 @@ function run(path: string, args: string[]): Promise<{ output: string; failure?: 
       } else if (error.killed) {
         resolve({ output, failure: `it did not end within ${TIMEOUT / 1000} s` });
       } else if (typeof error.code === 'number') {
-        const [line] = errors.trim().split('\n');
+        const [line] = errors.split('\n').filter((text) => text.trim() !== '');
         resolve({ output, failure: line ?? `exit status ${error.code}` });
       } else {
         resolve({ output, failure: error.code === 'ENOENT' ? 'there is no such file' : error.message });
