@@ -128,7 +128,8 @@ recipe_release() {
   need python3 'it packs archives'
   case ${1:-} in
     --dry-run) dry_run ;;
-    tag | programs | images | chart | manifests | sbom | indexes | checksums | push | sign | publish | fetch | verify)
+    tag | programs | extension | images | chart | manifests | sbom | indexes | checksums | push | sign | publish | fetch | \
+      verify)
       "release_$1" "${@:2}" ;;
     *) fail 'usage: ./dev release --dry-run, or ./dev release STEP; .github/workflows/release.yml has the steps' ;;
   esac
@@ -137,6 +138,7 @@ recipe_release() {
 dry_run() {
   rm -rf "$DIST" && mkdir -p "$DIST"
   release_programs
+  release_extension
   release_images
   release_chart
   release_manifests
@@ -165,6 +167,25 @@ release_programs() {
     cp "$(build_for "$target" vap-status-controller)" "$DIST/programs/vap-status-controller-$target"
     cp "$(build_for "$target" kubectl-vap)" "$DIST/programs/kubectl-vap-$target"
   done
+}
+
+# The extension for VS Code.
+release_extension() {
+  mkdir -p "$DIST"
+  extension_packages
+  extension "$(cd "$DIST" && pwd)/kubectl-vap_v$(version).vsix"
+}
+
+# Installs the packages of the extension for VS Code. The scripts of packages do not run.
+extension_packages() {
+  need npm 'install Node 20.19 or later'
+  npm --prefix editors/vscode ci --ignore-scripts --no-audit --no-fund
+}
+
+# Builds and packages the extension for VS Code: `extension FILE.vsix`.
+extension() {
+  npm --prefix editors/vscode run --silent build
+  npm --prefix editors/vscode run --silent package -- "$1"
 }
 
 # Starts a registry on the loopback address for the commands that follow, and sets `registry` to its address. No image
@@ -282,7 +303,7 @@ release_sbom() {
   git clean --quiet --force -- '*bom.cdx.json'
 }
 
-# Checks that a tag is the version of the programs and of the chart: `release tag vVERSION`.
+# Checks that a tag is the version of the programs, of the chart and of the extension: `release tag vVERSION`.
 release_tag() {
   local expected field
   expected=v$(version)
@@ -291,6 +312,8 @@ release_tag() {
     grep -qx "$field: ${expected#v}" charts/vap-status-controller/Chart.yaml \
       || fail "$field of charts/vap-status-controller/Chart.yaml is not ${expected#v}"
   done
+  grep -qx "  \"version\": \"${expected#v}\"," editors/vscode/package.json \
+    || fail "version of editors/vscode/package.json is not ${expected#v}"
 }
 
 # Writes the files of package indexes: krew's manifest and Homebrew's formula.
@@ -532,6 +555,12 @@ import os, sys
 text = open(sys.argv[1], encoding="utf-8").read()
 open(sys.argv[1], "w", encoding="utf-8").write(text.replace(os.environ["OLD"], os.environ["NEW"]))' "$file"
   done
+  if [ "$key" = vscode_extension ]; then
+    sed -i.old -e "s|^  \"publisher\": .*|  \"publisher\": \"${2%%.*}\",|" -e "s|^  \"name\": .*|  \"name\": \"${2#*.}\",|" \
+      editors/vscode/package.json
+    rm editors/vscode/package.json.old
+    npm --prefix editors/vscode install --package-lock-only --ignore-scripts --no-audit --no-fund
+  fi
   git ls-files | grep -F -e "$old" | while read -r file; do git mv "$file" "${file//"$old"/$2}"; done
   recipe_home --check
 }
@@ -547,5 +576,12 @@ $wrong"
   wrong=$(git grep -nIE -e 'OWNER/|HOST/|/OWNER' -- '*.md' '*.yaml' '*.yml' ':!docs/adr' || true)
   [ -z "$wrong" ] || fail "these places have placeholders instead of values of release/home:
 $wrong"
+  local line
+  for line in "\"repository\": { \"type\": \"git\", \"url\": \"$repository\"" "\"homepage\": \"$docs/editors.md\"" \
+    "\"bugs\": { \"url\": \"$repository/issues\"" "\"publisher\": \"${vscode_extension%%.*}\"" \
+    "\"name\": \"${vscode_extension#*.}\""; do
+    tr -s '\n ' '  ' < editors/vscode/package.json | grep -qF -e "$line" \
+      || fail "editors/vscode/package.json differs from release/home: it has no $line"
+  done
   git grep -qIF -e "$api_group" -- crds || fail "no file of crds has the API group $api_group"
 }

@@ -366,7 +366,7 @@ fn chart_accepts_each_condition_that_ready_can_require() {
 }
 
 #[test]
-fn images_and_chart_have_version_of_package() {
+fn images_chart_and_extension_have_version_of_package() {
     let version = env!("CARGO_PKG_VERSION");
     let image = format!("vap-status-controller:{version}");
     let deployment = yaml("config/controller/deployment.yaml");
@@ -383,6 +383,10 @@ fn images_and_chart_have_version_of_package() {
         let kustomization = yaml(&format!("config/{folder}/kustomization.yaml"));
         let labels = &kustomization["labels"][0]["pairs"];
         assert_eq!(labels["app.kubernetes.io/version"].as_str(), Some(version));
+    }
+    for file in ["package.json", "package-lock.json"] {
+        let package = yaml(&format!("editors/vscode/{file}"));
+        assert_eq!(package["version"].as_str(), Some(version), "{file}");
     }
 }
 
@@ -510,12 +514,12 @@ pub(crate) fn files_with_extension(extension: &str) -> Vec<String> {
         .filter(|name| Path::new(name).extension() == Some(extension.as_ref()))
         .collect();
     for directory in [
-        ".github", "charts", "config", "crates", "crds", "docs", "e2e", "fuzz", "parity", "src",
-        "tests",
+        ".github", "charts", "config", "crates", "crds", "docs", "e2e", "editors", "fuzz",
+        "parity", "src", "tests",
     ] {
         add_files(directory, extension, &mut files);
     }
-    files.retain(|file| !file.contains("/target/"));
+    files.retain(|file| !file.contains("/target/") && !file.contains("/node_modules/"));
     files.sort();
     files
 }
