@@ -7,7 +7,7 @@ const common = { bundle: true, platform: 'node', target: 'node20', logLevel: 'wa
 
 if (process.argv.includes('--test')) {
   rmSync('out', { recursive: true, force: true });
-  const tests = readdirSync('test').filter((name) => name.endsWith('.test.ts'));
+  const tests = readdirSync('test').filter((name) => name.endsWith('.test.ts') || name === 'editor.ts');
   await build({
     ...common,
     entryPoints: tests.map((name) => `test/${name}`),

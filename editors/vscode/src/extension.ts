@@ -1,6 +1,6 @@
 // The extension: starts the language server, and offers to download it.
 import * as vscode from 'vscode';
-import type { LanguageClient } from 'vscode-languageclient/node';
+import { type LanguageClient, State } from 'vscode-languageclient/node';
 import { CaseResults } from './cases';
 import { SELECTOR, createClient } from './client';
 import { install } from './download';
@@ -147,6 +147,19 @@ class Extension {
     this.client = client;
     this.program = program;
     this.setStatus(`kubectl-vap ${program.version}`);
+    // The client restarts a server that ends, up to a number of times.
+    client.onDidChangeState(({ newState }) => {
+      if (this.client !== client) {
+        return;
+      }
+      if (newState === State.Running) {
+        this.setStatus(`kubectl-vap ${program.version}`);
+      } else if (newState === State.Starting) {
+        this.setStatus('starting');
+      } else {
+        this.setStatus('the server stopped', vscode.LanguageStatusSeverity.Error);
+      }
+    });
   }
 
   private async stop(): Promise<void> {
