@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
+import { once } from 'node:events';
 import { copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { type Server, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -61,6 +62,16 @@ async function serveRelease(context: TestContext, version: string): Promise<{ ur
 
 /** Starts code-server with the extension. Returns the URL of the workspace. */
 async function startEditor(context: TestContext, workspace: string, repository: string): Promise<string> {
+  const editors: ChildProcess[] = [];
+  // Hooks run in the order of their registration, and the directory must not change while it is removed.
+  context.after(async () => {
+    for (const editor of editors) {
+      if (editor.pid !== undefined && editor.exitCode === null) {
+        process.kill(-editor.pid);
+        await once(editor, 'exit');
+      }
+    }
+  });
   const root = temporary(context);
   const [data, extensions] = [join(root, 'data'), join(root, 'extensions')];
   const config = write(join(root, 'config.yaml'), 'auth: none\n');
@@ -84,13 +95,11 @@ async function startEditor(context: TestContext, workspace: string, repository: 
     }),
   );
   const options = ['--bind-addr', '127.0.0.1:0', '--auth', 'none', '--disable-telemetry', '--disable-update-check'];
-  const editor: ChildProcess = spawn(variable('CODE_SERVER'), [...common, ...options], { env, detached: true });
-  context.after(() => {
-    process.kill(-(editor.pid ?? 0));
-  });
+  const editor = spawn(variable('CODE_SERVER'), [...common, ...options], { env, detached: true });
+  editors.push(editor);
   let log = '';
-  editor.stdout?.on('data', (text: Buffer) => (log += text.toString()));
-  editor.stderr?.on('data', (text: Buffer) => (log += text.toString()));
+  editor.stdout.on('data', (text: Buffer) => (log += text.toString()));
+  editor.stderr.on('data', (text: Buffer) => (log += text.toString()));
   const end = Date.now() + TIMEOUT;
   for (;;) {
     const [url] = /http:\/\/127\.0\.0\.1:[1-9]\d*/.exec(log) ?? [];

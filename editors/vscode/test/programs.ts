@@ -17,7 +17,7 @@ export function script(version: string, lsp: string): string {
 export function temporary(context: TestContext): string {
   const directory = mkdtempSync(join(tmpdir(), 'vap-'));
   context.after(() => {
-    rmSync(directory, { recursive: true, force: true });
+    rmSync(directory, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 });
   });
   return directory;
 }
