@@ -83,14 +83,15 @@ class Extension {
   /** Starts the server for the first document in YAML, or in JSON with a known API group. */
   open(documents: readonly vscode.TextDocument[]): void {
     const known = documents.filter((document) => vscode.languages.match(SELECTOR, document) > 0);
-    const relevant = known.some((document) => RELEVANT.test(document.getText()));
-    if (!this.started && (relevant || known.some((document) => document.languageId === 'yaml'))) {
-      this.started = true;
+    const isRelevant = (document: vscode.TextDocument): boolean => RELEVANT.test(document.getText());
+    if (!this.started && known.some((document) => document.languageId === 'yaml' || isRelevant(document))) {
       void this.restart();
     }
-    if (relevant) {
-      void this.last.then(() => this.offer());
-    }
+    void this.last.then(async () => {
+      if (this.missing && known.some(isRelevant)) {
+        await this.offer();
+      }
+    });
   }
 
   /** Runs a task after the previous ones. */
@@ -248,6 +249,7 @@ class Extension {
         });
         this.output.info(`downloaded ${path}`);
       });
+      await this.context.globalState.update('neverOffer', undefined);
     } catch (error) {
       this.output.error(error as Error);
       void vscode.window.showErrorMessage(`VAP: kubectl-vap ${version} is not installed: ${(error as Error).message}`);
