@@ -80,15 +80,15 @@ class Extension {
     vscode.Disposable.from(...this.subscriptions).dispose();
   }
 
-  /** Starts the server for the first document in YAML, or in JSON with a known API group. */
+  /** Starts the server for the first document in YAML, or in JSON with an API group of policies. */
   open(documents: readonly vscode.TextDocument[]): void {
-    const known = documents.filter((document) => vscode.languages.match(SELECTOR, document) > 0);
+    const selected = documents.filter((document) => vscode.languages.match(SELECTOR, document) > 0);
     const isRelevant = (document: vscode.TextDocument): boolean => RELEVANT.test(document.getText());
-    if (!this.started && known.some((document) => document.languageId === 'yaml' || isRelevant(document))) {
+    if (!this.started && selected.some((document) => document.languageId === 'yaml' || isRelevant(document))) {
       void this.restart();
     }
     void this.last.then(async () => {
-      if (this.missing && known.some(isRelevant)) {
+      if (this.missing && selected.some(isRelevant)) {
         await this.offer();
       }
     });
@@ -206,9 +206,9 @@ class Extension {
       return;
     }
     this.offered = true;
-    const found = this.missing.map((message) => `${message}. `).join('');
+    const reasons = this.missing.map((message) => `${message}. `).join('');
     const choice = await vscode.window.showInformationMessage(
-      `VAP: ${found || 'The program kubectl-vap is not installed. '}Download version ${this.release.version} from ${this.release.url}?`,
+      `VAP: ${reasons || 'The program kubectl-vap is not installed. '}Download version ${this.release.version} from ${this.release.url}?`,
       'Download',
       'Installation Guide',
       'Never',

@@ -24,7 +24,7 @@ export interface Program {
 }
 
 /** The result of a search. `rejected` has a message for each program that cannot be used. */
-export interface Found {
+export interface SearchResult {
   program: Program | undefined;
   rejected: string[];
 }
@@ -33,7 +33,7 @@ export interface Found {
 const TIMEOUT = 10_000;
 
 /** Returns the first usable program. The setting replaces the other places. */
-export async function locate(search: Search): Promise<Found> {
+export async function locate(search: Search): Promise<SearchResult> {
   const rejected: string[] = [];
   for (const path of candidates(search)) {
     if (!search.setting && !(await isExecutable(path))) {

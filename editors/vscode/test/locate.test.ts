@@ -76,9 +76,9 @@ test('other programs and files are rejected', async (context) => {
   ];
   for (const [text, message] of cases) {
     write(join(root, 'a', 'kubectl-vap'), text);
-    const found = await locate(search(root));
-    assert.equal(found.program, undefined);
-    assert.match(found.rejected.join('\n'), message);
+    const result = await locate(search(root));
+    assert.equal(result.program, undefined);
+    assert.match(result.rejected.join('\n'), message);
   }
   // A file that is not executable, and a directory, are not the program.
   write(join(root, 'a', 'kubectl-vap'), CURRENT, 0o644);

@@ -159,11 +159,11 @@ class Session {
 
   /** Waits for the diagnostics of a version of a document. */
   async findings(uri: string, version: number): Promise<PublishDiagnosticsParams['diagnostics']> {
-    const found = await this.wait(
+    const published = await this.wait(
       () => this.diagnostics.find((params) => params.uri === uri && params.version === version),
       `diagnostics of version ${version}`,
     );
-    return found.diagnostics;
+    return published.diagnostics;
   }
 
   async end(): Promise<void> {
