@@ -15,6 +15,8 @@ if (process.argv.includes('--test')) {
     outExtension: { '.js': '.mjs' },
     format: 'esm',
     packages: 'external',
+    // Only test/extension.test.ts imports these modules.
+    alias: { vscode: './test/vscode.ts', 'vscode-languageclient/node': './test/languageclient.ts' },
     sourcemap: 'inline',
   });
 } else {
