@@ -24,6 +24,7 @@ use kube::Client;
 use kube::api::{Api, PostParams};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use vap_status_controller::cli::input::values;
 use vap_status_controller::probe::api::{CaseOutcome, Decision, PolicyProbe};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -59,8 +60,9 @@ fn create() -> String {
 fn groups() -> Vec<Group> {
     let path = repository().join("e2e/admission/cases.yaml");
     let text = std::fs::read_to_string(path).unwrap();
-    serde_norway::Deserializer::from_str(&text)
-        .map(|document| Group::deserialize(document).unwrap())
+    values(&text)
+        .into_iter()
+        .map(|document| serde_json::from_value(document.unwrap()).unwrap())
         .collect()
 }
 

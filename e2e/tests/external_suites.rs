@@ -25,6 +25,7 @@ use e2e::controller::control_plane;
 use e2e::response::Response;
 use kube::Client;
 use serde_json::{Value, json};
+use vap_status_controller::cli::input::values;
 use vap_status_controller::cli::test::convert::{self, ConvertOptions};
 use vap_status_controller::cli::test::report::{CaseReport, TestReport};
 use vap_status_controller::cli::test::{self, Options};
@@ -127,8 +128,9 @@ fn converted(path: &Path, root: &Path) -> Option<Suite> {
         return None;
     }
     let text = converted.yaml().unwrap();
-    let documents = serde_norway::Deserializer::from_str(&text)
-        .map(|document| serde::Deserialize::deserialize(document).unwrap())
+    let documents = values(&text)
+        .into_iter()
+        .map(Result::unwrap)
         .filter(|document: &Value| document.is_object())
         .collect();
     Some(Suite {

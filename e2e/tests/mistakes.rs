@@ -20,6 +20,7 @@ use kube::Client;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use vap_status_controller::cli::check::{self, Options};
+use vap_status_controller::cli::input::values;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -78,8 +79,9 @@ fn config_maps() -> Value {
 fn cases() -> Vec<Case> {
     let path = repository().join("e2e/mistakes/cases.yaml");
     let text = std::fs::read_to_string(path).unwrap();
-    serde_norway::Deserializer::from_str(&text)
-        .map(|document| Case::deserialize(document).unwrap())
+    values(&text)
+        .into_iter()
+        .map(|document| serde_json::from_value(document.unwrap()).unwrap())
         .collect()
 }
 

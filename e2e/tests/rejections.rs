@@ -19,6 +19,7 @@ use parity::corpus;
 use parity::random::from_environment;
 use parity::rejections::{self, Mutant, MutantKind, Rejection};
 use serde::Deserialize;
+use vap_status_controller::cli::input::values;
 
 /// The URL path of the API group.
 const API: &str = "/apis/admissionregistration.k8s.io/v1";
@@ -94,7 +95,8 @@ enum Change {
 fn cases() -> Vec<Mutant> {
     let path = repository().join("parity/rejections/cases.yaml");
     let text = std::fs::read_to_string(path).unwrap();
-    let Cases { bases, cases } = serde_norway::from_str(&text).unwrap();
+    let cases = values(&text).remove(0).unwrap();
+    let Cases { bases, cases } = serde_json::from_value(cases).unwrap();
     let mutants = cases.iter().map(|case| {
         let mut text = bases[&case.base].clone();
         for change in &case.changes {

@@ -20,8 +20,8 @@ pub fn crd() -> CustomResourceDefinition {
 ///
 /// # Errors
 /// Returns an error if the CRD cannot be serialized. The function has no input, so this would be a bug.
-pub fn crd_yaml() -> Result<String, serde_norway::Error> {
-    let crd = serde_norway::to_string(&crd())?;
+pub fn crd_yaml() -> Result<String, serde_json::Error> {
+    let crd = goyaml::to_string(&crd(), |_| false)?;
     Ok(format!(
         "# @generated from src/probe/api.rs by `./dev crds`; do not edit.\n{crd}"
     ))

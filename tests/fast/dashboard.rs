@@ -8,20 +8,20 @@
 
 use std::collections::BTreeSet;
 
-use serde_norway::Value;
+use serde_json::Value;
 
 use crate::repository::{alerts, yaml};
 
 /// Returns the panels of the dashboard. Rows are omitted.
 pub(crate) fn panels() -> Vec<Value> {
     let dashboard = yaml("config/dashboards/vap-status-controller.json");
-    let all = dashboard["panels"].as_sequence().unwrap();
+    let all = dashboard["panels"].as_array().unwrap();
     let panels = all.iter().filter(|panel| panel["type"] != "row");
     panels.cloned().collect()
 }
 
 pub(crate) fn queries(panel: &Value) -> Vec<String> {
-    let targets = panel["targets"].as_sequence().unwrap();
+    let targets = panel["targets"].as_array().unwrap();
     let exprs = targets.iter().map(|target| target["expr"].as_str());
     exprs.map(|expr| expr.unwrap().to_owned()).collect()
 }
@@ -47,7 +47,7 @@ fn dashboard_panels_have_descriptions() {
             "{title} is too long"
         );
         for (target, query) in panel["targets"]
-            .as_sequence()
+            .as_array()
             .unwrap()
             .iter()
             .zip(queries(&panel))
@@ -138,7 +138,7 @@ fn dashboard_is_not_green_without_leader() {
         if panel["type"] == "stat" {
             n_stats += 1;
             let has_null = |mapping: &Value| mapping["options"]["match"] == "null+nan";
-            let mappings = panel["fieldConfig"]["defaults"]["mappings"].as_sequence();
+            let mappings = panel["fieldConfig"]["defaults"]["mappings"].as_array();
             assert!(
                 mappings.is_some_and(|it| it.iter().any(has_null)),
                 "{title}"
@@ -153,7 +153,7 @@ fn dashboard_is_not_green_without_leader() {
 fn dashboard_panels_fill_grid() {
     let dashboard = yaml("config/dashboards/vap-status-controller.json");
     let (mut ids, mut cells) = (BTreeSet::new(), BTreeSet::new());
-    for panel in dashboard["panels"].as_sequence().unwrap() {
+    for panel in dashboard["panels"].as_array().unwrap() {
         let title = panel["title"].as_str().unwrap();
         assert!(
             ids.insert(panel["id"].as_u64().unwrap()),

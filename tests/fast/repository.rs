@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use policy::subject::SubjectKind;
-use serde_norway::Value;
+use serde_json::Value;
 use vap_status_controller::schema::Builtin;
 use vap_status_controller::status::condition::ConditionType;
 use vap_status_controller::version::KubernetesVersion;
@@ -31,19 +31,19 @@ pub(crate) fn read(path: &str) -> String {
 }
 
 pub(crate) fn yaml(path: &str) -> Value {
-    serde_norway::from_str(&read(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+    goyaml::to_json(&read(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
 fn documents(path: &str) -> Vec<Value> {
     let parse = |text: &str| -> Value {
-        serde_norway::from_str(text).unwrap_or_else(|error| panic!("{path}: {error}"))
+        goyaml::to_json(text).unwrap_or_else(|error| panic!("{path}: {error}"))
     };
     read(path).split("\n---\n").map(parse).collect()
 }
 
 /// Returns the strings of a YAML list. Returns an empty list if the value is absent.
 fn strings(value: &Value) -> Vec<String> {
-    let items = value.as_sequence().map(Vec::as_slice).unwrap_or_default();
+    let items = value.as_array().map(Vec::as_slice).unwrap_or_default();
     items
         .iter()
         .filter_map(Value::as_str)
@@ -54,7 +54,7 @@ fn strings(value: &Value) -> Vec<String> {
 #[test]
 fn prometheus_rule_equals_tested_alert_rules() {
     let groups = &yaml("config/alerts/rules.yaml")["groups"];
-    assert!(groups.is_sequence());
+    assert!(groups.is_array());
     assert_eq!(
         groups,
         &yaml("config/alerts/prometheusrule.yaml")["spec"]["groups"],
@@ -65,10 +65,10 @@ fn prometheus_rule_equals_tested_alert_rules() {
 /// Returns all alerts in `config/alerts/rules.yaml`.
 pub(crate) fn alerts() -> Vec<Value> {
     let rules = yaml("config/alerts/rules.yaml");
-    let groups = rules["groups"].as_sequence().unwrap();
+    let groups = rules["groups"].as_array().unwrap();
     let alerts = groups
         .iter()
-        .flat_map(|group| group["rules"].as_sequence().unwrap());
+        .flat_map(|group| group["rules"].as_array().unwrap());
     alerts.cloned().collect()
 }
 
@@ -404,7 +404,7 @@ fn cluster_roles_write_only_statuses_and_own_objects() {
     });
     let rules = std::iter::once(&base)
         .chain(&of_followed)
-        .map(|role| role["rules"].as_sequence().unwrap().iter());
+        .map(|role| role["rules"].as_array().unwrap().iter());
     for rule in rules.flatten() {
         for key in ["apiGroups", "resources", "verbs"] {
             assert!(
@@ -476,7 +476,7 @@ fn is_restricted(pod: &Value) {
     assert!(pod["securityContext"]["runAsUser"].is_null());
     let seccomp = &pod["securityContext"]["seccompProfile"]["type"];
     assert_eq!(seccomp.as_str(), Some("RuntimeDefault"));
-    for container in pod["containers"].as_sequence().unwrap() {
+    for container in pod["containers"].as_array().unwrap() {
         let context = &container["securityContext"];
         assert_eq!(context["allowPrivilegeEscalation"].as_bool(), Some(false));
         assert_eq!(context["readOnlyRootFilesystem"].as_bool(), Some(true));

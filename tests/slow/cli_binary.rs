@@ -157,7 +157,7 @@ fn pages_are_merged_in_name_order() {
     assert_eq!(report["summary"]["ready"], 2);
 
     let output = run(&kubeconfig("pages", &url), &["status", "--output=yaml"]);
-    let from_yaml: Value = serde_norway::from_slice(&output.stdout).unwrap();
+    let from_yaml = goyaml::to_json(str::from_utf8(&output.stdout).unwrap()).unwrap();
     assert_eq!(from_yaml, report);
 }
 
@@ -235,7 +235,7 @@ fn json_and_yaml_escape_control_characters() {
         assert!(text.contains(escape), "{text}");
         let is_shown = |c: char| c == '\n' || !(c.is_control() || c == '\u{202e}');
         assert!(text.chars().all(is_shown), "{text:?}");
-        let report: Value = serde_norway::from_str(&text).unwrap();
+        let report = goyaml::to_json(&text).unwrap();
         assert_eq!(report["policies"][0]["name"], name);
     }
 }

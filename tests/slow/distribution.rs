@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use serde_norway::Value;
+use serde_json::Value;
 
 const POLICY: &str = "\
 apiVersion: admissionregistration.k8s.io/v1
@@ -30,7 +30,7 @@ fn root() -> &'static Path {
 }
 
 fn yaml(path: &str) -> Value {
-    serde_norway::from_str(&fs::read_to_string(root().join(path)).unwrap()).unwrap()
+    goyaml::to_json(&fs::read_to_string(root().join(path)).unwrap()).unwrap()
 }
 
 fn directory(name: &str) -> PathBuf {
@@ -53,8 +53,8 @@ fn text(bytes: &[u8]) -> String {
 }
 
 fn keys(value: &Value) -> BTreeSet<String> {
-    let keys = value.as_mapping().unwrap().keys();
-    keys.map(|key| key.as_str().unwrap().to_owned()).collect()
+    let keys = value.as_object().unwrap().keys();
+    keys.cloned().collect()
 }
 
 /// Asserts that the manifest meets krew's requirements.
@@ -79,7 +79,7 @@ fn check_krew(manifest: &Value) {
     );
     assert!(!short.ends_with('.') && !spec["description"].as_str().unwrap().is_empty());
     assert!(spec["homepage"].as_str().unwrap().starts_with("https://"));
-    let platforms = spec["platforms"].as_sequence().unwrap();
+    let platforms = spec["platforms"].as_array().unwrap();
     assert!(!platforms.is_empty());
     let mut seen = BTreeSet::new();
     for platform in platforms {
@@ -135,9 +135,9 @@ fn krew_manifest_lists_existing_archives() {
     }
     let output = krew();
     assert!(output.status.success(), "{output:?}");
-    let manifest: Value = serde_norway::from_slice(&output.stdout).unwrap();
+    let manifest = goyaml::to_json(str::from_utf8(&output.stdout).unwrap()).unwrap();
     check_krew(&manifest);
-    let platforms = manifest["spec"]["platforms"].as_sequence().unwrap();
+    let platforms = manifest["spec"]["platforms"].as_array().unwrap();
     assert_eq!(platforms.len(), 3);
     assert_eq!(
         platforms[0]["uri"],
@@ -198,7 +198,7 @@ fn action_uses_exactly_its_declared_inputs() {
         );
     }
     assert_eq!(action["runs"]["using"], "composite");
-    for step in action["runs"]["steps"].as_sequence().unwrap() {
+    for step in action["runs"]["steps"].as_array().unwrap() {
         // Scripts must read inputs from the environment, because interpolated inputs could inject code.
         assert!(!step["run"].as_str().unwrap().contains("${{"), "{step:?}");
         let script = step["run"].as_str().unwrap().trim_matches('"');
@@ -359,14 +359,14 @@ fn pre_commit_hooks_check_repository() {
     let folder = directory("hooks");
     fs::write(folder.join("values.yaml"), "replicas: 3\n").unwrap();
     fs::write(folder.join("template.yaml"), "{{ .Values.x }}\n").unwrap();
-    for hook in hooks.as_sequence().unwrap() {
+    for hook in hooks.as_array().unwrap() {
         let text = |key: &str| hook[key].as_str().unwrap();
         assert!(text("id").starts_with("kubectl-vap-check") && !text("name").is_empty());
         assert!(["rust", "system"].contains(&text("language")));
         assert_eq!(hook["pass_filenames"], false);
         let run = || {
             let args = hook["args"]
-                .as_sequence()
+                .as_array()
                 .unwrap()
                 .iter()
                 .map(|arg| arg.as_str().unwrap());

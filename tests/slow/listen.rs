@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Output, Stdio};
 
 use clap::Parser as _;
-use serde_norway::Value;
+use serde_json::Value;
 use vap_status_controller::controller::args::Arguments;
 
 const CONTROLLER: &str = env!("CARGO_BIN_EXE_vap-status-controller");
@@ -54,7 +54,7 @@ fn start(listen: &str) -> (Process, std::net::SocketAddr) {
     }
     drop(sender);
     let address = receiver.iter().find_map(|line| {
-        let line: Value = serde_norway::from_str(&line).ok()?;
+        let line: Value = goyaml::to_json(&line).ok()?;
         let fields = [&line, line.get("fields").unwrap_or(&line)];
         let listen = fields.iter().find_map(|it| it.get("listen"))?;
         listen.as_str()?.parse().ok()
@@ -102,9 +102,9 @@ fn probe_of_invalid_url_is_a_usage_error() {
 fn arguments_of_manifests_are_valid() {
     for path in ["config/controller/deployment.yaml", "config/clear/job.yaml"] {
         let text = std::fs::read_to_string(path).unwrap();
-        let workload: Value = serde_norway::from_str(&text).unwrap();
+        let workload = goyaml::to_json(&text).unwrap();
         let container = &workload["spec"]["template"]["spec"]["containers"][0];
-        let arguments = container["args"].as_sequence().unwrap().iter();
+        let arguments = container["args"].as_array().unwrap().iter();
         let arguments = arguments.map(|argument| argument.as_str().unwrap());
         let parsed =
             Arguments::try_parse_from(["vap-status-controller"].into_iter().chain(arguments));

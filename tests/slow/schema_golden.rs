@@ -16,6 +16,7 @@ use std::path::Path;
 use crate::support;
 use serde::Deserialize;
 use serde_json::Value;
+use vap_status_controller::cli::input::values;
 use vap_status_controller::schema::offline::Offline;
 use vap_status_controller::schema::resolver::{Resolution, SchemaResolver, SchemaSet};
 use vap_status_controller::schema::{Crd, GroupVersion, Gvk};
@@ -81,8 +82,8 @@ fn crds(directory: &Path) -> SchemaSet {
     let mut offline = Offline::default();
     for path in support::files(directory) {
         let text = std::fs::read_to_string(&path).unwrap();
-        for document in serde_norway::Deserializer::from_str(&text) {
-            let value = Value::deserialize(document).unwrap();
+        for value in values(&text) {
+            let value = value.unwrap();
             if value.get("kind").and_then(Value::as_str) == Some("CustomResourceDefinition") {
                 offline.add_crd(&Crd::from_value(&value).unwrap());
             }

@@ -159,7 +159,7 @@ impl Config {
     /// Creates the configuration of a server. Its version is 1.36, and its objects are those of the YAML `objects`.
     pub(crate) fn new(objects: &str) -> Self {
         let documents = objects.split("\n---\n");
-        let parse = |text: &str| serde_norway::from_str(text).unwrap();
+        let parse = |text: &str| goyaml::to_json(text).unwrap();
         Self {
             objects: documents.map(parse).collect(),
             version: ("1", "36"),

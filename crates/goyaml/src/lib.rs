@@ -1,11 +1,11 @@
-//! YAML as kubectl parses it, with source spans.
+//! YAML as kubectl parses and prints it, with source spans.
 //!
 //! This crate accepts the same input as sigs.k8s.io/yaml and returns the same values. The language is YAML 1.1 with
 //! libyaml's grammar, as implemented in go-yaml. `yes`, `on` and `0777` mean the same as in kubectl. If a key is
 //! repeated, its last value wins. `<<` merges objects. ADR 17 lists the deliberate differences.
 //!
 //! The scanner (`scan`, with `cursor`, `text` and `tag`) produces tokens, the parser (`parse`) builds nodes, and the
-//! composer (`compose`) converts them to values.
+//! composer (`compose`) converts them to values. `write` converts values to YAML.
 
 mod comment;
 mod compose;
@@ -18,6 +18,7 @@ mod scan;
 mod tag;
 mod text;
 mod token;
+mod write;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -28,6 +29,7 @@ use serde_json::Value;
 pub use comment::{About, Comment, comments};
 pub use places::written;
 pub use text::after_mark;
+pub use write::to_string;
 
 /// Maximum number of nodes of a document. Nodes within aliases count at each alias.
 const MAX_NODES: usize = 1_000_000;

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use e2e::response::Response;
 use http::Request;
 use kube::Client;
-use serde::Deserialize as _;
 use serde_json::{Value, json};
+use vap_status_controller::cli::input::values;
 use vap_status_controller::schema::{Builtin, Gvk};
 
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(90);
@@ -41,9 +41,7 @@ const SET_BY_SERVER: [&str; 16] = [
 
 pub(crate) fn documents(path: &std::path::Path) -> Vec<Value> {
     let text = std::fs::read_to_string(path).unwrap();
-    serde_norway::Deserializer::from_str(&text)
-        .map(|document| Value::deserialize(document).unwrap())
-        .collect()
+    values(&text).into_iter().map(Result::unwrap).collect()
 }
 
 /// A kind, and the URL path of its objects.

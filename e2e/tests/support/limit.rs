@@ -5,15 +5,15 @@
 use std::fs;
 
 use e2e::controller::repository;
-use serde::Deserialize as _;
-use serde_json::Value;
+use vap_status_controller::cli::input::values;
 
 /// Returns the container's memory limit in `config/controller/deployment.yaml`, in KiB.
 pub(crate) fn memory_limit_kib() -> u64 {
     let path = repository().join("config/controller/deployment.yaml");
     let text = fs::read_to_string(path).unwrap();
-    let limits: Vec<u64> = serde_norway::Deserializer::from_str(&text)
-        .map(|document| Value::deserialize(document).unwrap())
+    let limits: Vec<u64> = values(&text)
+        .into_iter()
+        .map(Result::unwrap)
         .filter(|document| document["kind"] == "Deployment")
         .map(|deployment| {
             let container = &deployment["spec"]["template"]["spec"]["containers"][0];

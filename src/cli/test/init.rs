@@ -78,7 +78,7 @@ impl InitReport {
     ///
     /// # Errors
     /// Returns an error if serialization fails, which no input should cause.
-    pub fn yaml(&self) -> Result<String, serde_norway::Error> {
+    pub fn yaml(&self) -> Result<String, serde_json::Error> {
         probes_yaml(&self.probes)
     }
 
@@ -131,7 +131,7 @@ impl InitReport {
 }
 
 /// Writes probes as YAML documents, with the fields in the usual order.
-pub(in crate::cli) fn probes_yaml(probes: &[Json]) -> Result<String, serde_norway::Error> {
+pub(in crate::cli) fn probes_yaml(probes: &[Json]) -> Result<String, serde_json::Error> {
     let mut out = String::new();
     for probe in probes {
         if !out.is_empty() {

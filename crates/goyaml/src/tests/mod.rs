@@ -1,6 +1,7 @@
 mod errors;
 mod places;
 mod values;
+mod write;
 
 use serde_json::json;
 

@@ -81,7 +81,7 @@ impl Conversion {
     ///
     /// # Errors
     /// Returns an error if serialization fails, which no input should cause.
-    pub fn yaml(&self) -> Result<String, serde_norway::Error> {
+    pub fn yaml(&self) -> Result<String, serde_json::Error> {
         let mut documents = Vec::new();
         for text in &self.texts {
             documents.push(printable(text)?);
@@ -242,7 +242,7 @@ impl Suite {
 
 /// Returns the content of a file. If the file has characters that a terminal would interpret, its documents are
 /// serialized again, without comments and with escapes.
-fn printable(text: &str) -> Result<String, serde_norway::Error> {
+fn printable(text: &str) -> Result<String, serde_json::Error> {
     if !text.contains(is_unsafe) {
         return Ok(text.to_owned());
     }
