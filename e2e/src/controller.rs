@@ -261,7 +261,12 @@ impl Controller {
         args: &[&str],
     ) -> Result<Self> {
         let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
-        let address = format!("127.0.0.1:{port}");
+        let listen = args.iter().find_map(|arg| arg.strip_prefix("--listen="));
+        let address = listen.map_or_else(
+            || format!("127.0.0.1:{port}"),
+            // Requests to all addresses are sent to the loopback address of IPv6.
+            |listen| listen.replace("[::]", "[::1]"),
+        );
         let mut command = Command::new(binary("vap-status-controller")?);
         command
             .args(["run", "--log-format=json", "--listen", &address])

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
+use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use e2e::allowed_failures::{AllowedFailure, Event, Level};
@@ -43,6 +44,22 @@ async fn startup_missing_permission_is_reported() {
         event.has("validatingadmissionpolicies") && event.has("ClusterRole")
     })
     .await;
+    controller.finish().await.unwrap();
+}
+
+/// The chart uses this address, so that pods also become ready in clusters that have only IPv6.
+#[tokio::test(flavor = "multi_thread")]
+async fn controller_responds_over_ipv6_and_ipv4() {
+    let control_plane = e2e::controller::control_plane().await.unwrap();
+    let free = TcpListener::bind("[::1]:0").unwrap();
+    let port = free.local_addr().unwrap().port();
+    drop(free);
+    let listen = format!("--listen=[::]:{port}");
+    let controller = Controller::start(&control_plane, &[&listen]).await.unwrap();
+    let (status, metrics) = controller.get("/metrics").await.unwrap();
+    assert_eq!(status, 200);
+    assert!(metrics.contains("vap_build_info"), "{metrics}");
+    TcpStream::connect(("127.0.0.1", port)).unwrap();
     controller.finish().await.unwrap();
 }
 
