@@ -129,7 +129,7 @@ recipe_release() {
   case ${1:-} in
     --dry-run) dry_run ;;
     tag | programs | extension | images | chart | manifests | sbom | indexes | checksums | push | sign | publish | fetch | \
-      verify)
+      verify | newcomer)
       "release_$1" "${@:2}" ;;
     *) fail 'usage: ./dev release --dry-run, or ./dev release STEP; .github/workflows/release.yml has the steps' ;;
   esac
@@ -147,6 +147,7 @@ dry_run() {
   release_checksums
   sign_with_key
   release_verify
+  release_newcomer
   step 'not made here; the jobs of .github/workflows/release.yml make these:'
   local platform os arch
   for platform in "${PLATFORMS[@]}"; do
@@ -369,6 +370,7 @@ sign_with_key() {
 # Verifies the artifacts of a dry run, each with the tool of its users.
 release_verify() {
   local file program root digest target name
+  need readelf 'binutils has it'
   start_registry
   ensure_go_tool github.com/sigstore/cosign/v3/cmd/cosign "$COSIGN_VERSION"
   ensure_go_tool sigs.k8s.io/krew/cmd/validate-krew-manifest "$KREW_VERSION"
@@ -403,10 +405,12 @@ assert config["config"]["Entrypoint"] == ["/" + program] and config["config"]["U
 assert config["config"]["Labels"]["org.opencontainers.image.source"].startswith("https://"), config
 ' "$program" "$target"
     done
-    root=$(mktemp -d)
-    crane export --platform linux/amd64 "$digest" - | tar -x -C "$root"
-    run_in_root "$root" "/$program" --version
-    rm -r "$root"
+    for target in amd64 arm64; do
+      root=$(mktemp -d)
+      crane export --platform "linux/$target" "$digest" - | tar -x -C "$root"
+      run_in_root "$target" "$root" "/$program" --version
+      rm -r "$root"
+    done
   done
 
   step 'archives: static programs that run in an empty root, and on this machine'
@@ -414,12 +418,20 @@ assert config["config"]["Labels"]["org.opencontainers.image.source"].startswith(
     root=$(mktemp -d)
     tar -x -C "$root" -f "$file"
     LC_ALL=C readelf -l "$root/kubectl-vap" | grep -q INTERP && fail "$file: the program needs an interpreter"
-    case $file in
-      *_amd64.tar.gz)
-        run_in_root "$root" /kubectl-vap --version
-        "$root/kubectl-vap" check config/samples > /dev/null ;;
-    esac
-    PATH=$TOOLS/bin:$PATH cargo audit bin --no-fetch --deny unsound "$root/kubectl-vap" 2>&1 | tail -2 || true
+    LC_ALL=C readelf -S "$root/kubectl-vap" | grep -qF .dep-v0 || fail "$file: the program has no list of its dependencies"
+    target=${file##*_}
+    target=${target%.tar.gz}
+    cp -r config/samples "$root"
+    run_in_root "$target" "$root" /kubectl-vap --version
+    run_in_root "$target" "$root" /kubectl-vap check samples/sound.yaml
+    if command -v busybox > /dev/null && [ "$target" = amd64 ]; then
+      # A root of a shell without a C library, like the images of busybox.
+      mkdir "$root/bin"
+      cp "$(command -v busybox)" "$root/bin/sh"
+      run_in_root "$target" "$root" /bin/sh -c '/kubectl-vap check - < /samples/sound.yaml'
+      "$root/kubectl-vap" check config/samples/sound.yaml
+    fi
+    audit "$root/kubectl-vap"
     rm -r "$root"
   done
 
@@ -441,13 +453,99 @@ assert config["config"]["Labels"]["org.opencontainers.image.source"].startswith(
   rm -r "$file"
 }
 
-# Runs a program in a root directory that has nothing but the files of an archive or image.
+# Checks the dependencies that a program lists for published advisories: `audit PROGRAM`. `VAP_ADVISORY_DB` is a clone of
+# the database, for machines that cannot fetch it.
+audit() {
+  local options=()
+  [ -z "${VAP_ADVISORY_DB:-}" ] || options=(--no-fetch --db "$VAP_ADVISORY_DB")
+  PATH=$TOOLS/bin:$PATH cargo audit bin --deny unsound ${options[@]+"${options[@]}"} "$1" 2>&1 | tail -4
+}
+
+# Runs a program in a root directory that has nothing but the files of an archive or image: `run_in_root ARCHITECTURE
+# ROOT PROGRAM [ARGUMENT...]`. Programs of another architecture run in the emulator of QEMU, if it is installed.
 run_in_root() {
-  if [ "$(id -u)" = 0 ]; then
-    chroot "$@"
-  else
-    unshare --user --map-root-user chroot "$@"
-  fi
+  local architecture=$1 root=$2 emulator=() change=(chroot)
+  [ "$(id -u)" = 0 ] || change=(unshare --user --map-root-user chroot)
+  case "$architecture $(uname -m)" in
+    'amd64 x86_64' | 'arm64 aarch64') ;;
+    *)
+      case $architecture in amd64) emulator=(qemu-x86_64-static) ;; *) emulator=(qemu-aarch64-static) ;; esac
+      if ! command -v "${emulator[0]}" > /dev/null; then
+        printf 'not run: %s of %s, because %s is not installed\n' "$3" "$architecture" "${emulator[0]}"
+        return
+      fi
+      cp "$(command -v "${emulator[0]}")" "$root/emulator"
+      emulator=(/emulator) ;;
+  esac
+  "${change[@]}" "$root" ${emulator[@]+"${emulator[@]}"} "${@:3}"
+}
+
+# Follows the first page of the README with the artifacts of a dry run, and prints the time of each step. The end-to-end
+# control plane has no nodes, so the controller is started in the root of its image, with the token of its service account.
+release_newcomer() {
+  ensure_go_tool github.com/google/go-containerregistry/cmd/crane "$CRANE_VERSION"
+  ensure_helm
+  start_registry
+  local work log control_plane controller namespace=vap-status-system name=vap-status-controller arch=amd64
+  case $(uname -m) in aarch64 | arm64) arch=arm64 ;; esac
+  work=$(mktemp -d)
+  log=$work/log
+  cargo build --quiet --locked --package e2e --bin control-plane
+  target/debug/control-plane > "$work/exports" 2> "$log" &
+  control_plane=$!
+  trap 'kill "$control_plane" "${controller:-$control_plane}" "$registry_pid" 2>/dev/null || true' EXIT
+  for _ in {1..600}; do
+    [ ! -s "$work/exports" ] || break
+    sleep 1
+  done
+  [ -s "$work/exports" ] || { cat "$log" >&2; fail 'the control plane did not start'; }
+  # shellcheck source=/dev/null
+  . "$work/exports"
+  newcomer_start=$(date +%s%N)
+
+  newcomer 'the plugin is installed'
+  (cd "$DIST" && sha256sum --check --quiet --ignore-missing checksums.txt)
+  mkdir "$work/bin" "$work/root"
+  tar -x -C "$work/bin" -f "$DIST/kubectl-vap_v$(version)_linux_$arch.tar.gz"
+  PATH=$work/bin:$PATH
+  newcomer 'a policy is checked'
+  kubectl vap check config/samples/misspelt_field.yaml || [ $? = 1 ]
+  newcomer 'the chart is installed'
+  helm install "$name" "$DIST/$name-$(version).tgz" --namespace "$namespace" --create-namespace > "$work/notes"
+  newcomer 'the controller is ready'
+  crane export --platform "linux/$arch" "$registry/$name:$(version)" - | tar -x -C "$work/root"
+  printf '{"apiVersion": "v1", "kind": "Config", "current-context": "a", "clusters": [{"name": "a", "cluster": %s}],
+    "users": [{"name": "a", "user": {"token": "%s"}}], "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}]}' \
+    "$(kubectl config view --raw --flatten --minify -o json | python3 -c 'import json, sys; print(json.dumps(json.load(sys.stdin)["clusters"][0]["cluster"]))')" \
+    "$(kubectl -n "$namespace" create token "$name")" > "$work/root/kubeconfig"
+  KUBECONFIG=/kubeconfig run_in_root "$arch" "$work/root" "/$name" run --listen '127.0.0.1:18080' > "$log" 2>&1 &
+  controller=$!
+  for _ in {1..600}; do
+    ! "$DIST/programs/$name-$(default_target)" probe http://127.0.0.1:18080/readyz > /dev/null 2>&1 || break
+    kill -0 "$controller" 2> /dev/null || { cat "$log" >&2; fail 'the controller ended'; }
+    sleep 0.1
+  done
+  newcomer 'a status is written'
+  kubectl apply -f config/samples/sound.yaml -f config/samples/misspelt_field.yaml
+  kubectl wait --for=condition=Ready --timeout=1m validatingadmissionpolicy/sample-sound
+  kubectl wait --for=condition=TypeChecked=false --timeout=1m validatingadmissionpolicy/sample-misspelt-field
+  kubectl vap status || [ $? = 1 ]
+  newcomer 'end'
+  kill "$controller" "$control_plane"
+  wait "$controller" "$control_plane" 2> /dev/null || true
+  trap 'kill "$registry_pid" 2>/dev/null || true' EXIT
+  [ "$newcomer_total" -lt 300000 ] || fail 'a newcomer needs more than five minutes'
+  rm -r "$work"
+}
+
+# Prints the time of the last step of a newcomer, and starts the next one: `newcomer STEP`.
+newcomer() {
+  local now
+  now=$(date +%s%N)
+  newcomer_total=$(((now - newcomer_start) / 1000000))
+  [ -z "${newcomer_step:-}" ] || printf 'newcomer: %s: %s ms, %s ms in total\n' "$newcomer_step" \
+    "$(((now - newcomer_begin) / 1000000))" "$newcomer_total"
+  newcomer_step=$1 newcomer_begin=$now
 }
 
 # Pushes the images and the chart to the registries of the project's home. Prints the outputs of the workflow: the name and
