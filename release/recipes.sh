@@ -518,7 +518,8 @@ release_newcomer() {
     "users": [{"name": "a", "user": {"token": "%s"}}], "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}]}' \
     "$(kubectl config view --raw --flatten --minify -o json | python3 -c 'import json, sys; print(json.dumps(json.load(sys.stdin)["clusters"][0]["cluster"]))')" \
     "$(kubectl -n "$namespace" create token "$name")" > "$work/root/kubeconfig"
-  KUBECONFIG=/kubeconfig run_in_root "$arch" "$work/root" "/$name" run --listen '127.0.0.1:18080' > "$log" 2>&1 &
+  KUBECONFIG=/kubeconfig POD_NAME=newcomer POD_NAMESPACE=$namespace \
+    run_in_root "$arch" "$work/root" "/$name" run --leader-elect --listen '127.0.0.1:18080' > "$log" 2>&1 &
   controller=$!
   for _ in {1..600}; do
     ! "$DIST/programs/$name-$(default_target)" probe http://127.0.0.1:18080/readyz > /dev/null 2>&1 || break
