@@ -462,8 +462,19 @@ audit() {
 }
 
 # Runs a program in a root directory that has nothing but the files of an archive or image: `run_in_root ARCHITECTURE
-# ROOT PROGRAM [ARGUMENT...]`. Programs of another architecture run in the emulator of QEMU, if it is installed.
+# ROOT PROGRAM [ARGUMENT...]`.
 run_in_root() {
+  in_root "$@"
+  if ! command -v "${rooted[0]}" > /dev/null; then
+    printf 'not run: %s of %s, because %s is not installed\n' "$3" "$1" "${rooted[0]}"
+    return
+  fi
+  "${rooted[@]}"
+}
+
+# Sets `rooted` to the command that `run_in_root` runs. Programs of another architecture run in the emulator of QEMU. If it
+# is not installed, the command is the missing emulator.
+in_root() {
   local architecture=$1 root=$2 emulator=() change=(chroot)
   [ "$(id -u)" = 0 ] || change=(unshare --user --map-root-user chroot)
   case "$architecture $(uname -m)" in
@@ -471,13 +482,13 @@ run_in_root() {
     *)
       case $architecture in amd64) emulator=(qemu-x86_64-static) ;; *) emulator=(qemu-aarch64-static) ;; esac
       if ! command -v "${emulator[0]}" > /dev/null; then
-        printf 'not run: %s of %s, because %s is not installed\n' "$3" "$architecture" "${emulator[0]}"
+        rooted=("${emulator[@]}")
         return
       fi
       cp "$(command -v "${emulator[0]}")" "$root/emulator"
       emulator=(/emulator) ;;
   esac
-  "${change[@]}" "$root" ${emulator[@]+"${emulator[@]}"} "${@:3}"
+  rooted=("${change[@]}" "$root" ${emulator[@]+"${emulator[@]}"} "${@:3}")
 }
 
 # Follows the first page of the README with the artifacts of a dry run, and prints the time of each step. The end-to-end
@@ -486,14 +497,14 @@ release_newcomer() {
   ensure_go_tool github.com/google/go-containerregistry/cmd/crane "$CRANE_VERSION"
   ensure_helm
   start_registry
-  local work log control_plane controller namespace=vap-status-system name=vap-status-controller arch=amd64
+  local work log namespace=vap-status-system name=vap-status-controller arch=amd64 address
   case $(uname -m) in aarch64 | arm64) arch=arm64 ;; esac
   work=$(mktemp -d)
   log=$work/log
   cargo build --quiet --locked --package e2e --bin control-plane
   target/debug/control-plane > "$work/exports" 2> "$log" &
   control_plane=$!
-  trap 'kill "$control_plane" "${controller:-$control_plane}" "$registry_pid" 2>/dev/null || true' EXIT
+  trap 'kill "$control_plane" ${controller:-} "$registry_pid" 2>/dev/null || true' EXIT
   for _ in {1..600}; do
     [ ! -s "$work/exports" ] || break
     sleep 1
@@ -518,17 +529,18 @@ release_newcomer() {
     "users": [{"name": "a", "user": {"token": "%s"}}], "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}]}' \
     "$(kubectl config view --raw --flatten --minify -o json | python3 -c 'import json, sys; print(json.dumps(json.load(sys.stdin)["clusters"][0]["cluster"]))')" \
     "$(kubectl -n "$namespace" create token "$name")" > "$work/root/kubeconfig"
-  KUBECONFIG=/kubeconfig POD_NAME=newcomer POD_NAMESPACE=$namespace \
-    run_in_root "$arch" "$work/root" "/$name" run --leader-elect --listen '127.0.0.1:18080' > "$log" 2>&1 &
+  address=127.0.0.1:$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+  in_root "$arch" "$work/root" "/$name" run --leader-elect --listen "$address"
+  KUBECONFIG=/kubeconfig POD_NAME=newcomer POD_NAMESPACE=$namespace "${rooted[@]}" > "$log" 2>&1 &
   controller=$!
   for _ in {1..600}; do
-    ! "$DIST/programs/$name-$(default_target)" probe http://127.0.0.1:18080/readyz > /dev/null 2>&1 || break
+    ! "$DIST/programs/$name-$(default_target)" probe "http://$address/readyz" > /dev/null 2>&1 || break
     kill -0 "$controller" 2> /dev/null || { cat "$log" >&2; fail 'the controller ended'; }
     sleep 0.1
   done
   newcomer 'a status is written'
   kubectl apply -f config/samples/sound.yaml -f config/samples/misspelt_field.yaml
-  kubectl wait --for=condition=Ready --timeout=1m validatingadmissionpolicy/sample-sound
+  kubectl wait --for=condition=Ready --timeout=1m validatingadmissionpolicy/sample-sound || { cat "$log" >&2; fail 'no status'; }
   kubectl wait --for=condition=TypeChecked=false --timeout=1m validatingadmissionpolicy/sample-misspelt-field
   kubectl vap status || [ $? = 1 ]
   newcomer 'end'
