@@ -17,6 +17,12 @@ use super::text::wrap;
 use crate::policy::nearest::nearest;
 use crate::policy::rule::{Entry, Example, Rule};
 
+/// The first release.
+const FIRST_RELEASE: &str = "0.1.0";
+
+/// The rules that were added after the first release, and the release of each.
+const LATER_RULES: &[(Rule, &str)] = &[];
+
 /// The output of `kubectl vap explain -o json`.
 ///
 /// The format is stable: fields may be added, but no field is removed or changes its meaning while `apiVersion` stays
@@ -46,6 +52,8 @@ pub struct RuleReport {
     pub fixable: bool,
     /// The objects that have such findings, such as `policies`.
     pub objects: Vec<&'static str>,
+    /// The first release with the rule.
+    pub since: &'static str,
     /// The versions of Kubernetes; absent for all versions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub versions: Option<&'static str>,
@@ -91,6 +99,7 @@ impl From<Rule> for RuleReport {
             levels: scope.levels.iter().map(|level| level.name()).collect(),
             fixable: scope.is_fixable,
             objects: scope.objects.iter().map(|object| object.name()).collect(),
+            since: since(rule),
             versions: scope.versions,
             example: ExampleReport { kind, wrong, right },
             remedy: mend,
@@ -232,7 +241,14 @@ fn scope_lines(rule: Rule) -> Vec<String> {
     }
     let versions = scope.versions.unwrap_or("all");
     lines.push(format!("Kubernetes versions: {versions}"));
+    lines.push(format!("Since: {}", since(rule)));
     lines
+}
+
+/// Returns the first release with the rule.
+fn since(rule: Rule) -> &'static str {
+    let later = LATER_RULES.iter().find(|(later, _)| *later == rule);
+    later.map_or(FIRST_RELEASE, |(_, release)| release)
 }
 
 /// Renders the explanations of all rules that have findings in `report`.
@@ -252,12 +268,20 @@ pub fn markdown() -> String {
         "# Rules of `kubectl vap check`\n\nEach finding belongs to a rule with a stable id, which is shown in the text output, in JSON \
          (`rule`), in SARIF (`ruleId`) and in the titles of GitHub annotations.\n`kubectl vap explain RULE` prints the \
          sections of this page.\nThis page is generated from the tables in `crates/policy/src/rule` by \
-         `VAP_UPDATE=1 cargo test --test all explain`.\n\n| rule | level | finds |\n|---|---|---|\n",
+         `VAP_UPDATE=1 cargo test --test all explain`.\n\n| rule | level | fixable | applies to | finds |\n|---|---|---|---|---|\n",
     );
     for rule in Rule::ALL {
         let id = rule.id();
-        let level = rule.scope().levels.first().map_or("", |level| level.name());
-        let _ = writeln!(out, "| [`{id}`](#{id}) | {level} | {} |", rule.summary());
+        let scope = rule.scope();
+        let level = scope.levels.first().map_or("", |level| level.name());
+        let fixable = if scope.is_fixable { "some" } else { "no" };
+        let objects: Vec<&str> = scope.objects.iter().map(|object| object.name()).collect();
+        let _ = writeln!(
+            out,
+            "| [`{id}`](#{id}) | {level} | {fixable} | {} | {} |",
+            objects.join(", "),
+            rule.summary()
+        );
     }
     for rule in Rule::ALL {
         let _ = write!(out, "\n## {}\n\n{}", rule.id(), section(*rule));
