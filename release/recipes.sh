@@ -457,8 +457,9 @@ assert config["config"]["Labels"]["org.opencontainers.image.source"].startswith(
 # the database, for machines that cannot fetch it.
 audit() {
   local options=()
-  [ -z "${VAP_ADVISORY_DB:-}" ] || options=(--no-fetch --db "$VAP_ADVISORY_DB")
-  PATH=$TOOLS/bin:$PATH cargo audit bin --deny unsound ${options[@]+"${options[@]}"} "$1" 2>&1 | tail -4
+  [ -z "${VAP_ADVISORY_DB:-}" ] || options=(--no-fetch --stale --no-yanked --db "$VAP_ADVISORY_DB")
+  # The options of `cargo audit` must precede `bin`.
+  PATH=$TOOLS/bin:$PATH cargo audit --deny unsound ${options[@]+"${options[@]}"} bin "$1" 2>&1 | tail -4
 }
 
 # Runs a program in a root directory that has nothing but the files of an archive or image: `run_in_root ARCHITECTURE
