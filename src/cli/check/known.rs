@@ -17,6 +17,7 @@ use crate::policy::admission::mutation::{KindsOf, KnownTypes};
 use crate::policy::matching;
 use crate::policy::nearest::nearest_only;
 use crate::policy::runtime_errors::ObjectCache;
+use crate::schema::connect_options;
 use crate::schema::crd::CrdVersion;
 use crate::schema::resolver::{Resolution, SchemaResolver, SchemaSet};
 use crate::schema::rest_mapper::ApiResource;
@@ -251,7 +252,7 @@ impl Known {
     /// Returns true for a built-in kind.
     #[must_use]
     pub fn is_builtin(&self, gvk: &Gvk) -> bool {
-        self.builtin.has(gvk)
+        self.builtin.has(gvk) || connect_options::has(gvk)
     }
 
     /// Returns the OpenAPI schema of the kind, as its CRD or the cluster publishes it. `None` if neither has the kind.
@@ -395,7 +396,7 @@ impl SchemaResolver for Known {
             Some(crd) => crd.schemas().resolve(gvk),
             None => Resolution::NotFound,
         };
-        match &self.cluster {
+        let resolution = match &self.cluster {
             Some(cluster) => match of_crds() {
                 Resolution::NotFound => cluster.resolve(gvk),
                 resolution => resolution,
@@ -404,6 +405,10 @@ impl SchemaResolver for Known {
                 Resolution::NotFound => of_crds(),
                 resolution => resolution,
             },
+        };
+        match resolution {
+            Resolution::NotFound => connect_options::resolve(gvk),
+            resolution => resolution,
         }
     }
 

@@ -1,6 +1,7 @@
 //! Converts OpenAPI v3 and CRD schemas to CEL types like the API server.
 
 pub mod builtin;
+pub mod connect_options;
 mod convert;
 pub mod crd;
 pub mod decl_type;

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use crate::controller::process::queue::Queue;
 use crate::policy::subject::SubjectId;
+use crate::schema::connect_options;
 use crate::schema::decl_type::DeclType;
 use crate::schema::error::SchemaError;
 use crate::schema::resolver::{Resolution, SchemaResolver};
@@ -194,7 +195,7 @@ impl SchemaResolver for Schemas {
                 .or(self.waiting.values().next())
             {
                 Some(missing) => Resolution::Unavailable(missing.reason.clone()),
-                None => Resolution::NotFound,
+                None => connect_options::resolve(gvk),
             },
         }
     }

@@ -12,6 +12,7 @@ use crate::matching;
 use crate::runtime_errors::input_types::InputType;
 use crate::runtime_errors::input_types::roots::{ParamsType, is_namespace, namespace_input_type};
 use kubernetes::defaulting::{NOW, UID, has_generation};
+use kubernetes::schema::connect_options;
 use kubernetes::validity::{
     self, Constraint, FieldPath, InputConstraints, Root, Segment, ValueConstraints,
 };
@@ -123,12 +124,19 @@ impl RequestBuilder<'_> {
             operation,
             object.as_ref().or(old_object.as_ref()),
         )?;
+        let mut sent = prepared.sent;
+        if operation == Operation::Connect && connect_options::has(&self.resource.gvk) {
+            // The API server reads the options from the URL.
+            for options in [&mut object, &mut sent[0]] {
+                options.as_mut()?.as_object_mut()?.remove("metadata");
+            }
+        }
         Some(Rc::new(SyntheticRequest {
             digest: digest(&(prepared.digest, operation, &params, &namespace, &request)),
             operation,
             object,
             old_object,
-            sent: prepared.sent,
+            sent,
             params,
             namespace,
             request,

@@ -30,9 +30,6 @@ impl RequestBuilder<'_> {
         mut sent: Objects,
     ) -> Option<PreparedObjects> {
         let (_, subresource) = self.resource_and_subresource();
-        let Some(operation_on_stored) = stored_operation(operation) else {
-            return Some(PreparedObjects::unchanged(sent));
-        };
         let gvk = &self.resource.gvk;
         let first = sent.iter().flatten().next()?;
         let text = |name: &str| {
@@ -42,6 +39,9 @@ impl RequestBuilder<'_> {
             text.and_then(Json::as_str).unwrap_or_default().to_owned()
         };
         let (name, namespace) = (text("name"), text("namespace"));
+        let Some(operation_on_stored) = stored_operation(operation) else {
+            return Some(self.prepare_subresource((&name, &namespace), sent));
+        };
         let is_status = subresource == "status";
         if let [Some(object), Some(old_object)] = &mut sent {
             if subresource.is_empty() || is_status {
@@ -56,24 +56,7 @@ impl RequestBuilder<'_> {
             }
         }
         if !(subresource.is_empty() || is_status) {
-            let [object, old_object] = &sent;
-            let prepared = defaulting::subresource(&SubresourceRequest {
-                gvk,
-                name: &name,
-                namespace: &namespace,
-                dry_run: false,
-                object: object.as_ref(),
-                old_object: old_object.as_ref(),
-            });
-            let seen = match prepared {
-                Some(prepared) => [prepared.object, prepared.old_object],
-                None => sent.clone(),
-            };
-            return Some(PreparedObjects {
-                digest: digest(&sent),
-                sent,
-                seen,
-            });
+            return Some(self.prepare_subresource((&name, &namespace), sent));
         }
         if self.custom.is_none() && !defaulting::has(gvk) {
             return Some(PreparedObjects::unchanged(sent));
@@ -104,6 +87,32 @@ impl RequestBuilder<'_> {
             seen: [prepared.object, prepared.old_object],
             digest,
         })
+    }
+
+    /// Prepares the objects of a subresource other than `status`, such as a Scale or the options of a CONNECT request.
+    fn prepare_subresource(
+        &self,
+        (name, namespace): (&str, &str),
+        sent: Objects,
+    ) -> PreparedObjects {
+        let [object, old_object] = &sent;
+        let prepared = defaulting::subresource(&SubresourceRequest {
+            gvk: &self.resource.gvk,
+            name,
+            namespace,
+            dry_run: false,
+            object: object.as_ref(),
+            old_object: old_object.as_ref(),
+        });
+        let seen = match prepared {
+            Some(prepared) => [prepared.object, prepared.old_object],
+            None => sent.clone(),
+        };
+        PreparedObjects {
+            digest: digest(&sent),
+            sent,
+            seen,
+        }
     }
 }
 
