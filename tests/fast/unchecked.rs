@@ -54,6 +54,58 @@ fn failures_of_all_named_kinds_are_found() {
 }
 
 #[test]
+fn options_of_connect_requests_have_types() {
+    let rules = [
+        "not-checked",
+        "undefined-field",
+        "absent-field",
+        "type-mismatch",
+        "no-overload",
+    ];
+    for (resource, expression, expected) in [
+        (
+            "pods/exec",
+            "object.comand.all(c, c != 'sh')",
+            "undefined field 'comand'",
+        ),
+        (
+            "pods/exec",
+            "!object.tty",
+            "CONNECT of pods/exec without tty fails with `no such key: tty`",
+        ),
+        (
+            "pods/exec",
+            "object.command == null || object.command.all(c, c != 'sh')",
+            "",
+        ),
+        ("pods/attach", "object.?container.orValue('') != 'main'", ""),
+        (
+            "pods/portforward",
+            "object.port > 1024",
+            "undefined field 'port'",
+        ),
+        (
+            "services/proxy",
+            "object.url == ''",
+            "undefined field 'url'",
+        ),
+    ] {
+        let spec = validation(expression);
+        let actual = findings_of(&policy(("", "v1", resource), "CONNECT", &spec), &rules);
+        let messages: Vec<_> = actual.iter().map(|(_, message)| &**message).collect();
+        assert_eq!(
+            messages.is_empty(),
+            expected.is_empty(),
+            "{expression}: {messages:?}"
+        );
+        assert!(
+            messages.join("\n").contains(expected),
+            "{expression}: {messages:?}"
+        );
+    }
+}
+
+#[test]
 fn kinds_beyond_limit_are_reported() {
     let resources = [
         "configmaps",

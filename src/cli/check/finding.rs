@@ -136,6 +136,17 @@ impl Finding {
         self.fix.iter().chain(others)
     }
 
+    /// Returns true if `--fix` can apply a fix of the finding: a fix of a YAML anchor may change more than one value.
+    pub(in crate::cli) fn is_fixable(&self) -> bool {
+        let has_anchor = |edit: &Edit| {
+            let bytes = edit.source.text().as_bytes();
+            let mut pairs = bytes.windows(2);
+            pairs.any(|pair| matches!(pair, [b'&', next] if next.is_ascii_alphanumeric()))
+        };
+        self.fixes()
+            .any(|edit| !has_anchor(edit) || edit.changes_one_value())
+    }
+
     /// Sets the consequence and appends it to the help.
     #[must_use]
     pub(super) fn with_consequence(mut self, consequence: impl Into<ConsequenceReport>) -> Self {

@@ -113,7 +113,7 @@ pub fn concise(report: &CheckReport, terminal: Terminal) -> String {
             0 => String::new(),
             n => format!(" (and at {})", count(n, "other place")),
         };
-        let fixable = if finding.fix.is_some() {
+        let fixable = if finding.is_fixable() {
             " [fixable]"
         } else {
             ""
@@ -137,7 +137,7 @@ fn write_counts(out: &mut String, report: &CheckReport, terminal: Terminal) {
     for finding in &report.findings {
         let entry = counts.entry((finding.severity, finding.rule)).or_default();
         entry.0 += 1;
-        entry.1 += usize::from(finding.fix.is_some());
+        entry.1 += usize::from(finding.is_fixable());
     }
     let mut rows: Vec<_> = counts.into_iter().collect();
     rows.sort_by_key(|((severity, rule), (n, _))| (*severity, std::cmp::Reverse(*n), rule.id()));
