@@ -257,7 +257,7 @@ impl<'a> Search<'a> {
             }
             self.try_site(builder, &symbolic, &sites_by_node, site);
         }
-        if builder.has_evaluated() {
+        if builder.has_evaluated() && !self.budget.is_used_up() {
             self.searched.extend(signature);
         }
     }
