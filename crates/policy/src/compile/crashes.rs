@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Cause, CompileFindingKind};
+use super::finding::{Cause, CompileFindingKind};
 use crate::expressions::{PolicyExpression, Role};
 use crate::reads::without_dyn;
 use crate::rule::Rule;
