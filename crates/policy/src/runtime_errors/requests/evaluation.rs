@@ -177,8 +177,8 @@ impl RequestBuilder<'_> {
         synthetic: &Rc<SyntheticRequest>,
         budget: &mut Budget,
     ) -> Option<Rc<Vec<Failure>>> {
-        let traced = self.traced(synthetic, budget);
-        let failures = traced.map(|traced| Rc::new(effective_failures(symbolic, &traced.steps)));
+        let steps = self.trace_uncached(synthetic, budget);
+        let failures = steps.map(|steps| Rc::new(effective_failures(symbolic, &steps)));
         self.evaluated
             .insert(Rc::clone(synthetic), failures.clone());
         failures
@@ -215,8 +215,8 @@ impl RequestBuilder<'_> {
         synthetic
     }
 
-    /// Evaluates the policy for a request, unless it was already evaluated. Returns `None` in the same cases as
-    /// [`RequestBuilder::evaluate_once`], except for the first one.
+    /// Evaluates the policy for a request of a trial, and keeps the results for the next trials. Returns `None` in the
+    /// same cases as [`RequestBuilder::evaluate_once`], except for the first one.
     pub(crate) fn traced(
         &self,
         synthetic: &Rc<SyntheticRequest>,
@@ -245,6 +245,9 @@ impl RequestBuilder<'_> {
         synthetic: &SyntheticRequest,
         budget: &mut Budget,
     ) -> Option<Vec<Step>> {
+        if budget.is_used_up() {
+            return None;
+        }
         let input = self.admission_request(synthetic)?;
         self.trace_input(self.admission, (synthetic, &input), budget)
     }

@@ -70,9 +70,9 @@ pub(crate) struct RequestBuilder<'a> {
     /// The failures of the evaluated requests. `None` if the evaluation has no result
     /// ([`RequestBuilder::evaluate_once`]), or if only the trace was requested ([`RequestBuilder::trace_once`]).
     evaluated: HashMap<Rc<SyntheticRequest>, Option<Rc<Vec<Failure>>>>,
-    /// The requests by their constraints. `None` if no valid request is found.
+    /// The requests for trials by their constraints. `None` if no valid request is found.
     built: RefCell<Vec<(InputConstraints, Option<Rc<SyntheticRequest>>)>>,
-    /// The evaluations of requests. `None` if an evaluation has no result.
+    /// The evaluations of requests for trials. `None` if an evaluation has no result.
     traced: RefCell<HashMap<Rc<SyntheticRequest>, Option<Rc<TracedRequest>>>>,
     authorizer: Arc<AuthorizerList>,
     /// The matchConstraints of the policy, and the matchResources of a binding if given. Requests satisfy all of them.
