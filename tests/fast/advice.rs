@@ -372,6 +372,11 @@ fn operand_types_and_pattern_syntax_are_shown() {
             "invalid or unsupported Perl syntax: `(?=`",
         ),
         (
+            "object.metadata.name.matches('*.example.com')",
+            "invalid-literal",
+            "the glob is `^.*[.]example[.]com$` as a regular expression",
+        ),
+        (
             "object.metadata.name",
             "result-type",
             "a condition must be a bool",

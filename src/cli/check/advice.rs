@@ -341,8 +341,24 @@ fn pattern_advice(ast: &Ast, offset: usize) -> Option<String> {
     });
     let error = is_pattern.then(|| regexp::parse(pattern).err())??;
     let part: String = error.expr.chars().take(MAX_SHOWN).collect();
+    if let Some(expression) = expression_of_glob(pattern) {
+        let code = error.code;
+        return Some(format!(
+            "{code}: `{part}`; `*` repeats the character before it: the glob is `{expression}` as a regular expression"
+        ));
+    }
     let syntax = "patterns use RE2 syntax, which has no lookaround or backreferences";
     Some(format!("{}: `{part}`; {syntax}", error.code))
+}
+
+/// Converts a glob that begins with `*` to a regular expression. `None` if `pattern` is not such a glob.
+fn expression_of_glob(pattern: &str) -> Option<String> {
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || "*-_./:@".contains(c);
+    let is_glob = pattern.starts_with('*') && pattern.len() <= MAX_SHOWN;
+    // `.*` is already a regular expression.
+    let is_glob = is_glob && !pattern.contains(".*") && pattern.chars().all(is_of_name);
+    let expression = || pattern.replace('.', "[.]").replace('*', ".*");
+    is_glob.then(|| format!("^{}$", expression()))
 }
 
 fn comparison(function: &str) -> Option<&'static str> {
