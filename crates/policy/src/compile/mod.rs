@@ -474,7 +474,7 @@ fn compile_in_order(
     (policy, is_mutating, version): (&RequestPolicy, bool, KubernetesVersion),
     expressions: &[PolicyExpression],
     (mode, words): (CompileMode, Words),
-    mut reused: Option<Reused<'_>>,
+    reused: Option<Reused<'_>>,
     visit: &mut impl FnMut(CompiledExpression, Option<CheckedProgram>),
 ) {
     let dyn_type = Type::Dyn;
@@ -497,33 +497,15 @@ fn compile_in_order(
     // For a mutating policy, upstream always declares `variables`, even if the policy has none.
     let declares_variables = mode == CompileMode::Stored || has_variables || is_mutating;
 
-    let text_left = OutputBudget::default();
-    let runtime = PolicyRuntime::default();
-    let mut compile = |(index, expression): (usize, &PolicyExpression), env: &Env| {
-        if let Some((type_, _)) = reused.and_then(|reused| reused.unchanged(index)) {
-            return type_.clone();
-        }
-        let (outcome, sound) = outcome(
-            expression,
-            env,
-            (mode, words, &behavior),
-            (&text_left, &runtime),
-        );
-        let type_ = outcome.as_ref().map_or(Type::Dyn, variable_type_upstream);
-        // The type of a variable affects the expressions that read it.
-        let is_type_kept = |of: &Reused<'_>| of.compiled.types.get(index) == Some(&type_);
-        if expression.role == Role::Variable {
-            reused = reused.filter(is_type_kept);
-        }
-        let field_ref = expression.field_ref.clone();
-        let compiled = CompiledExpression {
-            index,
-            field_ref,
-            outcome,
-        };
-        visit(compiled, sound);
-        type_
+    let mut compiler = Compiler {
+        mode: (mode, words, behavior),
+        text_left: OutputBudget::default(),
+        runtime: PolicyRuntime::default(),
+        reused,
+        visit,
     };
+    let mut compile =
+        |expression: (usize, &PolicyExpression), env: &Env| compiler.compile(expression, env);
     let all = || expressions.iter().enumerate();
     let of_role = |role| all().filter(move |(_, e)| e.role == role);
     if mode == CompileMode::New {
@@ -583,6 +565,46 @@ fn compile_in_order(
             }
             Role::MatchCondition | Role::Variable => {}
         }
+    }
+}
+
+/// Compiles the expressions of a policy one after another.
+struct Compiler<'a, V> {
+    mode: (CompileMode, Words, version::Behavior),
+    text_left: OutputBudget,
+    runtime: PolicyRuntime,
+    reused: Option<Reused<'a>>,
+    visit: &'a mut V,
+}
+
+impl<V: FnMut(CompiledExpression, Option<CheckedProgram>)> Compiler<'_, V> {
+    /// Compiles an expression and passes the result to `visit`, unless the result is reused. Returns the type of the
+    /// expression as a variable.
+    fn compile(&mut self, (index, expression): (usize, &PolicyExpression), env: &Env) -> Type {
+        if let Some((type_, _)) = self.reused.and_then(|reused| reused.unchanged(index)) {
+            return type_.clone();
+        }
+        let (mode, words, behavior) = &self.mode;
+        let (outcome, sound) = outcome(
+            expression,
+            env,
+            (*mode, *words, behavior),
+            (&self.text_left, &self.runtime),
+        );
+        let type_ = outcome.as_ref().map_or(Type::Dyn, variable_type_upstream);
+        // The type of a variable affects the expressions that read it.
+        let is_type_kept = |of: &Reused<'_>| of.compiled.types.get(index) == Some(&type_);
+        if expression.role == Role::Variable {
+            self.reused = self.reused.filter(is_type_kept);
+        }
+        let field_ref = expression.field_ref.clone();
+        let compiled = CompiledExpression {
+            index,
+            field_ref,
+            outcome,
+        };
+        (self.visit)(compiled, sound);
+        type_
     }
 }
 
