@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use super::{RequestBuilder, SyntheticRequest};
+use super::synthetic_request::AdmissionInput;
+use super::{RequestBuilder, SyntheticRequest, TracedRequest};
 use crate::admission::trace::{Step, TRACED_CALL_LIMIT};
 use crate::admission::{
     Admission, AdmissionRequest, Namespace, Object, Operation, ParamList, ReviewContext, UserInfo,
@@ -36,20 +37,6 @@ impl Budget {
     pub(crate) fn is_used_up(self) -> bool {
         self.n_evaluations == 0 || self.cost == 0
     }
-}
-
-/// A request as admission receives it, its namespace, and all namespaces by name.
-pub(crate) type AdmissionInput = (
-    AdmissionRequest,
-    Option<Namespace>,
-    BTreeMap<String, Namespace>,
-);
-
-/// An evaluated request, with the results of the evaluated expressions.
-#[derive(Debug)]
-pub(crate) struct TracedRequest {
-    pub(crate) input: AdmissionInput,
-    pub(crate) steps: Vec<Step>,
 }
 
 impl RequestBuilder<'_> {

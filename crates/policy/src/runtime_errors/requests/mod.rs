@@ -29,7 +29,7 @@ use crate::runtime_errors::failures::Failure;
 use crate::runtime_errors::input_types::InputType;
 use crate::runtime_errors::input_types::roots::{ParamsType, request_input_type, roots};
 use crate::runtime_errors::symbolic::SymbolicEvaluator;
-pub(crate) use evaluation::{Budget, TracedRequest};
+pub(crate) use evaluation::Budget;
 use kubernetes::custom_resource::Validator;
 use kubernetes::defaulting::{self, Custom};
 use kubernetes::schema::Crd;
@@ -37,7 +37,7 @@ use kubernetes::schema::rest_mapper::ApiResource;
 use kubernetes::validity::{Constraint, FieldPath, InputConstraints, Root, fails_validation};
 use object_cache::ObjectCache;
 use prepare::stored_operation;
-pub(crate) use synthetic_request::SyntheticRequest;
+pub(crate) use synthetic_request::{SyntheticRequest, TracedRequest};
 pub use witness::Witness;
 
 /// Builds requests for one kind, and evaluates the policy for them.

@@ -1,10 +1,12 @@
 //! Synthetic requests. They have the objects as the client sends them, and as policies receive them.
 
+use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::Value as Json;
 
-use crate::admission::Operation;
+use crate::admission::trace::Step;
+use crate::admission::{AdmissionRequest, Namespace, Operation};
 use kubernetes::validity::{FieldPath, Root, Segment};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +24,20 @@ pub(crate) struct SyntheticRequest {
     pub(crate) namespace: Option<Json>,
     /// The value of `request`, without the objects.
     pub(crate) request: Json,
+}
+
+/// A request as admission receives it, its namespace, and all namespaces by name.
+pub(crate) type AdmissionInput = (
+    AdmissionRequest,
+    Option<Namespace>,
+    BTreeMap<String, Namespace>,
+);
+
+/// An evaluated request, with the results of the evaluated expressions.
+#[derive(Debug)]
+pub(crate) struct TracedRequest {
+    pub(crate) input: AdmissionInput,
+    pub(crate) steps: Vec<Step>,
 }
 
 /// Returns a hash of `value` that does not depend on the run of the program.
