@@ -15,13 +15,30 @@
 //! - [`cluster`]: requests to an API server.
 //! - [`controller`], [`server`], [`telemetry`]: the controller process in the cluster.
 //! - [`cli`]: the kubectl plugin.
+//!
+//! For `wasm32-unknown-unknown`, the package contains only [`probe`], [`status`], and the parts of [`cli`] that check and
+//! evaluate texts in memory.
+
+// Modules for commands and clusters use the other items.
+#![cfg_attr(
+    target_family = "wasm",
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "only a part of the package is compiled"
+    )
+)]
 
 pub mod cli;
+#[cfg(not(target_family = "wasm"))]
 pub mod cluster;
+#[cfg(not(target_family = "wasm"))]
 pub mod controller;
 pub mod probe;
+#[cfg(not(target_family = "wasm"))]
 pub mod server;
 pub mod status;
+#[cfg(not(target_family = "wasm"))]
 pub mod telemetry;
 
 pub use kubernetes::{

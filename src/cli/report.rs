@@ -291,7 +291,7 @@ impl StatusReport {
     }
 
     pub(crate) fn to_json(&self) -> Result<String, CliError> {
-        super::json(self)
+        super::output::json(self)
     }
 
     pub(crate) fn to_yaml(&self) -> Result<String, CliError> {

@@ -329,7 +329,7 @@ impl ReportWriter<'_> {
                     + &render::table(report, now(), terminal, is_wide)
             }
         };
-        super::write_open(out, &text)
+        super::output::write_open(out, &text)
     }
 
     /// Writes the changed policies of `report`. The columns are wide enough for all `known` policies. Returns false if
@@ -361,7 +361,7 @@ impl ReportWriter<'_> {
                 changed + &render::deleted(&report.deleted)
             }
         };
-        super::write_open(out, &text)
+        super::output::write_open(out, &text)
     }
 }
 

@@ -74,7 +74,12 @@ fn columns() -> Option<usize> {
     Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
-#[cfg(not(unix))]
+#[cfg(target_family = "wasm")]
+fn columns() -> Option<usize> {
+    None
+}
+
+#[cfg(windows)]
 fn columns() -> Option<usize> {
     let (width, _) = terminal_size::terminal_size_of(io::stdout())?;
     Some(usize::from(width.0))

@@ -5,8 +5,10 @@ use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+#[cfg(not(target_family = "wasm"))]
 use crate::cluster::duration;
 
+#[cfg(not(target_family = "wasm"))]
 /// The flag `--timeout`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Timeout {
@@ -21,6 +23,7 @@ pub struct Timeout {
     timeout: Duration,
 }
 
+#[cfg(not(target_family = "wasm"))]
 impl Timeout {
     pub(super) fn limit(&self) -> TimeLimit {
         TimeLimit(self.timeout)
@@ -51,7 +54,12 @@ impl TimeLimit {
 
     /// Calls `evaluate` with a flag that is set at the time limit to cancel the evaluation. Returns an error if the
     /// flag was set.
+    ///
+    /// A web page has neither a clock nor threads here, and ends its worker instead.
     pub(super) fn run<T>(self, evaluate: impl FnOnce(&Arc<AtomicBool>) -> T) -> Result<T, String> {
+        if cfg!(target_family = "wasm") {
+            return Ok(evaluate(&Arc::default()));
+        }
         let evaluation = LimitedEvaluation::new(Instant::now() + self.0);
         let result = evaluate(&evaluation.is_cancelled);
         if evaluation.is_cancelled.load(Ordering::Relaxed) {

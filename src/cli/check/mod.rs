@@ -9,6 +9,7 @@ pub(super) mod api_version;
 pub mod baseline;
 mod cascade;
 pub mod changes;
+#[cfg(not(target_family = "wasm"))]
 pub(super) mod command;
 mod comment;
 pub mod config;
@@ -51,6 +52,7 @@ mod types;
 pub mod validation;
 mod version_range;
 pub mod versions;
+#[cfg(not(target_family = "wasm"))]
 pub(in crate::cli) mod watch;
 pub(in crate::cli) mod webhook;
 
@@ -131,7 +133,7 @@ pub(super) fn run_with_cluster<E: From<SchemaError>>(
         },
     };
     let is_stdin = |path: &PathBuf| path.as_os_str() == "-";
-    let (mut input, mut crds) = if options.crds.iter().any(is_stdin) {
+    let (mut input, crds) = if options.crds.iter().any(is_stdin) {
         let input = Input::load_with(&options.paths, KindFilter::Policies, stdin, &read_options);
         (input, Input::load(&options.crds, KindFilter::Crds, stdin))
     } else {
@@ -140,7 +142,23 @@ pub(super) fn run_with_cluster<E: From<SchemaError>>(
             || Input::load(&options.crds, KindFilter::Crds, &mut std::io::empty()),
         )
     };
-    let (cluster, served) = match ask(&mut input, &crds)? {
+    let cluster = ask(&mut input, &crds)?;
+    Ok(check_input(options, settings, input, crds, cluster)?)
+}
+
+/// Checks an input that was read. `crds` has the definitions whose schemas are used but not checked, and `cluster` the data
+/// of the cluster, if one is used.
+///
+/// # Errors
+/// Returns an error if the built-in schemas cannot be read.
+pub(in crate::cli) fn check_input(
+    options: &Options,
+    settings: &Settings,
+    mut input: Input,
+    mut crds: Input,
+    cluster: Option<(ClusterData, Served)>,
+) -> Result<CheckReport, SchemaError> {
+    let (cluster, served) = match cluster {
         Some((cluster, served)) => (cluster, Some(served)),
         None => (ClusterData::default(), None),
     };
@@ -177,7 +195,7 @@ pub(super) fn run_with_cluster<E: From<SchemaError>>(
         crds_in_others,
         no_crds,
     };
-    Ok(check_read(options, settings, &apis, read)?)
+    check_read(options, settings, &apis, read)
 }
 
 /// Checks the objects of one file, for a caller that has read all files.

@@ -2,15 +2,19 @@
 //!
 //! The policies are from files or a cluster. Probes use the same evaluator. `audit` and `diff` also use the submodules.
 
+#[cfg(not(target_family = "wasm"))]
 pub mod ad_hoc;
+#[cfg(not(target_family = "wasm"))]
 pub mod args;
+#[cfg(not(target_family = "wasm"))]
 pub(super) mod cluster;
 pub(super) mod facts;
 mod mutations;
 pub(super) mod policy_set;
+#[cfg(not(target_family = "wasm"))]
 pub mod render;
 pub mod report;
-mod request;
+pub(super) mod request;
 pub(super) mod setup;
 
 use std::collections::BTreeSet;
@@ -25,7 +29,9 @@ use super::check::known::Known;
 use super::check::policy::object_finding;
 use super::error::CliError;
 use super::input::Input;
+#[cfg(not(target_family = "wasm"))]
 use super::live::Plan;
+use super::time_limit::TimeLimit;
 use crate::defaulting::Stage;
 use crate::policy::admission::{Admission, AdmissionRequest, Object, ParamSource, TextLimits};
 use crate::policy::analysis::Profile;
@@ -34,18 +40,32 @@ use crate::policy::rule::Rule;
 use crate::probe::api::{Case, Expect, PolicyProbeSpec, Request, Samples};
 use crate::probe::prepare;
 use crate::probe::run::{self, CaseResult, RunContext, Runner};
+#[cfg(not(target_family = "wasm"))]
 use ad_hoc::ExpressionReport;
+#[cfg(not(target_family = "wasm"))]
 use args::EvalArgs;
 use policy_set::{PolicySet, PreparedPolicy};
 use report::{EvalReport, PolicyEval, RequestReport, Summary, Verdict};
-use setup::{Setup, Sources};
+use setup::Setup;
+#[cfg(not(target_family = "wasm"))]
+use setup::Sources;
 
 /// Evaluates the policies that the arguments select, for the request that the arguments describe.
 ///
 /// # Errors
 /// Returns an error if the request cannot be read, or if the cluster cannot be reached.
+#[cfg(not(target_family = "wasm"))]
 pub(super) fn run(args: &EvalArgs, stdin: &mut dyn Read) -> Result<EvalReport, CliError> {
-    let (request, mut setup) = read(args, stdin)?;
+    let (request, setup) = read(args, stdin)?;
+    Ok(evaluate_policies(&request, setup, args.timeout.limit()))
+}
+
+/// Evaluates all policies of the input for the request.
+pub(super) fn evaluate_policies(
+    request: &Request,
+    mut setup: Setup,
+    limit: TimeLimit,
+) -> EvalReport {
     let mut findings = std::mem::take(&mut setup.findings);
 
     let mut policy_set = PolicySet::new(
@@ -54,10 +74,10 @@ pub(super) fn run(args: &EvalArgs, stdin: &mut dyn Read) -> Result<EvalReport, C
         setup.cluster_inputs.as_ref(),
         &mut findings,
     );
-    policy_set.limit = args.timeout.limit();
+    policy_set.limit = limit;
     let policy_set = policy_set;
     // The request that the policies receive, if it can be determined.
-    let prepared = prepared(&request, &setup.known);
+    let prepared = prepared(request, &setup.known);
     let has_bindings = setup
         .cluster_inputs
         .as_ref()
@@ -76,10 +96,10 @@ pub(super) fn run(args: &EvalArgs, stdin: &mut dyn Read) -> Result<EvalReport, C
     let is_mutating = |policy: &&PreparedPolicy<'_>| policy.mutating.is_some();
     let mutating: Vec<&PreparedPolicy<'_>> =
         policy_set.policies.iter().filter(is_mutating).collect();
-    let evals = mutating.iter().map(|policy| policy_eval(policy, &request));
+    let evals = mutating.iter().map(|policy| policy_eval(policy, request));
     let evals: Vec<PolicyEval> = evals.collect();
     // Validating policies are evaluated for the mutated object.
-    let mutated = mutations::mutated_object(&mutating, &evals, &request, &policy_set);
+    let mutated = mutations::mutated_object(&mutating, &evals, request, &policy_set);
     let (after, mutation) = match mutated {
         Ok(after) => (after, None),
         Err(why) => (None, Some(why)),
@@ -88,7 +108,7 @@ pub(super) fn run(args: &EvalArgs, stdin: &mut dyn Read) -> Result<EvalReport, C
         object: Some(after.object.clone()),
         ..request.clone()
     });
-    let request = changed.as_ref().unwrap_or(&request);
+    let request = changed.as_ref().unwrap_or(request);
     let validating = policy_set
         .policies
         .iter()
@@ -110,13 +130,14 @@ pub(super) fn run(args: &EvalArgs, stdin: &mut dyn Read) -> Result<EvalReport, C
         not_mutated: mutation,
     };
     report.finish();
-    Ok(report)
+    report
 }
 
 /// Evaluates the expressions of the arguments, for the request that the arguments describe.
 ///
 /// # Errors
 /// Returns an error if the request or an expression cannot be read, or if the cluster cannot be reached.
+#[cfg(not(target_family = "wasm"))]
 pub(super) fn run_expressions(
     args: &EvalArgs,
     stdin: &mut dyn Read,
@@ -153,6 +174,7 @@ pub(super) fn run_expressions(
 }
 
 /// Reads the request, and the policies with their inputs.
+#[cfg(not(target_family = "wasm"))]
 fn read(args: &EvalArgs, stdin: &mut dyn Read) -> Result<(Request, Setup), CliError> {
     let mut request = request::read(args, stdin)?;
     let objects = [&request.object, &request.old_object];

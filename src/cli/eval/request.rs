@@ -4,8 +4,10 @@ use std::io::Read;
 use std::path::Path;
 use std::slice;
 
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
+#[cfg(not(target_family = "wasm"))]
 use super::args::EvalArgs;
 use crate::cli::error::CliError;
 use crate::cli::input::files::{ReadOptions, read_all};
@@ -36,6 +38,7 @@ const FIELDS: [&str; 12] = [
 /// # Errors
 /// Returns an error if a file cannot be read or contains no request, or if the request has neither an object nor a
 /// resource.
+#[cfg(not(target_family = "wasm"))]
 pub(super) fn read(args: &EvalArgs, stdin: &mut dyn Read) -> Result<Request, CliError> {
     let mut request = match &args.request {
         Some(path) => parse(path, document(path, stdin)?)?,
@@ -64,18 +67,100 @@ pub(super) fn read(args: &EvalArgs, stdin: &mut dyn Read) -> Result<Request, Cli
     if let Some(user) = args.user.user_info() {
         request.user_info = Some(user);
     }
+    let message = if args.request.is_none() {
+        "no request: name the file of an object with --object or --old-object, or of an admission review with --request"
+    } else {
+        "the request has neither an object nor a resource; set --object, --old-object or --resource"
+    };
+    completed(request, args.resource.is_some(), message)
+}
+
+/// The texts that describe a request, for callers without files. Empty fields are not set.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RequestTexts {
+    /// The object, as YAML or JSON.
+    pub object: String,
+    /// The old object, as YAML or JSON.
+    pub old_object: String,
+    /// An `AdmissionReview`, or further fields of the request of a probe's case.
+    pub request: String,
+    /// The operation; without one, the objects determine it.
+    pub operation: String,
+    /// The subresource.
+    pub sub_resource: String,
+    /// The namespace; without one, that of the object.
+    pub namespace: String,
+    /// The name of the user.
+    pub user: String,
+    /// The groups of the user.
+    pub groups: Vec<String>,
+}
+
+/// Returns the request that the texts describe.
+///
+/// # Errors
+/// Returns an error if a text cannot be parsed, or if the request has neither an object nor a resource.
+pub(in crate::cli) fn from_texts(texts: &RequestTexts) -> Result<Request, CliError> {
+    let is_blank = |text: &str| text.trim().is_empty();
+    let mut request = match texts.request.as_str() {
+        text if is_blank(text) => Request::default(),
+        text => {
+            let name = Path::new("the request");
+            parse(name, parse_document(name, text)?)?
+        }
+    };
+    let objects = [
+        ("the object", &texts.object, &mut request.object),
+        ("the old object", &texts.old_object, &mut request.old_object),
+    ];
+    for (name, text, target) in objects {
+        if is_blank(text) {
+            continue;
+        }
+        let name = Path::new(name);
+        let object = parse_document(name, text)?;
+        if !object.is_object() {
+            return Err(usage_error(name, "does not contain an object"));
+        }
+        *target = Some(object);
+    }
+    let set = |text: &str, target: &mut Option<String>| {
+        if !is_blank(text) {
+            *target = Some(text.trim().to_owned());
+        }
+    };
+    set(&texts.operation, &mut request.operation);
+    set(&texts.sub_resource, &mut request.sub_resource);
+    set(&texts.namespace, &mut request.namespace);
+    if !is_blank(&texts.user) || !texts.groups.is_empty() {
+        let user = request.user_info.get_or_insert_default();
+        if !is_blank(&texts.user) {
+            texts.user.trim().clone_into(&mut user.username);
+        }
+        if !texts.groups.is_empty() {
+            user.groups.clone_from(&texts.groups);
+        }
+    }
+    completed(
+        request,
+        false,
+        "no request: enter an object or an old object",
+    )
+}
+
+/// Completes a request. `missing` is the message if the request has neither an object nor a resource.
+///
+/// # Errors
+/// Returns an error if no API server receives the request.
+fn completed(mut request: Request, has_resource: bool, missing: &str) -> Result<Request, CliError> {
     complete(&mut request);
     if let Some(why) = impossible_subresource(&request) {
         return Err(CliError::Usage(why));
     }
-    let is_named = request.resource.is_some() || args.resource.is_some();
+    let is_named = request.resource.is_some() || has_resource;
     if request.object.is_none() && request.old_object.is_none() && !is_named {
-        let message = if args.request.is_none() {
-            "no request: name the file of an object with --object or --old-object, or of an admission review with --request"
-        } else {
-            "the request has neither an object nor a resource; set --object, --old-object or --resource"
-        };
-        return Err(CliError::Usage(message.to_owned()));
+        return Err(CliError::Usage(missing.to_owned()));
     }
     Ok(request)
 }
@@ -219,7 +304,12 @@ fn document(path: &Path, stdin: &mut dyn Read) -> Result<Value, CliError> {
         .pop()
         .unwrap_or_else(|| Err("cannot be read".to_owned()));
     let text = text.map_err(|why| usage_error(path, &why))?;
-    let mut documents = values(&text).into_iter();
+    parse_document(path, &text)
+}
+
+/// Parses a text with one document. `path` names the text in errors.
+fn parse_document(path: &Path, text: &str) -> Result<Value, CliError> {
+    let mut documents = values(text).into_iter();
     match (documents.next(), documents.next()) {
         (Some(Ok(value)), None) => Ok(value),
         (Some(Err(problem)), _) | (_, Some(Err(problem))) => {

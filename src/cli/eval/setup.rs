@@ -4,20 +4,25 @@ use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::PathBuf;
 
+#[cfg(not(target_family = "wasm"))]
 use super::cluster;
 use super::policy_set::ClusterInputs;
 use crate::cli::check::finding::{Finding, Location, Severity};
 use crate::cli::check::known::Known;
 use crate::cli::check::report::{no_crds, unread};
 use crate::cli::check::shape;
+#[cfg(not(target_family = "wasm"))]
 use crate::cli::connection::{self, Connection};
 use crate::cli::error::CliError;
 use crate::cli::input::{Input, KindFilter};
-use crate::cli::live::{Gap, Plan};
+#[cfg(not(target_family = "wasm"))]
+use crate::cli::live::Plan;
+use crate::cli::live::{ClusterData, Gap, Served};
 use crate::policy::rule::Rule;
-use crate::schema::Gvk;
+use crate::schema::{Crd, Gvk};
 use crate::version::KubernetesVersion;
 
+#[cfg(not(target_family = "wasm"))]
 /// The sources of policies.
 #[derive(Debug)]
 pub(in crate::cli) struct Sources<'a> {
@@ -47,12 +52,16 @@ pub(in crate::cli) struct Setup {
     pub(in crate::cli) findings: Vec<Finding>,
 }
 
+/// The data of a cluster for an evaluation, and its CustomResourceDefinitions.
+pub(super) type LiveInputs = (ClusterData, Served, ClusterInputs, Vec<Crd>);
+
 impl Setup {
     /// Reads the sources. `kinds` are the known kinds of the request's objects. Their CustomResourceDefinitions are
     /// read from the cluster.
     ///
     /// # Errors
     /// Returns an error if the sources conflict, or if the cluster cannot be reached.
+    #[cfg(not(target_family = "wasm"))]
     pub(in crate::cli) fn read(
         sources: &Sources<'_>,
         kinds: &BTreeSet<Gvk>,
@@ -72,41 +81,56 @@ impl Setup {
     ///
     /// # Errors
     /// Returns an error if the cluster cannot be reached.
+    #[cfg(not(target_family = "wasm"))]
     pub(in crate::cli) fn with_input(
         sources: &Sources<'_>,
         plan: &Plan,
-        mut input: Input,
+        input: Input,
         kinds: &BTreeSet<Gvk>,
         stdin: &mut dyn Read,
     ) -> Result<Self, CliError> {
         let crds = Input::load(sources.crds, KindFilter::Crds, stdin);
-        let mut findings: Vec<Finding> = no_crds(sources.crds, &crds).into_iter().collect();
+        let findings: Vec<Finding> = no_crds(sources.crds, &crds).into_iter().collect();
+        Self::from_input((input, crds), findings, sources.version, |input, crds| {
+            if !plan.is_live {
+                return Ok(None);
+            }
+            let read = connection::block_on(async {
+                let connected = sources.connection.connect().await?;
+                let selection = plan.selection.as_ref();
+                cluster::read(&connected, selection, input, crds, kinds).await
+            });
+            read.map(Some)
+        })
+    }
+
+    /// Prepares an input that was read. `crds` has further definitions, and `ask` reads a cluster, if one is used.
+    ///
+    /// # Errors
+    /// Returns the errors of `ask`, or an error if the built-in schemas cannot be read.
+    pub(in crate::cli) fn from_input(
+        (mut input, crds): (Input, Input),
+        mut findings: Vec<Finding>,
+        version: Option<KubernetesVersion>,
+        ask: impl FnOnce(&mut Input, &Input) -> Result<Option<LiveInputs>, CliError>,
+    ) -> Result<Self, CliError> {
         findings.extend(input.problems.iter().chain(&crds.problems).map(unread));
         for invalid in input.invalid.iter().chain(&crds.invalid) {
             let problems = shape::invalid(invalid).into_iter();
             findings.extend(problems.filter(|problem| problem.severity == Severity::Error));
         }
-        let asked = if plan.is_live {
-            let read = connection::block_on(async {
-                let connected = sources.connection.connect().await?;
-                let selection = plan.selection.as_ref();
-                cluster::read(&connected, selection, &mut input, &crds, kinds).await
-            });
-            Some(read?)
-        } else {
-            None
-        };
+        let asked = ask(&mut input, &crds)?;
         let own_crds = std::mem::take(&mut input.crds);
         let all_crds = own_crds.into_iter().chain(crds.crds).map(|crd| crd.value);
         let (known, cluster_inputs, server) = match asked {
             Some((asked, served, cluster_inputs, live_crds)) => {
                 let server = asked.server.unwrap_or_default();
                 findings.extend(asked.gaps.into_iter().map(|gap| gap_finding(gap, &server)));
-                let apis = Known::with_cluster(sources.version, all_crds.chain(live_crds), served)?;
+                let apis = Known::with_cluster(version, all_crds.chain(live_crds), served)?;
                 (apis, Some(cluster_inputs), Some(server))
             }
             None => {
-                let apis = Known::new(sources.version, all_crds, input.all_policies())?;
+                let apis = Known::new(version, all_crds, input.all_policies())?;
                 (apis, None, None)
             }
         };

@@ -8,7 +8,7 @@ use kube::core::{Selector, discovery};
 use serde_json::Value;
 
 use super::objects::{self, Kind};
-use super::{Gap, one_line};
+use super::{Gap, PolicyBindings, one_line};
 use crate::cli::connection::Connected;
 use crate::cli::input::Input;
 use crate::cluster::error::Error;
@@ -17,14 +17,6 @@ use crate::schema::rest_mapper::ApiResource;
 use crate::schema::{Gvk, RestMapper};
 use crate::status::bindings::BindingsState;
 use crate::status::compute::{NotServed, ParamsState};
-
-/// The bindings and params of a policy in a cluster.
-#[derive(Clone, Debug)]
-pub(in crate::cli) struct PolicyBindings {
-    pub(in crate::cli) bindings: BindingsState,
-    /// The state of the params to which the bindings refer.
-    pub(in crate::cli) params: ParamsState,
-}
 
 /// Reads the params of each policy's bindings. Returns the bindings and params by the name of the policy.
 pub(super) async fn bound(

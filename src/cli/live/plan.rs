@@ -2,11 +2,36 @@
 
 use std::path::PathBuf;
 
-use super::Selection;
 use crate::cli::args::CheckArgs;
 use crate::cli::connection::Connection;
 use crate::cli::error::CliError;
 use crate::cli::names;
+
+/// The requested policies.
+#[derive(Clone, Debug, Default)]
+pub(in crate::cli) struct Selection {
+    /// The names of the policies; empty for all.
+    pub(in crate::cli) names: Vec<String>,
+    pub(in crate::cli) selector: Option<String>,
+}
+
+impl Selection {
+    /// Validates the selection.
+    ///
+    /// # Errors
+    /// Returns an error if there are both names and a selector.
+    pub(in crate::cli) fn checked(self) -> Result<Self, CliError> {
+        if self.selector.is_some() && !self.names.is_empty() {
+            let message = "names and a selector cannot be combined";
+            return Err(CliError::Usage(message.to_owned()));
+        }
+        Ok(self)
+    }
+
+    pub(in crate::cli) fn is_all(&self) -> bool {
+        self.names.is_empty() && self.selector.is_none()
+    }
+}
 
 /// The input of a command: files, and policies of a cluster.
 #[derive(Clone, Debug, Default)]

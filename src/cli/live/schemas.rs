@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use futures::StreamExt as _;
 use serde_json::Value;
 
-use super::{CONCURRENCY, Gap, PolicyBindings, one_line};
+use super::read::CONCURRENCY;
+use super::{Gap, Served, one_line};
 use crate::cli::connection::{Connected, Requested};
 use crate::cli::error::CliError;
 use crate::cluster::error::Error;
@@ -20,39 +21,6 @@ use crate::schema::resolver::{Resolution, SchemaResolver, SchemaSet};
 use crate::schema::{Builtin, Crd, GroupVersion, Gvk, Interner, RestMapper};
 use crate::status::compute::NotServed;
 use crate::version::KubernetesVersion;
-
-/// The resources that a cluster serves, and the schemas that the input needs.
-#[derive(Debug)]
-pub(in crate::cli) struct Served {
-    /// The cluster's version, such as `1.36`.
-    pub(in crate::cli) kubernetes: String,
-    /// The supported version closest to the cluster's. `None` if the cluster's version is unknown.
-    pub(in crate::cli) version: Option<KubernetesVersion>,
-    /// The served resources.
-    pub(in crate::cli) mapper: RestMapper,
-    /// The bindings and params of the policies of the input, by the name of the policy.
-    pub(in crate::cli) bound: BTreeMap<String, PolicyBindings>,
-    /// The paramKinds that a CRD of the cluster defines but that are not served, with the reason.
-    pub(in crate::cli) unserved: BTreeMap<Gvk, NotServed>,
-    schemas: SchemaSet,
-    /// The schemas of custom resources as JSON, from the OpenAPI documents.
-    published: HashMap<Gvk, Value>,
-}
-
-impl Served {
-    /// Returns the published schema of a custom resource, which equals the schema in its CustomResourceDefinition.
-    ///
-    /// Source: apiextensions-apiserver `pkg/controller/openapi/builder/builder.go`, `BuildOpenAPIV3`.
-    pub(in crate::cli) fn published(&self, gvk: &Gvk) -> Option<&Value> {
-        self.published.get(gvk)
-    }
-}
-
-impl SchemaResolver for Served {
-    fn resolve(&self, gvk: &Gvk) -> Resolution {
-        self.schemas.resolve(gvk)
-    }
-}
 
 /// Reads the version of the cluster, the index of schemas, and the documents that `policies` need.
 ///
