@@ -73,7 +73,7 @@ async function update() {
   };
   await Promise.all([
     settle(engine.call('check', { texts, version }), showCheck),
-    settle(engine.call('eval', { texts: evaluated, version, request }), showDecision),
+    settle(engine.call('decide', { texts: evaluated, version, request }), showDecision),
   ]);
   if (own === round) {
     status.textContent = `Findings: ${byId('findings-count').textContent}. Decision: ${byId('decision').textContent}.`;

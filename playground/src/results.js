@@ -85,7 +85,7 @@ function tree(parts) {
     while (stack.length > 1 && stack.at(-1).depth >= part.depth) stack.pop();
     const values = part.values.join(', ') + (part.evaluations > part.values.length ? ', …' : '');
     const item = element('li', {},
-      element('code', {}, part.text), ' = ', element('code', { class: 'value' }, values),
+      element('code', {}, part.text), ' = ', element('code', { class: values.startsWith('error: ') ? 'value failed' : 'value' }, values),
       element('span', { class: 'cost' }, ` cost ${number.format(part.cost)}`),
       part.element ? element('span', { class: 'dim' }, ` decided by ${part.element}`) : '');
     stack.at(-1).list.append(item);
@@ -122,20 +122,21 @@ function policyResult(policy, goTo) {
   add('message', policy.message && policy.message !== policy.why ? policy.message : '');
   add('reason', policy.reason && `${policy.reason} (${policy.code})`);
   for (const binding of policy.bindings) {
-    const actions = binding.validationActions.join(', ');
+    const actions = policy.kind ? '' : binding.validationActions.join(', ');
     const result = binding.error ?? (binding.matches ? actions || 'matches' : 'does not match');
     if (!policy.isBindingImplied) add(`binding ${binding.name}`, result);
   }
-  if (policy.isBindingImplied) lines.push(element('li', {}, 'no binding: evaluated as if bound with Deny to everything'));
+  if (policy.isBindingImplied && policy.verdict !== 'Refused') lines.push(element('li', {}, 'no binding: evaluated as if bound with Deny to everything'));
   for (const evaluation of policy.evaluations) {
     const params = evaluation.params ? ` (params ${evaluation.params})` : '';
     for (const it of [...evaluation.matchConditions, ...evaluation.validations]) lines.push(expressionRow(it, params));
   }
   for (const it of policy.mutations ?? []) lines.push(expressionRow(it, ''));
   for (const warning of policy.warnings) add('warning', warning);
-  for (const error of policy.errors) add('error', error);
+  const messages = policy.evaluations.flatMap((it) => [...it.matchConditions, ...it.validations]).map((it) => it.message);
+  for (const error of policy.errors.filter((it) => !messages.includes(it))) add('error', error);
   for (const [key, value] of Object.entries(policy.auditAnnotations)) add(`audit annotation ${key}`, value);
-  add('cost', number.format(policy.costUsed));
+  if (policy.trace.length > 0) add('cost', number.format(policy.costUsed));
   return element('article', { class: `policy verdict-${policy.verdict}` },
     element('h3', {}, element('strong', {}, policy.verdict), ` ${policy.name}`),
     element('p', {}, policy.why),

@@ -1,7 +1,7 @@
 // Runs the engine. A trap leaves the instance in an undefined state, so that the page then replaces the worker.
-import { initSync, check, eval as evaluate, versions, yaml } from '../dist/playground.js';
+import { initSync, check, decide, versions, yaml } from '../dist/playground.js';
 
-const functions = { check, eval: evaluate, versions, yaml };
+const functions = { check, decide, versions, yaml };
 
 self.onmessage = ({ data }) => {
   if (data.module) {

@@ -98,7 +98,7 @@ describe('equality with the plugin', () => {
       await writeFile(file, request.object);
       const user = ['--request-user', 'ann', '--request-group', 'developers'];
       const expected = await report(['eval', policies, '--object', file, ...user, '-o', 'json']);
-      assert.deepEqual(await call('eval', { texts, request }), expected, policies);
+      assert.deepEqual(await call('decide', { texts, request }), expected, policies);
     }
     await rm(directory, { recursive: true });
   });

@@ -9,6 +9,9 @@ const screenshots = join(repository, 'target/playground-screenshots');
 const axe = await readFile(new URL('../node_modules/axe-core/axe.min.js', import.meta.url), 'utf8');
 
 
+/** The time until the first results, in milliseconds. A busy machine needs more. */
+const READY = Number(process.env.VAP_PLAYGROUND_READY ?? 2_000);
+
 const POLICY = (expression) => `apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
 metadata: {name: test}
@@ -45,7 +48,7 @@ for (const name of Object.keys(BROWSERS)) {
       assert.deepEqual([...new Set(server.paths)].sort(),
         ['', 'main.css', 'main.js', 'playground.wasm', 'worker.js'].map((it) => `/playground/${it}`));
       assert.deepEqual(problems, []);
-      assert.ok(ready < 2_000, `${ready} ms`);
+      assert.ok(ready < READY, `${ready} ms`);
       await page.close();
     });
 

@@ -8,7 +8,7 @@ use vap_status_controller::cli::in_memory::{self, RequestTexts, Text};
 use vap_status_controller::version::KubernetesVersion;
 use wasm_bindgen::prelude::wasm_bindgen;
 
-/// The argument of [`check`] and [`eval`].
+/// The argument of [`check`] and [`decide`].
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Input {
@@ -16,7 +16,7 @@ struct Input {
     texts: Vec<Text>,
     /// The version of the API server, such as `1.36`; empty for the plugin's default.
     version: String,
-    /// The request, for `eval`.
+    /// The request, for [`decide`].
     request: RequestTexts,
 }
 
@@ -43,7 +43,7 @@ pub fn check(input: &str) -> String {
 /// Returns the report of `kubectl vap eval -o json` for the texts and the request, or an object with an `error`.
 #[wasm_bindgen]
 #[must_use]
-pub fn eval(input: &str) -> String {
+pub fn decide(input: &str) -> String {
     response(
         Input::parse(input)
             .and_then(|(input, version)| in_memory::eval(&input.texts, &input.request, version)),
