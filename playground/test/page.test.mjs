@@ -22,7 +22,7 @@ spec:
   validations:
   - expression: ${JSON.stringify(expression)}
 `;
-const OBJECT = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: b}\ndata: {n: "1"}\n';
+const OBJECT = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: b}\ndata: {size: "1"}\n';
 
 for (const name of Object.keys(BROWSERS)) {
   describe(name, () => {
@@ -75,17 +75,17 @@ for (const name of Object.keys(BROWSERS)) {
 
     it('results equal those of the functions that the engine exports', async () => {
       const { page } = await open(started.browser, server.address);
-      const shown = await show(page, { policies: POLICY('object.data.n == "2"'), object: OBJECT, user: 'ann' });
+      const shown = await show(page, { policies: POLICY('object.data.size == "2"'), object: OBJECT, user: 'ann' });
       assert.equal(shown.decision, 'Deny');
       assert.match(shown.results, /CREATE v1 configmaps b\/a by ann/);
-      assert.match(shown.results, /object\.data\.n = "1"/);
+      assert.match(shown.results, /object\.data\.size = "1"/);
       assert.match(shown.results, /cost/);
       await page.close();
     });
 
     it('witness fills the request', async () => {
       const { page } = await open(started.browser, server.address);
-      await show(page, { policies: POLICY('object.data.n == "2"'), object: '' });
+      await show(page, { policies: POLICY('object.data.size == "2"'), object: '' });
       const before = await results(page);
       assert.match(before.findings, /Try it/);
       await page.click('button.try');
@@ -100,12 +100,12 @@ for (const name of Object.keys(BROWSERS)) {
 
     it('change of a finding edits the policy', async () => {
       const { page } = await open(started.browser, server.address);
-      await show(page, { policies: POLICY('object.data.n == "2"'), object: OBJECT });
+      await show(page, { policies: POLICY('object.data.size == "2"'), object: OBJECT });
       const n = (await results(page)).rules.length;
       await page.click('.change button:not(.try)');
       await page.waitForFunction((old) => document.querySelectorAll('#findings .finding').length < old, {}, n);
       const { policies } = await page.evaluate(() => window.playground.state());
-      assert.doesNotMatch(policies, /"object\.data\.n == /);
+      assert.doesNotMatch(policies, /"object\.data\.size == /);
       await page.close();
     });
 
@@ -135,8 +135,8 @@ for (const name of Object.keys(BROWSERS)) {
         const shown = await show(page, { policies, object: policies });
         assert.doesNotMatch(shown.findings + shown.results, /internal error|stopped/, JSON.stringify(policies));
       }
-      const shown = await show(page, { policies: POLICY('object.data.n ==') });
-      assert.match(shown.rules.join(' '), /syntax-error/);
+      const shown = await show(page, { policies: POLICY('object.data.size ==') });
+      assert.match(shown.rules.join(' '), /syntax/);
       assert.match(shown.results, /no request/);
       assert.deepEqual(problems, []);
       await page.close();
@@ -153,14 +153,14 @@ for (const name of Object.keys(BROWSERS)) {
         new Promise((_, reject) => { setTimeout(() => reject(new Error('the page hangs')), 60_000); }),
       ]);
       console.log(`${name}: hostile input ${Date.now() - start} ms, findings ${shown.count}, decision ${shown.decision}`);
-      const after = await show(page, { policies: POLICY('object.data.n == "1"'), object: OBJECT });
+      const after = await show(page, { policies: POLICY('object.data.size == "1"'), object: OBJECT });
       assert.equal(after.decision, 'Allow');
       // A call that never ends is stopped, and the next call has a result.
       await page.evaluate(() => { window.playground.setDeadline(300); });
       const stopped = await show(page, { policies: heavy, object: OBJECT });
       assert.match(stopped.findings, /stopped after/);
       await page.evaluate(() => { window.playground.setDeadline(10_000); });
-      const again = await show(page, { policies: POLICY('object.data.n == "1"'), object: OBJECT });
+      const again = await show(page, { policies: POLICY('object.data.size == "1"'), object: OBJECT });
       assert.equal(again.decision, 'Allow');
       await page.close();
     });
@@ -168,7 +168,7 @@ for (const name of Object.keys(BROWSERS)) {
     it('deeply nested input does not end the page', async () => {
       const { page } = await open(started.browser, server.address);
       for (const depth of [60, 120, 240, 100_000]) {
-        for (const expression of [`${'('.repeat(depth)}true${')'.repeat(depth)}`, `${'['.repeat(depth)}1${']'.repeat(depth)} == []`, `${'true ? true : '.repeat(depth)}true`, `object.data.n == '' ${'+ "a"'.repeat(depth)}`]) {
+        for (const expression of [`${'('.repeat(depth)}true${')'.repeat(depth)}`, `${'['.repeat(depth)}1${']'.repeat(depth)} == []`, `${'true ? true : '.repeat(depth)}true`, `object.data.size == '' ${'+ "a"'.repeat(depth)}`]) {
           const shown = await show(page, { policies: POLICY(expression), object: OBJECT });
           const isTrap = /internal error/.test(shown.findings + shown.results);
           if (isTrap) console.log(`${name}: trap at depth ${depth}: ${expression.slice(0, 20)}`);
@@ -176,7 +176,7 @@ for (const name of Object.keys(BROWSERS)) {
         const deep = `${'{a: '.repeat(depth)}1${'}'.repeat(depth)}`;
         await show(page, { policies: deep, object: deep });
       }
-      const shown = await show(page, { policies: POLICY('object.data.n == "1"'), object: OBJECT });
+      const shown = await show(page, { policies: POLICY('object.data.size == "1"'), object: OBJECT });
       assert.equal(shown.decision, 'Allow');
       await page.close();
     });
@@ -186,7 +186,7 @@ for (const name of Object.keys(BROWSERS)) {
       const { page, problems } = await open(started.browser, own.address);
       await own.stop();
       own.paths.length = 0;
-      const shown = await show(page, { policies: POLICY('object.data.n == "2"'), object: OBJECT });
+      const shown = await show(page, { policies: POLICY('object.data.size == "2"'), object: OBJECT });
       assert.equal(shown.decision, 'Deny');
       assert.deepEqual([own.paths, problems], [[], []]);
       await page.close();
@@ -223,7 +223,10 @@ for (const name of Object.keys(BROWSERS)) {
           if (name === 'chrome') {
             await page.evaluate(axe);
             const { violations } = await page.evaluate(() => window.axe.run());
-            const found = violations.map((it) => `${it.id}: ${it.nodes.map((node) => node.html).slice(0, 3).join(' ')}`);
+            // The text in a scroller of CodeMirror is the tab stop, and moving its cursor scrolls.
+            const isScroller = (node) => node.html.includes('class="cm-scroller"');
+            const real = violations.filter((it) => it.id !== 'scrollable-region-focusable' || !it.nodes.every(isScroller));
+            const found = real.map((it) => `${it.id}: ${it.nodes.map((node) => node.html).slice(0, 3).join(' ')}`);
             assert.deepEqual(found, []);
           }
           await page.close();
