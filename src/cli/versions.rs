@@ -11,9 +11,9 @@ use super::controller::LeaseState;
 use super::error::CliError;
 use super::eval::args::OutputFormat;
 use super::exit::Exit;
+use super::output::{json, write};
 use super::status::lease;
 use super::text::clean;
-use super::{json, write};
 use crate::cluster::version;
 use crate::version::KubernetesVersion;
 

@@ -17,9 +17,8 @@ use crate::policy;
 use crate::policy::RequestPolicy;
 use crate::policy::matching;
 use crate::schema::openapi::OpenApiDocument;
-use crate::schema::resolver::{Resolution, SchemaResolver, SchemaSet};
+use crate::schema::resolver::SchemaSet;
 use crate::schema::{Builtin, Crd, GroupVersion, Gvk, Interner, RestMapper};
-use crate::status::compute::NotServed;
 use crate::version::KubernetesVersion;
 
 /// Reads the version of the cluster, the index of schemas, and the documents that `policies` need.
