@@ -14,7 +14,7 @@ const plugin = process.env.KUBECTL_VAP ?? join(repository, 'target/debug/kubectl
 const corpus = process.env.VAP_CORPUS_DIR;
 
 /** The number of files of the corpus that are compared; 0 for all. */
-const SAMPLE = Number(process.env.VAP_PLAYGROUND_FILES ?? 400);
+const SAMPLE = Number(process.env.VAP_PLAYGROUND_FILES ?? 0);
 
 async function files() {
   const own = ['docs/examples', 'tests/cli_check', 'tests/first_drafts', 'tests/safe_advice', 'config/samples', 'playground/examples'];
@@ -26,7 +26,7 @@ async function files() {
   if (!corpus) return all;
   const directory = join(corpus, 'policies');
   const names = (await readdir(directory, { recursive: true })).filter((it) => /\.ya?ml$/.test(it)).sort();
-  const step = SAMPLE > 0 ? Math.max(1, Math.floor(names.length / SAMPLE)) : 1;
+  const step = SAMPLE > 0 ? Math.max(1, Math.ceil(names.length / SAMPLE)) : 1;
   return [...all, ...names.filter((_, n) => n % step === 0).map((it) => join(directory, it))];
 }
 
