@@ -29,6 +29,7 @@ mod dashboard;
 mod explain;
 mod failing_mutations;
 mod imports;
+mod in_memory;
 mod library_functions;
 mod lockout;
 mod mutating_policies;
