@@ -20,7 +20,11 @@ fn check(request: Value, decision: &str, expected: &Value) {
     let report = report.map(|report| serde_json::to_value(report).unwrap());
     let request = |report: &Value| {
         let of_request = |field: &str| report.pointer(&format!("/request/{field}")).cloned();
-        json!([of_request("operation"), of_request("namespace"), of_request("user")])
+        json!([
+            of_request("operation"),
+            of_request("namespace"),
+            of_request("user")
+        ])
     };
     match report {
         Ok(report) => {
