@@ -216,13 +216,13 @@ impl CompiledPolicy {
     /// `spec.validations[0].expression`. `None` if the policy has no such expression.
     #[must_use]
     pub fn with_expression(&self, field_ref: &str, text: String) -> Option<Self> {
-        let mut policy = self.policy.clone();
-        policy.set_expression(field_ref, text.clone())?;
         let of_field = |expression: &PolicyExpression| expression.field_ref == field_ref;
         let changed = self.expressions.iter().position(of_field);
         // An absent or empty message expression is not among the expressions.
         let changed = changed.filter(|_| !text.is_empty() && self.findings.is_empty());
         let expressions = changed.and_then(|n| with_text(&self.expressions, n, &text));
+        let mut policy = self.policy.clone();
+        policy.set_expression(field_ref, text)?;
         let (Some(changed), Some(expressions)) = (changed, expressions) else {
             return Some(Self::from_parts(policy, None, self.version));
         };
