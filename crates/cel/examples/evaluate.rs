@@ -1,4 +1,9 @@
 //! Evaluates a CEL expression, and prints its type, value and cost: `evaluate EXPRESSION`.
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "an example prints its results"
+)]
 
 use std::process::ExitCode;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
 //! Reports the mistakes in a policy: expressions that do not compile, and type errors for the kinds that the policy matches.
+#![allow(clippy::print_stdout, reason = "an example prints its results")]
 
 use std::error::Error;
 

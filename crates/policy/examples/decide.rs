@@ -1,4 +1,5 @@
 //! Decides a request with a policy and a binding, as an API server does.
+#![allow(clippy::print_stdout, reason = "an example prints its results")]
 
 use std::collections::BTreeMap;
 use std::error::Error;
