@@ -247,6 +247,7 @@ impl<'a> Search<'a> {
         {
             return;
         }
+        let n_findings = self.findings.len();
         let sites_by_node = sites_by_node(&sites);
         for constraints in minimal_constraints(&builder.operations) {
             self.try_constraints(builder, &symbolic, &sites_by_node, &constraints);
@@ -257,7 +258,9 @@ impl<'a> Search<'a> {
             }
             self.try_site(builder, &symbolic, &sites_by_node, site);
         }
-        if builder.has_evaluated() && !self.budget.is_used_up() {
+        // After a finding, a search for an equal kind may find more: reported sites are no longer tried.
+        let has_new_finding = self.findings.len() > n_findings;
+        if builder.has_evaluated() && !self.budget.is_used_up() && !has_new_finding {
             self.searched.extend(signature);
         }
     }
