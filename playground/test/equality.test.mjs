@@ -77,7 +77,7 @@ describe('equality with the plugin', () => {
     // The plugin uses one processor, the page the other.
     for (let n = 0; n < all.length; n += 1) await compare(all[n]);
     console.log(`compared ${all.length} files with ${policies} policies and ${findings} findings; differences: ${differences.length}`);
-    assert.ok(!corpus || policies >= 300, `${policies} policies`);
+    assert.ok(!corpus || SAMPLE > 0 || policies >= 300, `${policies} policies`);
     assert.deepEqual(differences, []);
   });
 
