@@ -234,7 +234,8 @@ fn each_source_file_is_declared_as_module() {
     for file in &files {
         let module = file.trim_end_matches(".rs").trim_end_matches("/mod");
         let (folder, name) = module.rsplit_once('/').unwrap();
-        if ["lib", "main"].contains(&name) || folder.ends_with("/bin") {
+        let is_program = folder.ends_with("/bin") || folder.ends_with("/examples");
+        if ["lib", "main"].contains(&name) || is_program {
             continue;
         }
         let parents = ["mod.rs", "lib.rs", "main.rs"].map(|parent| format!("{folder}/{parent}"));

@@ -7,12 +7,25 @@ use vap_status_controller::cli::input::{Input, KindFilter};
 use vap_status_controller::policy::analysis::{Profile, type_check};
 use vap_status_controller::policy::compile::CompiledPolicy;
 use vap_status_controller::policy::rule::Rule;
-use vap_status_controller::schema::GroupVersion;
 use vap_status_controller::schema::offline::Offline;
+use vap_status_controller::schema::resolver::{Resolution, SchemaResolver, SchemaSet};
+use vap_status_controller::schema::{GroupVersion, Gvk, connect_options};
 use vap_status_controller::status::warnings::warnings;
 use vap_status_controller::version::KubernetesVersion;
 
 use crate::support;
+
+/// The schemas of documents, with the options of CONNECT requests, which no document has.
+struct WithConnectOptions(SchemaSet);
+
+impl SchemaResolver for WithConnectOptions {
+    fn resolve(&self, gvk: &Gvk) -> Resolution {
+        match self.0.resolve(gvk) {
+            Resolution::NotFound => connect_options::resolve(gvk),
+            resolution => resolution,
+        }
+    }
+}
 
 /// Asserts that `kubectl vap check` and the type checker report the same warnings for the files `policies`, in both
 /// profiles. At least `at_least` policies must be compared.
@@ -35,6 +48,7 @@ pub(crate) fn warnings_match_the_type_checker(
         offline.add_crd(&crd.value);
     }
     let (schemas, mapper) = offline.finish();
+    let schemas = WithConnectOptions(schemas);
 
     for profile in [Profile::Truthful, Profile::Upstream] {
         let options = Options {
