@@ -33,7 +33,7 @@ pub enum Constraint {
 }
 
 /// All constraints on the value at a path.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ValueConstraints {
     /// True if the value must be present, false if it must be absent, `None` if both are allowed.
     pub is_present: Option<bool>,
@@ -54,7 +54,7 @@ pub struct ValueConstraints {
 /// A consistent set of constraints on a request. If a variable such as `oldObject` must be absent, its value is null.
 ///
 /// The solver copies a set for each disjunct, so copies share their entries.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct InputConstraints(BTreeMap<Arc<FieldPath>, Arc<ValueConstraints>>);
 
 /// The maximum number of paths in a set.

@@ -353,6 +353,9 @@ impl<'a, 'o> ExampleSearch<'a, 'o> {
         mut constraints: InputConstraints,
     ) {
         for _ in 0..MAX_REPAIRS {
+            if !builder.is_untried(&constraints) {
+                return;
+            }
             let Some(synthetic) = builder.build(&constraints) else {
                 return;
             };

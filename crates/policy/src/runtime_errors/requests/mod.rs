@@ -16,7 +16,7 @@ mod synthetic_request;
 mod witness;
 
 use std::cell::{OnceCell, RefCell};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -66,7 +66,7 @@ pub(crate) struct RequestBuilder<'a> {
     /// The namespace of the latest request, as JSON and converted.
     last_namespace: RefCell<Option<(Json, Namespace)>>,
     /// The constraints for which a request was already built.
-    tried: Vec<InputConstraints>,
+    tried: HashSet<InputConstraints>,
     /// The failures of the evaluated requests. `None` if the evaluation has no result
     /// ([`RequestBuilder::evaluate_once`]), or if only the trace was requested ([`RequestBuilder::trace_once`]).
     evaluated: HashMap<Rc<SyntheticRequest>, Option<Rc<Vec<Failure>>>>,
@@ -110,7 +110,7 @@ impl<'a> RequestBuilder<'a> {
             object,
             params,
             last_namespace: RefCell::default(),
-            tried: Vec::new(),
+            tried: HashSet::new(),
             evaluated: HashMap::new(),
             built: RefCell::default(),
             traced: RefCell::default(),
@@ -197,7 +197,7 @@ impl<'a> RequestBuilder<'a> {
     pub(crate) fn is_untried(&mut self, constraints: &InputConstraints) -> bool {
         let is_untried = !self.tried.contains(constraints);
         if is_untried {
-            self.tried.push(constraints.clone());
+            self.tried.insert(constraints.clone());
         }
         is_untried
     }
