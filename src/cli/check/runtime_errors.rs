@@ -138,16 +138,12 @@ fn is_of_mutation(analysis: &PolicyAnalysis, index: usize) -> bool {
 
 /// Returns the context of a search that does not depend on bindings.
 pub(super) fn context<'a>(known: &'a Known, analysis: &'a PolicyAnalysis) -> Context<'a> {
-    Context {
-        mapper: &known.mapper,
-        schemas: known,
-        written: known,
-        type_findings: &analysis.typed.findings,
-        without_params: None,
-        never_has_params: false,
-        kinds: None,
-        object_cache: &known.object_cache,
-    }
+    Context::new(
+        &known.mapper,
+        known,
+        &analysis.typed.findings,
+        &known.object_cache,
+    )
 }
 
 /// Adds findings about mutations that fail for some request, or whose result the API server rejects.

@@ -121,6 +121,9 @@ impl fmt::Debug for ReviewContext<'_> {
 
 impl Admission {
     /// Prepares `policy` for an API server of `version`: parses its selectors and compiles its expressions.
+    ///
+    /// As in the API server, an expression that does not compile is an error of each request. To reject such a policy,
+    /// use [`CompiledPolicy::findings`] and [`Admission::from_compiled`].
     #[must_use]
     pub fn new(policy: impl Into<RequestPolicy>, version: KubernetesVersion) -> Self {
         Self::from_compiled(&CompiledPolicy::from_parts(policy.into(), None, version))
@@ -267,7 +270,8 @@ impl Admission {
 
     /// Computes the decision of an API server that has only this policy and `bindings`.
     ///
-    /// The bindings apply even if their policyName differs from the policy's name.
+    /// The bindings apply even if their policyName differs from the policy's name. Without bindings, the policy has no
+    /// effect.
     #[must_use]
     pub fn review(
         &self,

@@ -20,13 +20,15 @@ pub struct ReviewOutcome {
     pub bindings: Vec<BindingMatch>,
     /// The evaluations, one for each matching binding and each object of its params.
     pub evaluations: Vec<Evaluation>,
-    /// The status of the rejected request. `None` if the request is allowed.
+    /// The status of the rejected request. `None` if the request is allowed, and if there is no decision (`exceeded`):
+    /// use [`ReviewOutcome::is_allowed`] to decide.
     pub denial: Option<Status>,
     /// The warnings that the client receives.
     pub warnings: Vec<String>,
     /// The annotations of the request's audit event.
     pub audit_annotations: BTreeMap<String, String>,
-    /// The errors of the policy and its bindings. They include errors that failurePolicy `Ignore` hides.
+    /// The errors of the policy and its bindings. They include errors that failurePolicy `Ignore` hides, but not those of
+    /// message expressions, which the API server only logs.
     pub errors: Vec<String>,
     /// The exceeded limit of this crate, if any. In this case there is no decision, because the API server's decision
     /// is unknown.
@@ -43,7 +45,7 @@ impl ReviewOutcome {
         }
     }
 
-    /// Returns true if the request is allowed.
+    /// Returns true if the request is allowed. Returns false if there is no decision.
     #[must_use]
     pub fn is_allowed(&self) -> bool {
         self.denial.is_none() && self.exceeded.is_none()
@@ -316,7 +318,7 @@ impl Costs {
 /// The budget and the used cost of a stage, in cost units.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StageCost {
-    /// The budget.
+    /// The budget. For messages, the rest of the budget of the validations.
     pub budget: u64,
     /// The used cost, or the error that ended the stage.
     pub used: Result<u64, String>,

@@ -35,7 +35,8 @@ pub trait ParamSource {
     fn list(&self, namespace: Option<&str>, selector: &Selector) -> Result<Vec<Object>, String>;
 }
 
-/// Params in memory.
+/// Params in memory. The default is an empty list of a cluster-scoped kind. All objects must be of the policy's
+/// paramKind, which is not checked.
 #[derive(Clone, Debug, Default)]
 pub struct ParamList {
     namespaced: bool,

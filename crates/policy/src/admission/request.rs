@@ -88,7 +88,8 @@ pub struct Equivalent {
 
 /// A request to an API server, as admission plugins receive it.
 ///
-/// Clones share the objects. Objects of built-in kinds have defaults and no unknown fields.
+/// Clones share the objects. The API server sets defaults and drops unknown fields before admission: the caller does the
+/// same with the objects of built-in kinds, for example with [`kubernetes::defaulting::prepare`].
 #[derive(Clone, Debug, Default)]
 pub struct AdmissionRequest {
     /// The operation of the request.
@@ -107,7 +108,7 @@ pub struct AdmissionRequest {
     pub object: Option<Object>,
     /// The previous object. Set for UPDATE and DELETE.
     pub old_object: Option<Object>,
-    /// The options. `None` if there are none.
+    /// The options. `None` for the default options of the operation ([`Operation::options_kind`]).
     pub options: Option<Object>,
     /// True for a dry run.
     pub dry_run: bool,
@@ -119,15 +120,39 @@ pub struct AdmissionRequest {
 }
 
 impl AdmissionRequest {
-    /// Returns a request to create `object` as the resource `gvr`. The kind, name and namespace come from the object.
+    /// Returns a request to create `object` as the resource `gvr`. The kind, name and namespace come from the object. The
+    /// user is empty, and there are no equivalent resources: set these fields if the policy reads them.
     #[must_use]
     pub fn create(gvr: Gvr, object: Object) -> Self {
+        let mut request = Self::about(Operation::Create, gvr, &object);
+        request.object = Some(object);
+        request
+    }
+
+    /// Returns a request to change `old_object` to `object`, like [`AdmissionRequest::create`].
+    #[must_use]
+    pub fn update(gvr: Gvr, object: Object, old_object: Object) -> Self {
+        let mut request = Self::about(Operation::Update, gvr, &object);
+        request.object = Some(object);
+        request.old_object = Some(old_object);
+        request
+    }
+
+    /// Returns a request to delete `old_object`, like [`AdmissionRequest::create`].
+    #[must_use]
+    pub fn delete(gvr: Gvr, old_object: Object) -> Self {
+        let mut request = Self::about(Operation::Delete, gvr, &old_object);
+        request.old_object = Some(old_object);
+        request
+    }
+
+    fn about(operation: Operation, gvr: Gvr, object: &Object) -> Self {
         Self {
+            operation,
             gvk: object.gvk().clone(),
             gvr,
             name: object.name().to_owned(),
             namespace: object.namespace().to_owned(),
-            object: Some(object),
             ..Self::default()
         }
     }
@@ -139,5 +164,40 @@ impl AdmissionRequest {
     #[must_use]
     pub fn is_exempt(&self) -> bool {
         exempt::is_exempt(&self.gvr)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn constructors_set_objects_of_operation() {
+        let object = |name: &str| {
+            let metadata = json!({"name": name, "namespace": "n"});
+            Object::new(&json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata}))
+        };
+        let gvr = || Gvr::new("", "v1", "pods");
+        let create = AdmissionRequest::create(gvr(), object("a"));
+        let update = AdmissionRequest::update(gvr(), object("b"), object("a"));
+        let delete = AdmissionRequest::delete(gvr(), object("c"));
+        let names = |request: &AdmissionRequest| {
+            let objects = [&request.object, &request.old_object];
+            objects.map(|object| object.as_ref().map(|object| object.name().to_owned()))
+        };
+        let some = |name: &str| Some(name.to_owned());
+        assert_eq!(names(&create), [some("a"), None]);
+        assert_eq!(names(&update), [some("b"), some("a")]);
+        assert_eq!(names(&delete), [None, some("c")]);
+        for (request, operation, name) in [
+            (create, Operation::Create, "a"),
+            (update, Operation::Update, "b"),
+            (delete, Operation::Delete, "c"),
+        ] {
+            assert_eq!(request.operation, operation);
+            assert_eq!((&*request.name, &*request.namespace), (name, "n"));
+            assert_eq!(&*request.gvk.kind, "Pod");
+        }
     }
 }

@@ -5,9 +5,9 @@ use serde_json::Value as Json;
 use super::requests::object_cache::ObjectCache;
 use crate::admission::mutation::Kinds;
 use crate::finding::ExpressionFindings;
-use kubernetes::schema::Gvk;
 use kubernetes::schema::resolver::SchemaResolver;
 use kubernetes::schema::rest_mapper::RestMapper;
+use kubernetes::schema::{Builtin, Gvk};
 
 /// The schemas of CRDs in their original JSON form.
 pub trait WrittenSchemas: Sync {
@@ -38,6 +38,39 @@ pub struct Context<'a> {
     pub kinds: Option<&'a (dyn Kinds + Sync)>,
     /// A cache of generated objects. Several policies can share it.
     pub object_cache: &'a ObjectCache,
+}
+
+impl<'a> Context<'a> {
+    /// Creates the inputs of a search for a validating policy whose bindings are unknown.
+    #[must_use]
+    pub fn new<S: SchemaResolver + WrittenSchemas>(
+        mapper: &'a RestMapper,
+        schemas: &'a S,
+        type_findings: &'a [ExpressionFindings],
+        object_cache: &'a ObjectCache,
+    ) -> Self {
+        Self {
+            mapper,
+            schemas,
+            written: schemas,
+            type_findings,
+            without_params: None,
+            never_has_params: false,
+            kinds: None,
+            object_cache,
+        }
+    }
+}
+
+/// The built-in kinds, without custom resources.
+impl WrittenSchemas for Builtin {
+    fn written(&self, _: &Gvk) -> Option<&Json> {
+        None
+    }
+
+    fn is_builtin_kind(&self, gvk: &Gvk) -> bool {
+        self.has(gvk)
+    }
 }
 
 impl std::fmt::Debug for Context<'_> {

@@ -122,6 +122,9 @@ pub struct DenyingValidation {
 
 /// Finds the expressions of `policy` that fail at run time, in the order of the policy's fields. Also returns what the
 /// search did not cover.
+///
+/// An empty result does not prove that no expression fails: the number of kinds and requests is limited, and of params,
+/// only absent values are searched, because their values are chosen by the author of the policy.
 #[must_use]
 pub fn find_runtime_errors(
     policy: &CompiledPolicy,

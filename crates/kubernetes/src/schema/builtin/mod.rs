@@ -15,7 +15,7 @@ use super::extensions::GROUP_VERSION_KIND;
 use super::intern::Interner;
 use super::openapi::OpenApiDocument;
 use super::resolver::{Resolution, SchemaResolver};
-use super::rest_mapper::ApiResource;
+use super::rest_mapper::{ApiResource, RestMapper};
 use super::{GroupVersion, Gvk, Gvr, offline};
 use crate::version::KubernetesVersion;
 
@@ -148,6 +148,12 @@ impl Builtin {
     #[must_use]
     pub fn kubernetes(&self) -> &str {
         self.kubernetes
+    }
+
+    /// Returns a mapper of the built-in resources.
+    #[must_use]
+    pub fn rest_mapper(&self) -> RestMapper {
+        RestMapper::new(self.resources().to_vec())
     }
 
     /// Returns the resources and subresources that Kubernetes serves.
