@@ -302,6 +302,14 @@ impl<'a, 'o> ExampleSearch<'a, 'o> {
         if bases.is_empty() {
             bases.push(InputConstraints::default());
         }
+        // Most trials of two bases with the same request lead to the same requests.
+        let mut built = Vec::new();
+        bases.retain(|base| {
+            let request = builder.build(base);
+            let is_new = request.is_none() || !built.contains(&request);
+            built.push(request);
+            is_new
+        });
         let mut paths = Vec::new();
         let mut literals = Vec::new();
         value_search.paths(index, &mut paths, &mut literals);
