@@ -199,7 +199,24 @@ pub(super) fn add_hidden(report: &mut CheckReport, input: &mut Input, check: &mu
         let key = key(finding);
         has_own_cause || fixed.contains(&key) || keys.is_none_or(|keys| keys.contains(&key))
     });
+    remove_unsafe_renames(&mut report.findings, &hidden);
     report.findings.extend(hidden);
+}
+
+/// Removes the fixes that replace a variable that is always null, if the changed expression has a comparison that always has
+/// the same result. Before the fix, the expression always fails. After it, the policy might allow all requests.
+fn remove_unsafe_renames(findings: &mut [Finding], hidden: &[Finding]) {
+    for finding in findings {
+        let is_of_expression = |other: &Finding| {
+            other.rule == Rule::IncomparableTypes
+                && other.location.file == finding.location.file
+                && other.owner == finding.owner
+                && other.field_ref == finding.field_ref
+        };
+        if finding.rule == Rule::NoFieldSelection && hidden.iter().any(is_of_expression) {
+            finding.fix = None;
+        }
+    }
 }
 
 /// Sets the number of policies of each file of an input.

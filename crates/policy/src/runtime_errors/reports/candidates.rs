@@ -14,13 +14,19 @@ use super::rewrites::{
 };
 use crate::admission::Operation;
 use crate::expressions::Role;
+use crate::matching;
 use crate::runtime_errors::failure_sites::{FailureCause, FailureSite, SitesByNode};
+use crate::runtime_errors::input_types::roots::is_namespace;
+use crate::runtime_errors::path_conditions::solver;
 use crate::runtime_errors::symbolic::ExprRef;
 use crate::subexpressions;
 use crate::subexpressions::conditions::{self, condition_around};
 use cel::ast::{Ast, Expr, ExprId, Literal};
 use kubernetes::schema::Gvk;
-use kubernetes::validity::{EffectiveDefault, FieldPath, Root, effective_default, is_union_member};
+use kubernetes::validity::{
+    Constraint, EffectiveDefault, FieldPath, InputConstraints, Root, effective_default,
+    is_union_member,
+};
 
 /// A change of the expression in which the failing node is.
 #[derive(Clone, Debug)]
@@ -206,6 +212,9 @@ impl MessageWriter<'_, '_> {
         if let Some(advice) = intent::inverted_guard(origin.ast, site.node.id, &chain) {
             return Proposal::only_advice(advice);
         }
+        if let Some(advice) = self.advice_about_namespace(site) {
+            return Proposal::only_advice(advice);
+        }
         let condition = condition_around(origin.ast, origin.text, site.node.id);
         let condition = condition.filter(|condition| is_boolean(origin, condition.id));
         let path = self.path_of_chain(site);
@@ -226,13 +235,11 @@ impl MessageWriter<'_, '_> {
         let is_vacuous =
             matches!(&default, Some(ProposedDefault::Known(default)) if default.is_vacuous);
         let mut candidates: Vec<Candidate> = Vec::new();
-        candidates.extend(intent::with_optional_sides(
-            origin.ast,
-            origin.text,
-            site.chain,
-            &chain,
-        ));
-        if !guard::is_compared_with_null(origin.ast, site.chain) {
+        let sides = intent::with_optional_sides(origin.ast, origin.text, site.chain, &chain);
+        let null_roots = self.null_roots(n, sites_by_node);
+        candidates.extend(sides.filter(|_| null_roots.is_empty()));
+        let has_root = !null_roots.contains(&site.path.root);
+        if has_root && !guard::is_compared_with_null(origin.ast, site.chain) {
             let one = with_default(origin, (&chain, site.chain), condition.as_ref(), default);
             // The first of the two that passes its trial is suggested.
             let all = one
@@ -244,7 +251,7 @@ impl MessageWriter<'_, '_> {
                 .and_then(|one| self.at_all_chains(origin, sites_by_node, (site, one)));
             candidates.extend(all);
             candidates.extend(one);
-            candidates.extend(combined);
+            candidates.extend(combined.filter(|_| null_roots.is_empty()));
         }
         // The effect of the default may not be certain. Then the author has to choose. A guard does not help if the value
         // is not an optional.
@@ -363,6 +370,62 @@ impl MessageWriter<'_, '_> {
             path = path.then(segment)?;
         }
         Some(path)
+    }
+
+    /// Returns the unguarded variables, such as `oldObject`, that may be null in the expression with an index. With optional
+    /// fields, the expression would no longer fail for such requests, and its author would not learn of them.
+    fn null_roots(self, index: usize, sites_by_node: &SitesByNode<'_>) -> Vec<Root> {
+        // The operations without the object.
+        let operations = |root| {
+            let without: &[Operation] = match root {
+                Root::Object => &[Operation::Delete],
+                Root::OldObject => &[Operation::Create, Operation::Connect],
+                _ => &[],
+            };
+            let without = without.iter().copied();
+            without.filter(|operation| self.operations.contains(operation))
+        };
+        let sites = sites_by_node.values().flatten();
+        let sites = sites.filter(|site| {
+            site.node.index == index
+                && site.cause == FailureCause::Absent
+                && site.path.segments.is_empty()
+        });
+        let is_reached = |site: &FailureSite, operation: Operation| {
+            let mut constraints = InputConstraints::default();
+            constraints.add(&site.path, Constraint::Absent)?;
+            let path = FieldPath::new(Root::Request).field("operation")?;
+            let name = Json::from(operation.as_str());
+            constraints.add(&path, Constraint::Equals(name))?;
+            let conditions = site.path_condition.conditions(true);
+            let solution = solver::solve(self.evaluator, conditions, constraints);
+            (!solution.is_unsat).then_some(())
+        };
+        let unguarded = sites.filter(|site| {
+            operations(site.path.root).any(|operation| is_reached(site, operation).is_some())
+        });
+        unguarded.map(|site| site.path.root).collect()
+    }
+
+    /// Returns advice if the expression reads the namespace of a cluster-scoped object that the rules name. The object never
+    /// has a namespace, so that no value stands for it.
+    fn advice_about_namespace(self, site: &FailureSite) -> Option<String> {
+        let is_object = matches!(site.path.root, Root::Object | Root::OldObject);
+        let is_read = is_object && site.path.fields() == ["metadata", "namespace"];
+        let mut rules = matching::rules(self.evaluator.policy.policy()).iter();
+        let is_wildcard = |name: &String| name.contains('*');
+        let is_named = rules.all(|rule| !rule.resources.iter().flatten().any(is_wildcard));
+        if !is_read || self.resource.namespaced || !is_named {
+            return None;
+        }
+        let (kind, root) = (&self.resource.gvk.kind, site.path.root.name());
+        Some(if is_namespace(self.resource) {
+            format!("a Namespace is in no namespace: its own name is `{root}.metadata.name`")
+        } else {
+            format!(
+                "objects of the kind {kind} are in no namespace: remove the test, or the resource from the rules"
+            )
+        })
     }
 
     /// Returns the value for an absent field. For expressions that do not decide about the request, it may be another
