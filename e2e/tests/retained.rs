@@ -16,7 +16,6 @@ use parity::random::from_environment;
 use vap_status_controller::policy::analysis::{Profile, type_check};
 use vap_status_controller::policy::compile::CompiledPolicy;
 use vap_status_controller::schema::Builtin;
-use vap_status_controller::schema::rest_mapper::RestMapper;
 use vap_status_controller::version::KubernetesVersion;
 
 const MIB: i64 = 1 << 20;
@@ -32,7 +31,7 @@ fn checks_of_hostile_policies_are_bounded_in_memory() {
     let seed = from_environment("VAP_HOSTILE_SEED", 1).unwrap();
     let n_groups = from_environment("VAP_HOSTILE_FILES", 3 * ROUND as u64).unwrap();
     let builtin = Builtin::load(KubernetesVersion::DEFAULT).unwrap();
-    let mapper = RestMapper::new(builtin.resources().to_vec());
+    let mapper = builtin.rest_mapper();
     let (mut retained, mut peak, mut n_policies) = (0, 0, 0);
     for n in 0..usize::try_from(n_groups).unwrap() {
         let group = hostile(seed, n);

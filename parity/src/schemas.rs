@@ -63,7 +63,7 @@ impl Schemas {
         let builtin = Builtin::load(version)?;
         Ok(Self {
             types: SchemaSet::default(),
-            mapper: RestMapper::new(builtin.resources().to_vec()),
+            mapper: builtin.rest_mapper(),
             builtin: Some(builtin),
         })
     }

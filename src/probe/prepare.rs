@@ -345,7 +345,7 @@ mod tests {
     fn prepared_for(version: KubernetesVersion, stage: Stage, request: &Value) -> Value {
         let request: Request = serde_json::from_value(request.clone()).unwrap();
         let builtin = Builtin::load(KubernetesVersion::DEFAULT).unwrap();
-        let mapper = RestMapper::new(builtin.resources().to_vec());
+        let mapper = builtin.rest_mapper();
         let (sample, schemas) = ((Samples::Whole, stage), SchemaSet::default());
         let prepared = objects(&request, version, sample, &mapper, &schemas).unwrap();
         prepared.request.into_owned().object.unwrap()

@@ -28,26 +28,32 @@ const fn created(group: &'static str, version: &'static str, resource: &'static 
     }
 }
 
+/// Returns a mutating policy for a resource and an operation. `spec` has its other fields.
+fn policy(
+    (group, version, resource): (&str, &str, &str),
+    operation: &str,
+    mut spec: Value,
+) -> Value {
+    spec["reinvocationPolicy"] = json!("Never");
+    spec["matchConstraints"] = json!({"resourceRules": [{
+        "apiGroups": [group], "apiVersions": [version], "operations": [operation], "resources": [resource]
+    }]});
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "MutatingAdmissionPolicy",
+        "metadata": {"name": "p"},
+        "spec": spec,
+    })
+}
+
 fn findings(asked: &Asked, mutation: &Value) -> Vec<Value> {
     findings_of("failing-mutation", asked, mutation)
 }
 
 fn findings_of(rule: &str, asked: &Asked, mutation: &Value) -> Vec<Value> {
-    let (group, version, resource) = asked.rule;
-    let policy = json!({
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "MutatingAdmissionPolicy",
-        "metadata": {"name": "p"},
-        "spec": {
-            "reinvocationPolicy": "Never",
-            "matchConstraints": {"resourceRules": [{
-                "apiGroups": [group], "apiVersions": [version], "operations": [asked.operation],
-                "resources": [resource]
-            }]},
-            "matchConditions": [{"name": "c", "expression": asked.condition}],
-            "mutations": [mutation]
-        }
-    });
+    let condition = json!({"name": "c", "expression": asked.condition});
+    let spec = json!({"matchConditions": [condition], "mutations": [mutation]});
+    let policy = policy(asked.rule, asked.operation, spec);
     let actual = manifest::findings(&policy.to_string(), &[]).into_iter();
     actual.filter(|finding| finding["rule"] == rule).collect()
 }
@@ -265,18 +271,7 @@ fn witness_satisfies_conditions_of_branch() {
 
 /// Returns the message and the help of each finding for a policy with these mutations.
 fn messages_of(rule: &str, mutations: &[Value]) -> Vec<String> {
-    let policy = json!({
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "MutatingAdmissionPolicy",
-        "metadata": {"name": "p"},
-        "spec": {
-            "reinvocationPolicy": "Never",
-            "matchConstraints": {"resourceRules": [{
-                "apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["deployments"]
-            }]},
-            "mutations": mutations,
-        }
-    });
+    let policy = policy(DEPLOYMENT.rule, "CREATE", json!({"mutations": mutations}));
     let actual = manifest::findings(&policy.to_string(), &[]).into_iter();
     let actual = actual.filter(|finding| finding["rule"] == rule);
     let text = |finding: &Value, name: &str| finding[name].as_str().unwrap_or_default().to_owned();
@@ -408,22 +403,14 @@ fn values_that_mutations_read_may_be_absent() {
 #[test]
 fn failure_after_failing_mutation_is_hidden() {
     let policy = |first: &str| {
-        json!({
-            "apiVersion": "admissionregistration.k8s.io/v1",
-            "kind": "MutatingAdmissionPolicy",
-            "metadata": {"name": "p"},
-            "spec": {
-                "reinvocationPolicy": "Never",
-                "matchConstraints": {"resourceRules": [{
-                    "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]
-                }]},
-                "variables": [{"name": "v", "expression": first}],
-                "mutations": [
-                    patched(r#"[JSONPatch{op: "add", path: "/metadata/labels", value: {"a": variables.v}}]"#),
-                    patched(r#"[JSONPatch{op: "remove", path: "/spec/nodeSelector/arch"}]"#),
-                ]
-            }
-        })
+        let spec = json!({
+            "variables": [{"name": "v", "expression": first}],
+            "mutations": [
+                patched(r#"[JSONPatch{op: "add", path: "/metadata/labels", value: {"a": variables.v}}]"#),
+                patched(r#"[JSONPatch{op: "remove", path: "/spec/nodeSelector/arch"}]"#),
+            ]
+        });
+        policy(POD.rule, "CREATE", spec)
     };
     for (first, hidden) in [("'b'", Value::Null), ("undeclared", json!(true))] {
         let findings = manifest::findings(&policy(first).to_string(), &[]);

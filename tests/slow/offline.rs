@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::{checks, support};
 use vap_status_controller::schema::offline::Offline;
 use vap_status_controller::schema::resolver::{Resolution, SchemaResolver as _};
-use vap_status_controller::schema::{Builtin, DeclKind, DeclType, GroupVersion, Gvk, RestMapper};
+use vap_status_controller::schema::{Builtin, DeclKind, DeclType, GroupVersion, Gvk};
 use vap_status_controller::version::KubernetesVersion;
 
 #[test]
@@ -40,7 +40,7 @@ fn built_in_schemas_match_documents() {
     let (schemas, mapper) = offline.finish();
     let builtin = Builtin::load(KubernetesVersion::DEFAULT).unwrap();
 
-    assert_eq!(RestMapper::new(builtin.resources().to_vec()), mapper);
+    assert_eq!(builtin.rest_mapper(), mapper);
     assert!(mapper.resources.len() >= 150, "{}", mapper.resources.len());
 
     let kinds: BTreeSet<&Gvk> = schemas.kinds().collect();

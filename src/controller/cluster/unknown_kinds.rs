@@ -70,7 +70,7 @@ mod tests {
     fn kinds_of_supported_versions_are_known() {
         for version in KubernetesVersion::supported() {
             let builtin = Builtin::load(version).unwrap();
-            let mapper = RestMapper::new(builtin.resources().to_vec());
+            let mapper = builtin.rest_mapper();
             assert!(mapper.resources.len() > 100, "{version}");
             assert_eq!(unknown_kinds(&mapper), BTreeSet::new(), "{version}");
         }

@@ -12,29 +12,24 @@ use super::resolver::Resolution;
 use super::{Gvk, extensions};
 use serde_json::{Value, json};
 
-/// The kinds in the group version `v1`, each with the names and types of its fields.
+/// The names and the types of fields.
+type Fields = &'static [(&'static str, &'static str)];
+
+/// The kinds in the group version `v1`, each with lists of its fields.
 ///
 /// Source: `k8s.io/api` `core/v1/types.go`.
-const KINDS: [(&str, &[(&str, &str)]); 6] = [
-    ("NodeProxyOptions", &[("path", "string")]),
-    ("PodAttachOptions", STREAMS),
-    (
-        "PodExecOptions",
-        &[
-            ("stdin", "boolean"),
-            ("stdout", "boolean"),
-            ("stderr", "boolean"),
-            ("tty", "boolean"),
-            ("container", "string"),
-            ("command", "strings"),
-        ],
-    ),
-    ("PodPortForwardOptions", &[("ports", "integers")]),
-    ("PodProxyOptions", &[("path", "string")]),
-    ("ServiceProxyOptions", &[("path", "string")]),
+const KINDS: [(&str, &[Fields]); 6] = [
+    ("NodeProxyOptions", &[PATH]),
+    ("PodAttachOptions", &[STREAMS]),
+    ("PodExecOptions", &[STREAMS, &[("command", "strings")]]),
+    ("PodPortForwardOptions", &[&[("ports", "integers")]]),
+    ("PodProxyOptions", &[PATH]),
+    ("ServiceProxyOptions", &[PATH]),
 ];
 
-const STREAMS: &[(&str, &str)] = &[
+const PATH: Fields = &[("path", "string")];
+
+const STREAMS: Fields = &[
     ("stdin", "boolean"),
     ("stdout", "boolean"),
     ("stderr", "boolean"),
@@ -83,9 +78,9 @@ fn document() -> Value {
         }
         None => json!({"type": type_}),
     };
-    let schema = |kind: &str, fields: &[(&str, &str)]| {
+    let schema = |kind: &str, fields: &[Fields]| {
         let common = [("apiVersion", "string"), ("kind", "string")];
-        let all = common.iter().chain(fields);
+        let all = common.iter().chain(fields.iter().copied().flatten());
         let properties = all.map(|(name, type_)| ((*name).to_owned(), field(type_)));
         json!({
             "type": "object",

@@ -21,8 +21,8 @@ use crate::runtime_errors::symbolic::{BranchCondition, ExprRef, Scope, SymbolicE
 use cel::stack::run_on_deep_stack;
 pub use dependence::{Dependence, dependence};
 use kubernetes::validity::{Constraint, FieldPath, InputConstraints};
-pub(crate) use value_search::usual_constraints;
-use value_search::{ValueSearch, constrain_operation};
+use value_search::ValueSearch;
+pub(crate) use value_search::{constrain_operation, usual_constraints};
 
 /// Maximum number of kinds to try for one policy.
 const MAX_KINDS: usize = 16;

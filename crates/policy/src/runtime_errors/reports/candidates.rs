@@ -15,8 +15,8 @@ use super::rewrites::{
 use crate::admission::Operation;
 use crate::expressions::Role;
 use crate::matching;
+use crate::runtime_errors::examples::constrain_operation;
 use crate::runtime_errors::failure_sites::{FailureCause, FailureSite, SitesByNode};
-use crate::runtime_errors::input_types::roots::is_namespace;
 use crate::runtime_errors::path_conditions::solver;
 use crate::runtime_errors::symbolic::ExprRef;
 use crate::subexpressions;
@@ -394,9 +394,7 @@ impl MessageWriter<'_, '_> {
         let is_reached = |site: &FailureSite, operation: Operation| {
             let mut constraints = InputConstraints::default();
             constraints.add(&site.path, Constraint::Absent)?;
-            let path = FieldPath::new(Root::Request).field("operation")?;
-            let name = Json::from(operation.as_str());
-            constraints.add(&path, Constraint::Equals(name))?;
+            constrain_operation(&mut constraints, operation)?;
             let conditions = site.path_condition.conditions(true);
             let solution = solver::solve(self.evaluator, conditions, constraints);
             (!solution.is_unsat).then_some(())
@@ -407,23 +405,23 @@ impl MessageWriter<'_, '_> {
         unguarded.map(|site| site.path.root).collect()
     }
 
-    /// Returns advice if the expression reads the namespace of a cluster-scoped object that the rules name. The object never
-    /// has a namespace, so that no value stands for it.
+    /// Returns advice if the expression reads the namespace of a cluster-scoped object whose resource the rules name. The
+    /// object never has a namespace, so no default replaces it.
     fn advice_about_namespace(self, site: &FailureSite) -> Option<String> {
-        let is_object = matches!(site.path.root, Root::Object | Root::OldObject);
-        let is_read = is_object && site.path.fields() == ["metadata", "namespace"];
+        let root = site.path.root;
+        let is_read = matches!(root, Root::Object | Root::OldObject)
+            && site.path.fields() == ["metadata", "namespace"];
+        if !is_read || self.resource.namespaced {
+            return None;
+        }
         let mut rules = matching::rules(self.evaluator.policy.policy()).iter();
         let is_wildcard = |name: &String| name.contains('*');
         let is_named = rules.all(|rule| !rule.resources.iter().flatten().any(is_wildcard));
-        if !is_read || self.resource.namespaced || !is_named {
-            return None;
-        }
-        let (kind, root) = (&self.resource.gvk.kind, site.path.root.name());
-        Some(if is_namespace(self.resource) {
-            format!("a Namespace is in no namespace: its own name is `{root}.metadata.name`")
-        } else {
+        let (kind, root) = (&self.resource.gvk.kind, root.name());
+        is_named.then(|| {
             format!(
-                "objects of the kind {kind} are in no namespace: remove the test, or the resource from the rules"
+                "{kind} is cluster-scoped, so its objects have no `metadata.namespace`: test another field, such as \
+                 `{root}.metadata.name`"
             )
         })
     }

@@ -194,11 +194,11 @@ impl RequestBuilder<'_> {
     /// Returns the request for `constraints`, which is built once. `None` if no valid request is found.
     pub(crate) fn built(&self, constraints: &InputConstraints) -> Option<Rc<SyntheticRequest>> {
         let mut built = self.built.borrow_mut();
-        if let Some((_, known)) = built.iter().find(|(known, _)| known == constraints) {
+        if let Some(known) = built.get(constraints) {
             return known.clone();
         }
         let synthetic = self.build(constraints);
-        built.push((constraints.clone(), synthetic.clone()));
+        built.insert(constraints.clone(), synthetic.clone());
         synthetic
     }
 

@@ -71,7 +71,7 @@ pub(crate) struct RequestBuilder<'a> {
     /// ([`RequestBuilder::evaluate_once`]), or if only the trace was requested ([`RequestBuilder::trace_once`]).
     evaluated: HashMap<Rc<SyntheticRequest>, Option<Rc<Vec<Failure>>>>,
     /// The requests for trials by their constraints. `None` if no valid request is found.
-    built: RefCell<Vec<(InputConstraints, Option<Rc<SyntheticRequest>>)>>,
+    built: RefCell<HashMap<InputConstraints, Option<Rc<SyntheticRequest>>>>,
     /// The evaluations of requests for trials. `None` if an evaluation has no result.
     traced: RefCell<HashMap<Rc<SyntheticRequest>, Option<Rc<TracedRequest>>>>,
     authorizer: Arc<AuthorizerList>,

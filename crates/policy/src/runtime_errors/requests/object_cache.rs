@@ -14,7 +14,7 @@ use kubernetes::validity::{FieldPath, Root};
 const MAX_MINIMAL: usize = 200;
 
 /// Maximum number of cached prepared objects.
-const MAX_PREPARED: usize = 250;
+const MAX_PREPARED: usize = 500;
 
 /// Minimal and prepared objects. They are valid for one set of schemas.
 #[derive(Debug, Default)]
