@@ -221,10 +221,11 @@ pub enum Command {
     ///
     /// An editor starts this command and sends messages of the Language Server Protocol. The server reports the findings
     /// of `kubectl vap check` while you type, and completes and explains the expressions in policies, bindings, webhook
-    /// configurations, CustomResourceDefinitions and probes. It reads the manifests and the .vap.yaml of the workspace,
-    /// and contacts no cluster.
+    /// configurations, CustomResourceDefinitions and probes. It reads the manifests and the .vap.yaml of the workspace.
+    /// A cluster is used with --live or a flag that selects a cluster or user. The APIs, schemas and version are then
+    /// those of the cluster, and its bindings and params also apply. The server reads them again when a file is saved.
     #[command(after_help = LSP_HELP)]
-    Lsp,
+    Lsp(LspArgs),
     /// Show the versions of the plugin, the controller and the API server
     #[command(after_help = VERSION_HELP)]
     Version(VersionArgs),
@@ -238,6 +239,17 @@ pub enum Command {
     /// Print completions of the last word, in the format that kubectl reads
     #[command(name = "__complete", hide = true, disable_help_flag = true)]
     Complete(CompleteArgs),
+}
+
+/// The arguments of `lsp`.
+#[derive(Debug, clap::Args)]
+pub struct LspArgs {
+    /// The use of a cluster.
+    #[command(flatten)]
+    pub cluster: eval::ClusterArgs,
+    /// The cluster and the user.
+    #[command(flatten)]
+    pub connection: Connection,
 }
 
 /// The arguments of `status`.

@@ -1,6 +1,7 @@
 //! Computes statuses for the policies of a cluster that have no current status from the controller.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -29,7 +30,7 @@ pub(super) async fn compute(
     let no_crds = Input::default();
     let asked = live::read(connected, None, (&mut input, &no_crds), ListScope::Policies);
     let (asked, served) = asked.await?;
-    let apis = Known::with_cluster(None, std::iter::empty(), served)?;
+    let apis = Known::with_cluster(None, std::iter::empty(), Arc::new(served))?;
     let mut statuses = BTreeMap::new();
     for policy in &input.policies {
         if let (Some(name), Some(status)) = (policy.name(), check::policy::status(policy, &apis)) {

@@ -40,7 +40,7 @@ pub fn run(args: &Args, terminal: Terminal, out: &mut dyn Write, err: &mut dyn W
         Command::UpgradeCheck(upgrade) => run_upgrade(upgrade, terminal, out),
         Command::Eval(eval) => run_eval(eval, terminal, out),
         Command::Explain(explain) => run_explain(explain, terminal, out),
-        Command::Lsp => Ok(lsp::run()),
+        Command::Lsp(args) => Ok(lsp::run(args)),
         Command::Version(args) => versions::run(args, out, err),
         Command::Completion(args) => {
             write(out, &completion::script(args.shell)).map(|()| Exit::Clean)

@@ -11,6 +11,8 @@ use std::{fs, thread};
 
 use serde_json::{Value, json};
 
+use crate::api_server::{ApiServer, Config};
+
 /// The time after which a missing message fails a test.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -45,7 +47,12 @@ struct Client {
 impl Client {
     /// Starts a server and initializes a session for a directory.
     fn start(directory: &Path) -> Self {
-        let mut client = Self::uninitialized();
+        Self::start_with(directory, &[])
+    }
+
+    /// Starts a server with flags, and initializes a session for a directory.
+    fn start_with(directory: &Path, flags: &[&str]) -> Self {
+        let mut client = Self::uninitialized(flags);
         let params = json!({
             "processId": null,
             "workspaceFolders": [{"uri": uri(directory), "name": "w"}],
@@ -62,9 +69,10 @@ impl Client {
         client
     }
 
-    fn uninitialized() -> Self {
+    fn uninitialized(flags: &[&str]) -> Self {
         let mut server = Command::new(env!("CARGO_BIN_EXE_kubectl-vap"))
             .arg("lsp")
+            .args(flags)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit())
@@ -373,7 +381,7 @@ fn each_feature_has_a_result() {
 #[test]
 fn malformed_messages_do_not_end_the_server() {
     let directory = workspace("malformed", &[]);
-    let mut client = Client::uninitialized();
+    let mut client = Client::uninitialized(&[]);
     assert_eq!(
         client.request("textDocument/hover", &json!({})),
         Err(-32002)
@@ -444,6 +452,134 @@ fn malformed_messages_do_not_end_the_server() {
     }
     let out = json!({"textDocument": {"uri": document}, "position": {"line": 4_000_000_000_u32, "character": 4_000_000_000_u32}});
     assert!(client.request("textDocument/hover", &out).is_ok());
+    assert_eq!(client.end(), 0);
+}
+
+/// A policy with params whose kind and binding are only in the cluster.
+const WITH_PARAMS: &str = "\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: replica-limit}
+spec:
+  paramKind: {apiVersion: rules.example.com/v1, kind: ReplicaLimit}
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [apps], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [deployments]}
+  validations:
+  - expression: object.spec.replicas <= params.maxReplica
+";
+
+const CLUSTER: &str = include_str!("../cli_live/cluster.yaml");
+
+impl Client {
+    /// Waits for a message to the user whose text contains `part`.
+    fn wait_for_text(&mut self, method: &str, part: &str) {
+        self.wait(|message| {
+            let text = message["params"]["message"].as_str();
+            message["method"] == method && text.is_some_and(|text| text.contains(part))
+        });
+    }
+
+    /// Waits for the first diagnostics of a document that are `expected`. The session checks the document again when the
+    /// cluster was read.
+    fn wait_for_diagnostics(&mut self, uri: &str, version: i32, expected: &[&str]) {
+        loop {
+            let actual = self.diagnostics(uri, &json!(version));
+            if actual == expected {
+                return;
+            }
+            println!("earlier diagnostics: {actual:?}");
+        }
+    }
+}
+
+#[test]
+fn findings_depend_on_the_cluster() {
+    let directory = workspace("live", &[]);
+    let server = ApiServer::start(Config::new(CLUSTER));
+    let mut client = Client::start_with(&directory, &["--server", &server.url]);
+    client.wait_for_text("window/logMessage", "version 1.36");
+    let document = uri(&directory.join("p.yaml"));
+    // The schemas that a policy needs are read when it is opened, and when it matches other resources.
+    client.open(&document, WITH_PARAMS);
+    let expected = ["8 unwatched-subresource", "10 undefined-field"];
+    client.wait_for_diagnostics(&document, 1, &expected);
+    let config_maps = WITH_PARAMS
+        .replace("[apps]", "[\"\"]")
+        .replace("deployments", "configmaps")
+        .replace("object.spec.replicas", "size(object.data)");
+    client.change(&document, 2, &json!([{"text": config_maps}]));
+    client.wait_for_diagnostics(
+        &document,
+        2,
+        &["8 lockout", "10 absent-field", "10 undefined-field"],
+    );
+    // They are read again when a file is saved.
+    let n_requests = server.requests().len();
+    client.notify(
+        "textDocument/didSave",
+        &json!({"textDocument": {"uri": document}}),
+    );
+    client.wait_for_diagnostics(
+        &document,
+        2,
+        &["8 lockout", "10 absent-field", "10 undefined-field"],
+    );
+    assert!(server.requests().len() > n_requests);
+    assert_eq!(client.end(), 0);
+}
+
+#[test]
+fn gaps_of_the_cluster_are_shown() {
+    let directory = workspace("gaps", &[("p.yaml", POLICY)]);
+    let path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings";
+    let config = Config::new(CLUSTER).fault(path, 403, "bindings are forbidden");
+    let server = ApiServer::start(config);
+    let mut client = Client::start_with(&directory, &["--server", &server.url]);
+    client.wait_for_text("window/showMessage", "this requires the permission `list`");
+    assert_eq!(client.end(), 0);
+
+    // Without a cluster, the session continues with the built-in APIs.
+    let mut client = Client::start_with(&directory, &["--server", "http://127.0.0.1:1"]);
+    client.wait_for_text(
+        "window/showMessage",
+        "the built-in APIs of Kubernetes 1.37 are used",
+    );
+    let document = uri(&directory.join("p.yaml"));
+    client.open(&document, &POLICY.replace("replicas", "replcas"));
+    client.wait_for_diagnostics(&document, 1, &["9 undefined-field"]);
+    assert_eq!(client.end(), 0);
+}
+
+#[test]
+#[cfg(unix)]
+fn credential_program_does_not_read_messages() {
+    let directory = workspace("credentials", &[]);
+    let server = ApiServer::start(Config::new(CLUSTER));
+    let credential = json!({
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "kind": "ExecCredential",
+        "status": {"token": "t"},
+    });
+    let program = format!("cat > /dev/null; echo '{credential}'");
+    let exec = json!({
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "command": "sh",
+        "args": ["-c", program],
+        "interactiveMode": "IfAvailable",
+    });
+    let kubeconfig = json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "c", "cluster": {"server": server.url}}],
+        "users": [{"name": "u", "user": {"exec": exec}}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "x",
+    });
+    let path = directory.join("kubeconfig");
+    fs::write(&path, kubeconfig.to_string()).unwrap();
+    let mut client = Client::start_with(&directory, &["--kubeconfig", path.to_str().unwrap()]);
+    client.wait_for_text("window/logMessage", "version 1.36");
     assert_eq!(client.end(), 0);
 }
 

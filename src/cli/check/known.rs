@@ -98,10 +98,10 @@ impl Known {
     pub(in crate::cli) fn with_cluster(
         version: Option<KubernetesVersion>,
         crds: impl Iterator<Item = Crd>,
-        cluster: Served,
+        cluster: Arc<Served>,
     ) -> Result<Self, SchemaError> {
         let incomplete = cluster.mapper.incomplete.clone();
-        let mut apis = Self::with_crds(version, crds, Some(Arc::new(cluster)))?;
+        let mut apis = Self::with_crds(version, crds, Some(cluster))?;
         apis.mapper.incomplete = incomplete;
         Ok(apis)
     }

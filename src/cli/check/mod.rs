@@ -58,6 +58,7 @@ pub(in crate::cli) mod webhook;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -181,7 +182,7 @@ pub(in crate::cli) fn check_input(
     let all_crds = own_crds.into_iter().chain(of_flag);
     let all_crds = all_crds.map(|crd| crd.value);
     let apis = match served {
-        Some(served) => Known::with_cluster(options.version, all_crds, served)?,
+        Some(served) => Known::with_cluster(options.version, all_crds, Arc::new(served))?,
         None => Known::new(options.version, all_crds, input.all_policies())?,
     };
     let read = ReadObjects {

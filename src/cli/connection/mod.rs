@@ -7,7 +7,7 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use kube::config::{Kubeconfig, KubeconfigError};
+use kube::config::{ExecInteractiveMode, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 
 use super::error::CliError;
@@ -178,7 +178,23 @@ impl Connection {
     /// # Errors
     /// Returns an error if there is no usable kubeconfig, or if its credentials cannot be used.
     pub(super) async fn connect(&self) -> Result<Connected, CliError> {
-        let config = self.config().await?;
+        self.connected(self.config().await?)
+    }
+
+    /// Creates a client like [`Self::connect`]. Programs that provide the credentials cannot read standard input, which
+    /// contains the messages of a client.
+    ///
+    /// # Errors
+    /// Returns an error if there is no usable kubeconfig, or if its credentials cannot be used.
+    pub(super) async fn connect_without_stdin(&self) -> Result<Connected, CliError> {
+        let mut config = self.config().await?;
+        if let Some(program) = &mut config.auth_info.exec {
+            program.interactive_mode = Some(ExecInteractiveMode::Never);
+        }
+        self.connected(config)
+    }
+
+    fn connected(&self, config: Config) -> Result<Connected, CliError> {
         let server = redacted(&config.cluster_url.to_string());
         let server = server.trim_end_matches('/').to_owned();
         let client = command_client(config);

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 #[cfg(not(target_family = "wasm"))]
 use super::cluster;
@@ -126,7 +127,8 @@ impl Setup {
             Some((asked, served, cluster_inputs, live_crds)) => {
                 let server = asked.server.unwrap_or_default();
                 findings.extend(asked.gaps.into_iter().map(|gap| gap_finding(gap, &server)));
-                let apis = Known::with_cluster(version, all_crds.chain(live_crds), served)?;
+                let apis =
+                    Known::with_cluster(version, all_crds.chain(live_crds), Arc::new(served))?;
                 (apis, Some(cluster_inputs), Some(server))
             }
             None => {

@@ -32,7 +32,7 @@ pub(super) use self::plan::{Plan, Selection};
 #[cfg(not(target_family = "wasm"))]
 pub(super) use self::read::{ListScope, add, add_named, one_line, policies, read};
 #[cfg(not(target_family = "wasm"))]
-pub(super) use self::schemas::with_crds;
+pub(super) use self::schemas::{needed, with_crds};
 
 /// Required data that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]

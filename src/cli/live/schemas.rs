@@ -192,7 +192,7 @@ async fn version(
 }
 
 /// Returns the group versions whose documents contain the schemas that the policies need.
-fn needed<'a>(
+pub(in crate::cli) fn needed<'a>(
     policies: impl Iterator<Item = &'a RequestPolicy>,
     mapper: &RestMapper,
 ) -> BTreeSet<GroupVersion> {

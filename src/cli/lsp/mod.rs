@@ -2,13 +2,15 @@
 //!
 //! Threads: `transport` reads messages on one thread and writes them on another. `server` applies changes of documents,
 //! in order and without waiting. `checker` checks documents, and `requests` processes requests, each on a thread with a
-//! snapshot of the `workspace`. Each feature has a module, which converts the results of the engine.
+//! snapshot of the `workspace`. `cluster` reads a cluster, if one is used. Each feature has a module, which converts the
+//! results of the engine.
 //!
 //! Source: Language Server Protocol 3.17.
 
 mod actions;
 mod cel;
 mod checker;
+mod cluster;
 mod completion;
 mod completion_in_yaml;
 mod context;
@@ -35,9 +37,12 @@ mod workspace;
 
 use std::io::{self, BufReader};
 
+use super::args::LspArgs;
 use super::exit::Exit;
 
 /// Runs the server on standard input and output until the client ends the session.
-pub(super) fn run() -> Exit {
-    server::serve(BufReader::new(io::stdin()), io::stdout())
+pub(super) fn run(args: &LspArgs) -> Exit {
+    let is_live = args.cluster.live || args.connection.is_given();
+    let connection = is_live.then(|| args.connection.clone());
+    server::serve(BufReader::new(io::stdin()), io::stdout(), connection)
 }

@@ -1,19 +1,21 @@
 //! The main loop: applies the notifications of the client, and queues checks and requests.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{SyncSender, channel, sync_channel};
 use std::thread;
 
 use gen_lsp_types::{
     DidChangeTextDocumentParams, DidChangeWatchedFilesParams, DidCloseTextDocumentParams,
-    DidOpenTextDocumentParams, DidSaveTextDocumentParams,
+    DidOpenTextDocumentParams, DidSaveTextDocumentParams, MessageType,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::checker::Checker;
+use super::cluster::{Outcome, Reader};
 use super::document;
 use super::outbox::{ErrorCode, Failure, Outbox};
 use super::positions::Encoding;
@@ -22,12 +24,24 @@ use super::transport::{self, Frame};
 use super::uri;
 use super::workspace::{Effect, Workspace};
 use super::{lenses, tokens};
+use crate::cli::check::known::Known;
+use crate::cli::connection::Connection;
 use crate::cli::exit::Exit;
+use crate::cli::live::Gap;
 
-/// Serves a client until the end of the session or of the input.
+/// An input of the main loop.
+enum Event {
+    Frame(Frame),
+    /// The end of the client's messages.
+    End,
+    Cluster(Box<Outcome>),
+}
+
+/// Serves a client until the end of the session or of the input. With a connection, uses the data of that cluster.
 pub(super) fn serve(
     mut input: impl BufRead + Send + 'static,
     mut output: impl Write + Send + 'static,
+    connection: Option<Connection>,
 ) -> Exit {
     let (sender, receiver) = channel::<Option<Value>>();
     let writer = thread::spawn(move || {
@@ -38,22 +52,34 @@ pub(super) fn serve(
         }
     });
     let outbox = Outbox::new(sender);
+    // Without a buffer, the client waits while the loop is busy, so that its messages do not accumulate here.
+    let (events, received) = sync_channel(0);
     let mut server = Server {
         outbox: outbox.clone(),
         state: State::New,
+        cluster: connection.map(|connection| (connection, events.clone())),
     };
+    thread::spawn(move || {
+        while let Ok(Some(frame)) = transport::read(&mut input) {
+            if events.send(Event::Frame(frame)).is_err() {
+                return;
+            }
+        }
+        let _ = events.send(Event::End);
+    });
     let exit = loop {
-        match transport::read(&mut input) {
-            Ok(Some(Frame::Message(message))) => {
+        match received.recv() {
+            Ok(Event::Frame(Frame::Message(message))) => {
                 if let Some(exit) = server.receive(message) {
                     break exit;
                 }
             }
-            Ok(Some(Frame::Malformed(reason))) => {
+            Ok(Event::Frame(Frame::Malformed(reason))) => {
                 let failure = Failure::with_code(ErrorCode::Parse, &reason);
                 outbox.respond(&Value::Null, Err(failure));
             }
-            Ok(None) | Err(_) => break server.exit(),
+            Ok(Event::Cluster(outcome)) => server.set_cluster(*outcome),
+            Ok(Event::End) | Err(_) => break server.exit(),
         }
     };
     outbox.close();
@@ -64,6 +90,8 @@ pub(super) fn serve(
 struct Server {
     outbox: Outbox,
     state: State,
+    /// The cluster to read, and where to send its data. `None` after the session has started.
+    cluster: Option<(Connection, SyncSender<Event>)>,
 }
 
 enum State {
@@ -82,6 +110,10 @@ struct Session {
     /// True if the client can watch files for the server.
     watches_files: bool,
     outbox: Outbox,
+    /// Reads the cluster, if one is used.
+    cluster: Option<Reader>,
+    /// The messages about the cluster that the client has received.
+    shown: BTreeSet<String>,
 }
 
 impl Server {
@@ -134,7 +166,7 @@ impl Server {
     fn request(&mut self, id: &Value, method: &str, params: Value) {
         match (&mut self.state, method) {
             (State::New, "initialize") => {
-                let (session, result) = Session::start(&params, &self.outbox);
+                let (session, result) = Session::start(&params, &self.outbox, self.cluster.take());
                 self.state = State::Running(Box::new(session));
                 self.outbox.respond(id, Ok(result));
             }
@@ -168,6 +200,12 @@ impl Server {
     fn notification(&mut self, method: &str, params: Value) {
         if let State::Running(session) = &mut self.state {
             session.notification(method, params);
+        }
+    }
+
+    fn set_cluster(&mut self, outcome: Outcome) {
+        if let State::Running(session) = &mut self.state {
+            session.set_cluster(outcome);
         }
     }
 }
@@ -204,7 +242,11 @@ fn encoding(params: &Value) -> Encoding {
 
 impl Session {
     /// Opens the workspace. Returns the session and the result of `initialize`.
-    fn start(params: &Value, outbox: &Outbox) -> (Self, Value) {
+    fn start(
+        params: &Value,
+        outbox: &Outbox,
+        cluster: Option<(Connection, SyncSender<Event>)>,
+    ) -> (Self, Value) {
         let encoding = encoding(params);
         let (workspace, error) = Workspace::open(folders(params));
         let checker = Checker::start(outbox.clone(), encoding);
@@ -212,6 +254,11 @@ impl Session {
         let snippets = "/capabilities/textDocument/completion/completionItem/snippetSupport";
         let has_snippets = params.pointer(snippets).and_then(Value::as_bool) == Some(true);
         let watching = "/capabilities/workspace/didChangeWatchedFiles/dynamicRegistration";
+        let cluster = cluster.map(|(connection, events)| {
+            Reader::start(connection, move |outcome| {
+                let _ = events.send(Event::Cluster(Box::new(outcome)));
+            })
+        });
         let session = Self {
             workspace: Arc::new(workspace),
             encoding,
@@ -219,8 +266,11 @@ impl Session {
             requests: Requests::start(outbox.clone(), (encoding, has_snippets), reports),
             watches_files: params.pointer(watching).and_then(Value::as_bool) == Some(true),
             outbox: outbox.clone(),
+            cluster,
+            shown: BTreeSet::new(),
         };
         session.show(error.map(|error| error.to_string()));
+        session.read_cluster();
         let result = json!({
             "capabilities": capabilities(encoding),
             "serverInfo": {"name": "kubectl-vap", "version": env!("CARGO_PKG_VERSION")},
@@ -230,8 +280,66 @@ impl Session {
 
     fn show(&self, error: Option<String>) {
         if let Some(message) = error {
-            let params = json!({"type": 1, "message": format!("kubectl vap: {message}")});
-            self.outbox.notify("window/showMessage", &params);
+            self.message("window/showMessage", MessageType::Error, &message);
+        }
+    }
+
+    fn message(&self, method: &str, level: MessageType, message: &str) {
+        let params = json!({"type": level, "message": format!("kubectl vap: {message}")});
+        self.outbox.notify(method, &params);
+    }
+
+    /// Queues a read of the cluster, if one is used.
+    fn read_cluster(&self) {
+        if let Some(cluster) = &self.cluster {
+            cluster.read(&self.workspace);
+        }
+    }
+
+    /// Uses the data of the cluster, and checks all documents again. If the cluster cannot be read, the earlier data or the
+    /// built-in APIs remain in use. The client receives each message about the cluster once.
+    fn set_cluster(&mut self, outcome: Outcome) {
+        match outcome {
+            Ok(cluster) => {
+                let (version, server) = (&cluster.served.kubernetes, &cluster.server);
+                let message = format!("using the APIs of {server}, version {version}");
+                self.message_once("window/logMessage", MessageType::Info, message);
+                for Gap {
+                    message,
+                    help,
+                    is_fatal,
+                } in &cluster.gaps
+                {
+                    let method = if *is_fatal {
+                        "window/showMessage"
+                    } else {
+                        "window/logMessage"
+                    };
+                    self.message_once(method, MessageType::Warning, format!("{message}; {help}"));
+                }
+                Arc::make_mut(&mut self.workspace).set_cluster(cluster);
+                self.check_open(None);
+            }
+            Err(error) => {
+                let used = if self.workspace.has_cluster() {
+                    "the data that were read before remain in use".to_owned()
+                } else {
+                    let version = self.workspace.known().map(Known::kubernetes);
+                    format!(
+                        "the built-in APIs of Kubernetes {} are used",
+                        version.unwrap_or_default()
+                    )
+                };
+                let message = format!("the cluster cannot be read: {error}; {used}");
+                self.message_once("window/showMessage", MessageType::Error, message);
+            }
+        }
+    }
+
+    fn message_once(&mut self, method: &str, level: MessageType, message: String) {
+        if !self.shown.contains(&message) {
+            self.message(method, level, &message);
+            self.shown.insert(message);
         }
     }
 
@@ -305,6 +413,9 @@ impl Session {
         let effect = Arc::make_mut(&mut self.workspace).set_document(uri, text, version);
         if let Some(file) = self.workspace.file(&path) {
             self.checker.check(file, &self.workspace);
+            if self.workspace.lacks_schemas(file) {
+                self.read_cluster();
+            }
         }
         if effect == Effect::Others {
             self.check_open(Some(&path));
@@ -328,6 +439,7 @@ impl Session {
         if self.workspace.is_configuration(&path) {
             self.reload();
         }
+        self.read_cluster();
     }
 
     fn change_files(&mut self, params: &DidChangeWatchedFilesParams) {

@@ -10,6 +10,7 @@ use gen_lsp_types::Uri;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 use serde_json::{Value, json};
 
+use super::cluster::ClusterState;
 use super::uri;
 
 use crate::cli::check::command::{self, Overrides, Plan};
@@ -73,6 +74,11 @@ impl File {
     /// Reads the objects of the file.
     pub(super) fn read(&self, filter: KindFilter) -> Input {
         let mut input = Input::default();
+        self.add_to(&mut input, filter);
+        input
+    }
+
+    fn add_to(&self, input: &mut Input, filter: KindFilter) {
         let mark = if self.source.has_byte_order_mark() {
             "\u{feff}"
         } else {
@@ -84,7 +90,6 @@ impl File {
             text: Ok(format!("{mark}{}", self.source.text())),
         };
         input.add_file(file, filter);
-        input
     }
 
     /// Returns the parts of the file that affect the findings about other files: names, bindings and definitions.
@@ -109,6 +114,8 @@ pub(super) struct Workspace {
     /// The definitions in the paths `crds` of the configuration, which are used but not checked.
     more_crds: Arc<Vec<Object<Crd>>>,
     known: Arc<OnceLock<Option<Known>>>,
+    /// The data of the cluster, if one is used and was read.
+    cluster: Option<Arc<ClusterState>>,
 }
 
 /// The extent of a change.
@@ -131,6 +138,7 @@ impl Workspace {
             files: Arc::default(),
             more_crds: Arc::default(),
             known: Arc::default(),
+            cluster: None,
         };
         workspace.read_files();
         (workspace, error)
@@ -161,6 +169,39 @@ impl Workspace {
         self.reload()
     }
 
+    /// Sets the data of the cluster.
+    pub(super) fn set_cluster(&mut self, cluster: ClusterState) {
+        self.cluster = Some(Arc::new(cluster));
+        self.known = Arc::default();
+    }
+
+    /// Returns true if the data of a cluster are used.
+    pub(super) fn has_cluster(&self) -> bool {
+        self.cluster.is_some()
+    }
+
+    /// Returns true if the policies of a file need schemas of the cluster that were not read.
+    pub(super) fn lacks_schemas(&self, file: &File) -> bool {
+        let (Some(cluster), Some(known)) = (&self.cluster, self.known()) else {
+            return false;
+        };
+        cluster.lacks_schemas(file.objects().all_policies(), known)
+    }
+
+    /// Returns the objects of all files, and the definitions in the paths `crds` of the configuration.
+    pub(super) fn all_objects(&self) -> (Input, Input) {
+        let mut input = Input::default();
+        for file in self.files() {
+            file.add_to(&mut input, KindFilter::Policies);
+        }
+        (input, self.configured_crds())
+    }
+
+    fn configured_crds(&self) -> Input {
+        let paths = &self.plan.options.crds;
+        Input::load(paths, KindFilter::Crds, &mut std::io::empty())
+    }
+
     fn read_files(&mut self) {
         let exclude = &self.plan.settings.exclude;
         let options = ReadOptions {
@@ -180,12 +221,7 @@ impl Workspace {
                 }
             },
         );
-        let crds = Input::load(
-            &self.plan.options.crds,
-            KindFilter::Crds,
-            &mut std::io::empty(),
-        );
-        self.more_crds = Arc::new(crds.crds);
+        self.more_crds = Arc::new(self.configured_crds().crds);
         self.known = Arc::default();
     }
 
@@ -272,14 +308,18 @@ impl Workspace {
             || of_plan.any(|file| path.starts_with(&file))
     }
 
-    /// Returns the APIs of Kubernetes and of all definitions in the workspace. `None` if the built-in schemas cannot be read.
+    /// Returns the APIs of Kubernetes or of the cluster, and of all definitions in the workspace. `None` if the built-in
+    /// schemas cannot be read.
     pub(super) fn known(&self) -> Option<&Known> {
         let apis = self.known.get_or_init(|| {
             let of_files = self.files().flat_map(|file| &file.objects().crds);
             let crds = of_files.chain(self.more_crds.iter());
             let crds = crds.map(|crd| crd.value.clone());
             let version = self.plan.options.version;
-            let apis: Result<_, SchemaError> = Known::new(version, crds, std::iter::empty());
+            let apis: Result<_, SchemaError> = match &self.cluster {
+                Some(cluster) => Known::with_cluster(version, crds, Arc::clone(&cluster.served)),
+                None => Known::new(version, crds, std::iter::empty()),
+            };
             apis.ok()
         });
         apis.as_ref()
@@ -361,6 +401,21 @@ impl Workspace {
                 names.extend(invalid.name().map(str::to_owned));
             }
             Self::add_other_files(&mut input, objects, &other.source);
+        }
+        if let Some(cluster) = self.cluster.as_deref() {
+            let bindings = cluster.bindings.iter();
+            input.bindings.extend(bindings.filter(is_bound).cloned());
+            let bindings = cluster.mutating_bindings.iter();
+            input
+                .mutating_bindings
+                .extend(bindings.filter(is_bound).cloned());
+            context.has_bindings |= cluster.has_bindings;
+            context.has_mutating_bindings |= cluster.has_mutating_bindings;
+            context.server = Some(cluster.server.clone());
+            let names = cluster.policies.iter().cloned();
+            context.other_policies.extend(names);
+            let names = cluster.mutating_policies.iter().cloned();
+            context.other_mutating.extend(names);
         }
         (input, context)
     }
