@@ -16,8 +16,13 @@ export const SELECTOR = ['yaml', 'json'].flatMap((language) =>
 /** The command of the server's code lenses. */
 const SHOW_CASE = 'vap.showCase';
 
-/** Creates a client, which starts the server of a program. */
-export function createClient(path: string, output: vscode.LogOutputChannel, results: CaseResults): LanguageClient {
+/** Creates a client, which starts the server of a program with flags. */
+export function createClient(
+  path: string,
+  flags: readonly string[],
+  output: vscode.LogOutputChannel,
+  results: CaseResults,
+): LanguageClient {
   // The server also shows the result of a case as a message. Messages during the command are held until the result is
   // known.
   let pending = 0;
@@ -25,7 +30,7 @@ export function createClient(path: string, output: vscode.LogOutputChannel, resu
   const client = new LanguageClient(
     'vap',
     'VAP',
-    { command: path, args: ['lsp'] },
+    { command: path, args: ['lsp', ...flags] },
     {
       documentSelector: SELECTOR,
       outputChannel: output,

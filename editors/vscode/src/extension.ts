@@ -67,7 +67,8 @@ class Extension {
         this.open([document]);
       }),
       workspace.onDidChangeConfiguration((event) => {
-        if (this.started && (event.affectsConfiguration('vap.enable') || event.affectsConfiguration('vap.path'))) {
+        const settings = ['enable', 'path', 'live', 'context'];
+        if (this.started && settings.some((name) => event.affectsConfiguration(`vap.${name}`))) {
           void this.restart();
         }
       }),
@@ -136,7 +137,7 @@ class Extension {
       return;
     }
     this.output.info(`starting ${program.path}, version ${program.version}`);
-    const client = createClient(program.path, this.output, this.results);
+    const client = createClient(program.path, this.clusterFlags(), this.output, this.results);
     try {
       await client.start();
     } catch (error) {
@@ -173,10 +174,27 @@ class Extension {
     }
   }
 
-  /** Returns the path in the settings of the user. The values of a workspace have no effect. */
+  /** Returns a value in the settings of the user. The values of a workspace have no effect. */
+  private userSetting(name: string): unknown {
+    return vscode.workspace.getConfiguration('vap').inspect(name)?.globalValue;
+  }
+
+  private textSetting(name: string): string {
+    const value = this.userSetting(name);
+    return typeof value === 'string' ? value.trim() : '';
+  }
+
   private pathSetting(): string {
-    const values = vscode.workspace.getConfiguration('vap').inspect<string>('path');
-    return (values?.globalValue ?? '').trim();
+    return this.textSetting('path');
+  }
+
+  /** Returns the flags that select a cluster, if one is used. */
+  private clusterFlags(): string[] {
+    if (this.userSetting('live') !== true) {
+      return [];
+    }
+    const context = this.textSetting('context');
+    return context ? ['--live', `--context=${context}`] : ['--live'];
   }
 
   private setStatus(detail: string, severity = vscode.LanguageStatusSeverity.Information): void {

@@ -167,6 +167,22 @@ test('the other answers download nothing', async (context) => {
   assert.deepEqual(session.requests, []);
 });
 
+test('only the settings of the user select a cluster', async (context) => {
+  const session = Session.create(context);
+  write(join(session.root, 'bin', 'kubectl-vap'), CURRENT);
+  editor.workspace['live'] = true;
+  editor.user['context'] = 'test';
+  await session.activate('a: b', 'yaml', () => editor.status.detail !== 'starting' && clients.length > 0);
+  for (const user of [{ live: true }, { live: true, context: '' }]) {
+    Object.assign(editor.user, user);
+    await editor.commands.get('vap.restart')?.();
+  }
+  assert.deepEqual(
+    clients.map(({ server }) => server.args),
+    [['lsp'], ['lsp', '--live', '--context=test'], ['lsp', '--live']],
+  );
+});
+
 test('only the settings of the user have a path', async (context) => {
   const session = Session.create(context);
   const trap = join(session.root, 'started');
