@@ -272,7 +272,58 @@ fn diagnostics_follow_unsaved_changes() {
         "textDocument/didClose",
         &json!({"textDocument": {"uri": policy}}),
     );
+    let of_file = client.diagnostics(&policy, &Value::Null);
+    assert_eq!(of_file, ["7 unwatched-subresource"]);
+    assert_eq!(client.end(), 0);
+}
+
+#[test]
+fn files_that_are_not_open_have_diagnostics() {
+    let broken = POLICY.replace("replicas", "replcas");
+    let files = [
+        ("p.yaml", &*broken),
+        ("b.yaml", BINDING),
+        ("c.yaml", "a: b"),
+    ];
+    let directory = workspace("closed", &files);
+    let mut client = Client::start(&directory);
+    let uri_of = |name: &str| uri(&directory.join(name));
+    let (policy, binding) = (uri_of("p.yaml"), uri_of("b.yaml"));
+    let changed = |name: &str| json!({"changes": [{"uri": uri_of(name), "type": 2}]});
+    let all = ["9 undefined-field"];
+    assert_eq!(client.diagnostics(&policy, &Value::Null), all);
+
+    // Another name of the policy affects the binding when the document is saved.
+    client.open(&policy, &broken);
+    assert_eq!(client.diagnostics(&policy, &json!(1)), all);
+    let text = broken.replace("limit.example", "other.example");
+    client.change(&policy, 2, &json!([{"text": text}]));
+    let saved = json!({"textDocument": {"uri": policy}});
+    client.notify("textDocument/didSave", &saved);
+    let of_binding = client.diagnostics(&binding, &Value::Null);
+    assert_eq!(of_binding, ["4 unknown-policy"]);
+    // The file has the old name.
+    client.notify("textDocument/didClose", &saved);
+    assert!(client.diagnostics(&binding, &Value::Null).is_empty());
+    assert_eq!(client.diagnostics(&policy, &Value::Null), all);
+
+    // A file that is excluded or removed has none.
+    fs::write(directory.join(".vap.yaml"), "exclude: [p.yaml]\n").unwrap();
+    client.notify("workspace/didChangeWatchedFiles", &changed(".vap.yaml"));
     assert!(client.diagnostics(&policy, &Value::Null).is_empty());
+    assert_eq!(
+        client.diagnostics(&binding, &Value::Null),
+        ["4 unknown-policy"]
+    );
+    fs::remove_file(directory.join("b.yaml")).unwrap();
+    client.notify("workspace/didChangeWatchedFiles", &changed("b.yaml"));
+    assert!(client.diagnostics(&binding, &Value::Null).is_empty());
+    assert!(
+        client
+            .pending
+            .iter()
+            .all(|message| message["params"]["uri"] != uri_of("c.yaml"))
+    );
     assert_eq!(client.end(), 0);
 }
 

@@ -18,18 +18,40 @@ const TIME_LIMIT: Duration = Duration::from_secs(60);
 const MIN_TIME: Duration = Duration::from_millis(500);
 
 /// A flag that ends checks whose results are no longer needed.
-#[derive(Clone, Debug, Default)]
-pub(in crate::cli) struct Cancellation(Arc<AtomicBool>);
+#[derive(Clone, Debug)]
+pub(in crate::cli) struct Cancellation {
+    is_cancelled: Arc<AtomicBool>,
+    min_time: Duration,
+}
+
+impl Default for Cancellation {
+    fn default() -> Self {
+        Self::after(MIN_TIME)
+    }
+}
 
 impl Cancellation {
-    /// Ends the running checks that have taken some time.
-    pub(in crate::cli) fn cancel(&self) {
-        self.0.store(true, Ordering::Relaxed);
+    /// Creates a flag that ends checks as soon as it is set.
+    pub(in crate::cli) fn immediate() -> Self {
+        Self::after(Duration::ZERO)
     }
 
-    /// Returns true if the check that began at `start` was cancelled and has taken some time.
+    fn after(min_time: Duration) -> Self {
+        let is_cancelled = Arc::default();
+        Self {
+            is_cancelled,
+            min_time,
+        }
+    }
+
+    /// Ends the running checks that have taken the minimum time.
+    pub(in crate::cli) fn cancel(&self) {
+        self.is_cancelled.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns true if the check that began at `start` was cancelled and has taken the minimum time.
     pub(in crate::cli) fn is_cancelled(&self, start: Instant) -> bool {
-        self.0.load(Ordering::Relaxed) && start.elapsed() >= MIN_TIME
+        self.is_cancelled.load(Ordering::Relaxed) && start.elapsed() >= self.min_time
     }
 }
 

@@ -1,15 +1,16 @@
-//! Checks documents on a thread, and sends their diagnostics to the client.
+//! Checks files on a thread, and sends their diagnostics to the client.
 //!
-//! If a document changes during a check, only its newest version is checked next.
+//! If a document changes during a check, only its newest version is checked next. Files that are not open are checked when
+//! no open document waits.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use gen_lsp_types::{Diagnostic, PublishDiagnosticsParams, Uri};
+use gen_lsp_types::{Diagnostic, PublishDiagnosticsParams};
 use serde_json::json;
 
 use super::diagnostics;
@@ -48,23 +49,27 @@ impl Reports {
     }
 }
 
-/// A document to check, or a document that was closed.
+/// A file to check, or a file that no longer exists.
 #[derive(Debug)]
 enum Job {
     Check(Arc<File>, Arc<Workspace>),
-    Close(Arc<File>),
+    Remove(Arc<File>),
 }
 
 impl Job {
     fn file(&self) -> &Arc<File> {
         match self {
-            Self::Check(file, _) | Self::Close(file) => file,
+            Self::Check(file, _) | Self::Remove(file) => file,
         }
+    }
+
+    fn is_open(&self) -> bool {
+        self.file().version.is_some()
     }
 }
 
-/// The document that is being checked, and the cancellation of its check.
-type Running = Arc<Mutex<Option<(PathBuf, Cancellation)>>>;
+/// The file that is being checked, and the cancellation of its check.
+type Running = Arc<Mutex<Option<(Arc<File>, Cancellation)>>>;
 
 /// The queue of the checks.
 #[derive(Debug)]
@@ -80,12 +85,13 @@ impl Checker {
         let (sender, receiver) = channel();
         let reports = Reports::default();
         let running = Running::default();
-        let worker = Worker {
+        let mut worker = Worker {
             jobs: receiver,
             outbox,
             encoding,
             reports: reports.clone(),
             running: Arc::clone(&running),
+            shown: HashSet::new(),
         };
         let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
         // Without the thread, there are no diagnostics.
@@ -97,26 +103,66 @@ impl Checker {
         }
     }
 
-    /// Queues the check of a document.
+    /// Queues the check of a file.
     pub(super) fn check(&self, file: &Arc<File>, workspace: &Arc<Workspace>) {
         let job = Job::Check(Arc::clone(file), Arc::clone(workspace));
         self.send(job);
     }
 
-    /// Removes the diagnostics of a closed document.
-    pub(super) fn close(&self, file: &Arc<File>) {
-        self.send(Job::Close(Arc::clone(file)));
+    /// Removes the diagnostics of a file that no longer exists.
+    pub(super) fn remove(&self, file: &Arc<File>) {
+        self.send(Job::Remove(Arc::clone(file)));
     }
 
-    /// Queues a job, and cancels the check of an older version of its document.
+    /// Queues a job. Cancels the check of an older version of its file, and the check of a file that is not open.
     fn send(&self, job: Job) {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((path, cancellation)) = &*running
-            && *path == job.file().path
+        if let Some((file, cancellation)) = &*running
+            && (file.path == job.file().path || job.is_open() && file.version.is_none())
         {
             cancellation.cancel();
         }
         let _ = self.jobs.send(job);
+    }
+}
+
+/// The jobs that wait, at most one for each file.
+#[derive(Default)]
+struct Pending {
+    /// The jobs of open documents, in order.
+    open: VecDeque<Job>,
+    /// The jobs of other files, by path.
+    closed: BTreeMap<PathBuf, Job>,
+}
+
+impl Pending {
+    fn is_empty(&self) -> bool {
+        self.open.is_empty() && self.closed.is_empty()
+    }
+
+    /// Adds a job. It replaces the job of the same file.
+    fn add(&mut self, job: Job) {
+        let path = job.file().path.clone();
+        let mut of_open = self.open.iter();
+        let older = of_open.position(|other| other.file().path == path);
+        if !job.is_open() {
+            if let Some(n) = older {
+                self.open.remove(n);
+            }
+            self.closed.insert(path, job);
+            return;
+        }
+        self.closed.remove(&path);
+        match older.and_then(|n| self.open.get_mut(n)) {
+            Some(older) => *older = job,
+            None => self.open.push_back(job),
+        }
+    }
+
+    /// Removes the next job: that of an open document, if there is one.
+    fn next(&mut self) -> Option<Job> {
+        let closed = || self.closed.pop_first().map(|(_, job)| job);
+        self.open.pop_front().or_else(closed)
     }
 }
 
@@ -126,40 +172,45 @@ struct Worker {
     encoding: Encoding,
     reports: Reports,
     running: Running,
+    /// The files that have diagnostics in the client.
+    shown: HashSet<PathBuf>,
 }
 
 impl Worker {
-    fn set_running(&self, running: Option<(PathBuf, Cancellation)>) {
+    fn set_running(&self, running: Option<(Arc<File>, Cancellation)>) {
         *self.running.lock().unwrap_or_else(PoisonError::into_inner) = running;
     }
 
-    fn run(&self) {
-        let mut pending: VecDeque<Job> = VecDeque::new();
+    fn run(&mut self) {
+        let mut pending = Pending::default();
         loop {
             if pending.is_empty() {
                 let Ok(job) = self.jobs.recv() else { return };
-                pending.push_back(job);
+                pending.add(job);
             }
             for job in self.jobs.try_iter() {
-                match pending
-                    .iter_mut()
-                    .find(|other| other.file().path == job.file().path)
-                {
-                    Some(older) => *older = job,
-                    None => pending.push_back(job),
-                }
+                pending.add(job);
             }
-            if let Some(job) = pending.pop_front() {
-                self.process(&job);
+            if let Some(job) = pending.next()
+                && !self.process(&job)
+                && !job.is_open()
+            {
+                pending.add(job);
             }
         }
     }
 
-    fn process(&self, job: &Job) {
+    /// Returns false if the job was cancelled.
+    fn process(&mut self, job: &Job) -> bool {
         match job {
+            Job::Check(file, _) if self.is_unrelated(file) => {}
             Job::Check(file, workspace) => {
-                let (start, cancellation) = (Instant::now(), Cancellation::default());
-                self.set_running(Some((file.path.clone(), cancellation.clone())));
+                let start = Instant::now();
+                let cancellation = match file.version {
+                    Some(_) => Cancellation::default(),
+                    None => Cancellation::immediate(),
+                };
+                self.set_running(Some((Arc::clone(file), cancellation.clone())));
                 let of_check = cancellation.clone();
                 let check = AssertUnwindSafe(|| diagnostics::check(workspace, file, of_check));
                 let report = catch_unwind(check).ok().flatten().map(Arc::new);
@@ -168,22 +219,34 @@ impl Worker {
                     .map(|report| diagnostics::diagnostics(report, file, self.encoding));
                 self.set_running(None);
                 if cancellation.is_cancelled(start) {
-                    return;
+                    return false;
                 }
                 self.reports.set(file, report);
-                self.publish(&file.uri, file.version, all.unwrap_or_default());
+                self.publish(file, all.unwrap_or_default());
             }
-            Job::Close(file) => {
+            Job::Remove(file) => {
                 self.reports.set(file, None);
-                self.publish(&file.uri, None, Vec::new());
+                self.publish(file, Vec::new());
             }
         }
+        true
     }
 
-    fn publish(&self, uri: &Uri, version: Option<i32>, diagnostics: Vec<Diagnostic>) {
+    /// Returns true for a file that is not open, and has neither objects to check nor diagnostics.
+    fn is_unrelated(&self, file: &File) -> bool {
+        file.version.is_none() && !self.shown.contains(&file.path) && !file.has_subjects()
+    }
+
+    /// Sends the diagnostics of a file. An empty list is sent only for an open document, and to remove earlier diagnostics.
+    fn publish(&mut self, file: &File, diagnostics: Vec<Diagnostic>) {
+        if !diagnostics.is_empty() {
+            self.shown.insert(file.path.clone());
+        } else if !self.shown.remove(&file.path) && file.version.is_none() {
+            return;
+        }
         let params = PublishDiagnosticsParams {
-            uri: uri.clone(),
-            version,
+            uri: file.uri.clone(),
+            version: file.version,
             diagnostics,
         };
         self.outbox

@@ -26,6 +26,7 @@ use super::workspace::{Effect, Workspace};
 use super::{lenses, tokens};
 use crate::cli::check::known::Known;
 use crate::cli::connection::Connection;
+use crate::cli::error::CliError;
 use crate::cli::exit::Exit;
 use crate::cli::live::Gap;
 
@@ -114,6 +115,9 @@ struct Session {
     cluster: Option<Reader>,
     /// The messages about the cluster that the client has received.
     shown: BTreeSet<String>,
+    /// True if a change of an open document may affect the findings about files that are not open. They are checked again
+    /// when a document is saved or closed.
+    affects_closed: bool,
 }
 
 impl Server {
@@ -268,6 +272,7 @@ impl Session {
             outbox: outbox.clone(),
             cluster,
             shown: BTreeSet::new(),
+            affects_closed: false,
         };
         session.show(error.map(|error| error.to_string()));
         session.read_cluster();
@@ -318,7 +323,7 @@ impl Session {
                     self.message_once(method, MessageType::Warning, format!("{message}; {help}"));
                 }
                 Arc::make_mut(&mut self.workspace).set_cluster(cluster);
-                self.check_open(None);
+                self.check_all();
             }
             Err(error) => {
                 let used = if self.workspace.has_cluster() {
@@ -332,6 +337,9 @@ impl Session {
                 };
                 let message = format!("the cluster cannot be read: {error}; {used}");
                 self.message_once("window/showMessage", MessageType::Error, message);
+                if !self.workspace.has_cluster() {
+                    self.check_closed();
+                }
             }
         }
     }
@@ -345,17 +353,7 @@ impl Session {
 
     fn notification(&mut self, method: &str, params: Value) {
         match method {
-            "initialized" if self.watches_files => {
-                let watchers = json!([{"globPattern": "**/*.{yaml,yml,json}"}]);
-                let registration = json!({
-                    "id": "files",
-                    "method": "workspace/didChangeWatchedFiles",
-                    "registerOptions": {"watchers": watchers},
-                });
-                let params = json!({"registrations": [registration]});
-                self.outbox
-                    .request("register-files", "client/registerCapability", &params);
-            }
+            "initialized" => self.initialized(),
             "textDocument/didOpen" => self.apply(params, Self::open),
             "textDocument/didChange" => self.apply(params, Self::change),
             "textDocument/didClose" => self.apply(params, Self::close),
@@ -368,6 +366,25 @@ impl Session {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// Registers for changes of files, and queues the first check of all files.
+    fn initialized(&self) {
+        if self.watches_files {
+            let watchers = json!([{"globPattern": "**/*.{yaml,yml,json}"}]);
+            let registration = json!({
+                "id": "files",
+                "method": "workspace/didChangeWatchedFiles",
+                "registerOptions": {"watchers": watchers},
+            });
+            let params = json!({"registrations": [registration]});
+            self.outbox
+                .request("register-files", "client/registerCapability", &params);
+        }
+        // Files are checked with the APIs of the cluster.
+        if self.cluster.is_none() {
+            self.check_closed();
         }
     }
 
@@ -418,6 +435,7 @@ impl Session {
             }
         }
         if effect == Effect::Others {
+            self.affects_closed = true;
             self.check_open(Some(&path));
         }
     }
@@ -428,9 +446,12 @@ impl Session {
             return;
         };
         let effect = Arc::make_mut(&mut self.workspace).read_from_disk(&path, true);
-        self.checker.close(&file);
-        if effect == Effect::Others {
-            self.check_open(None);
+        match self.workspace.file(&path) {
+            Some(file) => self.checker.check(file, &self.workspace),
+            None => self.checker.remove(&file),
+        }
+        if effect == Effect::Others || self.affects_closed {
+            self.check_all();
         }
     }
 
@@ -438,7 +459,10 @@ impl Session {
         let path = uri::path(&params.text_document.uri.0);
         if self.workspace.is_configuration(&path) {
             self.reload();
+        } else if self.affects_closed {
+            self.check_closed();
         }
+        self.affects_closed = false;
         self.read_cluster();
     }
 
@@ -452,13 +476,21 @@ impl Session {
             self.reload();
             return;
         }
-        let workspace = Arc::make_mut(&mut self.workspace);
         let mut affects_others = false;
-        for path in paths {
-            affects_others |= workspace.read_from_disk(&path, false) == Effect::Others;
+        for path in &paths {
+            let old = self.workspace.file(path).cloned();
+            let workspace = Arc::make_mut(&mut self.workspace);
+            affects_others |= workspace.read_from_disk(path, false) == Effect::Others;
+            match (self.workspace.file(path), old) {
+                (Some(file), _) if file.version.is_none() => {
+                    self.checker.check(file, &self.workspace)
+                }
+                (None, Some(old)) => self.checker.remove(&old),
+                _ => {}
+            }
         }
         if affects_others {
-            self.check_open(None);
+            self.check_all();
         }
     }
 
@@ -468,16 +500,39 @@ impl Session {
             folders(&json!({"workspaceFolders": event}))
         };
         let (added, removed) = (paths("added"), paths("removed"));
-        let error = Arc::make_mut(&mut self.workspace).change_folders(added, &removed);
-        self.show(error.map(|error| error.to_string()));
-        self.check_open(None);
+        self.replace_files(|workspace| workspace.change_folders(added, &removed));
     }
 
-    /// Reads the configuration and all files again, and checks all documents.
+    /// Reads the configuration and all files again, and checks all files.
     fn reload(&mut self) {
-        let error = Arc::make_mut(&mut self.workspace).reload();
+        self.replace_files(Workspace::reload);
+    }
+
+    /// Changes the files of the workspace, and checks all files.
+    fn replace_files(&mut self, change: impl FnOnce(&mut Workspace) -> Option<CliError>) {
+        let before: Vec<_> = self.workspace.files().cloned().collect();
+        let error = change(Arc::make_mut(&mut self.workspace));
         self.show(error.map(|error| error.to_string()));
+        for file in before {
+            if self.workspace.file(&file.path).is_none() {
+                self.checker.remove(&file);
+            }
+        }
+        self.check_all();
+    }
+
+    fn check_all(&mut self) {
+        self.affects_closed = false;
         self.check_open(None);
+        self.check_closed();
+    }
+
+    /// Queues the checks of the files that are not open.
+    fn check_closed(&self) {
+        let files = self.workspace.files();
+        for file in files.filter(|file| file.version.is_none()) {
+            self.checker.check(file, &self.workspace);
+        }
     }
 
     /// Queues the checks of the open documents, except for `checked`.

@@ -62,6 +62,14 @@ impl File {
         self.objects.get_or_init(|| self.read(KindFilter::All))
     }
 
+    /// Returns true if the file has objects that are checked.
+    pub(super) fn has_subjects(&self) -> bool {
+        let objects = self.objects();
+        let n_bindings = objects.bindings.len() + objects.mutating_bindings.len();
+        let n_others = objects.webhooks.len() + objects.crds.len() + objects.invalid.len();
+        objects.all_policies().next().is_some() || n_bindings + n_others > 0
+    }
+
     /// Returns the fields of containers that the policies of the file check. The version of the API server must not change.
     fn containers(&self, version: KubernetesVersion) -> &[CheckedContainers] {
         self.containers.get_or_init(|| {
