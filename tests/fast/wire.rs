@@ -94,6 +94,13 @@ fn parsed_and_unreadable_items_are_counted() {
     assert_eq!(probe("7"), None);
 }
 
+/// Go's decoder returns the nearest double. The default of `serde_json` can differ in the last digit.
+#[test]
+fn numbers_are_the_nearest_doubles() {
+    let number: Value = serde_json::from_str("1234422795224458.2").unwrap();
+    assert_eq!(number, json!(1_234_422_795_224_458.25));
+}
+
 #[test]
 fn chunk_size_does_not_change_result_for_damaged_bytes() {
     let mut random = Random(1);

@@ -278,6 +278,22 @@ fn diagnostics_follow_unsaved_changes() {
 }
 
 #[test]
+fn large_workspace_is_read_up_to_a_limit() {
+    let directory = workspace("large", &[]);
+    for n in 0..51 {
+        let part = directory.join(format!("part{n}"));
+        fs::create_dir(&part).unwrap();
+        for n in 0..1_000 {
+            fs::create_dir(part.join(n.to_string())).unwrap();
+        }
+    }
+    let mut client = Client::start(&directory);
+    client.wait_for_text("window/showMessage", "Open a smaller folder");
+    assert_eq!(client.end(), 0);
+    fs::remove_dir_all(&directory).unwrap();
+}
+
+#[test]
 fn files_that_are_not_open_have_diagnostics() {
     let broken = POLICY.replace("replicas", "replcas");
     let files = [

@@ -274,7 +274,7 @@ impl Session {
             shown: BTreeSet::new(),
             affects_closed: false,
         };
-        session.show(error.map(|error| error.to_string()));
+        session.show_problems(error);
         session.read_cluster();
         let result = json!({
             "capabilities": capabilities(encoding),
@@ -283,9 +283,13 @@ impl Session {
         (session, result)
     }
 
-    fn show(&self, error: Option<String>) {
-        if let Some(message) = error {
-            self.message("window/showMessage", MessageType::Error, &message);
+    /// Shows the error of the configuration, and the files that were not read.
+    fn show_problems(&self, error: Option<CliError>) {
+        let error = error.map(|error| (MessageType::Error, error.to_string()));
+        let incomplete = self.workspace.incomplete();
+        let incomplete = incomplete.map(|reason| (MessageType::Warning, reason));
+        for (level, message) in error.into_iter().chain(incomplete) {
+            self.message("window/showMessage", level, &message);
         }
     }
 
@@ -512,7 +516,7 @@ impl Session {
     fn replace_files(&mut self, change: impl FnOnce(&mut Workspace) -> Option<CliError>) {
         let before: Vec<_> = self.workspace.files().cloned().collect();
         let error = change(Arc::make_mut(&mut self.workspace));
-        self.show(error.map(|error| error.to_string()));
+        self.show_problems(error);
         for file in before {
             if self.workspace.file(&file.path).is_none() {
                 self.checker.remove(&file);

@@ -2,6 +2,7 @@
 //!
 //! A snapshot is cheap to clone, so that other threads can use it while the client changes documents.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -24,6 +25,12 @@ use crate::cli::input::{Input, KindFilter, Object, SourceText};
 use crate::cli::live::{ClusterData, FileCounts};
 use crate::schema::{Crd, SchemaError};
 use crate::version::KubernetesVersion;
+
+/// Maximum number of files and directories of a workspace that are visited.
+const MAX_VISITED: usize = 50_000;
+
+/// Maximum size of the files of a workspace that are read, in bytes.
+const MAX_BYTES: usize = 128 * 1024 * 1024;
 
 /// A file of the workspace. It is parsed on first use.
 #[derive(Debug)]
@@ -124,6 +131,8 @@ pub(super) struct Workspace {
     known: Arc<OnceLock<Option<Known>>>,
     /// The data of the cluster, if one is used and was read.
     cluster: Option<Arc<ClusterState>>,
+    /// True if all files of the folders were read.
+    is_complete: bool,
 }
 
 /// The extent of a change.
@@ -147,6 +156,7 @@ impl Workspace {
             more_crds: Arc::default(),
             known: Arc::default(),
             cluster: None,
+            is_complete: true,
         };
         workspace.read_files();
         (workspace, error)
@@ -210,10 +220,16 @@ impl Workspace {
         Input::load(paths, KindFilter::Crds, &mut std::io::empty())
     }
 
+    /// Reads the files of the folders, up to the limits.
     fn read_files(&mut self) {
         let exclude = &self.plan.settings.exclude;
+        let (visited, bytes) = (Cell::new(0), Cell::new(0));
+        let is_full = || visited.get() > MAX_VISITED || bytes.get() > MAX_BYTES;
         let options = ReadOptions {
-            is_excluded: &|path| exclude.has(path),
+            is_excluded: &|path| {
+                visited.set(visited.get() + 1);
+                is_full() || exclude.has(path)
+            },
             ..ReadOptions::default()
         };
         let all = Arc::make_mut(&mut self.files);
@@ -223,14 +239,29 @@ impl Workspace {
             &options,
             &mut |file| {
                 let path = PathBuf::from(&file.name);
-                if let Ok(text) = file.text {
+                if let Ok(text) = file.text
+                    && has_objects(&text)
+                {
+                    bytes.set(bytes.get() + text.len());
                     let read = || File::new(&path, text, None);
                     all.entry(path.clone()).or_insert_with(read);
                 }
             },
         );
+        self.is_complete = !is_full();
         self.more_crds = Arc::new(self.configured_crds().crds);
         self.known = Arc::default();
+    }
+
+    /// Returns the reason if some files of the folders were not read.
+    pub(super) fn incomplete(&self) -> Option<String> {
+        let mib = MAX_BYTES / 1024 / 1024;
+        (!self.is_complete).then(|| {
+            format!(
+                "the folders have more than {MAX_VISITED} manifests and directories, or {mib} MiB of objects; the others \
+                 are not read. Open a smaller folder, or exclude directories in {CONFIG_NAME}"
+            )
+        })
     }
 
     /// Returns the file with the path.
@@ -271,7 +302,8 @@ impl Workspace {
             let options = ReadOptions::default();
             files::read_all(&path, &mut std::io::empty(), &options, &mut |file| {
                 let path = Path::new(&file.name);
-                new = file.text.ok().map(|text| File::new(path, text, None));
+                let text = file.text.ok().filter(|text| has_objects(text));
+                new = text.map(|text| File::new(path, text, None));
             });
         }
         self.insert(path, new.as_ref())
@@ -444,6 +476,11 @@ impl Workspace {
             }
         }
     }
+}
+
+/// Returns false if the text of a manifest contains no Kubernetes object.
+fn has_objects(text: &str) -> bool {
+    text.contains("apiVersion")
 }
 
 /// Returns the plan of a check of the folders. If the configuration is invalid, returns the default plan and the error.
