@@ -52,7 +52,7 @@ METHODS = [
     "semanticTokens/full",
     "signatureHelp",
 ]
-VALUES = [None, True, -1, 0, 2**31, 2**63, 1.5, "", "x", "\u0000", "file:///", "file://%", [], [[]], {}, {"uri": 1}]
+VALUES = [None, True, -1, 0, 2**31, 2**63, 1.5, "", "x", "\u0000", "file:///none/", "file://%", [], [[]], {}, {"uri": 1}]
 PIECES = ["'", '"', "\n", "\r\n", ": ", "- ", "{", "[", "|", ">-\n", "&a ", "*a", "!!binary ", "\ufeff", "\u2028", "😀",
           "\t", "#", "---\n", "(", ")", ".", "?", "&&", "object.", "variables.", "params", "0x", "1e999", "in ", "has("]
 FRAMES = [
