@@ -344,24 +344,21 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Evaluates a request that satisfies `constraints`, and reports its failures. Returns the request and the
-    /// failures, which are empty if no expression failed.
+    /// Evaluates a request that satisfies `constraints`, and reports its failures, each request once. Returns the request
+    /// and the failures, which are empty if no expression failed.
     ///
-    /// Returns `None` if the constraints were already tried, if no valid request satisfies them, or if
-    /// [`RequestBuilder::evaluate_once`] returns `None`.
+    /// Returns `None` if no valid request satisfies the constraints, or if [`RequestBuilder::evaluate`] returns `None`.
     fn try_constraints(
         &mut self,
         builder: &mut RequestBuilder<'_>,
         symbolic: &SymbolicEvaluator<'_>,
         sites_by_node: &SitesByNode<'_>,
         constraints: &InputConstraints,
-    ) -> Option<(Rc<SyntheticRequest>, Vec<Failure>)> {
-        if !builder.is_untried(constraints) {
-            return None;
-        }
-        let synthetic = builder.build(constraints)?;
-        let failures = builder.evaluate_once(symbolic, &synthetic, &mut self.budget)?;
-        for failure in &failures {
+    ) -> Option<(Rc<SyntheticRequest>, Rc<Vec<Failure>>)> {
+        let synthetic = builder.built(constraints)?;
+        let is_new = !builder.is_evaluated(&synthetic);
+        let failures = builder.evaluate(symbolic, &synthetic, &mut self.budget)?;
+        for failure in failures.iter().filter(|_| is_new) {
             let at_node = sites_by_node.get(&(failure.origin_index, failure.origin_id));
             let mut at_node = at_node.into_iter().flatten();
             let site = at_node.find(|it| self.matches_site(symbolic, &synthetic, failure, it));

@@ -121,30 +121,19 @@ impl RequestBuilder<'_> {
         }
     }
 
-    /// Evaluates the policy for a new request, and returns the failures. They are empty if no expression fails.
+    /// Returns true if the policy was already evaluated for a request.
+    pub(crate) fn is_evaluated(&self, synthetic: &Rc<SyntheticRequest>) -> bool {
+        self.evaluated.contains_key(synthetic)
+    }
+
+    /// Evaluates the policy for a request, and returns the failures. They are empty if no expression fails. A request
+    /// is evaluated once.
     ///
     /// Returns `None` in each of these cases:
     ///
-    /// - The request was already evaluated.
     /// - The budget is used up.
     /// - The rules of the policy do not match the resource of the request itself.
     /// - The evaluation exceeds a limit of this crate. The API server's decision is then unknown.
-    pub(crate) fn evaluate_once(
-        &mut self,
-        symbolic: &SymbolicEvaluator<'_>,
-        synthetic: &Rc<SyntheticRequest>,
-        budget: &mut Budget,
-    ) -> Option<Vec<Failure>> {
-        if self.evaluated.contains_key(synthetic) {
-            return None;
-        }
-        self.evaluate_uncached(symbolic, synthetic, budget)
-            .as_deref()
-            .cloned()
-    }
-
-    /// Like [`RequestBuilder::evaluate_once`], but returns the cached result if the request was already evaluated. The
-    /// cached result may be `None`.
     pub(crate) fn evaluate(
         &mut self,
         symbolic: &SymbolicEvaluator<'_>,
@@ -171,8 +160,8 @@ impl RequestBuilder<'_> {
         failures
     }
 
-    /// Evaluates the policy for a new request, and returns the results of the evaluated expressions. Returns `None` in
-    /// the same cases as [`RequestBuilder::evaluate_once`].
+    /// Evaluates the policy for a request, and returns the results of the evaluated expressions. Returns `None` if the
+    /// request was already evaluated, and in the same cases as [`RequestBuilder::evaluate`].
     pub(crate) fn trace_once(
         &mut self,
         synthetic: &Rc<SyntheticRequest>,
@@ -203,7 +192,7 @@ impl RequestBuilder<'_> {
     }
 
     /// Evaluates the policy for a request of a trial, and keeps the results for the next trials. Returns `None` in the
-    /// same cases as [`RequestBuilder::evaluate_once`], except for the first one.
+    /// same cases as [`RequestBuilder::evaluate`].
     pub(crate) fn traced(
         &self,
         synthetic: &Rc<SyntheticRequest>,

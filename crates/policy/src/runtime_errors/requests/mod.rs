@@ -68,9 +68,9 @@ pub(crate) struct RequestBuilder<'a> {
     /// The constraints for which a request was already built.
     tried: HashSet<InputConstraints>,
     /// The failures of the evaluated requests. `None` if the evaluation has no result
-    /// ([`RequestBuilder::evaluate_once`]), or if only the trace was requested ([`RequestBuilder::trace_once`]).
+    /// ([`RequestBuilder::evaluate`]), or if only the trace was requested ([`RequestBuilder::trace_once`]).
     evaluated: HashMap<Rc<SyntheticRequest>, Option<Rc<Vec<Failure>>>>,
-    /// The requests for trials by their constraints. `None` if no valid request is found.
+    /// The requests of the search and of trials by their constraints. `None` if no valid request is found.
     built: RefCell<HashMap<InputConstraints, Option<Rc<SyntheticRequest>>>>,
     /// The evaluations of requests for trials. `None` if an evaluation has no result.
     traced: RefCell<HashMap<Rc<SyntheticRequest>, Option<Rc<TracedRequest>>>>,
