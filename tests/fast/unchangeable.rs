@@ -110,7 +110,10 @@ fn read_of_removable_field_is_reported() {
         "UPDATE",
         "object.spec.volumeName == oldObject.spec.volumeName || has(object.spec.volumeName) && \
          oldObject.spec.volumeName == ''",
-        &["absent-field object.spec.volumeName"],
+        &[
+            "absent-field object.spec.volumeName",
+            "absent-field oldObject.spec.volumeName",
+        ],
     );
     fails(
         CLAIM,

@@ -29,7 +29,7 @@ use crate::expressions::{PolicyExpression, Role};
 use crate::finding::ExpressionFindings;
 use crate::matching;
 use crate::rule::Rule;
-use crate::suggestion::{self, Suggestion};
+use crate::suggestion::{self, Effect, Suggestion};
 use cel::ast::{Ast, Expr, ExprId};
 use cel::diagnostic::Code;
 use cel::source::{Location, SourceMap};
@@ -602,6 +602,15 @@ impl<'a> Search<'a> {
         self.findings.retain(|located| !is_type_error(located));
         self.findings
             .sort_by_key(|located| (located.finding.index, located.offset));
+        // One change compares the absent values of both sides.
+        let mut compared = HashSet::new();
+        self.findings.retain(|LocatedFinding { finding, .. }| {
+            let mut suggestions = finding.suggestions.iter();
+            suggestions.all(|it| {
+                it.effect != Effect::Compared
+                    || compared.insert((finding.index, it.replacement.clone()))
+            })
+        });
         self.findings
             .into_iter()
             .map(|located| located.finding)

@@ -238,7 +238,9 @@ impl MessageWriter<'_, '_> {
         let sides = intent::with_optional_sides(origin.ast, origin.text, site.chain, &chain);
         let null_roots = self.null_roots(n, sites_by_node);
         candidates.extend(sides.filter(|_| null_roots.is_empty()));
-        let has_root = !null_roots.contains(&site.path.root);
+        // A default of one side of a comparison does not compare absent values.
+        let is_one_side = sides.is_some() && !null_roots.is_empty();
+        let has_root = !null_roots.contains(&site.path.root) && !is_one_side;
         if has_root && !guard::is_compared_with_null(origin.ast, site.chain) {
             let one = with_default(origin, (&chain, site.chain), condition.as_ref(), default);
             // The first of the two that passes its trial is suggested.
