@@ -54,7 +54,7 @@ pub(crate) struct KnownDefault {
     /// The field. `None` if the default does not depend on the kind of the object.
     pub(crate) path: Option<FieldPath>,
     pub(crate) effective: EffectiveDefault,
-    /// True if the default satisfies a condition that may require a value.
+    /// True if the default satisfies a condition that may require a value, or whose message asks for one.
     pub(crate) is_vacuous: bool,
 }
 
@@ -229,7 +229,8 @@ impl MessageWriter<'_, '_> {
             let variable = policy.expressions().get(n);
             let variable = variable.filter(|it| it.role == Role::Variable);
             let variable = variable.and_then(|it| it.name.as_deref());
-            default.is_vacuous = intent::is_required(origin.ast, site.chain, field)
+            default.is_vacuous = intent::asks_for_value(policy, n)
+                || intent::is_required(origin.ast, site.chain, field)
                 || variable.is_some_and(|name| intent::is_variable_required(policy, name, field));
         }
         let is_vacuous =
@@ -237,9 +238,9 @@ impl MessageWriter<'_, '_> {
         let mut candidates: Vec<Candidate> = Vec::new();
         let sides = intent::with_optional_sides(origin.ast, origin.text, site.chain, &chain);
         let null_roots = self.null_roots(n, sites_by_node);
-        candidates.extend(sides.filter(|_| null_roots.is_empty()));
         // A default of one side of a comparison does not compare absent values.
         let is_one_side = sides.is_some() && !null_roots.is_empty();
+        candidates.extend(sides.filter(|_| null_roots.is_empty()));
         let has_root = !null_roots.contains(&site.path.root) && !is_one_side;
         if has_root && !guard::is_compared_with_null(origin.ast, site.chain) {
             let one = with_default(origin, (&chain, site.chain), condition.as_ref(), default);

@@ -5,6 +5,7 @@ use cel::ast::{Ast, Comprehension, Expr, ExprId, Literal};
 use super::candidates::Candidate;
 use super::guard::OptionalChain;
 use crate::compile::CompiledPolicy;
+use crate::expressions::{PolicyExpression, Role};
 use crate::lint::path::with_literal;
 use crate::reads;
 use crate::subexpressions::conditions::chain_range;
@@ -68,6 +69,32 @@ pub(super) fn is_variable_required(
     reads.any(|(ast, id)| {
         reads::variable(ast, id).is_some_and(|name| name == variable) && is_required(ast, id, field)
     })
+}
+
+/// Phrases of messages that ask for a value, even if the default of an absent field is allowed.
+const REQUESTS_OF_VALUES: [&str; 5] = [
+    "explicit",
+    "must set",
+    "must be set",
+    "must specify",
+    "must be specified",
+];
+
+/// Returns true if the expression with index `n` is a validation whose message asks for an explicit value, as in
+/// `privileged must be set to false`.
+pub(super) fn asks_for_value(policy: &CompiledPolicy, n: usize) -> bool {
+    let is_validation = |it: &&PolicyExpression| it.role == Role::Validation;
+    let expressions = policy.expressions();
+    if !expressions.get(n).as_ref().is_some_and(is_validation) {
+        return false;
+    }
+    let n_before = expressions.iter().take(n).filter(is_validation).count();
+    let validation = policy.policy().validations.get(n_before);
+    let message = validation.and_then(|it| it.message.as_deref());
+    let message = message.unwrap_or_default().to_lowercase();
+    REQUESTS_OF_VALUES
+        .iter()
+        .any(|phrase| message.contains(phrase))
 }
 
 fn requires(ast: &Ast, fold: &Comprehension, is_negated: bool) -> bool {
