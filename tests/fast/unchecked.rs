@@ -262,6 +262,53 @@ fn box_crd(fields: &str) -> String {
 }
 
 #[test]
+fn misspelled_resource_of_crd_is_unserved() {
+    let crd = box_crd("size: {type: integer}").replace("box", "crate");
+    let crd = crd.replace("Box", "Crate").replace("cratees", "crates");
+    let spec = validation("!has(object.spec) || !has(object.spec.sise)");
+    let of = |test: &str, resources: &str| {
+        let policy = policy(("example.com", "v1", resources), "UPDATE", &spec);
+        let files = [("crd.yaml", &*crd), ("p.yaml", &*policy)];
+        let mut findings = directory_findings(test, &files, &[]);
+        findings.retain(|it| !it.contains("unbound"));
+        findings
+    };
+    for name in ["cratess", "cartes", "crats"] {
+        let actual = of(&format!("misspelled-{name}"), name);
+        let is_sure = name.len() > 5;
+        let expected = if is_sure {
+            "error unserved-resource: did you mean `crates`? the policy never runs; continuing as if `crates`"
+        } else {
+            "note unknown-resource"
+        };
+        assert!(actual[0].starts_with(expected), "{name}: {actual:#?}");
+        let second = actual.get(1);
+        let is_undefined = second.is_some_and(|it| it.starts_with("warning undefined-field"));
+        assert_eq!(is_undefined, is_sure, "{name}: {actual:#?}");
+    }
+    // Other CRDs of the group may define a resource with a similar name.
+    for (test, resources) in [
+        ("both", "crates', 'cratess"),
+        ("digit", "crates1"),
+        ("other", "crates2', 'barrels"),
+    ] {
+        let actual = of(&format!("similar-{test}"), resources);
+        assert!(
+            actual
+                .iter()
+                .any(|it| it.starts_with("note unknown-resource")),
+            "{actual:#?}"
+        );
+        assert!(
+            !actual
+                .iter()
+                .any(|it| it.contains("continuing as if `crates`")),
+            "{actual:#?}"
+        );
+    }
+}
+
+#[test]
 fn field_of_another_copy_of_a_crd_is_not_undefined() {
     let (old, new) = (
         box_crd("size: {type: integer}"),

@@ -104,7 +104,8 @@ pub struct UnservedResource {
     pub name: String,
     /// The name that was probably intended, such as `deployments`.
     pub suggestion: Option<String>,
-    /// True if the suggested resource is in a group of the rule. The name in the rule is then most likely misspelled.
+    /// True if the suggested resource is in a group of the rule, and differs in case, number or one edit. The name in the
+    /// rule is then most likely misspelled.
     pub is_misspelled: bool,
     /// True if the APIs are known to lack the resource: the group, or a group with a nearly equal name, has a resource with
     /// this name in other versions.

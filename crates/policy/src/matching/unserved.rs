@@ -5,7 +5,7 @@ use kubernetes::schema::Gvk;
 use kubernetes::schema::rest_mapper::{ApiResource, RestMapper};
 
 use super::{UnservedResource, field_ref, list};
-use crate::nearest::{is_near, nearest};
+use crate::nearest::{is_near, nearest_of};
 
 /// Maximum number of unserved resources for which a similar name is searched.
 pub(super) const MAX_SEARCHED: usize = 20;
@@ -77,15 +77,17 @@ pub(super) fn unserved(
         groups => format!("{groups}/{versions}"),
     };
     let variant = suggestion(groups, name, mapper);
-    let is_misspelled = variant.as_ref().is_some_and(|(group, _)| group.is_none());
-    let suggestion = match variant {
-        Some((Some(group), name)) => Some(format!("{group} {name}")),
-        Some((None, name)) => Some(name),
+    let is_variant = variant.as_ref().is_some_and(|(group, _)| group.is_none());
+    let (suggestion, is_only) = match variant {
+        Some((Some(group), name)) => (Some(format!("{group} {name}")), None),
+        Some((None, name)) => (Some(name), None),
         // The name may be correct, because discovery of its group may be incomplete. A similar name is suggested only
         // as a last resort.
-        None if is_looked_at => near(groups, name, mapper),
-        None => None,
+        None if is_looked_at => near(groups, name, mapper).unzip(),
+        None => (None, None),
     };
+    let meant = suggestion.as_deref().filter(|_| is_only == Some(true));
+    let is_misspelled = is_variant || meant.is_some_and(|meant| is_typo(rule, name, meant));
     let words = format!("{group_version} {name}");
     // A suggestion that repeats the rule is served. Only the scope of the rule excludes it, so another scope is
     // suggested.
@@ -118,9 +120,9 @@ fn is_known(groups: &[String], name: &str, mapper: &RestMapper) -> bool {
     })
 }
 
-/// Returns the most similar served resource in `groups`. For a subresource, only subresources of the same resource are
-/// considered.
-fn near(groups: &[String], name: &str, mapper: &RestMapper) -> Option<String> {
+/// Returns the most similar served resource in `groups`, and true if no other resource is equally similar. For a
+/// subresource, only subresources of the same resource are considered.
+fn near(groups: &[String], name: &str, mapper: &RestMapper) -> Option<(String, bool)> {
     let main = |name: &str| name.split_once('/').map(|(main, _)| main.to_owned());
     let names = mapper
         .resources
@@ -128,7 +130,20 @@ fn near(groups: &[String], name: &str, mapper: &RestMapper) -> Option<String> {
         .filter(|r| groups.contains(&r.gvr.group))
         .map(|r| r.gvr.resource.as_str())
         .filter(|known| main(known) == main(name));
-    nearest(name, names).map(str::to_owned)
+    nearest_of(name, names).map(|(known, is_only)| (known.to_owned(), is_only))
+}
+
+/// Minimum length of a name that is assumed to be misspelled if another name differs by one edit, in bytes. Shorter names
+/// of two resources of a group are often similar.
+const MIN_TYPO_BYTES: usize = 6;
+
+/// Returns true if `name` surely is a misspelling of `meant`, a resource of the same group: they differ by one edit, but
+/// not in a digit, and the rule does not list both.
+fn is_typo(rule: &NamedRuleWithOperations, name: &str, meant: &str) -> bool {
+    let digits = |text: &str| -> String { text.chars().filter(char::is_ascii_digit).collect() };
+    let is_long = name.len().min(meant.len()) >= MIN_TYPO_BYTES;
+    let is_listed = list(rule.resources.as_ref()).iter().any(|it| it == meant);
+    is_long && !is_listed && digits(name) == digits(meant) && is_near(name, meant)
 }
 
 /// Returns the served resource that the rule probably intended: a resource in `groups` with a similar spelling, or a
