@@ -78,6 +78,11 @@ fn options_of_connect_requests_have_types() {
             "object.command == null || object.command.all(c, c != 'sh')",
             "",
         ),
+        (
+            "pods/exec",
+            "object.command[0] != 'sh'",
+            "CONNECT of pods/exec without command fails with `no such key: 0`",
+        ),
         ("pods/attach", "object.?container.orValue('') != 'main'", ""),
         (
             "pods/portforward",

@@ -54,7 +54,7 @@ pub(super) fn check(
     let (errors, not_covered) = runtime_errors::find_runtime_errors(analysis.compiled(), &context);
     for error in errors {
         // Authors write params together with the policy, so they notice missing values early.
-        let is_minor = error.is_of_params || error.lacks_spec || error.denied_by.is_some();
+        let is_minor = error.is_of_params || error.is_rare || error.denied_by.is_some();
         let severity = match severity(error.consequence) {
             Severity::Warning if is_minor => Severity::Note,
             severity => severity,

@@ -1,7 +1,7 @@
 //! Properties of built-in kinds in the table of defaults.
 
 use super::table::{Rule, Shape, Table, Type};
-use crate::schema::Gvk;
+use crate::schema::{Gvk, connect_options};
 
 fn creates(gvk: &Gvk, is: impl Fn(&Rule) -> bool) -> bool {
     let kind = Table::get().ok().and_then(|table| table.kind(gvk));
@@ -28,7 +28,7 @@ pub fn is_null_unset<'a>(gvk: &Gvk, path: impl IntoIterator<Item = Option<&'a st
         return false;
     };
     let Some(kind) = table.kind(gvk) else {
-        return false;
+        return connect_options::is_null_unset(gvk, path);
     };
     let mut next = Next::Struct(kind.root);
     let mut is_null = false;

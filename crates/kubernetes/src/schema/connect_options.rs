@@ -58,6 +58,13 @@ pub fn has(gvk: &Gvk) -> bool {
     gvk.group.is_empty() && gvk.version == "v1" && KINDS.iter().any(|(kind, _)| *kind == gvk.kind)
 }
 
+/// Returns true if the API server passes an unset field as null. The field has no `omitempty`.
+#[must_use]
+pub fn is_null_unset<'a>(gvk: &Gvk, path: impl IntoIterator<Item = Option<&'a str>>) -> bool {
+    let is_command = path.into_iter().eq([Some("command")]);
+    has(gvk) && gvk.kind == "PodExecOptions" && is_command
+}
+
 type Types = HashMap<String, Arc<DeclType>>;
 
 fn types() -> Result<&'static Types, SchemaError> {

@@ -34,7 +34,7 @@ use cel::ast::{Ast, Expr, ExprId};
 use cel::diagnostic::Code;
 use cel::source::{Location, SourceMap};
 use cel::stack::run_on_deep_stack;
-use kubernetes::schema::Gvk;
+use kubernetes::schema::{Gvk, connect_options};
 use kubernetes::validity::{Constraint, FieldPath, InputConstraints, Root, Segment};
 
 /// Maximum number of evaluated requests for one policy.
@@ -87,8 +87,8 @@ pub struct RuntimeErrorFinding {
     pub rename: Option<Suggestion>,
     /// True if the params lack a value, false if the request lacks it.
     pub is_of_params: bool,
-    /// True if the object of the witness is a custom resource without a spec, which few clients create.
-    pub lacks_spec: bool,
+    /// True if few clients send the request of the witness: a custom resource without a spec, or `exec` without a command.
+    pub is_rare: bool,
     /// The effect on the request.
     pub consequence: Consequence,
     /// The other validation that denies every request for which the expression fails. `None` if there is none.
@@ -108,6 +108,20 @@ fn has_longer_site(sites_by_node: &SitesByNode<'_>, site: &FailureSite) -> bool 
             && other.path.segments.len() > site.path.segments.len()
             && other.cause == FailureCause::Absent
     })
+}
+
+/// Returns true if the site fails for custom resources without a spec.
+fn lacks_spec(
+    symbolic: &SymbolicEvaluator<'_>,
+    sites_by_node: &SitesByNode<'_>,
+    site: &FailureSite,
+) -> bool {
+    let path = &site.path;
+    site.cause == FailureCause::Absent
+        && path.fields() == ["spec"]
+        && matches!(path.root, Root::Object | Root::OldObject)
+        && symbolic.input_type(path).is_some_and(|it| !it.is_builtin())
+        && !has_longer_site(sites_by_node, site)
 }
 
 /// A validation that is false whenever another expression fails.
@@ -479,11 +493,8 @@ impl<'a> Search<'a> {
             fix: with_advice(&suggestions, proposal.advice),
             suggestions,
             rename,
-            lacks_spec: is_absent
-                && path.fields() == ["spec"]
-                && matches!(path.root, Root::Object | Root::OldObject)
-                && symbolic.input_type(path).is_some_and(|it| !it.is_builtin())
-                && !has_longer_site(sites_by_node, site),
+            is_rare: lacks_spec(symbolic, sites_by_node, site)
+                || connect_options::has(&builder.resource.gvk) && site.cause == FailureCause::Null,
             is_of_params: path.root == Root::Params && !path.segments.is_empty(),
             consequence: self.policy.consequence(failure.index),
             denied_by: self.denying_validation(builder, symbolic, (synthetic, failure), site),
