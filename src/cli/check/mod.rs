@@ -36,6 +36,7 @@ pub(super) mod manifests;
 mod missing_params;
 mod names;
 mod other_languages;
+mod param_kind;
 mod partial;
 pub mod policy;
 pub mod render;

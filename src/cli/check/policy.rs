@@ -10,7 +10,9 @@ use k8s_openapi::api::admissionregistration::v1::{Mutation, ValidatingAdmissionP
 use super::finding::{ConsequenceReport, Finding, Location, Owner, Severity};
 use super::known::{self, Known};
 use super::time_limit::within_time_limit;
-use super::{api_version, costs, expressions, lint, lockout, manifests, names, runtime_errors};
+use super::{
+    api_version, costs, expressions, lint, lockout, manifests, names, param_kind, runtime_errors,
+};
 use crate::cli::input::edit::Edit;
 use crate::cli::input::{MutatingPolicy, Object, Place, SourceText, decode};
 use crate::policy::RequestPolicy;
@@ -24,11 +26,10 @@ use crate::policy::matching::{self, MatchedResource, Matches, UnservedResource};
 use crate::policy::rule::Rule;
 use crate::policy::subject::SubjectKind;
 use crate::schema::Gvk;
-use crate::status::Effect;
 use crate::status::bindings::BindingsState;
 use crate::status::compute::{
-    self, CompileSummary, DesiredStatus, MissingParams, Observations, ParamKindState, ParamsState,
-    StepOutcome, TypeObservations,
+    self, CompileSummary, DesiredStatus, Observations, ParamKindState, StepOutcome,
+    TypeObservations,
 };
 use crate::status::condition::{ConditionStatus, ConditionType, find};
 use crate::status::message;
@@ -68,7 +69,7 @@ pub(super) struct PolicyAnalysis {
     has_reviews: bool,
     pub(super) typed: TypeCheck,
     costs: PolicyCosts,
-    params: ParamKindState,
+    pub(super) params: ParamKindState,
     status: DesiredStatus,
 }
 
@@ -203,7 +204,7 @@ fn check_whole(
     expressions::warnings(policy, (&analysis, known), proofs.as_deref(), &mut findings);
     findings.extend(absent);
     resources(policy, known, &analysis, &mut findings);
-    params(policy, known, &analysis, &mut findings);
+    param_kind::add(policy, known, &analysis, &mut findings);
     lint::check(policy, known, &analysis, &mut findings);
     if subject == SubjectKind::ValidatingAdmissionPolicy {
         lockout::add_always_false(policy, bindings, &analysis, &mut findings);
@@ -599,91 +600,6 @@ fn exempt_resources(
         finding.location.length = length;
         findings.push(finding);
     }
-}
-
-/// Adds findings about the paramKind.
-fn params(
-    policy: &Object<RequestPolicy>,
-    known: &Known,
-    analysis: &PolicyAnalysis,
-    findings: &mut Vec<Finding>,
-) {
-    let field_ref = "spec.paramKind";
-    let place = policy.place_of_field("spec.paramKind.kind");
-    let finding = match &analysis.params {
-        ParamKindState::Served(_, ParamsState::Examined { missing, .. }) => {
-            findings.extend(missing_params(policy, missing));
-            return;
-        }
-        ParamKindState::NotRequired | ParamKindState::Served(..) => return,
-        ParamKindState::Undiscovered { gvk, reason } => {
-            let message = format!("unknown paramKind {}", message::kind(gvk));
-            let note = Severity::Note;
-            let mut finding = object_finding(policy, note, Rule::UnknownParamKind, &message, place);
-            finding.help = Some(if known.is_of_cluster() {
-                format!("{reason}; `params` is not checked")
-            } else {
-                "pass the file of its CRD with --crds or in the input; `params` is not checked"
-                    .to_owned()
-            });
-            finding
-        }
-        ParamKindState::NotFound { .. } | ParamKindState::NotServed { .. } => {
-            let effect = Effect {
-                fails_closed: crate::policy::fails_closed(&policy.value),
-                subject: analysis.subject,
-            };
-            let Some((message, help)) = compute::unserved(&analysis.params, effect) else {
-                return;
-            };
-            let error = Severity::Error;
-            let mut finding =
-                object_finding(policy, error, Rule::ParamKindNotFound, &message, place);
-            finding.help = Some(help);
-            if let ParamKindState::NotFound { gvk, similar } = &analysis.params
-                && let [only] = similar.as_slice()
-                && let Some((api_version, kind)) = only.split_once(' ')
-                && api_version == gvk.api_version()
-            {
-                let node = policy.document.node.nearest("spec.paramKind.kind");
-                finding.fix = policy.document.edit_value(&policy.source, node, kind);
-            }
-            finding
-        }
-    };
-    findings.push(Finding {
-        field_ref: Some(field_ref.to_owned()),
-        ..finding
-    });
-}
-
-/// Returns findings about missing params that bindings of a cluster refer to.
-fn missing_params(policy: &Object<RequestPolicy>, missing: &[MissingParams]) -> Vec<Finding> {
-    let fails_closed = crate::policy::fails_closed(&policy.value);
-    let findings = missing.iter().map(|missing| {
-        let (severity, help) = match (missing.denies, fails_closed) {
-            (true, true) => (
-                Severity::Warning,
-                "with parameterNotFoundAction Deny, every request that the binding matches is denied",
-            ),
-            (true, false) => (
-                Severity::Note,
-                "with failurePolicy Ignore, the binding does not check any request",
-            ),
-            (false, _) => (
-                Severity::Note,
-                "with parameterNotFoundAction Allow, the binding does not check any request",
-            ),
-        };
-        let (what, binding) = (&missing.what, &missing.binding);
-        let message = format!("params do not exist: {what}, referenced by binding {binding}");
-        let place = policy.place_of_field("spec.paramKind.kind");
-        let mut finding = object_finding(policy, severity, Rule::ParamsNotFound, &message, place);
-        finding.help = Some(help.to_owned());
-        finding.field_ref = Some("spec.paramKind".to_owned());
-        finding
-    });
-    findings.collect()
 }
 
 /// Adds a note about the kinds that type checking did not cover.
