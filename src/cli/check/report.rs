@@ -298,10 +298,21 @@ impl CheckReport {
             let of_kind = input.invalid.iter().filter(|it| it.kind() == kind);
             of_kind.filter_map(Object::name).collect()
         };
+        let names = |policy: &RequestPolicy| policy.name.clone();
+        let names_of_kind: [BTreeSet<String>; 2] = [
+            validating
+                .iter()
+                .filter_map(|it| names(&it.value))
+                .collect(),
+            (input.mutating_policies.iter())
+                .filter_map(|it| names(&it.shared.value))
+                .collect(),
+        ];
         let facts = BindingFacts {
             is_live,
             invalid: invalid("ValidatingAdmissionPolicy"),
             other_policies: &cluster.other_policies,
+            other_kind: [&names_of_kind[1], &cluster.other_mutating],
             has_bindings: cluster.has_bindings,
         };
         self.add_bindings_of(&validating, &input.bindings, &facts);
@@ -312,6 +323,7 @@ impl CheckReport {
                 is_live,
                 invalid: invalid("MutatingAdmissionPolicy"),
                 other_policies: &cluster.other_mutating,
+                other_kind: [&names_of_kind[0], &cluster.other_policies],
                 has_bindings: cluster.has_mutating_bindings,
             };
             self.add_bindings_of(&mutating, &input.mutating_bindings, &facts);
@@ -339,7 +351,10 @@ impl CheckReport {
             let is_there = policies.contains(name)
                 || facts.other_policies.contains(name)
                 || facts.invalid.contains(name);
-            if !name.is_empty() && !is_there {
+            let is_of_other_kind = facts.other_kind.iter().any(|names| names.contains(name));
+            if !is_there && is_of_other_kind {
+                self.findings.push(wrong_binding_kind(binding, name));
+            } else if !name.is_empty() && !is_there {
                 let place = if is_live {
                     "neither in the input nor in the cluster"
                 } else {
@@ -489,6 +504,8 @@ struct BindingFacts<'a> {
     invalid: BTreeSet<&'a str>,
     /// The names of policies of the cluster that are not in the input.
     other_policies: &'a BTreeSet<String>,
+    /// The names of policies of the other kind, which the bindings cannot refer to: those of the input and of the cluster.
+    other_kind: [&'a BTreeSet<String>; 2],
     /// True if the input includes all bindings of the cluster.
     has_bindings: bool,
 }
@@ -582,6 +599,34 @@ fn is_rejected(kind: ProblemKind) -> bool {
             | ProblemKind::UnknownKind
     )
 }
+
+/// Returns a finding about a binding whose policy has the other kind.
+fn wrong_binding_kind(binding: &Object<ValidatingAdmissionPolicyBinding>, name: &str) -> Finding {
+    let kind = binding.kind();
+    let (policy_kind, change) = if kind.starts_with("Mutating") {
+        ("ValidatingAdmissionPolicy", "add")
+    } else {
+        ("MutatingAdmissionPolicy", "remove")
+    };
+    let message = format!("the policy `{name}` is a {policy_kind}, which a {kind} cannot bind");
+    let node = binding.document.node.nearest("kind");
+    let place = binding.place_of(node);
+    let mut finding = object_finding(
+        binding,
+        Severity::Warning,
+        Rule::UnknownPolicy,
+        &message,
+        place,
+    );
+    finding.location.length = binding.length_of(node);
+    finding.field_ref = Some("kind".to_owned());
+    finding.help = Some(format!(
+        "change the kind to `{policy_kind}Binding`, and {change} `validationActions`: the binding has no effect \
+         without its policy"
+    ));
+    finding
+}
+
 /// Returns the only policy whose name is `name` with or without a suffix, such as `replicas` for `replicas.acme.io`.
 fn related_policy<'a>(name: &str, policies: &'a BTreeSet<String>) -> Option<&'a str> {
     let extends = |long: &str, short: &str| {
