@@ -34,6 +34,8 @@ enum IntendedChange {
     Value(String),
     /// A value becomes the only item of a list.
     List,
+    /// An item of a list becomes these items.
+    Items(Vec<String>),
     /// A key is renamed to this name.
     Key(String),
 }
@@ -80,12 +82,23 @@ impl Serialize for Edit {
 }
 
 impl Edit {
-    /// Returns the value after the edit. `None` if the edit renames a key or creates a list.
+    /// Returns the value after the edit. `None` if the edit renames a key, creates a list or splits an item.
     #[must_use]
     pub fn value(&self) -> Option<&str> {
         match &self.wanted {
             IntendedChange::Value(value) => Some(value),
-            IntendedChange::List | IntendedChange::Key(_) => None,
+            IntendedChange::List | IntendedChange::Items(_) | IntendedChange::Key(_) => None,
+        }
+    }
+
+    /// Returns the replacement for a message, on one line.
+    #[must_use]
+    pub fn shown(&self) -> Cow<'_, str> {
+        match &self.wanted {
+            IntendedChange::Items(items) => items.join(", ").into(),
+            // The edit of a quoted value does not contain the quotes.
+            _ if self.text.is_empty() => "\"\"".into(),
+            _ => (&*self.text).into(),
         }
     }
 
@@ -169,6 +182,15 @@ fn differences(old: &Value, new: &Value, changes: &mut Vec<Option<IntendedChange
                 differences(old, new, changes);
             }
         }
+        (Value::Array(old), Value::Array(new)) if new.len() > old.len() => {
+            let n_before = old.iter().zip(new).take_while(|(a, b)| a == b).count();
+            let n_after = old.len().saturating_sub(n_before + 1);
+            let end = new.len().saturating_sub(n_after);
+            let items = new.get(n_before..end).unwrap_or_default().iter();
+            let items: Option<Vec<String>> = items.map(|it| Some(it.as_str()?.into())).collect();
+            let is_rest_equal = old.get(n_before + 1..) == new.get(end..);
+            changes.push(items.filter(|_| is_rest_equal).map(IntendedChange::Items));
+        }
         (Value::Object(old), Value::Object(new)) => {
             for (name, old) in old {
                 if let Some(new) = new.get(name) {
@@ -197,20 +219,37 @@ fn differences(old: &Value, new: &Value, changes: &mut Vec<Option<IntendedChange
 }
 
 impl Document {
-    /// Returns an edit that quotes the rest of the line of `node`, a plain scalar that begins with `!`, which YAML parses as
-    /// a tag.
+    /// Returns the byte offset of the tag of `node`, such as `!x` in `!x == 1`. `None` for a tag of YAML itself, such as
+    /// `!!str`.
+    #[must_use]
+    pub fn tag_start(&self, source: &SourceText, node: &Node) -> Option<usize> {
+        let Data::Scalar(_, Style::Plain) = &node.data else {
+            return None;
+        };
+        let start = self.bytes(&node.span).start;
+        let (before, after) = source.text().split_at_checked(start)?;
+        let line = before.rsplit('\n').next()?.trim_end();
+        let word = line.rsplit([' ', '\t']).next()?;
+        let (start, text) = if after.starts_with('!') {
+            (start, after)
+        } else {
+            (before.trim_end().len() - word.len(), word)
+        };
+        (text.starts_with('!') && !text.starts_with("!!")).then_some(start)
+    }
+
+    /// Returns an edit that quotes the rest of the line from the tag of `node`.
     #[must_use]
     pub fn edit_tag(&self, source: &Arc<SourceText>, node: &Node) -> Option<Edit> {
-        let start = self.bytes(&node.span).start;
+        let start = self.tag_start(source, node)?;
         let line = source.text().get(start..)?.lines().next()?.trim_end();
-        let is_tag = line.starts_with('!') && !line.contains(" #");
         let edit = Edit {
             source: Arc::clone(source),
             bytes: start..start + line.len(),
             text: plain(line),
             wanted: IntendedChange::Value(line.to_owned()),
         };
-        (is_tag && edit.changes_one_value()).then_some(edit)
+        (!line.contains(" #") && edit.changes_one_value()).then_some(edit)
     }
 
     /// Returns an edit that replaces the value `node` with `new`. Returns `None` if `node` is not a scalar, is a block
@@ -285,6 +324,46 @@ impl Document {
             text,
             bytes,
             wanted: IntendedChange::List,
+        };
+        edit.changes_one_value().then_some(edit)
+    }
+
+    /// Returns an edit that replaces the string `node`, an item of a list, with several items. Returns `None` if the string
+    /// is a block scalar.
+    #[must_use]
+    pub fn edit_into_items(
+        &self,
+        source: &Arc<SourceText>,
+        node: &Node,
+        items: &[&str],
+    ) -> Option<Edit> {
+        let bytes = self.bytes(&node.span);
+        let Data::Scalar(_, style) = &node.data else {
+            return None;
+        };
+        let scalar = |item: &str| {
+            let text = within_style(*style, item)?;
+            match style {
+                Style::Plain => Some(plain(&text)),
+                Style::SingleQuoted => Some(format!("'{text}'")),
+                Style::DoubleQuoted | Style::Json => Some(format!("\"{text}\"")),
+                Style::Literal { .. } | Style::Folded { .. } => None,
+            }
+        };
+        let scalars: Option<Vec<_>> = items.iter().map(|item| scalar(item)).collect();
+        let before = source.text().get(..bytes.start)?;
+        let line = before.rsplit('\n').next()?;
+        // An item of a block list is on a line of its own.
+        let separator = match line.trim() {
+            "-" if before.ends_with(&format!("\r\n{line}")) => format!("\r\n{line}"),
+            "-" => format!("\n{line}"),
+            _ => ", ".to_owned(),
+        };
+        let edit = Edit {
+            source: Arc::clone(source),
+            bytes,
+            text: scalars?.join(&separator),
+            wanted: IntendedChange::Items(items.iter().map(|&item| item.to_owned()).collect()),
         };
         edit.changes_one_value().then_some(edit)
     }
@@ -483,6 +562,26 @@ mod tests {
         check_value("b: &x core\na: *x", "apps", None);
         check_value("a: core", "core", None);
         check_value("a: core", "x\ny", None);
+    }
+
+    #[test]
+    fn edit_into_items_keeps_style_of_list() {
+        for (text, wanted) in [
+            ("a: [\"A,B\", C]", Some("a: [\"A\", \"B\", C]")),
+            ("a: ['A B']", Some("a: ['A', 'B']")),
+            ("{\"a\":[\"A,B\"]}", Some("{\"a\":[\"A\", \"B\"]}")),
+            ("a:\n- A,B # x\nb: 1", Some("a:\n- A\n- B # x\nb: 1")),
+            ("a:\r\n  - A,B\r\n", Some("a:\r\n  - A\r\n  - B\r\n")),
+            ("a:\n- |\n  A,B\n", None),
+            ("a: [&x \"A,B\"]\nb: *x", None),
+        ] {
+            let object = object(text);
+            let node = &object.document.node.get("a").unwrap().items()[0];
+            let document = &object.document;
+            let edit = document.edit_into_items(&object.source, node, &["A", "B"]);
+            let edited = edit.and_then(|edit| edit.applied());
+            assert_eq!(edited.as_deref(), wanted, "{text}");
+        }
     }
 
     /// Checks the content of a file after `wrong` in the value of `a` is replaced with `right`.

@@ -79,8 +79,8 @@ struct Violation {
     message: String,
     /// A hint about how to correct the value.
     advice: Option<String>,
-    /// The replacement for the value, if there is exactly one fix.
-    meant: Option<String>,
+    /// The values that replace the value, if there is exactly one fix. Several values replace an item of a list.
+    meant: Vec<String>,
 }
 
 /// Collects violations, up to a limit per rule.
@@ -96,15 +96,15 @@ impl Violations {
             key: None,
             message,
             advice,
-            meant: None,
+            meant: Vec::new(),
         });
     }
 
     /// Sets the fix of the last violation if it is about `field_ref`.
-    fn set_meant(&mut self, field_ref: &str, meant: Option<&str>) {
+    fn set_meant(&mut self, field_ref: &str, meant: &[&str]) {
         let last = self.0.last_mut();
         if let Some(last) = last.filter(|last| last.field_ref == field_ref) {
-            last.meant = meant.map(str::to_owned);
+            last.meant = meant.iter().map(|&value| value.to_owned()).collect();
         }
     }
 
@@ -136,8 +136,13 @@ fn violation_finding<T>(object: &Object<T>, violation: Violation) -> Finding {
         place,
     );
     finding.location.length = length;
-    let meant = violation.meant.as_deref();
-    finding.fix = meant.and_then(|meant| object.document.edit_value(&object.source, node, meant));
+    let (document, source) = (&object.document, &object.source);
+    let meant: Vec<&str> = violation.meant.iter().map(String::as_str).collect();
+    finding.fix = match &meant[..] {
+        [] => None,
+        [meant] => document.edit_value(source, node, meant),
+        items => document.edit_into_items(source, node, items),
+    };
     finding.field_ref = Some(violation.field_ref);
     finding.rejected = true;
     finding.help = Some(help(violation.advice.as_deref()));

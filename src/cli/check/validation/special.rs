@@ -91,7 +91,7 @@ pub(super) fn resource_version(spot: &Spot<'_>, violations: &mut Violations) {
             advice: Some(
                 "to create the object, remove the fields that a cluster has set".to_owned(),
             ),
-            meant: None,
+            meant: Vec::new(),
         });
     }
 }
@@ -115,7 +115,7 @@ fn keys(spot: &Spot<'_>, form: Form, noun: &str, violations: &mut Violations) {
                 key: Some(key),
                 message: format!("the key {} of {noun} must {requirement}", quoted(name)),
                 advice: meant.map(|meant| format!("did you mean `{meant}`?")),
-                meant: None,
+                meant: Vec::new(),
             });
         }
     }

@@ -200,6 +200,9 @@ fn is_empty(node: Option<&Node>) -> bool {
     }
 }
 
+/// Values of other policy engines, each with the value of a validationAction.
+const SYNONYMS: [(&str, &str); 2] = [("Enforce", "Deny"), ("DryRun", "Audit")];
+
 /// Adds a violation unless the string is one of `allowed`. A null item counts as an empty string, which is not allowed.
 fn one_of(spot: &Spot<'_>, allowed: &[&str], violations: &mut Violations) {
     let is_item = spot.field_ref.ends_with(']');
@@ -222,18 +225,27 @@ fn one_of(spot: &Spot<'_>, allowed: &[&str], violations: &mut Violations) {
         },
         allowed.join(", ")
     );
-    let meant = nearest(text, allowed.iter().copied());
-    let mut advice = meant.map(|meant| format!("did you mean `{meant}`?"));
     let parts: Vec<&str> = text.split([',', ' ']).filter(|it| !it.is_empty()).collect();
-    if is_item && parts.len() > 1 && parts.iter().all(|part| allowed.contains(part)) {
+    if is_item
+        && parts.len() > 1
+        && parts
+            .iter()
+            .all(|part| *part != "*" && allowed.contains(part))
+    {
         let items = parts.join("`, `");
-        advice = Some(format!(
-            "write each value as an item of the list: `{items}`"
-        ));
+        let advice = format!("write each value as an item of the list: `{items}`");
+        violations.add(Rule::InvalidValue, spot.field_ref, message, Some(advice));
+        violations.set_meant(spot.field_ref, &parts);
+        return;
     }
+    let synonyms = SYNONYMS.iter().filter(|(_, meant)| allowed.contains(meant));
+    let mut synonyms = synonyms.filter(|(synonym, _)| synonym.eq_ignore_ascii_case(text));
+    let synonym = synonyms.next().map(|(_, meant)| *meant);
+    let meant = nearest(text, allowed.iter().copied()).or(synonym);
+    let advice = meant.map(|meant| format!("did you mean `{meant}`?"));
     violations.add(Rule::InvalidValue, spot.field_ref, message, advice);
-    let meant = nearest_only(text, allowed.iter().copied());
-    violations.set_meant(spot.field_ref, meant);
+    let meant = nearest_only(text, allowed.iter().copied()).or(synonym);
+    violations.set_meant(spot.field_ref, meant.as_slice());
 }
 
 /// Adds a violation if the string does not match the format.
@@ -251,7 +263,7 @@ pub(super) fn form(spot: &Spot<'_>, form: Form, violations: &mut Violations) {
         violations.add(Rule::InvalidName, spot.field_ref, message, advice);
         // Other objects may refer to the name of an object, but not to the names of its parts.
         if spot.field_ref.contains("].") {
-            violations.set_meant(spot.field_ref, meant.as_deref());
+            violations.set_meant(spot.field_ref, meant.as_deref().as_slice());
         }
     }
 }
