@@ -252,17 +252,8 @@ fn name_assumptions(findings: &mut [Finding], hidden: &[Finding]) {
             continue;
         };
         if finding.suggestions.is_empty() && finding.rule != Rule::OldVersion {
-            // The edit of a quoted value does not contain the quotes.
-            let text = if fix.text.is_empty() {
-                "\"\""
-            } else {
-                &fix.text
-            };
-            let assumed = format!("continuing as if `{text}`");
-            finding.help = Some(match finding.help.take() {
-                Some(help) => format!("{help}; {assumed}"),
-                None => assumed,
-            });
+            let assumed = format!("continuing as if `{}`", fix.shown());
+            finding.add_help(&assumed);
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::advice;
-use super::finding::{ConsequenceReport, Finding, Severity};
+use super::finding::{ConsequenceReport, Finding, Severity, joined_help};
 use super::fixes;
 use super::kinds;
 use super::known::Known;
@@ -115,11 +115,7 @@ pub(super) fn errors(
                     .and_then(|it| advice::operator_correction(&it.text, issue.location))
                     .and_then(|(part, operator)| policy.edit_text(field_ref, part, operator)),
             };
-            finding.help = Some(match hint {
-                Some(hint) if hint.ends_with(['?', ';']) => format!("{hint} {help}"),
-                Some(hint) => format!("{hint}; {help}"),
-                None => help.clone(),
-            });
+            finding.help = Some(joined_help(hint, &help));
             findings.push(finding);
         }
     }
@@ -288,10 +284,14 @@ pub(super) fn warnings(
                 // The search for requests does not cover expressions of mutations.
                 let is_mutation = expression.is_some_and(|it| it.role.is_mutation());
                 let proofs = proofs.filter(|_| !is_mutation);
+                // An API server does not evaluate a policy that it rejects.
+                let proofs = (proofs, analysis.errors.is_empty());
                 helps.extend(add_effect(&mut finding, typed, proofs, first.location));
             }
             helps.extend(notes.iter().cloned());
-            finding.help = (!helps.is_empty()).then(|| helps.join(" "));
+            let help = helps.join(" ");
+            let help = help.trim_end_matches(';').to_owned();
+            finding.help = (!help.is_empty()).then_some(help);
             findings.push(finding);
         }
     }
@@ -321,7 +321,7 @@ fn param_kind_at(
 fn add_effect(
     finding: &mut Finding,
     typed: &ExpressionFindings,
-    proofs: Option<&[TypeErrorWitness]>,
+    (proofs, can_evaluate): (Option<&[TypeErrorWitness]>, bool),
     location: Location,
 ) -> Vec<String> {
     let consequence = ConsequenceReport::from(typed.consequence);
@@ -330,7 +330,8 @@ fn add_effect(
     if let Some(proofs) = proofs {
         set_proof(finding, proofs, (typed.index, location));
     }
-    if finding.is_unproven {
+    // A correction explains the finding better than a missing witness.
+    if finding.is_unproven && finding.fix.is_none() && can_evaluate {
         helps.push("(unproven: found no request for which the expression fails)".to_owned());
     }
     helps

@@ -151,13 +151,23 @@ impl Finding {
     #[must_use]
     pub(super) fn with_consequence(mut self, consequence: impl Into<ConsequenceReport>) -> Self {
         let consequence = consequence.into();
-        let help = self.help.take();
-        self.help = Some(match help {
-            Some(help) => format!("{help}; {}", consequence.message),
-            None => consequence.message.to_owned(),
-        });
+        self.add_help(consequence.message);
         self.consequence = Some(consequence);
         self
+    }
+
+    /// Appends `text` to the help.
+    pub(super) fn add_help(&mut self, text: &str) {
+        self.help = Some(joined_help(self.help.take(), text));
+    }
+}
+
+/// Appends `text` to a help. A question and a help that ends with a semicolon need no other separator.
+pub(super) fn joined_help(help: Option<String>, text: &str) -> String {
+    match help {
+        Some(help) if help.ends_with(['?', ';']) => format!("{help} {text}"),
+        Some(help) => format!("{help}; {text}"),
+        None => text.to_owned(),
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use goyaml::Node;
 
-use super::finding::Finding;
+use super::finding::{Finding, joined_help};
 use super::known::{self, Known};
 use super::policy::PolicyAnalysis;
 use super::runtime_errors;
@@ -225,12 +225,10 @@ impl<'a> Fixes<'a> {
 
 /// Adds the consequence of a fix that the author has to decide about.
 pub(super) fn with_consequence(help: Option<String>) -> String {
-    let consequence = "the policy may then allow requests that it denies now";
-    match help {
-        Some(help) if help.ends_with('?') => format!("{help} {consequence}"),
-        Some(help) => format!("{help}; {consequence}"),
-        None => consequence.to_owned(),
-    }
+    joined_help(
+        help,
+        "the policy may then allow requests that it denies now",
+    )
 }
 
 /// Corrects an item of `apiGroups`: replaces `apps/v1` with `apps`, and `core`, `core/v1` and `v1` with the empty

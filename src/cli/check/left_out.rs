@@ -98,9 +98,6 @@ fn is_operation(name: &str) -> bool {
 pub(super) fn mark(policy: &Object<RequestPolicy>, findings: &mut [Finding]) {
     let without_fix = findings.iter_mut().filter(|finding| finding.fix.is_none());
     for finding in without_fix.filter(|finding| is_left_out(policy, finding)) {
-        finding.help = Some(match finding.help.take() {
-            Some(help) => format!("{help}; {WITHOUT}"),
-            None => WITHOUT.to_owned(),
-        });
+        finding.add_help(WITHOUT);
     }
 }

@@ -50,10 +50,7 @@ pub(super) fn add_always_false(
             finding.field_ref.as_ref() == Some(field_ref) && finding.severity < Severity::Note
         });
         if let Some(other) = of_field.next() {
-            other.help = Some(match other.help.take() {
-                Some(help) => format!("{help}; {effect}"),
-                None => effect,
-            });
+            other.add_help(&effect);
             continue;
         }
         let Ok(ast) = expression.parsed() else {

@@ -85,8 +85,8 @@ fn help(finding: &Finding, has_default: bool) -> Option<String> {
     }
     let denied = ConsequenceReport::from(Consequence::Denied).message;
     let help = help.replace(&format!("; {denied}"), "").replace(denied, "");
-    let help = help.trim_start();
-    let help = help.trim_start_matches("; ").to_owned();
+    let help = help.replace("? ; ", "? ").replace("; ; ", "; ");
+    let help = help.trim().trim_start_matches("; ").to_owned();
     (!help.is_empty()).then_some(help)
 }
 
