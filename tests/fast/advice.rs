@@ -246,13 +246,29 @@ fn similar_resource_names_are_suggested() {
 
 #[test]
 fn unquoted_negation_advises_quotes() {
-    let spec = "  validations:\n  - expression: !has(object.x)\n";
+    for (text, expected) in [
+        ("!has(object.x)", "required"),
+        ("!object.metadata.name in ['a', 'b']", "syntax"),
+        ("!(object.metadata.name == 'a')", "syntax"),
+        ("!(object.metadata.name > 'a')", "invalid-yaml"),
+        ("!has(object.x) || object.x", "invalid-yaml"),
+        ("!has(object.x) && object.x", "invalid-yaml"),
+        ("!has(object.x) ? true : object.x", "invalid-yaml"),
+    ] {
+        let spec = format!("  validations:\n  - expression: {text}\n");
+        let manifest = policy(POD, "CREATE", &spec);
+        let findings = findings(&manifest);
+        let (rule, _, help) = &findings[0];
+        assert_eq!(rule, expected, "{text}: {findings:#?}");
+        assert!(help.contains("`!` begins a tag in YAML"), "{text}: {help}");
+        let all = manifest::findings(&manifest, &[]);
+        let finding = all.iter().find(|it| it["rule"] == expected).unwrap();
+        let is_fixed = finding["fix"]["text"] == format!("\"{text}\"");
+        assert_eq!(is_fixed, expected != "invalid-yaml", "{text}: {finding:#}");
+    }
+    let spec = "  validations:\n  - expression: !!str has(object.x) &&\n";
     let findings = findings(&policy(POD, "CREATE", spec));
-    let [(rule, _, help)] = &findings[..] else {
-        panic!("{findings:#?}")
-    };
-    assert_eq!(rule, "required");
-    assert!(help.contains("`!` begins a tag in YAML"), "{help}");
+    assert!(!findings[0].2.contains("begins a tag"), "{findings:#?}");
 }
 
 #[test]

@@ -15,7 +15,7 @@ use crate::cel::diagnostic::{self, DiagnosticKind};
 use crate::cel::source::{Location, SourceMap};
 use crate::cel::syntax;
 use crate::cli::input::edit::Edit;
-use crate::cli::input::{FieldPlaces, Object};
+use crate::cli::input::{FieldPlaces, Object, TAG_HELP};
 use crate::library::mutation::{JSON_PATCH, is_object};
 use crate::policy::compile::{Cause, CompileFindingKind};
 use crate::policy::expressions::{PolicyExpression, Role};
@@ -63,8 +63,11 @@ pub(super) fn errors(
             finding.field_ref = Some(field_ref.clone());
             finding.rejected = is_rejected;
             let problem = (rule, issue.location);
+            let node = policy.document.node.nearest(field_ref);
+            let is_tagged = policy.document.tag_start(&policy.source, node).is_some();
             let proposal = expression
                 .zip(text.as_ref())
+                .filter(|_| !is_tagged)
                 .and_then(|(expression, text)| {
                     let context = (&policy.value, expression);
                     text.proposal(context, problem, issue.kind, &issue.message)
@@ -74,6 +77,7 @@ pub(super) fn errors(
             // The unknown name and its correction, if there is exactly one correction.
             let mut only_meant = None;
             let hint = match issue.kind {
+                _ if is_tagged => Some(TAG_HELP.to_owned()),
                 _ if proposal.is_some() => proposal.as_ref().map(|it| it.help.clone()),
                 Some(DiagnosticKind::UndeclaredReference { name }) if is_of_mutations(name) => {
                     Some(format!("`{name}` is only available in mutations"))
@@ -95,20 +99,16 @@ pub(super) fn errors(
                     });
                     advice.or_else(|| rewrite::fields_hint(&policy.value, issue.kind))
                 }
-                _ if rule == Rule::Required => tagged(&places),
                 _ => expression.and_then(|expression| {
                     advice::advice(analysis.compiled(), expression, (rule, issue.location))
                 }),
             };
             finding.fix = match (&proposal, &only_meant, &text) {
+                _ if is_tagged => policy.document.edit_tag(&policy.source, node),
                 (Some(proposal), _, Some(text)) => text.edit(policy, field_ref, proposal),
                 (None, Some((name, meant)), Some(text)) => {
                     let marked = text.marked(issue.location);
                     fixes::replace_name(policy, field_ref, marked, (name, meant))
-                }
-                _ if rule == Rule::Required => {
-                    let node = policy.document.node.nearest(field_ref);
-                    policy.document.edit_tag(&policy.source, node)
                 }
                 _ => expression
                     .filter(|_| rule == Rule::Syntax)
@@ -177,12 +177,6 @@ fn reads(expression: &PolicyExpression, variables: &HashSet<&str>) -> bool {
     let read = Reads::new(ast).variables();
     let mut names = read.names.iter();
     !variables.is_empty() && (read.may_read_all || names.any(|name| variables.contains(name)))
-}
-
-/// Returns a hint if the value begins with `!`, which YAML parses as a tag.
-fn tagged(places: &FieldPlaces<'_>) -> Option<String> {
-    let is_tag = places.text_at_start().starts_with('!');
-    is_tag.then(|| "`!` begins a tag in YAML: quote the expression".to_owned())
 }
 
 /// Adds findings about expressions that may fail when they are evaluated, or that probably do not work as intended.

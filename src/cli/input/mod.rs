@@ -29,7 +29,7 @@ use comments::Comment;
 use edit::Edit;
 use files::{ReadFile, ReadOptions};
 use object::{Document, documents};
-pub use object::{FieldPlaces, Object, values};
+pub use object::{FieldPlaces, Object, TAG_HELP, values};
 pub use place::{Place, SourceText};
 
 /// The version to which policies and bindings are converted.

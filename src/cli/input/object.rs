@@ -212,12 +212,6 @@ impl FieldPlaces<'_> {
         self.source.place(self.start)
     }
 
-    /// Returns the source from the beginning of the field.
-    #[must_use]
-    pub fn text_at_start(&self) -> &str {
-        self.source.text().get(self.start..).unwrap_or_default()
-    }
-
     /// Returns the location of the code point `offset` of the string, or of the field if the code point was not found
     /// in the source.
     #[must_use]
@@ -354,7 +348,26 @@ fn at_line_of(
         line: first + error.line.saturating_sub(1),
         column: error.column,
     };
-    problem(source, place, &error.message, help(text))
+    let help = help(text).or_else(|| {
+        let line = source.line(place.line);
+        let before: String = line.chars().take(place.column.saturating_sub(1)).collect();
+        has_tag(&before).then(|| TAG_HELP.to_owned())
+    });
+    problem(source, place, &error.message, help)
+}
+
+/// The help of a finding about a value that begins with `!`.
+pub const TAG_HELP: &str = "`!` begins a tag in YAML: quote the expression";
+
+/// Returns true if the value of a key or an item in `line` begins with a tag.
+fn has_tag(line: &str) -> bool {
+    let mut values = [": ", "- "]
+        .into_iter()
+        .flat_map(|before| line.split(before).skip(1));
+    values.any(|value| {
+        let value = value.trim_start();
+        value.starts_with('!') && !value.starts_with("!!")
+    })
 }
 
 fn problem(source: &Arc<SourceText>, place: Place, message: &str, help: Option<String>) -> Problem {
