@@ -16,6 +16,7 @@ pub(super) fn proposal(role: Role, text: &str) -> Option<Proposal> {
         .or_else(|| lambda(&source))
         .or_else(|| default_value(&source))
         .or_else(|| conditional(&source))
+        .or_else(|| statement(&source))
         .or_else(|| null_test(&source))
         .or_else(|| infix_function(&source))
         .or_else(|| plain_text(role, &source))
@@ -244,6 +245,47 @@ fn conditional(source: &TokenText<'_>) -> Option<Proposal> {
     });
     let text = format!("{} ? {} : {}", condition?, value?, other?);
     Some(Proposal::edit(source.bytes(&(0..source.len()))?, text))
+}
+
+/// Replaces `if a then b else c` and `if (a) { b } else { c }`.
+fn statement(source: &TokenText<'_>) -> Option<Proposal> {
+    let hint = Proposal::hint("CEL has no `if`: write `condition ? value : other`");
+    let if_ = positions(source, "if");
+    let (then, else_) = (positions(source, "then"), positions(source, "else"));
+    let if_ = if_.first()?;
+    let parts = match (then.as_slice(), else_.as_slice()) {
+        ([then], [else_]) => [if_ + 1..*then, then + 1..*else_, else_ + 1..source.len()],
+        ([], [else_]) if source.kind(if_ + 1) == Some(Kind::OpenParen) => {
+            let after = source.close(if_ + 1)? + 1;
+            let [Some(value), Some(other)] =
+                [after..*else_, else_ + 1..source.len()].map(|part| in_braces(source, part))
+            else {
+                return Some(hint);
+            };
+            [if_ + 2..after - 1, value, other]
+        }
+        _ => return Some(hint),
+    };
+    let is_whole = *if_ == 0;
+    let texts = parts.each_ref().map(|part| {
+        let is_simple = part.start < part.end && !source.has_separator(part);
+        source.source(part).filter(|_| is_whole && is_simple)
+    });
+    let [Some(condition), Some(value), Some(other)] = texts else {
+        return Some(hint);
+    };
+    let text = format!("{condition} ? {value} : {other}");
+    Some(Proposal::edit(source.bytes(&(0..source.len()))?, text))
+}
+
+/// Returns the tokens between the braces that enclose `part`.
+fn in_braces(
+    source: &TokenText<'_>,
+    part: std::ops::Range<usize>,
+) -> Option<std::ops::Range<usize>> {
+    let is_open = source.kind(part.start)? == Kind::OpenBrace;
+    let close = source.close(part.start).filter(|_| is_open)?;
+    (close + 1 == part.end).then_some(part.start + 1..close)
 }
 
 /// Replaces `is null`, `is None` and `is not null`.

@@ -352,6 +352,21 @@ fn convert(
     wrap(source, tokens, name)
 }
 
+/// Proposes the seconds of a duration that is compared with a number.
+fn seconds(
+    source: &TokenText<'_>,
+    duration: &Range<usize>,
+    number: &Range<usize>,
+) -> Option<Proposal> {
+    let text = format!("{}.getSeconds()", source.receiver_text(duration)?);
+    let last = number.end.checked_sub(1).and_then(|n| source.word(n))?;
+    Some(if last.ends_with("Seconds") {
+        Proposal::edit(source.bytes(duration)?, text)
+    } else {
+        Proposal::hint(format!("write `{text}` if the number counts seconds"))
+    })
+}
+
 /// Returns true if the tokens read params, labels, annotations or the data of a `ConfigMap`, whose values are strings.
 fn reads_string_values(source: &TokenText<'_>, tokens: &Range<usize>) -> bool {
     let is_first = |n: usize| n == tokens.start;
@@ -440,6 +455,10 @@ fn operator(
                         convert(source, tokens, ("timestamp", other))
                     }
                     (Type::List(_) | Type::Map(_), Type::Int) => wrap(source, tokens, "size"),
+                    (Type::Duration, Type::Int) => {
+                        let number = if *tokens == left { &right } else { &left };
+                        seconds(source, tokens, number)
+                    }
                     _ => None,
                 })
         });
@@ -599,7 +618,10 @@ fn incomparable(source: &TokenText<'_>, n: usize, message: &str) -> Option<Propo
     let (left, right) = source.operands(n)?;
     let other = if message.contains("a bool ") || message.contains("a bool:") {
         Type::Bool
-    } else if message.contains("an int ") || message.contains("an int:") {
+    } else if ["a number ", "a number:", "an int ", "an int:"]
+        .iter()
+        .any(|type_| message.contains(type_))
+    {
         Type::Int
     } else if message.contains("a list ") && message.contains("a string") {
         let is_text = |tokens: &Range<usize>| string_content(source, tokens).is_some();
@@ -621,10 +643,22 @@ fn incomparable(source: &TokenText<'_>, n: usize, message: &str) -> Option<Propo
     } else {
         return None;
     };
-    [left, right].iter().find_map(|tokens| {
+    let operands = [&left, &right];
+    let with_quotes = || {
+        // A label has the value `'true'`, never `true`.
+        let literal = operands.into_iter().find(|tokens| {
+            tokens.len() == 1
+                && message.contains("a string")
+                && is_literal_of(&other, source, tokens)
+        })?;
+        let text = source.source(literal)?;
+        Some(Proposal::edit(source.bytes(literal)?, format!("'{text}'")))
+    };
+    let without_quotes = operands.into_iter().find_map(|tokens| {
         let literal = unquoted(source, tokens, &other)?;
         Some(Proposal::edit(source.bytes(tokens)?, literal.to_owned()))
-    })
+    });
+    without_quotes.or_else(with_quotes)
 }
 
 /// Proposes the literal of a field in an object literal. `n` is the colon after the field name.

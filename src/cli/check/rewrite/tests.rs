@@ -186,6 +186,35 @@ fn expressions_of_other_languages_are_corrected() {
             "object.metadata.name != 'kube-system'",
         ),
         (
+            "object.metadata.labels['x'] != true",
+            "object.metadata.labels['x'] != 'true'",
+        ),
+        ("object.spec.replicas != '5'", "object.spec.replicas != 5"),
+        (
+            "5 == object.metadata.labels['x']",
+            "'5' == object.metadata.labels['x']",
+        ),
+        (
+            "object.spec.template.spec.activeDeadlineSeconds <= duration('1h')",
+            "object.spec.template.spec.activeDeadlineSeconds <= duration('1h').getSeconds()",
+        ),
+        (
+            "duration('1h') > object.spec.replicas",
+            "write `duration('1h').getSeconds()` if the number counts seconds; with failurePolicy Fail, a request for which the expression fails is denied",
+        ),
+        (
+            "if object.spec.replicas > 3 then object.metadata.name == 'a' else true",
+            "object.spec.replicas > 3 ? object.metadata.name == 'a' : true",
+        ),
+        (
+            "if (object.spec.replicas > 3) { object.metadata.name == 'a' } else { true }",
+            "object.spec.replicas > 3 ? object.metadata.name == 'a' : true",
+        ),
+        (
+            "if (object.spec.replicas > 3) { false }",
+            "CEL has no `if`: write `condition ? value : other`; the API server rejects the policy",
+        ),
+        (
             "object.metadata.name in 'a,b'",
             "object.metadata.name in ['a', 'b']",
         ),
