@@ -201,6 +201,42 @@ fn misplaced_field_gives_correct_path() {
 }
 
 #[test]
+fn path_with_a_step_too_many_gives_shorter_path() {
+    let exec = policy(
+        ("", "v1", "pods/exec"),
+        "CONNECT",
+        "  validations:\n  - expression: object.spec.command == ['ls']\n",
+    );
+    let findings = findings(&exec);
+    let (rule, _, help) = &findings[0];
+    assert_eq!(rule, "undefined-field");
+    assert!(help.starts_with("did you mean `object.command`?"), "{help}");
+}
+
+#[test]
+fn field_of_another_version_of_the_kind_advises_versions() {
+    let autoscalers = ("autoscaling", "*", "horizontalpodautoscalers");
+    let spec = "  validations:\n  - expression: object.spec.metrics.size() > 0\n";
+    let equivalent = policy(autoscalers, "CREATE", spec);
+    let exact = equivalent.replace("  validations:", "    matchPolicy: Exact\n  validations:");
+    for (manifest, advice) in [
+        (
+            equivalent,
+            "only `v2` of HorizontalPodAutoscaler has the field: remove the other apiVersions from the rule",
+        ),
+        (
+            exact,
+            "only `v2` of HorizontalPodAutoscaler has the field: test `object.apiVersion` first",
+        ),
+    ] {
+        let findings = findings(&manifest);
+        let (rule, _, help) = &findings[0];
+        assert_eq!(rule, "undefined-field", "{findings:#?}");
+        assert!(help.starts_with(advice), "{help}");
+    }
+}
+
+#[test]
 fn field_name_that_is_no_identifier_advises_index() {
     let crd =
         manifest::crd(&json!({"x-dash": {"type": "string"}, "namespace": {"type": "string"}}));

@@ -358,6 +358,7 @@ fn rule_proposal(text: &str, issue: &Diagnostic) -> Option<Proposal> {
         policy: &RequestPolicy::default(),
         role: Role::Validation,
         text,
+        is_collection: &|_| false,
     };
     let rule = Rule::from(issue.kind.code());
     match rule {

@@ -11,9 +11,11 @@ use super::other_languages;
 use super::policy::{PolicyAnalysis, object_finding};
 use super::rewrite::{self, Proposal};
 use super::suggestion::{self, Suggestions};
-use crate::cel::diagnostic::{self, DiagnosticKind};
+use super::tokens::TokenText;
+use crate::cel::diagnostic::{self, DiagnosticKind, UndefinedField};
 use crate::cel::source::{Location, SourceMap};
 use crate::cel::syntax;
+use crate::cel::syntax::token::Kind;
 use crate::cli::input::edit::Edit;
 use crate::cli::input::{FieldPlaces, Object, TAG_HELP};
 use crate::library::mutation::{JSON_PATCH, is_object};
@@ -31,7 +33,7 @@ use crate::status::warnings;
 /// Adds findings about expressions that the API server rejects, or cannot evaluate safely.
 pub(super) fn errors(
     policy: &Object<RequestPolicy>,
-    analysis: &PolicyAnalysis,
+    (analysis, known): (&PolicyAnalysis, &Known),
     findings: &mut Vec<Finding>,
 ) {
     let mut suggestions = Suggestions::default();
@@ -70,7 +72,8 @@ pub(super) fn errors(
                 .filter(|_| !is_tagged)
                 .and_then(|(expression, text)| {
                     let context = (&policy.value, expression);
-                    text.proposal(context, problem, issue.kind, &issue.message)
+                    let issue = (issue.kind, &*issue.message);
+                    text.proposal(context, (analysis, known), problem, issue)
                 });
             let is_match_condition =
                 expression.is_some_and(|expression| expression.role == Role::MatchCondition);
@@ -230,7 +233,8 @@ pub(super) fn warnings(
                 .zip(text.as_ref())
                 .and_then(|(expression, text)| {
                     let context = (&policy.value, expression);
-                    text.proposal(context, (rule, first.location), Some(&first.kind), &message)
+                    let issue = (Some(&first.kind), &*message);
+                    text.proposal(context, (analysis, known), (rule, first.location), issue)
                 });
             let meant = match (versions, undefined) {
                 (Some(versions), _) => Some((versions, None)),
@@ -239,7 +243,7 @@ pub(super) fn warnings(
             };
             let other_kinds = undefined.zip(expression).and_then(|(_, expression)| {
                 kinds::hint(
-                    (analysis, known),
+                    (&policy.value, analysis, known),
                     expression,
                     first.location,
                     &finding.kinds,
@@ -267,12 +271,19 @@ pub(super) fn warnings(
             let advice = advice.map(|advice| format!("{advice};"));
             let meant = meant.map(|(advice, _)| advice);
             let proposed = proposal.map(|proposal| format!("{};", proposal.help));
+            let shorter = undefined.zip(text.as_ref());
+            let shorter = shorter.and_then(|(it, text)| text.without_step(first.location, it));
             let fields = rewrite::fields_hint(&policy.value, Some(&first.kind));
             let fields = fields.map(|fields| format!("{fields};"));
             if let Some(params) = param_kind_at(&policy.value, expression, first.location) {
                 finding.kinds = vec![params];
             }
-            let help = proposed.or(other_kinds).or(meant).or(advice).or(fields);
+            let help = proposed
+                .or(other_kinds)
+                .or(meant)
+                .or(shorter)
+                .or(advice)
+                .or(fields);
             let mut helps: Vec<String> = help.into_iter().collect();
             if severity == diagnostic::Severity::Error {
                 // The search for requests does not cover expressions of mutations.
@@ -352,13 +363,14 @@ fn tests_kind(expression: &PolicyExpression) -> bool {
 /// Returns the proposal for a lint at `location` of the expression in the field `field_ref`, and its edit.
 pub(super) fn lint_proposal(
     policy: &Object<RequestPolicy>,
-    analysis: &PolicyAnalysis,
+    (analysis, known): (&PolicyAnalysis, &Known),
     (field_ref, location): (&str, Location),
     (rule, message): (Rule, &str),
 ) -> Option<(String, Option<Edit>)> {
     let expression = analysis.expression(field_ref)?;
     let text = Text::whole(expression);
-    let proposal = text.proposal((&policy.value, expression), (rule, location), None, message)?;
+    let (context, facts) = ((&policy.value, expression), (analysis, known));
+    let proposal = text.proposal(context, facts, (rule, location), (None, message))?;
     let edit = text.edit(policy, field_ref, &proposal);
     Some((proposal.help, edit))
 }
@@ -458,15 +470,16 @@ impl<'a> Text<'a> {
     fn proposal(
         &self,
         (policy, expression): (&RequestPolicy, &PolicyExpression),
+        facts: (&PolicyAnalysis, &Known),
         (rule, location): (Rule, Location),
-        kind: Option<&DiagnosticKind>,
-        message: &str,
+        (kind, message): (Option<&DiagnosticKind>, &str),
     ) -> Option<Proposal> {
         let role = expression.role;
         let context = rewrite::Context {
             policy,
             role,
             text: self.compiled,
+            is_collection: &|path| kinds::is_collection(facts, path),
         };
         match rule {
             Rule::Syntax => {
@@ -481,6 +494,18 @@ impl<'a> Text<'a> {
             Rule::InvalidMacroCall => advice::has_proposal(self.compiled, location),
             _ => rewrite::proposal(context, (rule, location), kind, message),
         }
+    }
+
+    /// Returns a hint about a path with a step too many, such as `object.spec.command` if the object itself has the field
+    /// `command`.
+    fn without_step(&self, location: Location, undefined: &UndefinedField) -> Option<String> {
+        let source = TokenText::new(self.compiled);
+        let n = source.at(self.source.byte(location)?)?;
+        let next = source.word(n + 3)?;
+        let is_declared = undefined.candidates.names().contains(&next);
+        let is_step = source.word(n + 1)? == &*undefined.name && source.kind(n + 2)? == Kind::Dot;
+        let receiver = source.source(&source.receiver(n)?)?;
+        (is_step && is_declared).then(|| format!("did you mean `{receiver}.{next}`?"))
     }
 
     /// Returns the edit of the field that a proposal suggests.

@@ -1,11 +1,15 @@
 //! Hints about fields that only some of the matched kinds have.
 
+use std::sync::Arc;
+
 use super::known::Known;
 use super::policy::PolicyAnalysis;
 use crate::cel::ast::Expr;
 use crate::cel::source::{Location, SourceMap};
+use crate::policy::RequestPolicy;
 use crate::policy::expressions::PolicyExpression;
 use crate::schema::Gvk;
+use crate::schema::decl_type::{DeclKind, DeclType};
 use crate::schema::resolver::{Resolution, SchemaResolver};
 use crate::status::message;
 
@@ -15,7 +19,7 @@ const MAX_KINDS: usize = 3;
 /// Returns a hint about the selection at `location` of `expression`, whose field does not exist for `kinds`. `None` if no
 /// other matched kind has the field.
 pub(super) fn hint(
-    (analysis, known): (&PolicyAnalysis, &Known),
+    (policy, analysis, known): (&RequestPolicy, &PolicyAnalysis, &Known),
     expression: &PolicyExpression,
     location: Location,
     kinds: &[String],
@@ -30,8 +34,12 @@ pub(super) fn hint(
     others.peek()?;
     let (root, path) = selected_path(expression, location)?;
     let is_object = matches!(root, "object" | "oldObject");
-    if !is_object || !others.any(|gvk| has_field(known, gvk, &path)) {
+    let having: Vec<&Gvk> = others.filter(|gvk| has_field(known, gvk, &path)).collect();
+    if !is_object || having.is_empty() {
         return None;
+    }
+    if let Some(hint) = version_hint(policy, kinds, &having) {
+        return Some(hint);
     }
     let names = kinds.iter().filter_map(|kind| kind.split(' ').next_back());
     let names: Vec<&str> = names.collect();
@@ -46,6 +54,38 @@ pub(super) fn hint(
     } else {
         let n = names.len();
         format!("the rules match {n} kinds without the field: test `object.kind` first;")
+    })
+}
+
+/// Returns a hint about a field that only other versions of a kind have. `kinds` are without the field, and `having` with
+/// it. `None` if they are several kinds.
+fn version_hint(policy: &RequestPolicy, kinds: &[String], having: &[&Gvk]) -> Option<String> {
+    let kind_of = |gvk: &Gvk| Gvk::new(gvk.group.clone(), String::new(), gvk.kind.clone());
+    let [first, ..] = having else { return None };
+    let of_version = |api_version: &str| format!("{api_version} {}", first.kind);
+    let is_same = |kind: &String| {
+        let Some((api_version, _)) = kind.split_once(' ') else {
+            return false;
+        };
+        let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
+        group == first.group && *kind == of_version(api_version)
+    };
+    let is_one_kind = having.iter().all(|gvk| kind_of(gvk) == kind_of(first));
+    if !is_one_kind || !kinds.iter().all(is_same) {
+        return None;
+    }
+    let constraints = policy.match_constraints.as_ref();
+    let is_exact = constraints.is_some_and(|it| it.match_policy.as_deref() == Some("Exact"));
+    let versions: Vec<&str> = having.iter().map(|gvk| gvk.version.as_str()).collect();
+    let versions = versions.join("`, `");
+    let kind = &first.kind;
+    Some(if is_exact {
+        format!("only `{versions}` of {kind} has the field: test `object.apiVersion` first;")
+    } else {
+        format!(
+            "only `{versions}` of {kind} has the field: remove the other apiVersions from the rule, so that their \
+             requests are converted;"
+        )
     })
 }
 
@@ -79,17 +119,36 @@ fn selected_path(expression: &PolicyExpression, location: Location) -> Option<(&
     }
 }
 
+/// Returns true if `path`, such as `object.metadata.labels`, is a list or a map in the schema of each matched kind.
+pub(super) fn is_collection((analysis, known): (&PolicyAnalysis, &Known), path: &str) -> bool {
+    let mut fields = path.split('.');
+    let is_object = matches!(fields.next(), Some("object" | "oldObject"));
+    let fields: Vec<&str> = fields.collect();
+    let resources = &analysis.matches.resources;
+    is_object
+        && !resources.is_empty()
+        && resources.iter().all(|resource| {
+            let type_ = field_type(known, &resource.gvk, &fields);
+            let is_collection =
+                |it: &DeclType| matches!(it.kind, DeclKind::List(_) | DeclKind::Map(_));
+            type_.is_some_and(|it| is_collection(&it))
+        })
+}
+
 /// Returns true if the schema of `gvk` declares the field at `path`.
 fn has_field(known: &Known, gvk: &Gvk, path: &[&str]) -> bool {
+    field_type(known, gvk, path).is_some()
+}
+
+/// Returns the type of the field at `path`. `None` if the schema of `gvk` does not declare it.
+fn field_type(known: &Known, gvk: &Gvk, path: &[&str]) -> Option<Arc<DeclType>> {
     let Resolution::Found(root) = known.resolve(gvk) else {
-        return false;
+        return None;
     };
     let mut type_ = root;
     for name in path {
-        let Some(field) = type_.declared_field(name) else {
-            return false;
-        };
-        type_ = std::sync::Arc::clone(&field.type_);
+        let field = type_.declared_field(name)?;
+        type_ = Arc::clone(&field.type_);
     }
-    true
+    Some(type_)
 }

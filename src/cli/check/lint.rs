@@ -96,7 +96,7 @@ pub(super) fn check(
             .filter(|_| !fixes.is_unsafe)
             .and_then(|location| {
                 let place = (lint.field_ref.as_str(), location);
-                lint_proposal(policy, analysis, place, (lint.rule, &lint.message))
+                lint_proposal(policy, (analysis, known), place, (lint.rule, &lint.message))
             });
         if let Some((help, edit)) = proposal {
             finding.fix = finding.fix.or(edit);

@@ -64,7 +64,7 @@ pub(super) struct PolicyAnalysis {
     pub(super) errors: Vec<(String, CompileFindingKind, Cause)>,
     /// The number of leading `errors` that the API server reports when the policy is created.
     pub(super) n_at_create: usize,
-    matches: Matches,
+    pub(super) matches: Matches,
     /// True if the rules of a webhook match reviews (such as `TokenReview`), which `matches` does not contain.
     has_reviews: bool,
     pub(super) typed: TypeCheck,
@@ -200,7 +200,7 @@ fn check_whole(
     if !subject.is_webhooks() {
         findings.extend(api_version::policy_finding(policy, known));
     }
-    expressions::errors(policy, &analysis, &mut findings);
+    expressions::errors(policy, (&analysis, known), &mut findings);
     expressions::warnings(policy, (&analysis, known), proofs.as_deref(), &mut findings);
     findings.extend(absent);
     resources(policy, known, &analysis, &mut findings);
@@ -279,7 +279,7 @@ pub(in crate::cli) fn expression_findings(
     let work = || {
         let analysis = analyze(subject, (policy, None), known, Profile::Truthful);
         let mut findings = Vec::new();
-        expressions::errors(policy, &analysis, &mut findings);
+        expressions::errors(policy, (&analysis, known), &mut findings);
         expressions::warnings(policy, (&analysis, known), None, &mut findings);
         findings
     };

@@ -362,7 +362,8 @@ fn below(fields: &Arc<dyn FieldTypes>, name: &str, depth: usize) -> Vec<String> 
                 _ => None,
             })
     };
-    let here = parts().filter(|(_, fields)| fields.field_type("", name).is_some());
+    // The type of `metadata` may allow any field.
+    let here = parts().filter(|(_, fields)| fields.field_names().contains(&name));
     let here: Vec<String> = here.map(|(part, _)| format!("{part}.{name}")).collect();
     if !here.is_empty() {
         return here;

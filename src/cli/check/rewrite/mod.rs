@@ -70,6 +70,8 @@ pub(super) struct Context<'a> {
     pub(super) policy: &'a RequestPolicy,
     pub(super) role: Role,
     pub(super) text: &'a str,
+    /// Returns true if a path, such as `object.metadata.labels`, surely is a list or a map.
+    pub(super) is_collection: &'a dyn Fn(&str) -> bool,
 }
 
 impl Context<'_> {
@@ -103,7 +105,7 @@ pub(super) fn proposal(
     let n = source.at(byte)?;
     match kind {
         Some(DiagnosticKind::NoMatchingOverload { function, args, .. }) => {
-            overload(&source, n, function, args)
+            overload(context, &source, n, (function, args))
         }
         Some(DiagnosticKind::NoFieldSelection { operand }) => {
             selection(context, &source, n, operand)
@@ -210,13 +212,23 @@ impl<'a, 's> MemberCall<'a, 's> {
 }
 
 /// Proposes a replacement for a call or operation without a matching overload.
-fn overload(source: &TokenText<'_>, n: usize, function: &str, args: &[Type]) -> Option<Proposal> {
+fn overload(
+    context: Context<'_>,
+    source: &TokenText<'_>,
+    n: usize,
+    (function, args): (&str, &[Type]),
+) -> Option<Proposal> {
     if source.kind(n)? == Kind::OpenParen {
         return call(&MemberCall::new(source, n)?, function, args);
     }
     match (function, args) {
         ("!_", [operand]) => {
             let tokens = source.right(n + 1, 6)?;
+            let is_relation =
+                |word: &str| matches!(word, "==" | "!=" | "<" | "<=" | ">" | ">=" | "in");
+            if source.word(tokens.end).is_some_and(is_relation) {
+                return negated(source, tokens.end, (&Type::Bool, &Type::Dyn));
+            }
             condition(source, &tokens, operand)
         }
         ("_&&_" | "_||_", [left, right]) => {
@@ -224,7 +236,12 @@ fn overload(source: &TokenText<'_>, n: usize, function: &str, args: &[Type]) -> 
             condition(source, &left_tokens, left)
                 .or_else(|| condition(source, &right_tokens, right))
         }
-        (_, [left, right]) => operator(source, n, function, (left, right)),
+        ("@in", [Type::Dyn, Type::String]) => {
+            let (left, right) = source.operands(n)?;
+            swapped_in(context, source, &left, &right).or_else(|| in_string(source, &left, &right))
+        }
+        (_, [left, right]) => negated(source, n, (left, right))
+            .or_else(|| operator(source, n, function, (left, right))),
         _ => None,
     }
 }
@@ -516,6 +533,34 @@ fn arithmetic(
         }
         _ => None,
     }
+}
+
+/// Proposes `!(x == 'a')` for `!x == 'a'`, where `!` negates only `x`.
+fn negated(source: &TokenText<'_>, n: usize, types: (&Type, &Type)) -> Option<Proposal> {
+    let (left, right) = source.operands(n)?;
+    let is_of_left = source.kind(left.start)? == Kind::Exclamation && *types.0 == Type::Bool;
+    (is_of_left && *types.1 != Type::Bool).then(|| {
+        let whole = left.start + 1..right.end;
+        let text = format!("({})", source.source(&whole)?);
+        let mut proposal = Proposal::edit(source.bytes(&whole)?, text);
+        proposal.help = format!("write `!({})`", source.source(&whole)?);
+        Some(proposal)
+    })?
+}
+
+/// Proposes to exchange the operands of `labels in 'a'`.
+fn swapped_in(
+    context: Context<'_>,
+    source: &TokenText<'_>,
+    left: &Range<usize>,
+    right: &Range<usize>,
+) -> Option<Proposal> {
+    let (collection, key) = (source.source(left)?, source.source(right)?);
+    string_content(source, right)?;
+    (source.is_chain(left) && (context.is_collection)(collection)).then(|| {
+        let bytes = source.bytes(&(left.start..right.end))?;
+        Some(Proposal::edit(bytes, format!("{key} in {collection}")))
+    })?
 }
 
 /// Proposes a list for the string of `x in 'a,b'`. A substring test would accept each part of the string, such as `a` for

@@ -215,6 +215,22 @@ fn expressions_of_other_languages_are_corrected() {
             "CEL has no `if`: write `condition ? value : other`; the API server rejects the policy",
         ),
         (
+            "!object.metadata.name in ['a', 'b']",
+            "!(object.metadata.name in ['a', 'b'])",
+        ),
+        (
+            "object.spec.replicas > 1 || !object.metadata.name == 'a'",
+            "object.spec.replicas > 1 || !(object.metadata.name == 'a')",
+        ),
+        (
+            "object.metadata.labels in 'team'",
+            "'team' in object.metadata.labels",
+        ),
+        (
+            "!(object.spec.template.spec.nodeSelector in \"disk\")",
+            "!(\"disk\" in object.spec.template.spec.nodeSelector)",
+        ),
+        (
             "object.metadata.name in 'a,b'",
             "object.metadata.name in ['a', 'b']",
         ),
