@@ -222,7 +222,7 @@ fn field_of_another_version_of_the_kind_advises_versions() {
     for (manifest, advice) in [
         (
             equivalent,
-            "only `v2` of HorizontalPodAutoscaler has the field: remove the other apiVersions from the rule",
+            "only `v2` of HorizontalPodAutoscaler has the field: write `apiVersions: [v2]`, so that",
         ),
         (
             exact,

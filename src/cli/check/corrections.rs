@@ -252,7 +252,12 @@ fn name_assumptions(findings: &mut [Finding], hidden: &[Finding]) {
             continue;
         };
         if finding.suggestions.is_empty() && finding.rule != Rule::OldVersion {
-            let assumed = format!("continuing as if `{}`", fix.shown());
+            // The edit of a quoted value does not contain the quotes.
+            let shown = match fix.shown() {
+                shown if shown.is_empty() => "\"\"".into(),
+                shown => shown,
+            };
+            let assumed = format!("continuing as if `{shown}`");
             finding.add_help(&assumed);
         }
     }

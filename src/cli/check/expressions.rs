@@ -241,13 +241,9 @@ pub(super) fn warnings(
                 (None, Some(undefined)) => suggestions.advice(&policy.value, undefined, None),
                 (None, None) => None,
             };
+            let facts = (&policy.value, analysis, known);
             let other_kinds = undefined.zip(expression).and_then(|(_, expression)| {
-                kinds::hint(
-                    (&policy.value, analysis, known),
-                    expression,
-                    first.location,
-                    &finding.kinds,
-                )
+                kinds::hint(facts, expression, first.location, &finding.kinds)
             });
             // A correction for one kind may be wrong for another kind that the expression also reads.
             let n_kinds = analysis.typed.checked.len() + analysis.typed.by_wildcard.checked.len();
@@ -278,13 +274,8 @@ pub(super) fn warnings(
             if let Some(params) = param_kind_at(&policy.value, expression, first.location) {
                 finding.kinds = vec![params];
             }
-            let help = proposed
-                .or(other_kinds)
-                .or(meant)
-                .or(shorter)
-                .or(advice)
-                .or(fields);
-            let mut helps: Vec<String> = help.into_iter().collect();
+            let hints = [proposed, other_kinds, meant, shorter, advice, fields];
+            let mut helps: Vec<String> = hints.into_iter().flatten().take(1).collect();
             if severity == diagnostic::Severity::Error {
                 // The search for requests does not cover expressions of mutations.
                 let is_mutation = expression.is_some_and(|it| it.role.is_mutation());
@@ -294,12 +285,17 @@ pub(super) fn warnings(
                 helps.extend(add_effect(&mut finding, typed, proofs, first.location));
             }
             helps.extend(notes.iter().cloned());
-            let help = helps.join(" ");
-            let help = help.trim_end_matches(';').to_owned();
-            finding.help = (!help.is_empty()).then_some(help);
+            finding.help = joined_sentences(&helps);
             findings.push(finding);
         }
     }
+}
+
+/// Joins the parts of a help, of which hints end with a semicolon. `None` if there are none.
+fn joined_sentences(helps: &[String]) -> Option<String> {
+    let help = helps.join(" ");
+    let help = help.trim_end_matches(';').to_owned();
+    (!help.is_empty()).then_some(help)
 }
 
 /// Returns the fields whose expressions are rejected because of an undeclared name.

@@ -77,14 +77,15 @@ fn version_hint(policy: &RequestPolicy, kinds: &[String], having: &[&Gvk]) -> Op
     let constraints = policy.match_constraints.as_ref();
     let is_exact = constraints.is_some_and(|it| it.match_policy.as_deref() == Some("Exact"));
     let versions: Vec<&str> = having.iter().map(|gvk| gvk.version.as_str()).collect();
+    let list = versions.join(", ");
     let versions = versions.join("`, `");
     let kind = &first.kind;
     Some(if is_exact {
         format!("only `{versions}` of {kind} has the field: test `object.apiVersion` first;")
     } else {
         format!(
-            "only `{versions}` of {kind} has the field: remove the other apiVersions from the rule, so that their \
-             requests are converted;"
+            "only `{versions}` of {kind} has the field: write `apiVersions: [{list}]`, so that requests for other versions \
+             are converted;"
         )
     })
 }

@@ -96,8 +96,6 @@ impl Edit {
     pub fn shown(&self) -> Cow<'_, str> {
         match &self.wanted {
             IntendedChange::Items(items) => items.join(", ").into(),
-            // The edit of a quoted value does not contain the quotes.
-            _ if self.text.is_empty() => "\"\"".into(),
             _ => (&*self.text).into(),
         }
     }

@@ -122,7 +122,7 @@ fn finding_actions(
 
 fn title(fix: &Edit) -> String {
     let old = fix.source.text().get(fix.bytes.clone()).unwrap_or_default();
-    let (old, new) = (cut(old, MAX_TITLE), cut(&fix.text, MAX_TITLE));
+    let (old, new) = (cut(old, MAX_TITLE), cut(&fix.shown(), MAX_TITLE));
     match (old.is_empty(), new.is_empty()) {
         (false, true) => format!("remove `{old}`"),
         (true, false) => format!("insert `{new}`"),
