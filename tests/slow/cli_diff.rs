@@ -76,6 +76,100 @@ fn probes_of_with_are_used_with_objects_of_files() {
     );
 }
 
+/// Runs `diff` for two versions of a policy about ConfigMaps, and an object with the annotation `keep`.
+fn diff_operations(name: &str, old: [&str; 2], new: [&str; 2], kind: &str) -> Ran {
+    let policy = |[operations, expression]: [&str; 2]| {
+        serde_json::json!({
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "ValidatingAdmissionPolicy",
+            "metadata": {"name": "keep"},
+            "spec": {
+                "matchConstraints": {"resourceRules": [{
+                    "apiGroups": [""], "apiVersions": ["v1"],
+                    "operations": operations.split(' ').collect::<Vec<_>>(),
+                    "resources": ["configmaps"],
+                }]},
+                "validations": [{"expression": expression}],
+            },
+        })
+        .to_string()
+    };
+    let object = serde_json::json!({
+        "apiVersion": "v1", "kind": kind,
+        "metadata": {"name": "a", "namespace": "b", "annotations": {"keep": "true"}},
+    });
+    let folder = directory(
+        name,
+        &[
+            ("old.yaml", &policy(old)),
+            ("new.yaml", &policy(new)),
+            ("object.yaml", &object.to_string()),
+        ],
+    );
+    let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    let (old, new, object) = (path("old.yaml"), path("new.yaml"), path("object.yaml"));
+    vap(&["diff", &old, &new, "-f", &object], "")
+}
+
+#[test]
+fn diff_evaluates_each_matched_operation() {
+    const KEPT: &str = "!('keep' in oldObject.metadata.annotations)";
+    const FALSE: &str = "object == null";
+    // The operations and the expression of both versions, the exit status, and the lines of the output.
+    let cases: [(&str, [&str; 2], [&str; 2], i32, &[&str]); 5] = [
+        (
+            "delete",
+            ["DELETE", "true"],
+            ["DELETE", KEPT],
+            1,
+            &["- DELETE of ConfigMap b/a", "1 denied now"],
+        ),
+        (
+            "equal",
+            ["DELETE", KEPT],
+            ["DELETE", KEPT],
+            0,
+            &["no difference"],
+        ),
+        (
+            "fewer",
+            ["CREATE UPDATE", FALSE],
+            ["CREATE", FALSE],
+            1,
+            &["+ UPDATE of ConfigMap b/a", "match constraints"],
+        ),
+        (
+            "both",
+            ["CREATE UPDATE", "true"],
+            ["CREATE UPDATE", FALSE],
+            1,
+            &["- ConfigMap b/a", ": 1 denied now"],
+        ),
+        (
+            "more",
+            ["CREATE", FALSE],
+            ["CREATE DELETE", "false"],
+            1,
+            &["- DELETE of ConfigMap b/a"],
+        ),
+    ];
+    for (name, old, new, status, lines) in cases {
+        let ran = diff_operations(&format!("operations-{name}"), old, new, "ConfigMap");
+        assert_eq!(ran.status, status, "{name}: {}{}", ran.out, ran.err);
+        for line in lines {
+            assert!(ran.out.contains(line), "{name}: {line}: {}", ran.out);
+        }
+    }
+}
+
+#[test]
+fn diff_without_matched_request_is_not_clean() {
+    let policy = ["CREATE", "true"];
+    let ran = diff_operations("operations-none", policy, policy, "Secret");
+    assert_eq!(ran.status, 2, "{}{}", ran.out, ran.err);
+    assert!(ran.out.contains("0 requests matched"), "{}", ran.out);
+}
+
 #[test]
 fn binding_of_new_version_replaces_binding_of_with() {
     let policy = "docs/examples/replica-limit.yaml";

@@ -171,11 +171,37 @@ struct Served {
     equivalents: Vec<Equivalent>,
 }
 
+/// The operations of the requests that represent an object.
+#[derive(Clone, Debug)]
+pub(in crate::cli) struct Operations {
+    operations: Vec<Operation>,
+    /// True if a policy is evaluated only for the first of the operations that it matches.
+    is_first_only: bool,
+}
+
+impl Operations {
+    /// CREATE, or UPDATE for a policy that does not match CREATE. With `operation`, only this operation.
+    pub(in crate::cli) fn for_stored_objects(operation: Option<Operation>) -> Self {
+        let default = || vec![Operation::Create, Operation::Update];
+        Self {
+            operations: operation.map_or_else(default, |operation| vec![operation]),
+            is_first_only: true,
+        }
+    }
+
+    /// All operations that a policy matches, except CONNECT.
+    pub(in crate::cli) fn each() -> Self {
+        Self {
+            operations: vec![Operation::Create, Operation::Update, Operation::Delete],
+            is_first_only: false,
+        }
+    }
+}
+
 /// Evaluates policies for objects.
 pub(in crate::cli) struct Auditor<'a> {
     policy_set: &'a PolicySet<'a>,
-    /// The operation of all requests, if the user has set one.
-    operation: Option<Operation>,
+    operations: Operations,
     user: UserInfo,
     kinds: RwLock<HashMap<Gvk, Option<Arc<Served>>>>,
     /// True if the objects are from a cluster. They then have all defaults.
@@ -189,13 +215,13 @@ impl<'a> Auditor<'a> {
     /// remain unchanged.
     pub(in crate::cli) fn new(
         policy_set: &'a PolicySet<'a>,
-        operation: Option<Operation>,
+        operations: Operations,
         user: Option<api::UserInfo>,
         is_stored: bool,
     ) -> Self {
         Self {
             policy_set,
-            operation,
+            operations,
             user: run::user_info(user),
             kinds: RwLock::default(),
             is_stored,
@@ -261,7 +287,8 @@ impl<'a> Auditor<'a> {
         };
         let object = Object::new(&complete.value);
         let mut results = Vec::new();
-        let mut requests: [Option<AdmissionRequest>; 2] = [None, None];
+        let operations = &self.operations.operations;
+        let mut requests: Vec<Option<AdmissionRequest>> = vec![None; operations.len()];
         for index in policies {
             let Some(policy) = self.policy_set.policies.get(*index) else {
                 continue;
@@ -269,20 +296,17 @@ impl<'a> Auditor<'a> {
             if policy.rejection.is_some() {
                 continue;
             }
-            let operations = match self.operation {
-                Some(operation) => [Some(operation), None],
-                None => [Some(Operation::Create), Some(Operation::Update)],
-            };
-            let tried = operations.into_iter().flatten().zip(&mut requests);
-            for (operation, request) in tried {
+            for (operation, request) in operations.iter().zip(&mut requests) {
                 let request =
-                    request.get_or_insert_with(|| self.request(&served, &object, operation));
+                    request.get_or_insert_with(|| self.request(&served, &object, *operation));
                 if request.is_exempt() {
                     break;
                 }
                 if let Some(result) = self.evaluate_policy(*index, policy, request, &complete) {
                     results.push(result);
-                    break;
+                    if self.operations.is_first_only {
+                        break;
+                    }
                 }
             }
         }

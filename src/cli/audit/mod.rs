@@ -13,7 +13,7 @@ pub mod render;
 pub mod report;
 mod sarif;
 
-pub(super) use decide::{Auditor, Item, ObjectResult, policy_result};
+pub(super) use decide::{Auditor, Item, ObjectResult, Operations, policy_result};
 pub use decide::{Failure, ObjectId, PolicyResult, Violation};
 pub(super) use files::read as read_files;
 pub(super) use plan::Walk;
@@ -114,7 +114,8 @@ pub(super) fn run(
     let mut sink = Sink::new(args.output, report, out, err);
     let is_of_cluster = is_live && args.files.is_empty();
     let user = args.user.user_info();
-    let auditor = Auditor::new(&policy_set, args.operation, user, is_of_cluster);
+    let operations = Operations::for_stored_objects(args.operation);
+    let auditor = Auditor::new(&policy_set, operations, user, is_of_cluster);
     if is_of_cluster {
         let walk = Walk {
             connection: &args.connection,

@@ -14,13 +14,14 @@ Examples:
   kubectl vap diff vap/replica-limit new.yaml --live
 
 Policies are matched by name. They are evaluated for the cases of probes, the objects of
--f, or the objects of the cluster. Each object is treated as a CREATE request, or as an
-UPDATE without changes. Webhooks are not called.
+-f, or the objects of the cluster. Each object is treated as a CREATE request, as an UPDATE
+without changes, and as a DELETE, if a policy matches the operation. Webhooks are not called.
 
 Exit status, as in diff(1):
   0  no decision or message changed
   1  a decision or message changed
-  2  usage error, or part of the input or of the cluster could not be read";
+  2  usage error, part of the input or of the cluster could not be read, or no request
+     matched";
 
 /// The arguments of `kubectl vap diff`.
 #[derive(Debug, clap::Args)]

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::audit::{self, Auditor, Item, ObjectId, ObjectResult, PolicyResult, Walk};
+use super::audit::{self, Auditor, Item, ObjectId, ObjectResult, Operations, PolicyResult, Walk};
 use super::check::finding::Finding;
 use super::connection::Connection;
 use super::error::CliError;
@@ -53,7 +53,7 @@ pub(super) struct PolicyPair {
 }
 
 impl PolicyPair {
-    fn decisions<'a>(&'a self, results: [Option<&'a PolicyResult>; 2]) -> [Side<'a>; 2] {
+    fn decisions<'a>(&'a self, results: BothResults<'a>) -> [Side<'a>; 2] {
         let [old_result, new_result] = results;
         let [old, new] = self.sides;
         let [rejected_old, rejected_new] = &self.rejections;
@@ -73,15 +73,18 @@ pub(super) enum ComparedRequest<'a> {
     Object(&'a Item),
 }
 
-/// Receives the results of both versions for each request.
+/// The results of both versions for one request. A result is `None` if the version does not match the request.
+pub(super) type BothResults<'a> = [Option<&'a PolicyResult>; 2];
+
+/// Receives the results of both versions for each probe case and object.
 pub(super) trait Visitor {
-    /// `subject` is the name of the request, and its location if it is from a file. A result is `None` if the version
-    /// does not match the request.
+    /// `subject` is the name of the case or object, and its location if it is from a file. `results` has an element
+    /// for each operation of the object that a version matches.
     fn compared(
         &mut self,
         pair: &PolicyPair,
         subject: (&str, Option<&str>),
-        results: [Option<&PolicyResult>; 2],
+        results: &[BothResults<'_>],
         request: ComparedRequest<'_>,
     );
 
@@ -106,20 +109,41 @@ pub(super) struct Compared {
 struct GroupVisitor<'a> {
     groups: Groups,
     report: &'a mut DiffReport,
+    /// The policies of which at least one version matches a request.
+    matched: BTreeSet<TargetId>,
 }
 
 impl Visitor for GroupVisitor<'_> {
     fn compared(
         &mut self,
         pair: &PolicyPair,
-        subject: (&str, Option<&str>),
-        results: [Option<&PolicyResult>; 2],
-        _: ComparedRequest<'_>,
+        (name, place): (&str, Option<&str>),
+        results: &[BothResults<'_>],
+        request: ComparedRequest<'_>,
     ) {
-        let [old, new] = pair.decisions(results);
-        if let Some(difference) = compare(old, new, &pair.pairs) {
-            self.groups
-                .add(&mut self.report.summary, &pair.id, subject, difference);
+        // Differences that are equal for several operations are one difference.
+        let mut differences = Vec::new();
+        for both in results {
+            if !self.matched.contains(&pair.id) && both.iter().any(Option::is_some) {
+                self.matched.insert(pair.id.clone());
+            }
+            let [old, new] = pair.decisions(*both);
+            let Some(difference) = compare(old, new, &pair.pairs) else {
+                continue;
+            };
+            if differences.contains(&difference) {
+                continue;
+            }
+            let operation = both.iter().flatten().map(|it| it.operation).next();
+            let operation = operation.filter(|_| matches!(request, ComparedRequest::Object(_)));
+            let subject = (name, operation, place);
+            self.groups.add(
+                &mut self.report.summary,
+                &pair.id,
+                subject,
+                difference.clone(),
+            );
+            differences.push(difference);
         }
     }
 
@@ -175,6 +199,7 @@ pub(super) fn run(args: &DiffArgs, stdin: &mut dyn Read) -> Result<DiffReport, C
         connection: &args.connection,
         chunk_size: args.pages.chunk_size,
         is_live: old.server.is_some() || new.server.is_some(),
+        operations: Operations::each(),
     };
     requests.add_namespaces([&mut before, &mut after]);
     let pairs = pairs(&before, &after);
@@ -190,15 +215,22 @@ pub(super) fn run(args: &DiffArgs, stdin: &mut dyn Read) -> Result<DiffReport, C
         },
         findings,
         one_sided: one_sided(&pairs),
+        unmatched: Vec::new(),
         groups: Vec::new(),
         unread: Vec::new(),
     };
     let mut visitor = GroupVisitor {
         groups: Groups::default(),
         report: &mut report,
+        matched: BTreeSet::new(),
     };
     let compared = requests.compare([&before, &after], &pairs, &cases, stdin, &mut visitor)?;
-    let groups = visitor.groups;
+    let GroupVisitor {
+        groups, matched, ..
+    } = visitor;
+    let ids = pairs.iter().map(|pair| &pair.id);
+    let unmatched = ids.filter(|id| !matched.contains(*id));
+    report.unmatched = unmatched.map(ToString::to_string).collect();
     report.summary.objects = compared.objects;
     report.summary.cases = compared.cases;
     report.findings.extend(compared.gaps);
@@ -217,6 +249,8 @@ pub(super) struct Requests<'a> {
     pub(super) chunk_size: u32,
     /// True if a cluster was read.
     pub(super) is_live: bool,
+    /// The operations of the requests for objects.
+    pub(super) operations: Operations,
 }
 
 impl Requests<'_> {
@@ -271,7 +305,8 @@ impl Requests<'_> {
         let is_of_cluster = self.is_live && self.files.is_empty();
         let mut differ = Differ {
             auditors: [before, after].map(|policy_set| {
-                Auditor::new(policy_set, None, self.user.user_info(), is_of_cluster)
+                let user = self.user.user_info();
+                Auditor::new(policy_set, self.operations.clone(), user, is_of_cluster)
             }),
             pairs,
             objects: 0,
@@ -446,7 +481,7 @@ fn compare_probe(
                 let results = [old.as_ref(), new.as_ref()];
                 let subject = (name.as_str(), Some(place.as_str()));
                 let request = ComparedRequest::Case(&probe.spec, case);
-                visitor.compared(pair, subject, results, request);
+                visitor.compared(pair, subject, &[results], request);
             }
             (Err(why), _) | (_, Err(why)) => visitor.unread(format!("{name} ({place})"), &why),
         }
@@ -555,23 +590,37 @@ impl Differ<'_> {
             }
         };
         for pair in pairs {
-            let find = |results: &[PolicyResult], n: Option<usize>| {
-                results.iter().position(|it| Some(it.index) == n)
-            };
             let [n_old, n_new] = pair.sides;
-            let before = find(old_results, n_old).and_then(|n| old_results.get(n));
-            let now = find(new_results, n_new).and_then(|n| new_results.get(n));
-            let mut both = [before, now].into_iter().flatten();
-            if let Some(why) = both.find_map(|it| it.undecided.as_ref()) {
+            let results = by_operation([(old_results, n_old), (new_results, n_new)]);
+            let mut all = results.iter().flatten().flatten();
+            if let Some(why) = all.find_map(|it| it.undecided.as_ref()) {
                 let reason = format!("not evaluated by {}: {why}", pair.id);
                 self.visitor.unread(named(), &reason);
                 continue;
             }
             let subject = (name.as_str(), place.as_deref());
             let request = ComparedRequest::Object(item);
-            self.visitor.compared(pair, subject, [before, now], request);
+            self.visitor.compared(pair, subject, &results, request);
         }
     }
+}
+
+/// Returns the results of both versions for each operation that one of them matches. Each version is its results and
+/// the index of its policy.
+fn by_operation<'a>(versions: [(&'a [PolicyResult], Option<usize>); 2]) -> Vec<BothResults<'a>> {
+    let results = |(results, n): (&'a [PolicyResult], Option<usize>)| {
+        results.iter().filter(move |it| Some(it.index) == n)
+    };
+    let [old, new] = versions;
+    let find = |version, operation: &str| results(version).find(|it| it.operation == operation);
+    let mut operations: Vec<&'static str> = Vec::new();
+    for result in results(old).chain(results(new)) {
+        if !operations.contains(&result.operation) {
+            operations.push(result.operation);
+        }
+    }
+    let both = |operation: &str| [find(old, operation), find(new, operation)];
+    operations.into_iter().map(both).collect()
 }
 
 /// Returns the kind and name of an object, and its location if it is from a file.

@@ -51,6 +51,15 @@ pub fn text(report: &DiffReport, terminal: Terminal) -> String {
     if !report.one_sided.is_empty() {
         out.push('\n');
     }
+    // The last line reports that no request matches a policy.
+    if !report.unmatched.is_empty() && report.unmatched.len() < report.summary.policies {
+        let text = format!(
+            "not compared, because no request matches: {}",
+            report.unmatched.join(", ")
+        );
+        write_wrapped(&mut out, &text, "", terminal);
+        out.push('\n');
+    }
     let mut last = None;
     for group in &report.groups {
         if last != Some(&group.policy) {
@@ -81,7 +90,15 @@ fn render_group(out: &mut String, group: &Group, terminal: Terminal) {
             Effect::Same => "~",
         };
         let place = subject.place.as_deref().map(|place| format!(" ({place})"));
-        let text = format!("{sign} {}{}", subject.name, place.unwrap_or_default());
+        // Most policies match CREATE, which is not shown.
+        let operation = subject.operation.filter(|it| *it != "CREATE");
+        let operation = operation.map(|operation| format!("{operation} of "));
+        let text = format!(
+            "{sign} {}{}{}",
+            operation.unwrap_or_default(),
+            subject.name,
+            place.unwrap_or_default()
+        );
         write_wrapped(out, &text, "    ", terminal);
     }
     let n = group.denied + group.allowed + group.same;
@@ -150,6 +167,11 @@ fn summary(report: &DiffReport, terminal: Terminal) -> String {
         ),
         ([], 0) => painted(
             "nothing to evaluate the policies for: pass probes or objects",
+            YELLOW,
+            terminal,
+        ),
+        ([], _) if report.unmatched.len() == summary.policies => painted(
+            "0 requests matched, so nothing was compared",
             YELLOW,
             terminal,
         ),

@@ -37,6 +37,8 @@ pub struct DiffReport {
     pub findings: Vec<Finding>,
     /// The policies that exist in only one version.
     pub one_sided: Vec<OneSided>,
+    /// The policies that were not compared, because no request matches one of their versions.
+    pub unmatched: Vec<String>,
     /// The differences, by policy and cause.
     pub groups: Vec<Group>,
     /// The first 100 subjects that could not be read or evaluated.
@@ -99,6 +101,9 @@ pub struct Group {
 pub struct Subject {
     /// An object such as `Deployment team/web`, or a case such as `probe replicas, case many`.
     pub name: String,
+    /// The operation of the request for an object; absent for a case.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation: Option<&'static str>,
     /// The file and line, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
@@ -125,7 +130,7 @@ impl Groups {
         &mut self,
         summary: &mut Summary,
         policy: &TargetId,
-        subject: (&str, Option<&str>),
+        (name, operation, place): (&str, Option<&'static str>, Option<&str>),
         (effect, causes): (Effect, Vec<Cause>),
     ) {
         match effect {
@@ -157,8 +162,9 @@ impl Groups {
             }
             if group.subjects.len() < MAX_SUBJECTS {
                 group.subjects.push(Subject {
-                    name: subject.0.to_owned(),
-                    place: subject.1.map(str::to_owned),
+                    name: name.to_owned(),
+                    operation,
+                    place: place.map(str::to_owned),
                     effect,
                 });
             }
@@ -193,7 +199,7 @@ impl DiffReport {
     #[must_use]
     pub fn exit(&self) -> Exit {
         let summary = &self.summary;
-        let is_empty = summary.policies == 0 || summary.objects + summary.cases == 0;
+        let is_empty = self.unmatched.len() == summary.policies;
         if summary.errors > 0 || summary.unread > 0 || is_empty {
             Exit::Failed
         } else if self.groups.is_empty() {

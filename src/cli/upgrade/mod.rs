@@ -21,12 +21,12 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value as Json, json};
 
-use super::audit::PolicyResult;
+use super::audit::Operations;
 use super::check::costs::{CostIncrease, digits, increases};
 use super::check::finding::{Finding, Location, Severity};
 use super::check::policy as check_policy;
 use super::check::render::count;
-use super::diff::{self, ComparedRequest, PolicyPair, Requests, Visitor};
+use super::diff::{self, BothResults, ComparedRequest, PolicyPair, Requests, Visitor};
 use super::error::CliError;
 use super::eval::policy_set::{PolicySet, PreparedPolicy};
 use super::eval::run_case;
@@ -142,6 +142,7 @@ pub(super) fn run(args: &UpgradeArgs, stdin: &mut dyn Read) -> Result<Upgrade, C
         connection: &args.connection,
         chunk_size: args.pages.chunk_size,
         is_live: setup.server.is_some(),
+        operations: Operations::for_stored_objects(None),
     };
     requests.add_namespaces([&mut before, &mut after]);
     let pairs = diff::pairs(&before, &after);
@@ -367,7 +368,7 @@ impl Visitor for UpgradeCheck<'_> {
         &mut self,
         pair: &PolicyPair,
         (name, place): (&str, Option<&str>),
-        results: [Option<&PolicyResult>; 2],
+        results: &[BothResults<'_>],
         request: ComparedRequest<'_>,
     ) {
         let [Some(index), _] = pair.sides else {
@@ -375,14 +376,14 @@ impl Visitor for UpgradeCheck<'_> {
         };
         let old = self.sets[0].policies.get(index);
         let is_rejected = old.is_some_and(|policy| policy.rejection.is_some());
-        if is_rejected || results.iter().all(Option::is_none) {
+        if is_rejected || results.iter().flatten().all(Option::is_none) {
             return;
         }
         if let Some(state) = self.policies.get_mut(index) {
             state.n_requests += 1;
         }
         self.add_reached(index, request);
-        for effect in effects(results) {
+        for effect in results.iter().flat_map(|both| effects(*both)) {
             let draft = self.draft(index, effect, || probe_case(request));
             draft.requests += 1;
             if draft.subjects.len() < MAX_LISTED {
