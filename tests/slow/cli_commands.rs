@@ -318,6 +318,41 @@ fn audit_counts_and_lists_objects() {
 }
 
 #[test]
+fn policies_of_other_requests_are_not_audited() {
+    let text = fs::read_to_string(POLICY).unwrap();
+    let object = deployment("web", 60).to_string();
+    let audit = |name: &str, from: &str, to: &str, flags: &[&str]| {
+        let folder = directory(name, &[("policy.yaml", &text.replace(from, to))]);
+        let policy = folder.join("policy.yaml");
+        let arguments = ["audit", policy.to_str().unwrap(), "-f", "-"];
+        vap(&[&arguments[..], flags].concat(), &object)
+    };
+    let operations = "[CREATE, UPDATE]";
+    let ran = audit("audit-delete", operations, "[DELETE]", &[]);
+    assert_eq!(ran.status, 2, "{}", ran.out);
+    let reason = "not audited: the rules match only DELETE; `--operation DELETE` evaluates such requests for the objects";
+    assert!(ran.out.contains(reason), "{}", ran.out);
+    assert!(ran.out.contains("nothing was evaluated"), "{}", ran.out);
+    let ran = audit(
+        "audit-deletions",
+        operations,
+        "[DELETE]",
+        &["--operation", "delete"],
+    );
+    assert!(ran.out.contains("1 object matched"), "{}", ran.out);
+    let ran = audit(
+        "audit-subresources",
+        "resources: [deployments]",
+        "resources: [deployments/scale]",
+        &["-o", "json"],
+    );
+    assert_eq!(
+        ran.json()["policies"][0]["notAudited"],
+        "the rules match only subresources, which are not stored"
+    );
+}
+
+#[test]
 fn audit_json_lines_end_with_summary() {
     let ran = vap(
         &[

@@ -2,6 +2,8 @@
 //!
 //! Policies depend on request data, such as the user. Stored objects lack these data, so an audit assumes values.
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::api::admissionregistration::v1::NamedRuleWithOperations;
 use serde::Serialize;
 
@@ -109,6 +111,48 @@ pub(in crate::cli) fn for_policy(
         );
     }
     assumptions
+}
+
+/// Returns the reason why an audit evaluates the policy for no object: the rules match only other operations than the
+/// audited ones, or only subresources. `operation` is the audited operation, if the flag `--operation` is set.
+pub(in crate::cli) fn not_audited(
+    policy: &PreparedPolicy<'_>,
+    operation: Option<Operation>,
+) -> Option<String> {
+    let rules = matching::rules(&policy.object.value);
+    let audited = match operation {
+        Some(operation) => vec![operation.as_str()],
+        None => vec![Operation::Create.as_str(), Operation::Update.as_str()],
+    };
+    let is_audited = |rule: &NamedRuleWithOperations| {
+        let mut audited = audited.iter();
+        audited.any(|operation| has(rule.operations.as_ref(), operation))
+    };
+    let mut with_operation = rules.iter().filter(|rule| is_audited(rule)).peekable();
+    if with_operation.peek().is_some() {
+        let mut resources = with_operation.flat_map(|rule| rule.resources.iter().flatten());
+        // The wildcard `*/*` also matches resources.
+        let has_resource = resources.any(|name| !name.contains('/') || name == "*/*");
+        return (!has_resource)
+            .then(|| "the rules match only subresources, which are not stored".to_owned());
+    }
+    let matched = rules
+        .iter()
+        .flat_map(|rule| rule.operations.iter().flatten());
+    let matched: BTreeSet<&str> = matched.map(String::as_str).collect();
+    if matched.is_empty() {
+        return None;
+    }
+    let is_of_objects = |name: &&str| **name != *Operation::Connect.as_str();
+    let hint = match matched.iter().copied().find(is_of_objects) {
+        Some(name) => format!("; `--operation {name}` evaluates such requests for the objects"),
+        None => String::new(),
+    };
+    let matched: Vec<&str> = matched.into_iter().collect();
+    Some(format!(
+        "the rules match only {}{hint}",
+        matched.join(" and ")
+    ))
 }
 
 /// Returns true if the policy or one of its bindings selects namespaces by labels.

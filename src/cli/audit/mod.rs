@@ -147,6 +147,7 @@ fn policy_audits(policy_set: &PolicySet<'_>, context: AuditContext<'_>) -> Vec<P
         line: policy.object.place().line,
         is_binding_implied: policy.is_unbound,
         rejected: policy.rejection.clone(),
+        not_audited: assumptions::not_audited(policy, context.operation),
         assumed: assumptions::for_policy(policy, policy_set, context),
         matched: 0,
         excluded: 0,

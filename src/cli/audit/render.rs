@@ -62,6 +62,8 @@ pub(super) fn problems(report: &AuditReport) -> String {
     for policy in &report.policies {
         if let Some(reason) = &policy.rejected {
             line(&format!("error: {}: {reason}", policy.name));
+        } else if let Some(reason) = &policy.not_audited {
+            line(&format!("note: {}: not audited: {reason}", policy.name));
         }
     }
     for unread in &report.unread {
@@ -93,6 +95,10 @@ fn render_policy(policy: &PolicyAudit, say: &mut dyn FnMut(&str, &str)) {
             &format!("not evaluated: the API server rejects the policy: {rejected}"),
             "  ",
         );
+        return;
+    }
+    if let Some(reason) = &policy.not_audited {
+        say(&format!("not audited: {reason}"), "  ");
         return;
     }
     if policy.is_binding_implied {
@@ -217,10 +223,9 @@ fn summary(report: &AuditReport, terminal: Terminal) -> String {
         (summary.unread, "not audited", YELLOW),
     ];
     let parts = counts(parts, terminal);
-    let is_rejected = |policy: &&PolicyAudit| policy.rejected.is_some();
-    let n_rejected = report.policies.iter().filter(is_rejected).count();
-    let n_evaluated = report.policies.len().saturating_sub(n_rejected);
-    let evaluated = match n_rejected {
+    let policies_evaluated = report.policies.iter().filter(|it| it.is_evaluated());
+    let n_evaluated = policies_evaluated.count();
+    let evaluated = match report.policies.len().saturating_sub(n_evaluated) {
         0 => policies(n_evaluated),
         n => format!("{} ({n} not evaluated)", policies(n_evaluated)),
     };

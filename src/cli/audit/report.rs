@@ -107,6 +107,9 @@ pub struct PolicyAudit {
     /// The reason why the API server rejects the policy, which is then not evaluated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rejected: Option<String>,
+    /// The reason why the policy is evaluated for no object: its rules match only other operations, or only subresources.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_audited: Option<String>,
     /// The assumed values of request data that stored objects lack.
     pub assumed: Vec<Assumption>,
     /// Objects that the policy matches.
@@ -132,6 +135,13 @@ pub struct PolicyAudit {
     pub validations: Vec<Tally>,
     /// The evaluations that fail, one entry for each field.
     pub failures: Vec<Tally>,
+}
+
+impl PolicyAudit {
+    /// Returns true if the policy is evaluated for the objects that it matches.
+    pub(super) fn is_evaluated(&self) -> bool {
+        self.rejected.is_none() && self.not_audited.is_none()
+    }
 }
 
 #[expect(
@@ -336,8 +346,9 @@ impl AuditReport {
     #[must_use]
     pub fn exit(&self, is_zero: bool) -> Exit {
         let is_rejected = self.policies.iter().any(|policy| policy.rejected.is_some());
+        let is_empty = self.policies.iter().all(|policy| !policy.is_evaluated());
         let summary = &self.summary;
-        if summary.errors > 0 || summary.unread > 0 || is_rejected || self.policies.is_empty() {
+        if summary.errors > 0 || summary.unread > 0 || is_rejected || is_empty {
             Exit::Failed
         } else if !is_zero && summary.has_results() {
             Exit::Findings
