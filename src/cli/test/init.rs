@@ -3,6 +3,7 @@
 //! The search for examples generates the requests. Each request is run as a case of a probe before it is written.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use std::io::Read;
 use std::panic::{self, AssertUnwindSafe};
 
@@ -13,7 +14,7 @@ use super::{Broken, Options};
 use crate::cli::check::known::Known;
 use crate::cli::exit::Exit;
 use crate::cli::input::{Input, KindFilter, Object};
-use crate::cli::text::clean;
+use crate::cli::text::{clean, cut};
 use crate::cli::yaml_text;
 use crate::policy;
 use crate::policy::RequestPolicy;
@@ -28,11 +29,16 @@ use crate::probe::validation::API_VERSION;
 /// The maximum length of a message in the name of a case.
 const MAX_NAME: usize = 80;
 
+/// The maximum width of an expression in the reason for a case, in columns.
+const MAX_EXPRESSION: usize = 100;
+
 /// The generated probes.
 #[derive(Clone, Debug, Default)]
 pub struct InitReport {
     /// The probes, one for each policy and each value of its params.
     pub probes: Vec<Json>,
+    /// The reason for each case, by probe.
+    pub reasons: Vec<Vec<String>>,
     /// The results by policy.
     pub policies: Vec<PolicyExamples>,
     /// Errors of the input.
@@ -79,7 +85,15 @@ impl InitReport {
     /// # Errors
     /// Returns an error if serialization fails, which no input should cause.
     pub fn yaml(&self) -> Result<String, serde_json::Error> {
-        probes_yaml(&self.probes)
+        let mut out = String::new();
+        for (probe, reasons) in self.probes.iter().zip(&self.reasons) {
+            if !out.is_empty() {
+                out.push_str("---\n");
+            }
+            let text = probes_yaml(std::slice::from_ref(probe))?;
+            out.push_str(&with_reasons(&text, reasons));
+        }
+        Ok(out)
     }
 
     /// Returns the errors of the input, and the validations without a request, one per line.
@@ -128,6 +142,26 @@ impl InitReport {
             Exit::Findings
         }
     }
+}
+
+/// Inserts the reason for each case as a comment before the case. Returns the text unchanged if its cases are not found.
+fn with_reasons(probe: &str, reasons: &[String]) -> String {
+    const CASE: &str = "  - name: ";
+    let cases = probe.lines().filter(|line| line.starts_with(CASE));
+    if cases.count() != reasons.len() {
+        return probe.to_owned();
+    }
+    let mut reasons = reasons.iter();
+    let mut out = String::new();
+    for line in probe.lines() {
+        let reason = line.starts_with(CASE).then(|| reasons.next()).flatten();
+        if let Some(reason) = reason {
+            let _ = writeln!(out, "  # {}", clean(reason));
+        }
+        out.push_str(line);
+        out.push('\n');
+    }
+    out
 }
 
 /// Writes probes as YAML documents, with the fields in the usual order.
@@ -188,7 +222,8 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<InitReport, Broken
             ));
             continue;
         };
-        for mut probe in probes {
+        for (mut probe, reasons) in probes {
+            report.reasons.push(reasons);
             let name = unique(policy.name().unwrap_or("probe"), &mut names);
             if let Some(metadata) = probe.get_mut("metadata") {
                 *metadata = json!({"name": name});
@@ -212,11 +247,19 @@ pub(in crate::cli) fn unique(name: &str, names: &mut BTreeSet<String>) -> String
     free.unwrap_or_default()
 }
 
+/// A case with the reason for it.
+type ReasonedCase = (Json, String);
+
+/// A probe, and the reason for each of its cases.
+type ReasonedProbe = (Json, Vec<String>);
+
 /// Returns the probes of a policy, one for each value of its params, and the results for its validations.
+///
+/// A request is allowed if all validations are true, so that the probes need only one allowed request.
 fn policy_probes(
     policy: &Object<RequestPolicy>,
     known: &Known,
-) -> (Vec<Json>, Vec<ValidationExamples>) {
+) -> (Vec<ReasonedProbe>, Vec<ValidationExamples>) {
     let compiled = CompiledPolicy::from_parts(policy.value.clone(), None, known.version());
 
     let context = Context {
@@ -234,9 +277,9 @@ fn policy_probes(
         admission: Admission::from_compiled(&compiled),
         known,
     };
-    let mut by_params: BTreeMap<String, (Option<Json>, Vec<Json>)> = BTreeMap::new();
+    let mut by_params: BTreeMap<String, (Option<Json>, Vec<ReasonedCase>)> = BTreeMap::new();
     let mut all_examples = Vec::new();
-    let mut requests = BTreeSet::new();
+    let mut has_allowed = false;
     for examples in runtime_errors::examples(&compiled, &context) {
         let n = examples.validation;
         let mut examples_found = ValidationExamples {
@@ -251,25 +294,32 @@ fn policy_probes(
             let Some((case, witness)) = case else {
                 continue;
             };
-            if is_denied {
+            let reason = if is_denied {
                 examples_found.denied = true;
+                let validation = policy.value.validations.get(n);
+                let expression = validation.map_or("", |validation| &validation.expression);
+                let words: Vec<&str> = expression.split_whitespace().collect();
+                let expression = cut(&words.join(" "), MAX_EXPRESSION);
+                format!("validations[{n}] is false: {expression}")
             } else {
                 examples_found.allowed = true;
-            }
-            let request = case.get("request").map(Json::to_string);
-            // Several validations may have the same allowed request, which is written once.
-            let key = (request, witness.params.as_ref().map(Json::to_string));
-            if is_denied || requests.insert(key) {
-                let key = witness.params.as_ref().map(Json::to_string);
-                let params = witness.params.clone();
-                let group = by_params.entry(key.unwrap_or_default());
-                group.or_insert((params, Vec::new())).1.push(case);
-            }
+                if std::mem::replace(&mut has_allowed, true) {
+                    continue;
+                }
+                "no validation is false".to_owned()
+            };
+            let key = witness.params.as_ref().map(Json::to_string);
+            let params = witness.params.clone();
+            let group = by_params.entry(key.unwrap_or_default());
+            group.or_insert((params, Vec::new())).1.push((case, reason));
         }
         all_examples.push(examples_found);
     }
     let groups = by_params.into_values();
-    let probes = groups.map(|(params, cases)| runner.probe(params.as_ref(), &cases));
+    let probes = groups.map(|(params, cases)| {
+        let (cases, reasons): (Vec<Json>, Vec<String>) = cases.into_iter().unzip();
+        (runner.probe(params.as_ref(), &cases), reasons)
+    });
     (probes.collect(), all_examples)
 }
 
@@ -357,7 +407,7 @@ impl CaseRunner<'_> {
                     let short = clean(&short);
                     format!("validations[{n}] denies: {short}")
                 }
-                None => format!("validations[{n}] allows"),
+                None => "allowed".to_owned(),
             };
             let fields = case.as_object_mut()?;
             fields.insert("name".to_owned(), json!(name));
