@@ -311,6 +311,41 @@ fn fixes_are_applied_in_rounds() {
 }
 
 #[test]
+fn applied_fixes_are_listed() {
+    let text = policy(
+        &RULE
+            .replace("CREATE", "create")
+            .replace("apps]", "'core/v1']")
+            .replace("deployments", "pods"),
+        "expresion: object.spec.hostPID == true",
+    );
+    let other = policy(&RULE.replace("deployments", "deployment"), SOUND);
+    let files = [("a.yaml", &*text), ("b.yaml", &*other)];
+    let root = directory("fix-list", &files);
+    let name = root.to_str().unwrap();
+    // Both flags together write nothing.
+    let (diff, err, _) = vap(&[name, "--fix", "--diff"]);
+    assert!(diff.starts_with("--- "), "{diff}{err}");
+    assert_eq!(
+        (with(&root, "a.yaml"), with(&root, "b.yaml")),
+        (text, other)
+    );
+    let (_, err, _) = vap(&[name, "--fix"]);
+    let lines: Vec<&str> = err.lines().collect();
+    let wanted = [
+        &*format!("{name}/a.yaml: 4 fixes applied"),
+        "  7:21 impossible-group: `'core/v1'` -> `''`",
+        "  7:64 invalid-value: `create` -> `CREATE`",
+        "  9:5 unknown-field: `expresion` -> `expression`",
+        "  9:29 absent-field: `object.spec.hostPID` -> `object.spec.?hostPID.orValue(false)`",
+        &*format!("{name}/b.yaml: 1 fix applied"),
+        "  7:80 unserved-resource: `deployment` -> `deployments`",
+        "5 fixes of 2 files applied in 2 rounds, 1 of them of findings that other fixes uncovered",
+    ];
+    assert_eq!(lines, wanted);
+}
+
+#[test]
 fn suppressed_findings_are_not_fixed() {
     let text = policy(RULE, "expression: object.spec.replica <= 50");
     let root = directory("fix-suppressed", &[("p.yaml", &text)]);

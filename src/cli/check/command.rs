@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::baseline::{Baseline, write_baseline};
 use super::config::{self, Config};
-use super::fix::{self, FixReport};
+use super::fix::{self, AppliedFix, FixReport};
 use super::render::count;
 use super::report::CheckReport;
 use super::settings::{FindingArgs, Settings};
@@ -14,9 +14,12 @@ use crate::cli::args::{CheckArgs, CheckProfile};
 use crate::cli::error::CliError;
 use crate::cli::input::Input;
 use crate::cli::live::{ClusterData, Served};
-use crate::cli::text::clean;
+use crate::cli::text::{clean, cut};
 use crate::policy::analysis::Profile;
 use crate::version::VersionRange;
+
+/// Maximum width of the words before and after a fix, in columns.
+const MAX_WORDS: usize = 60;
 
 /// The options and settings of a check, combined from the flags and the configuration file.
 #[derive(Clone, Debug)]
@@ -153,11 +156,7 @@ pub(in crate::cli) fn run(
             return Err(CliError::Usage(message.to_owned()));
         }
         report = fix::fix(&plan.options, &plan.settings, report, flags.diff)?;
-        let fixes = report.fixes.iter();
-        messages = fixes.map(|fix| fix_message(fix, flags.diff)).collect();
-        if messages.is_empty() {
-            messages.push("no finding has a fix that --fix can apply".to_owned());
-        }
+        messages = fix_messages(&report.fixes, flags.diff);
     }
     if let Some(path) = &flags.write_baseline {
         let n = write_baseline(path, &mut report)?;
@@ -170,14 +169,69 @@ pub(in crate::cli) fn run(
     Ok((report, messages))
 }
 
-/// Returns the message about the fixes of a file, with the reason if some were not applied.
-fn fix_message(fix: &FixReport, is_dry: bool) -> String {
-    let verb = if is_dry { "can be applied" } else { "applied" };
-    let file = clean(&fix.file);
-    let fixes = match fix.fixed {
+/// Returns the messages about the fixes of all files. Without `is_dry`, each fix has a line. With it, the diff shows the
+/// fixes.
+fn fix_messages(fixes: &[FixReport], is_dry: bool) -> Vec<String> {
+    if fixes.is_empty() {
+        return vec!["no finding has a fix that --fix can apply".to_owned()];
+    }
+    let mut messages = Vec::new();
+    for fix in fixes {
+        messages.push(fix_message(fix, is_dry));
+        let applied = fix.applied.iter().filter(|_| !is_dry);
+        messages.extend(applied.map(applied_message));
+    }
+    let applied = || fixes.iter().flat_map(|fix| &fix.applied);
+    let n_rounds = applied().map(|fix| fix.round).max().unwrap_or_default();
+    let n_changed = fixes.iter().filter(|fix| fix.fixed > 0).count();
+    if n_rounds > 1 || n_changed > 1 {
+        let n_later = applied().filter(|fix| fix.round > 1).count();
+        let later = match n_later {
+            0 => String::new(),
+            n => {
+                format!(" in {n_rounds} rounds, {n} of them of findings that other fixes uncovered")
+            }
+        };
+        messages.push(format!(
+            "{} of {} {}{later}",
+            fix_count(applied().count()),
+            count(n_changed, "file"),
+            applied_verb(is_dry),
+        ));
+    }
+    messages
+}
+
+/// Returns the line about an applied fix.
+fn applied_message(fix: &AppliedFix) -> String {
+    let quoted = |text: &str| {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        match cut(&clean(&words.join(" ")), MAX_WORDS) {
+            text if text.is_empty() => "(nothing)".to_owned(),
+            text => format!("`{text}`"),
+        }
+    };
+    let (before, after) = (quoted(&fix.before), quoted(&fix.after));
+    let (line, column, rule) = (fix.line, fix.column, fix.rule.id());
+    format!("  {line}:{column} {rule}: {before} -> {after}")
+}
+
+const fn applied_verb(is_dry: bool) -> &'static str {
+    if is_dry { "can be applied" } else { "applied" }
+}
+
+fn fix_count(n: usize) -> String {
+    match n {
         1 => "1 fix".to_owned(),
         n => format!("{n} fixes"),
-    };
+    }
+}
+
+/// Returns the message about the fixes of a file, with the reason if some were not applied.
+fn fix_message(fix: &FixReport, is_dry: bool) -> String {
+    let verb = applied_verb(is_dry);
+    let file = clean(&fix.file);
+    let fixes = fix_count(fix.fixed);
     match (fix.fixed, fix.not_fixed.as_deref().map(clean)) {
         (_, None) => format!("{file}: {fixes} {verb}"),
         (0, Some(reason)) => format!("{file}: unchanged: {reason}"),

@@ -437,7 +437,7 @@ pub(in crate::cli) struct WitnessShape {
     error: String,
 }
 
-fn rule_schema(_: &mut SchemaGenerator) -> Schema {
+pub(super) fn rule_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "pattern": "^[a-z][a-z0-9-]*$"})
 }
 

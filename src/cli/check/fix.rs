@@ -7,13 +7,14 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::finding::Finding;
+use super::finding::{Finding, rule_schema};
 use super::fingerprint::without_numbers;
 use super::report::CheckReport;
 use super::settings::Settings;
@@ -42,12 +43,76 @@ pub struct FixReport {
     pub file: String,
     /// The number of fixes that were applied or, with `--diff`, that would be applied.
     pub fixed: usize,
+    /// These fixes, in the order of rounds and locations.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub applied: Vec<AppliedFix>,
     /// The reason why other fixes were not applied; absent if all were applied.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_fixed: Option<String>,
     /// The fixes as a unified diff; only with `--diff`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
+}
+
+/// A fix that was applied or, with `--diff`, that would be applied.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AppliedFix {
+    /// The id of the fixed finding's rule.
+    #[schemars(schema_with = "rule_schema")]
+    pub rule: Rule,
+    /// The line of the fix in the file, with the fixes of earlier rounds.
+    pub line: usize,
+    /// The column, in code points from 1.
+    pub column: usize,
+    /// The words that the fix changes.
+    pub before: String,
+    /// The words after the fix.
+    pub after: String,
+    /// The number of the round, from 1. The fixes of round 1 are those of the report without `--fix`. The fixes of later
+    /// rounds are of findings that earlier fixes uncovered.
+    pub round: usize,
+}
+
+impl AppliedFix {
+    /// Describes an edit. `findings` are those of the round.
+    fn new(edit: &Edit, findings: &[Finding], round: usize) -> Self {
+        let text = edit.source.text();
+        let (words, place) = (
+            words(text, &edit.bytes),
+            edit.source.place(edit.bytes.start),
+        );
+        let part = |bytes: Range<usize>| text.get(bytes).unwrap_or_default();
+        let is_of_edit = |finding: &&Finding| finding.fixes().any(|fix| is_same(fix, edit));
+        let finding = findings.iter().find(is_of_edit);
+        let before = part(words.start..edit.bytes.start);
+        let after = part(edit.bytes.end..words.end);
+        Self {
+            rule: finding.map_or(Rule::Syntax, |finding| finding.rule),
+            line: place.line,
+            column: place.column,
+            before: part(words).to_owned(),
+            after: format!("{before}{}{after}", edit.text),
+            round,
+        }
+    }
+}
+
+/// Extends the range of an edit to whole names and selections, or to the quotes of an empty string.
+fn words(text: &str, bytes: &Range<usize>) -> Range<usize> {
+    let is_of_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '?' | '-' | '/');
+    let before = text.get(..bytes.start).unwrap_or_default();
+    let after = text.get(bytes.end..).unwrap_or_default();
+    let start = before.trim_end_matches(is_of_word).len();
+    let end = text.len() - after.trim_start_matches(is_of_word).len();
+    let quote = before
+        .chars()
+        .next_back()
+        .filter(|c| matches!(c, '"' | '\''));
+    match quote {
+        Some(quote) if start == bytes.start && after.starts_with(quote) => start - 1..end + 1,
+        _ => start..end,
+    }
 }
 
 /// A file and the fixes to apply to it.
@@ -72,7 +137,7 @@ struct FixedFile {
     written: Arc<SourceText>,
     /// The new content. `None` if nothing changed.
     text: Option<String>,
-    fixed: usize,
+    applied: Vec<AppliedFix>,
     not_fixed: Option<String>,
 }
 
@@ -99,7 +164,7 @@ pub(in crate::cli) fn fix(
     let mut files: BTreeMap<PathBuf, FixedFile> = BTreeMap::new();
     let mut tries_left = MAX_TRIES;
     let mut current = None;
-    for _ in 0..MAX_ROUNDS {
+    for round in 1..=MAX_ROUNDS {
         let before = current.as_ref().unwrap_or(&report);
         let mut fixer = Fixer {
             options,
@@ -114,14 +179,16 @@ pub(in crate::cli) fn fix(
             let file = files.entry(path.clone()).or_insert_with(|| FixedFile {
                 written: Arc::clone(&candidate.source),
                 text: None,
-                fixed: 0,
+                applied: Vec::new(),
                 not_fixed: None,
             });
             file.not_fixed.clone_from(&candidate.not_fixed);
             let text = candidate.text().filter(|_| !candidate.edits.is_empty());
             if let Some(text) = text {
                 n_fixed += candidate.edits.len();
-                file.fixed += candidate.edits.len();
+                let edits = candidate.edits.iter();
+                file.applied
+                    .extend(edits.map(|edit| AppliedFix::new(edit, &before.findings, round)));
                 file.text = Some(text.clone());
                 settings.replaced_contents.insert(path, text);
             }
@@ -140,7 +207,7 @@ pub(in crate::cli) fn fix(
             && let Err(reason) = save(&file.written, text)
         {
             file.text = None;
-            file.fixed = 0;
+            file.applied.clear();
             file.not_fixed = Some(format!("cannot write the file: {reason}"));
             has_failed = true;
         }
@@ -151,7 +218,8 @@ pub(in crate::cli) fn fix(
             unified::from_texts((&name, &name), file.written.text(), text)
         });
         fixes.push(FixReport {
-            fixed: file.fixed,
+            fixed: file.applied.len(),
+            applied: file.applied,
             not_fixed: file.not_fixed,
             diff,
             file: name,

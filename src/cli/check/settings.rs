@@ -44,8 +44,8 @@ pub struct FindingArgs {
     /// or warnings appear
     #[arg(long)]
     pub fix: bool,
-    /// Print the changes of --fix as a diff, and write nothing
-    #[arg(long, conflicts_with = "fix")]
+    /// Print the changes of --fix as a diff, and write nothing, also together with --fix
+    #[arg(long)]
     pub diff: bool,
     /// Explain each reported rule after the findings, as `kubectl vap explain` does
     #[arg(long)]
