@@ -120,6 +120,12 @@ fn unambiguous_fixes_are_applied() {
         &with("object.spec.replica <= 50 && objct.spec.replicas > 1"),
         &with("object.spec.replicas <= 50 && object.spec.replicas > 1"),
     );
+    // The fix of a presence test makes the policy stricter.
+    check(
+        "presence",
+        &with("\"!has(object.spec.pausd)\""),
+        &with("\"!has(object.spec.paused)\""),
+    );
     check(
         "enum",
         &sound.replace("  match", "  failurePolicy: fail # x\n  match"),
@@ -180,6 +186,7 @@ fn ambiguous_fixes_are_not_applied() {
             RULE,
             "expression: request.operation == 'create' || object.spec.replicas > 1",
         ),
+        policy(RULE, "expression: has(object.spec.pausd)"),
         // There is no fix for an invalid name of a policy, because bindings may refer to the name.
         policy(RULE, SOUND).replace("name: p}", "name: P}"),
     ]

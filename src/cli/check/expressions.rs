@@ -537,13 +537,30 @@ impl<'a> Text<'a> {
         is_field.then_some(start..before.len())
     }
 
+    /// Returns the range of the last selection in the argument of the `has()` whose parenthesis is at byte `at`. The location
+    /// of a presence test is this parenthesis.
+    fn tested_field(&self, at: usize) -> Option<std::ops::Range<usize>> {
+        let (before, rest) = (self.compiled.get(..at)?, self.compiled.get(at..)?);
+        (rest.starts_with('(') && before.trim_end().ends_with("has")).then_some(())?;
+        let source = TokenText::new(self.compiled);
+        let open = source.at(at)?;
+        (source.word(open.checked_sub(1)?)? == "has").then_some(())?;
+        let close = source.close(open)?;
+        let name = close.checked_sub(1)?;
+        let selection = name.checked_sub(1)?..close;
+        let is_selection = source.kind(selection.start)? == Kind::Dot;
+        (is_selection && source.kind(name)? == Kind::Ident).then(|| source.bytes(&selection))?
+    }
+
     /// Returns the start and the length, in code points, of the part of the expression to mark for `location`.
     fn marked(&self, location: Location) -> (usize, usize) {
         let Some(start) = self.source.byte(location) else {
             // The location denotes the whole expression.
             return self.solid;
         };
-        let span = self.field_before(start);
+        let span = self
+            .field_before(start)
+            .or_else(|| self.tested_field(start));
         let span = span.unwrap_or_else(|| syntax::span_at(self.compiled, start));
         let n_code_points = |text: Option<&str>| text.unwrap_or_default().chars().count();
         let before = self.n_before + n_code_points(self.compiled.get(..span.start));
