@@ -91,6 +91,37 @@ fn suppressed(report: &Value) -> Vec<String> {
 }
 
 #[test]
+fn merged_findings_have_the_help_of_each_place() {
+    let label = |name: &str| format!("object.metadata.labels['{name}'] == 'x'");
+    let text = WRONG.replace(
+        "object.spec.replica <= 50",
+        &format!("{}\n  - expression: {}", label("a"), label("b")),
+    );
+    let root = directory("remedies", &[("p.yaml", &text)]);
+    let help = |name: &str| format!("write `has(object.metadata.labels) && '{name}' in ");
+    let (out, _, _) = vap(&[root.to_str().unwrap()]);
+    for line in [
+        format!("= help: {}", help("a")),
+        format!("= help for line 11: {}", help("b")),
+    ] {
+        assert!(out.contains(&line), "{line}: {out}");
+    }
+    let (github, _, _) = vap(&[root.to_str().unwrap(), "-o", "github"]);
+    assert!(
+        github.contains(&format!("; in line 11: {}", help("b"))),
+        "{github}"
+    );
+    let (report, _) = json(&root, &[]);
+    let findings = report["findings"].as_array().unwrap();
+    let merged = findings.iter().find(|finding| finding["also"].is_array());
+    let other = &merged.unwrap()["also"][0];
+    assert!(
+        other["help"].as_str().unwrap().starts_with(&help("b")),
+        "{report:#}"
+    );
+}
+
+#[test]
 fn level_flags_change_severity_and_exit_status() {
     let root = directory("levels", &[("p.yaml", WRONG)]);
     let check = |args: &[&str]| {

@@ -7,6 +7,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use super::finding::{Finding, Severity};
+use super::render::{MAX_REMEDIES, line_list};
 use super::report::{CheckReport, Suppressed, SuppressedBy};
 use crate::cli::explain;
 use crate::cli::input::edit::Edit;
@@ -127,6 +128,9 @@ fn full_message(finding: &Finding) -> String {
         let lines = finding.also.iter().map(|other| other.line.to_string());
         let lines: Vec<String> = lines.collect();
         let _ = write!(text, " (also in lines {})", lines.join(", "));
+    }
+    for (lines, remedy) in finding.other_remedies().into_iter().take(MAX_REMEDIES) {
+        let _ = write!(text, "; in {}: {remedy}", line_list(&lines));
     }
     text
 }

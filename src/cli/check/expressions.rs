@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::advice;
-use super::finding::{ConsequenceReport, Finding, Severity, joined_help};
+use super::finding::{ConsequenceReport, Finding, Severity, UNPROVEN, joined_help};
 use super::fixes;
 use super::kinds;
 use super::known::Known;
@@ -333,7 +333,7 @@ fn add_effect(
     }
     // A correction explains the finding better than a missing witness.
     if finding.is_unproven && finding.fix.is_none() && can_evaluate {
-        helps.push("(unproven: found no request for which the expression fails)".to_owned());
+        helps.push(UNPROVEN.to_owned());
     }
     helps
 }

@@ -1,6 +1,7 @@
 //! Findings of the check, and their JSON format.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -13,6 +14,9 @@ use crate::cli::input::{Place, SourceText};
 use crate::policy::consequence::Consequence;
 use crate::policy::rule::Rule;
 use crate::policy::runtime_errors::Witness;
+
+/// The mark of a type error if no request was found for which the expression fails.
+pub(super) const UNPROVEN: &str = "(unproven: found no request for which the expression fails)";
 
 /// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize)]
@@ -136,6 +140,38 @@ impl Finding {
         self.fix.iter().chain(others)
     }
 
+    /// Returns the help without the consequence at its end, and without the mark of unproven findings.
+    pub(in crate::cli) fn remedy(&self) -> Option<&str> {
+        let help = self.help.as_deref()?;
+        let help = help.strip_suffix(UNPROVEN).map_or(help, str::trim_end);
+        let consequence = self.consequence.as_ref().map(|it| it.message);
+        let short = consequence.and_then(|it| help.strip_suffix(it));
+        let short = short.map(|short| short.trim_end_matches([';', ' ']));
+        Some(short.filter(|short| !short.is_empty()).unwrap_or(help))
+    }
+
+    /// Returns short remedies of the other places that differ from that of the first place, each with its lines. Like at the
+    /// first place, the author may have a choice, of which only the first change is part of the remedy.
+    pub(in crate::cli) fn other_remedies(&self) -> Vec<(BTreeSet<usize>, String)> {
+        let mut remedies: Vec<(BTreeSet<usize>, String)> = Vec::new();
+        for other in &self.also {
+            let Some(help) = &other.help else {
+                continue;
+            };
+            let remedy = match &*other.suggestions {
+                [first, _, ..] => format!("write `{}`", first.text),
+                _ => help.clone(),
+            };
+            match remedies.iter_mut().find(|(_, known)| *known == remedy) {
+                Some((lines, _)) => {
+                    lines.insert(other.line);
+                }
+                None => remedies.push((BTreeSet::from([other.line]), remedy)),
+            }
+        }
+        remedies
+    }
+
     /// Returns true if `--fix` can apply a fix of the finding: a fix of a YAML anchor may change more than one value.
     pub(in crate::cli) fn is_fixable(&self) -> bool {
         let has_anchor = |edit: &Edit| {
@@ -182,6 +218,9 @@ pub struct OtherPlace {
     /// The field of the object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field_ref: Option<String>,
+    /// The remedy at this place; absent if it is the same as at the first place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub help: Option<String>,
     /// The changes of the expression after which it does not fail.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub suggestions: Vec<SuggestionReport>,

@@ -24,6 +24,9 @@ const MAX_KINDS: usize = 6;
 /// Maximum number of other lines that are listed for a finding.
 const MAX_PLACES: usize = 12;
 
+/// Maximum number of other places of a finding whose help is shown.
+pub(super) const MAX_REMEDIES: usize = 3;
+
 /// Minimum number of findings for which the counts by rule follow the findings.
 const MIN_COUNTED: usize = 20;
 
@@ -260,8 +263,8 @@ pub(in crate::cli) fn short_field(field_ref: &str) -> String {
     clean(field.strip_suffix(".expression").unwrap_or(field))
 }
 
-/// Returns the notes below the source line: the object, field and kinds, the other lines, and the help.
-fn notes(finding: &Finding, style: Style) -> (Option<String>, Option<String>, Option<String>) {
+/// Returns the notes below the source line: the object, field and kinds, the other lines, and the help for each place.
+fn notes(finding: &Finding, style: Style) -> (Option<String>, Option<String>, Vec<String>) {
     let mut about: Vec<String> = Vec::new();
     if style.has_names {
         let names = finding.owner.names();
@@ -287,22 +290,35 @@ fn notes(finding: &Finding, style: Style) -> (Option<String>, Option<String>, Op
     let about = (!about.is_empty()).then(|| format!("in: {}", about.join(", ")));
     let also = (!finding.also.is_empty()).then(|| {
         let lines = finding.also.iter().map(|other| other.line);
-        let lines: BTreeSet<usize> = lines.collect();
-        let n_more = lines.len().saturating_sub(MAX_PLACES);
-        let shown: Vec<String> = lines
-            .iter()
-            .take(MAX_PLACES)
-            .map(usize::to_string)
-            .collect();
-        let noun = if lines.len() == 1 { "line" } else { "lines" };
-        let more = match n_more {
-            0 => String::new(),
-            n => format!(" and {n} more"),
-        };
-        format!("also: {noun} {}{more}", shown.join(", "))
+        format!("also: {}", line_list(&lines.collect()))
     });
     let help = help(finding, style.has_default).map(|help| format!("help: {}", clean(&help)));
-    (about, also, help)
+    let help = help.into_iter().chain(helps_of_other_places(finding));
+    (about, also, help.collect())
+}
+
+/// Returns the help for each other place where it differs from that of the first place.
+fn helps_of_other_places(finding: &Finding) -> impl Iterator<Item = String> {
+    let remedies = finding.other_remedies();
+    let n_more = remedies.len().saturating_sub(MAX_REMEDIES);
+    let shown = remedies.into_iter().take(MAX_REMEDIES);
+    let shown =
+        shown.map(|(lines, remedy)| format!("help for {}: {}", line_list(&lines), clean(&remedy)));
+    let more = (n_more > 0).then(|| format!("help: {n_more} more; `-o json` lists all"));
+    shown.chain(more)
+}
+
+/// Returns the lines as text, such as `lines 3, 7`.
+pub(super) fn line_list(lines: &BTreeSet<usize>) -> String {
+    let n_more = lines.len().saturating_sub(MAX_PLACES);
+    let shown = lines.iter().take(MAX_PLACES).map(usize::to_string);
+    let shown: Vec<String> = shown.collect();
+    let noun = if lines.len() == 1 { "line" } else { "lines" };
+    let more = match n_more {
+        0 => String::new(),
+        n => format!(" and {n} more"),
+    };
+    format!("{noun} {}{more}", shown.join(", "))
 }
 
 /// Returns the line of a location, shortened to `max` columns. Also returns the start and the number of the columns to

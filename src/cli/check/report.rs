@@ -478,14 +478,21 @@ fn merge_places(findings: &mut Vec<Finding>) {
         let is_mergeable = finding.owner != Owner::None && finding.field_ref.is_some();
         let first = firsts.get(&key).and_then(|n| merged.get_mut(*n));
         match (first, finding.location.place) {
-            (Some(first), Some(place)) if is_mergeable => first.also.push(OtherPlace {
-                line: place.line,
-                column: place.column,
-                field_ref: finding.field_ref,
-                suggestions: finding.suggestions,
-                fix: finding.fix,
-                fingerprint: finding.fingerprint,
-            }),
+            (Some(first), Some(place)) if is_mergeable => {
+                let help = finding
+                    .remedy()
+                    .filter(|help| first.remedy() != Some(*help));
+                let help = help.map(str::to_owned);
+                first.also.push(OtherPlace {
+                    line: place.line,
+                    column: place.column,
+                    field_ref: finding.field_ref,
+                    help,
+                    suggestions: finding.suggestions,
+                    fix: finding.fix,
+                    fingerprint: finding.fingerprint,
+                });
+            }
             _ => {
                 firsts.insert(key, merged.len());
                 merged.push(finding);

@@ -113,7 +113,7 @@ fn finding_diagnostics(finding: &Finding, file: &File, encoding: Encoding) -> Ve
                 href: Uri(help_uri(finding.rule)),
             }),
             source: Some(SOURCE.to_owned()),
-            message: Message::String(message(finding)),
+            message: Message::String(message(finding, n)),
             tags: tags(finding.rule),
             related_information: (!related.is_empty()).then_some(related),
             data: Some(json!({"fingerprint": finding.fingerprint})),
@@ -130,13 +130,15 @@ fn tags(rule: Rule) -> Option<Vec<DiagnosticTag>> {
     }
 }
 
-/// Returns the message with the kinds, and the help on a line of its own.
-fn message(finding: &Finding) -> String {
+/// Returns the message with the kinds, and the help for the place with the index `n` on a line of its own.
+fn message(finding: &Finding, n: usize) -> String {
     let mut text = finding.message.clone();
     if !finding.kinds.is_empty() {
         let _ = write!(text, " on {}", finding.kinds.join(", "));
     }
-    if let Some(help) = &finding.help {
+    let other = n.checked_sub(1).and_then(|n| finding.also.get(n));
+    let help = other.and_then(|other| other.help.as_ref());
+    if let Some(help) = help.or(finding.help.as_ref()) {
         let _ = write!(text, "\n{help}");
     }
     text

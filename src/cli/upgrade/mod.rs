@@ -296,14 +296,6 @@ fn mutating_policy<'a>(
     policies.find(|it| std::ptr::eq(&raw const it.shared, policy.object))
 }
 
-/// Returns the help of a finding without the consequence at its end.
-fn without_consequence(finding: &Finding) -> Option<String> {
-    let help = finding.help.as_deref()?;
-    let consequence = finding.consequence.as_ref().map(|it| it.message);
-    let short = consequence.and_then(|it| help.strip_suffix(it)?.strip_suffix("; "));
-    Some(short.unwrap_or(help).to_owned())
-}
-
 /// The part of a difference that is the same for all requests: the index of the policy, the class, the field, and the
 /// results.
 type DraftKey = (usize, Class, Option<String>, [FieldResult; 2]);
@@ -599,7 +591,7 @@ impl<'a> UpgradeCheck<'a> {
             new_message: optional(new_message),
             reason,
             fixable: is_fixable,
-            fix: fix.and_then(without_consequence),
+            fix: fix.and_then(|finding| Some(finding.remedy()?.to_owned())),
             requests: draft.requests,
             subjects: draft.subjects.clone(),
             witness: draft.witness.clone().map(Box::new),
