@@ -90,6 +90,41 @@ fn suppressed(report: &Value) -> Vec<String> {
         .collect()
 }
 
+/// A policy with a failed case has no passed case. The names of cases do not depend on lines.
+#[test]
+fn junit_has_a_case_for_each_finding_and_each_policy_without_findings() {
+    let clean = WRONG
+        .replace("replica <", "replicas <")
+        .replace("name: p", "name: q");
+    let twice = WRONG.replace(
+        "object.spec.replica <= 50",
+        "object.spec.replica <= 50 && object.spec.replica > 1",
+    );
+    let cases = |text: &str| -> Vec<String> {
+        let root = directory("junit", &[("p.yaml", text)]);
+        let (out, _, _) = vap(&[root.to_str().unwrap(), "-o", "junit"]);
+        let cases = out.lines().filter_map(|line| {
+            let rest = line.trim().strip_prefix("<testcase classname=")?;
+            Some(rest.split(" file=").next()?.to_owned())
+        });
+        cases.collect()
+    };
+    let field = "undefined-field: spec.validations[0].expression";
+    let failed = format!("\"policy.p\" name=\"{field}\"");
+    let passed = "\"policy.q\" name=\"no errors or warnings\"".to_owned();
+    let both = format!("{WRONG}---\n{clean}");
+    assert_eq!(cases(&both), [failed.clone(), passed.clone()]);
+    assert_eq!(cases(&format!("\n\n{both}")), [failed, passed.clone()]);
+    assert_eq!(cases(&clean), [passed]);
+    let names: Vec<String> = cases(&twice);
+    assert!(
+        names.iter().all(|name| name.contains("policy.p")),
+        "{names:?}"
+    );
+    let distinct: std::collections::BTreeSet<&String> = names.iter().collect();
+    assert_eq!(distinct.len(), names.len(), "{names:?}");
+}
+
 #[test]
 fn merged_findings_have_the_help_of_each_place() {
     let label = |name: &str| format!("object.metadata.labels['{name}'] == 'x'");

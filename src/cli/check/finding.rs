@@ -254,7 +254,7 @@ pub enum Owner {
 
 impl Owner {
     /// Returns the names of the owner, the most specific first. Each name has the noun for messages, such as `policy`.
-    pub(super) fn names(&self) -> impl Iterator<Item = (&'static str, &str)> {
+    pub(in crate::cli) fn names(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let names = match self {
             Self::None => [None, None],
             Self::Policy(name) => [Some(("policy", name)), None],

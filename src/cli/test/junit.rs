@@ -2,12 +2,12 @@
 //!
 //! Source: the schema of Jenkins' xUnit plugin, `junit-10.xsd`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use super::report::{CaseReport, ProbeReport, TestReport};
-use crate::cli::check::finding::{Finding, Severity};
-use crate::cli::check::report::CheckReport;
+use crate::cli::check::finding::{Finding, Owner, Severity};
+use crate::cli::check::report::{CheckReport, PolicyReport};
 use crate::cli::text::clean;
 use crate::probe::api::CaseOutcome;
 
@@ -43,7 +43,8 @@ pub fn xml(report: &TestReport) -> String {
         );
         let errors = report.findings.iter();
         for found in errors.filter(|found| found.severity == Severity::Error) {
-            finding(&mut out, found, "error");
+            let name = position(found);
+            finding(&mut out, found, (INPUT, &name), "error");
         }
         out.push_str("  </testsuite>\n");
     }
@@ -54,50 +55,87 @@ pub fn xml(report: &TestReport) -> String {
     out
 }
 
-/// Renders the findings of a check: a suite for each file with findings. Notes are not failures.
+/// The test cases of a file: its findings, and its policies without findings.
+#[derive(Default)]
+struct FileCases<'a> {
+    failed: Vec<&'a Finding>,
+    passed: Vec<&'a PolicyReport>,
+}
+
+/// Renders the results of a check: a suite for each file. Each error or warning is a failed case of its object, and each
+/// policy without them is a passed case. Notes are not failures.
+///
+/// CI systems compare the names of cases between runs. The names therefore contain no lines.
 #[must_use]
 pub fn check_xml(report: &CheckReport) -> String {
     let counted = |finding: &&Finding| finding.severity < Severity::Note;
-    let mut by_file: BTreeMap<&str, Vec<&Finding>> = BTreeMap::new();
+    let mut by_file: BTreeMap<&str, FileCases<'_>> = BTreeMap::new();
+    let mut with_findings = BTreeSet::new();
     for found in report.findings.iter().filter(counted) {
-        by_file.entry(&found.location.file).or_default().push(found);
+        let file = &*found.location.file;
+        by_file.entry(file).or_default().failed.push(found);
+        if let Owner::Policy(name) = &found.owner {
+            with_findings.insert((file, name.as_str()));
+        }
     }
-    let n_policies = report.policies.len();
-    let n = report.findings.iter().filter(counted).count();
+    for policy in &report.policies {
+        if !with_findings.contains(&(&*policy.file, &*policy.name)) {
+            let cases = by_file.entry(&policy.file).or_default();
+            cases.passed.push(policy);
+        }
+    }
+    let n_failed = report.findings.iter().filter(counted).count();
+    let n_passed: usize = by_file.values().map(|cases| cases.passed.len()).sum();
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     let _ = writeln!(
         out,
-        "<testsuites name=\"kubectl vap check\" tests=\"{}\" failures=\"{n}\" errors=\"0\">",
-        n + n_policies
+        "<testsuites name=\"kubectl vap check\" tests=\"{}\" failures=\"{n_failed}\" errors=\"0\">",
+        n_failed + n_passed
     );
-    for (file, findings) in by_file {
-        let n = findings.len();
+    for (file, FileCases { failed, passed }) in by_file {
         let _ = writeln!(
             out,
-            "  <testsuite name=\"{}\" tests=\"{n}\" failures=\"{n}\" errors=\"0\">",
-            escaped(file)
+            "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"0\">",
+            escaped(file),
+            failed.len() + passed.len(),
+            failed.len()
         );
-        for found in findings {
-            finding(&mut out, found, "failure");
+        let mut n_of_name: BTreeMap<(String, String), usize> = BTreeMap::new();
+        for found in failed {
+            let class = class_name(&found.owner);
+            let mut name = found.rule.id().to_owned();
+            if let Some(field_ref) = &found.field_ref {
+                let _ = write!(name, ": {field_ref}");
+            }
+            let n = n_of_name.entry((class.clone(), name.clone())).or_default();
+            *n += 1;
+            if *n > 1 {
+                let _ = write!(name, " ({n})");
+            }
+            finding(&mut out, found, (&class, &name), "failure");
+        }
+        for policy in passed {
+            let class = class_name(&Owner::Policy(policy.name.clone()));
+            let _ = writeln!(
+                out,
+                "    <testcase classname=\"{}\" name=\"no errors or warnings\" file=\"{}\" line=\"{}\"/>",
+                escaped(&class),
+                escaped(&policy.file),
+                policy.line
+            );
         }
         out.push_str("  </testsuite>\n");
     }
-    // A report without test cases counts as an error in some CI systems.
-    let _ = writeln!(
-        out,
-        "  <testsuite name=\"policies\" tests=\"{n_policies}\" failures=\"0\" errors=\"0\">"
-    );
-    for policy in &report.policies {
-        let _ = writeln!(
-            out,
-            "    <testcase classname=\"policies\" name=\"{} is checked\" file=\"{}\" line=\"{}\"/>",
-            escaped(&policy.name),
-            escaped(&policy.file),
-            policy.line
-        );
-    }
-    out.push_str("  </testsuite>\n</testsuites>\n");
+    out.push_str("</testsuites>\n");
     out
+}
+
+/// Returns the class of an object's cases, such as `policy.replica-limit`.
+fn class_name(owner: &Owner) -> String {
+    match owner.names().next() {
+        Some((noun, name)) => format!("{noun}.{name}"),
+        None => INPUT.to_owned(),
+    }
 }
 
 fn suite(out: &mut String, probe: &ProbeReport) {
@@ -163,21 +201,30 @@ fn time(seconds: Option<f64>) -> String {
     text.unwrap_or_default()
 }
 
-fn finding(out: &mut String, found: &Finding, element: &str) {
+/// Returns the file, line and column of a finding.
+fn position(found: &Finding) -> String {
     let location = &found.location;
     let place = location.place;
-    let line = place.map(|place| format!(" line=\"{}\"", place.line));
     let position = place.map(|place| format!(":{}:{}", place.line, place.column));
-    let name = format!("{}{}", location.file, position.unwrap_or_default());
+    format!("{}{}", location.file, position.unwrap_or_default())
+}
+
+/// Renders a finding as a case with this class and name.
+fn finding(out: &mut String, found: &Finding, (class, name): (&str, &str), element: &str) {
+    let location = &found.location;
+    let line = location
+        .place
+        .map(|place| format!(" line=\"{}\"", place.line));
     let _ = write!(
         out,
-        "    <testcase classname=\"{INPUT}\" name=\"{}\" file=\"{}\"{}",
-        escaped(&name),
+        "    <testcase classname=\"{}\" name=\"{}\" file=\"{}\"{}",
+        escaped(class),
+        escaped(name),
         escaped(&location.file),
         line.unwrap_or_default()
     );
     let severity = found.severity.as_str();
-    let mut text = format!("{severity}: {}\n{name}", found.message);
+    let mut text = format!("{severity}: {}\n{}", found.message, position(found));
     if let Some(help) = &found.help {
         let _ = write!(text, "\nhelp: {help}");
     }
