@@ -119,6 +119,8 @@ pub struct DeclType {
     pub embedded_resource: bool,
     /// The values of the keyword `enum`, if the schema has it.
     pub enum_values: Option<Arc<[Value]>>,
+    /// The minimum JSON size of an object of this type with its required fields. 0 for other types.
+    size_with_required: i64,
     /// The number of levels of nested types, including this type.
     depth: u16,
     exposed: bool,
@@ -161,6 +163,7 @@ impl DeclType {
             has_default: false,
             embedded_resource: false,
             enum_values: None,
+            size_with_required: 0,
             depth: below.saturating_add(1),
             exposed,
         }
@@ -235,12 +238,32 @@ impl DeclType {
         fields.reverse();
         fields.sort_by(|a, b| a.name.cmp(&b.name));
         fields.dedup_by(|later, kept| later.name == kept.name);
+        // The fields of a type with a name are computed, not part of an object.
+        let required = fields
+            .iter()
+            .filter(|field| name.is_none() && field.required && field.type_.is_exposed());
+        let size_with_required = required.fold(sizes::MIN_COMPOSITE_SIZE_BYTES, |sum, field| {
+            let n_name = i64::try_from(field.name.len()).unwrap_or(i64::MAX);
+            sum.saturating_add(n_name)
+                .saturating_add(4)
+                .saturating_add(field.type_.min_evaluated_size())
+        });
         let object = ObjectDecl {
             name,
             fields: fields.into(),
             is_open,
         };
-        Self::new(DeclKind::Object(object), 0, min_serialized_size)
+        Self {
+            size_with_required,
+            ..Self::new(DeclKind::Object(object), 0, min_serialized_size)
+        }
+    }
+
+    /// Returns the minimum JSON size of a value in bytes when the API server evaluates expressions. Other than in the
+    /// request, required fields with a default are present.
+    #[must_use]
+    pub fn min_evaluated_size(&self) -> i64 {
+        self.min_serialized_size.max(self.size_with_required)
     }
 
     /// Returns true if CEL exposes values of the type. CEL exposes neither values without a type in the schema nor

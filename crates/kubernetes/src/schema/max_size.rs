@@ -39,7 +39,7 @@ pub struct DeclaredSizes {
 /// nested loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObjectShape {
-    /// The JSON size of the object, in bytes.
+    /// The JSON size of the object when expressions are evaluated, in bytes.
     pub n_bytes: i64,
     /// The number of outer levels of lists and maps that have exactly one element.
     pub filled_from: usize,
@@ -50,8 +50,8 @@ impl ObjectShape {
     /// entries, or bytes.
     fn fitting(self, type_: &DeclType) -> u64 {
         let n = match &type_.kind {
-            DeclKind::List(elem) => sizes::items_within(self.n_bytes, elem.min_serialized_size),
-            DeclKind::Map(value) => sizes::entries_within(self.n_bytes, value.min_serialized_size),
+            DeclKind::List(elem) => sizes::items_within(self.n_bytes, elem.min_evaluated_size()),
+            DeclKind::Map(value) => sizes::entries_within(self.n_bytes, value.min_evaluated_size()),
             _ => sizes::length_within(self.n_bytes),
         };
         n.max(0).cast_unsigned()
