@@ -76,7 +76,7 @@ fn probes_of_with_are_used_with_objects_of_files() {
     );
 }
 
-/// Runs `diff` for two versions of a policy about ConfigMaps, and an object with the annotation `keep`.
+/// Runs `diff` for two versions of a policy about config maps, and an object with the annotation `keep`.
 fn diff_operations(name: &str, old: [&str; 2], new: [&str; 2], kind: &str) -> Ran {
     let policy = |[operations, expression]: [&str; 2]| {
         serde_json::json!({
@@ -115,42 +115,49 @@ fn diff_operations(name: &str, old: [&str; 2], new: [&str; 2], kind: &str) -> Ra
 fn diff_evaluates_each_matched_operation() {
     const KEPT: &str = "!('keep' in oldObject.metadata.annotations)";
     const FALSE: &str = "object == null";
-    // The operations and the expression of both versions, the exit status, and the lines of the output.
-    let cases: [(&str, [&str; 2], [&str; 2], i32, &[&str]); 5] = [
+    /// A name, the operations and the expression of both versions, the exit status, and two parts of the output.
+    type DiffCase = (
+        &'static str,
+        [&'static str; 2],
+        [&'static str; 2],
+        i32,
+        [&'static str; 2],
+    );
+    let cases: [DiffCase; 5] = [
         (
             "delete",
             ["DELETE", "true"],
             ["DELETE", KEPT],
             1,
-            &["- DELETE of ConfigMap b/a", "1 denied now"],
+            ["- DELETE of ConfigMap b/a", "1 denied now"],
         ),
         (
             "equal",
             ["DELETE", KEPT],
             ["DELETE", KEPT],
             0,
-            &["no difference"],
+            ["no difference", "0 cases and 1 object"],
         ),
         (
             "fewer",
             ["CREATE UPDATE", FALSE],
             ["CREATE", FALSE],
             1,
-            &["+ UPDATE of ConfigMap b/a", "match constraints"],
+            ["+ UPDATE of ConfigMap b/a", "match constraints"],
         ),
         (
             "both",
             ["CREATE UPDATE", "true"],
             ["CREATE UPDATE", FALSE],
             1,
-            &["- ConfigMap b/a", ": 1 denied now"],
+            ["- ConfigMap b/a", ": 1 denied now"],
         ),
         (
             "more",
             ["CREATE", FALSE],
             ["CREATE DELETE", "false"],
             1,
-            &["- DELETE of ConfigMap b/a"],
+            ["- DELETE of ConfigMap b/a", "1 denied now"],
         ),
     ];
     for (name, old, new, status, lines) in cases {

@@ -40,8 +40,8 @@ pub struct FindingArgs {
     /// an object
     #[arg(long, value_name = "FILE", conflicts_with = "baseline")]
     pub write_baseline: Option<PathBuf>,
-    /// Apply unambiguous fixes to the files. A file is only written if the fixed findings disappear and no new errors
-    /// or warnings appear
+    /// Apply unambiguous fixes to the files, and list them. A fix is only applied if its finding disappears and no
+    /// expression becomes invalid
     #[arg(long)]
     pub fix: bool,
     /// Print the changes of --fix as a diff, and write nothing, also together with --fix

@@ -127,8 +127,7 @@ pub(super) fn run(args: &UpgradeArgs, stdin: &mut dyn Read) -> Result<Upgrade, C
     let [mut old_errors, mut new_errors] = [Vec::new(), Vec::new()];
     let mut before = PolicySet::new(&setup.input, &setup.known, cluster_inputs, &mut old_errors);
     let mut after = PolicySet::new(&setup.input, &new_known, cluster_inputs, &mut new_errors);
-    let limit = args.timeout.limit();
-    (before.limit, after.limit) = (limit, limit);
+    [before.limit, after.limit] = [args.timeout.limit(); 2];
     let errors = [&mut old_errors, &mut new_errors];
     let others = Others::read(&paths, &args.crds, &mut stdin.as_slice());
     let static_dir = args.static_dir.as_deref();
