@@ -24,8 +24,8 @@ const MAX_KINDS: usize = 6;
 /// Maximum number of other lines that are listed for a finding.
 const MAX_PLACES: usize = 12;
 
-/// Maximum number of other places of a finding whose help is shown.
-pub(super) const MAX_REMEDIES: usize = 3;
+/// Maximum number of other remedies of a finding that are shown.
+pub(super) const MAX_REMEDIES: usize = 2;
 
 /// Minimum number of findings for which the counts by rule follow the findings.
 const MIN_COUNTED: usize = 20;
@@ -288,24 +288,24 @@ fn notes(finding: &Finding, style: Style) -> (Option<String>, Option<String>, Ve
         about.push(format!("on {}{more}", shown.join(", ")));
     }
     let about = (!about.is_empty()).then(|| format!("in: {}", about.join(", ")));
+    let remedies = finding.other_remedies();
     let also = (!finding.also.is_empty()).then(|| {
         let lines = finding.also.iter().map(|other| other.line);
-        format!("also: {}", line_list(&lines.collect()))
+        let list = line_list(&lines.collect());
+        let has_more = remedies.len() > MAX_REMEDIES;
+        let more = if has_more {
+            "; `-o json` has the help for each"
+        } else {
+            ""
+        };
+        format!("also: {list}{more}")
     });
+    let of_others = remedies.iter().filter(|_| remedies.len() <= MAX_REMEDIES);
+    let of_others = of_others
+        .map(|(lines, remedy)| format!("help for {}: {}", line_list(lines), clean(remedy)));
     let help = help(finding, style.has_default).map(|help| format!("help: {}", clean(&help)));
-    let help = help.into_iter().chain(helps_of_other_places(finding));
+    let help = help.into_iter().chain(of_others);
     (about, also, help.collect())
-}
-
-/// Returns the help for each other place where it differs from that of the first place.
-fn helps_of_other_places(finding: &Finding) -> impl Iterator<Item = String> {
-    let remedies = finding.other_remedies();
-    let n_more = remedies.len().saturating_sub(MAX_REMEDIES);
-    let shown = remedies.into_iter().take(MAX_REMEDIES);
-    let shown =
-        shown.map(|(lines, remedy)| format!("help for {}: {}", line_list(&lines), clean(&remedy)));
-    let more = (n_more > 0).then(|| format!("help: {n_more} more; `-o json` lists all"));
-    shown.chain(more)
 }
 
 /// Returns the lines as text, such as `lines 3, 7`.
