@@ -698,3 +698,30 @@ fn name_of_dns_option_is_required() {
          object.spec.dnsConfig.options.all(o, o.name != 'ndots')",
     );
 }
+
+#[test]
+fn ephemeral_containers_are_only_in_pods_that_exist() {
+    let reads = |spec: &str| {
+        format!(
+            "!has({spec}.ephemeralContainers) || {spec}.ephemeralContainers.all(c, c.securityContext.privileged != true)"
+        )
+    };
+    for (resource, spec) in [
+        (DEPLOYMENT, "object.spec.template.spec"),
+        (("batch", "v1", "jobs"), "object.spec.template.spec"),
+        (
+            ("batch", "v1", "cronjobs"),
+            "object.spec.jobTemplate.spec.template.spec",
+        ),
+        (("", "v1", "podtemplates"), "object.template.spec"),
+    ] {
+        holds(resource, "CREATE, UPDATE", &reads(spec));
+    }
+    holds(POD, "CREATE", &reads("object.spec"));
+    fails(
+        POD,
+        "CREATE, UPDATE",
+        &reads("object.spec"),
+        &["absent-field object.spec.ephemeralContainers[0].securityContext"],
+    );
+}

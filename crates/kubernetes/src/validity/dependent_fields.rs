@@ -22,6 +22,9 @@ pub(super) fn complete(kind: &str, object: &mut Json) -> Option<()> {
     fill_required("", object);
     for at in POD_SPECS {
         if let Some(spec) = at_mut(object, at).and_then(Json::as_object_mut) {
+            if at != POD_SPEC && spec.contains_key(EPHEMERAL_CONTAINERS) {
+                return None;
+            }
             complete_pod(kind, spec);
         }
     }
@@ -120,11 +123,28 @@ pub(super) fn complete(kind: &str, object: &mut Json) -> Option<()> {
 }
 
 /// The paths of Pod specs in objects of built-in kinds.
-const POD_SPECS: [&str; 3] = [
-    "spec",
+const POD_SPECS: [&str; 4] = [
+    POD_SPEC,
     "spec.template.spec",
     "spec.jobTemplate.spec.template.spec",
+    "template.spec",
 ];
+
+/// The location of the spec of a Pod itself. The other Pod specs are in templates.
+const POD_SPEC: &str = "spec";
+
+/// The containers of a running Pod. A Pod template has none, and neither has a Pod when it is created.
+///
+/// Source: `pkg/apis/core/validation/validation.go` (`ValidatePodTemplateSpec`, `ValidatePodCreate`).
+const EPHEMERAL_CONTAINERS: &str = "ephemeralContainers";
+
+/// Returns true if the validation of a new object of `kind` rejects the fields that `constraints` require.
+#[must_use]
+pub fn fails_creation(kind: &str, constraints: &InputConstraints) -> bool {
+    let spec = FieldPath::new(Root::Object).field("spec");
+    let ephemeral = spec.and_then(|spec| spec.field(EPHEMERAL_CONTAINERS));
+    kind == "Pod" && ephemeral.is_some_and(|path| constraints.is_present(&path))
+}
 
 /// Completes a Pod spec. Pods of Jobs must terminate, and container names must be unique.
 ///

@@ -26,7 +26,7 @@ mod unions;
 use serde_json::Value as Json;
 
 pub use constraints::{Constraint, InputConstraints, ValueConstraints};
-pub use dependent_fields::add_implied_constraints;
+pub use dependent_fields::{add_implied_constraints, fails_creation};
 pub use effective_defaults::{EffectiveDefault, effective_default};
 pub use enumerations::enum_values;
 pub use guaranteed_fields::{

@@ -32,6 +32,8 @@ impl RequestBuilder<'_> {
     fn operation(&self, constraints: &InputConstraints) -> Option<Operation> {
         let path = FieldPath::new(Root::Request).field("operation")?;
         let required = constraints.at(&path);
+        let fails_creation =
+            self.is_builtin && validity::fails_creation(&self.resource.gvk.kind, constraints);
         let fits = |operation: &&Operation| {
             let name = json!(operation.as_str());
             let is_named = required.is_none_or(|required| {
@@ -49,6 +51,7 @@ impl RequestBuilder<'_> {
             };
             is_named
                 && (*operation == &Operation::Create || !lacks_name(constraints))
+                && !(*operation == &Operation::Create && fails_creation)
                 && !(has_object && constraints.is_absent(&object))
                 && (has_object || !constraints.is_present(&object))
                 && !(has_old && constraints.is_absent(&old_object))
