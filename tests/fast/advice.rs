@@ -502,3 +502,47 @@ fn comparison_of_a_converted_quantity_keeps_operator_and_number() {
         advises(POD, &text, ("failing-conversion", &advice));
     }
 }
+
+/// Returns the severity, the rule and the help of each finding for `manifest`.
+fn all_findings(manifest: &str) -> Vec<String> {
+    let actual = manifest::findings(manifest, &[]);
+    let text = |finding: &Value| {
+        let text = |name: &str| finding[name].as_str().unwrap_or_default();
+        format!("{} {}: {}", text("severity"), text("rule"), text("help"))
+    };
+    actual.iter().map(text).collect()
+}
+
+#[test]
+fn kustomize_patches_are_only_noted() {
+    let patch = |kind: &str| {
+        format!(
+            "$patch: delete\napiVersion: admissionregistration.k8s.io/v1\nkind: {kind}\nmetadata: {{name: p}}\n"
+        )
+    };
+    for kind in [
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+        "MutatingAdmissionPolicy",
+        "ValidatingWebhookConfiguration",
+    ] {
+        let expected = "note invalid-object: check the output of `kubectl kustomize` instead";
+        assert_eq!(all_findings(&patch(kind)), [expected], "{kind}");
+    }
+    let definition = |version: &str, spec: &str| {
+        let of_definition = all_findings(&format!(
+            "apiVersion: apiextensions.k8s.io/{version}\nkind: CustomResourceDefinition\n\
+             metadata: {{name: things.example.com}}\n{spec}"
+        ));
+        let [only] = <[String; 1]>::try_from(of_definition).unwrap();
+        only
+    };
+    let help = "if this file is a kustomize patch, check the output of `kubectl kustomize` instead";
+    assert_eq!(
+        definition("v1beta1", ""),
+        format!("note old-version: {help}")
+    );
+    assert_eq!(definition("v1", ""), format!("note invalid-object: {help}"));
+    let whole = definition("v1beta1", "spec: {group: example.com}\n");
+    assert!(whole.starts_with("error old-version: write "), "{whole}");
+}

@@ -21,6 +21,10 @@ const DEFINITION: &str = "CustomResourceDefinition";
 
 const DEFINITION_VERSION: &str = "apiextensions.k8s.io/v1";
 
+/// A hint about an incomplete CustomResourceDefinition, which is usually a patch of a complete definition.
+pub(super) const PATCH_HELP: &str =
+    "if this file is a kustomize patch, check the output of `kubectl kustomize` instead";
+
 /// Returns the resource of a policy or binding. `None` if its `apiVersion` is invalid.
 pub(in crate::cli) fn resource_of<T>(object: &Object<T>) -> Option<Gvr> {
     let GroupVersion { group, version } = GroupVersion::parse(object.api_version())?;
@@ -145,6 +149,14 @@ fn newer_api<T>(object: &Object<T>, known: &Known, gvr: &Gvr) -> Option<Finding>
     Some(finding)
 }
 
+/// Returns true if a CustomResourceDefinition lacks the fields of every definition. It is then a patch, or an assertion
+/// of a test.
+pub(super) fn is_patch<T>(object: &Object<T>) -> bool {
+    let spec = object.document.node.get("spec");
+    let lacks = |name: &&str| spec.and_then(|spec| spec.get(name)).is_none();
+    object.kind() == DEFINITION && ["names", "group"].iter().all(lacks)
+}
+
 /// Returns a finding if no API server serves the `apiVersion` of a CustomResourceDefinition.
 pub(super) fn definition_finding<T>(object: &Object<T>) -> Option<Finding> {
     let api_version = object.api_version();
@@ -162,6 +174,11 @@ pub(super) fn definition_finding<T>(object: &Object<T>) -> Option<Finding> {
         "write {DEFINITION_VERSION}, with a schema in each item of `spec.versions`; the API server rejects this version"
     ));
     finding.rejected = true;
+    if is_patch(object) {
+        finding.severity = Severity::Note;
+        finding.help = Some(PATCH_HELP.to_owned());
+        finding.rejected = false;
+    }
     finding.owner = Owner::crd(object.name());
     Some(finding)
 }

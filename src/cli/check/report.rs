@@ -558,6 +558,7 @@ pub(in crate::cli) fn unread(problem: &Problem) -> Finding {
         ProblemKind::NotAnObject => (Severity::Error, Rule::NotAnObject),
         ProblemKind::WrongApiVersion => (Severity::Error, Rule::WrongApiVersion),
         ProblemKind::UnknownKind => (Severity::Error, Rule::UnknownKind),
+        ProblemKind::Patch => (Severity::Note, Rule::InvalidObject),
     };
     let location = Location {
         source: problem.source.clone(),

@@ -64,24 +64,15 @@ pub fn invalid(object: &Object<String>) -> Vec<Finding> {
     } else {
         format!("cannot read this object: {message}")
     };
-    // A definition without these fields is a patch, or an assertion of a test.
-    let spec = object.document.node.get("spec");
-    let is_patch = object.kind() == CRD
-        && ["names", "group"]
-            .iter()
-            .all(|name| spec.and_then(|spec| spec.get(name)).is_none());
-    let severity = if is_patch {
+    let severity = if api_version::is_patch(object) {
         Severity::Note
     } else {
         Severity::Error
     };
     let rule = Rule::InvalidObject;
     let mut finding = object_finding(object, severity, rule, &message, object.place());
-    // An incomplete definition is usually a patch of a complete definition.
     if object.kind() == CRD && message.ends_with("is missing") {
-        let help =
-            "if this file is a kustomize patch, check the output of `kubectl kustomize` instead";
-        finding.help = Some(help.to_owned());
+        finding.help = Some(api_version::PATCH_HELP.to_owned());
     }
     if object.kind() == CRD {
         finding.owner = Owner::crd(object.name());

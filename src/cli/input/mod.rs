@@ -162,6 +162,8 @@ pub enum ProblemKind {
     WrongApiVersion,
     /// An object in the API group of policies, with an unknown kind.
     UnknownKind,
+    /// A kustomize patch of a policy, binding, webhook configuration or CustomResourceDefinition.
+    Patch,
 }
 
 impl Input {
@@ -271,6 +273,11 @@ impl Input {
         };
         self.n_objects += 1;
         let (group, _) = GroupVersion::split(api_version);
+        let is_checked = group == CRD_GROUP || group == POLICY_GROUP && filter != KindFilter::Crds;
+        if is_checked && document.node.get(skipped::PATCH_DIRECTIVE).is_some() {
+            self.problems.push(skipped::patch(kind, &document, source));
+            return;
+        }
         let all = filter == KindFilter::All;
         let is_policy_version = POLICY_VERSIONS.contains(&api_version);
         match (group, kind) {

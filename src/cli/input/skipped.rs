@@ -13,6 +13,9 @@ use crate::schema::GroupVersion;
 /// The group of policies and bindings.
 const GROUP: &str = "admissionregistration.k8s.io";
 
+/// The field of a kustomize patch that deletes, replaces or merges the object. No API object has it.
+pub(super) const PATCH_DIRECTIVE: &str = "$patch";
+
 /// Maximum number of recorded names of a kind.
 const MAX_NAMES: usize = 1_000;
 
@@ -89,6 +92,20 @@ fn key<'d>(document: &'d Document, name: &str) -> Option<(&'d str, &'d Entry)> {
 pub(super) fn is_policy(document: &Document) -> bool {
     let kind = key(document, "kind").and_then(|(_, entry)| entry.node.as_str());
     kind.is_some_and(|kind| CHECKED.contains(&kind))
+}
+
+/// Returns the problem of a kustomize patch of an object of `kind`.
+pub(super) fn patch(kind: &str, document: &Document, source: &Arc<SourceText>) -> Problem {
+    let key = key(document, PATCH_DIRECTIVE).map(|(_, entry)| document.bytes(&entry.key).start);
+    Problem {
+        kind: ProblemKind::Patch,
+        file: source.name.clone(),
+        place: key.map(|byte| source.place(byte)),
+        source: Some(Arc::clone(source)),
+        message: format!("this is a kustomize patch of a {kind}, which is not checked"),
+        help: Some("check the output of `kubectl kustomize` instead".to_owned()),
+        fix: None,
+    }
 }
 
 /// Returns the problem of a document without `apiVersion` or `kind`.
