@@ -546,3 +546,26 @@ fn kustomize_patches_are_only_noted() {
     let whole = definition("v1beta1", "spec: {group: example.com}\n");
     assert!(whole.starts_with("error old-version: write "), "{whole}");
 }
+
+#[test]
+fn key_next_to_merge_key_is_only_noted() {
+    let merged = |second: &str| {
+        all_findings(&format!(
+            "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n\
+             metadata: {{name: foos.example.com}}\nspec:\n  group: example.com\n  scope: Namespaced\n  \
+             names: {{kind: Foo, plural: foos, singular: foo, listKind: FooList}}\n  versions:\n  \
+             - {{name: v1, served: true, storage: true, schema: {{openAPIV3Schema: {{type: object, properties: \
+             {{a: &a {{type: string, description: first}}, b: {second}}}}}}}}}\n"
+        ))
+    };
+    let note = merged("{<<: *a, description: second}");
+    assert!(
+        matches!(&note[..], [only] if only.starts_with("note duplicate-key: kubectl and other clients")),
+        "{note:?}"
+    );
+    let error = merged("{type: string, description: first, description: second}");
+    assert!(
+        matches!(&error[..], [only] if only.starts_with("error duplicate-key: remove one")),
+        "{error:?}"
+    );
+}

@@ -243,11 +243,17 @@ impl<T> Walk<'_, T> {
                 path,
                 length(&entry.key, name),
             );
-            self.help(Some(
-                "replace the merge key with its fields: kubectl sends the value next to `<<`, but other clients may \
-                 send both"
-                    .to_owned(),
-            ));
+            // kubectl, Helm, kustomize, Flux and Argo CD parse the YAML and send JSON, which has the key only once.
+            let of_key = |finding: &&mut Finding| finding.field_ref.as_deref() == Some(path);
+            if let Some(last) = self.findings.last_mut().filter(of_key) {
+                last.severity = Severity::Note;
+                last.rejected = false;
+                last.help = Some(
+                    "kubectl and other clients that convert YAML to JSON send the value next to `<<`; the API server \
+                     only rejects YAML that is sent unchanged"
+                        .to_owned(),
+                );
+            }
         }
     }
 
