@@ -569,3 +569,38 @@ fn key_next_to_merge_key_is_only_noted() {
         "{error:?}"
     );
 }
+
+#[test]
+fn unknown_policy_suggests_unbound_policy() {
+    let policy_named = |name: &str| {
+        let validation = "  validations: [{expression: \"object.metadata.name != 'x'\"}]\n";
+        policy(POD, "CREATE", validation).replace("{name: p}", &format!("{{name: {name}}}"))
+    };
+    let binding = |policy: &str| {
+        format!(
+            "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\n\
+             metadata: {{name: b-{policy}}}\nspec: {{policyName: {policy}, validationActions: [Deny]}}\n"
+        )
+    };
+    for (bound, unbound, referenced, expected) in [
+        ("c1.pods", "m1.metadata", "m1.pods", "m1.metadata"),
+        ("c1.pods", "p1.names", "c2.pods", "p1.names"),
+        ("c1.pods", "c1.podz", "c1.podx", "c1.podz"),
+        // This is a misspelling of a bound policy.
+        ("replicas", "labels", "replicass", "replicas"),
+    ] {
+        let documents = [
+            policy_named(bound),
+            binding(bound),
+            policy_named(unbound),
+            binding(referenced),
+        ];
+        let findings = all_findings(&documents.join("---\n"));
+        let help = findings
+            .iter()
+            .find(|it| it.starts_with("warning unknown-policy"));
+        let help = help.unwrap_or_else(|| panic!("{findings:?}"));
+        let advised = advised(help, "did you mean ");
+        assert_eq!(advised, expected, "{referenced}");
+    }
+}

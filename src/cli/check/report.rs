@@ -374,14 +374,18 @@ impl CheckReport {
                 finding.field_ref = Some("spec.policyName".to_owned());
                 let node = binding.document.node.nearest("spec.policyName");
                 finding.location.length = binding.length_of(node);
-                let related = related_policy(name, &policies);
+                let unbound = all_policies.iter().filter_map(|policy| {
+                    let name = policy.value.name.as_deref()?;
+                    let is_near = policy.source.name == binding.source.name;
+                    (!bound.contains(name)).then_some((name, is_near))
+                });
+                let meant = intended_policy(name, &policies, &unbound.collect::<Vec<_>>());
                 // A binding with the name of its policy, or of another stage, belongs to a policy that is not in the input.
                 let only = nearest_only(name, policies.iter().map(String::as_str))
-                    .filter(|meant| is_misspelled(name, meant) && binding.name() != Some(name));
+                    .filter(|only| is_misspelled(name, only) && binding.name() != Some(name))
+                    .filter(|only| meant.as_deref() == Some(*only));
                 finding.fix =
                     only.and_then(|only| binding.document.edit_value(&binding.source, node, only));
-                let meant = nearest_joined(name, policies.iter().map(String::as_str))
-                    .or_else(|| related.map(str::to_owned));
                 let meant = meant.map(|meant| format!("did you mean `{meant}`? "));
                 finding.help = Some(format!(
                     "{}the binding has no effect without its policy",
@@ -633,6 +637,34 @@ fn wrong_binding_kind(binding: &Object<ValidatingAdmissionPolicyBinding>, name: 
          without its policy"
     ));
     finding
+}
+
+/// Returns the names of the policies that a binding of the unknown policy `name` probably refers to, for a hint in
+/// backquotes.
+///
+/// `unbound` are the policies without a binding, each with true if it is in the file of the binding. They are preferred
+/// to bound policies unless the name of a bound policy surely is misspelled.
+fn intended_policy(
+    name: &str,
+    policies: &BTreeSet<String>,
+    unbound: &[(&str, bool)],
+) -> Option<String> {
+    fn first_word(name: &str) -> Option<&str> {
+        name.split(['.', '-']).next()
+    }
+    fn only<'n>(mut names: impl Iterator<Item = &'n str>) -> Option<String> {
+        let first = names.next().filter(|_| names.next().is_none());
+        first.map(str::to_owned)
+    }
+    let all = || policies.iter().map(String::as_str);
+    let in_file = || unbound.iter().filter(|it| it.1).map(|it| it.0);
+    nearest_joined(name, in_file())
+        .or_else(|| only(in_file().filter(|other| first_word(other) == first_word(name))))
+        .or_else(|| nearest_joined(name, all().filter(|other| is_misspelled(name, other))))
+        .or_else(|| only(in_file()))
+        .or_else(|| nearest_joined(name, unbound.iter().map(|it| it.0)))
+        .or_else(|| nearest_joined(name, all()))
+        .or_else(|| related_policy(name, policies).map(str::to_owned))
 }
 
 /// Returns the only policy whose name is `name` with or without a suffix, such as `replicas` for `replicas.acme.io`.
