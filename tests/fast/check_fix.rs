@@ -695,3 +695,25 @@ fn fix_inserts_missing_question_mark() {
         check(name, &policy(RULE, wrong), &policy(RULE, right));
     }
 }
+
+#[test]
+fn fix_of_json_patch_keeps_its_lines() {
+    let policy = |patch: &str| {
+        format!(
+            "apiVersion: admissionregistration.k8s.io/v1\nkind: MutatingAdmissionPolicy\nmetadata: {{name: p}}\n\
+             spec:\n  reinvocationPolicy: Never\n  matchConstraints:\n    resourceRules:\n    - {{{RULE}}}\n  \
+             mutations:\n  - patchType: JSONPatch\n    jsonPatch:\n      expression: |\n{patch}"
+        )
+    };
+    check(
+        "json-patch",
+        &policy(
+            "        [\n          {\n            \"op\": \"add\",\n            \"path\": \"/spec/paused\",\n\n            \
+             \"value\": true\n          },\n          {'op': 'remove', 'path': '/spec/replicas'}\n        ]\n",
+        ),
+        &policy(
+            "        [\n          JSONPatch{\n            op: \"add\",\n            path: \"/spec/paused\",\n\n            \
+             value: true\n          },\n          JSONPatch{op: 'remove', path: '/spec/replicas'}\n        ]\n",
+        ),
+    );
+}

@@ -482,14 +482,25 @@ fn is_surrogate(text: &str) -> bool {
 
 /// Escapes `new` for a scalar of a style. Returns `None` if the style cannot represent it.
 fn within_style(style: Style, new: &str) -> Option<String> {
-    if new.chars().any(char::is_control) {
+    let is_of_lines = matches!(style, Style::Literal { .. });
+    let is_unwritable = |c: char| c.is_control() && !(is_of_lines && c == '\n');
+    if new.chars().any(is_unwritable) {
         return None;
     }
     Some(match style {
         Style::SingleQuoted => new.replace('\'', "''"),
         Style::DoubleQuoted | Style::Json => new.replace('\\', "\\\\").replace('"', "\\\""),
         Style::Literal { .. } | Style::Folded { .. } if new.is_empty() => return None,
-        Style::Plain | Style::Literal { .. } | Style::Folded { .. } => new.to_owned(),
+        Style::Literal { indent } => {
+            let indent = " ".repeat(usize::try_from(indent).ok()?);
+            let mut lines = new.split('\n');
+            let first = lines.next().unwrap_or_default().to_owned();
+            lines.fold(first, |text, line| match line {
+                "" => text + "\n",
+                line => text + "\n" + &indent + line,
+            })
+        }
+        Style::Plain | Style::Folded { .. } => new.to_owned(),
     })
 }
 
@@ -628,6 +639,13 @@ mod tests {
             "c",
             Some("a: |2-\n    x\n  c\n"),
         );
+        check_text(
+            "a: |\n  x\n    b\n\n  y\nb: 1",
+            "x\n  b\n\ny",
+            "c\n  d\n\ne",
+            Some("a: |\n  c\n    d\n\n  e\nb: 1"),
+        );
+        check_text("a: >\n  x\n    b\n  y\n", "x\n  b\ny", "c\nd", None);
         check_text("a: >\n  x\n  b y\n", "b", "c", Some("a: >\n  x\n  c y\n"));
         check_text("a: x == b", "b", "c # d", Some("a: \"x == c # d\""));
         check_text("a: [x]\n---\na: &y b\nb: *y", "b", "c", None);

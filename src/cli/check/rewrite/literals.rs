@@ -1,6 +1,6 @@
 //! Proposals for literals: durations, format strings, quantities and JSON patches.
 
-use std::fmt::Write as _;
+use std::ops::Range;
 
 use super::{Proposal, string_content};
 use crate::cel::syntax::token::Kind;
@@ -57,36 +57,40 @@ pub(super) fn quantity(source: &TokenText<'_>, n: usize) -> Option<Proposal> {
     )))
 }
 
-/// Proposes object literals for the map literals of a JSON patch.
+/// Proposes object literals for the map literals of a JSON patch. The rest of the expression stays unchanged.
 pub(super) fn json_patch(source: &TokenText<'_>) -> Option<Proposal> {
     const KEYS: [&str; 4] = ["op", "path", "from", "value"];
     (source.kind(0)? == Kind::OpenBracket && source.kind(1)? == Kind::OpenBrace).then_some(())?;
     let list_end = source.close(0)?;
     (list_end + 1 == source.len()).then_some(())?;
-    let mut out = "[".to_owned();
+    let whole = source.bytes(&(0..source.len()))?;
+    let (mut out, mut copied) = (String::new(), whole.start);
+    let mut replace = |bytes: Range<usize>, text: &str| {
+        out.push_str(source.text.get(copied..bytes.start)?);
+        out.push_str(text);
+        copied = bytes.end;
+        Some(())
+    };
     let mut open = 1;
     loop {
         (source.kind(open)? == Kind::OpenBrace).then_some(())?;
         let close = source.close(open)?;
-        out.push_str("JSONPatch{");
+        replace(source.bytes(&(open..open + 1))?, "JSONPatch{")?;
         let mut key = open + 1;
         while key < close {
-            let name = string_content(source, &(key..key + 1)).filter(|it| KEYS.contains(it))?;
+            let tokens = key..key + 1;
+            let name = string_content(source, &tokens).filter(|it| KEYS.contains(it))?;
             (source.kind(key + 1)? == Kind::Colon).then_some(())?;
+            replace(source.bytes(&tokens)?, name)?;
             let value = source.right(key + 2, 0)?;
-            let comma = if key == open + 1 { "" } else { ", " };
-            write!(out, "{comma}{name}: {}", source.source(&value)?).ok()?;
             key = value.end + usize::from(source.kind(value.end)? == Kind::Comma);
         }
-        out.push('}');
         if close + 1 == list_end {
-            out.push(']');
             break;
         }
         (source.kind(close + 1)? == Kind::Comma).then_some(())?;
-        out.push_str(", ");
         open = close + 2;
     }
-    let bytes = source.bytes(&(0..source.len()))?;
-    Some(Proposal::edit(bytes, out).with_reason("a JSON patch is a list of JSONPatch objects"))
+    out.push_str(source.text.get(copied..whole.end)?);
+    Some(Proposal::edit(whole, out).with_reason("a JSON patch is a list of JSONPatch objects"))
 }

@@ -19,6 +19,7 @@ use crate::cel::source::{Location, SourceMap};
 use crate::cel::syntax::token::Kind;
 use crate::cel::types::Type;
 use crate::cel::value::Value;
+use crate::cli::text::cut;
 use crate::policy::RequestPolicy;
 use crate::policy::expressions::Role;
 use crate::policy::rule::Rule;
@@ -26,7 +27,7 @@ use crate::policy::rule::Rule;
 /// Maximum number of fields that a hint lists.
 const MAX_FIELDS: usize = 12;
 
-/// Maximum length of source that a hint quotes, in bytes.
+/// Maximum width of source that a hint quotes, in columns.
 const MAX_SHOWN: usize = 100;
 
 /// A hint and, if there is exactly one correction, the edit of the expression.
@@ -47,18 +48,19 @@ impl Proposal {
 
     /// Proposes to replace `bytes` with `text`.
     pub(super) fn edit(bytes: Range<usize>, text: String) -> Self {
-        let help = if text.len() <= MAX_SHOWN && !text.contains('\n') {
-            format!("write `{text}`")
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let shown = if text.contains('\n') {
+            words.join(" ")
         } else {
-            "the fix replaces this part of the expression".to_owned()
+            text.clone()
         };
         Self {
-            help,
+            help: format!("write `{}`", cut(&shown, MAX_SHOWN)),
             edit: Some((bytes, text)),
         }
     }
 
-    fn with_reason(mut self, reason: &str) -> Self {
+    pub(super) fn with_reason(mut self, reason: &str) -> Self {
         self.help = format!("{reason}: {}", self.help);
         self
     }
