@@ -604,3 +604,48 @@ fn unknown_policy_suggests_unbound_policy() {
         assert_eq!(advised, expected, "{referenced}");
     }
 }
+
+#[test]
+fn placeholder_in_a_name_is_not_corrected() {
+    let policies = policy(
+        POD,
+        "CREATE",
+        "  validations: [{expression: \"!has(object.spec.nodeSelector)\"}]\n",
+    );
+    let binding = |name: &str, selector: &str| {
+        format!(
+            "{policies}---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\n\
+             metadata: {{name: {name}}}\nspec: {{policyName: p, validationActions: [Deny], matchResources: \
+             {{namespaceSelector: {{matchLabels: {selector}}}}}}}\n"
+        )
+    };
+    for (name, selector, advice) in [
+        (
+            "b",
+            "{kubernetes.io/metadata.name: <NAME>}",
+            "this is a placeholder: set the name of a namespace",
+        ),
+        (
+            "b",
+            "{env: '${ENV}'}",
+            "this is a placeholder: set the value",
+        ),
+        ("<NAME>", "{env: a}", "this is a placeholder: set the name"),
+        ("b", "{'<KEY>': a}", "this is a placeholder: set the key"),
+    ] {
+        let findings = all_findings(&binding(name, selector));
+        let of_binding = findings
+            .iter()
+            .filter(|it| !it.starts_with("note unwatched"));
+        let expected = format!("error invalid-name: {advice}; the API server rejects the object");
+        // The API server rejects the binding, so it locks out nothing.
+        assert_eq!(
+            of_binding.collect::<Vec<_>>(),
+            [&expected],
+            "{name} {selector}"
+        );
+    }
+    let sound = all_findings(&binding("b", "{kubernetes.io/metadata.name: kube-system}"));
+    let is_lockout = |finding: &String| finding.contains(" lockout: ");
+    assert!(sound.iter().any(is_lockout), "{sound:?}");
+}

@@ -6,6 +6,7 @@ use super::expressions::finding_at;
 use super::finding::{Finding, Severity};
 use super::known::Known;
 use super::policy::{PolicyAnalysis, bindings_of, object_finding};
+use super::validation;
 use crate::cel::source::SourceMap;
 use crate::cli::input::Object;
 use crate::cli::text::cut;
@@ -80,7 +81,16 @@ pub(super) fn check(
     if !analysis.errors.is_empty() {
         return;
     }
+    // A binding that the API server rejects has no effect.
+    let is_rejected = |binding: &&Object<ValidatingAdmissionPolicyBinding>| {
+        let violations = validation::binding(binding);
+        let mut errors = violations
+            .iter()
+            .filter(|it| it.severity == Severity::Error);
+        errors.any(|error| error.rejected)
+    };
     let of_policy: Vec<_> = bindings_of(policy, bindings)
+        .filter(|binding| !is_rejected(binding))
         .map(|binding| &binding.value)
         .collect();
     let params = param_kind(&policy.value).map(|gvk| {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use goyaml::{Data, Node};
 
 use super::syntax::{Form, split_group_version};
-use super::walk::{Spot, form, present, quoted, text, violation_message};
+use super::walk::{Spot, advice_on_form, form, present, quoted, text, violation_message};
 use super::{Violation, Violations};
 use crate::cli::check::finding::Severity;
 use crate::library::format::validation::without_trailing_dash;
@@ -114,7 +114,7 @@ fn keys(spot: &Spot<'_>, form: Form, noun: &str, violations: &mut Violations) {
                 field_ref: spot.field_ref.to_owned(),
                 key: Some(key),
                 message: format!("the key {} of {noun} must {requirement}", quoted(name)),
-                advice: meant.map(|meant| format!("did you mean `{meant}`?")),
+                advice: advice_on_form(name, meant.as_deref(), "the key"),
                 meant: Vec::new(),
             });
         }

@@ -95,8 +95,12 @@ impl Form {
         }
     }
 
-    /// Returns a string that is similar to the value and has the format. `None` if the value cannot be corrected.
+    /// Returns a string that is similar to the value and has the format. `None` if the value cannot be corrected, or is a
+    /// placeholder.
     pub(super) fn meant(self, text: &str) -> Option<String> {
+        if is_placeholder(text) {
+            return None;
+        }
         let (is_allowed, filler, max): (fn(char) -> bool, char, usize) = match self {
             Self::Subdomain | Self::Domain => (
                 |c| c.is_ascii_alphanumeric() || c == '.',
@@ -133,6 +137,16 @@ impl Form {
         let meant = meant.collect::<Vec<_>>().join("/");
         (meant != text && self.violated(&meant).is_none()).then_some(meant)
     }
+}
+
+/// Returns true if `text` contains a placeholder, such as `<NAME>`, `${NAME}` or `$(NAME)`.
+pub(super) fn is_placeholder(text: &str) -> bool {
+    const MARKS: [(&str, char); 3] = [("<", '>'), ("${", '}'), ("$(", ')')];
+    MARKS.iter().any(|(open, close)| {
+        let rest = text.split_once(open).map(|(_, rest)| rest);
+        let name = rest.and_then(|rest| rest.split_once(*close));
+        name.is_some_and(|(name, _)| name.contains(char::is_alphabetic))
+    })
 }
 
 /// Converts a string to lower case character by character, as Go does.
@@ -339,6 +353,10 @@ mod tests {
                 "{{ .Release.Name }}-x",
                 Some("release.name----x"),
             ),
+            (Form::LabelValue, "<NAME>", None),
+            (Form::LabelValue, "<->", None),
+            (Form::LabelValue, "$(NAME)-x", None),
+            (Form::LabelValue, "$NAME", Some("NAME")),
             (Form::Subdomain, "é", None),
             (Form::LabelKey, "has space", Some("has-space")),
             (Form::LabelKey, "a/b/c", None),

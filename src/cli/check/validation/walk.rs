@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use goyaml::Node;
 
 use super::Violations;
-use super::syntax::Form;
+use super::syntax::{Form, is_placeholder};
 use super::table::{Constraint, Row};
 use crate::cli::check::suggestion::{nearest, nearest_only};
 use crate::policy::rule::Rule;
@@ -257,15 +257,28 @@ pub(super) fn form(spot: &Spot<'_>, form: Form, violations: &mut Violations) {
     if let Some(requirement) = form.violated(text) {
         let message = violation_message(spot.field_ref, text, &requirement);
         let meant = form.meant(text);
-        let advice = meant
-            .as_ref()
-            .map(|meant| format!("did you mean `{meant}`?"));
+        let noun = match spot.field_ref.rsplit('.').next() {
+            Some("name") if spot.field_ref.contains("kubernetes.io/metadata.name") => {
+                "the name of a namespace"
+            }
+            Some("name" | "policyName") => "the name",
+            _ => "the value",
+        };
+        let advice = advice_on_form(text, meant.as_deref(), noun);
         violations.add(Rule::InvalidName, spot.field_ref, message, advice);
         // Other objects may refer to the name of an object, but not to the names of its parts.
         if spot.field_ref.contains("].") {
             violations.set_meant(spot.field_ref, meant.as_deref().as_slice());
         }
     }
+}
+
+/// Returns the hint about a string that does not match its format. `meant` is a similar string with the format.
+pub(super) fn advice_on_form(text: &str, meant: Option<&str>, noun: &str) -> Option<String> {
+    if is_placeholder(text) {
+        return Some(format!("this is a placeholder: set {noun}"));
+    }
+    meant.map(|meant| format!("did you mean `{meant}`?"))
 }
 
 /// Returns the message for a string that does not match its format.
