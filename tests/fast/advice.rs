@@ -606,6 +606,42 @@ fn unknown_policy_suggests_unbound_policy() {
 }
 
 #[test]
+fn text_without_quotes_advises_quotes() {
+    let help_on = |field: &str| {
+        let spec = format!(
+            "  validations: [{{expression: \"object.metadata.name != 'x'\"}}]\n  auditAnnotations: [{{key: a, \
+             valueExpression: {}}}]\n",
+            json!(field)
+        );
+        let findings = findings(&policy(POD, "CREATE", &spec));
+        let [(rule, _, help)] = <[_; 1]>::try_from(findings).unwrap();
+        format!("{rule}: {help}")
+    };
+    let advice = "syntax: a valueExpression is a CEL expression, whose strings have quotes";
+    for (text, quoted) in [
+        ("Image is required", "'Image is required'"),
+        (
+            "images and tags must not be empty",
+            "'images and tags must not be empty'",
+        ),
+        ("The name isn't valid", "\"The name isn't valid\""),
+        ("if the Pod is new", "'if the Pod is new'"),
+    ] {
+        assert_eq!(
+            help_on(text),
+            format!("{advice}: write `{quoted}`; the API server rejects the policy")
+        );
+    }
+    let with_both = help_on("The name isn't \"valid\"");
+    assert_eq!(
+        with_both,
+        format!("{advice}; the API server rejects the policy")
+    );
+    let expression = help_on("'a' if object.metadata.name == 'b' else 'c'");
+    assert!(expression.contains("? 'a' : 'c'"), "{expression}");
+}
+
+#[test]
 fn placeholder_in_a_name_is_not_corrected() {
     let policies = policy(
         POD,

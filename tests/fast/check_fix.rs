@@ -697,6 +697,32 @@ fn fix_inserts_missing_question_mark() {
 }
 
 #[test]
+fn fix_quotes_text_of_an_audit_annotation() {
+    let annotation = |value: &str| {
+        let annotations =
+            format!("  auditAnnotations:\n  - key: a\n    valueExpression: {value}\n");
+        policy(RULE, SOUND) + &annotations
+    };
+    check(
+        "prose",
+        &annotation("\"images and tags are required\""),
+        &annotation("\"'images and tags are required'\""),
+    );
+}
+
+#[test]
+fn fix_that_leaves_a_syntax_error_is_not_applied() {
+    let text = policy(
+        RULE,
+        "expression: object.spec.paused and object.spec.replicas ++ 1",
+    );
+    let root = directory("leaves-error", &[("p.yaml", &text)]);
+    let path = root.join("p.yaml");
+    let (diff, err, _) = vap(&[path.to_str().unwrap(), "--diff"]);
+    assert!(diff.is_empty(), "{diff}{err}");
+}
+
+#[test]
 fn fix_of_json_patch_keeps_its_lines() {
     let policy = |patch: &str| {
         format!(

@@ -48,8 +48,14 @@ pub(super) fn errors(
             Cause::ResultType { .. } | Cause::Whole { .. } => Text::whole(expression),
         });
         let places = policy.places_in_field(field_ref);
+        let is_prose = expression.is_some_and(|it| other_languages::is_prose(it.role, &it.text));
+        let mut has_syntax_error = false;
         for issue in cause.issues() {
             let rule = rule.unwrap_or(issue.rule);
+            // The syntax errors of a text have one cause.
+            if rule == Rule::Syntax && std::mem::replace(&mut has_syntax_error, true) && is_prose {
+                continue;
+            }
             // The type of an expression is unknown if the expression reads a variable that does not compile.
             if rule == Rule::ResultType && expression.is_some_and(|it| reads(it, &failed)) {
                 continue;
@@ -118,6 +124,17 @@ pub(super) fn errors(
                     .and_then(|it| advice::operator_correction(&it.text, issue.location))
                     .and_then(|(part, operator)| policy.edit_text(field_ref, part, operator)),
             };
+            if rule == Rule::Syntax {
+                // The API server also rejects an expression with another syntax error.
+                let behavior = analysis.compiled().version().behavior().language;
+                finding.fix = finding.fix.filter(|edit| {
+                    let text = edit.value();
+                    let pair = expression.zip(text);
+                    pair.is_none_or(|(it, text)| {
+                        other_languages::is_correctable(it.role, text, behavior)
+                    })
+                });
+            }
             finding.help = Some(joined_help(hint, &help));
             findings.push(finding);
         }
@@ -478,15 +495,7 @@ impl<'a> Text<'a> {
             is_collection: &|path| kinds::is_collection(facts, path),
         };
         match rule {
-            Rule::Syntax => {
-                let proposal = other_languages::proposal(role, self.compiled)?;
-                // Without the correction at the location, the parser does not get to a later part of the expression.
-                let at = self.source.byte(location);
-                let is_later = proposal.edit.as_ref().zip(at);
-                let is_later = is_later.is_some_and(|((bytes, _), at)| bytes.start > at);
-                let correction = || advice::operator_correction(self.compiled, location);
-                (!is_later || correction().is_none()).then_some(proposal)
-            }
+            Rule::Syntax => other_languages::proposal_at(role, self.compiled, location),
             Rule::InvalidMacroCall => advice::has_proposal(self.compiled, location),
             _ => rewrite::proposal(context, (rule, location), kind, message),
         }

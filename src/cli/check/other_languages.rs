@@ -1,12 +1,72 @@
 //! Proposes CEL for the syntax of other languages, such as `!(a in b)` for `a not in b`.
 
+use super::advice;
 use super::rewrite::Proposal;
 use super::tokens::{AND, RELATION, TokenText};
+use crate::cel::source::{Location, SourceMap};
+use crate::cel::syntax;
 use crate::cel::syntax::token::Kind;
+use crate::cel::version::Behavior;
 use crate::policy::expressions::Role;
+
+/// Maximum number of syntax errors of an expression that are corrected one after the other.
+const MAX_CORRECTIONS: usize = 20;
+
+/// Maximum number of syntax nodes of a corrected expression.
+const MAX_NODES: usize = 100_000;
+
+/// Returns the proposal for an expression with a syntax error at `location`. `None` if the operator at the location is
+/// to be corrected first, because the parser does not get to a later part of the expression without this correction.
+pub(super) fn proposal_at(role: Role, text: &str, location: Location) -> Option<Proposal> {
+    let proposal = proposal(role, text)?;
+    let at = SourceMap::new(text).byte(location);
+    let is_later = proposal.edit.as_ref().zip(at);
+    let is_later = is_later.is_some_and(|((bytes, _), at)| bytes.start > at);
+    let correction = || advice::operator_correction(text, location);
+    (!is_later || correction().is_none()).then_some(proposal)
+}
+
+/// Returns true if the expression can be parsed, perhaps after the corrections of its syntax errors.
+pub(super) fn is_correctable(role: Role, text: &str, behavior: Behavior) -> bool {
+    let mut text = text.to_owned();
+    for _ in 0..MAX_CORRECTIONS {
+        let (ast, errors) = syntax::parse_within(&text, behavior, &mut MAX_NODES.clone());
+        if ast.is_some() {
+            return true;
+        }
+        let first = errors.as_slice().first();
+        let Some(next) = first.and_then(|error| corrected(role, &text, error.location)) else {
+            return false;
+        };
+        text = next;
+    }
+    false
+}
+
+/// Returns the expression with a correction of the syntax error at `location`.
+fn corrected(role: Role, text: &str, location: Location) -> Option<String> {
+    let (bytes, new) = match proposal_at(role, text, location) {
+        Some(proposal) => proposal.edit?,
+        None => {
+            let (part, operator) = advice::operator_correction(text, location)?;
+            let byte = |offset: usize| {
+                let ends = text
+                    .char_indices()
+                    .map(|(byte, _)| byte)
+                    .chain([text.len()]);
+                ends.into_iter().nth(offset)
+            };
+            (byte(part.start)?..byte(part.end)?, operator.to_owned())
+        }
+    };
+    Some(text.get(..bytes.start)?.to_owned() + &new + text.get(bytes.end..)?)
+}
 
 /// Returns the proposal for an expression with a syntax error.
 pub(super) fn proposal(role: Role, text: &str) -> Option<Proposal> {
+    if is_prose(role, text) {
+        return Some(prose(role, text));
+    }
     let source = TokenText::new(text);
     not_in(&source)
         .or_else(|| not(&source))
@@ -323,7 +383,64 @@ fn infix_function(source: &TokenText<'_>) -> Option<Proposal> {
 /// Returns a hint about a message that is not an expression.
 fn plain_text(role: Role, source: &TokenText<'_>) -> Option<Proposal> {
     let is_word = |n: usize| source.kind(n) == Some(Kind::Ident);
-    (role == Role::MessageExpression && is_word(0) && is_word(1)).then(|| {
-        Proposal::hint("write a fixed text in `message`; a messageExpression is a CEL expression, whose strings have quotes")
-    })
+    (role == Role::MessageExpression && is_word(0) && is_word(1)).then(fixed_message)
+}
+
+fn fixed_message() -> Proposal {
+    Proposal::hint(
+        "write a fixed text in `message`; a messageExpression is a CEL expression, whose strings have quotes",
+    )
+}
+
+/// Returns true if an expression whose value is a string is a text in a natural language. Such a text starts with a word,
+/// has adjacent words, and does not read variables.
+pub(super) fn is_prose(role: Role, text: &str) -> bool {
+    const VARIABLES: [&str; 7] = [
+        "authorizer",
+        "namespaceObject",
+        "object",
+        "oldObject",
+        "params",
+        "request",
+        "variables",
+    ];
+    if !matches!(role, Role::AuditAnnotation | Role::MessageExpression) {
+        return false;
+    }
+    let source = TokenText::new(text);
+    let is_word = |n: usize| source.kind(n) == Some(Kind::Ident);
+    let is_operand = |n: usize| {
+        let next = source.kind(n + 1);
+        let continues = matches!(next, Some(Kind::Dot | Kind::OpenBracket | Kind::OpenParen));
+        continues && source.is_adjacent(n)
+    };
+    let reads_variable = |n: usize| {
+        let word = source.word(n).unwrap_or_default();
+        VARIABLES.contains(&word) && is_operand(n)
+    };
+    is_word(0)
+        && !is_operand(0)
+        && (1..source.len()).any(|n| is_word(n - 1) && is_word(n))
+        && !(0..source.len()).any(reads_variable)
+}
+
+/// Quotes the text of an audit annotation, and advises to use `message` for a message.
+fn prose(role: Role, text: &str) -> Proposal {
+    const HELP: &str = "a valueExpression is a CEL expression, whose strings have quotes";
+    if role == Role::MessageExpression {
+        return fixed_message();
+    }
+    let solid = text.trim();
+    let start = text.len() - text.trim_start().len();
+    let quote = ['\'', '"']
+        .into_iter()
+        .find(|quote| !solid.contains(*quote));
+    let is_simple = !solid.contains(['\\', '\n', '\r']);
+    match quote.filter(|_| is_simple) {
+        Some(quote) => {
+            let quoted = format!("{quote}{solid}{quote}");
+            Proposal::edit(start..start + solid.len(), quoted).with_reason(HELP)
+        }
+        None => Proposal::hint(HELP),
+    }
 }
