@@ -419,3 +419,33 @@ fn failure_after_failing_mutation_is_hidden() {
         assert_eq!(failing.unwrap()["hidden"], hidden, "{first}");
     }
 }
+
+#[test]
+fn absent_part_of_the_object_is_a_condition_of_the_failure() {
+    for (path, value, expected) in [
+        (
+            "/spec/template/spec/containers/0/volumeMounts/-",
+            "{'name': 'a', 'mountPath': '/b'}",
+            "the mutation may fail: CREATE of a Deployment without spec.template.spec.containers[0].volumeMounts fails",
+        ),
+        (
+            "/metadata/annotations/a.b~1c",
+            "'x'",
+            "the mutation may fail: CREATE of a Deployment without metadata.annotations fails",
+        ),
+        // No object has this path.
+        (
+            "/metadata/annotations/a.b/c",
+            "'x'",
+            "the mutation cannot be applied: CREATE of a Deployment fails",
+        ),
+    ] {
+        let mutation = patched(&format!(
+            "[JSONPatch{{op: 'add', path: '{path}', value: {value}}}]"
+        ));
+        fails(&DEPLOYMENT, &mutation, expected);
+        let help = findings(&DEPLOYMENT, &mutation)[0]["help"].clone();
+        let mentions_escapes = help.as_str().unwrap().contains("escape `/` as `~1`");
+        assert_eq!(mentions_escapes, expected.contains("cannot"), "{path}");
+    }
+}

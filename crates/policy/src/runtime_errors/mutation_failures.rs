@@ -42,6 +42,9 @@ const MAX_EVALUATIONS: usize = 100;
 /// The start of the message of a mutation that fails.
 const CANNOT_APPLY: &str = "the mutation cannot be applied";
 
+/// The start of the message of a mutation that fails for objects without a field.
+const MAY_FAIL: &str = "the mutation may fail";
+
 /// The error of an expression that reads the name of an object without a name.
 const NO_NAME: &str = "no such key: name";
 
@@ -204,7 +207,10 @@ impl MutationSearch<'_> {
             let location = source.location(ast.offset(mistake.node));
             let mut others = failures.iter_mut().filter(|_| n == 0);
             if let Some(other) = others.find(|failing| failing.index == index) {
-                let error = other.message.strip_prefix(CANNOT_APPLY).unwrap_or_default();
+                let error = [CANNOT_APPLY, MAY_FAIL]
+                    .iter()
+                    .find_map(|start| other.message.strip_prefix(start))
+                    .unwrap_or_default();
                 other.message = format!("{}{error}", mistake.message);
                 other.location = location;
                 other.fix = Some(mistake.fix);
@@ -508,14 +514,21 @@ impl MutationSearch<'_> {
             .collect::<Vec<_>>()
             .join(" ");
         let operation = synthetic.operation;
+        let object = synthetic.object.as_ref();
+        let absent = object
+            .and_then(|it| mutation_locations::absent_path(it, &builder.object, &error.cause));
+        let (start, without) = match &absent {
+            Some(path) => (MAY_FAIL, format!(" without {path}")),
+            None => (CANNOT_APPLY, String::new()),
+        };
         self.failures.push(FailingMutation {
             index,
             rule: Rule::FailingMutation,
             field_ref: expression.field_ref.clone(),
             location: SourceMap::new(&expression.text).location(ast.offset(id)),
             gvk: Some(gvk.clone()),
-            message: format!("{CANNOT_APPLY}: {operation} of {subject} fails with `{shown}`"),
-            fix: mutation_locations::fix(&error.cause).map(str::to_owned),
+            message: format!("{start}: {operation} of {subject}{without} fails with `{shown}`"),
+            fix: mutation_locations::fix(&error.cause, absent.is_some()).map(str::to_owned),
             consequence: Some(self.policy.consequence(index)),
             witness: Some(builder.witness(synthetic, &error.message)),
             is_hidden,

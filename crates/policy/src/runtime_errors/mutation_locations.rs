@@ -5,6 +5,10 @@ use cel::ast::{Ast, Expr, ExprId, Literal};
 use kubernetes::json_patch::PatchError;
 use kubernetes::library::mutation::{JSON_PATCH, OBJECT};
 use kubernetes::merge;
+use kubernetes::validity::{FieldPath, Root, Segment};
+use serde_json::Value as Json;
+
+use crate::runtime_errors::input_types::{ChildType, InputType};
 
 /// Returns the node that makes a mutation fail. `None` if the node cannot be identified.
 pub(super) fn failing_node(ast: &Ast, cause: &StepCause) -> Option<ExprId> {
@@ -30,8 +34,49 @@ pub(super) fn failing_node(ast: &Ast, cause: &StepCause) -> Option<ExprId> {
     patch_node(ast, &patches, path)
 }
 
-/// Returns a hint how to fix a mutation that fails with `cause`.
-pub(super) fn fix(cause: &StepCause) -> Option<&'static str> {
+/// Returns the first field of the path of a patch that `object` lacks. `None` for other errors, and if no object of the
+/// type `input_type` has the path.
+pub(super) fn absent_path(
+    object: &Json,
+    input_type: &InputType<'_>,
+    cause: &StepCause,
+) -> Option<FieldPath> {
+    let StepCause::Patch {
+        error: PatchError::Missing(_),
+        path: Some(pointer),
+    } = cause
+    else {
+        return None;
+    };
+    let mut path = FieldPath::new(Root::Object);
+    let mut absent = None;
+    let (mut value, mut value_type) = (Some(object), Some(input_type.clone()));
+    for key in pointer.strip_prefix('/')?.split('/') {
+        let is_of_list = value_type.as_ref().is_some_and(InputType::is_list);
+        let segment = match key.parse() {
+            Ok(index) if is_of_list => Segment::Index(index),
+            _ if key == "-" && is_of_list => Segment::Index(0),
+            _ => Segment::Field(key.replace("~1", "/").replace("~0", "~").as_str().into()),
+        };
+        value_type = match value_type.map(|it| it.child(&segment)) {
+            Some(ChildType::Known(child)) => Some(child),
+            Some(ChildType::Any) | None => None,
+            Some(ChildType::Never) => return None,
+        };
+        value = value.and_then(|value| match &segment {
+            Segment::Field(name) => value.get(&**name),
+            Segment::Index(n) => value.get(n),
+        });
+        path = path.then(segment)?;
+        if value.is_none() && absent.is_none() {
+            absent = Some(path.clone());
+        }
+    }
+    absent
+}
+
+/// Returns a hint how to fix a mutation that fails with `cause`. With `is_valid_path`, some objects have the path.
+pub(super) fn fix(cause: &StepCause, is_valid_path: bool) -> Option<&'static str> {
     match cause {
         StepCause::Merge(merge::Error::Atomic { .. }) => Some(
             "an ApplyConfiguration cannot set fields within atomic lists and maps; use a JSONPatch",
@@ -39,6 +84,12 @@ pub(super) fn fix(cause: &StepCause) -> Option<&'static str> {
         StepCause::Merge(merge::Error::NoType(_)) => {
             Some("an ApplyConfiguration cannot be applied to this subresource; use a JSONPatch")
         }
+        StepCause::Patch {
+            error: PatchError::Missing(_),
+            ..
+        } if is_valid_path => Some(
+            "first check with has() or `in` that the path exists, and add its parent map or list if that is absent",
+        ),
         StepCause::Patch {
             error: PatchError::Missing(_),
             ..
