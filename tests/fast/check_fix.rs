@@ -743,3 +743,24 @@ fn fix_of_json_patch_keeps_its_lines() {
         ),
     );
 }
+
+#[test]
+fn version_that_some_clusters_lack_is_fixed_only_for_a_given_version() {
+    let text = |version: &str| {
+        format!(
+            "apiVersion: admissionregistration.k8s.io/{version}\nkind: MutatingAdmissionPolicy\nmetadata: {{name: p}}\nspec:\n  \
+             reinvocationPolicy: Never\n  matchConstraints:\n    resourceRules:\n    - {{{RULE}}}\n  mutations:\n  \
+             - patchType: ApplyConfiguration\n    applyConfiguration:\n      expression: \"Object{{spec: Object.spec{{paused: \
+             true}}}}\"\n"
+        )
+    };
+    let root = directory("mutating-version", &[("p.yaml", &text("v1beta1"))]);
+    let path = root.join("p.yaml");
+    let path = path.to_str().unwrap();
+    let (out, _, _) = vap(&[path]);
+    assert!(out.contains("version if Kubernetes is 1.36"), "{out}");
+    let (diff, err, _) = vap(&[path, "--diff"]);
+    assert!(diff.is_empty(), "{diff}{err}");
+    vap(&[path, "--fix", "--kubernetes-version", "1.36"]);
+    assert_eq!(with(&root, "p.yaml"), text("v1"));
+}

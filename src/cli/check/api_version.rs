@@ -86,13 +86,20 @@ pub(in crate::cli) fn policy_finding<T>(object: &Object<T>, known: &Known) -> Op
     finding.rejected = is_rejected;
     let stable = Gvr::new(&*gvr.group, STABLE_VERSION, &*resource);
     finding.help = Some(if known.mapper.resource(&stable).is_some() {
-        finding.fix = changed_version(object, POLICY_VERSION);
+        let serving = Builtin::versions_with_resource(&stable).unwrap_or_default();
+        let first = serving.first().filter(|first| !first.is_oldest());
+        // The cluster may have an older version of Kubernetes than the one that is assumed.
+        if first.is_none() || known.is_requested() || known.is_of_cluster() {
+            finding.fix = changed_version(object, POLICY_VERSION);
+        }
+        let since = first.map(|first| format!(" if Kubernetes is {first} or later"));
+        let since = since.unwrap_or_default();
         let effect = match (is_served, is_rejected) {
             (true, _) => "only API servers that enable it accept this one",
             (false, true) => "the API server of this version rejects this one",
             (false, false) => "API servers of this version reject this one",
         };
-        format!("checked as {POLICY_VERSION}: use that version, because {effect}")
+        format!("checked as {POLICY_VERSION}: use that version{since}, because {effect}")
     } else {
         format!(
             "checked as {POLICY_VERSION}, which Kubernetes {kubernetes} does not serve; it serves no version of {kind} by default"
