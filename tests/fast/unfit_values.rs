@@ -284,3 +284,29 @@ fn witness_has_failing_value() {
         0
     );
 }
+
+#[test]
+fn conversion_of_a_value_that_another_validation_denies_is_a_note() {
+    let severity = |other: &str| {
+        let value = "object.metadata.?annotations['timeout'].orValue('5')";
+        let spec = format!(
+            "  variables: [{{name: v, expression: {}}}]\n  validations:\n  - expression: {}\n  - expression: int(variables.v) >= 4\n",
+            json!(value),
+            json!(other)
+        );
+        let findings = crate::manifest::findings(&policy(POD, "CREATE", &spec), &[]);
+        let conversion = findings
+            .into_iter()
+            .find(|it| it["rule"] == "failing-conversion");
+        let conversion = conversion.unwrap();
+        let help = conversion["help"].as_str().unwrap().to_owned();
+        (conversion["severity"].as_str().unwrap().to_owned(), help)
+    };
+    let (level, help) = severity("variables.v.matches('^[0-9]+$')");
+    let denied = "`spec.validations[0].expression` is false for this value; such requests are denied either way";
+    assert!(level == "note" && help.contains(denied), "{level} {help}");
+    // These validations do not depend on the value.
+    for other in ["object.metadata.name == 'other'", "variables.v != 'x'"] {
+        assert_eq!(severity(other).0, "warning", "{other}");
+    }
+}

@@ -70,7 +70,12 @@ pub(super) fn check(
         };
         let (required, consequence) = match (&error.denied_by, error.consequence) {
             (Some(other), Consequence::Denied) => {
-                let required = format!("`{}` is false without the value", other.field_ref);
+                let value = if other.is_of_absence {
+                    "without the value"
+                } else {
+                    "for this value"
+                };
+                let required = format!("`{}` is false {value}", other.field_ref);
                 let consequence = if other.is_message_shown {
                     ConsequenceReport::DENIED_BEFORE
                 } else {

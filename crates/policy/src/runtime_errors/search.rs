@@ -132,6 +132,8 @@ pub struct DenyingValidation {
     /// True if the user gets its message. False if the user gets the error of the failing expression, which is that of
     /// an earlier validation.
     pub is_message_shown: bool,
+    /// True if the validation is false without the value. False if it is false for the value of the witness.
+    pub is_of_absence: bool,
 }
 
 /// Finds the expressions of `policy` that fail at run time, in the order of the policy's fields. Also returns what the
@@ -544,7 +546,8 @@ impl<'a> Search<'a> {
         !is_name && self.applied.as_ref().is_some_and(is_applied)
     }
 
-    /// Returns the validation that is false for all requests without the value of `site`.
+    /// Returns the validation that is false for all requests without the value of `site`, or with the string that cannot
+    /// be converted.
     ///
     /// Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/validating/dispatcher.go`, `Dispatch` (each validation is
     /// evaluated, and the first denial has the message).
@@ -563,11 +566,15 @@ impl<'a> Search<'a> {
         // The path of an element stands for any element, which the other validation may not read.
         let mut segments = site.path.segments.iter();
         let has_element = segments.any(|segment| matches!(segment, Segment::Index(_)));
-        if site.cause != FailureCause::Absent || has_element || !is_validation(failure.index) {
+        let is_of_absence = site.cause == FailureCause::Absent;
+        let is_of_value = site.cause == FailureCause::InvalidString;
+        if !(is_of_absence || is_of_value) || has_element || !is_validation(failure.index) {
             return None;
         }
         let mut constraints = InputConstraints::default();
-        constraints.add(&site.path, Constraint::Absent)?;
+        if is_of_absence {
+            constraints.add(&site.path, Constraint::Absent)?;
+        }
         // The failing node is only reached if the values that contain the absent one are present.
         if let Some(parent) = site.path.parent().filter(|it| !it.segments.is_empty()) {
             constraints.add(&parent, Constraint::Present)?;
@@ -581,11 +588,16 @@ impl<'a> Search<'a> {
                 index: step.index,
                 id: expression.parsed().ok()?.root(),
             };
-            let is_true = BranchCondition::Evaluates(node, Scope::default(), true);
-            let solution = solver::solve(symbolic, vec![is_true], constraints.clone());
-            solution.is_unsat.then(|| DenyingValidation {
+            let depends = if is_of_absence {
+                let is_true = BranchCondition::Evaluates(node, Scope::default(), true);
+                solver::solve(symbolic, vec![is_true], constraints.clone()).is_unsat
+            } else {
+                accepts_other_string(builder, site, [step.index, failure.index])
+            };
+            depends.then(|| DenyingValidation {
                 field_ref: expression.field_ref.clone(),
                 is_message_shown: step.index < failure.index,
+                is_of_absence,
             })
         })
     }
@@ -627,6 +639,44 @@ impl<'a> Search<'a> {
             .map(|located| located.finding)
             .collect()
     }
+}
+
+/// Strings that conversions accept.
+const CONVERTIBLE: [&str; 8] = [
+    "1",
+    "50",
+    "true",
+    "1h",
+    "1Gi",
+    "2000-01-01T00:00:00Z",
+    "10.0.0.1",
+    "10.0.0.0/8",
+];
+
+/// Returns true if the expressions with these indices have a value for a request with another string at the path of
+/// `site`, and the first one is true. If it is false for a string that cannot be converted, it therefore tests the
+/// string.
+fn accepts_other_string(
+    builder: &RequestBuilder<'_>,
+    site: &FailureSite,
+    [tested, converting]: [usize; 2],
+) -> bool {
+    let mut budget = Budget::UNLIMITED;
+    CONVERTIBLE.iter().any(|text| {
+        let mut constraints = InputConstraints::default();
+        let equals = Constraint::Equals(Json::from(*text));
+        let added = constraints.add(&site.path, equals);
+        let synthetic = added.and_then(|()| builder.built(&constraints));
+        let traced = synthetic.and_then(|it| builder.traced(&it, &mut budget));
+        traced.is_some_and(|traced| {
+            let result = |index: usize| {
+                let step = traced.steps.iter().find(|step| step.index == index);
+                step.map(|step| &step.result)
+            };
+            matches!(result(tested), Some(Ok(Some(true))))
+                && matches!(result(converting), Some(Ok(_)))
+        })
+    })
 }
 
 /// Returns the suggestions and `advice` as one line. Without suggestions, returns only the advice.
