@@ -685,3 +685,67 @@ fn placeholder_in_a_name_is_not_corrected() {
     let is_lockout = |finding: &String| finding.contains(" lockout: ");
     assert!(sound.iter().any(is_lockout), "{sound:?}");
 }
+
+#[test]
+fn match_condition_with_alternatives_advises_how_to_skip_requests() {
+    let help_on = |condition: &str| {
+        let spec = format!(
+            "  matchConditions: [{{name: c, expression: {}}}]\n  validations: [{{expression: \"false\"}}]\n",
+            json!(condition)
+        );
+        let findings = findings(&policy(POD, "CREATE", &spec));
+        let of_condition = findings
+            .into_iter()
+            .find(|(rule, ..)| rule == "absent-field");
+        of_condition.map(|(.., help)| help).unwrap_or_default()
+    };
+    let both =
+        help_on("object.metadata.labels['app'] == 'a' || object.metadata.labels['app'] == 'b'");
+    let default = "or `object.metadata.?labels[?'app'].orValue('')` to skip them";
+    assert!(
+        both.starts_with("write `!has(object.metadata.labels) || "),
+        "{both}"
+    );
+    assert!(both.contains(default), "{both}");
+    let other = help_on("object.metadata.name == 'x' || object.metadata.labels['app'] == 'b'");
+    let guard = "write `has(object.metadata.labels) && 'app' in object.metadata.labels && ";
+    assert!(!other.contains("orValue"), "{other}");
+    assert!(
+        other.contains(guard.trim_start_matches("write ")),
+        "{other}"
+    );
+}
+
+#[test]
+fn match_condition_on_deletions_advises_old_object() {
+    let help_on = |field: &str, condition: &str| {
+        let spec = match field {
+            "matchConditions" => format!(
+                "  matchConditions: [{{name: c, expression: {}}}]\n  validations: [{{expression: \"request.userInfo.username \
+                 == 'a'\"}}]\n",
+                json!(condition)
+            ),
+            _ => format!("  validations: [{{expression: {}}}]\n", json!(condition)),
+        };
+        let findings = findings(&policy(POD, "UPDATE, DELETE", &spec));
+        let of_root = findings
+            .into_iter()
+            .find(|(rule, ..)| rule == "absent-object");
+        of_root.map(|(.., help)| help).unwrap()
+    };
+    let first = "write `(object == null ? oldObject : object)` for `object` to test the deleted object, or \
+                 `object == null || ...` to check such requests, or `object != null && ...` to skip them";
+    let condition = "object.metadata.name.startsWith('x')";
+    let help = help_on("matchConditions", condition);
+    assert!(help.starts_with(first), "{help}");
+    for (field, expression) in [
+        ("validations", condition),
+        (
+            "matchConditions",
+            "object.metadata.name != oldObject.metadata.name",
+        ),
+    ] {
+        let help = help_on(field, expression);
+        assert!(!help.contains("? oldObject"), "{help}");
+    }
+}

@@ -492,7 +492,7 @@ impl<'a> Search<'a> {
             rule: writer.rule(site),
             gvk: builder.resource.gvk.clone(),
             message: writer.message(synthetic, failure, site),
-            fix: with_advice(&suggestions, proposal.advice),
+            fix: with_advice(&suggestions, proposal.first_advice, proposal.advice),
             suggestions,
             rename,
             is_rare: lacks_spec(symbolic, sites_by_node, site)
@@ -679,9 +679,22 @@ fn accepts_other_string(
     })
 }
 
-/// Returns the suggestions and `advice` as one line. Without suggestions, returns only the advice.
-fn with_advice(suggestions: &[Suggestion], advice: Option<String>) -> Option<String> {
-    match (suggestion::help(suggestions), advice) {
+/// Returns the suggestions as one line, after `first` and before `advice`. Without suggestions, returns only the advice.
+fn with_advice(
+    suggestions: &[Suggestion],
+    first: Option<String>,
+    advice: Option<String>,
+) -> Option<String> {
+    let help = suggestion::help(suggestions);
+    let help = match (first, help) {
+        (Some(first), Some(help)) => {
+            let rest = help.strip_prefix("write ").unwrap_or(&help);
+            Some(format!("write {first}, or {rest}"))
+        }
+        (Some(first), None) => Some(format!("write {first}")),
+        (None, help) => help,
+    };
+    match (help, advice) {
         (Some(help), Some(advice)) if advice.starts_with("or ") => {
             Some(format!("{help}, {advice}"))
         }

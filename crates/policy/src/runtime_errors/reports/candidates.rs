@@ -10,7 +10,8 @@ use super::guard::{self, OptionalChain};
 use super::intent;
 use super::messages::{MessageWriter, is_generated_name};
 use super::rewrites::{
-    at_all_places, combined, guards, guards_of_whole, literal, or_value, renamed, with_default,
+    at_all_places, combined, guards, guards_of_whole, is_alternative, literal, or_value, renamed,
+    with_default,
 };
 use crate::admission::Operation;
 use crate::expressions::Role;
@@ -75,6 +76,8 @@ pub(crate) struct Proposal {
     pub(crate) rename: Option<Candidate>,
     /// Follows the suggestions, or replaces them if none of them passes its trial.
     pub(crate) advice: Option<String>,
+    /// Precedes the suggestions.
+    pub(crate) first_advice: Option<String>,
 }
 
 impl Proposal {
@@ -268,11 +271,19 @@ impl MessageWriter<'_, '_> {
                 condition,
             ));
         }
+        if has_root && let Some(path) = &path {
+            let default = self.default_of_alternative(origin, site, path);
+            let one = with_default(origin, (&chain, site.chain), condition.as_ref(), default);
+            let all = one
+                .as_ref()
+                .and_then(|it| at_all_places(origin, &chain, it));
+            candidates.extend(all.into_iter().chain(one));
+        }
         if let Some(advice) = self.advice_for_author(origin, site, &chain, path.as_ref()) {
             return Proposal {
                 candidates,
                 advice: Some(advice),
-                rename: None,
+                ..Proposal::default()
             };
         }
         let advice = (origin.role == Role::Variable).then(|| {
@@ -284,7 +295,7 @@ impl MessageWriter<'_, '_> {
         Proposal {
             advice: advice.filter(|_| candidates.is_empty() || is_vacuous),
             candidates,
-            rename: None,
+            ..Proposal::default()
         }
     }
 
@@ -483,6 +494,22 @@ impl MessageWriter<'_, '_> {
         Some(ProposedDefault::Any(literal.to_owned()))
     }
 
+    /// Returns an empty string for an absent string that an operand of `||` reads in a match condition. A guard of the
+    /// operand does not help if another operand reads the same string.
+    fn default_of_alternative(
+        self,
+        origin: &Origin<'_>,
+        site: &FailureSite,
+        path: &FieldPath,
+    ) -> Option<ProposedDefault> {
+        let is_condition = origin.role == Role::MatchCondition;
+        if !is_condition || !is_alternative(origin, site.node.id) || is_generated_name(path) {
+            return None;
+        }
+        let literal = self.evaluator.input_type(path)?.default_literal()?;
+        (literal == "''").then(|| ProposedDefault::Any(literal.to_owned()))
+    }
+
     /// Returns the value that an absent field of the request stands for. The fields of an `AdmissionRequest` are not
     /// pointers, but those of its options may be.
     fn default_of_request(self, path: &FieldPath) -> Option<EffectiveDefault> {
@@ -558,10 +585,18 @@ impl MessageWriter<'_, '_> {
                 "test `{test}` in the expressions that read the variable, {advice}"
             ));
         };
+        // A condition usually selects objects by their content, which a deletion has in `oldObject`.
+        let is_of_deletions = root == Root::Object && origin.role == Role::MatchCondition;
+        let has_old = is_of_deletions && renamed(origin, ("object", "oldObject")).is_some();
+        let first_advice = has_old.then(|| {
+            "`(object == null ? oldObject : object)` for `object` to test the deleted object"
+                .to_owned()
+        });
         Proposal {
             candidates: guards(origin, &condition, &[test]),
             advice: Some(advice.to_owned()),
             rename: None,
+            first_advice,
         }
     }
 }

@@ -118,14 +118,19 @@ pub(super) fn guards_of_whole(
     let is_declared = DECLARED.contains(&&*chain.base_name);
     let is_nested = whole.bytes != condition.bytes && is_boolean(origin, whole.id);
     // Another operand of `||` may be true for an absent value. The guard must not change that.
-    let is_alternative = origin.ast.iter().any(|(id, _)| {
-        matches!(origin.ast.global_call(id), Some(("_||_" | "_?_:_", _)))
-            && origin.ast.descendants(id).contains(&site.node.id)
-    });
+    let is_alternative = is_alternative(origin, site.node.id);
     if !is_shared || !is_declared || !is_nested || is_alternative {
         return Vec::new();
     }
     guards(origin, &whole, tests)
+}
+
+/// Returns true if the node `id` is in an operand of `||` or `?:`.
+pub(super) fn is_alternative(origin: &Origin<'_>, id: ExprId) -> bool {
+    origin.ast.iter().any(|(call, _)| {
+        matches!(origin.ast.global_call(call), Some(("_||_" | "_?_:_", _)))
+            && origin.ast.descendants(call).contains(&id)
+    })
 }
 
 /// Returns the chain with optional selections and `orValue()`. An existing `orValue()` keeps its argument: it has an
