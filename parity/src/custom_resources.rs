@@ -61,7 +61,7 @@ pub struct CustomResourceLine {
     pub reasons: BTreeMap<String, usize>,
     /// The number of rejections whose causes upstream reports in random order. The order is not compared.
     pub unordered: usize,
-    /// The number of rejections whose causes we report in another order than upstream. All runs of upstream had the
+    /// The number of rejections whose causes we report in a different order from upstream. All runs of upstream had the
     /// same order, but this order may still be random for an object with many fields.
     pub reordered: usize,
     /// The number of requests for which our result equals upstream's.

@@ -75,7 +75,7 @@ impl Controller {
     }
 
     /// Returns a function that runs the readiness checks: whether the cluster state is known, and whether this instance
-    /// could lead. Each check has a name. A failed check also has a problem.
+    /// can become the leader. Each result is the name of the check, and the problem if the check failed.
     pub fn readiness(&self) -> impl Fn() -> Vec<(&'static str, Option<String>)> + use<> {
         let readiness = self.context.readiness.clone();
         let leadership = self

@@ -308,7 +308,7 @@ pub fn unbound(outcome: &ReviewOutcome) -> String {
     format!("{sentence} ({})", reasons.join("; "))
 }
 
-/// Returns true if the match conditions were true, so that validations were evaluated.
+/// Returns true if the match conditions were true, so validations were evaluated.
 pub(super) fn has_applied(evaluation: &Evaluation) -> bool {
     evaluation
         .match_conditions

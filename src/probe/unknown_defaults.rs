@@ -22,7 +22,7 @@ use crate::schema::Gvk;
 #[derive(Clone, Debug)]
 pub(crate) struct UnknownDefaults {
     why: String,
-    /// True if the object comes from a cluster, so that the API server has already set its defaults.
+    /// True if the object comes from a cluster, so the API server has already set its defaults.
     is_stored: bool,
     /// True if the old object comes from a cluster. The API server does not change it again.
     is_old_stored: bool,

@@ -132,7 +132,7 @@ fn unserved_api_versions_of_each_version_are_reported() {
     assert_eq!(n_cases, 8);
 }
 
-/// An API server that is too new may have the function, so that the error is not certain.
+/// An API server that is too new may have the function, so the error is not certain.
 #[test]
 fn compile_error_in_version_that_is_too_new_is_unsupported() {
     let kind_in = |minor| {

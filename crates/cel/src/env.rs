@@ -156,7 +156,7 @@ pub enum Ident {
 
 /// An environment: a library and variables.
 ///
-/// Environments derived from the same base share its library, so that deriving one is cheap.
+/// Environments derived from the same base share its library, so deriving one is cheap.
 ///
 /// # Example
 /// ```

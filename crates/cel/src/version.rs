@@ -154,8 +154,8 @@ pub struct Behavior {
     ///
     /// Source: cel-go 0.28 `common/types/optional.go`, `OptionalType`.
     pub optional_type_has_parameter: bool,
-    /// A selection from an optional reads the CEL value in it. Before, it read the Go value, so that for example a
-    /// quantity in an optional was an error.
+    /// A selection from an optional reads the CEL value in it. Before, it read the Go value, so for example a quantity
+    /// in an optional was an error.
     ///
     /// Source: cel-go 0.29 `interpreter/attributes.go`, `applyQualifiers`.
     pub optionals_hold_cel_values: bool,

@@ -12,7 +12,7 @@ use super::{Style, json};
 pub fn written(source: &str, span: Range<usize>, style: Style, value: &str) -> Vec<usize> {
     let text = source.get(..span.end).unwrap_or(source);
     let mut into = Written::with_places();
-    // `text` ends with the scalar, so that the scan cannot continue into the next token.
+    // `text` ends with the scalar, so the scan cannot continue into the next token.
     let mut cursor = Cursor::new(text, span.start, 1);
     let block = |indent: u32, is_literal: bool, into: &mut Written| {
         let is_break = |c: &char| matches!(c, '\n' | '\u{2028}' | '\u{2029}');

@@ -561,7 +561,7 @@ pub struct Behavior {
     /// Source: k8s.io/apiserver 0.37 `pkg/admission/plugin/cel/activation.go`, `newActivation`;
     /// `pkg/admission/conversion.go`, `LazyObject`.
     pub reads_go_values: bool,
-    /// The version is newer than all supported versions, so that this crate may lack functions, macros and syntax.
+    /// The version is newer than all supported versions, so this crate may lack functions, macros and syntax.
     pub is_incomplete: bool,
     /// Lists with a schema concatenate CEL values, and lists of type `set` compare CEL values. Before, they used Go
     /// values. Lists of type `set` and `map` with repeated elements are equal only if they have the same elements.

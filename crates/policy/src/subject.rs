@@ -1,4 +1,4 @@
-//! The table of subject kinds: the kinds of objects that are checked. Also has the identity of a subject.
+//! Subjects: the objects that are checked. Defines the table of their kinds, and the identity of a subject.
 //!
 //! Each kind is a variant of [`SubjectKind`]. Its [`Row`] has its names, resources and versions.
 

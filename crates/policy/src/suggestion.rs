@@ -35,7 +35,7 @@ pub enum Effect {
     NotMatched,
     /// The expression has a value. It does not decide about the request.
     Evaluated,
-    /// A comparison has the value that it would have for a value that no other value is equal to.
+    /// A comparison has the result that it would have if the missing value differed from every other value.
     Compared,
 }
 

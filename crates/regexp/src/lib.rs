@@ -19,7 +19,7 @@
 //! # Ok::<(), regexp::SyntaxError>(())
 //! ```
 //!
-//! The parser does not recurse, but uses an explicit stack. A [`Class`] retains its source form, so that the tree is no
+//! The parser does not recurse, but uses an explicit stack. A [`Class`] retains its source form, so the tree is no
 //! larger than the pattern.
 //!
 //! Source: Go `regexp/syntax/parse.go` (`Parse` with the flags `Perl`), in the Go version of the API server.

@@ -374,7 +374,7 @@ pub(super) struct Scratch {
     then: States,
     stack: Vec<u32>,
     class_cache: ClassCache,
-    /// Number of the last position. The next search continues the numbering, so that `reached` needs no reset.
+    /// Number of the last position. The next search continues the numbering, so `reached` needs no reset.
     position: u32,
 }
 

@@ -1,5 +1,4 @@
-//! The objects of a soak test and their changes. The set of possible objects is small, so that all results can be
-//! predicted.
+//! The objects of a soak test and their changes. The set of possible objects is small, so all results can be predicted.
 //!
 //! Each policy has a slot. The slot determines the matched resources, the params and the failurePolicy. These can
 //! change: the existence and the expression of a policy, its binding, its probe, its CRDs and its params.

@@ -1,5 +1,5 @@
 //! Generates policies, CustomResourceDefinitions, expressions and admission requests from a seed. Comparisons with
-//! upstream use them, so that they need no external inputs.
+//! upstream use them, so they need no external inputs.
 //!
 //! Overloads are read from the declarations of the environment. New overloads are therefore covered without a change of
 //! this module. `parity/oracle/README.md` documents the formats. The same seed gives the same bytes.

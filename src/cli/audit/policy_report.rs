@@ -1,7 +1,7 @@
 //! Formats the results of one object as a report of the Policy Working Group or of `openreports.io`.
 //!
-//! Each report has one object as its scope. Its counts are those of its results, so that the counts of all reports add
-//! up to the number of results.
+//! Each report has one object as its scope. Its counts are those of its results, so the counts of all reports add up to
+//! the number of results.
 //!
 //! Source: the CustomResourceDefinitions `policyreports.wgpolicyk8s.io` (v1alpha2) and `reports.openreports.io`
 //! (v1alpha1).

@@ -24,7 +24,7 @@ type Copies = Vec<(usize, String)>;
 #[derive(Debug, Default)]
 pub(super) struct CrdCopies {
     by_name: BTreeMap<String, Copies>,
-    /// The APIs with other copies than the first. The key has the indices of the chosen copies.
+    /// The APIs with copies other than the first. The key contains the indices of the chosen copies.
     known: Mutex<HashMap<Vec<usize>, Arc<Known>>>,
 }
 
@@ -105,8 +105,8 @@ impl CrdCopies {
         Some(built)
     }
 
-    /// Changes the findings about undefined fields that another copy than `nearest` defines to notes. `check` returns the
-    /// findings with other APIs.
+    /// Changes findings about undefined fields to notes if a copy other than `nearest` defines the field. `check`
+    /// returns the findings with other APIs.
     fn compare(
         &self,
         base: &Known,

@@ -312,7 +312,7 @@ type Attempt = Result<CheckReport, Vec<Objection>>;
 impl Fixer<'_> {
     /// Removes the fixes that fail. Returns the files with the remaining fixes, and the report on the fixed files.
     ///
-    /// The report is `None` if the fixes of several files conflict, so that no fixes remain.
+    /// The report is `None` if the fixes of several files conflict, so no fixes remain.
     fn all(
         &mut self,
         mut files: Candidates,

@@ -129,7 +129,7 @@ impl<'a> Fixes<'a> {
             .starts_with("spec.matchConstraints.resourceRules[")
             .then_some(())?;
         let rule = known::rule(&self.policy.value, n)?;
-        // The version in a group may be the wrong part.
+        // In `group/version`, the version may be the mistake instead of the group.
         let group = node.as_str().filter(|group| !group.contains('/'))?;
         let groups = intended_groups(rule, group, &self.known.mapper);
         let mut groups = groups.into_iter();

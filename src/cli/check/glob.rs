@@ -42,8 +42,8 @@ impl Glob {
 
     /// Returns true if the pattern matches the path with these components, or one of its parent directories.
     pub(super) fn matches(&self, path: &[&str]) -> bool {
-        // For each component of the pattern, true if it may match the next component of the path. The last entry is
-        // for the end of the pattern.
+        // For each component of the pattern, true (open) if it may match the next component of the path. The last entry
+        // is true if the pattern may end here.
         let mut open = vec![false; self.names.len() + 1];
         if let Some(first) = open.first_mut() {
             *first = true;
@@ -76,8 +76,8 @@ impl Glob {
         false
     }
 
-    /// Marks the component after each open `**` as open, because `**` may match no directory. A final `**` is not
-    /// skipped, because it must match at least one component.
+    /// Opens the component after each open `**`, because `**` can match zero components. Does not skip a final `**`,
+    /// which must match at least one component.
     fn skip_any(&self, open: &mut [bool]) {
         for (n, pattern) in self.names.iter().enumerate() {
             let is_open = open.get(n).copied().unwrap_or(false);

@@ -154,9 +154,9 @@ fn not(source: &TokenText<'_>) -> Option<Proposal> {
     Some(Proposal::edit(source.bytes(&(not..end))?, text))
 }
 
-/// Replaces `a =~ 'b'`.
+/// Replaces `a =~ 'b'` by `a.matches('b')`.
 fn pattern(source: &TokenText<'_>) -> Option<Proposal> {
-    // `=~` is no token. It is between two operands.
+    // `=~` is not a token, so it is searched in the text between two tokens.
     let n = (1..source.len()).find(|n| {
         let bytes = source.bytes(&(n - 1..n + 1));
         let within = bytes.and_then(|bytes| {
@@ -182,7 +182,7 @@ fn pattern(source: &TokenText<'_>) -> Option<Proposal> {
     )
 }
 
-/// Replaces `a.?['b']`.
+/// Replaces `a.?['b']` by `a[?'b']`.
 fn optional_key(source: &TokenText<'_>) -> Option<Proposal> {
     let dot = (1..source.len()).find(|n| {
         source.kind(*n) == Some(Kind::Dot)
@@ -193,7 +193,7 @@ fn optional_key(source: &TokenText<'_>) -> Option<Proposal> {
     Some(Proposal::edit(bytes, "[?".to_owned()))
 }
 
-/// Replaces `a in (b, c)`.
+/// Replaces `a in (b, c)` by `a in [b, c]`.
 fn item_of_tuple(source: &TokenText<'_>) -> Option<Proposal> {
     let is_tuple = |n: &usize| {
         let open = n + 1;
@@ -211,7 +211,7 @@ fn item_of_tuple(source: &TokenText<'_>) -> Option<Proposal> {
     ))
 }
 
-/// Replaces the arrow in `list.all(c => ...)`.
+/// Replaces the arrow in `list.all(c => ...)` by a comma.
 fn lambda(source: &TokenText<'_>) -> Option<Proposal> {
     // `=` is not a token, so the arrow is searched in the text after each opening parenthesis and name.
     (0..source.len()).find_map(|open| {

@@ -236,8 +236,8 @@ fn apply_actions(
     let has_bindings = of_policy.peek().is_some();
     let denies = |binding: &Object<ValidatingAdmissionPolicyBinding>| {
         let actions = &binding.value.spec.validation_actions;
-        // The API server rejects a binding without actions, so that its effect is unknown. It also rejects `deny`, which
-        // is checked as if it were `Deny`.
+        // The API server rejects a binding without actions, so its effect is unknown. It also rejects `deny`, which is
+        // checked as if it were `Deny`.
         actions.is_empty()
             || actions
                 .iter()

@@ -155,7 +155,7 @@ impl Visitor for GroupVisitor<'_> {
 /// Compares the decisions of the two versions.
 ///
 /// # Errors
-/// Returns an error if standard input is used for other inputs than objects, or if the cluster cannot be reached.
+/// Returns an error if standard input is used for inputs other than objects, or if the cluster cannot be reached.
 pub(super) fn run(args: &DiffArgs, stdin: &mut dyn Read) -> Result<DiffReport, CliError> {
     let is_stdin = |path: &&PathBuf| path.as_os_str() == "-";
     let all = [&args.old, &args.new].into_iter().chain(&args.with);

@@ -25,7 +25,7 @@ pub struct SourceText {
     pub name: String,
     text: String,
     has_byte_order_mark: bool,
-    /// True if the content is ASCII, so that each code point is one byte.
+    /// True if the content is ASCII, so each code point is one byte.
     is_ascii: bool,
     line_starts: Vec<usize>,
     /// The number of code points before each block of bytes. This index makes conversions fast in a file with one long

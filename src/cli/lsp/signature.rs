@@ -51,7 +51,7 @@ pub(super) fn signature_help(
             let params = signature.params.iter().map(|bytes| {
                 let unit = |at| u32::try_from(at).unwrap_or_default();
                 ParameterInformation {
-                    // Signatures are ASCII, so that bytes are units of each encoding.
+                    // Signatures are ASCII, so bytes are units of each encoding.
                     label: ParameterInformationLabel::Tuple((unit(bytes.start), unit(bytes.end))),
                     documentation: None,
                 }

@@ -1,6 +1,6 @@
 //! The files of a workspace: manifests on disk, replaced by the documents that are open in the client.
 //!
-//! A snapshot is cheap to clone, so that other threads can use it while the client changes documents.
+//! A snapshot is cheap to clone, so other threads can use it while the client changes documents.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};

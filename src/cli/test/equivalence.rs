@@ -1,4 +1,4 @@
-//! Detects changes of a policy that cannot affect a decision, so that no test case can detect them.
+//! Detects changes of a policy that cannot affect a decision, so no test case can detect them.
 //!
 //! Compares the original and the changed expression after constant folding, which preserves results and errors exactly.
 //! A change that is not proved equivalent counts as a mutant.

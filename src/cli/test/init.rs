@@ -255,7 +255,7 @@ type ReasonedProbe = (Json, Vec<String>);
 
 /// Returns the probes of a policy, one for each value of its params, and the results for its validations.
 ///
-/// A request is allowed if all validations are true, so that the probes need only one allowed request.
+/// A request is allowed if all validations are true, so the probes need only one allowed request.
 fn policy_probes(
     policy: &Object<RequestPolicy>,
     known: &Known,

@@ -116,7 +116,7 @@ impl Class {
         }
     }
 
-    /// Returns true if the class changes requests or policies, so that the exit status is 1.
+    /// Returns true if the class changes requests or policies, so the exit status is 1.
     #[must_use]
     pub const fn matters(self) -> bool {
         !matches!(self, Self::Taken | Self::Audit | Self::Text)

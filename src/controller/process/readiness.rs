@@ -90,7 +90,7 @@ impl State {
 }
 
 impl Readiness {
-    /// Returns the name of each source. A source with a problem also has a message.
+    /// Returns the name of each source, and its problem if it has one.
     ///
     /// An unreachable source that was in sync has no problem, since its last state remains usable. A source without
     /// permission has a problem.

@@ -102,7 +102,7 @@ impl Supervisor {
         Heartbeat(pulse)
     }
 
-    /// Returns the name of each registered task. A task without a recent heartbeat also has a problem.
+    /// Returns the name of each registered task, and a problem if the task has no recent heartbeat.
     #[must_use]
     pub fn checks(&self) -> Vec<(String, Option<String>)> {
         let pulses: Vec<_> = self.pulses().iter().filter_map(Weak::upgrade).collect();

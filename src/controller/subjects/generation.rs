@@ -20,7 +20,7 @@ impl Generation {
         Self {
             uid: probe.metadata.uid.clone(),
             number: probe.metadata.generation,
-            // A probe whose spec was too large to store has other results than the same probe with its spec.
+            // A probe whose spec was too large to store has different results from the same probe with its spec.
             content: probe.spec.hash ^ rejected,
         }
     }

@@ -282,7 +282,7 @@ fn value_of_several_possible_types_fails_only_if_all_fail() {
     check_false_to_us(
         "object.kind != 'Pod' || object.spec.containers.all(c, c.?secretRef.?name.orValue(1) != 2)",
     );
-    // The type checker accepts a replacement with another type than the absent value.
+    // The type checker accepts a replacement whose type differs from that of the absent value.
     check_false_to_us("object.spec.?replicas.orValue('') > 1");
     check_true("object.spec.?replicas.orValue('').startsWith('a')");
     check_false_to_us("(has(object.spec.replicas) ? object.spec.replicas : 'none') > 1 || true");

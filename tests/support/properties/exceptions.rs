@@ -61,8 +61,8 @@ pub(super) fn cost_of_errors(checked: &CheckedAst) -> u64 {
     u64::try_from(cost).unwrap_or(u64::MAX)
 }
 
-/// Returns true if an overload may be missing at run time although all types are known. Also returns true if a value
-/// may have another type than the checked one.
+/// Returns true if an overload may be missing at run time although all types are known. Also returns true if the type
+/// of a value may differ from the checked type.
 pub(super) fn may_lose_values(checked: &CheckedAst) -> bool {
     has_odd_optionals(checked)
         || calls(checked, &NO_OVERLOAD_FOR_A_BAD_TEXT)

@@ -1,7 +1,7 @@
 //! Simulates ANTLR's generated parser on the state graph and collects its syntax errors.
 //!
-//! The simulation builds no syntax tree. The active rules are on an explicit stack, so that deeply nested expressions
-//! do not overflow the stack of the thread.
+//! The simulation builds no syntax tree. The active rules are on an explicit stack, so deeply nested expressions do not
+//! overflow the stack of the thread.
 //!
 //! Source: cel-go `parser/gen/cel_parser.go`; `github.com/antlr4-go/antlr/v4` `parser.go` (`Match`,
 //! `EnterRule`, `ExitRule`, `PushNewRecursionContext`, `UnrollRecursionContexts`); cel-go

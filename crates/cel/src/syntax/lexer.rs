@@ -101,7 +101,7 @@ struct Lexer<'a> {
     text: &'a str,
     bytes: &'a [u8],
     at: usize,
-    /// True if the source is known to be ASCII, so that each code point is one byte.
+    /// True if the source is known to be ASCII, so each code point is one byte.
     is_ascii: bool,
     /// Byte index up to which the code points have been counted.
     counted: usize,

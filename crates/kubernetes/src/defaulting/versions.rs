@@ -158,7 +158,8 @@ mod tests {
 
     use super::*;
 
-    /// Asserts the fields of a Pod in the versions before and since `first`.
+    /// Asserts that the Pod becomes `before` in the versions older than `first`, and is unchanged in the other
+    /// versions.
     #[track_caller]
     fn check(first: u16, pod: &Value, before: &Value) {
         let gvk = Gvk::new("", "v1", "Pod");

@@ -44,8 +44,8 @@ pub(super) fn maps(own: &Map, other: &Map) -> bool {
 
 /// Compares a struct with a map that is not a struct.
 ///
-/// Upstream visits the fields in random order, so that the result is random if one field differs and another one cannot
-/// be compared. Here, the order is alphabetical.
+/// Upstream visits the fields in random order, so the result is random if one field differs and another one cannot be
+/// compared. Here, the order is alphabetical.
 pub(super) fn struct_and_map(own: &GoStruct, other: &Map) -> Result<bool, EvalError> {
     if own.fields.len() != other.len() {
         return Ok(false);

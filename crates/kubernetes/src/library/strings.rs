@@ -9,7 +9,7 @@ use cel::ext::strings::{self, FORMAT, QUOTE};
 use cel::stdlib::comparison;
 use cel::version::CelGo;
 
-/// The operator `==` with the API server's costs, since 1.32. New expressions use these costs too, so that the version of
+/// The operator `==` with the API server's costs, since 1.32. New expressions use these costs too, so the version of
 /// cel-go decides, not the compatibility version.
 pub static EQUALITY: &[OverloadRow] = &[comparison::EQUALS
     .with_costs(EQUAL)

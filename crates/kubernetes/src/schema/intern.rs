@@ -41,7 +41,7 @@ impl Interner {
         name
     }
 
-    /// Removes the types and names without other owners than this interner.
+    /// Removes the types and names that only this interner owns.
     pub fn purge(&mut self) {
         // A removed type may have been the last owner of its nested types. Repeat until no type is removed.
         let mut before = usize::MAX;

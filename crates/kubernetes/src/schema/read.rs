@@ -163,7 +163,7 @@ impl<'de> Visitor<'de> for AnySeed<'_> {
 /// Sets a keyword to a non-null value. Returns `None` if the value has the wrong type.
 fn set(schema: &mut Schema, keyword: Plain, value: Value) -> Option<()> {
     match keyword {
-        // Upstream ignores a `$ref` that is no string, and extensions that are no booleans.
+        // Upstream ignores a `$ref` that is not a string, and extensions that are not booleans.
         Plain::Ref => {
             if let Value::String(name) = value {
                 schema.details_mut().reference = Some(name.into());

@@ -29,7 +29,7 @@ pub(super) struct Ratchet<'a, 'j> {
 }
 
 impl<'a, 'j> Ratchet<'a, 'j> {
-    /// Returns true if the value did not change, so that its errors are only warnings.
+    /// Returns true if the value did not change, so its errors are only warnings.
     fn is_unchanged(self) -> bool {
         let asked = self.current.or(self.around);
         asked.is_some_and(Correlated::is_equal)

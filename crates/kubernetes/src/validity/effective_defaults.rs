@@ -91,8 +91,8 @@ const DEFAULTS: [(&str, &str, FieldDefault); 48] = [
     ("EndpointConditions", "terminating", Bool(false)),
 ];
 
-/// The fields whose absence has a meaning that the value of Go's encoder does not express, so that they have no
-/// effective default. Most of them restrict something, and do not restrict it if they are absent.
+/// The fields whose absence has a meaning that the value of Go's encoder does not express, so they have no effective
+/// default. Most of them restrict something, and do not restrict it if they are absent.
 ///
 /// Source: the comments of the fields in `k8s.io/api`. A list, map or string is absent if it is empty.
 const WITHOUT_DEFAULT: [(&str, &str); 54] = [

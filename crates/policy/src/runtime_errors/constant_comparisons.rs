@@ -1,7 +1,7 @@
 //! Finds comparisons whose result is constant because of the schemas. Examples are a comparison of an enumeration with
 //! a value that it lacks, and of null with a field that is never null. Also finds object literals of mutations that set
-//! an enumeration to a value that it lacks, and calls of `orValue()` with another boolean than an absent field stands
-//! for.
+//! an enumeration to a value that it lacks, and calls of `orValue()` whose boolean is not the value that an absent
+//! field stands for.
 
 use std::collections::{BTreeMap, HashSet};
 

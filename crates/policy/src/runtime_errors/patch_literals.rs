@@ -30,7 +30,8 @@ pub(super) struct LiteralMistake {
 pub(super) struct MatchedTypes {
     /// Empty if some of the types are unknown.
     pub(super) all: Vec<Arc<DeclType>>,
-    /// True if all kinds are built-in. Their schemas have the default `""` for required fields, which is no default.
+    /// True if all kinds are built-in. Their schemas list the default `""` for required fields, but the API server does
+    /// not set it.
     pub(super) are_builtin: bool,
 }
 

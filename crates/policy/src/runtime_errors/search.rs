@@ -83,7 +83,7 @@ pub struct RuntimeErrorFinding {
     pub fix: Option<String>,
     /// The changes of the expression after which it does not fail. If there are several, the author has to choose.
     pub suggestions: Vec<Suggestion>,
-    /// The replacement of a variable that is null in every request, so that the expression always fails.
+    /// The replacement of a variable that is null in every request, so the expression always fails.
     pub rename: Option<Suggestion>,
     /// True if the params lack a value, false if the request lacks it.
     pub is_of_params: bool,

@@ -17,7 +17,7 @@ pub struct Condition {
     pub id: ExprId,
     /// The bytes of the condition in the source, without enclosing parentheses.
     pub bytes: Range<usize>,
-    /// True if `&&` is next to the condition, so that `||` in its place needs parentheses.
+    /// True if `&&` is next to the condition, so `||` in its place needs parentheses.
     pub is_beside_and: bool,
 }
 

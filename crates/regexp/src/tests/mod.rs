@@ -240,8 +240,8 @@ fn parse_enforces_limits_of_go() {
 
 #[test]
 fn parse_of_nested_concatenations_takes_linear_time() {
-    // The pattern has more than a thousand nodes, so that the parser measures heights. It ends with groups whose
-    // nesting depth is `n`.
+    // The pattern has more than a thousand nodes, so the parser measures heights. It ends with groups whose nesting
+    // depth is `n`.
     let long = "[ab].".repeat(600);
     let nested = |n: usize| {
         format!("{}{long}{}", "(?:".repeat(2_000), "[ab].)".repeat(2_000))

@@ -62,7 +62,7 @@ pub(super) fn label_key(source: &TokenText<'_>, n: usize) -> Option<Proposal> {
         .and_then(|map| map.start.checked_sub(2))
         .is_some_and(|at| source.word(at) == Some("has"));
     let is_key = key.contains('.') && !key.ends_with(['.', '/', '-']);
-    // A call is no part of a key.
+    // A call cannot be part of a key.
     let is_call = source.kind(end) == Some(Kind::OpenParen);
     (is_key && !is_test && !is_call).then(|| {
         let bytes = source.bytes(&(start..end))?;

@@ -2,7 +2,7 @@
 //!
 //! Policies are untrusted. So the work runs on separate threads with time limits
 //! ([`crate::controller::subjects::lanes`]), and a panic affects only one policy. The result is stored with its inputs,
-//! so that an unchanged policy is not checked again.
+//! so an unchanged policy is not checked again.
 
 mod definition;
 mod guard;

@@ -351,8 +351,8 @@ impl Refresher {
         }
     }
 
-    /// Immediately retries failed documents that are new in the index, or have another URL than in `before`. Without
-    /// this retry, a document that was removed and added again would wait for the end of its backoff.
+    /// Immediately retries failed documents that are new in the index, or whose URL differs from the one in `before`.
+    /// Without this retry, a document that was removed and added again would wait for the end of its backoff.
     fn note_documents(&self, before: Option<&Index>) {
         let index = self.index.iter().flat_map(|index| index.iter());
         for (gv, address) in index {

@@ -470,7 +470,7 @@ impl<'a> Run<'a> {
         invocations
     }
 
-    /// Returns true if the results of the remaining mutations are unknown, so that they are not evaluated. A limit was
+    /// Returns true if the results of the remaining mutations are unknown, so they are not evaluated. A limit was
     /// exceeded, or a trial reached a step that cannot be reproduced.
     fn ends_early(&self) -> bool {
         self.budget.exceeded().is_some() || (self.is_trial && !self.unknown.is_empty())

@@ -29,7 +29,7 @@ use kubernetes::validity::{
     is_union_member,
 };
 
-/// A change of the expression in which the failing node is.
+/// A proposed change of the expression that contains the failing node.
 #[derive(Clone, Debug)]
 pub(crate) struct Candidate {
     /// The new code, for the message.
@@ -43,7 +43,7 @@ pub(crate) struct Candidate {
     pub(crate) default: Option<KnownDefault>,
     /// False if the replacement has another value for some requests for which the expression does not fail.
     pub(crate) is_exact: bool,
-    /// True if the replacement has the meaning of the replaced code, so that its effect may differ between requests.
+    /// True if the replacement keeps the intent of the replaced code. Its effect may then differ between requests.
     pub(crate) is_equivalent: bool,
 }
 
@@ -72,7 +72,7 @@ impl KnownDefault {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Proposal {
     pub(crate) candidates: Vec<Candidate>,
-    /// The replacement of a variable that is null in every request, so that the expression always fails.
+    /// The replacement of a variable that is null in every request, so the expression always fails.
     pub(crate) rename: Option<Candidate>,
     /// Follows the suggestions, or replaces them if none of them passes its trial.
     pub(crate) advice: Option<String>,

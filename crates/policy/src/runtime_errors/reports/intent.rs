@@ -71,7 +71,7 @@ pub(super) fn is_variable_required(
     })
 }
 
-/// Phrases of messages that ask for a value, even if the default of an absent field is allowed.
+/// Phrases in messages that require an explicit value, even if the default of an absent field is allowed.
 const REQUESTS_OF_VALUES: [&str; 5] = [
     "explicit",
     "must set",
