@@ -157,7 +157,7 @@ impl ThreadSlot {
     /// Releases the thread's permit to other work, unless too many threads are stuck.
     fn abandon(&self) {
         let mut permit = self.permit.lock().unwrap_or_else(PoisonError::into_inner);
-        // Without a permit, the work has just ended.
+        // If there is no permit, the work has ended in the meantime.
         if permit.is_none() {
             return;
         }

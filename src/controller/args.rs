@@ -412,7 +412,7 @@ mod tests {
         assert_eq!(repeated.listen, "[::]:2".parse().unwrap());
         assert_eq!(repeated.log_format, LogFormat::Json);
         assert!(repeated.leader_elect);
-        // Values of lists are added.
+        // The values of a repeated list flag are combined.
         assert_eq!(repeated.follow.len(), 2);
         let command = ["vap-status-controller", "clear", "--lease-name=a"];
         let command = command.iter().chain(&["--lease-name=b"]);

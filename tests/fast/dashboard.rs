@@ -108,7 +108,7 @@ fn alerts_and_dashboard_distinguish_clusters() {
                 "{expr}"
             );
         }
-        // `absent` has no labels of series.
+        // The result of `absent` has no labels from a series.
         let n_groups =
             ["sum", "max", "count"].map(|name| expr.matches(&format!("{name} by (")).count());
         assert!(

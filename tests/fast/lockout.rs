@@ -119,7 +119,7 @@ fn validation_that_is_always_false_is_reported() {
         let messages: Vec<String> = findings.iter().map(message).collect();
         assert_eq!(messages, expected, "{expression}");
     }
-    // The finding about the misspelled kind has the effect.
+    // The help of the finding about the misspelled kind states the effect.
     let spec = "  validations:\n  - expression: object.kind == 'deployment'\n";
     let actual = manifest::findings(&bound("apps", "deployments", spec, DENY), &[]);
     let misspelled = actual

@@ -83,7 +83,7 @@ fn all_nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a 
     let lower = name.to_lowercase();
     let negated = without_not(&lower);
     let mut best: (usize, Vec<&str>) = (name.len() / 3 * EDIT, Vec::new());
-    // The negations that differ from `name` at most in the words of the negation.
+    // The names that contain a negation, as `name` does, and otherwise differ from it by at most one edit.
     let mut negations: Vec<&str> = Vec::new();
     for known in names.take(MAX_NAMES) {
         let lower_known = known.to_lowercase();
@@ -140,7 +140,7 @@ fn is_opposite(name: &str, other: &str, differing: usize) -> bool {
         lefts.any(|left| rights.iter().any(|right| is_near(left, right)))
     };
     let mut pairs = OPPOSITES.into_iter();
-    // A candidate only lacks its first letter if it begins with `n`.
+    // Not tested in reverse: if only `other` begins with `n`, `name` probably lacks its first letter.
     differ_in(("n", "")) || pairs.any(|(a, b)| differ_in((a, b)) || differ_in((b, a)))
 }
 
@@ -187,7 +187,7 @@ pub fn negated<'a>(name: &str, mut names: impl Iterator<Item = &'a str>) -> Opti
 /// Returns the cost of the edits that turn a name into another. `None` if it exceeds `most`.
 fn distance(a: &str, b: &str, most: usize) -> Option<usize> {
     let b: Vec<char> = b.chars().collect();
-    // The previous rows, each with the letter of `a` that it ends with.
+    // The two previous rows of the distance matrix, each with its letter of `a`.
     let mut second: (Option<char>, Vec<usize>) = (None, Vec::new());
     let mut first: (Option<char>, Vec<usize>) = (None, (0..=b.len()).map(|n| n * EDIT).collect());
     for (n, letter) in a.chars().enumerate() {

@@ -50,7 +50,7 @@ impl CorrectedFile {
                     break;
                 }
                 if byte < start + edit.text.len() {
-                    // A part of the replacement may equal the replaced part.
+                    // Keeps the offset within the edit, because the replacement may begin like the replaced part.
                     let within = (byte - start).min(edit.bytes.len().saturating_sub(1));
                     at = edit.bytes.start + within;
                     break;
@@ -151,7 +151,7 @@ pub(super) fn add_hidden(report: &mut CheckReport, input: &mut Input, check: &mu
         names::copy_other_files(input, &mut corrected);
         let is_corrected = |source: &SourceText| files.contains_key(&source.name);
         let mut findings = with_other_bindings(&mut corrected, input, is_corrected, check);
-        // The next round applies all fixes of this round, also those of findings like the ones of earlier rounds.
+        // The next round applies all fixes of this round, even if an earlier round had an equal finding.
         edits = edits_by_file(&findings);
         for finding in &mut findings {
             if let Some(file) = files.get(&finding.location.file) {
@@ -189,7 +189,8 @@ pub(super) fn add_hidden(report: &mut CheckReport, input: &mut Input, check: &mu
     report.findings.retain(|finding| {
         // Only the newest version is checked again.
         let is_of_some_versions = !finding.versions.is_empty();
-        // The fix of an absent value adds the `?`, but this finding also concerns present values.
+        // The fix of an absent value also adds the `?` that this finding requires, but this finding concerns present
+        // values too.
         let is_of_present = finding.rule == Rule::OrValueWithoutOptional;
         let has_own_cause = finding.fix.is_some()
             || is_of_some_versions
@@ -286,7 +287,7 @@ fn is_of_content(finding: &Finding) -> bool {
 fn edits_by_file(findings: &[Finding]) -> BTreeMap<String, Vec<Edit>> {
     let mut by_file: BTreeMap<String, Vec<Edit>> = BTreeMap::new();
     let fixes = findings.iter().filter(|finding| {
-        // The fixes of failing expressions and of versions hide nothing.
+        // Fixes of expressions that may fail, and of old versions, uncover no other findings.
         finding.severity != Severity::Note
             && finding.suggestions.is_empty()
             && finding.rule != Rule::OldVersion

@@ -60,7 +60,7 @@ fn duplicate_names<T>(noun: &str, help: &str, objects: &[&Object<T>], findings: 
             first.source.name,
             first.place().line
         );
-        // Different directories often have test data or alternatives.
+        // Files in different directories are often test data or alternatives.
         let directory =
             |object: &Object<T>| Path::new(&object.source.name).parent().map(Path::to_owned);
         let severity = match () {

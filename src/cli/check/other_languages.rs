@@ -96,7 +96,7 @@ fn not_in(source: &TokenText<'_>) -> Option<Proposal> {
         source.left(not, RELATION)?,
         source.right(not + 2, RELATION)?,
     );
-    // The operators of other languages are names for the lexer.
+    // The lexer reads the operators of other languages as names.
     let is_operator = |n: usize| matches!(source.word(n), Some("and" | "or" | "not"));
     if left.clone().any(is_operator) || right.clone().any(is_operator) {
         return None;

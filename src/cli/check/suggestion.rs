@@ -340,7 +340,7 @@ fn elsewhere(undefined: &UndefinedField) -> Option<(String, Option<String>)> {
     }
     let paths = below(fields, name, MAX_DEPTH);
     let path = paths.first()?;
-    // The path may have a missing step, or a step too much.
+    // The path may lack a step, or have one too many.
     if ROOT_FIELDS.contains(&&**name) {
         let advice = format!("did you mean `{path}`, or `object.{name}`?");
         return Some((advice, None));

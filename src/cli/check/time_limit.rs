@@ -65,7 +65,7 @@ pub(super) fn within_time_limit<T, U>(
     cancellation: &Cancellation,
     work: impl FnOnce() -> T,
 ) -> Result<T, Box<Finding>> {
-    // A web page has no clock here, and an interruption cannot unwind: the page ends its worker instead.
+    // WebAssembly has no clock, and an interruption cannot unwind. The page ends its worker instead.
     if cfg!(target_family = "wasm") {
         return Ok(work());
     }

@@ -261,7 +261,7 @@ pub(super) fn items(input: &Input) -> Vec<Item<'_>> {
     items.extend(input.probes.iter().map(|it| Item::new(it, Kind::Probe)));
     let invalid = input.invalid.iter();
     items.extend(invalid.map(|it| match it.kind() {
-        // Rules only need the schema.
+        // An invalid definition is included too: its rules need only the schema.
         "CustomResourceDefinition" => Item::new(it, Kind::Crd),
         _ => Item::new(it, Kind::Invalid),
     }));

@@ -45,7 +45,7 @@ impl Outbox {
         if let Value::Object(fields) = &mut message {
             fields.insert("jsonrpc".to_owned(), "2.0".into());
         }
-        // The client is gone if the channel is closed.
+        // A closed channel means that the client has disconnected.
         let _ = self.0.send(Some(message));
     }
 

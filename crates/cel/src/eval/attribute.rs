@@ -491,7 +491,7 @@ fn element<'v>(list: &'v List, key: &Value) -> Result<Option<Cow<'v, Value>>, Ev
         && index < list.len()
         && !matches!(key, Value::Int(_))
     {
-        // As upstream, the result of this access is an error value, on which the next access fails.
+        // As in upstream, the result of this access is an error value, on which the next access fails.
         return Ok(Some(Cow::Owned(Value::Error(source.index_error(key)))));
     }
     Ok(list.get(index).map(Cow::Owned))

@@ -218,7 +218,7 @@ impl CompiledPolicy {
     pub fn with_expression(&self, field_ref: &str, text: String) -> Option<Self> {
         let of_field = |expression: &PolicyExpression| expression.field_ref == field_ref;
         let changed = self.expressions.iter().position(of_field);
-        // An absent or empty message expression is not among the expressions.
+        // An empty message expression is not in the list of expressions, so all expressions are compiled again.
         let changed = changed.filter(|_| !text.is_empty() && self.findings.is_empty());
         let expressions = changed.and_then(|n| with_text(&self.expressions, n, &text));
         let mut policy = self.policy.clone();

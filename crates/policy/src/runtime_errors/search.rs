@@ -563,7 +563,7 @@ impl<'a> Search<'a> {
             let expression = expressions.get(n);
             expression.is_some_and(|expression| expression.role == Role::Validation)
         };
-        // The path of an element stands for any element, which the other validation may not read.
+        // The path of an element denotes any element of the list. The other validation may read a different one.
         let mut segments = site.path.segments.iter();
         let has_element = segments.any(|segment| matches!(segment, Segment::Index(_)));
         let is_of_absence = site.cause == FailureCause::Absent;
@@ -625,7 +625,8 @@ impl<'a> Search<'a> {
         self.findings.retain(|located| !is_type_error(located));
         self.findings
             .sort_by_key(|located| (located.finding.index, located.offset));
-        // One change compares the absent values of both sides.
+        // A change that makes both sides of a comparison optional fixes the findings about both. Only the first is
+        // kept.
         let mut compared = HashSet::new();
         self.findings.retain(|LocatedFinding { finding, .. }| {
             let mut suggestions = finding.suggestions.iter();

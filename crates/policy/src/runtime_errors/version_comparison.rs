@@ -356,7 +356,7 @@ impl Comparer<'_> {
                 }
             }
         }
-        // The old version denies the found request too. A request that it admits has more effect.
+        // The old version also denies this request. A request that only the new version denies shows a greater effect.
         let Some(failing) = failing else { return };
         let mut n_left = MAX_TRIALS_PER_NODE;
         for index in validations {

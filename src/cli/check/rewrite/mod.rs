@@ -585,7 +585,7 @@ fn in_string(
         return Some(Proposal::edit(source.bytes(right)?, map.to_owned()));
     }
     let Some(content) = string_content(source, right) else {
-        // A constant is searched in a field. The params may be a list of values.
+        // A constant is probably a substring of a field. Params may contain a list of values as one string.
         let is_constant = string_content(source, left).is_some_and(|text| !text.contains(','));
         if is_constant && source.word(right.start) != Some("params") {
             let text = format!("{}.contains({tested})", source.receiver_text(right)?);
@@ -678,7 +678,7 @@ fn incomparable(source: &TokenText<'_>, n: usize, message: &str) -> Option<Propo
             (&right, &left)
         };
         let (list, item) = (source.source(list)?, source.source(item)?);
-        // The items have fields.
+        // With `in`, the type error means that the items are objects.
         if source.kind(n)? == Kind::In {
             return Some(Proposal::hint(format!(
                 "compare a field of the items, as in `{list}.exists(x, x.name == {item})`"

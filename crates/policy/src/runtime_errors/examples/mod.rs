@@ -302,7 +302,7 @@ impl<'a, 'o> ExampleSearch<'a, 'o> {
         if bases.is_empty() {
             bases.push(InputConstraints::default());
         }
-        // Most trials of two bases with the same request lead to the same requests.
+        // Two bases with the same request would lead to mostly the same trials, so only one is kept.
         let mut built = Vec::new();
         bases.retain(|base| {
             let request = builder.build(base);

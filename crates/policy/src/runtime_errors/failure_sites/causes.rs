@@ -113,7 +113,7 @@ impl FailureSiteFinder<'_, '_> {
                 FailureCause::Null => self.evaluator.may_be_null(&path),
                 FailureCause::NumberType => self.evaluator.may_be_int_or_double(&path),
                 FailureCause::IntOrString => self.evaluator.is_int_or_string(&path),
-                // A single operand does not determine sites with these causes.
+                // Other functions find the sites with these causes.
                 FailureCause::Absent
                 | FailureCause::InvalidString
                 | FailureCause::ShortSplit(_)

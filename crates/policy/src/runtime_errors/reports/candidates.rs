@@ -241,13 +241,14 @@ impl MessageWriter<'_, '_> {
         let mut candidates: Vec<Candidate> = Vec::new();
         let sides = intent::with_optional_sides(origin.ast, origin.text, site.chain, &chain);
         let null_roots = self.null_roots(n, sites_by_node);
-        // A default of one side of a comparison does not compare absent values.
+        // If a root is null, optional sides are not proposed. A default for one side is not proposed either, because it
+        // would not compare the absent values of both sides.
         let is_one_side = sides.is_some() && !null_roots.is_empty();
         candidates.extend(sides.filter(|_| null_roots.is_empty()));
         let has_root = !null_roots.contains(&site.path.root) && !is_one_side;
         if has_root && !guard::is_compared_with_null(origin.ast, site.chain) {
             let one = with_default(origin, (&chain, site.chain), condition.as_ref(), default);
-            // The first of the two that passes its trial is suggested.
+            // Of `all` and `one`, the first that passes its trial is suggested.
             let all = one
                 .as_ref()
                 .and_then(|one| at_all_places(origin, &chain, one));
@@ -259,8 +260,8 @@ impl MessageWriter<'_, '_> {
             candidates.extend(one);
             candidates.extend(combined.filter(|_| null_roots.is_empty()));
         }
-        // The effect of the default may not be certain. Then the author has to choose. A guard does not help if the value
-        // is not an optional.
+        // If the effect of the default is uncertain, the author must choose, so guards are proposed too. A guard does
+        // not help if `orValue()` is called on a value that is not an optional.
         let has_or_value = or_value(origin, site.chain).is_some();
         if let Some(condition) = condition.as_ref().filter(|_| !has_or_value) {
             candidates.extend(guards(origin, condition, &chain.tests));

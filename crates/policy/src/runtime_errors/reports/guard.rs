@@ -28,7 +28,7 @@ const NEGATIONS: [(&str, &str); 4] = [
 /// Returns the CEL source of the negation of all `tests`.
 pub(crate) fn negated(tests: &[String]) -> String {
     let negated = tests.iter().map(|test| {
-        // The last comparison is that of the test. The compared value may contain other ones.
+        // The last comparison belongs to the test itself. Earlier ones are part of the compared value.
         let comparison = NEGATIONS
             .iter()
             .filter_map(|row| Some((test.rfind(row.0)?, row)))

@@ -51,7 +51,7 @@ pub(super) fn guards(
             text.to_owned()
         }
     };
-    // In a negation, and for one of several operands, the effect is clear only with the condition.
+    // The condition is shown if it is negated or only a part of the expression: `...` would be unclear.
     let is_negated = origin.ast.iter().any(|(id, _)| {
         let is_negation = matches!(origin.ast.global_call(id), Some(("!_", _)));
         is_negation && id != condition.id && origin.ast.descendants(id).contains(&condition.id)
@@ -146,7 +146,8 @@ pub(super) fn with_default(
         Some((call, argument)) => {
             let all = conditions::chain_range(origin.ast, origin.text, (chain.base, call))?;
             let rest = origin.text.get(bytes.end..all.end)?;
-            // Without the `?`, the value of the author had no effect.
+            // The argument never applied, because the `?` is missing. Its effect is known only if it equals the
+            // default.
             let default = match default {
                 Some(ProposedDefault::Known(default)) if default.literal == argument => {
                     Some(default)
@@ -209,7 +210,7 @@ pub(super) fn at_all_places(
     if starts.len() < 2 {
         return None;
     }
-    // A test is not a read.
+    // A presence test is not a read.
     let is_test = |start: &usize| {
         origin
             .text

@@ -67,7 +67,7 @@ pub(crate) fn try_all(
     let other_kinds = builder.other_kinds.iter();
     for other in other_kinds.filter(|other| other.resource.gvk != builder.resource.gvk) {
         let mut all = minimal_constraints(&other.operations);
-        // Without the default's field, but with the object that contains it.
+        // Also tries objects that lack the field with the default, but have the object that contains it.
         let defaults = proposal
             .candidates
             .iter()
@@ -113,7 +113,7 @@ pub(crate) fn try_all(
         }
     }
     suggestions.sort_by_key(|suggestion| suggestion.effect.may_allow());
-    // The same change of different conditions.
+    // The same change may be proposed for different conditions.
     suggestions.dedup_by(|second, first| second.text == first.text);
     // Only the author can decide that requests which were denied are allowed.
     if let [only] = &*suggestions
@@ -175,7 +175,7 @@ fn passing(
             .default
             .as_ref()
             .is_some_and(|default| default.is_of(gvk));
-        // Objects of this kind inherit the value from another field, or from none.
+        // For this kind, the field inherits its value from another field, or does not inherit it.
         let inherits = |it: &KnownDefault| it.effective.inherited_from.is_some();
         if !is_of_kind && candidate.default.as_ref().is_some_and(inherits) {
             return None;
