@@ -1,7 +1,7 @@
 //! `parity record-versions`: writes the tables with the results of the oracles of all versions.
 //!
-//! The cases are the expressions in the existing table and generated cases. Cases with the same changes between versions
-//! are similar, so that a table has only the shortest ones, up to its size. It also has some cases without changes.
+//! The cases are the expressions in the existing table and generated cases. Cases with the same changes between
+//! versions are similar, so a table has only the shortest ones, up to its size. It also has some cases without changes.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;

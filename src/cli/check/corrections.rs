@@ -80,7 +80,7 @@ impl CorrectedFile {
 }
 
 /// The identity of a finding, independent of its location. Only the first syntax error of an expression is reported, so
-/// that the location distinguishes the syntax errors of several rounds.
+/// the location distinguishes the syntax errors of several rounds.
 type Key = (&'static str, String, String, String, Option<Place>);
 
 fn key(finding: &Finding) -> Key {
@@ -233,7 +233,7 @@ fn count_policies(input: &Input, n_policies: &mut BTreeMap<String, usize>) {
 }
 
 /// Returns true if a hidden finding is reported. A note is reported only if it has a request for which an expression
-/// fails. The correction of a name may repeat another name.
+/// fails. A duplicate is not reported, because the correction of a name may cause it.
 fn is_shown(finding: &Finding) -> bool {
     if matches!(finding.rule, Rule::DuplicateKey | Rule::DuplicateValue) {
         return false;

@@ -59,7 +59,7 @@ pub(super) struct Fixes<'a> {
     analysis: &'a PolicyAnalysis,
     /// The number of fixes that can still be compiled.
     compilations_left: u32,
-    /// True if the policy may allow requests that it denies now after the last fix, which was not returned.
+    /// True if the last fix was not returned because the fixed policy may allow requests that are denied now.
     pub(super) is_unsafe: bool,
 }
 
@@ -106,8 +106,8 @@ impl<'a> Fixes<'a> {
     }
 
     /// Returns true if the comparison of the lint never holds as written, and is an alternative of a validation, as in
-    /// `request.operation == 'delete' || ...`. The validation allows more requests if it holds, also requests for which
-    /// the rest of the expression fails now.
+    /// `request.operation == 'delete' || ...`. If the comparison holds, the validation allows more requests, including
+    /// those for which the rest of the expression fails now.
     fn is_alternative(&self, lint: &Lint) -> bool {
         let find = || {
             let expression = self.analysis.expression(&lint.field_ref)?;
@@ -193,7 +193,7 @@ impl<'a> Fixes<'a> {
         }
     }
 
-    /// Returns true if the policy allows requests that it denies now if the expression in `field_ref` becomes `text`. Only
+    /// Returns true if the policy, with the expression `text` in `field_ref`, allows requests that it denies now. Only
     /// the author knows whether the message or the expression of such a validation is right.
     fn allows_denied_requests(&self, field_ref: &str, text: &str, reasons: DenialReasons) -> bool {
         let compiled = self.analysis.compiled();

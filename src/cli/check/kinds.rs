@@ -57,8 +57,8 @@ pub(super) fn hint(
     })
 }
 
-/// Returns a hint about a field that only other versions of a kind have. `kinds` are without the field, and `having` with
-/// it. `None` if they are several kinds.
+/// Returns a hint about a field that only other versions of a kind have. `kinds` lack the field, and `having` have it.
+/// `None` if these are not versions of a single kind.
 fn version_hint(policy: &RequestPolicy, kinds: &[String], having: &[&Gvk]) -> Option<String> {
     let kind_of = |gvk: &Gvk| Gvk::new(gvk.group.clone(), String::new(), gvk.kind.clone());
     let [first, ..] = having else { return None };

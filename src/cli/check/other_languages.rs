@@ -88,7 +88,7 @@ fn positions(source: &TokenText<'_>, word: &str) -> Vec<usize> {
         .collect()
 }
 
-/// Replaces `a not in b`.
+/// Replaces `a not in b` by `!(a in b)`.
 fn not_in(source: &TokenText<'_>) -> Option<Proposal> {
     let is_not = |n: &usize| source.kind(n + 1) == Some(Kind::In) && *n > 0;
     let not = positions(source, "not").into_iter().find(is_not)?;
@@ -111,7 +111,7 @@ fn not_in(source: &TokenText<'_>) -> Option<Proposal> {
     ))
 }
 
-/// Replaces `not a`, which negates comparisons in other languages.
+/// Replaces `not a` by `!a`. In other languages, `not` negates a whole comparison.
 fn not(source: &TokenText<'_>) -> Option<Proposal> {
     let is_word = |n: usize| {
         let word = source.word(n).unwrap_or_default();
@@ -292,7 +292,7 @@ fn default_value(source: &TokenText<'_>) -> Option<Proposal> {
     )))
 }
 
-/// Replaces `a if b else c`.
+/// Replaces `a if b else c` by `b ? a : c`.
 fn conditional(source: &TokenText<'_>) -> Option<Proposal> {
     let (if_, else_) = (positions(source, "if"), positions(source, "else"));
     let ([if_], [else_]) = (if_.as_slice(), else_.as_slice()) else {
@@ -348,7 +348,7 @@ fn in_braces(
     (close + 1 == part.end).then_some(part.start + 1..close)
 }
 
-/// Replaces `is null`, `is None` and `is not null`.
+/// Replaces `is null` and `is None` by `== null`, and `is not null` by `!= null`.
 fn null_test(source: &TokenText<'_>) -> Option<Proposal> {
     let is = positions(source, "is").into_iter().find(|n| *n > 0)?;
     let has_not = source.word(is + 1) == Some("not");

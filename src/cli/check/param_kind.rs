@@ -65,8 +65,8 @@ pub(super) fn add(
     });
 }
 
-/// Returns the field of a paramKind that is not served, and the only value with which it is: the name of a similar kind,
-/// or the version of the kind.
+/// Returns the field of a paramKind that is not served, and the only value with which it would be served: the name of a
+/// similar kind, or the version of the kind.
 fn meant_param_kind(state: &ParamKindState) -> Option<(&'static str, &str)> {
     match state {
         ParamKindState::NotFound { gvk, similar } => {

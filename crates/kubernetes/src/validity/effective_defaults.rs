@@ -163,8 +163,8 @@ const WITHOUT_DEFAULT: [(&str, &str); 54] = [
     ("ObjectReference", "namespace"),
 ];
 
-/// The fields of a container's security context that are those of the Pod's security context if they are absent. The
-/// other fields of both security contexts have no effective default in a container.
+/// The fields of a container's security context that, if absent, inherit their values from the Pod's security context.
+/// The other fields of both security contexts have no effective default in a container.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/securitycontext/util.go` `DetermineEffectiveSecurityContext`,
 /// `pkg/kubelet/kuberuntime/helpers.go` `getSeccompProfile`.

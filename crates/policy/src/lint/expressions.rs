@@ -133,9 +133,10 @@ impl Names {
         Some(UnmatchedName { intended })
     }
 
-    /// Returns the name in `names` that `text` is probably intended to be. This is the only spelling variant of `text`,
-    /// or the most similar names. Similar names are ignored if `is_served`, which means that `text` is itself the name
-    /// of a served kind or resource. `None` if `names` contains `text`.
+    /// Returns the name in `names` that `text` is probably intended to be. This is the only spelling variant of `text`.
+    /// If there is none, it is the most similar name, or a list of equally similar names. Similar names are ignored if
+    /// `is_served`, which means that `text` is itself the name of a served kind or resource. `None` if `names` contains
+    /// `text`.
     fn intended(names: &BTreeSet<String>, text: &str, is_served: bool) -> Option<String> {
         if names.contains(text) {
             return None;

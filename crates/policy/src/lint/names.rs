@@ -1,4 +1,4 @@
-//! Finds comparisons of namespaces and label values with strings that cannot be one, and indices that no list has.
+//! Finds comparisons of namespaces and label values with invalid strings, and indices that no list has.
 
 use cel::ast::{Ast, Expr, ExprId, Literal};
 use cel::source::SourceMap;

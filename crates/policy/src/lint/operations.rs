@@ -1,4 +1,4 @@
-//! Finds policies for created objects whose fields updates can change afterwards.
+//! Finds policies that match only the creation of objects, but validate fields that an update can change.
 
 use kubernetes::schema::rest_mapper::RestMapper;
 use kubernetes::validity::may_update;

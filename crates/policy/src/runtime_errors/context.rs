@@ -1,4 +1,4 @@
-//! The inputs of the search for runtime errors other than the policy.
+//! The inputs of the search for runtime errors, except for the policy.
 
 use serde_json::Value as Json;
 
@@ -18,7 +18,7 @@ pub trait WrittenSchemas: Sync {
     fn is_builtin_kind(&self, gvk: &Gvk) -> bool;
 }
 
-/// The inputs of the search for runtime errors other than the policy.
+/// The inputs of the search for runtime errors, except for the policy.
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
     /// The served resources.

@@ -4,8 +4,8 @@
 //! An expression that cannot be interpreted symbolically may hide a finding, but cannot cause a wrong one (ADR 18).
 //!
 //! To bound the work, the search selects a few kinds that represent all matched kinds. For each of them,
-//! [`find_runtime_errors`] takes these steps within a budget (`search`). A kind of which the policy reads the same types
-//! as of an earlier one is skipped after step 2 (`kind_signature`):
+//! [`find_runtime_errors`] takes these steps within a budget (`search`). After step 2, a kind is skipped if the policy
+//! reads the same types from it as from an earlier kind (`kind_signature`):
 //!
 //! 1. Symbolic values (`symbolic`): the input or constant that each expression denotes. Conditions that are constant
 //!    for the kind are evaluated (`symbolic::constant_conditions`). The types of inputs (`input_types`) determine which

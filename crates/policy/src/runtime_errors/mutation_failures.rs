@@ -63,7 +63,7 @@ pub struct FailingMutation {
     pub gvk: Option<Gvk>,
     /// One sentence with the operation, the kind and the API server's error.
     pub message: String,
-    /// A hint how to fix the mutation.
+    /// A hint about how to fix the mutation.
     pub fix: Option<String>,
     /// The effect on the request. `None` if the API server rejects the mutated object, whatever the failure policy.
     pub consequence: Option<Consequence>,

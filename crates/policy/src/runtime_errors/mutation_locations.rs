@@ -1,4 +1,4 @@
-//! Locates the node at which a mutation fails, and selects a hint how to fix it.
+//! Locates the node at which a mutation fails, and selects a hint about how to fix it.
 
 use crate::admission::mutation::StepCause;
 use cel::ast::{Ast, Expr, ExprId, Literal};
@@ -75,7 +75,7 @@ pub(super) fn absent_path(
     absent
 }
 
-/// Returns a hint how to fix a mutation that fails with `cause`. With `is_valid_path`, some objects have the path.
+/// Returns a hint about how to fix a mutation that fails with `cause`. With `is_valid_path`, some objects have the path.
 pub(super) fn fix(cause: &StepCause, is_valid_path: bool) -> Option<&'static str> {
     match cause {
         StepCause::Merge(merge::Error::Atomic { .. }) => Some(

@@ -194,7 +194,7 @@ fn names_help(undefined: &str, type_: &DeclType) -> String {
     format!("the fields are {}{more}", shown.join(", "))
 }
 
-/// Returns the mistake of a literal that is no value of `type_`, or that lacks a required field.
+/// Returns the mistake of a literal that is not a value of `type_`, or that lacks a required field.
 fn value_mistake(
     ast: &Ast,
     value: ExprId,

@@ -331,7 +331,7 @@ fn read(path: &Path) -> Result<Suite, String> {
     Ok(suite)
 }
 
-/// Sets the resource in requests for objects of an unknown kind. The resource is guessed from the kind, as in upstream
+/// Sets the resource in requests for objects of an unknown kind. The resource is guessed from the kind, as upstream
 /// does.
 fn guess_resources(suite: &mut Suite, options: &ConvertOptions) -> Result<(), Broken> {
     let mut input = Input::load(&suite.files, KindFilter::Policies, &mut std::io::empty());

@@ -8,7 +8,7 @@ const MAX_TEXT: usize = 200;
 /// Maximum nesting of a pattern.
 const MAX_DEPTH: usize = 60;
 
-/// Maximum number of generated strings for one pattern. Each string uses other alternatives of `|`.
+/// Maximum number of generated strings for one pattern. Each string uses different alternatives of `|`.
 const MAX_TEXTS: usize = 4;
 
 /// Returns a match of `pattern`. `None` if no generated string matches.

@@ -356,7 +356,7 @@ impl MessageWriter<'_, '_> {
         })
     }
 
-    /// Returns advice about an `orValue()` of the author that had no effect, because the chain is not optional.
+    /// Returns advice about an existing `orValue()` that has no effect, because the chain is not optional.
     fn advice_for_author(
         self,
         origin: &Origin<'_>,
@@ -441,8 +441,8 @@ impl MessageWriter<'_, '_> {
         })
     }
 
-    /// Returns the value for an absent field. For expressions that do not decide about the request, it may be another
-    /// value than the effective default.
+    /// Returns the value for an absent field. For expressions that do not decide about the request, it may differ from
+    /// the effective default.
     fn default_of(self, origin: &Origin<'_>, path: &FieldPath) -> Option<ProposedDefault> {
         let names = path.names();
         // The API server replaces the absent name by a generated one.

@@ -1,4 +1,4 @@
-//! Finds expressions for which a default or a guard would have an effect that their author probably does not mean.
+//! Finds expressions for which a default or a guard would have an effect that their author probably does not intend.
 
 use cel::ast::{Ast, Comprehension, Expr, ExprId, Literal};
 

@@ -97,8 +97,8 @@ pub(super) fn or_value(origin: &Origin<'_>, id: ExprId) -> Option<(ExprId, Strin
     Some((call, subexpressions::text(origin.ast, argument)))
 }
 
-/// Returns guards of the whole expression if another of its chains reads the absent value. The names of macros are only
-/// declared in their conditions.
+/// Returns guards of the whole expression if another of its chains reads the absent value. A chain that starts at a
+/// macro variable is excluded, because the variable is declared only within the macro.
 pub(super) fn guards_of_whole(
     origin: &Origin<'_>,
     sites_by_node: &SitesByNode<'_>,

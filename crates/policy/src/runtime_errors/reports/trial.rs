@@ -1,8 +1,8 @@
 //! Tries proposed changes: evaluates the changed policy for the failing request and for other requests of the search.
 //!
 //! A change is suggested only if the expression no longer fails for the failing request, and if every other request for
-//! which an expression has a value keeps this value. A change of a condition that makes an error true for one request
-//! and false for another has no effect that can be described, and is not suggested.
+//! which an expression has a value keeps this value. A change of a condition is not suggested if it replaces the error
+//! by true for one request and by false for another, because such an effect cannot be described.
 //!
 //! An expression that fails denies the request under failurePolicy Fail. A change that allows such requests is only
 //! suggested if the effective default of the field requires it, or if the author can choose a change that denies them.
@@ -38,7 +38,7 @@ pub(crate) struct Trials {
 }
 
 /// Tries the candidates of a proposal for `failing`, a request for which the expression fails with `failure`. Returns
-/// those that pass. Each candidate takes one of `n_left`.
+/// those that pass. Each candidate decrements `n_left`.
 pub(crate) fn try_all(
     builder: &RequestBuilder<'_>,
     proposal: &Proposal,

@@ -85,7 +85,7 @@ impl<'a> SymbolicEvaluator<'a> {
         left > 0
     }
 
-    /// Calls `run` and gives the steps back that it takes. `None` if no step is left at its end.
+    /// Calls `run`, and restores the number of steps afterwards. `None` if no step is left when `run` ends.
     pub(crate) fn with_refund<T>(&self, run: impl FnOnce() -> T) -> Option<T> {
         let n_left = self.steps_left.get();
         let result = run();
