@@ -365,13 +365,21 @@ impl Known {
         };
         let names: BTreeSet<&str> = candidates().map(|served| &*served.gvk.kind).collect();
         let near = nearest_only(&gvk.kind, names.into_iter());
-        let similar: BTreeSet<String> = candidates()
+        let mut similar: BTreeSet<String> = candidates()
             .filter(|served| {
                 singular(&served.gvk.kind) == singular(&gvk.kind) || near == Some(&served.gvk.kind)
             })
             .map(|served| message::kind(&served.gvk))
             .collect();
-        if similar.is_empty() && !self.is_complete(&gvk.group) {
+        // The group of a CRD has a dot (apiextensions `pkg/apis/apiextensions/validation/validation.go`,
+        // `validateCustomResourceDefinitionSpec`), so no CRD can define a kind of `core/v1`.
+        let may_have_crd = gvk.group.contains('.') && !self.is_complete(&gvk.group);
+        if similar.is_empty() && !gvk.group.contains('.') {
+            let all = self.mapper.resources.iter();
+            let of_kind = all.filter(|it| it.gvk.kind == gvk.kind && !Gvr::is_subresource(&it.gvr));
+            similar = of_kind.map(|served| message::kind(&served.gvk)).collect();
+        }
+        if similar.is_empty() && may_have_crd {
             return ParamKindState::Undiscovered {
                 gvk,
                 reason: NO_CRD.to_owned(),

@@ -74,7 +74,10 @@ fn meant_param_kind(state: &ParamKindState) -> Option<(&'static str, &str)> {
                 return None;
             };
             let (api_version, kind) = only.split_once(' ')?;
-            (api_version == gvk.api_version()).then_some(("spec.paramKind.kind", kind))
+            if api_version == gvk.api_version() {
+                return Some(("spec.paramKind.kind", kind));
+            }
+            (kind == &*gvk.kind).then_some(("spec.paramKind.apiVersion", api_version))
         }
         ParamKindState::NotServed {
             why: NotServed::OtherVersions(versions),

@@ -289,6 +289,8 @@ pub fn effective_default(gvk: &Gvk, path: &FieldPath) -> Option<EffectiveDefault
     let row = DEFAULTS.iter().find(|row| (row.0, row.1) == field);
     let (value, is_certain) = match (row, go.type_.shape()) {
         (Some((_, _, default)), _) => (default.value(), default.is_certain()),
+        // Without the struct, the field has no value of the encoder: a container without a probe has no period of 0 s.
+        (None, Shape::Text | Shape::Bool | Shape::Int) if has_pointer(&names) => return None,
         (None, Shape::Text) => (json!(""), true),
         (None, Shape::Bool) => (json!(false), true),
         (None, Shape::Int) => (json!(0), true),
@@ -301,6 +303,14 @@ pub fn effective_default(gvk: &Gvk, path: &FieldPath) -> Option<EffectiveDefault
         is_certain,
         inherited_from,
     })
+}
+
+/// Returns true if a struct of a path is a pointer, so that it may be absent. `names` has the fields of the path, each with
+/// true for a pointer. Elements, whose name is empty, are present.
+fn has_pointer(names: &[(String, bool)]) -> bool {
+    let parents = names.iter().rev().skip(1);
+    let mut of_element = parents.take_while(|(name, _)| !name.is_empty());
+    of_element.any(|(_, is_pointer)| *is_pointer)
 }
 
 #[cfg(test)]
@@ -341,10 +351,12 @@ mod tests {
                 "spec.securityContext.seccompProfile.type",
                 Some(json!("Unconfined")),
             ),
+            (pod, "spec.securityContext.seLinuxOptions.type", None),
+            (pod, "spec.containers.0.livenessProbe.periodSeconds", None),
             (
                 pod,
-                "spec.securityContext.seLinuxOptions.type",
-                Some(json!("")),
+                "spec.affinity.podAffinity.preferredDuringSchedulingIgnoredDuringExecution.0.weight",
+                Some(json!(0)),
             ),
             (
                 pod,

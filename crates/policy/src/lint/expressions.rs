@@ -497,17 +497,20 @@ fn text_order(ast: &Ast, id: ExprId) -> Option<Found> {
     if !operator.is_ordering() {
         return None;
     }
-    let (what, function) = if is_quantity(text) {
-        ("quantities", "quantity")
+    let (what, function, more) = if is_quantity(text) {
+        ("quantities", "quantity", "")
     } else if is_version(text) {
-        ("versions", "semver")
+        // The second argument accepts a `v` and missing parts.
+        let is_complete = !text.starts_with('v') && text.matches('.').count() == 2;
+        let more = if is_complete { "" } else { ", true" };
+        ("versions", "semver", more)
     } else {
         return None;
     };
     let operand = path::path(ast, operand);
     let operand = operand.as_deref().unwrap_or("a");
     let fix = format!(
-        "compare {what}: `{function}({operand}).compareTo({function}('{text}')) {} 0`",
+        "compare {what}: `{function}({operand}{more}).compareTo({function}('{text}'{more})) {} 0`",
         operator.symbol()
     );
     let message =
@@ -527,9 +530,9 @@ fn is_quantity(text: &str) -> bool {
         && SUFFIXES.contains(&suffix)
 }
 
-/// Returns true for a version such as `1.29.0` or `v1.29`.
+/// Returns true for a version that `semver` can read, such as `1.29.0` or `v1.29`.
 fn is_version(text: &str) -> bool {
     let parts: Vec<&str> = text.trim_start_matches('v').split('.').collect();
     let is_number = |part: &&str| !part.is_empty() && part.bytes().all(|c| c.is_ascii_digit());
-    (2..=4).contains(&parts.len()) && parts.iter().all(is_number)
+    (2..=3).contains(&parts.len()) && parts.iter().all(is_number)
 }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::{Proposal, string_content};
 use crate::cel::syntax::token::Kind;
 use crate::cli::check::tokens::TokenText;
+use crate::library::quantity::Quantity;
 
 /// Proposes a correction of an invalid literal: a duration with days or weeks, or a format string with `{}`.
 pub(super) fn literal(source: &TokenText<'_>, n: usize) -> Option<Proposal> {
@@ -48,7 +49,13 @@ pub(super) fn quantity(source: &TokenText<'_>, n: usize) -> Option<Proposal> {
     let is_call =
         source.kind(open)? == Kind::OpenParen && source.word(open.checked_sub(1)?)? == "quantity";
     let content = string_content(source, &(open + 1..open + 2)).filter(|_| is_call)?;
+    let compact: String = content.split_whitespace().collect();
+    if compact != content && Quantity::parse(&compact).is_ok() {
+        let hint = format!("write `{compact}`: a quantity has no spaces");
+        return Some(Proposal::hint(hint));
+    }
     let digits = content.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    digits.parse::<f64>().ok()?;
     let unit = content.strip_prefix(digits)?.to_uppercase();
     let prefix = unit.chars().next().filter(|c| "KMGTPE".contains(*c))?;
     let decimal = if prefix == 'K' { 'k' } else { prefix };

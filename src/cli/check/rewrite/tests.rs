@@ -395,6 +395,16 @@ fn ambiguous_expressions_have_hints_only() {
         ),
         (
             "[CREATE]",
+            "quantity('2000 m').isLessThan(quantity('1'))",
+            "write `2000m`: a quantity has no spaces",
+        ),
+        (
+            "[CREATE]",
+            "object.metadata.name >= 'v1.29.0'",
+            "`semver(object.metadata.name, true).compareTo(semver('v1.29.0', true)) >= 0`",
+        ),
+        (
+            "[CREATE]",
             "object.spec.template.foo == 'a'",
             "the fields are metadata, spec",
         ),
