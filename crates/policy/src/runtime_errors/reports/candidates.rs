@@ -21,7 +21,7 @@ use crate::runtime_errors::failure_sites::{FailureCause, FailureSite, SitesByNod
 use crate::runtime_errors::path_conditions::solver;
 use crate::runtime_errors::symbolic::ExprRef;
 use crate::subexpressions;
-use crate::subexpressions::conditions::{self, condition_around};
+use crate::subexpressions::conditions::{self, Condition, condition_around};
 use cel::ast::{Ast, Expr, ExprId, Literal};
 use kubernetes::schema::Gvk;
 use kubernetes::validity::{
@@ -247,17 +247,14 @@ impl MessageWriter<'_, '_> {
         candidates.extend(sides.filter(|_| null_roots.is_empty()));
         let has_root = !null_roots.contains(&site.path.root) && !is_one_side;
         if has_root && !guard::is_compared_with_null(origin.ast, site.chain) {
-            let one = with_default(origin, (&chain, site.chain), condition.as_ref(), default);
-            // Of `all` and `one`, the first that passes its trial is suggested.
-            let all = one
-                .as_ref()
-                .and_then(|one| at_all_places(origin, &chain, one));
+            // Of `defaults`, the first that passes its trial is suggested.
+            let places = (&chain, site.chain);
+            let defaults = with_defaults(origin, places, condition.as_ref(), default);
             // The request may also lack the value of another chain.
-            let combined = one
-                .as_ref()
+            let combined = defaults
+                .last()
                 .and_then(|one| self.at_all_chains(origin, sites_by_node, (site, one)));
-            candidates.extend(all);
-            candidates.extend(one);
+            candidates.extend(defaults);
             candidates.extend(combined.filter(|_| null_roots.is_empty()));
         }
         // If the effect of the default is uncertain, the author must choose, so guards are proposed too. A guard does
@@ -272,13 +269,10 @@ impl MessageWriter<'_, '_> {
                 condition,
             ));
         }
-        if has_root && let Some(path) = &path {
+        if let Some(path) = path.as_ref().filter(|_| has_root) {
             let default = self.default_of_alternative(origin, site, path);
-            let one = with_default(origin, (&chain, site.chain), condition.as_ref(), default);
-            let all = one
-                .as_ref()
-                .and_then(|it| at_all_places(origin, &chain, it));
-            candidates.extend(all.into_iter().chain(one));
+            let places = (&chain, site.chain);
+            candidates.extend(with_defaults(origin, places, condition.as_ref(), default));
         }
         if let Some(advice) = self.advice_for_author(origin, site, &chain, path.as_ref()) {
             return Proposal {
@@ -600,6 +594,20 @@ impl MessageWriter<'_, '_> {
             first_advice,
         }
     }
+}
+
+/// Returns the chain with a default: at all its places, and at one place.
+fn with_defaults(
+    origin: &Origin<'_>,
+    (chain, id): (&OptionalChain, ExprId),
+    condition: Option<&Condition>,
+    default: Option<ProposedDefault>,
+) -> Vec<Candidate> {
+    let one = with_default(origin, (chain, id), condition, default);
+    let all = one
+        .as_ref()
+        .and_then(|one| at_all_places(origin, chain, one));
+    all.into_iter().chain(one).collect()
 }
 
 /// Returns true if the node has a boolean value. Expressions of validations and match conditions are boolean.
