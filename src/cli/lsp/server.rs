@@ -487,7 +487,7 @@ impl Session {
             affects_others |= workspace.read_from_disk(path, false) == Effect::Others;
             match (self.workspace.file(path), old) {
                 (Some(file), _) if file.version.is_none() => {
-                    self.checker.check(file, &self.workspace)
+                    self.checker.check(file, &self.workspace);
                 }
                 (None, Some(old)) => self.checker.remove(&old),
                 _ => {}
