@@ -89,11 +89,14 @@ pub(in crate::cli) fn policy_finding<T>(object: &Object<T>, known: &Known) -> Op
         let serving = Builtin::versions_with_resource(&stable).unwrap_or_default();
         let first = serving.first().filter(|first| !first.is_oldest());
         // The cluster may have an older version of Kubernetes than the one that is assumed.
-        if first.is_none() || known.is_requested() || known.is_of_cluster() {
-            finding.fix = changed_version(object, POLICY_VERSION);
-        }
-        let since = first.map(|first| format!(" if Kubernetes is {first} or later"));
-        let since = since.unwrap_or_default();
+        let is_assumed = !known.is_requested() && !known.is_of_cluster();
+        let since = match first.filter(|_| is_assumed) {
+            Some(first) => format!(" if Kubernetes is {first} or later"),
+            None => {
+                finding.fix = changed_version(object, POLICY_VERSION);
+                String::new()
+            }
+        };
         let effect = match (is_served, is_rejected) {
             (true, _) => "only API servers that enable it accept this one",
             (false, true) => "the API server of this version rejects this one",

@@ -149,7 +149,7 @@ rules! {
     DuplicateKey "duplicate-key":
         "a YAML map contains the same key twice",
         spec("failurePolicy: Fail\nfailurePolicy: Ignore", "failurePolicy: Fail"),
-        "Remove one of the two keys. kubectl converts YAML to JSON and silently keeps the last value; the API server rejects YAML with duplicate keys. The same applies to a key that a merge key (`<<`) also provides.";
+        "Remove one of the two keys. kubectl converts YAML to JSON and silently keeps the last value; the API server rejects YAML with duplicate keys. A key that a merge key (`<<`) also provides is only noted: these clients send it once, with the value next to the merge key.";
     DuplicateName "duplicate-name":
         "two objects of one kind have the same name",
         words("Two input files contain a ValidatingAdmissionPolicy with the same name."),
