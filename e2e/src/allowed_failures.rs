@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn unexpected_failures_line_not_allowed_fails() {
+    fn unexpected_failures_report_lines_that_are_not_allowed() {
         check(&[STARTED, WARNED], WELL, &[], &["not allowed: {"]);
         let other = [
             AllowedFailure::warning("policies"),
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn unexpected_failures_count_not_allowed_fails() {
+    fn unexpected_failures_report_counters_that_are_not_allowed() {
         check(&[], COUNTED, &[], &["vap_sync_errors_total"]);
         let other = [
             AllowedFailure::sync("policies", "server"),

@@ -363,7 +363,7 @@ fn list_items_without_key_are_reported() {
 }
 
 #[test]
-fn each_mutation_and_operation_has_its_findings() {
+fn failures_are_reported_for_each_mutation_and_operation() {
     let mutations = [
         patched(
             r#"[JSONPatch{op: "set", path: "/spec/paused", value: true}, JSONPatch{op: "add", path: "/spec/replica", value: 1}]"#,

@@ -119,7 +119,7 @@ fn int_or_string_values_are_reported() {
 }
 
 #[test]
-fn short_derived_lists_are_reported() {
+fn derived_lists_with_too_few_elements_are_reported() {
     let list = ["absent-element object.spec.template.spec.containers"];
     for expression in [
         "object.spec.template.spec.containers.filter(c, c.name == 'main')[0].image != ''",
@@ -145,7 +145,7 @@ fn short_derived_lists_are_reported() {
 }
 
 #[test]
-fn short_splits_are_reported() {
+fn splits_with_too_few_parts_are_reported() {
     fails(
         DEPLOYMENT,
         "CREATE",

@@ -364,7 +364,7 @@ fn watch_checks_again_after_each_change() {
 }
 
 #[test]
-fn watch_requires_files_and_a_format_for_people() {
+fn watch_requires_files_and_a_human_readable_format() {
     for (arguments, message) in [
         (
             vec!["--watch", "-"],

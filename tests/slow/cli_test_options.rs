@@ -72,7 +72,7 @@ fn policy_without_probe_counts_as_not_covered() {
 }
 
 #[test]
-fn run_selects_cases_by_name() {
+fn run_flag_selects_cases_by_name() {
     let ran = vap(
         &["test", POLICY, PROBE, "--run", "^sample-sound/.*denied$"],
         "",
@@ -102,7 +102,7 @@ fn run_selects_cases_by_name() {
 }
 
 #[test]
-fn run_without_match_or_with_invalid_expression_is_error() {
+fn run_flag_without_match_or_with_invalid_pattern_is_an_error() {
     let ran = vap(&["test", POLICY, PROBE, "--run", "no such case"], "");
     assert_eq!(ran.status, 2);
     assert_eq!(

@@ -236,7 +236,7 @@ fn objects_in_standard_input_are_compared() {
 
 /// The generator does not find a value with four parts. An object with such a value decides the policy.
 #[test]
-fn nodes_that_only_objects_reach_are_reached() {
+fn objects_reach_nodes_that_generated_requests_miss() {
     let policy = r#"apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
 metadata: {name: parts}

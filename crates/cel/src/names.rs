@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn slot_of_distinct_names_is_mostly_distinct() {
+    fn distinct_names_mostly_have_distinct_slots() {
         let slots: HashSet<usize> = NAMES.iter().map(|name| slot_of(name)).collect();
         assert!(slots.len() * 5 > NAMES.len() * 4, "{}", slots.len());
     }

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn written_message_is_read() {
+    fn written_messages_round_trip() {
         let mut bytes = Vec::new();
         let messages = [json!({"a": "é"}), json!([1])];
         for message in &messages {

@@ -257,7 +257,7 @@ async fn probes_that_cannot_be_listed_do_not_block_start() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn api_services_not_served_are_no_problem() {
+async fn unserved_api_services_are_not_a_problem() {
     let (client, _) = client(|_| Some(Reply::failure(404, "not found")));
     let context = Arc::new(Context::new(client, settings(), Arc::new(Metrics::new())));
     let (signals, _received) = tokio::sync::mpsc::unbounded_channel();

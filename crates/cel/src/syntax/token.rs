@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn describe_operators_in_backticks() {
+    fn describe_quotes_operators_in_backticks() {
         for (kinds, described) in [
             (&[Equals, NotEquals, In][..], "`==` `!=` `in`"),
             (&[Less, LessEquals], "`<` `<=`"),
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn token_set_operations() {
+    fn token_sets_have_members_and_unions() {
         let (left, right) = (TokenSet::new(&[Int, End]), TokenSet::new(&[End, Equals]));
         assert!(left.contains(Int) && left.contains(End) && !left.contains(Equals));
         assert!(left.meets(right) && !left.meets(TokenSet::new(&[Equals, Dot])));

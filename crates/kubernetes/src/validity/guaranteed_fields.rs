@@ -537,7 +537,7 @@ mod tests {
     }
 
     #[test]
-    fn path_of_same_fields_without_elements_is_at_text() {
+    fn is_at_requires_same_fields_and_no_list_index() {
         let object = FieldPath::new(Root::Object);
         let template = object.field("spec").and_then(|spec| spec.field("template"));
         let template = template.unwrap();

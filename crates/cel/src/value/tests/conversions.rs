@@ -167,7 +167,7 @@ fn convert_strings_parses() {
 }
 
 #[test]
-fn convert_other_values() {
+fn convert_bool_bytes_and_maps_agrees_with_go() {
     let map = Value::map([(Value::Int(1), Value::Int(2))]).unwrap();
     check(&[
         (Value::Bool(true), Type::String, "true"),
@@ -247,7 +247,7 @@ fn accessors_other_types_are_none() {
 }
 
 #[test]
-fn opaque_default_behavior() {
+fn opaque_value_without_overrides_has_defaults() {
     let value = Value::opaque(Bare);
     let Value::Opaque(bare) = &value else {
         panic!("{value:?}")
@@ -265,7 +265,7 @@ fn opaque_default_behavior() {
 }
 
 #[test]
-fn through_native_as_upstream() {
+fn through_native_agrees_with_upstream() {
     let budget = EvalBudget::default();
     let single = List::new(ints([1]));
     let joined = single.clone().join(&single);

@@ -33,7 +33,7 @@ fn check_entries(map: &Map, expected: &str) {
 }
 
 #[test]
-fn key_identity_as_go() {
+fn keys_are_equal_as_in_go() {
     let value = Value::opaque(Bare);
     let equal = [
         (Value::Null, Value::Null),
@@ -100,7 +100,7 @@ fn find_numeric_key_of_another_type() {
 }
 
 #[test]
-fn insert_and_remove_around_index() {
+fn map_is_correct_below_and_above_index_size() {
     for n in [7, 8, 9, 20] {
         let mut map = numbered(n);
         map.insert(Value::Int(2), Value::from("new")).unwrap();
@@ -206,7 +206,7 @@ fn source_values_are_created_on_access() {
 }
 
 #[test]
-fn source_default_behavior() {
+fn map_source_without_overrides_has_defaults() {
     assert!(Nothing.is_empty() && !Lengths(&["a"], None).is_empty());
     assert_eq!(Nothing.type_(), Type::map(Type::Dyn, Type::Dyn));
     assert_eq!(Nothing.traits(), MAP_TRAITS);
@@ -218,7 +218,7 @@ fn source_default_behavior() {
 }
 
 #[test]
-fn own_size_of_maps() {
+fn own_size_of_map_counts_its_entries() {
     let map = Value::object(vec![("a".into(), Value::Int(1))]);
     let of_field = size_of::<(Arc<str>, Value)>();
     assert_eq!(map.own_size(), of_field + ALLOCATION);

@@ -42,7 +42,7 @@ fn double_to_integer_only_if_exact() {
 }
 
 #[test]
-fn compare_across_numeric_types() {
+fn numbers_of_different_types_are_ordered() {
     use Ordering::{Equal, Greater, Less};
     for (left, right, expected) in [
         (Value::Int(1), Value::Int(2), Less),

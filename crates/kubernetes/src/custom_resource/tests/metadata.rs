@@ -280,7 +280,7 @@ fn empty_metadata_field_is_required_error_since_1_37() {
 /// Source: the differences between apimachinery 0.31, 0.32, 0.33 and 0.34, `pkg/api/validation/objectmeta.go`,
 /// `pkg/util/validation/field/errors.go`.
 #[test]
-fn texts_before_1_34_name_owner_fields_and_limits() {
+fn metadata_messages_depend_on_version() {
     let owner = json!({"name": "a", "ownerReferences": [
         {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "", "uid": "1"}]});
     let long = json!({"name": "a", "annotations": {"a": "a".repeat(262_144)}});

@@ -159,7 +159,7 @@ fn resources_are_served_in_their_versions() {
 
 /// A patch release has the schemas of its minor version. An unsupported version has those of the closest one.
 #[test]
-fn builtin_is_that_of_closest_minor() {
+fn builtin_schemas_are_those_of_closest_minor_version() {
     let minor = |version: KubernetesVersion| {
         let kubernetes = Builtin::load(version).unwrap().kubernetes();
         kubernetes.rsplit_once('.').unwrap().0.to_owned()
