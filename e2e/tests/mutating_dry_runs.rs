@@ -37,7 +37,7 @@ const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionp
 const BINDINGS: &str = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings";
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// The minimum shares of the requests: one third is compared by object, and policies reject one twentieth.
+/// At least one third of the requests must have equal objects, and one twentieth must be rejected by a policy.
 const LEAST: (u64, u64) = (3, 20);
 
 /// Creates policies and bindings. Waits until the API server evaluates them.

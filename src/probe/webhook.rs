@@ -1,4 +1,4 @@
-//! Compares whether a webhook is called with the expectation of a case.
+//! Determines whether a webhook is called, and compares this with the expectation of a case.
 //!
 //! The response of the webhook is unknown, because the webhook is not called. A case can expect a call, no call, or an
 //! error of a match condition or selector.

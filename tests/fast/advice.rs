@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 use crate::manifest;
 use crate::runtime_errors::{DEPLOYMENT, POD, policy};
 
-/// Returns the rule, the message and the help of each finding for `manifest`. A missing `?` has its own tests.
+/// Returns the rule, the message and the help of each finding for `manifest`. Omits notes, and rules that have their
+/// own tests.
 fn findings(manifest: &str) -> Vec<(String, String, String)> {
     let text = |finding: &Value, name: &str| finding[name].as_str().unwrap_or_default().to_owned();
     let actual = manifest::findings(manifest, &[]);
@@ -42,8 +43,8 @@ fn validation_findings(
     findings(&policy(resource, "CREATE", &spec))
 }
 
-/// Asserts that `expression` has one finding of `rule`. Its help must contain `advice`. The other findings must be about
-/// absent values, which an error of `rule` hides.
+/// Asserts that `expression` has one finding of `rule`. Its help must contain `advice`. Findings about absent values
+/// are ignored unless `rule` is about absent values.
 #[track_caller]
 fn advises(resource: (&str, &str, &str), expression: &str, (rule, advice): (&str, &str)) {
     let findings = validation_findings(resource, expression);

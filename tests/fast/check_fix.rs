@@ -210,7 +210,7 @@ fn fix_quotes_expression_that_is_a_tag() {
     check("tag", &tagged, &quoted);
 }
 
-/// A negated name is not a misspelling, and neither is the name of another stage or a name that repeats another.
+/// The negation of a name is not a misspelling. Neither is the name for another stage, such as `dev` for `prod`.
 #[test]
 fn opposites_and_other_names_are_not_fixed() {
     let sound = policy(RULE, SOUND);

@@ -162,7 +162,7 @@ fn all_fields_are_described() {
     assert!(n_fields > 80, "{n_fields}");
 }
 
-/// Returns the disagreements of the table of scopes with findings.
+/// Returns the findings that contradict the table of scopes.
 fn disagreements(report: &CheckReport) -> Vec<String> {
     let mut wrong = Vec::new();
     for found in &report.findings {

@@ -280,7 +280,7 @@ fn messages_of(rule: &str, mutations: &[Value]) -> Vec<String> {
         .collect()
 }
 
-/// Asserts that each of `messages` contains the words at the same position.
+/// Asserts that each message contains the string in `words` with the same index.
 #[track_caller]
 fn contain(messages: &[String], words: &[&str]) {
     assert_eq!(messages.len(), words.len(), "{messages:#?}");

@@ -12,7 +12,7 @@ const POLICY: &str = "config/samples/sound.yaml";
 const PROBE: &str = "config/samples/sound_probe.yaml";
 const FILES: &str = "tests/cli_test/files";
 
-/// The part of an XML element between `<name` and `>`, for each element with this name.
+/// Returns the attributes of each XML element with this name.
 fn elements<'a>(xml: &'a str, name: &str) -> Vec<&'a str> {
     let start = format!("<{name} ");
     let rest = xml.split(start.as_str()).skip(1);

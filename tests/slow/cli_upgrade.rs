@@ -234,7 +234,8 @@ fn objects_in_standard_input_are_compared() {
     assert_eq!(report["summary"]["objects"], 1, "{report:#}");
 }
 
-/// The generator does not find a value with four parts. An object with such a value decides the policy.
+/// The generator finds no value with four parts, so the comparison is undecided without an object that has such a
+/// value.
 #[test]
 fn objects_reach_nodes_that_generated_requests_miss() {
     let policy = r#"apiVersion: admissionregistration.k8s.io/v1

@@ -547,8 +547,8 @@ impl Client {
         });
     }
 
-    /// Waits for the first diagnostics of a document that are `expected`. The session checks the document again when the
-    /// cluster was read.
+    /// Waits for the first diagnostics of a document that are `expected`. The server checks the document again after it
+    /// has read the cluster.
     fn wait_for_diagnostics(&mut self, uri: &str, version: i32, expected: &[&str]) {
         loop {
             let actual = self.diagnostics(uri, &json!(version));

@@ -2,8 +2,8 @@
 //! value does not hide other findings.
 //!
 //! Each round applies the fixes of all findings to the text of their files, reads these files again, and checks their
-//! objects. Errors and warnings that the files as written lack are added with their location in the file as written. The fixes of
-//! all findings are applied in the next round.
+//! objects. New errors and warnings are added with their location in the original file. The next round also applies
+//! their fixes.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;

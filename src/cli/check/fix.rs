@@ -1,8 +1,8 @@
 //! Applies the fixes of findings, and checks the result.
 //!
-//! Fixes are applied in rounds until no finding has one, because a fix may uncover other findings. After each round, the
-//! new content of the files is checked. A fix is dropped if the check still reports its finding, or if it makes a sound
-//! expression invalid. The files are written after the last round.
+//! Fixes are applied in rounds until no finding has a fix, because a fix may uncover other findings. After each round,
+//! the new content of the files is checked. A fix is dropped if the check still reports its finding, or if it makes a
+//! sound expression invalid. The files are written after the last round.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;

@@ -359,7 +359,7 @@ fn null_test(source: &TokenText<'_>) -> Option<Proposal> {
     is_null.then(|| Proposal::edit(bytes, format!("{operator} null")))
 }
 
-/// Replaces `a contains b`.
+/// Replaces `a contains b` by `a.contains(b)`.
 fn infix_function(source: &TokenText<'_>) -> Option<Proposal> {
     let is_name = |word: &str| matches!(word, "contains" | "startsWith" | "endsWith" | "matches");
     let n = (1..source.len()).find(|n| {

@@ -465,7 +465,7 @@ impl CheckReport {
     }
 }
 
-/// Merges the findings of an object that differ only in the place: one cause is one finding.
+/// Merges the findings of an object that differ only in their location, because they have one cause.
 fn merge_places(findings: &mut Vec<Finding>) {
     let mut firsts: HashMap<_, usize> = HashMap::new();
     let mut merged: Vec<Finding> = Vec::with_capacity(findings.len());
@@ -577,8 +577,8 @@ pub(in crate::cli) fn unread(problem: &Problem) -> Finding {
     }
 }
 
-/// Returns true if a policy name surely is a misspelling of another: they differ by one edit within one of the segments
-/// between dashes, and not in a number.
+/// Returns true if a policy name is certainly a misspelling of another: they differ by one edit within one of the
+/// segments between dashes, and not in a number.
 fn is_misspelled(name: &str, meant: &str) -> bool {
     let segments = |name: &str| name.split('-').map(str::to_owned).collect::<Vec<_>>();
     let (left, right) = (segments(name), segments(meant));

@@ -141,7 +141,7 @@ fn unknown_field_message_has_field_versions_and_remedy() {
     );
 }
 
-/// Warnings are not certain, and neither is a False condition.
+/// An unknown field may change the result of a check, so False conditions become Unknown, and warnings are omitted.
 #[test]
 fn unknown_field_hides_errors() {
     let facts = facts(KubernetesVersion::new(99), &["spec.newer"], &[]).with(|facts| {

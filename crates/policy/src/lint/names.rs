@@ -42,7 +42,7 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
     lints
 }
 
-/// Returns a lint if the node compares a namespace or a label value with a string that is none.
+/// Returns a lint if the node compares a namespace or a label value with an invalid string.
 fn comparison(expression: &PolicyExpression, ast: &Ast, id: ExprId) -> Option<Lint> {
     let (is_not, field, literals) = match (operands(ast, id), ast.global_call(id)) {
         (Some((operator @ (Operator::Equal | Operator::NotEqual), left, right)), _) => {

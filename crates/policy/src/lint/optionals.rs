@@ -114,7 +114,7 @@ fn short(text: String) -> Option<String> {
     (text.chars().count() <= MAX_SHOWN).then_some(text)
 }
 
-/// Returns true if the result of `id` is the receiver of `or` or `orValue`, so that it can be an optional.
+/// Returns true if the result of `id` is the receiver of `or` or `orValue`, so it can be an optional.
 fn is_unwrapped(ast: &Ast, id: ExprId) -> bool {
     ast.iter().any(|(_, expr)| {
         matches!(expr, Expr::Call { function, target: Some(receiver), .. }

@@ -8,7 +8,7 @@ use super::Lint;
 use crate::compile::CompiledPolicy;
 use crate::rule::Rule;
 
-/// Maximum length of residue in a message, in bytes.
+/// Maximum length of a reported template expression, in bytes.
 const MAX_SHOWN: usize = 60;
 
 /// Returns the lints of `policy`.

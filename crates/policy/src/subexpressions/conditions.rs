@@ -22,7 +22,7 @@ pub struct Condition {
 }
 
 impl Condition {
-    /// Returns `text`, which contains `||` outside of brackets, in the form that can replace the condition.
+    /// Returns `text` in parentheses if its operator `||` needs them in place of the condition.
     #[must_use]
     pub fn disjunction(&self, text: &str) -> String {
         if self.is_beside_and {
@@ -33,7 +33,7 @@ impl Condition {
     }
 }
 
-/// Returns the innermost condition that contains the node `id`, or is it. The whole expression counts as a condition.
+/// Returns the innermost condition that is or contains the node `id`. The whole expression counts as a condition.
 #[must_use]
 pub fn condition_around(ast: &Ast, text: &str, id: ExprId) -> Option<Condition> {
     let mut innermost = ast.root();

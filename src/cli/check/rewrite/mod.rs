@@ -72,7 +72,7 @@ pub(super) struct Context<'a> {
     pub(super) policy: &'a RequestPolicy,
     pub(super) role: Role,
     pub(super) text: &'a str,
-    /// Returns true if a path, such as `object.metadata.labels`, surely is a list or a map.
+    /// Returns true if a path, such as `object.metadata.labels`, is certainly a list or a map.
     pub(super) is_collection: &'a dyn Fn(&str) -> bool,
 }
 
@@ -348,9 +348,9 @@ fn wrap(source: &TokenText<'_>, tokens: &Range<usize>, name: &str) -> Option<Pro
     ))
 }
 
-/// Proposes a call of the function `name`, which converts a string to the type `to`. `None` for a literal that cannot be
-/// converted. Only params, labels and annotations have numbers as strings. Other fields may be quantities or durations, so
-/// that the conversion would fail.
+/// Proposes a call of the function `name`, which converts a string to the type `to`. `None` for a literal that cannot
+/// be converted. Only params, labels and annotations have numbers as strings. Other fields may be quantities or
+/// durations, whose conversion would fail.
 fn convert(
     source: &TokenText<'_>,
     tokens: &Range<usize>,

@@ -66,7 +66,7 @@ impl CounterfactualSet {
 /// Terms with the values that they must have.
 #[derive(Clone, Debug, Default)]
 struct Counterfactual {
-    /// Terms with another value in the evaluation, or without a value.
+    /// Terms that had a different value, or no value, in the evaluation.
     changed: Vec<Atom>,
     /// Terms that already have this value.
     kept: Vec<Atom>,
