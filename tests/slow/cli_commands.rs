@@ -318,6 +318,24 @@ fn audit_counts_and_lists_objects() {
 }
 
 #[test]
+fn unknown_operation_is_a_usage_error() {
+    let arguments = ["eval", POLICY, "--object", "-", "--operation", "REMOVE"];
+    let ran = vap(&arguments, &deployment("web", 6).to_string());
+    assert_eq!(ran.status, 2, "{}", ran.out);
+    let message = "unknown operation `REMOVE`: use CREATE, UPDATE, DELETE or CONNECT";
+    assert!(ran.err.contains(message), "{}", ran.err);
+}
+
+#[test]
+fn location_of_an_expression_is_followed_by_its_kind() {
+    let expression = "object.spec.replica == 1";
+    let arguments = ["eval", "--object", "-", "--expression", expression];
+    let ran = vap(&arguments, &deployment("web", 6).to_string());
+    let location = "--expression:1:12, on apps/v1 Deployment";
+    assert!(ran.out.contains(location), "{}", ran.out);
+}
+
+#[test]
 fn policies_of_other_requests_are_not_audited() {
     let text = fs::read_to_string(POLICY).unwrap();
     let object = deployment("web", 60).to_string();

@@ -550,13 +550,7 @@ impl Client {
     /// Waits for the first diagnostics of a document that are `expected`. The server checks the document again after it
     /// has read the cluster.
     fn wait_for_diagnostics(&mut self, uri: &str, version: i32, expected: &[&str]) {
-        loop {
-            let actual = self.diagnostics(uri, &json!(version));
-            if actual == expected {
-                return;
-            }
-            println!("earlier diagnostics: {actual:?}");
-        }
+        while self.diagnostics(uri, &json!(version)) != expected {}
     }
 }
 

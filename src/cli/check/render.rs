@@ -287,7 +287,9 @@ fn notes(finding: &Finding, style: Style) -> (Option<String>, Option<String>, Ve
         };
         about.push(format!("on {}{more}", shown.join(", ")));
     }
-    let about = (!about.is_empty()).then(|| format!("in: {}", about.join(", ")));
+    let has_object = about.first().is_some_and(|first| !first.starts_with("on "));
+    let prefix = if has_object { "in: " } else { "" };
+    let about = (!about.is_empty()).then(|| format!("{prefix}{}", about.join(", ")));
     let remedies = finding.other_remedies();
     let also = (!finding.also.is_empty()).then(|| {
         let lines = finding.also.iter().map(|other| other.line);

@@ -6,6 +6,7 @@ use clap::ValueEnum;
 
 use crate::cli::connection::Connection;
 use crate::cli::time_limit::Timeout;
+use crate::policy::admission::Operation;
 use crate::probe::api::UserInfo;
 use crate::version::KubernetesVersion;
 
@@ -53,7 +54,7 @@ pub struct EvalArgs {
     pub request: Option<PathBuf>,
     /// The operation: CREATE, UPDATE, DELETE or CONNECT [default: derived from the objects]
     #[arg(long, value_name = "OPERATION")]
-    pub operation: Option<String>,
+    pub operation: Option<Operation>,
     /// The subresource of the request, such as scale
     #[arg(long, value_name = "NAME")]
     pub subresource: Option<String>,

@@ -58,8 +58,8 @@ pub(super) fn read(args: &EvalArgs, stdin: &mut dyn Read) -> Result<Request, Cli
     if let Some(read) = object(args.old_object.as_deref())? {
         request.old_object = Some(read);
     }
-    if let Some(operation) = &args.operation {
-        request.operation = Some(operation.to_uppercase());
+    if let Some(operation) = args.operation {
+        request.operation = Some(operation.as_str().to_owned());
     }
     if args.subresource.is_some() {
         request.sub_resource.clone_from(&args.subresource);

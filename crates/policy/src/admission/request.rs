@@ -60,7 +60,9 @@ impl FromStr for Operation {
         [Self::Create, Self::Update, Self::Delete, Self::Connect]
             .into_iter()
             .find(|operation| operation.as_str().eq_ignore_ascii_case(text))
-            .ok_or_else(|| format!("unknown operation `{text}`"))
+            .ok_or_else(|| {
+                format!("unknown operation `{text}`: use CREATE, UPDATE, DELETE or CONNECT")
+            })
     }
 }
 

@@ -247,7 +247,7 @@ impl MessageWriter<'_, '_> {
         candidates.extend(sides.filter(|_| null_roots.is_empty()));
         let has_root = !null_roots.contains(&site.path.root) && !is_one_side;
         if has_root && !guard::is_compared_with_null(origin.ast, site.chain) {
-            // Of `defaults`, the first that passes its trial is suggested.
+            // The first of `defaults` that passes its trial is suggested.
             let places = (&chain, site.chain);
             let defaults = with_defaults(origin, places, condition.as_ref(), default);
             // The request may also lack the value of another chain.
