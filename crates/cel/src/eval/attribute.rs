@@ -484,15 +484,15 @@ fn element<'v>(list: &'v List, key: &Value) -> Result<Option<Cow<'v, Value>>, Ev
     let Ok(index) = usize::try_from(index) else {
         return Ok(None);
     };
-    if let Some(elements) = list.as_slice() {
-        return Ok(elements.get(index).map(Cow::Borrowed));
-    }
     if let Some(source) = list.source()
         && index < list.len()
         && !matches!(key, Value::Int(_))
     {
         // As in upstream, the result of this access is an error value, on which the next access fails.
         return Ok(Some(Cow::Owned(Value::Error(source.index_error(key)))));
+    }
+    if let Some(elements) = list.held() {
+        return Ok(elements.get(index).map(Cow::Borrowed));
     }
     Ok(list.get(index).map(Cow::Owned))
 }

@@ -110,7 +110,7 @@ impl<'p> Machine<'p> {
                     };
                     self.iterate(fold, first, second, &mut before)
                 };
-                if let Some(elements) = list.as_slice() {
+                if let Some(elements) = list.held() {
                     for (n, element) in elements.iter().enumerate() {
                         if !one(n, element.clone())? {
                             break;

@@ -20,6 +20,11 @@ pub trait ListSource: Any + fmt::Debug + Send + Sync {
     /// Returns the element at `index`. `None` if it is out of range.
     fn get(&self, index: usize) -> Option<Value>;
 
+    /// Returns the elements. `None` if the list does not hold them.
+    fn held(&self) -> Option<&[Value]> {
+        None
+    }
+
     /// Returns the list without its schema, as after a conversion to a native Go value and back. `None` if the
     /// conversion does not change the list.
     fn native(&self) -> Option<Value> {
@@ -317,6 +322,12 @@ impl List {
             Repr::Flat(elements) => Some(&elements.0),
             Repr::Concat(_) | Repr::Source(_) | Repr::Mutable(_) => None,
         }
+    }
+
+    /// Returns the elements as a slice, also those of a list with its own rules. `None` if they are not contiguous in
+    /// memory.
+    pub(crate) fn held(&self) -> Option<&[Value]> {
+        self.as_slice().or_else(|| self.source()?.held())
     }
 
     /// Iterates over the elements in order.

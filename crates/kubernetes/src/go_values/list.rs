@@ -24,6 +24,10 @@ impl ListSource for GoList {
         self.0.get(index).cloned()
     }
 
+    fn held(&self) -> Option<&[Value]> {
+        Some(&self.0)
+    }
+
     fn equals(&self, other: &Value) -> Option<Result<bool, EvalError>> {
         let Value::List(other) = other else {
             return Some(Err(equality::no_such_overload(other)));

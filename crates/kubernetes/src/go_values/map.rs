@@ -43,7 +43,11 @@ impl GoStruct {
 
 impl MapSource for GoStruct {
     fn find(&self, key: &Value) -> Result<Option<Value>, EvalError> {
-        find(&self.fields, key)
+        Ok(find(&self.fields, key)?.cloned())
+    }
+
+    fn find_held(&self, key: &Value) -> Option<Result<Option<&Value>, EvalError>> {
+        Some(find(&self.fields, key))
     }
 
     fn len(&self) -> usize {
@@ -94,7 +98,11 @@ impl GoMap {
 
 impl MapSource for GoMap {
     fn find(&self, key: &Value) -> Result<Option<Value>, EvalError> {
-        find(&self.0, key)
+        Ok(find(&self.0, key)?.cloned())
+    }
+
+    fn find_held(&self, key: &Value) -> Option<Result<Option<&Value>, EvalError>> {
+        Some(find(&self.0, key))
     }
 
     fn len(&self) -> usize {
@@ -127,9 +135,9 @@ impl MapSource for GoMap {
     }
 }
 
-fn find(fields: &Map, key: &Value) -> Result<Option<Value>, EvalError> {
+fn find<'m>(fields: &'m Map, key: &Value) -> Result<Option<&'m Value>, EvalError> {
     match key {
-        Value::String(name) => Ok(fields.field(name).cloned()),
+        Value::String(name) => Ok(fields.field(name)),
         Value::Error(error) => Err(error.clone()),
         _ => Err(EvalError::new(format!(
             "unsupported map key type: {}",

@@ -34,6 +34,11 @@ pub trait MapSource: Any + fmt::Debug + Send + Sync {
     /// Returns an error if the value cannot be created.
     fn find(&self, key: &Value) -> Result<Option<Value>, EvalError>;
 
+    /// Returns the same as [`Self::find`] without a copy. `None` if the map does not hold its values.
+    fn find_held(&self, _key: &Value) -> Option<Result<Option<&Value>, EvalError>> {
+        None
+    }
+
     /// Returns the number of entries.
     fn len(&self) -> usize;
 
@@ -341,7 +346,10 @@ impl Map {
                 .and_then(|name| fields.find(name))
                 .map(Cow::Borrowed),
             Repr::Entries(entries) => entries.find(key)?.map(Cow::Borrowed),
-            Repr::Source(source) => source.find(key)?.map(Cow::Owned),
+            Repr::Source(source) => match source.find_held(key) {
+                Some(found) => found?.map(Cow::Borrowed),
+                None => source.find(key)?.map(Cow::Owned),
+            },
             Repr::Mutable(growing) => growing.lock().find(key)?.cloned().map(Cow::Owned),
         })
     }
