@@ -9,8 +9,8 @@ and writes the messages of the session to a file.
 
 import argparse
 import json
-import os
 import random
+import shutil
 import tempfile
 import time
 from pathlib import Path
@@ -72,7 +72,7 @@ class Fuzzer:
         self.root = Path(tempfile.mkdtemp(prefix="vap-fuzz-"))
         (self.root / "p.yaml").write_text(POLICY)
         self.server = Server(program, str(self.root))
-        self.texts, self.versions, self.asked, self.sent = {}, {}, [], []
+        self.versions, self.sent = {}, []
         self.last_id = 1000
         # The longest time of a batch, in seconds.
         self.slowest = 0
@@ -227,6 +227,7 @@ class Fuzzer:
         self.server.notify("exit", None)
         code = self.server.process.wait(timeout=PATIENCE)
         assert code == 0, f"exit status {code}"
+        shutil.rmtree(self.root)
 
 
 def main():
@@ -245,6 +246,7 @@ def main():
             fuzzer.end()
             slowest = max(slowest, fuzzer.slowest)
         except Exception as error:
+            fuzzer.server.process.kill()
             log = fuzzer.root / "messages.jsonl"
             log.write_text("".join(json.dumps(message) + "\n" for message in fuzzer.sent))
             raise SystemExit(f"seed {seed}, batch {n}: {error or type(error).__name__}; the messages are in {log}") from error

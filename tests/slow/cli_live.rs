@@ -12,10 +12,10 @@ use crate::api_server::{ApiServer, Config};
 use crate::cli_commands::{directory, vap};
 use crate::golden;
 
-const CLUSTER: &str = include_str!("../cli_live/cluster.yaml");
+pub(crate) const CLUSTER: &str = include_str!("../cli_live/cluster.yaml");
 
-/// A file that commands read.
-const NEW_POLICY: &str = "apiVersion: admissionregistration.k8s.io/v1
+/// A policy whose paramKind and binding are only in the cluster.
+pub(crate) const NEW_POLICY: &str = "apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
 metadata: {name: replica-limit}
 spec:

@@ -12,6 +12,7 @@ use std::{fs, thread};
 use serde_json::{Value, json};
 
 use crate::api_server::{ApiServer, Config};
+use crate::cli_live::{CLUSTER, NEW_POLICY};
 
 /// The time after which a missing message fails a test.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -522,22 +523,6 @@ fn malformed_messages_do_not_end_the_server() {
     assert_eq!(client.end(), 0);
 }
 
-/// A policy with params whose kind and binding are only in the cluster.
-const WITH_PARAMS: &str = "\
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicy
-metadata: {name: replica-limit}
-spec:
-  paramKind: {apiVersion: rules.example.com/v1, kind: ReplicaLimit}
-  matchConstraints:
-    resourceRules:
-    - {apiGroups: [apps], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [deployments]}
-  validations:
-  - expression: object.spec.replicas <= params.maxReplica
-";
-
-const CLUSTER: &str = include_str!("../cli_live/cluster.yaml");
-
 impl Client {
     /// Waits for a message to the user whose text contains `part`.
     fn wait_for_text(&mut self, method: &str, part: &str) {
@@ -562,10 +547,11 @@ fn findings_depend_on_the_cluster() {
     client.wait_for_text("window/logMessage", "version 1.36");
     let document = uri(&directory.join("p.yaml"));
     // The schemas that a policy needs are read when it is opened, and when it matches other resources.
-    client.open(&document, WITH_PARAMS);
+    let policy = NEW_POLICY.replace("params.maxReplicas + 5\n", "params.maxReplica\n");
+    client.open(&document, &policy);
     let expected = ["8 unwatched-subresource", "10 undefined-field"];
     client.wait_for_diagnostics(&document, 1, &expected);
-    let config_maps = WITH_PARAMS
+    let config_maps = policy
         .replace("[apps]", "[\"\"]")
         .replace("deployments", "configmaps")
         .replace("object.spec.replicas", "size(object.data)");

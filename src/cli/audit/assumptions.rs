@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::admissionregistration::v1::NamedRuleWithOperations;
 use serde::Serialize;
 
+use super::decide::Operations;
 use crate::cli::eval::facts::RequestFact;
 use crate::cli::eval::policy_set::{PolicySet, PreparedPolicy};
 use crate::policy::admission::{Binding, Operation};
@@ -120,15 +121,11 @@ pub(in crate::cli) fn not_audited(
     operation: Option<Operation>,
 ) -> Option<String> {
     let rules = matching::rules(&policy.object.value);
-    let audited = match operation {
-        Some(operation) => vec![operation.as_str()],
-        None => vec![Operation::Create.as_str(), Operation::Update.as_str()],
+    let audited = Operations::for_stored_objects(operation);
+    let is_audited = |rule: &&NamedRuleWithOperations| {
+        audited.any(|operation| has(rule.operations.as_ref(), operation.as_str()))
     };
-    let is_audited = |rule: &NamedRuleWithOperations| {
-        let mut audited = audited.iter();
-        audited.any(|operation| has(rule.operations.as_ref(), operation))
-    };
-    let mut with_operation = rules.iter().filter(|rule| is_audited(rule)).peekable();
+    let mut with_operation = rules.iter().filter(is_audited).peekable();
     if with_operation.peek().is_some() {
         let mut resources = with_operation.flat_map(|rule| rule.resources.iter().flatten());
         // The wildcard `*/*` also matches resources.

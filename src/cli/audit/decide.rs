@@ -189,6 +189,11 @@ impl Operations {
         }
     }
 
+    /// Returns true if one of the operations fulfills `is`.
+    pub(in crate::cli) fn any(&self, is: impl Fn(Operation) -> bool) -> bool {
+        self.operations.iter().any(|operation| is(*operation))
+    }
+
     /// All operations that a policy matches, except CONNECT.
     pub(in crate::cli) fn each() -> Self {
         Self {

@@ -163,7 +163,7 @@ pub(super) fn has_proposal(text: &str, location: Location) -> Option<Proposal> {
             args,
         } if &**function == "_[_]" => {
             let [_, key] = &**args else { return None };
-            let bracket = byte_of(argument, ast.offset(ast.root()))?;
+            let bracket = byte_of(argument, usize::try_from(ast.offset(ast.root())).ok()?)?;
             let container = argument.get(..bracket)?.trim();
             match ast.expr(*key) {
                 Expr::Literal(Literal::Int(n)) => replacement(format!("size({container}) > {n}")),
@@ -257,9 +257,10 @@ fn end_of_argument(text: &str, open: usize) -> Option<usize> {
     None
 }
 
-fn byte_of(text: &str, offset: u32) -> Option<usize> {
-    let n = usize::try_from(offset).ok()?;
-    text.char_indices().nth(n).map(|(byte, _)| byte)
+/// Returns the byte of the code point with index `n`, or the end of the text.
+pub(super) fn byte_of(text: &str, n: usize) -> Option<usize> {
+    let starts = text.char_indices().map(|(byte, _)| byte);
+    starts.chain([text.len()]).nth(n)
 }
 
 /// Suggests functions in place of operators on quantities, versions and optionals, such as `compareTo()` for `<`.

@@ -150,8 +150,8 @@ impl Finding {
         Some(short.filter(|short| !short.is_empty()).unwrap_or(help))
     }
 
-    /// Returns short remedies of the other places that differ from that of the first place, each with its lines. Like at the
-    /// first place, the author may have a choice, of which only the first change is part of the remedy.
+    /// Returns short remedies of the other places that differ from that of the first place, each with its lines. If the
+    /// author has a choice, as at the first place, a remedy has only the first change.
     pub(in crate::cli) fn other_remedies(&self) -> Vec<(BTreeSet<usize>, String)> {
         let mut remedies: Vec<(BTreeSet<usize>, String)> = Vec::new();
         for other in &self.also {

@@ -83,11 +83,8 @@ pub(super) fn check(
     }
     // A binding that the API server rejects has no effect.
     let is_rejected = |binding: &&Object<ValidatingAdmissionPolicyBinding>| {
-        let violations = validation::binding(binding);
-        let mut errors = violations
-            .iter()
-            .filter(|it| it.severity == Severity::Error);
-        errors.any(|error| error.rejected)
+        let mut violations = validation::binding(binding).into_iter();
+        violations.any(|it| it.rejected && it.severity == Severity::Error)
     };
     let of_policy: Vec<_> = bindings_of(policy, bindings)
         .filter(|binding| !is_rejected(binding))

@@ -1,7 +1,10 @@
 //! Proposes CEL for the syntax of other languages, such as `!(a in b)` for `a not in b`.
 
+use std::ops::Range;
+
 use super::advice;
 use super::rewrite::Proposal;
+use super::suggestion;
 use super::tokens::{AND, RELATION, TokenText};
 use crate::cel::source::{Location, SourceMap};
 use crate::cel::syntax;
@@ -30,7 +33,8 @@ pub(super) fn proposal_at(role: Role, text: &str, location: Location) -> Option<
 pub(super) fn is_correctable(role: Role, text: &str, behavior: Behavior) -> bool {
     let mut text = text.to_owned();
     for _ in 0..MAX_CORRECTIONS {
-        let (ast, errors) = syntax::parse_within(&text, behavior, &mut MAX_NODES.clone());
+        let mut n_nodes_left = MAX_NODES;
+        let (ast, errors) = syntax::parse_within(&text, behavior, &mut n_nodes_left);
         if ast.is_some() {
             return true;
         }
@@ -49,13 +53,7 @@ fn corrected(role: Role, text: &str, location: Location) -> Option<String> {
         Some(proposal) => proposal.edit?,
         None => {
             let (part, operator) = advice::operator_correction(text, location)?;
-            let byte = |offset: usize| {
-                let ends = text
-                    .char_indices()
-                    .map(|(byte, _)| byte)
-                    .chain([text.len()]);
-                ends.into_iter().nth(offset)
-            };
+            let byte = |n: usize| advice::byte_of(text, n);
             (byte(part.start)?..byte(part.end)?, operator.to_owned())
         }
     };
@@ -339,10 +337,7 @@ fn statement(source: &TokenText<'_>) -> Option<Proposal> {
 }
 
 /// Returns the tokens between the braces that enclose `part`.
-fn in_braces(
-    source: &TokenText<'_>,
-    part: std::ops::Range<usize>,
-) -> Option<std::ops::Range<usize>> {
+fn in_braces(source: &TokenText<'_>, part: Range<usize>) -> Option<Range<usize>> {
     let is_open = source.kind(part.start)? == Kind::OpenBrace;
     let close = source.close(part.start).filter(|_| is_open)?;
     (close + 1 == part.end).then_some(part.start + 1..close)
@@ -395,15 +390,6 @@ fn fixed_message() -> Proposal {
 /// Returns true if an expression whose value is a string is a text in a natural language. Such a text starts with a word,
 /// has adjacent words, and does not read variables.
 pub(super) fn is_prose(role: Role, text: &str) -> bool {
-    const VARIABLES: [&str; 7] = [
-        "authorizer",
-        "namespaceObject",
-        "object",
-        "oldObject",
-        "params",
-        "request",
-        "variables",
-    ];
     if !matches!(role, Role::AuditAnnotation | Role::MessageExpression) {
         return false;
     }
@@ -416,7 +402,7 @@ pub(super) fn is_prose(role: Role, text: &str) -> bool {
     };
     let reads_variable = |n: usize| {
         let word = source.word(n).unwrap_or_default();
-        VARIABLES.contains(&word) && is_operand(n)
+        suggestion::NAMES.contains(&word) && is_operand(n)
     };
     is_word(0)
         && !is_operand(0)

@@ -274,6 +274,7 @@ fn notes(finding: &Finding, style: Style) -> (Option<String>, Option<String>, Ve
     let field = finding.field_ref.as_deref();
     let field = field.filter(|field| style.has_names || field.ends_with("xpression"));
     about.extend(field.map(short_field));
+    let prefix = if about.is_empty() { "" } else { "in: " };
     if !finding.kinds.is_empty() {
         let shown: Vec<_> = finding
             .kinds
@@ -287,14 +288,12 @@ fn notes(finding: &Finding, style: Style) -> (Option<String>, Option<String>, Ve
         };
         about.push(format!("on {}{more}", shown.join(", ")));
     }
-    let has_object = about.first().is_some_and(|first| !first.starts_with("on "));
-    let prefix = if has_object { "in: " } else { "" };
     let about = (!about.is_empty()).then(|| format!("{prefix}{}", about.join(", ")));
     let remedies = finding.other_remedies();
+    let has_more = remedies.len() > MAX_REMEDIES;
     let also = (!finding.also.is_empty()).then(|| {
         let lines = finding.also.iter().map(|other| other.line);
         let list = line_list(&lines.collect());
-        let has_more = remedies.len() > MAX_REMEDIES;
         let more = if has_more {
             "; `-o json` has the help for each"
         } else {
@@ -302,7 +301,7 @@ fn notes(finding: &Finding, style: Style) -> (Option<String>, Option<String>, Ve
         };
         format!("also: {list}{more}")
     });
-    let of_others = remedies.iter().filter(|_| remedies.len() <= MAX_REMEDIES);
+    let of_others = remedies.iter().filter(|_| !has_more);
     let of_others = of_others
         .map(|(lines, remedy)| format!("help for {}: {}", line_list(lines), clean(remedy)));
     let help = help(finding, style.has_default).map(|help| format!("help: {}", clean(&help)));

@@ -298,32 +298,26 @@ impl CheckReport {
             let of_kind = input.invalid.iter().filter(|it| it.kind() == kind);
             of_kind.filter_map(Object::name).collect()
         };
-        let names = |policy: &RequestPolicy| policy.name.clone();
-        let names_of_kind: [BTreeSet<String>; 2] = [
-            validating
-                .iter()
-                .filter_map(|it| names(&it.value))
-                .collect(),
-            (input.mutating_policies.iter())
-                .filter_map(|it| names(&it.shared.value))
-                .collect(),
-        ];
+        let mutating = input.mutating_policies.iter();
+        let mutating: Vec<_> = mutating.map(|policy| &policy.shared).collect();
+        let [of_validating, of_mutating] = [&validating, &mutating].map(|policies| {
+            let names = policies.iter().filter_map(|it| it.value.name.clone());
+            names.collect::<BTreeSet<String>>()
+        });
         let facts = BindingFacts {
             is_live,
             invalid: invalid("ValidatingAdmissionPolicy"),
             other_policies: &cluster.other_policies,
-            other_kind: [&names_of_kind[1], &cluster.other_mutating],
+            other_kind: [&of_mutating, &cluster.other_mutating],
             has_bindings: cluster.has_bindings,
         };
         self.add_bindings_of(&validating, &input.bindings, &facts);
         if !is_live || cluster.has_mutating_bindings {
-            let mutating = input.mutating_policies.iter();
-            let mutating: Vec<_> = mutating.map(|policy| &policy.shared).collect();
             let facts = BindingFacts {
                 is_live,
                 invalid: invalid("MutatingAdmissionPolicy"),
                 other_policies: &cluster.other_mutating,
-                other_kind: [&names_of_kind[0], &cluster.other_policies],
+                other_kind: [&of_validating, &cluster.other_policies],
                 has_bindings: cluster.has_mutating_bindings,
             };
             self.add_bindings_of(&mutating, &input.mutating_bindings, &facts);
@@ -643,7 +637,7 @@ fn wrong_binding_kind(binding: &Object<ValidatingAdmissionPolicyBinding>, name: 
 /// backquotes.
 ///
 /// `unbound` are the policies without a binding, each with true if it is in the file of the binding. They are preferred
-/// to bound policies unless the name of a bound policy surely is misspelled.
+/// to bound policies unless `name` certainly is a misspelling of a bound policy.
 fn intended_policy(
     name: &str,
     policies: &BTreeSet<String>,

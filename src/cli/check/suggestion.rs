@@ -134,7 +134,7 @@ fn negated_variable(
 }
 
 /// The predefined variables of CEL expressions.
-const NAMES: [&str; 7] = [
+pub(super) const NAMES: [&str; 7] = [
     "object",
     "oldObject",
     "request",

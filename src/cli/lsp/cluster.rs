@@ -13,30 +13,20 @@ use crate::cli::check::known::Known;
 use crate::cli::connection::{self, Connection};
 use crate::cli::error::CliError;
 use crate::cli::input::Object;
-use crate::cli::live::{self, Gap, ListScope, Served};
+use crate::cli::live::{self, ClusterData, ListScope, Served};
 use crate::policy::RequestPolicy;
 use crate::schema::GroupVersion;
 
 /// The data of a cluster on which the findings about the files of a workspace depend.
 #[derive(Debug)]
 pub(super) struct ClusterState {
-    /// The address of the API server.
-    pub(super) server: String,
     pub(super) served: Arc<Served>,
+    /// The data except for the served APIs.
+    pub(super) data: ClusterData,
     /// The bindings of the workspace's policies that are only in the cluster.
     pub(super) bindings: Vec<Object<ValidatingAdmissionPolicyBinding>>,
     /// The bindings of the workspace's mutating policies that are only in the cluster.
     pub(super) mutating_bindings: Vec<Object<ValidatingAdmissionPolicyBinding>>,
-    /// The names of the cluster's policies to which the workspace's bindings refer.
-    pub(super) policies: BTreeSet<String>,
-    /// The names of the cluster's mutating policies.
-    pub(super) mutating_policies: BTreeSet<String>,
-    /// True if all bindings were read.
-    pub(super) has_bindings: bool,
-    /// True if all mutating policies and their bindings were read.
-    pub(super) has_mutating_bindings: bool,
-    /// The data that could not be read.
-    pub(super) gaps: Vec<Gap>,
     /// The group versions whose schemas were requested.
     needed: BTreeSet<GroupVersion>,
 }
@@ -80,24 +70,19 @@ impl Reader {
 
 fn read(connection: &Connection, workspace: &Workspace) -> Outcome {
     let (mut input, crds) = workspace.all_objects();
-    let (cluster, served) = connection::block_on(async {
+    let (data, served) = connection::block_on(async {
         let connected = connection.connect_without_stdin().await?;
         live::read(&connected, None, (&mut input, &crds), ListScope::Admission).await
     })?;
     let own_crds = input.crds.iter().chain(&crds.crds);
     let mapper = live::with_crds(&served.mapper, own_crds.map(|crd| &crd.value));
     let needed = live::needed(input.all_policies(), &mapper);
-    let counts = cluster.file_counts;
+    let counts = data.file_counts;
     Ok(ClusterState {
-        server: cluster.server.unwrap_or_default(),
         served: Arc::new(served),
+        data,
         bindings: input.bindings.split_off(counts.bindings),
         mutating_bindings: input.mutating_bindings.split_off(counts.mutating_bindings),
-        policies: cluster.other_policies,
-        mutating_policies: cluster.other_mutating,
-        has_bindings: cluster.has_bindings,
-        has_mutating_bindings: cluster.has_mutating_bindings,
-        gaps: cluster.gaps,
         needed,
     })
 }

@@ -310,14 +310,15 @@ impl Session {
     fn set_cluster(&mut self, outcome: Outcome) {
         match outcome {
             Ok(cluster) => {
-                let (version, server) = (&cluster.served.kubernetes, &cluster.server);
+                let version = &cluster.served.kubernetes;
+                let server = cluster.data.server.as_deref().unwrap_or_default();
                 let message = format!("using the APIs of {server}, version {version}");
                 self.message_once("window/logMessage", MessageType::Info, message);
                 for Gap {
                     message,
                     help,
                     is_fatal,
-                } in &cluster.gaps
+                } in &cluster.data.gaps
                 {
                     let method = if *is_fatal {
                         "window/showMessage"
@@ -386,7 +387,7 @@ impl Session {
             self.outbox
                 .request("register-files", "client/registerCapability", &params);
         }
-        // Files are checked with the APIs of the cluster.
+        // If a cluster is used, files are checked after it was read.
         if self.cluster.is_none() {
             self.check_closed();
         }
@@ -480,11 +481,16 @@ impl Session {
             self.reload();
             return;
         }
+        let before: Vec<_> = paths
+            .iter()
+            .map(|path| self.workspace.file(path).cloned())
+            .collect();
+        let workspace = Arc::make_mut(&mut self.workspace);
         let mut affects_others = false;
         for path in &paths {
-            let old = self.workspace.file(path).cloned();
-            let workspace = Arc::make_mut(&mut self.workspace);
             affects_others |= workspace.read_from_disk(path, false) == Effect::Others;
+        }
+        for (path, old) in paths.iter().zip(before) {
             match (self.workspace.file(path), old) {
                 (Some(file), _) if file.version.is_none() => {
                     self.checker.check(file, &self.workspace);

@@ -29,8 +29,10 @@ use crate::version::KubernetesVersion;
 /// Maximum number of files and directories of a workspace that are visited.
 const MAX_VISITED: usize = 50_000;
 
-/// Maximum size of the files of a workspace that are read, in bytes.
+/// Maximum size of the files with objects in a workspace, in bytes.
 const MAX_BYTES: usize = 128 * 1024 * 1024;
+
+type Binding = Object<ValidatingAdmissionPolicyBinding>;
 
 /// A file of the workspace. It is parsed on first use.
 #[derive(Debug)]
@@ -409,8 +411,12 @@ impl Workspace {
             names.collect()
         };
         let own = names(&input);
-        let is_bound = |binding: &&Object<ValidatingAdmissionPolicyBinding>| {
-            own.contains(&binding.value.spec.policy_name)
+        let is_bound = |binding: &&Binding| own.contains(&binding.value.spec.policy_name);
+        let add_bindings = |input: &mut Input, validating: &[Binding], mutating: &[Binding]| {
+            let bound = validating.iter().filter(is_bound).cloned();
+            input.bindings.extend(bound);
+            let bound = mutating.iter().filter(is_bound).cloned();
+            input.mutating_bindings.extend(bound);
         };
         context.has_bindings = !input.bindings.is_empty();
         context.has_mutating_bindings = !input.mutating_bindings.is_empty();
@@ -419,12 +425,7 @@ impl Workspace {
                 continue;
             }
             let objects = other.objects();
-            let bindings = objects.bindings.iter();
-            input.bindings.extend(bindings.filter(is_bound).cloned());
-            let bindings = objects.mutating_bindings.iter();
-            input
-                .mutating_bindings
-                .extend(bindings.filter(is_bound).cloned());
+            add_bindings(&mut input, &objects.bindings, &objects.mutating_bindings);
             context.has_bindings |= !objects.bindings.is_empty();
             context.has_mutating_bindings |= !objects.mutating_bindings.is_empty();
             let policies = objects.policies.iter().filter_map(Object::name);
@@ -443,18 +444,14 @@ impl Workspace {
             Self::add_other_files(&mut input, objects, &other.source);
         }
         if let Some(cluster) = self.cluster.as_deref() {
-            let bindings = cluster.bindings.iter();
-            input.bindings.extend(bindings.filter(is_bound).cloned());
-            let bindings = cluster.mutating_bindings.iter();
-            input
-                .mutating_bindings
-                .extend(bindings.filter(is_bound).cloned());
-            context.has_bindings |= cluster.has_bindings;
-            context.has_mutating_bindings |= cluster.has_mutating_bindings;
-            context.server = Some(cluster.server.clone());
-            let names = cluster.policies.iter().cloned();
+            add_bindings(&mut input, &cluster.bindings, &cluster.mutating_bindings);
+            let data = &cluster.data;
+            context.has_bindings |= data.has_bindings;
+            context.has_mutating_bindings |= data.has_mutating_bindings;
+            context.server.clone_from(&data.server);
+            let names = data.other_policies.iter().cloned();
             context.other_policies.extend(names);
-            let names = cluster.mutating_policies.iter().cloned();
+            let names = data.other_mutating.iter().cloned();
             context.other_mutating.extend(names);
         }
         (input, context)
@@ -478,7 +475,7 @@ impl Workspace {
     }
 }
 
-/// Returns false if the text of a manifest contains no Kubernetes object.
+/// Returns false if the text of a file cannot contain a Kubernetes object.
 fn has_objects(text: &str) -> bool {
     text.contains("apiVersion")
 }

@@ -259,8 +259,8 @@ impl DeclType {
         }
     }
 
-    /// Returns the minimum JSON size of a value in bytes when the API server evaluates expressions. Other than in the
-    /// request, required fields with a default are present.
+    /// Returns the minimum JSON size of a value in bytes when the API server evaluates expressions. Required fields
+    /// with a default are then present, even if the request omits them.
     #[must_use]
     pub fn min_evaluated_size(&self) -> i64 {
         self.min_serialized_size.max(self.size_with_required)

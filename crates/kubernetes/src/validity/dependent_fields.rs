@@ -133,7 +133,7 @@ const POD_SPECS: [&str; 4] = [
 /// The location of the spec of a Pod itself. The other Pod specs are in templates.
 const POD_SPEC: &str = "spec";
 
-/// The containers of a running Pod. A Pod template has none, and neither has a Pod when it is created.
+/// The containers that are added to a running Pod. Pod templates and new Pods cannot have them.
 ///
 /// Source: `pkg/apis/core/validation/validation.go` (`ValidatePodTemplateSpec`, `ValidatePodCreate`).
 const EPHEMERAL_CONTAINERS: &str = "ephemeralContainers";

@@ -137,7 +137,7 @@ fn near(groups: &[String], name: &str, mapper: &RestMapper) -> Option<(String, b
 /// of two resources of a group are often similar.
 const MIN_TYPO_BYTES: usize = 6;
 
-/// Returns true if `name` surely is a misspelling of `meant`, a resource of the same group: they differ by one edit, but
+/// Returns true if `name` certainly is a misspelling of `meant`, a resource of the same group: they differ by one edit, but
 /// not in a digit, and the rule does not list both.
 fn is_typo(rule: &NamedRuleWithOperations, name: &str, meant: &str) -> bool {
     let digits = |text: &str| -> String { text.chars().filter(char::is_ascii_digit).collect() };

@@ -541,13 +541,12 @@ fn arithmetic(
 fn negated(source: &TokenText<'_>, n: usize, types: (&Type, &Type)) -> Option<Proposal> {
     let (left, right) = source.operands(n)?;
     let is_of_left = source.kind(left.start)? == Kind::Exclamation && *types.0 == Type::Bool;
-    (is_of_left && *types.1 != Type::Bool).then(|| {
-        let whole = left.start + 1..right.end;
-        let text = format!("({})", source.source(&whole)?);
-        let mut proposal = Proposal::edit(source.bytes(&whole)?, text);
-        proposal.help = format!("write `!({})`", source.source(&whole)?);
-        Some(proposal)
-    })?
+    (is_of_left && *types.1 != Type::Bool).then_some(())?;
+    let whole = left.start + 1..right.end;
+    let text = format!("({})", source.source(&whole)?);
+    let help = format!("write `!{text}`");
+    let proposal = Proposal::edit(source.bytes(&whole)?, text);
+    Some(Proposal { help, ..proposal })
 }
 
 /// Proposes to exchange the operands of `labels in 'a'`.
@@ -559,10 +558,9 @@ fn swapped_in(
 ) -> Option<Proposal> {
     let (collection, key) = (source.source(left)?, source.source(right)?);
     string_content(source, right)?;
-    (source.is_chain(left) && (context.is_collection)(collection)).then(|| {
-        let bytes = source.bytes(&(left.start..right.end))?;
-        Some(Proposal::edit(bytes, format!("{key} in {collection}")))
-    })?
+    (source.is_chain(left) && (context.is_collection)(collection)).then_some(())?;
+    let bytes = source.bytes(&(left.start..right.end))?;
+    Some(Proposal::edit(bytes, format!("{key} in {collection}")))
 }
 
 /// Proposes a list for the string of `x in 'a,b'`. A substring test would accept each part of the string, such as `a` for
