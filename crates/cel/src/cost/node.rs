@@ -17,6 +17,9 @@ pub struct AstNode<'a> {
     pub(crate) computed_size: Option<SizeEstimate>,
     /// The size for the cost functions of the standard library. Also set if only the type determines it.
     pub(crate) size: Option<SizeEstimate>,
+    /// The size of the elements of a list as computed from the expression. Only set with
+    /// [`CostOptions::follows_parts`](crate::estimate::CostOptions::follows_parts).
+    pub(crate) items_size: Option<SizeEstimate>,
 }
 
 impl<'a> AstNode<'a> {
@@ -29,6 +32,7 @@ impl<'a> AstNode<'a> {
             expr: None,
             computed_size,
             size: computed_size,
+            items_size: None,
         }
     }
 
@@ -72,8 +76,9 @@ impl<'a> AstNode<'a> {
             path: self.path.to_items(),
             type_,
             expr: None,
-            computed_size: None,
-            size: None,
+            computed_size: self.items_size,
+            size: self.items_size,
+            items_size: None,
         })
     }
 

@@ -5,12 +5,15 @@
 //! option, these values have the path of the part that they contain.
 
 use super::Coster;
-use super::facts::is_scalar;
+use super::facts::{EntrySize, is_scalar};
 use crate::ast::{Ast, Comprehension, Expr, ExprId, Literal};
 use crate::cost::{PathStep, SizeEstimate, SizeEstimator};
 
 /// Maximum length of a number, boolean, time or duration as a string.
 const MAX_SCALAR_TEXT: u64 = 40;
+
+/// Functions that return the parts of a string.
+const PARTS: [&str; 2] = ["split", "findAll"];
 
 impl Coster<'_> {
     /// Sets the path and the size of a call whose value is a part of a variable. The costs of the operands must already
@@ -32,6 +35,10 @@ impl Coster<'_> {
                     self.extend_path(id, *operand, step);
                 }
             }
+            ("_[_]", None, [list, _]) if let Some(text) = self.divided(*list) => {
+                let part = SizeEstimate::new(0, self.size_or_unknown(text).max);
+                self.set_size(id, Some(part));
+            }
             ("_[_]" | "_[?_]", None, [operand, _]) => {
                 let step = match self.is_list(*operand) {
                     Some(true) => PathStep::Items,
@@ -49,6 +56,13 @@ impl Coster<'_> {
             ("optional.of" | "optional.ofNonZeroValue", _, [value]) => self.copy_part(id, *value),
             ("string", None, [value]) if is_scalar(self.checked.type_at(*value)) => {
                 self.set_size(id, Some(SizeEstimate::new(1, MAX_SCALAR_TEXT)));
+            }
+            (function, Some(text), _) if PARTS.contains(&function) => {
+                // All parts together are at most as large as the text.
+                let n_parts = self.size_or_unknown(id).max.max(1);
+                let part = self.size_or_unknown(text).max.div_ceil(n_parts);
+                let part = SizeEstimate::new(0, part);
+                self.set_entry(id, Some(EntrySize::of_elements(part)));
             }
             ("_?_:_" | "_+_", None, [.., one, other]) => {
                 self.set_path(id, self.path_of(*one).or(self.path_of(*other)));
@@ -68,6 +82,16 @@ impl Coster<'_> {
     pub(super) fn follow_bind(&mut self, id: ExprId, fold: &Comprehension) {
         if self.options.follows_parts {
             self.copy_part(id, fold.result);
+        }
+    }
+
+    /// Returns the string whose parts are the elements of the list `id`. `None` for other expressions.
+    fn divided(&self, id: ExprId) -> Option<ExprId> {
+        match self.ast.expr(id) {
+            Expr::Call {
+                function, target, ..
+            } if PARTS.contains(&&**function) => *target,
+            _ => None,
         }
     }
 

@@ -31,6 +31,15 @@ pub(super) struct EntrySize {
 }
 
 impl EntrySize {
+    /// Returns the sizes of a list with elements of this size.
+    pub(super) fn of_elements(value: SizeEstimate) -> Self {
+        Self {
+            is_list: true,
+            key: SizeEstimate::fixed(1),
+            value,
+        }
+    }
+
     pub(super) fn union(self, other: Self) -> Self {
         Self {
             is_list: self.is_list,
@@ -150,6 +159,7 @@ impl Coster<'_> {
                     expr: Some(expr),
                     computed_size: None,
                     size: None,
+                    items_size: None,
                 };
                 self.sizes.estimate_size(&node)
             })
@@ -185,7 +195,14 @@ impl Coster<'_> {
                 self.derived_size(id)
             },
             size,
+            items_size: self.computed_items_size(id),
         }
+    }
+
+    /// Returns the size of the elements of `id`, a list that an expression computes. `None` if it is unknown.
+    pub(super) fn computed_items_size(&self, id: ExprId) -> Option<SizeEstimate> {
+        let entry = self.entry(id).filter(|_| self.options.follows_parts)?;
+        (entry.is_list && entry.value.max < u64::MAX).then_some(entry.value)
     }
 }
 

@@ -102,23 +102,40 @@ pub fn estimate_each(
     };
     run_on_deep_stack(ast.depth() > SHALLOW_DEPTH, || {
         let n_kept = if others.is_empty() { 0 } else { ast.len() };
-        let mut coster = Coster {
-            checked,
-            ast,
-            sizes: Varying::new(*first),
-            behavior: checked.behavior(),
-            options,
-            paths: Paths::default(),
-            facts: vec![Facts::default(); ast.len()],
-            scopes: Vec::new(),
-            kept: vec![None; n_kept],
-        };
+        let mut coster = Coster::new(checked, *first, options, n_kept);
         let mut estimates = vec![coster.cost(ast.root())];
         for sizes in others {
             coster.sizes = Varying::new(*sizes);
             estimates.push(coster.cost(ast.root()));
         }
         estimates
+    })
+}
+
+/// The size of the value of an expression. A part is `None` if its size is unknown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ResultSize {
+    /// The size of the value.
+    pub value: Option<SizeEstimate>,
+    /// The size of the elements of a list.
+    pub items: Option<SizeEstimate>,
+}
+
+/// Estimates the size of the value of `checked`.
+#[must_use]
+pub fn result_size(
+    checked: &CheckedAst,
+    sizes: &dyn SizeEstimator,
+    options: CostOptions,
+) -> ResultSize {
+    let root = checked.ast().root();
+    run_on_deep_stack(checked.ast().depth() > SHALLOW_DEPTH, || {
+        let mut coster = Coster::new(checked, sizes, options, 0);
+        coster.cost(root);
+        ResultSize {
+            value: coster.size(root).filter(|size| size.max < u64::MAX),
+            items: coster.computed_items_size(root),
+        }
     })
 }
 
@@ -154,6 +171,26 @@ struct CostedCall<'b> {
 }
 
 impl<'a> Coster<'a> {
+    fn new(
+        checked: &'a CheckedAst,
+        sizes: &'a dyn SizeEstimator,
+        options: CostOptions,
+        n_kept: usize,
+    ) -> Self {
+        let ast: &Ast = checked.ast();
+        Self {
+            checked,
+            ast,
+            sizes: Varying::new(sizes),
+            behavior: checked.behavior(),
+            options,
+            paths: Paths::default(),
+            facts: vec![Facts::default(); ast.len()],
+            scopes: Vec::new(),
+            kept: vec![None; n_kept],
+        }
+    }
+
     fn cost(&mut self, id: ExprId) -> CostEstimate {
         checkpoint();
         if self.kept.is_empty() {
@@ -252,12 +289,8 @@ impl<'a> Coster<'a> {
             sum = sum.plus(self.cost(element));
             item_size = item_size.union(self.size_or_unknown(element));
         }
-        let entry = EntrySize {
-            is_list: true,
-            key: SizeEstimate::fixed(1),
-            value: non_empty(item_size, elements.len()),
-        };
-        self.set_entry(id, Some(entry));
+        let item_size = non_empty(item_size, elements.len());
+        self.set_entry(id, Some(EntrySize::of_elements(item_size)));
         sum
     }
 

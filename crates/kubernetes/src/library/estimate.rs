@@ -6,7 +6,7 @@
 pub use super::costs::AUTHORIZER_CHECK_COST;
 use cel::checker::CheckedAst;
 use cel::cost::{CostEstimate, SizeEstimator};
-use cel::estimate::{self, CostOptions};
+use cel::estimate::{self, CostOptions, ResultSize};
 
 /// The options of the API server's cost model. `has()` is free.
 ///
@@ -58,4 +58,10 @@ pub fn estimate(checked: &CheckedAst, sizes: &dyn SizeEstimator) -> CostEstimate
 #[must_use]
 pub fn estimate_each(checked: &CheckedAst, sizes: &[&dyn SizeEstimator]) -> Vec<CostEstimate> {
     estimate::estimate_each(checked, sizes, POLICY_OPTIONS)
+}
+
+/// Estimates the size of the value of `checked`, an expression of a policy.
+#[must_use]
+pub fn result_size(checked: &CheckedAst, sizes: &dyn SizeEstimator) -> ResultSize {
+    estimate::result_size(checked, sizes, POLICY_OPTIONS)
 }

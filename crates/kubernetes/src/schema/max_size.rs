@@ -142,6 +142,19 @@ impl StepTarget<'_> {
         }
     }
 
+    /// Returns true if `step` selects a field that the type does not have. An expression with such a step is evaluated
+    /// for another kind only, or fails.
+    fn lacks(&self, step: &PathStep) -> bool {
+        match (self, step) {
+            (Self::Type(type_), PathStep::Field(name)) => {
+                matches!(type_.kind, DeclKind::Object(_))
+                    && self.is_part_of_object()
+                    && type_.field(name).is_none()
+            }
+            _ => false,
+        }
+    }
+
     /// Returns true if the fields of this value are part of the object. A type with a name is declared in Rust code,
     /// such as the type of a policy's `variables`. Its fields are computed, not part of an object.
     fn is_part_of_object(&self) -> bool {
@@ -181,6 +194,9 @@ impl SizeEstimator for DeclaredSizes {
             if let Some(shape) = self.objects {
                 self.note_nesting(&enclosing, &target);
                 enclosing.step(step, &target, shape);
+            }
+            if self.otherwise.is_none() && target.lacks(step) {
+                return (Some(SizeEstimate::fixed(0)), false);
             }
             let is_part_of_object = target.is_part_of_object();
             target = match (target.step(step), self.objects) {

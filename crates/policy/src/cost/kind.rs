@@ -11,6 +11,7 @@ use crate::environment::{Declared, VariableTypes, policy_env};
 use crate::expressions::{ExpressionCheck, PolicyExpression, Role};
 use cel::ast::{Ast, Comprehension, Expr, ExprId, Literal};
 use cel::checker::CheckedAst;
+use cel::cost::SizeEstimate;
 use cel::diagnostic::Code;
 use cel::env::Env;
 use cel::estimate::{is_filter, mapped};
@@ -22,14 +23,30 @@ use kubernetes::schema::{DeclField, DeclKind, DeclType, DeclaredSizes, Gvk, Obje
 /// above 1 are only tried for expressions that read nested lists.
 const MAX_FILLED_FROM: usize = 2;
 
-/// The assumed maximum number of groups of a user.
-const MAX_GROUPS: i64 = 1000;
+/// The assumed maximum number of groups of a user, and of labels and annotations of a namespace.
+const MAX_ENTRIES: i64 = 1000;
 
-/// The assumed maximum length of a computed string in a variable.
-const MAX_COMPUTED_LENGTH: i64 = 256;
+/// The assumed maximum length of a string in a variable that is not computed from the object or the params, such as a
+/// label of the namespace.
+const MAX_OTHER_LENGTH: i64 = 256;
 
-/// The assumed maximum length of the name of a group.
+/// The assumed maximum length of the name of a user or group.
 const MAX_GROUP_LENGTH: i64 = 256;
+
+/// The maximum length of a name.
+///
+/// Source: k8s.io/apimachinery `pkg/util/validation/validation.go`, `DNS1123SubdomainMaxLength`.
+const MAX_NAME_LENGTH: i64 = 253;
+
+/// The maximum length of a label's value and of the name of a namespace.
+///
+/// Source: k8s.io/apimachinery `pkg/util/validation/validation.go`, `LabelValueMaxLength`, `DNS1123LabelMaxLength`.
+const MAX_LABEL_LENGTH: i64 = 63;
+
+/// The maximum size of all annotations of an object, in bytes.
+///
+/// Source: k8s.io/apimachinery `pkg/api/validation/objectmeta.go`, `TotalAnnotationSizeLimitB`.
+const MAX_ANNOTATIONS_SIZE: i64 = 256 * 1024;
 
 /// An expression that costs less than this for the largest request is not estimated for smaller requests.
 const MIN_COST: u64 = 10_000;
@@ -179,16 +196,17 @@ impl ExpressionChecker {
         }
     }
 
-    /// Checks the expression with the types of the kind. If the types of some operands do not match, as in a
-    /// concatenation of lists of different kinds of containers, checks it without types, as the API server does.
+    /// Checks the expression with the types of the kind. If a field is undefined, as in a branch for another kind, or the
+    /// types of some operands do not match, as in a concatenation of lists of different kinds of containers, checks the
+    /// expression without types, as the API server does.
     fn check(&self, expression: &PolicyExpression) -> Option<CheckedAst> {
         let errors = match expression.check(&self.env) {
             ExpressionCheck::Passed(checked) => return Some(checked),
             ExpressionCheck::Unparsed(_) => return None,
             ExpressionCheck::Failed(_, errors) => errors,
         };
-        let mut errors = errors.as_slice().iter();
-        if !errors.all(|error| error.kind.code() == Code::NoMatchingOverload) {
+        let mut codes = errors.as_slice().iter().map(|error| error.kind.code());
+        if !codes.all(|code| matches!(code, Code::NoMatchingOverload | Code::UndefinedField)) {
             return None;
         }
         match expression.check(&self.untyped) {
@@ -203,9 +221,9 @@ impl ExpressionChecker {
         let type_ = checked.as_ref().map(CheckedAst::output_type);
         let declared = checked.and_then(|checked| {
             let ast = checked.ast();
-            self.types.declared(ast, ast.root())
+            let declared = self.types.declared(ast, ast.root());
+            declared.or_else(|| computed(&checked, &self.types.sizes()))
         });
-        let declared = declared.or_else(|| computed(type_.as_ref()?));
         self.variables.add(name, type_.unwrap_or(Type::Dyn));
         self.env.set_variable("variables", self.variables.to_type());
         self.types.add_variable(name, declared);
@@ -290,9 +308,10 @@ impl DeclaredTypes {
         let params = types
             .params
             .map(|(_, type_)| ("params".into(), Arc::clone(type_)));
-        let request = Some(("request".into(), request()));
+        let others = [("request", request()), ("namespaceObject", namespace())];
+        let others = others.map(|(name, type_)| (Arc::from(name), type_));
         Self {
-            roots: objects.into_iter().chain(params).chain(request).collect(),
+            roots: objects.into_iter().chain(params).chain(others).collect(),
             variables: Vec::new(),
         }
     }
@@ -403,14 +422,38 @@ impl DeclaredTypes {
     }
 }
 
-/// Returns the type of `request`, with the only field whose size matters: the groups of the user.
+/// Returns the type of `request`, with the fields whose size matters.
 fn request() -> Arc<DeclType> {
-    let mut group = DeclType::scalar(DeclKind::String);
-    group.max_elements = MAX_GROUP_LENGTH;
-    let groups = Arc::new(DeclType::list(Arc::new(group), MAX_GROUPS));
-    let user = DeclType::object("UserInfo", [DeclField::new("groups", groups, true)]);
-    let user = DeclField::new("userInfo", user, true);
-    DeclType::object("AdmissionRequest", [user])
+    let groups = DeclType::list(text(MAX_GROUP_LENGTH), MAX_ENTRIES);
+    let user = [
+        DeclField::new("username", text(MAX_GROUP_LENGTH), true),
+        DeclField::new("groups", Arc::new(groups), true),
+    ];
+    let fields = [
+        DeclField::new("name", text(MAX_NAME_LENGTH), true),
+        DeclField::new("namespace", text(MAX_LABEL_LENGTH), true),
+        DeclField::new("userInfo", DeclType::object("UserInfo", user), true),
+    ];
+    DeclType::object("AdmissionRequest", fields)
+}
+
+/// Returns the type of `namespaceObject`, with the fields whose size matters.
+fn namespace() -> Arc<DeclType> {
+    let map = |value| Arc::new(DeclType::map(value, MAX_ENTRIES));
+    let metadata = [
+        DeclField::new("name", text(MAX_LABEL_LENGTH), true),
+        DeclField::new("labels", map(text(MAX_LABEL_LENGTH)), true),
+        DeclField::new("annotations", map(text(MAX_ANNOTATIONS_SIZE)), true),
+    ];
+    let metadata = DeclType::object("ObjectMeta", metadata);
+    DeclType::object("Namespace", [DeclField::new("metadata", metadata, true)])
+}
+
+/// Returns the type of a string with at most `max_length` code points.
+fn text(max_length: i64) -> Arc<DeclType> {
+    let mut text = DeclType::scalar(DeclKind::String);
+    text.max_elements = max_length;
+    Arc::new(text)
 }
 
 /// Returns the type of the concatenation of two lists. `None` if a list has no maximum length.
@@ -430,21 +473,50 @@ fn sum(left: &DeclType, right: &DeclType) -> Option<Arc<DeclType>> {
     is_bounded.then(|| Arc::new(DeclType::list(Arc::clone(elem), n)))
 }
 
-/// Returns the type of a computed string or list of strings, such as a part of a name. `None` for other types.
-fn computed(type_: &Type) -> Option<Arc<DeclType>> {
-    match type_ {
-        Type::String => {
-            let mut text = DeclType::scalar(DeclKind::String);
-            text.max_elements = MAX_COMPUTED_LENGTH;
-            Some(Arc::new(text))
-        }
-        Type::List(elem) if **elem == Type::String => {
-            let elem = computed(elem)?;
-            let n = sizes::items_within(sizes::MAX_REQUEST_SIZE_BYTES, elem.min_serialized_size);
-            Some(Arc::new(DeclType::list(elem, n)))
-        }
-        _ => None,
+/// Returns the type of a computed value that consists of strings, numbers, booleans, lists and maps. `None` for other
+/// values.
+///
+/// A list or map whose size cannot be estimated has at most as many elements as fit into an object.
+fn computed(checked: &CheckedAst, sizes: &DeclaredSizes) -> Option<Arc<DeclType>> {
+    let declared = unlimited(&checked.output_type())?;
+    let size = estimate::result_size(checked, sizes);
+    let limited = |type_: &DeclType, size: Option<SizeEstimate>| {
+        let most = match (size, &type_.kind) {
+            (Some(size), _) => i64::try_from(size.max).unwrap_or(i64::MAX),
+            (None, DeclKind::String) => MAX_OTHER_LENGTH,
+            (None, _) => i64::MAX,
+        };
+        let mut type_ = type_.clone();
+        type_.max_elements = type_.max_elements.min(most);
+        Arc::new(type_)
+    };
+    let mut value = DeclType::clone(&declared);
+    if let DeclKind::List(elem) = &declared.kind {
+        value.kind = DeclKind::List(limited(elem, size.items));
     }
+    Some(limited(&value, size.value))
+}
+
+/// Returns the declared type for values of `type_` of any size. `None` unless they consist of strings, numbers, booleans,
+/// lists and maps.
+fn unlimited(type_: &Type) -> Option<Arc<DeclType>> {
+    Some(Arc::new(match type_ {
+        Type::String => return Some(text(sizes::max_string_length())),
+        Type::Bool => DeclType::scalar(DeclKind::Bool),
+        Type::Int | Type::Uint => DeclType::scalar(DeclKind::Int),
+        Type::Double => DeclType::scalar(DeclKind::Double),
+        Type::List(elem) => {
+            let elem = unlimited(elem)?;
+            let n = sizes::max_items(elem.min_serialized_size);
+            DeclType::list(elem, n)
+        }
+        Type::Map(entry) if entry.0 == Type::String => {
+            let value = unlimited(&entry.1)?;
+            let n = sizes::max_entries(value.min_serialized_size);
+            DeclType::map(value, n)
+        }
+        _ => return None,
+    }))
 }
 
 /// Returns the type of a list of string literals.
@@ -456,10 +528,8 @@ fn literal_list(ast: &Ast, elements: &[ExprId]) -> Option<Arc<DeclType>> {
         };
         longest = longest.max(i64::try_from(text.chars().count()).unwrap_or(i64::MAX));
     }
-    let mut elem = DeclType::scalar(DeclKind::String);
-    elem.max_elements = longest;
     let n = i64::try_from(elements.len()).unwrap_or(i64::MAX);
-    Some(Arc::new(DeclType::list(Arc::new(elem), n)))
+    Some(Arc::new(DeclType::list(text(longest), n)))
 }
 
 /// Returns true if `id` is `optional.none()`.
@@ -585,7 +655,59 @@ mod tests {
             );
         };
         check("object.spec.containers.map(c, c.name)", 23);
-        check("object.spec.containers.map(c, [c.name])", u64::MAX);
+        // A list in the variable may have as many elements as the largest request.
+        check("object.spec.containers.map(c, [c.name])", 23);
+        check("object.spec.containers.map(c, {c.name: c})", u64::MAX);
+    }
+
+    #[test]
+    fn branch_for_another_kind_has_no_cost() {
+        check(
+            &[(
+                "containers",
+                "object.kind == 'Test' ? object.spec.containers : object.spec.template.containers",
+            )],
+            "variables.containers.all(c, c.name.matches('ab'))",
+            (3, 127),
+        );
+        check(
+            &[],
+            "object.spec.template.containers.all(c, c.name.matches('ab'))",
+            (5, 5),
+        );
+    }
+
+    #[test]
+    fn computed_string_has_estimated_size() {
+        let max_cost = |variable, max| {
+            let validation = "variables.text.matches('ab')";
+            check(&[("text", variable)], validation, (3, max));
+        };
+        // A name has at most 252 bytes.
+        max_cost("object.spec.containers[0].name", 28);
+        max_cost("object.spec.containers[0].name.lowerAscii()", 28);
+        max_cost("object.spec.containers[0].name.split('-')[0]", 28);
+        max_cost("namespaceObject.metadata.labels['a']", 9);
+        // Four names and three separators have at most 1,011 bytes.
+        max_cost("object.spec.containers.map(c, c.name).join(',')", 104);
+        max_cost(
+            "object.spec.containers.map(c, [c.name].join(',')).join(',')",
+            104,
+        );
+    }
+
+    #[test]
+    fn elements_of_computed_list_have_estimated_size() {
+        let max_cost = |variable, max| {
+            let validation = "variables.names.all(n, n.matches('ab'))";
+            check(&[("names", variable)], validation, (3, max));
+        };
+        max_cost("object.spec.containers.map(c, c.name)", 123);
+        max_cost("object.spec.containers.map(c, c.name.lowerAscii())", 123);
+        max_cost(
+            "object.spec.containers.map(c, c.name + ':latest-and-greatest')",
+            131,
+        );
     }
 
     /// An object of 1 KiB has 78 elements of 12 bytes and a comma, with the required field that a request may omit.
@@ -629,7 +751,7 @@ mod tests {
     fn expression_with_compile_error_has_no_estimate() {
         let policy: ValidatingAdmissionPolicy = serde_json::from_value(json!({
             "metadata": {"name": "test"},
-            "spec": {"validations": [{"expression": "object.nothing"}, {"expression": "1 +"}]},
+            "spec": {"validations": [{"expression": "nothing"}, {"expression": "1 +"}]},
         }))
         .unwrap();
         let gvk = Gvk::new("g", "v1", "Test");
