@@ -43,11 +43,11 @@ impl GoStruct {
 
 impl MapSource for GoStruct {
     fn find(&self, key: &Value) -> Result<Option<Value>, EvalError> {
-        Ok(find(&self.fields, key)?.cloned())
+        find(&self.fields, key)
     }
 
-    fn find_held(&self, key: &Value) -> Option<Result<Option<&Value>, EvalError>> {
-        Some(find(&self.fields, key))
+    fn held(&self) -> Option<&Map> {
+        Some(&self.fields)
     }
 
     fn len(&self) -> usize {
@@ -98,11 +98,11 @@ impl GoMap {
 
 impl MapSource for GoMap {
     fn find(&self, key: &Value) -> Result<Option<Value>, EvalError> {
-        Ok(find(&self.0, key)?.cloned())
+        find(&self.0, key)
     }
 
-    fn find_held(&self, key: &Value) -> Option<Result<Option<&Value>, EvalError>> {
-        Some(find(&self.0, key))
+    fn held(&self) -> Option<&Map> {
+        Some(&self.0)
     }
 
     fn len(&self) -> usize {
@@ -135,9 +135,9 @@ impl MapSource for GoMap {
     }
 }
 
-fn find<'m>(fields: &'m Map, key: &Value) -> Result<Option<&'m Value>, EvalError> {
+fn find(fields: &Map, key: &Value) -> Result<Option<Value>, EvalError> {
     match key {
-        Value::String(name) => Ok(fields.field(name)),
+        Value::String(name) => Ok(fields.field(name).cloned()),
         Value::Error(error) => Err(error.clone()),
         _ => Err(EvalError::new(format!(
             "unsupported map key type: {}",

@@ -34,8 +34,9 @@ pub trait MapSource: Any + fmt::Debug + Send + Sync {
     /// Returns an error if the value cannot be created.
     fn find(&self, key: &Value) -> Result<Option<Value>, EvalError>;
 
-    /// Returns the same as [`Self::find`] without a copy. `None` if the map does not hold its values.
-    fn find_held(&self, _key: &Value) -> Option<Result<Option<&Value>, EvalError>> {
+    /// Returns the object in memory that has the same fields. A string key is looked up in it without a copy, instead
+    /// of by [`Self::find`]. `None` if the values are created on access.
+    fn held(&self) -> Option<&Map> {
         None
     }
 
@@ -211,12 +212,13 @@ impl Map {
         }
     }
 
-    /// Returns the fields. `None` unless the map is an object in memory.
+    /// Returns the fields. `None` unless the map is an object in memory, or its source holds one.
     #[inline]
     pub(crate) fn held_fields(&self) -> Option<&Fields> {
         match &self.0 {
             Repr::Fields(fields) => Some(fields),
-            Repr::Entries(_) | Repr::Source(_) | Repr::Mutable(_) => None,
+            Repr::Source(source) => source.held()?.held_fields(),
+            Repr::Entries(_) | Repr::Mutable(_) => None,
         }
     }
 
@@ -340,16 +342,15 @@ impl Map {
     ///
     /// See [`Map::find`].
     pub(crate) fn look_up(&self, key: &Value) -> Result<Option<Cow<'_, Value>>, EvalError> {
+        if let Value::String(name) = key
+            && let Some(fields) = self.held_fields()
+        {
+            return Ok(fields.find(name).map(Cow::Borrowed));
+        }
         Ok(match &self.0 {
-            Repr::Fields(fields) => key
-                .as_str()
-                .and_then(|name| fields.find(name))
-                .map(Cow::Borrowed),
+            Repr::Fields(_) => None,
             Repr::Entries(entries) => entries.find(key)?.map(Cow::Borrowed),
-            Repr::Source(source) => match source.find_held(key) {
-                Some(found) => found?.map(Cow::Borrowed),
-                None => source.find(key)?.map(Cow::Owned),
-            },
+            Repr::Source(source) => source.find(key)?.map(Cow::Owned),
             Repr::Mutable(growing) => growing.lock().find(key)?.cloned().map(Cow::Owned),
         })
     }
