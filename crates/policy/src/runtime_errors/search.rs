@@ -401,6 +401,9 @@ impl<'a> Search<'a> {
             FailureCause::Absent => {
                 is_missing_value_error(&failure.message) && self.lacks(symbolic, synthetic, site)
             }
+            FailureCause::FailingDefault => {
+                !is_missing_value_error(&failure.message) && self.lacks(symbolic, synthetic, site)
+            }
             FailureCause::Null => synthetic.value_at(path).is_some_and(Json::is_null),
             FailureCause::NumberType => {
                 let is_overload_error = failure.message.starts_with("no such overload");
@@ -566,7 +569,10 @@ impl<'a> Search<'a> {
         // The path of an element denotes any element of the list. The other validation may read a different one.
         let mut segments = site.path.segments.iter();
         let has_element = segments.any(|segment| matches!(segment, Segment::Index(_)));
-        let is_of_absence = site.cause == FailureCause::Absent;
+        let is_of_absence = matches!(
+            site.cause,
+            FailureCause::Absent | FailureCause::FailingDefault
+        );
         let is_of_value = site.cause == FailureCause::InvalidString;
         if !(is_of_absence || is_of_value) || has_element || !is_validation(failure.index) {
             return None;

@@ -68,6 +68,46 @@ impl FailureSiteFinder<'_, '_> {
         }
     }
 
+    /// Adds a site for each operand of a call with a default for which the call may fail.
+    pub(super) fn add_failing_defaults(
+        &mut self,
+        node: ExprRef,
+        scope: &Scope,
+        path_condition: &PathCondition,
+        (function, target, args): (&str, Option<ExprId>, &[ExprId]),
+    ) {
+        if accepts_any_type(function) {
+            return;
+        }
+        let parsed = parsed_string(function, target, args);
+        for id in target.iter().chain(args) {
+            for symbolic in self.evaluator.evaluate(node.with_id(*id), scope) {
+                let SymbolicValue::Input {
+                    path,
+                    default: Some(default),
+                    ..
+                } = symbolic
+                else {
+                    continue;
+                };
+                // For other strings, the site of the cause `InvalidString` is sufficient.
+                let is_parsed = default.is_string()
+                    && parsed == Some(*id)
+                    && !self.evaluator.is_free_string(&path);
+                let may_fail = is_parsed || self.evaluator.has_other_type(&path, &default);
+                if may_fail && self.evaluator.may_be_absent(&path) {
+                    self.sites.push(FailureSite {
+                        node,
+                        path,
+                        cause: FailureCause::FailingDefault,
+                        chain: node.id,
+                        path_condition: path_condition.clone(),
+                    });
+                }
+            }
+        }
+    }
+
     /// Adds `node` as a site for each input that `operand` denotes and that may be null.
     pub(super) fn add_null(
         &mut self,
@@ -115,6 +155,7 @@ impl FailureSiteFinder<'_, '_> {
                 FailureCause::IntOrString => self.evaluator.is_int_or_string(&path),
                 // Other functions find the sites with these causes.
                 FailureCause::Absent
+                | FailureCause::FailingDefault
                 | FailureCause::InvalidString
                 | FailureCause::ShortSplit(_)
                 | FailureCause::ShortList(_)
@@ -221,6 +262,7 @@ pub(super) fn parsed_string(
             None,
             [text, ..],
         ) => Some(*text),
+        ("containsIP" | "containsCIDR", Some(_), [text]) => Some(*text),
         ("substring" | "charAt", Some(text), _) => Some(text),
         _ => None,
     }

@@ -285,6 +285,7 @@ impl FailureSiteFinder<'_, '_> {
                     }
                 }
                 self.add_int_or_string(node, scope, path_condition, (function, target, args));
+                self.add_failing_defaults(node, scope, path_condition, (function, target, args));
                 let text = parsed_string(function, target, args)
                     .or_else(|| self.integer_quantity(node, function, target));
                 if let Some(text) = text {

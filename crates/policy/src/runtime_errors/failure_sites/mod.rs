@@ -36,6 +36,8 @@ pub(crate) struct FailureSite {
 pub(crate) enum FailureCause {
     /// The value is absent. A root such as `oldObject` is null instead.
     Absent,
+    /// The value is absent, and the call fails for the default that replaces it, as in `int(object.?x.orValue(''))`.
+    FailingDefault,
     /// The value is null.
     Null,
     /// The number has the wrong CEL type. CEL reads a whole number as `int` and a fraction as `double`. The call has an
@@ -63,7 +65,7 @@ impl FailureSite {
         let is_quantity = input_type.as_ref().is_some_and(InputType::is_quantity);
         let is_builtin = input_type.is_some_and(|input_type| input_type.is_builtin());
         match self.cause {
-            FailureCause::Absent => vec![Constraint::Absent],
+            FailureCause::Absent | FailureCause::FailingDefault => vec![Constraint::Absent],
             FailureCause::Null => vec![Constraint::Equals(Json::Null)],
             FailureCause::NumberType => vec![
                 Constraint::Equals(json!(1)),

@@ -125,6 +125,10 @@ impl<'a> InputType<'a> {
         matches!(self.type_.kind, DeclKind::Quantity)
     }
 
+    pub(crate) fn is_string(&self) -> bool {
+        matches!(self.type_.kind, DeclKind::String)
+    }
+
     pub(crate) fn is_double(&self) -> bool {
         matches!(self.type_.kind, DeclKind::Double)
     }

@@ -108,6 +108,7 @@ impl MessageWriter<'_, '_> {
                 self.without_root(&origin, site)
             }
             FailureCause::Absent => self.without_value(&origin, sites_by_node, site),
+            FailureCause::FailingDefault => self.with_failing_default(&origin, site),
             FailureCause::Null => {
                 let operand = self.operand_at(site).unwrap_or(site.node.id);
                 let operand = guard::source_text(self.evaluator, n, operand).or_else(|| {
@@ -171,6 +172,23 @@ impl MessageWriter<'_, '_> {
                 )
             }
         }
+    }
+
+    /// Proposes guards for a call that fails for the default of an absent value.
+    fn with_failing_default(self, origin: &Origin<'_>, site: &FailureSite) -> Proposal {
+        let Some((optional, default)) = self.default_at(site) else {
+            return Proposal::default();
+        };
+        if self.has_default_of_other_type(site) {
+            let (is, wanted) = match default {
+                Json::String(_) => ("a string", "a number"),
+                _ => ("a number", "a string"),
+            };
+            let shown = literal(&default).unwrap_or_default();
+            return Proposal::only_advice(format!("the default `{shown}` is {is}; write {wanted}"));
+        }
+        let test = format!("{}.hasValue()", subexpressions::text(origin.ast, optional));
+        guarded(origin, site, Some(exact(test)))
     }
 
     fn origin(&self, n: usize) -> Option<Origin<'_>> {

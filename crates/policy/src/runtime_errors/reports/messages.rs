@@ -34,6 +34,10 @@ impl MessageWriter<'_, '_> {
         match site.cause {
             FailureCause::Absent => {}
             FailureCause::Null => return Rule::AbsentField,
+            FailureCause::FailingDefault if self.has_default_of_other_type(site) => {
+                return Rule::NoMatchingOverload;
+            }
+            FailureCause::FailingDefault => return Rule::FailingConversion,
             FailureCause::NumberType => return Rule::NoMatchingOverload,
             FailureCause::InvalidString => return Rule::FailingConversion,
             FailureCause::ShortSplit(_) | FailureCause::ShortList(_) => return Rule::AbsentElement,
@@ -135,7 +139,7 @@ impl MessageWriter<'_, '_> {
                     "`{shown}` may be absent: {subject} with generateName in place of a name fails with `{error}`"
                 )
             }
-            FailureCause::Absent => {
+            FailureCause::Absent | FailureCause::FailingDefault => {
                 format!("`{shown}` may be absent: {subject} without {short} fails with `{error}`")
             }
             FailureCause::Null => {
@@ -176,6 +180,32 @@ impl MessageWriter<'_, '_> {
                     "`{shown}` may be an integer or a string: {subject} {with} fails with `{error}`"
                 )
             }
+        }
+    }
+
+    /// Returns true if the default at `site` is a string for a number, or a number for a string.
+    pub(super) fn has_default_of_other_type(self, site: &FailureSite) -> bool {
+        let default = self.default_at(site).map(|(_, default)| default);
+        default.is_some_and(|default| self.evaluator.has_other_type(&site.path, &default))
+    }
+
+    /// Returns the optional value and the default of the operand that makes the call at `site` fail.
+    pub(super) fn default_at(self, site: &FailureSite) -> Option<(ExprId, Json)> {
+        let operand = self.operand_at(site)?;
+        let Expr::Call {
+            function,
+            target: Some(optional),
+            args,
+        } = self.evaluator.expr(site.node.with_id(operand))
+        else {
+            return None;
+        };
+        let default = site
+            .node
+            .with_id(*args.first().filter(|_| **function == *"orValue")?);
+        match self.evaluator.evaluate(default, &Scope::default()).pop()? {
+            SymbolicValue::Constant(default) => Some((*optional, default)),
+            _ => None,
         }
     }
 

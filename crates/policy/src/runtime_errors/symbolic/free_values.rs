@@ -83,6 +83,15 @@ impl SymbolicEvaluator<'_> {
             && !self.has_crd_rules(path)
     }
 
+    /// Returns true if `value` is a string or number, and the values at `path` are of the other type.
+    pub(crate) fn has_other_type(&self, path: &FieldPath, value: &Json) -> bool {
+        let Some(input_type) = self.input_type(path) else {
+            return false;
+        };
+        value.is_string() && input_type.is_number()
+            || value.is_number() && (input_type.is_string() || input_type.is_quantity())
+    }
+
     pub(crate) fn may_be_null(&self, path: &FieldPath) -> bool {
         let is_null = |input_type: InputType<'_>| input_type.may_be_null(path);
         self.input_type(path).is_some_and(is_null) && !self.has_crd_rules(path)
