@@ -452,12 +452,16 @@ fn wrong_scope_is_reported_as_unserved_resource() {
         1,
     );
     assert!(text.contains("scope: Cluster"), "{text}");
-    let findings = findings(&text);
-    let [(rule, _, help)] = &findings[..] else {
-        panic!("{findings:#?}")
-    };
-    assert_eq!(rule, "unserved-resource");
-    assert!(help.contains("did you mean `scope: Namespaced`?"), "{help}");
+    let any_version = text.replacen("apiVersions: ['v1']", "apiVersions: ['*']", 1);
+    assert_ne!(any_version, text);
+    for text in [text, any_version] {
+        let findings = findings(&text);
+        let [(rule, _, help)] = &findings[..] else {
+            panic!("{findings:#?}")
+        };
+        assert_eq!(rule, "unserved-resource");
+        assert!(help.contains("did you mean `scope: Namespaced`?"), "{help}");
+    }
 }
 
 #[test]

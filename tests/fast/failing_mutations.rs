@@ -317,6 +317,18 @@ fn literals_of_patches_are_checked() {
             "did you mean `replicas`?",
         ),
         (
+            r#"op: "add", path: "/spec/priorityClassName", value: "low""#,
+            "did you mean `/spec/template/spec/priorityClassName`?",
+        ),
+        (
+            r#"op: "add", path: "/spec/jobTemplate/spec/template/spec/priorityClassName", value: "low""#,
+            "did you mean `/spec/template/spec/priorityClassName`?",
+        ),
+        (
+            r#"op: "add", path: "/metadata/labels/a.b/c", value: "x""#,
+            "in a key, `~1` stands for `/`: write `/metadata/labels/a.b~1c`",
+        ),
+        (
             r#"op: "add", path: "/spec/replicas", value: "3""#,
             "`/spec/replicas` is an integer, but the value is a string",
         ),
@@ -435,7 +447,7 @@ fn absent_part_of_the_object_is_a_condition_of_the_failure() {
         ),
         // No object has this path.
         (
-            "/metadata/annotations/a.b/c",
+            "/metadata/annotations/a/b",
             "'x'",
             "the mutation cannot be applied: CREATE of a Deployment fails",
         ),

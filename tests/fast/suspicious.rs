@@ -498,6 +498,9 @@ fn contradictory_selectors_are_reported() {
     assert_eq!(of(both), ["warning contradictory-selector"]);
     let one = json!({"matchLabels": {"a": "b"}, "matchExpressions": [{"key": "c", "operator": "DoesNotExist"}]});
     assert_eq!(of(one), [""; 0]);
+    let without_values =
+        json!({"matchExpressions": [{"key": "a", "operator": "In", "values": []}]});
+    assert_eq!(of(without_values), [""; 0]);
 }
 
 #[test]

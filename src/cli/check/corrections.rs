@@ -258,10 +258,26 @@ fn name_assumptions(findings: &mut [Finding], hidden: &[Finding]) {
                 shown if shown.is_empty() => "\"\"".into(),
                 shown => shown,
             };
-            let assumed = format!("continuing as if `{shown}`");
+            let assumed = if is_of_whole_words(fix) {
+                format!("continuing as if `{shown}`")
+            } else {
+                "continuing with this correction".to_owned()
+            };
             finding.add_help(&assumed);
         }
     }
+}
+
+/// Returns true if `edit` begins and ends between words. The edit of several places in an expression begins within the
+/// first changed word.
+fn is_of_whole_words(edit: &Edit) -> bool {
+    let is_of_word = |c: char| c.is_alphanumeric() || c == '_';
+    let text = edit.source.text();
+    let before = text.get(..edit.bytes.start).unwrap_or_default();
+    let after = text.get(edit.bytes.end..).unwrap_or_default();
+    let starts_within = before.ends_with(is_of_word) && edit.text.starts_with(is_of_word);
+    let ends_within = after.starts_with(is_of_word) && edit.text.ends_with(is_of_word);
+    !starts_within && !ends_within
 }
 
 /// Returns true if the check of a single object produces the finding.

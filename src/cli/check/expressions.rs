@@ -492,7 +492,7 @@ impl<'a> Text<'a> {
             policy,
             role,
             text: self.compiled,
-            is_collection: &|path| kinds::is_collection(facts, path),
+            is_collection: &|path| kinds::is_collection(policy, facts, path),
         };
         match rule {
             Rule::Syntax => other_languages::proposal_at(role, self.compiled, location),

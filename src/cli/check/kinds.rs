@@ -6,8 +6,8 @@ use super::known::Known;
 use super::policy::PolicyAnalysis;
 use crate::cel::ast::Expr;
 use crate::cel::source::{Location, SourceMap};
-use crate::policy::RequestPolicy;
 use crate::policy::expressions::PolicyExpression;
+use crate::policy::{RequestPolicy, param_kind};
 use crate::schema::Gvk;
 use crate::schema::decl_type::{DeclKind, DeclType};
 use crate::schema::resolver::{Resolution, SchemaResolver};
@@ -120,16 +120,26 @@ fn selected_path(expression: &PolicyExpression, location: Location) -> Option<(&
     }
 }
 
-/// Returns true if `path`, such as `object.metadata.labels`, is a list or a map in the schema of each matched kind.
-pub(super) fn is_collection((analysis, known): (&PolicyAnalysis, &Known), path: &str) -> bool {
+/// Returns true if `path`, such as `object.metadata.labels` or `params.spec.names`, is a list or a map in the schema of
+/// each matched kind, or of the paramKind.
+pub(super) fn is_collection(
+    policy: &RequestPolicy,
+    (analysis, known): (&PolicyAnalysis, &Known),
+    path: &str,
+) -> bool {
     let mut fields = path.split('.');
-    let is_object = matches!(fields.next(), Some("object" | "oldObject"));
+    let kinds: Vec<Gvk> = match fields.next() {
+        Some("object" | "oldObject") => {
+            let resources = analysis.matches.resources.iter();
+            resources.map(|resource| resource.gvk.clone()).collect()
+        }
+        Some("params") => param_kind(policy).into_iter().collect(),
+        _ => Vec::new(),
+    };
     let fields: Vec<&str> = fields.collect();
-    let resources = &analysis.matches.resources;
-    is_object
-        && !resources.is_empty()
-        && resources.iter().all(|resource| {
-            let type_ = field_type(known, &resource.gvk, &fields);
+    !kinds.is_empty()
+        && kinds.iter().all(|gvk| {
+            let type_ = field_type(known, gvk, &fields);
             let is_collection =
                 |it: &DeclType| matches!(it.kind, DeclKind::List(_) | DeclKind::Map(_));
             type_.is_some_and(|it| is_collection(&it))

@@ -62,7 +62,7 @@ impl Coster<'_> {
                 let n_parts = self.size_or_unknown(id).max.max(1);
                 let part = self.size_or_unknown(text).max.div_ceil(n_parts);
                 let part = SizeEstimate::new(0, part);
-                self.set_entry(id, Some(EntrySize::of_elements(part)));
+                self.set_entry(id, Some(EntrySize::for_elements(part)));
             }
             ("_?_:_" | "_+_", None, [.., one, other]) => {
                 self.set_path(id, self.path_of(*one).or(self.path_of(*other)));

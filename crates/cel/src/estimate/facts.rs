@@ -32,7 +32,7 @@ pub(super) struct EntrySize {
 
 impl EntrySize {
     /// Returns the sizes of a list with elements of this size.
-    pub(super) fn of_elements(value: SizeEstimate) -> Self {
+    pub(super) fn for_elements(value: SizeEstimate) -> Self {
         Self {
             is_list: true,
             key: SizeEstimate::fixed(1),

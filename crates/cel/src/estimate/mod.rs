@@ -290,7 +290,7 @@ impl<'a> Coster<'a> {
             item_size = item_size.union(self.size_or_unknown(element));
         }
         let item_size = non_empty(item_size, elements.len());
-        self.set_entry(id, Some(EntrySize::of_elements(item_size)));
+        self.set_entry(id, Some(EntrySize::for_elements(item_size)));
         sum
     }
 

@@ -19,6 +19,8 @@ pub(super) struct Constant {
     pub(super) value: bool,
     /// The path that the operands compare.
     pub(super) path: String,
+    /// True if the other operator, `||` for `&&` or the reverse, would also have a constant result.
+    pub(super) is_exhaustive: bool,
 }
 
 /// Returns the chains of `&&` and `||` in `ast` whose result is constant.
@@ -96,6 +98,7 @@ fn constant(ast: &Ast, operands: &[ExprId], is_or: bool) -> Option<Constant> {
                     at,
                     value: false,
                     path,
+                    is_exhaustive: false,
                 });
             }
             continue;
@@ -122,6 +125,7 @@ fn constant(ast: &Ast, operands: &[ExprId], is_or: bool) -> Option<Constant> {
                 at,
                 value: is_or,
                 path,
+                is_exhaustive: matches!(literal, Literal::Bool(_)),
             });
         }
     }

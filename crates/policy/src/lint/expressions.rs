@@ -182,12 +182,8 @@ impl Search<'_> {
             } else {
                 "did you mean `||`?"
             };
-            let finding = (
-                Rule::ConstantCondition,
-                message,
-                Some(fix.to_owned()),
-                false,
-            );
+            let fix = (!constant.is_exhaustive).then(|| fix.to_owned());
+            let finding = (Rule::ConstantCondition, message, fix, false);
             at_nodes.push((constant.at, finding));
         }
         for (id, expr) in ast.iter() {
@@ -497,7 +493,12 @@ fn text_order(ast: &Ast, id: ExprId) -> Option<Found> {
     if !operator.is_ordering() {
         return None;
     }
-    let (what, function, more) = if is_quantity(text) {
+    let path = path::path(ast, operand);
+    let names_version = path.as_deref().is_some_and(|path| {
+        let last = path.rsplit(['.', '[']).next().unwrap_or_default();
+        last.to_lowercase().contains("version")
+    });
+    let (what, function, more) = if is_quantity(text) && !(names_version && is_version(text)) {
         ("quantities", "quantity", "")
     } else if is_version(text) {
         // The second argument accepts a `v` and missing parts.
@@ -507,8 +508,7 @@ fn text_order(ast: &Ast, id: ExprId) -> Option<Found> {
     } else {
         return None;
     };
-    let operand = path::path(ast, operand);
-    let operand = operand.as_deref().unwrap_or("a");
+    let operand = path.as_deref().unwrap_or("a");
     let fix = format!(
         "compare {what}: `{function}({operand}{more}).compareTo({function}('{text}'{more})) {} 0`",
         operator.symbol()

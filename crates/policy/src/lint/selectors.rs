@@ -25,6 +25,10 @@ impl<'a> LabelConstraints<'a> {
     fn allow(&mut self, values: impl Iterator<Item = &'a str>) {
         let values: BTreeSet<&str> = values.collect();
         self.is_there = true;
+        // The API server rejects a requirement without values.
+        if values.is_empty() {
+            return;
+        }
         self.allowed = Some(match self.allowed.take() {
             Some(known) => known.intersection(&values).copied().collect(),
             None => values,

@@ -89,12 +89,14 @@ pub(super) fn unserved(
     let meant = suggestion.as_deref().filter(|_| is_only == Some(true));
     let is_misspelled = is_variant || meant.is_some_and(|meant| is_typo(rule, name, meant));
     let words = format!("{group_version} {name}");
-    // A suggestion that repeats the rule is served. Only the scope of the rule excludes it, so another scope is
-    // suggested.
-    let suggestion = match (suggestion, rule.scope.as_deref()) {
-        (Some(same), Some("Cluster")) if same == words => Some("scope: Namespaced".to_owned()),
-        (Some(same), _) if same == words => Some("scope: Cluster".to_owned()),
-        (suggestion, _) => suggestion,
+    let suggestion = match rule.scope.as_deref() {
+        Some("Cluster") if is_excluded_by_scope(rule, name, mapper) => {
+            Some("scope: Namespaced".to_owned())
+        }
+        Some("Namespaced") if is_excluded_by_scope(rule, name, mapper) => {
+            Some("scope: Cluster".to_owned())
+        }
+        _ => suggestion,
     };
     UnservedResource {
         field_ref: field_ref(n),
@@ -105,6 +107,18 @@ pub(super) fn unserved(
         is_known: is_known(groups, name, mapper),
         suggestion,
     }
+}
+
+/// Returns true if the groups and versions of `rule` include a served resource `name`, so that only the scope excludes it.
+fn is_excluded_by_scope(rule: &NamedRuleWithOperations, name: &str, mapper: &RestMapper) -> bool {
+    let includes = |values: Option<&Vec<String>>, value: &str| {
+        list(values).iter().any(|it| it == value || it == "*")
+    };
+    mapper.resources.iter().any(|served| {
+        served.gvr.resource == name
+            && includes(rule.api_groups.as_ref(), &served.gvr.group)
+            && includes(rule.api_versions.as_ref(), &served.gvr.version)
+    })
 }
 
 /// Returns true if the rule's only group, or a group with a nearly equal name, has a resource `name` in other versions.

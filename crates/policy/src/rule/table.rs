@@ -193,7 +193,7 @@ rules! {
         ),
         "Correct the literal argument. The message contains the evaluator's error. With failurePolicy Fail, each request that reaches the call is denied.";
     FailingConversion "failing-conversion":
-        "a string from the request, or the default of an absent value, is converted without a check of its format",
+        "a string from the request, or a default, is converted without a check of its format",
         expression(
             "!('n' in object.spec.selector.matchLabels) || int(object.spec.selector.matchLabels['n']) > 0",
             "!('n' in object.spec.selector.matchLabels) || object.spec.selector.matchLabels['n'].matches('^[0-9]{1,9}$') && \

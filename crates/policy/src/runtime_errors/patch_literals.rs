@@ -114,13 +114,28 @@ fn patch_mistakes(ast: &Ast, fields: &[StructField], types: &MatchedTypes) -> Ve
         if op.is_some_and(|(_, op)| op == "test") {
             continue;
         }
+        if let Some(escaped) = with_escaped_key(inner) {
+            let message = format!("the path `{path}` goes on after a value of a map of strings");
+            add(
+                node,
+                message,
+                format!("in a key, `~1` stands for `/`: write `/{escaped}`"),
+            );
+            continue;
+        }
         let reached: Vec<Reached<'_>> = types.all.iter().map(|type_| reach(type_, inner)).collect();
         match &*reached {
             [Reached::Undefined(undefined, parent), rest @ ..]
                 if rest.iter().all(|it| matches!(it, Reached::Undefined(..))) =>
             {
                 let message = format!("undefined field `{undefined}` in the path `{path}`");
-                add(node, message, names_help(undefined, parent));
+                let moved = moved_path(inner, types);
+                let moved = moved.map(|moved| format!("did you mean `/{moved}`?"));
+                add(
+                    node,
+                    message,
+                    moved.unwrap_or_else(|| names_help(undefined, parent)),
+                );
             }
             [Reached::Value(first), ..] if name == "path" => {
                 let is_set = op.is_some_and(|(_, op)| ["add", "replace"].contains(&op));
@@ -145,6 +160,35 @@ fn patch_mistakes(ast: &Ast, fields: &[StructField], types: &MatchedTypes) -> Ve
         }
     }
     mistakes
+}
+
+/// Escapes the key of a label or annotation, the rest of a path such as `metadata/labels/a.b/c`. `None` for other paths.
+fn with_escaped_key(path: &str) -> Option<String> {
+    let maps = ["metadata/labels/", "metadata/annotations/"];
+    let (start, map) = maps
+        .into_iter()
+        .find_map(|map| Some((path.find(map)?, map)))?;
+    let is_whole = start == 0 || path.get(..start)?.ends_with('/');
+    let (before, key) = path.split_at_checked(start + map.len())?;
+    let is_key = key.matches('/').count() == 1 && !key.ends_with('/') && key.contains('.');
+    (is_whole && is_key).then(|| format!("{before}{}", key.replace('/', "~1")))
+}
+
+/// The fields of workloads between the object and the Pod.
+const TEMPLATES: [&str; 2] = ["template/spec/", "jobTemplate/spec/template/spec/"];
+
+/// Adds, removes or replaces the fields between an object and its Pod template. `None` if not all kinds have a value at the new
+/// path.
+fn moved_path(path: &str, types: &MatchedTypes) -> Option<String> {
+    let rest = path.strip_prefix("spec/")?;
+    let mut removed = TEMPLATES.iter().filter_map(|it| rest.strip_prefix(it));
+    let of_pod = removed.next().unwrap_or(rest);
+    let templates = std::iter::once("").chain(TEMPLATES);
+    let mut moved = templates.map(|template| format!("spec/{template}{of_pod}"));
+    moved.find(|path| {
+        let mut all = types.all.iter();
+        all.all(|type_| matches!(reach(type_, path), Reached::Value(_)))
+    })
 }
 
 /// The result of following a path in a type.

@@ -11,7 +11,7 @@ mod undeclared;
 use std::ops::Range;
 
 use self::literals::{format_verbs, json_patch, literal, quantity};
-use self::selection::{selection, undefined_field};
+use self::selection::{decision_method, optional_range, selection, undefined_field};
 use self::undeclared::undeclared;
 use super::tokens::{RELATION, TokenText};
 use crate::cel::diagnostic::{Candidates, DiagnosticKind};
@@ -101,7 +101,7 @@ pub(super) fn proposal(
 ) -> Option<Proposal> {
     let source = TokenText::new(context.text);
     if rule == Rule::ResultType {
-        return result_type(context.role, &source, message);
+        return result_type(context, &source, message);
     }
     let byte = SourceMap::new(context.text).byte(location)?;
     let n = source.at(byte)?;
@@ -115,6 +115,10 @@ pub(super) fn proposal(
         Some(DiagnosticKind::UndefinedField(undefined)) => {
             undefined_field(&source, n, &undefined.name)
         }
+        Some(DiagnosticKind::UnresolvedType { name }) if name.ends_with(".Decision") => {
+            decision_method(&source, n)
+        }
+        Some(DiagnosticKind::NotARange { range }) => optional_range(&source, n, range),
         Some(DiagnosticKind::UndeclaredReference { name }) => undeclared(context, &source, n, name),
         Some(DiagnosticKind::TypeMismatch { .. } | DiagnosticKind::MixedLiteral { .. })
             if context.role == Role::JsonPatch =>
@@ -734,13 +738,19 @@ fn field_value(source: &TokenText<'_>, n: usize, declared: &str) -> Option<Propo
 }
 
 /// Proposes a conversion of the whole expression to the required type. `message` names the actual type.
-fn result_type(role: Role, source: &TokenText<'_>, message: &str) -> Option<Proposal> {
+fn result_type(context: Context<'_>, source: &TokenText<'_>, message: &str) -> Option<Proposal> {
     let whole = 0..source.len();
     let bytes = source.bytes(&whole)?;
     let text = source.source(&whole)?;
     let actual = message.rsplit_once(" got ")?.1.split(',').next()?.trim();
-    match role {
+    match context.role {
         Role::MessageExpression | Role::AuditAnnotation => match actual {
+            // string() fails for a list.
+            "dyn" if source.is_chain(&whole) && (context.is_collection)(text) => {
+                Some(Proposal::hint(format!(
+                    "write `{text}.join(', ')` for a list of strings, or a string with the needed parts"
+                )))
+            }
             "dyn"
             | "int"
             | "uint"

@@ -24,6 +24,20 @@ pub(super) fn selection(
         return Some(proposal);
     }
     let field = source.word(n + 1)?;
+    if *operand == Type::String
+        && context.role != Role::MatchCondition
+        && matches!(field, "labels" | "annotations")
+        && matches!(
+            source.source(&receiver),
+            Some(
+                "object.metadata.namespace" | "oldObject.metadata.namespace" | "request.namespace"
+            )
+        )
+    {
+        let bytes = source.bytes(&(receiver.start..n + 2))?;
+        let proposal = Proposal::edit(bytes, format!("namespaceObject.metadata.{field}"));
+        return Some(proposal.with_reason("the namespace here is only a name"));
+    }
     matches!(operand, Type::List(_)).then(|| {
         let list = source.source(&receiver).filter(|it| it.len() <= MAX_SHOWN);
         let list = list.unwrap_or("list");
@@ -31,6 +45,26 @@ pub(super) fn selection(
             "a list has no fields: select the field of each item, as in `{list}.all(x, x.{field} ...)` or `{list}.exists(x, x.{field} ...)`"
         ))
     })
+}
+
+/// Proposes a call for a method of an authorization decision without parentheses. `n` is the dot.
+pub(super) fn decision_method(source: &TokenText<'_>, n: usize) -> Option<Proposal> {
+    let name = source.word(n + 1)?;
+    matches!(name, "allowed" | "reason" | "errored" | "error").then_some(())?;
+    let bytes = source.bytes(&(n + 1..n + 2))?;
+    Some(Proposal::edit(bytes, format!("{name}()")))
+}
+
+/// Returns a hint about a macro over an optional list. `n` is the dot of its last selection.
+pub(super) fn optional_range(source: &TokenText<'_>, n: usize, range: &Type) -> Option<Proposal> {
+    range.optional_value()?;
+    let receiver = source.receiver(n)?;
+    let n_name = n + 1 + usize::from(source.kind(n + 1)? == Kind::Question);
+    let list = source.source(&(receiver.start..n_name + 1));
+    let list = list.filter(|it| it.len() <= MAX_SHOWN)?;
+    Some(Proposal::hint(format!(
+        "this value is an optional: write `{list}.orValue([])`; for an absent list, `exists` is then false and `all` true"
+    )))
 }
 
 /// Proposes `labels['a.b/c']` for the key in `labels.a.b/c`, of which `n` is a token.

@@ -55,6 +55,14 @@ fn expressions_of_other_languages_are_corrected() {
         ),
         ("object.spec.replicas <= '5'", "object.spec.replicas <= 5"),
         (
+            "authorizer.group('').resource('secrets').check('get').allowed",
+            "authorizer.group('').resource('secrets').check('get').allowed()",
+        ),
+        (
+            "object.metadata.namespace.labels['a'] == 'b'",
+            "namespaceObject.metadata.labels['a'] == 'b'",
+        ),
+        (
             "object.spec.replicas <= object.metadata.labels['max']",
             "object.spec.replicas <= int(object.metadata.labels['max'])",
         ),
@@ -467,6 +475,26 @@ fn ambiguous_expressions_have_hints_only() {
             "[CREATE]",
             "object.spec.template.spec.containers.all(c, c.?ports.orValue([]).all(p, p.protocol != 'TDP'))",
             "`TCP` or `UDP`",
+        ),
+        (
+            "[CREATE]",
+            "object.spec.template.spec.?volumes.exists(v, v.name == 'a')",
+            "write `object.spec.template.spec.?volumes.orValue([])`; for an absent list, `exists` is then false",
+        ),
+        (
+            "[CREATE]",
+            "object.apiVersion >= '12.0'",
+            "compare versions: `semver(object.apiVersion, true)",
+        ),
+        (
+            "[CREATE]",
+            "object.apiVersion >= '12Gi'",
+            "compare quantities",
+        ),
+        (
+            "[DELETE, UPDATE]",
+            "object.spec.replicas > 1",
+            "or read `oldObject`, which UPDATE and DELETE requests have",
         ),
     ] {
         let text = corrected(operations, "expression", text);

@@ -201,7 +201,16 @@ fn is_empty(node: Option<&Node>) -> bool {
 }
 
 /// Values of other policy engines, each with the value of a validationAction.
-const SYNONYMS: [(&str, &str); 2] = [("Enforce", "Deny"), ("DryRun", "Audit")];
+const SYNONYMS: [(&str, &str); 8] = [
+    ("Enforce", "Deny"),
+    ("DryRun", "Audit"),
+    ("=", "In"),
+    ("==", "In"),
+    ("Equals", "In"),
+    ("!=", "NotIn"),
+    ("NotEquals", "NotIn"),
+    ("NotExists", "DoesNotExist"),
+];
 
 /// Adds a violation unless the string is one of `allowed`. A null item counts as an empty string, which is not allowed.
 fn one_of(spot: &Spot<'_>, allowed: &[&str], violations: &mut Violations) {
@@ -256,7 +265,8 @@ pub(super) fn form(spot: &Spot<'_>, form: Form, violations: &mut Violations) {
     let text = spot.text();
     if let Some(requirement) = form.violated(text) {
         let message = violation_message(spot.field_ref, text, &requirement);
-        let meant = form.meant(text);
+        let selected = label_requirement(spot.field_ref, text);
+        let meant = form.meant(text).filter(|_| selected.is_none());
         let noun = match spot.field_ref.rsplit('.').next() {
             Some("name") if spot.field_ref.contains("kubernetes.io/metadata.name") => {
                 "the name of a namespace"
@@ -264,13 +274,35 @@ pub(super) fn form(spot: &Spot<'_>, form: Form, violations: &mut Violations) {
             Some("name" | "policyName") => "the name",
             _ => "the value",
         };
-        let advice = advice_on_form(text, meant.as_deref(), noun);
+        let advice = selected.or_else(|| advice_on_form(text, meant.as_deref(), noun));
         violations.add(Rule::InvalidName, spot.field_ref, message, advice);
         // Other objects may refer to the name of an object, but not to the names of its parts.
         if spot.field_ref.contains("].") {
             violations.set_meant(spot.field_ref, meant.as_deref().as_slice());
         }
     }
+}
+
+/// Returns the requirement in place of a label value of `matchLabels` that excludes a value, such as `!a`, or that lists
+/// several values, such as `a,b`. `None` for other values.
+fn label_requirement(field_ref: &str, text: &str) -> Option<String> {
+    let (_, key) = field_ref.split_once(".matchLabels.")?;
+    let (operator, text) = match text.strip_prefix('!') {
+        Some(excluded) => ("NotIn", excluded),
+        None => ("In", text),
+    };
+    let values: Vec<&str> = text.split(',').map(str::trim).collect();
+    let are_valid = || {
+        values
+            .iter()
+            .all(|value| !value.is_empty() && Form::LabelValue.violated(value).is_none())
+    };
+    ((operator == "NotIn" || values.len() > 1) && are_valid()).then(|| {
+        let values = values.join(", ");
+        format!(
+            "write an item of matchExpressions: `{{key: {key}, operator: {operator}, values: [{values}]}}`"
+        )
+    })
 }
 
 /// Returns the hint about a string that does not match its format. `meant` is a similar string with the format.
@@ -312,5 +344,27 @@ fn distinct(spot: &Spot<'_>, field: Option<&str>, violations: &mut Violations) {
             });
             violations.add(Rule::DuplicateValue, &field_ref, message, advice);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_that_match_labels_cannot_express_become_requirements() {
+        let of = |text: &str| label_requirement("spec.namespaceSelector.matchLabels.a.b/c", text);
+        for (text, expected) in [
+            ("!prod", "`{key: a.b/c, operator: NotIn, values: [prod]}`"),
+            ("a,b", "`{key: a.b/c, operator: In, values: [a, b]}`"),
+            ("!a, b", "`{key: a.b/c, operator: NotIn, values: [a, b]}`"),
+        ] {
+            let requirement = of(text).unwrap();
+            assert!(requirement.ends_with(expected), "{requirement}");
+        }
+        for text in ["a b", "a,", "!", "!a b", "a!"] {
+            assert_eq!(of(text), None, "{text}");
+        }
+        assert_eq!(label_requirement("metadata.name", "!a"), None);
     }
 }

@@ -545,7 +545,13 @@ impl MessageWriter<'_, '_> {
     /// Proposes changes for a variable such as `object` that may be null.
     fn without_root(self, origin: &Origin<'_>, site: &FailureSite) -> Proposal {
         let root = site.path.root;
+        let has_old =
+            |operation: &Operation| matches!(operation, Operation::Update | Operation::Delete);
         let advice = match root {
+            Root::Object if self.operations.iter().all(has_old) => {
+                "or read `oldObject`, which UPDATE and DELETE requests have, or remove DELETE from the rule's operations: \
+                 then the policy allows all deletions"
+            }
             Root::Namespace if origin.role == Role::MatchCondition => {
                 return Proposal::only_advice(
                     "match conditions are evaluated without a namespaceObject; test it in a validation, or use a \
