@@ -338,6 +338,10 @@ fn elsewhere(undefined: &UndefinedField) -> Option<(String, Option<String>)> {
         let advice = "this object itself has the field `containers`: remove `template.spec`";
         return Some((advice.to_owned(), None));
     }
+    if let Some(owner) = security_context_with(&**fields, name) {
+        let advice = format!("`{name}` is a field of the securityContext of {owner}");
+        return Some((advice, None));
+    }
     let paths = below(fields, name, MAX_DEPTH);
     let path = paths.first()?;
     // The path may lack a step, or have one too many.
@@ -347,6 +351,33 @@ fn elsewhere(undefined: &UndefinedField) -> Option<(String, Option<String>)> {
     }
     let only = (paths.len() == 1).then(|| path.clone());
     Some((format!("did you mean `{path}`?"), only))
+}
+
+/// Returns the owner of the other securityContext, which has the field `name`, if `fields` are those of a Pod's or a
+/// container's securityContext.
+///
+/// Source: `k8s.io/api` `core/v1/types.go`, `PodSecurityContext`, `SecurityContext`.
+fn security_context_with(fields: &dyn FieldTypes, name: &str) -> Option<&'static str> {
+    const OF_CONTAINER: [&str; 5] = [
+        "allowPrivilegeEscalation",
+        "capabilities",
+        "privileged",
+        "procMount",
+        "readOnlyRootFilesystem",
+    ];
+    const OF_POD: [&str; 6] = [
+        "fsGroup",
+        "fsGroupChangePolicy",
+        "seLinuxChangePolicy",
+        "supplementalGroups",
+        "supplementalGroupsPolicy",
+        "sysctls",
+    ];
+    let has = |field: &str| fields.field_type("", field).is_some();
+    if has("fsGroup") && OF_CONTAINER.contains(&name) {
+        return Some("each container");
+    }
+    (has("privileged") && OF_POD.contains(&name)).then_some("the Pod")
 }
 
 /// Returns the least nested paths of a field.

@@ -528,7 +528,7 @@ impl MutationSearch<'_> {
             location: SourceMap::new(&expression.text).location(ast.offset(id)),
             gvk: Some(gvk.clone()),
             message: format!("{start}: {operation} of {subject}{without} fails with `{shown}`"),
-            fix: mutation_locations::fix(&error.cause, absent.is_some()).map(str::to_owned),
+            fix: mutation_locations::fix(error, absent.is_some()).map(str::to_owned),
             consequence: Some(self.policy.consequence(index)),
             witness: Some(builder.witness(synthetic, &error.message)),
             is_hidden,

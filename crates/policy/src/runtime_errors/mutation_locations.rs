@@ -1,6 +1,6 @@
 //! Locates the node at which a mutation fails, and selects a hint about how to fix it.
 
-use crate::admission::mutation::StepCause;
+use crate::admission::mutation::{StepCause, StepError};
 use cel::ast::{Ast, Expr, ExprId, Literal};
 use kubernetes::json_patch::PatchError;
 use kubernetes::library::mutation::{JSON_PATCH, OBJECT};
@@ -75,9 +75,15 @@ pub(super) fn absent_path(
     absent
 }
 
-/// Returns a hint about how to fix a mutation that fails with `cause`. With `is_valid_path`, some objects have the path.
-pub(super) fn fix(cause: &StepCause, is_valid_path: bool) -> Option<&'static str> {
-    match cause {
+/// Returns a hint about how to fix a mutation that fails with `error`. With `is_valid_path`, some objects have the path.
+pub(super) fn fix(error: &StepError, is_valid_path: bool) -> Option<&'static str> {
+    match &error.cause {
+        StepCause::Decoding if error.message.ends_with(" of type string") => {
+            Some("write the value as a string, such as '5' or 'true'")
+        }
+        StepCause::Value { misplaced: Some(_) } => {
+            Some("use the type name that the message expects")
+        }
         StepCause::Merge(merge::Error::Atomic { .. }) => Some(
             "an ApplyConfiguration cannot set fields within atomic lists and maps; use a JSONPatch",
         ),

@@ -64,6 +64,16 @@ pub(super) fn quantity(source: &TokenText<'_>, n: usize) -> Option<Proposal> {
     )))
 }
 
+/// Proposes the type name of an object literal that `message` expects. `n` is the brace after the name.
+pub(super) fn type_name(source: &TokenText<'_>, n: usize, message: &str) -> Option<Proposal> {
+    let rest = message.strip_prefix("unexpected type name \"")?;
+    let (found, rest) = rest.split_once("\", expected \"")?;
+    let (expected, _) = rest.split_once('"')?;
+    let name = source.receiver(n)?;
+    (source.source(&name)? == found).then_some(())?;
+    Some(Proposal::edit(source.bytes(&name)?, expected.to_owned()))
+}
+
 /// Proposes object literals for the map literals of a JSON patch. The rest of the expression stays unchanged.
 pub(super) fn json_patch(source: &TokenText<'_>) -> Option<Proposal> {
     const KEYS: [&str; 4] = ["op", "path", "from", "value"];

@@ -10,8 +10,8 @@ mod undeclared;
 
 use std::ops::Range;
 
-use self::literals::{format_verbs, json_patch, literal, quantity};
-use self::selection::{decision_method, optional_range, selection, undefined_field};
+use self::literals::{format_verbs, json_patch, literal, quantity, type_name};
+use self::selection::{decision_method, range_of_macro, selection, undefined_field};
 use self::undeclared::undeclared;
 use super::tokens::{RELATION, TokenText};
 use crate::cel::diagnostic::{Candidates, DiagnosticKind};
@@ -118,7 +118,7 @@ pub(super) fn proposal(
         Some(DiagnosticKind::UnresolvedType { name }) if name.ends_with(".Decision") => {
             decision_method(&source, n)
         }
-        Some(DiagnosticKind::NotARange { range }) => optional_range(&source, n, range),
+        Some(DiagnosticKind::NotARange { range }) => range_of_macro(&source, n, range),
         Some(DiagnosticKind::UndeclaredReference { name }) => undeclared(context, &source, n, name),
         Some(DiagnosticKind::TypeMismatch { .. } | DiagnosticKind::MixedLiteral { .. })
             if context.role == Role::JsonPatch =>
@@ -128,6 +128,7 @@ pub(super) fn proposal(
         Some(DiagnosticKind::FieldTypeMismatch { declared, .. }) => {
             field_value(&source, n, declared)
         }
+        _ if rule == Rule::TypeMismatch => type_name(&source, n, message),
         _ if rule == Rule::InvalidLiteral => literal(&source, n).or_else(|| format_verbs(&source)),
         _ if rule == Rule::FailingCall => quantity(&source, n),
         _ if rule == Rule::IncomparableTypes => incomparable(&source, n, message),

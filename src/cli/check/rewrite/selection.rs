@@ -55,13 +55,19 @@ pub(super) fn decision_method(source: &TokenText<'_>, n: usize) -> Option<Propos
     Some(Proposal::edit(bytes, format!("{name}()")))
 }
 
-/// Returns a hint about a macro over an optional list. `n` is the dot of its last selection.
-pub(super) fn optional_range(source: &TokenText<'_>, n: usize, range: &Type) -> Option<Proposal> {
-    range.optional_value()?;
+/// Returns a hint about a macro over an optional list or a string. `n` is the dot of its last selection.
+pub(super) fn range_of_macro(source: &TokenText<'_>, n: usize, range: &Type) -> Option<Proposal> {
+    let is_text = *range == Type::String;
+    (is_text || range.optional_value().is_some()).then_some(())?;
     let receiver = source.receiver(n)?;
     let n_name = n + 1 + usize::from(source.kind(n + 1)? == Kind::Question);
     let list = source.source(&(receiver.start..n_name + 1));
     let list = list.filter(|it| it.len() <= MAX_SHOWN)?;
+    if is_text {
+        return Some(Proposal::hint(format!(
+            "this value is a string: write `{list}.split(',')` for values that are separated by commas"
+        )));
+    }
     Some(Proposal::hint(format!(
         "this value is an optional: write `{list}.orValue([])`; for an absent list, `exists` is then false and `all` true"
     )))

@@ -1,4 +1,6 @@
+use super::literals::type_name;
 use crate::cli::check::finding::Severity;
+use crate::cli::check::tokens::TokenText;
 use crate::cli::check::{Options, run};
 
 /// Returns the expression after the first fix of the check, or the hint of the first finding without a fix.
@@ -483,6 +485,21 @@ fn ambiguous_expressions_have_hints_only() {
         ),
         (
             "[CREATE]",
+            "object.metadata.name.exists(c, c == 'a')",
+            "this value is a string: write `object.metadata.name.split(',')`",
+        ),
+        (
+            "[CREATE]",
+            "object.spec.template.spec.securityContext.privileged == false",
+            "`privileged` is a field of the securityContext of each container",
+        ),
+        (
+            "[CREATE]",
+            "object.spec.template.spec.containers.all(c, c.securityContext.fsGroup == 1)",
+            "`fsGroup` is a field of the securityContext of the Pod",
+        ),
+        (
+            "[CREATE]",
             "object.apiVersion >= '12.0'",
             "compare versions: `semver(object.apiVersion, true)",
         ),
@@ -500,4 +517,24 @@ fn ambiguous_expressions_have_hints_only() {
         let text = corrected(operations, "expression", text);
         assert!(text.contains(hint), "{hint}: {text}");
     }
+}
+
+#[test]
+fn type_name_of_message_is_proposed() {
+    let text = "Object{spec: Object.template{replicas: 1}}";
+    let source = TokenText::new(text);
+    let brace = source.at(text.rfind('{').unwrap()).unwrap();
+    let message = |found| {
+        format!(
+            "unexpected type name \"{found}\", expected \"Object.spec\", which matches field name path"
+        )
+    };
+    let proposal = type_name(&source, brace, &message("Object.template")).unwrap();
+    assert_eq!(proposal.help, "write `Object.spec`");
+    let (bytes, replacement) = proposal.edit.unwrap();
+    assert_eq!(
+        (&text[bytes], &*replacement),
+        ("Object.template", "Object.spec")
+    );
+    assert_eq!(type_name(&source, brace, &message("Object.other")), None);
 }

@@ -187,8 +187,9 @@ impl MessageWriter<'_, '_> {
             let shown = literal(&default).unwrap_or_default();
             return Proposal::only_advice(format!("the default `{shown}` is {is}; write {wanted}"));
         }
-        let test = format!("{}.hasValue()", subexpressions::text(origin.ast, optional));
-        guarded(origin, site, Some(exact(test)))
+        let text = subexpressions::text(origin.ast, optional);
+        let test = (!text.ends_with('…')).then(|| exact(format!("{text}.hasValue()")));
+        guarded(origin, site, test)
     }
 
     fn origin(&self, n: usize) -> Option<Origin<'_>> {

@@ -10,6 +10,7 @@ use crate::runtime_errors::failure_sites::{FailureCause, FailureSite};
 use crate::runtime_errors::failures::Failure;
 use crate::runtime_errors::requests::SyntheticRequest;
 use crate::runtime_errors::symbolic::{ExprRef, Scope, SymbolicEvaluator, SymbolicValue};
+use crate::subexpressions;
 use cel::ast::{Expr, ExprId, Literal};
 use kubernetes::schema::rest_mapper::ApiResource;
 use kubernetes::validity::{FieldPath, Root, Segment, is_identifier};
@@ -231,9 +232,17 @@ impl MessageWriter<'_, '_> {
             || !function.starts_with('_')
                 && !["int", "uint", "double", "-_"].contains(&&**function);
         let type_ = if takes_text { "string" } else { "int" };
-        let operand = self.operand_at(site);
-        let operand = operand.and_then(|id| self.source_text(site.node.index, id));
-        operand.map(|operand| format!("type({operand}) == {type_}"))
+        let operand = self.operand_at(site).or_else(|| {
+            // An element of a macro's list. The other operand must be a literal.
+            let is_literal =
+                |id: &&ExprId| matches!(self.evaluator.expr(node_at(**id)), Expr::Literal(_));
+            let mut others = target.iter().chain(args).filter(|id| !is_literal(id));
+            others.next().copied().filter(|_| others.next().is_none())
+        })?;
+        let n = site.node.index;
+        let text = self.source_text(n, operand);
+        let text = text.or_else(|| Some(subexpressions::text(self.evaluator.ast(n)?, operand)))?;
+        (!text.ends_with('…')).then(|| format!("type({text}) == {type_}"))
     }
 
     /// Returns true for the conversion of a quantity to a number.
