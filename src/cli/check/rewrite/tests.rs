@@ -495,7 +495,7 @@ fn ambiguous_expressions_have_hints_only() {
         ),
         (
             "[CREATE]",
-            "object.spec.template.spec.containers.all(c, c.securityContext.fsGroup == 1)",
+            "object.spec.template.spec.containers[0].securityContext.fsGroup == 1",
             "`fsGroup` is a field of the securityContext of the Pod",
         ),
         (
