@@ -187,6 +187,19 @@ fn user(replay: &Replay, request: &Value) -> Vec<(String, String)> {
     headers
 }
 
+/// Creates the object `one` at `path`. Ephemeral containers are added by their subresource, because a new Pod has none.
+async fn stored(client: &Client, (path, one): (&str, &str), mut object: Value) -> Response {
+    let spec = object.get_mut("spec").and_then(Value::as_object_mut);
+    let ephemeral = spec.and_then(|spec| spec.remove("ephemeralContainers"));
+    let created = post(client, path, &object).await;
+    let Some(ephemeral) = ephemeral.filter(|_| created.status == 201) else {
+        return created;
+    };
+    let mut pod = created.body;
+    pod["spec"]["ephemeralContainers"] = ephemeral;
+    send(client, "PUT", &format!("{one}/ephemeralcontainers"), &pod).await
+}
+
 /// Sends the request of a case. Returns `None` if a client cannot send the request unchanged.
 async fn ask(
     client: &Client,
@@ -230,13 +243,13 @@ async fn ask(
         .await;
         return (response.status != 409).then_some(response);
     }
-    let created = post(client, &path, &sent(old)).await;
+    let one = format!("{path}/{}", old["metadata"]["name"].as_str().unwrap());
+    let created = stored(client, (&path, &one), sent(old)).await;
     if created.status == 409 {
         return None;
-    } else if created.status != 201 {
+    } else if ![200, 201].contains(&created.status) {
         return Some(created);
     }
-    let one = format!("{path}/{}", old["metadata"]["name"].as_str().unwrap());
     let response = if operation == "DELETE" {
         send_as(
             client,

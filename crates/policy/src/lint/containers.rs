@@ -24,6 +24,9 @@ const SECURITY_FIELDS: [&str; 6] = [
     "volumeMounts",
 ];
 
+/// Maximum number of variables that read each other on the way to the containers.
+const MAX_VARIABLES: usize = 5;
+
 /// Returns the lints of `policy`.
 pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
     let mut lints: Vec<Lint> = ignored_containers(policy).into_iter().collect();
@@ -76,11 +79,8 @@ fn names(policy: &CompiledPolicy) -> BTreeSet<&str> {
 
 /// Returns a lint if validations read security fields of `containers`, and no expression reads `initContainers`.
 fn ignored_containers(policy: &CompiledPolicy) -> Option<Lint> {
-    if policy
-        .expressions()
-        .iter()
-        .any(|expression| expression.parsed().is_err())
-    {
+    let mut expressions = policy.expressions().iter();
+    if policy.is_mutating() || expressions.any(|expression| expression.parsed().is_err()) {
         return None;
     }
     let reads = ContainerReads::new(policy);
@@ -92,7 +92,7 @@ fn ignored_containers(policy: &CompiledPolicy) -> Option<Lint> {
     };
     policy.expressions().iter().filter(decides).find_map(|expression| {
         let ast = expression.parsed().ok()?;
-        let (at, path) = ast.iter().find_map(|(id, expr)| iterated(ast, id, expr))?;
+        let (at, path) = ast.iter().find_map(|(id, expr)| iterated(policy, ast, id, expr))?;
         let spec = path.strip_suffix(".containers")?;
         let has_ephemeral = spec == "object.spec";
         let more = if has_ephemeral {
@@ -120,24 +120,61 @@ fn ignored_containers(policy: &CompiledPolicy) -> Option<Lint> {
 
 /// Returns the path of the containers that a macro such as `all()` iterates over, with the node of the selection. The
 /// condition of the macro reads a security field.
-fn iterated(ast: &Ast, id: ExprId, expr: &Expr) -> Option<(ExprId, String)> {
+fn iterated(
+    policy: &CompiledPolicy,
+    ast: &Ast,
+    id: ExprId,
+    expr: &Expr,
+) -> Option<(ExprId, String)> {
     let Expr::Comprehension(fold) = expr else {
         return None;
     };
-    let path = ast.qualified_name(fold.iter_range)?;
-    let is_of_pod = [
-        "object.spec.containers",
-        "object.spec.template.spec.containers",
-    ]
-    .contains(&path.as_str())
-        || path == "object.spec.jobTemplate.spec.template.spec.containers";
+    let path = containers(policy, (ast, fold.iter_range), MAX_VARIABLES)?;
     let nodes = ast.descendants(id);
     let reads_security = nodes.into_iter().any(|id| match ast.expr(id) {
         Expr::Select { field, .. } => SECURITY_FIELDS.contains(&&**field),
         Expr::Literal(Literal::String(text)) => SECURITY_FIELDS.contains(&&**text),
         _ => false,
     });
-    (is_of_pod && reads_security).then_some((fold.iter_range, path))
+    reads_security.then_some((fold.iter_range, path))
+}
+
+/// Returns the path of the containers of Pods that `id` denotes: a selection, a variable, or one alternative of a
+/// conditional. `None` for other lists.
+fn containers(
+    policy: &CompiledPolicy,
+    (ast, id): (&Ast, ExprId),
+    n_variables: usize,
+) -> Option<String> {
+    const PATHS: [&str; 3] = [
+        "object.spec.containers",
+        "object.spec.template.spec.containers",
+        "object.spec.jobTemplate.spec.template.spec.containers",
+    ];
+    match ast.expr(id) {
+        Expr::Call {
+            function,
+            target: None,
+            args,
+        } if &**function == "_?_:_" => {
+            let mut alternatives = args.iter().skip(1);
+            alternatives.find_map(|id| containers(policy, (ast, *id), n_variables))
+        }
+        Expr::Select { .. } => {
+            let path = ast.qualified_name(id)?;
+            if PATHS.contains(&path.as_str()) {
+                return Some(path);
+            }
+            let name = path.strip_prefix("variables.")?;
+            let mut variables = policy.expressions().iter().rev();
+            let variable = variables.find(|expression| {
+                expression.role == Role::Variable && expression.name.as_deref() == Some(name)
+            });
+            let ast = variable?.parsed().ok()?;
+            containers(policy, (ast, ast.root()), n_variables.checked_sub(1)?)
+        }
+        _ => None,
+    }
 }
 
 /// Adds lints about `image.startsWith('registry.example.com')`: another registry's name may start with this one.
