@@ -81,14 +81,14 @@ fn all_nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a 
         return Vec::new();
     }
     let lower = name.to_lowercase();
-    let negated = without_not(&lower);
+    let negated = without_negation(&lower);
     let mut best: (usize, Vec<&str>) = (name.len() / 3 * EDIT, Vec::new());
     // The names that contain a negation, as `name` does, and otherwise differ from it by at most one edit.
     let mut negations: Vec<&str> = Vec::new();
     for known in names.take(MAX_NAMES) {
         let lower_known = known.to_lowercase();
         let same_negation = |plain: &str| {
-            let other = without_not(&lower_known)?;
+            let other = without_negation(&lower_known)?;
             distance(plain, &other, EDIT)
         };
         if negated.as_deref().and_then(same_negation).is_some() && !negations.contains(&known) {
@@ -118,7 +118,7 @@ fn all_nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a 
 }
 
 /// Returns a name in lower case without its `not` and the verb before it. `None` if there is no `not`.
-fn without_not(lower: &str) -> Option<String> {
+fn without_negation(lower: &str) -> Option<String> {
     let (before, after) = ["doesnt", "dont", "isnt", "not"]
         .into_iter()
         .find_map(|not| lower.split_once(not))?;

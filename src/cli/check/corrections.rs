@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use super::finding::{Finding, Location, Severity};
 use super::fingerprint::without_numbers;
-use super::left_out;
 use super::names;
 use super::report::CheckReport;
+use super::skipped_values;
 use crate::cli::input::edit::{Edit, applied, sort_disjoint};
 use crate::cli::input::files::ReadFile;
 use crate::cli::input::{Input, KindFilter, Object, Place, SourceText};
@@ -146,7 +146,7 @@ pub(super) fn add_hidden(report: &mut CheckReport, input: &mut Input, check: &mu
         if corrected.n_objects == 0 {
             break;
         }
-        left_out::remove_invalid_requirements(&mut corrected);
+        skipped_values::remove_invalid_requirements(&mut corrected);
         count_policies(&corrected, &mut n_policies);
         names::copy_other_files(input, &mut corrected);
         let is_corrected = |source: &SourceText| files.contains_key(&source.name);

@@ -28,7 +28,6 @@ mod fixes;
 mod glob;
 mod kinds;
 pub mod known;
-mod left_out;
 pub mod levels;
 mod lint;
 mod lockout;
@@ -45,6 +44,7 @@ mod rewrite;
 mod runtime_errors;
 pub mod settings;
 pub mod shape;
+mod skipped_values;
 pub(super) mod suggestion;
 mod suppression;
 mod time_limit;
@@ -165,7 +165,7 @@ pub(in crate::cli) fn check_input(
         None => (ClusterData::default(), None),
     };
     names::set_other_files(&mut input);
-    left_out::remove_invalid_requirements(&mut input);
+    skipped_values::remove_invalid_requirements(&mut input);
     let no_crds = report::no_crds(&options.crds, &crds);
     input.problems.extend(std::mem::take(&mut crds.problems));
     let mut of_input = input_findings(&input, &crds.crds, options, settings);
@@ -214,7 +214,7 @@ pub(in crate::cli) fn check_file(
     mut input: Input,
     (others, context): (&OtherFiles<'_>, ClusterData),
 ) -> Result<CheckReport, SchemaError> {
-    left_out::remove_invalid_requirements(&mut input);
+    skipped_values::remove_invalid_requirements(&mut input);
     let mut of_input = others.duplicates(&input);
     of_input.extend(crd::check(&input.crds, apis.version()));
     let versions = options.other_versions.iter();
@@ -402,11 +402,11 @@ fn check_objects(
             let reserved = manifests::reserved_name(policy, static_dir, known.version());
             outcome.findings.extend(reserved);
         }
-        left_out::mark(policy, &mut outcome.findings);
+        skipped_values::mark(policy, &mut outcome.findings);
         partial::adapt(policy, &mut outcome.findings);
         versions::check(policy, None, known.version(), &mut outcome.findings);
         cascade::remove_consequences(&mut outcome.findings, &|it| {
-            left_out::is_left_out(policy, it)
+            skipped_values::is_left_out(policy, it)
         });
         outcome
     });
@@ -502,12 +502,12 @@ fn check_mutating(
             let reserved = manifests::reserved_name(shared, static_dir, known.version());
             outcome.findings.extend(reserved);
         }
-        left_out::mark(shared, &mut outcome.findings);
+        skipped_values::mark(shared, &mut outcome.findings);
         partial::adapt(shared, &mut outcome.findings);
         let mutations = Some(policy.mutations.as_slice());
         versions::check(shared, mutations, known.version(), &mut outcome.findings);
         cascade::remove_consequences(&mut outcome.findings, &|it| {
-            left_out::is_left_out(shared, it)
+            skipped_values::is_left_out(shared, it)
         });
         outcome
     });

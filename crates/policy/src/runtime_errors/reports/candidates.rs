@@ -44,7 +44,7 @@ pub(crate) struct Candidate {
     /// False if the replacement has another value for some requests for which the expression does not fail.
     pub(crate) is_exact: bool,
     /// True if the replacement keeps the intent of the replaced code. Its effect may then differ between requests.
-    pub(crate) is_equivalent: bool,
+    pub(crate) keeps_intent: bool,
 }
 
 /// The effective default of a field.
@@ -56,7 +56,7 @@ pub(crate) struct KnownDefault {
     pub(crate) path: Option<FieldPath>,
     pub(crate) effective: EffectiveDefault,
     /// True if the default satisfies a condition that may require a value, or whose message asks for one.
-    pub(crate) is_vacuous: bool,
+    pub(crate) may_require_value: bool,
 }
 
 impl KnownDefault {
@@ -251,12 +251,12 @@ impl MessageWriter<'_, '_> {
             let variable = policy.expressions().get(n);
             let variable = variable.filter(|it| it.role == Role::Variable);
             let variable = variable.and_then(|it| it.name.as_deref());
-            default.is_vacuous = intent::asks_for_value(policy, n)
+            default.may_require_value = intent::asks_for_value(policy, n)
                 || intent::is_required(origin.ast, site.chain, field)
                 || variable.is_some_and(|name| intent::is_variable_required(policy, name, field));
         }
-        let is_vacuous =
-            matches!(&default, Some(ProposedDefault::Known(default)) if default.is_vacuous);
+        let may_require_value =
+            matches!(&default, Some(ProposedDefault::Known(default)) if default.may_require_value);
         let mut candidates: Vec<Candidate> = Vec::new();
         let sides = intent::with_optional_sides(origin.ast, origin.text, site.chain, &chain);
         let null_roots = self.null_roots(n, sites_by_node);
@@ -307,7 +307,7 @@ impl MessageWriter<'_, '_> {
             )
         });
         Proposal {
-            advice: advice.filter(|_| candidates.is_empty() || is_vacuous),
+            advice: advice.filter(|_| candidates.is_empty() || may_require_value),
             candidates,
             ..Proposal::default()
         }
@@ -321,7 +321,9 @@ impl MessageWriter<'_, '_> {
         sites_by_node: &SitesByNode<'_>,
         (site, one): (&FailureSite, &Candidate),
     ) -> Option<Candidate> {
-        one.default.as_ref().filter(|default| !default.is_vacuous)?;
+        one.default
+            .as_ref()
+            .filter(|default| !default.may_require_value)?;
         let n = site.node.index;
         let sites = sites_by_node.values().flatten();
         let others = sites.filter(|other| {
@@ -492,7 +494,7 @@ impl MessageWriter<'_, '_> {
                 literal,
                 path: (is_object && !is_metadata).then(|| path.clone()),
                 effective,
-                is_vacuous: false,
+                may_require_value: false,
             }));
         }
         let input_type = self.evaluator.input_type(path)?;

@@ -240,7 +240,7 @@ pub(super) fn with_optional_sides(
         replacement,
         default: None,
         is_exact: true,
-        is_equivalent: true,
+        keeps_intent: true,
     })
 }
 

@@ -99,11 +99,11 @@ pub(crate) fn try_all(
             break;
         };
         *n_left = left;
-        let may_differ = candidate.is_equivalent;
+        let may_differ = candidate.keeps_intent;
         let Some(suggestion) = passing(policy, candidate, (&requests, failure), may_differ) else {
             continue;
         };
-        let is_decided = suggestion.default.is_some() || candidate.is_equivalent;
+        let is_decided = suggestion.default.is_some() || candidate.keeps_intent;
         let is_repeated = suggestions.iter().any(|it| it.effect == suggestion.effect);
         if !is_repeated && suggestions.len() < MAX_SUGGESTIONS {
             suggestions.push(suggestion);
@@ -195,7 +195,7 @@ fn passing(
                 (Err(_), Some(Ok(new))) if step.index == failure.index => {
                     let new = effect_of(role, *new);
                     let is_due = |it: &&KnownDefault| {
-                        is_of_kind && it.effective.is_certain && !it.is_vacuous
+                        is_of_kind && it.effective.is_certain && !it.may_require_value
                     };
                     if new.may_allow() {
                         default = default.filter(is_due);
@@ -218,7 +218,7 @@ fn passing(
         field_ref: expression.field_ref.clone(),
         range: start..end,
         replacement: candidate.replacement.clone(),
-        effect: if candidate.is_equivalent {
+        effect: if candidate.keeps_intent {
             Effect::Compared
         } else {
             effect

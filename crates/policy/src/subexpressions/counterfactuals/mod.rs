@@ -215,7 +215,7 @@ impl Evaluation<'_> {
     }
 
     /// Collects the innermost subexpressions that cause the recorded value `wanted` of `id`.
-    fn kept(&self, id: ExprId, wanted: bool, depth: usize, atoms: &mut Vec<Atom>) {
+    fn collect_causes(&self, id: ExprId, wanted: bool, depth: usize, atoms: &mut Vec<Atom>) {
         if depth < MAX_DEPTH
             && let Expr::Call {
                 function,
@@ -224,13 +224,15 @@ impl Evaluation<'_> {
             } = self.ast.expr(id)
         {
             match (&**function, &**args) {
-                ("!_", [negated]) => return self.kept(*negated, !wanted, depth + 1, atoms),
+                ("!_", [negated]) => {
+                    return self.collect_causes(*negated, !wanted, depth + 1, atoms);
+                }
                 ("_&&_" | "_||_", terms)
                     if (&**function == "_&&_") == wanted
                         && terms.iter().all(|term| self.is(*term, wanted)) =>
                 {
                     for term in terms {
-                        self.kept(*term, wanted, depth + 1, atoms);
+                        self.collect_causes(*term, wanted, depth + 1, atoms);
                     }
                     return;
                 }
@@ -273,7 +275,7 @@ impl Evaluation<'_> {
     fn counterfactuals(&self, id: ExprId, wanted: bool, depth: usize) -> CounterfactualSet {
         if self.is(id, wanted) {
             let mut counterfactual = Counterfactual::default();
-            self.kept(id, wanted, depth, &mut counterfactual.kept);
+            self.collect_causes(id, wanted, depth, &mut counterfactual.kept);
             return CounterfactualSet::new(counterfactual);
         }
         let next = depth + 1;
@@ -312,7 +314,7 @@ impl Evaluation<'_> {
     fn branch(&self, condition: Atom, (branch, wanted): Atom, depth: usize) -> CounterfactualSet {
         let mut all = self.counterfactuals(branch, wanted, depth);
         for counterfactual in &mut all.counterfactuals {
-            self.kept(condition.0, condition.1, depth, &mut counterfactual.kept);
+            self.collect_causes(condition.0, condition.1, depth, &mut counterfactual.kept);
         }
         all
     }
