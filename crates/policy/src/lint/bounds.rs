@@ -1,11 +1,12 @@
 //! Finds contradictory comparisons such as `a < 1 && a > 2` or `a in ['x'] && a == 'y'`, and exhaustive ones such as
-//! `a > 1 || a < 2`.
+//! `a > 1 || a < 2`. Also finds contradictory tests such as `a.startsWith('x') && a.startsWith('y')`.
 
 use std::collections::BTreeMap;
 
 use cel::ast::{Ast, Expr, ExprId, Literal};
 
 use super::path::{self, Comparison, Operator};
+use super::texts::{self, Contradiction, TestResult};
 
 /// Maximum number of checked operands in a chain of `&&` or `||`.
 const MAX_OPERANDS: usize = 256;
@@ -19,8 +20,8 @@ pub(super) struct Constant {
     pub(super) value: bool,
     /// The path that the operands compare.
     pub(super) path: String,
-    /// True if the other operator, `||` for `&&` or the reverse, would also have a constant result.
-    pub(super) is_exhaustive: bool,
+    /// True if the author may have meant the other operator, `||` for `&&` or the reverse.
+    pub(super) may_mean_other_operator: bool,
 }
 
 /// Returns the chains of `&&` and `||` in `ast` whose result is constant.
@@ -83,6 +84,9 @@ struct PathConstraints<'a> {
     lower: Option<(f64, bool)>,
     /// The upper bound, represented like the lower bound.
     upper: Option<(f64, bool)>,
+    /// The results of the tests of the string in a conjunction: of the chain of `&&` itself, or of the negation of a chain
+    /// of `||`.
+    tests: Vec<TestResult<'a>>,
 }
 
 /// Returns the first operand that makes the chain constant. `None` if the result of the chain is not constant.
@@ -98,10 +102,24 @@ fn constant(ast: &Ast, operands: &[ExprId], is_or: bool) -> Option<Constant> {
                     at,
                     value: false,
                     path,
-                    is_exhaustive: false,
+                    may_mean_other_operator: true,
                 });
             }
             continue;
+        }
+        if let Some((path, (test, is_true))) = texts::text_test(ast, at) {
+            let result = (test, is_true != is_or);
+            let of_path = constraints.entry(path.clone()).or_default();
+            let mut tests = of_path.tests.iter();
+            if let Some(found) = tests.find_map(|it| texts::contradiction(*it, result)) {
+                return Some(Constant {
+                    at,
+                    value: is_or,
+                    path,
+                    may_mean_other_operator: found == Contradiction::Exclusive,
+                });
+            }
+            of_path.tests.push(result);
         }
         let Some(Comparison {
             path,
@@ -125,7 +143,8 @@ fn constant(ast: &Ast, operands: &[ExprId], is_or: bool) -> Option<Constant> {
                 at,
                 value: is_or,
                 path,
-                is_exhaustive: matches!(literal, Literal::Bool(_)),
+                // With the other operator, a comparison with both bools would have a constant result, too.
+                may_mean_other_operator: !matches!(literal, Literal::Bool(_)),
             });
         }
     }
@@ -273,6 +292,37 @@ mod tests {
         check("[1].all(i, object.spec.x != 1 || object.spec.x != 2)", yes);
         check("object.spec.x in ['a', 'b'] && object.spec.x == 'c'", no);
         check("object.spec.x == 'c' && object.spec.x in ['a', 'b']", no);
+    }
+
+    #[test]
+    fn contradictory_tests_of_strings_are_found() {
+        let no = Some((false, "c.image"));
+        let yes = Some((true, "c.image"));
+        check("c.image.startsWith('a/') && c.image.startsWith('b/')", no);
+        check(
+            "!c.image.startsWith('a/') || !c.image.startsWith('b/')",
+            yes,
+        );
+        check("c.image != 'a' || !c.image.startsWith('b')", yes);
+        check("c.image.endsWith(':latest') && !c.image.contains(':')", no);
+        check("!c.image.endsWith(':latest') || c.image.contains(':')", yes);
+        check("c.image.contains(':') && c.image == 'a'", no);
+        check("c.image == 'a:b' && !c.image.contains(':')", no);
+        check("c.image != 'a' && true && c.image == 'a'", no);
+        for text in [
+            "c.image.startsWith('a/') || c.image.startsWith('b/')",
+            "!c.image.startsWith('a/') && !c.image.startsWith('b/')",
+            "c.image.startsWith('a/') && c.image.startsWith('a/b/')",
+            "c.image.startsWith('a/') && c.image.endsWith('b/')",
+            "c.image.startsWith('a/') && c.image.contains('b/')",
+            "c.image.startsWith('a/') && !c.image.startsWith('a/b/')",
+            "!c.image.contains('@') && !c.image.endsWith(':latest')",
+            "c.image.startsWith('a') && c.name.startsWith('b')",
+            "c.image.contains('') && c.image != ''",
+            "c.image.startsWith(x) && c.image.startsWith('b')",
+        ] {
+            check(text, None);
+        }
     }
 
     #[test]

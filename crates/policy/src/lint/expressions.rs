@@ -174,7 +174,7 @@ impl Search<'_> {
         let mut at_nodes: Vec<(ExprId, Found)> = Vec::new();
         for constant in bounds::constants(ast) {
             let message = format!(
-                "because of the comparisons of `{}`, this is always {}",
+                "because of the tests of `{}`, this is always {}",
                 constant.path, constant.value
             );
             let fix = if constant.value {
@@ -182,7 +182,7 @@ impl Search<'_> {
             } else {
                 "did you mean `||`?"
             };
-            let fix = (!constant.is_exhaustive).then(|| fix.to_owned());
+            let fix = constant.may_mean_other_operator.then(|| fix.to_owned());
             let finding = (Rule::ConstantCondition, message, fix, false);
             at_nodes.push((constant.at, finding));
         }

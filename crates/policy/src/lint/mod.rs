@@ -19,6 +19,7 @@ pub(crate) mod path;
 mod rules;
 mod selectors;
 mod templates;
+mod texts;
 mod variables;
 
 use cel::source::Location;
