@@ -1,6 +1,7 @@
 //! Estimates the costs of a policy's expressions for objects of one kind, from the size limits in its schema.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -48,6 +49,10 @@ const MAX_LABEL_LENGTH: i64 = 63;
 /// Source: k8s.io/apimachinery `pkg/api/validation/objectmeta.go`, `TotalAnnotationSizeLimitB`.
 const MAX_ANNOTATIONS_SIZE: i64 = 256 * 1024;
 
+/// Maximum number of kinds of a policy whose expressions may have a branch for each kind. Policies with wildcards match
+/// more kinds.
+const MAX_BRANCH_KINDS: usize = 16;
+
 /// An expression that costs less than this for the largest request is not estimated for smaller requests.
 const MIN_COST: u64 = 10_000;
 
@@ -65,11 +70,12 @@ pub(super) struct KindTypes<'a> {
 ///
 /// The cost of a variable is only counted for the variable itself. An expression that reads the variable only pays for
 /// the read. The size of a variable is known if its value is a part of the object, or such a part with an empty
-/// default. `shared` has the costs that are equal for several kinds.
+/// default. `shared` has the costs that are equal for several kinds, and `untyped` the checks without types.
 pub(super) fn kind_costs(
     policy: &CompiledPolicy,
     types: &KindTypes<'_>,
     mut shared: Option<&mut SharedCosts>,
+    untyped: &mut UntypedChecks,
     visits_left: &mut usize,
 ) -> Vec<Option<Costs>> {
     let mut parts = match &mut shared {
@@ -96,7 +102,7 @@ pub(super) fn kind_costs(
         if let Some(checker) = &mut checker
             && (cached_estimate.is_none() || expression.role == Role::Variable)
         {
-            checked = checker.check(expression);
+            checked = checker.check((expression, n), untyped);
         }
         let estimated = cached_estimate.or_else(|| {
             let types = &checker.as_ref()?.types;
@@ -160,10 +166,53 @@ fn all_parts(
     all
 }
 
+/// The checks of a policy's expressions in an environment in which all variables have the type `dyn`. They do not depend
+/// on the kind.
+pub(super) struct UntypedChecks {
+    env: Env,
+    /// True if expressions with fields that a kind does not have are checked, too.
+    accepts_undefined_fields: bool,
+    /// The results by the index of the expression.
+    checks: HashMap<usize, Option<Rc<CheckedAst>>>,
+}
+
+impl UntypedChecks {
+    /// Creates the checks of a policy that matches `n_kinds` kinds.
+    pub(super) fn new(policy: &CompiledPolicy, n_kinds: usize) -> Self {
+        let mut env = cost_env(policy, &Type::Dyn, &Type::Dyn);
+        env.set_variable("variables", Type::Dyn);
+        Self {
+            env,
+            accepts_undefined_fields: n_kinds <= MAX_BRANCH_KINDS,
+            checks: HashMap::new(),
+        }
+    }
+
+    fn check(&mut self, (expression, n): (&PolicyExpression, usize)) -> Option<Rc<CheckedAst>> {
+        let check = self.checks.entry(n);
+        let check = check.or_insert_with(|| match expression.check(&self.env) {
+            ExpressionCheck::Passed(checked) => Some(Rc::new(checked)),
+            ExpressionCheck::Unparsed(_) | ExpressionCheck::Failed(..) => None,
+        });
+        check.clone()
+    }
+}
+
+/// Returns the environment of the policy's expressions for these types.
+fn cost_env(policy: &CompiledPolicy, object: &Type, params: &Type) -> Env {
+    let has_params = crate::param_kind(policy.policy()).is_some();
+    policy_env(&Declared {
+        release: policy.version().release(),
+        object,
+        params: has_params.then_some(params),
+        authorizer: true,
+        request_resource: true,
+        mutation: policy.is_mutating(),
+    })
+}
+
 struct ExpressionChecker {
     env: Env,
-    /// The environment in which all variables have the type `dyn`.
-    untyped: Env,
     variables: VariableTypes,
     types: DeclaredTypes,
 }
@@ -171,26 +220,12 @@ struct ExpressionChecker {
 impl ExpressionChecker {
     fn new(policy: &CompiledPolicy, types: &KindTypes<'_>) -> Self {
         let object = evaluated(types.object);
-        let has_params = crate::param_kind(policy.policy()).is_some();
         let params = types.params.map_or(Type::Dyn, evaluated);
-        let new_env = |object: &Type, params: &Type| {
-            policy_env(&Declared {
-                release: policy.version().release(),
-                object,
-                params: has_params.then_some(params),
-                authorizer: true,
-                request_resource: true,
-                mutation: policy.is_mutating(),
-            })
-        };
-        let mut env = new_env(&object, &params);
-        let mut untyped = new_env(&Type::Dyn, &Type::Dyn);
+        let mut env = cost_env(policy, &object, &params);
         let variables = VariableTypes::default();
         env.set_variable("variables", variables.to_type());
-        untyped.set_variable("variables", Type::Dyn);
         Self {
             env,
-            untyped,
             variables,
             types: DeclaredTypes::new(types),
         }
@@ -199,26 +234,32 @@ impl ExpressionChecker {
     /// Checks the expression with the types of the kind. If a field is undefined, as in a branch for another kind, or the
     /// types of some operands do not match, as in a concatenation of lists of different kinds of containers, checks the
     /// expression without types, as the API server does.
-    fn check(&self, expression: &PolicyExpression) -> Option<CheckedAst> {
+    fn check(
+        &self,
+        (expression, n): (&PolicyExpression, usize),
+        untyped: &mut UntypedChecks,
+    ) -> Option<Rc<CheckedAst>> {
         let errors = match expression.check(&self.env) {
-            ExpressionCheck::Passed(checked) => return Some(checked),
+            ExpressionCheck::Passed(checked) => return Some(Rc::new(checked)),
             ExpressionCheck::Unparsed(_) => return None,
             ExpressionCheck::Failed(_, errors) => errors,
         };
         let mut codes = errors.as_slice().iter().map(|error| error.kind.code());
-        if !codes.all(|code| matches!(code, Code::NoMatchingOverload | Code::UndefinedField)) {
+        let is_checked_untyped = |code| match code {
+            Code::NoMatchingOverload => true,
+            Code::UndefinedField => untyped.accepts_undefined_fields,
+            _ => false,
+        };
+        if !codes.all(is_checked_untyped) {
             return None;
         }
-        match expression.check(&self.untyped) {
-            ExpressionCheck::Passed(checked) => Some(checked),
-            ExpressionCheck::Unparsed(_) | ExpressionCheck::Failed(..) => None,
-        }
+        untyped.check((expression, n))
     }
 
     /// Adds a variable. Its type is known if `checked` is given.
-    fn add_variable(&mut self, variable: &PolicyExpression, checked: Option<CheckedAst>) {
+    fn add_variable(&mut self, variable: &PolicyExpression, checked: Option<Rc<CheckedAst>>) {
         let name = variable.name.as_deref().unwrap_or_default();
-        let type_ = checked.as_ref().map(CheckedAst::output_type);
+        let type_ = checked.as_ref().map(|checked| checked.output_type());
         let declared = checked.and_then(|checked| {
             let ast = checked.ast();
             let declared = self.types.declared(ast, ast.root());
@@ -556,7 +597,8 @@ mod tests {
     use kubernetes::schema::OpenApiDocument;
 
     fn alone(policy: &CompiledPolicy, types: &KindTypes<'_>) -> Vec<Option<Costs>> {
-        kind_costs(policy, types, None, &mut 1_000_000)
+        let mut untyped = UntypedChecks::new(policy, 1);
+        kind_costs(policy, types, None, &mut untyped, &mut 1_000_000)
     }
 
     /// Compares the minimum and maximum cost of `validation` in a policy with `variables`. Objects have at most 4

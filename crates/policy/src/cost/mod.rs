@@ -24,7 +24,7 @@ use crate::param_kind;
 use crate::reads::Reads;
 use cel::cost::CostEstimate;
 use cel::stack::run_on_deep_stack;
-use kind::{KindTypes, kind_costs};
+use kind::{KindTypes, UntypedChecks, kind_costs};
 use kubernetes::library::limits::{
     PER_CALL_LIMIT, RUNTIME_CEL_COST_BUDGET, RUNTIME_CEL_COST_BUDGET_MATCH_CONDITIONS,
 };
@@ -286,6 +286,7 @@ impl PolicyCosts {
         let mut worst = vec![None; policy.n_expressions()];
         let mut stages: Vec<(Stage, Option<WorstCase>)> = Vec::new();
         let mut shared = (kinds.len() > 1).then(SharedCosts::default);
+        let mut untyped = UntypedChecks::new(policy, kinds.len());
         let mut visits_left = MAX_VISITS;
         for gvk in kinds {
             let Some(object) = resolved(gvk) else {
@@ -295,7 +296,13 @@ impl PolicyCosts {
                 object: (gvk, &object),
                 params: params.as_ref().map(|(gvk, type_)| (*gvk, type_)),
             };
-            let costs = kind_costs(policy, &types, shared.as_mut(), &mut visits_left);
+            let costs = kind_costs(
+                policy,
+                &types,
+                shared.as_mut(),
+                &mut untyped,
+                &mut visits_left,
+            );
             for (known, costs) in worst.iter_mut().zip(&costs) {
                 add(known, costs.map(|costs| costs.for_kind(gvk)));
             }
