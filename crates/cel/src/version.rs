@@ -6,13 +6,15 @@
 
 use std::fmt;
 
-/// A minor version of the platform that an environment targets, such as Kubernetes.
+/// A version of the platform that an environment targets, such as Kubernetes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version {
     /// The major version.
     pub major: u16,
     /// The minor version.
     pub minor: u16,
+    /// The patch version. It is 0 unless a declaration differs between the patch releases of the minor version.
+    pub patch: u16,
 }
 
 impl Version {
@@ -22,7 +24,17 @@ impl Version {
     /// Creates the version `major.minor`.
     #[must_use]
     pub const fn new(major: u16, minor: u16) -> Self {
-        Self { major, minor }
+        Self {
+            major,
+            minor,
+            patch: 0,
+        }
+    }
+
+    /// Returns this version with the patch version `patch`.
+    #[must_use]
+    pub const fn with_patch(self, patch: u16) -> Self {
+        Self { patch, ..self }
     }
 }
 

@@ -188,8 +188,17 @@ impl KubernetesVersion {
     /// Returns the versions that determine the functions of the base environment.
     #[must_use]
     pub const fn release(&self) -> Release {
+        let has_patch = match self.patch {
+            Some(patch) => patch >= CONTAINED_NETWORKS.patch,
+            None => true,
+        };
+        let platform = if self.minor == CONTAINED_NETWORKS.minor && has_patch {
+            CONTAINED_NETWORKS
+        } else {
+            self.platform()
+        };
         Release {
-            platform: self.platform(),
+            platform,
             cel_go: self.cel_go,
         }
     }
@@ -623,6 +632,11 @@ pub(crate) const V1_33: Version = Version::new(1, 33);
 pub(crate) const V1_34: Version = Version::new(1, 34);
 pub(crate) const V1_35: Version = Version::new(1, 35);
 pub(crate) const V1_37: Version = Version::new(1, 37);
+
+/// The patch release since which `containsCIDR` is true for networks that start at any address of the other network.
+///
+/// Source: k8s.io/kubernetes `CHANGELOG/CHANGELOG-1.32.md`, v1.32.4 (#130773).
+pub(crate) const CONTAINED_NETWORKS: Version = V1_32.with_patch(4);
 
 /// The patch releases since which [`Behavior::patches_convert_nested_objects`] is true.
 pub const NESTED_PATCH_VALUES: &[(u16, u16)] = &[(36, 5), (35, 10)];

@@ -14,8 +14,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
+use vap_status_controller::cli::check::finding::Finding;
 use vap_status_controller::cli::check::{self, Options};
 use vap_status_controller::cli::input::{Input, KindFilter};
+use vap_status_controller::policy::rule::Rule;
 
 use crate::version;
 
@@ -83,8 +85,10 @@ pub fn predicted(folder: &Path, texts: &[&str]) -> Result<Vec<Vec<Rejection>>> {
     };
     let report = check::run(&options, &mut std::io::empty())?;
     let mut rejections = vec![Vec::new(); texts.len()];
-    let rejected = report.findings.iter();
-    for finding in rejected.filter(|finding| finding.rejected && !finding.is_hidden) {
+    // A key next to a merge key is a note, because kubectl sends JSON. The comparison sends the YAML unchanged.
+    let is_rejected = |finding: &&Finding| finding.rejected || finding.rule == Rule::DuplicateKey;
+    let rejected = report.findings.iter().filter(is_rejected);
+    for finding in rejected.filter(|finding| !finding.is_hidden) {
         let n = by_file.get(&finding.location.file).copied();
         let of_file = n.and_then(|n| rejections.get_mut(n));
         let of_file = of_file.context("a finding about an unknown file")?;

@@ -43,6 +43,9 @@ pub struct CostOptions {
     /// variables' parts that they contain, and if a selection from a value of unknown type is charged. Upstream treats
     /// these sizes as unknown.
     pub follows_parts: bool,
+    /// True if calls of the platform's functions cost 1, as in an environment with
+    /// [`Library::ignore_platform_costs`](crate::env::Library::ignore_platform_costs).
+    pub ignores_platform_costs: bool,
 }
 
 impl Default for CostOptions {
@@ -50,6 +53,7 @@ impl Default for CostOptions {
         Self {
             presence_test_has_cost: true,
             follows_parts: false,
+            ignores_platform_costs: false,
         }
     }
 }
@@ -363,7 +367,10 @@ impl<'a> Coster<'a> {
         let mut size: Option<SizeEstimate> = None;
         for overload in overloads {
             let static_cost = overload.costs.estimate;
-            let estimate = static_cost.estimate(&operands, call.arg_costs, &self.sizes);
+            let mut estimate = static_cost.estimate(&operands, call.arg_costs, &self.sizes);
+            if self.options.ignores_platform_costs && overload.costs.is_of_platform {
+                estimate.cost = CostEstimate::fixed(1);
+            }
             cost = cost.union(estimate.cost);
             size = match (size, estimate.result_size) {
                 (Some(size), Some(other)) => Some(size.union(other)),

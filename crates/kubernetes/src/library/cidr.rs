@@ -6,7 +6,7 @@ use super::costs::{
 };
 use super::ip::{self as addresses, Ip};
 use super::net::{Network, is_ipv4_mapped};
-use crate::version::{V1_30, V1_32};
+use crate::version::{CONTAINED_NETWORKS, V1_30};
 use Sig::{Bool, Int, String};
 use cel::cost::Costs;
 use cel::decls::{OverloadRow, Sig, Source};
@@ -63,12 +63,12 @@ pub static ROWS: &[OverloadRow] = &[
     .evaluated_by(contains_ip),
     CONTAINS_TEXT
         .evaluated_by(contains_cidr_at_first_address)
-        .before(V1_32),
-    CONTAINS_TEXT.since(V1_32),
+        .before(CONTAINED_NETWORKS),
+    CONTAINS_TEXT.since(CONTAINED_NETWORKS),
     CONTAINS
         .evaluated_by(contains_cidr_at_first_address)
-        .before(V1_32),
-    CONTAINS.since(V1_32),
+        .before(CONTAINED_NETWORKS),
+    CONTAINS.since(CONTAINED_NETWORKS),
     OverloadRow::member("ip", "cidr_ip", &[CIDR], IP, CIDR_IP, SOURCE).evaluated_by(ip),
     OverloadRow::member(
         "prefixLength",

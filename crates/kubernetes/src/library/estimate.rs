@@ -4,9 +4,11 @@
 //! Source: k8s.io/apiserver `pkg/cel/environment/base.go`, `pkg/cel/library/cost.go`.
 
 pub use super::costs::AUTHORIZER_CHECK_COST;
+use crate::version::measures_library_costs;
 use cel::checker::CheckedAst;
 use cel::cost::{CostEstimate, SizeEstimator};
-use cel::estimate::{self, CostOptions, ResultSize};
+use cel::estimate::{self, CostOptions};
+use cel::version::Release;
 
 /// The options of the API server's cost model. `has()` is free.
 ///
@@ -14,13 +16,22 @@ use cel::estimate::{self, CostOptions, ResultSize};
 pub const COST_OPTIONS: CostOptions = CostOptions {
     presence_test_has_cost: false,
     follows_parts: false,
+    ignores_platform_costs: false,
 };
 
-/// The options for estimates of policies. The API server makes no such estimates.
-const POLICY_OPTIONS: CostOptions = CostOptions {
-    follows_parts: true,
-    ..COST_OPTIONS
-};
+/// Returns the options for estimates of the costs that the API server of `release` measures for policies. The API server
+/// makes no such estimates.
+///
+/// Differs from [`estimate()`]: values read through optionals, and concatenated or filtered lists, have the sizes of the
+/// parts that they contain. See [`CostOptions::follows_parts`].
+#[must_use]
+pub fn policy_options(release: Release) -> CostOptions {
+    CostOptions {
+        follows_parts: true,
+        ignores_platform_costs: !measures_library_costs(release),
+        ..COST_OPTIONS
+    }
+}
 
 /// Estimates the evaluation cost of `checked` in the API server. `sizes` provides the sizes of variables.
 ///
@@ -48,20 +59,4 @@ const POLICY_OPTIONS: CostOptions = CostOptions {
 #[must_use]
 pub fn estimate(checked: &CheckedAst, sizes: &dyn SizeEstimator) -> CostEstimate {
     estimate::estimate(checked, sizes, COST_OPTIONS)
-}
-
-/// Estimates the cost of `checked`, an expression of a policy, with each estimator in `sizes`. If most sizes are equal,
-/// this is almost as fast as a single estimate.
-///
-/// Differs from [`estimate()`]: values read through optionals, and concatenated or filtered lists, have the sizes of the
-/// parts that they contain. See [`CostOptions::follows_parts`].
-#[must_use]
-pub fn estimate_each(checked: &CheckedAst, sizes: &[&dyn SizeEstimator]) -> Vec<CostEstimate> {
-    estimate::estimate_each(checked, sizes, POLICY_OPTIONS)
-}
-
-/// Estimates the size of the value of `checked`, an expression of a policy.
-#[must_use]
-pub fn result_size(checked: &CheckedAst, sizes: &dyn SizeEstimator) -> ResultSize {
-    estimate::result_size(checked, sizes, POLICY_OPTIONS)
 }

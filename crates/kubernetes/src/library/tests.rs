@@ -11,17 +11,34 @@ use cel::value::{EvalError, Hashed, Value};
 use cel::{checker, syntax};
 
 fn evaluated(text: &str) -> Result<Value, EvalError> {
+    evaluated_in(KubernetesVersion::DEFAULT, text)
+}
+
+fn evaluated_in(version: KubernetesVersion, text: &str) -> Result<Value, EvalError> {
     let ast = Arc::new(syntax::parse(text).0.unwrap());
-    let (checked, diagnostics) = checker::check(&ast, text, base_env(KubernetesVersion::DEFAULT));
+    let (checked, diagnostics) = checker::check(&ast, text, base_env(version));
     assert!(diagnostics.is_empty(), "{text}: {diagnostics:?}");
-    let program = Program::plan(
-        &checked,
-        base_env(KubernetesVersion::DEFAULT),
-        &KubernetesRuntime,
-    )
-    .unwrap();
+    let program = Program::plan(&checked, base_env(version), &KubernetesRuntime).unwrap();
     let activation: [(&str, Value); 0] = [];
     program.eval(&activation, Limits::from_cost(100_000)).result
+}
+
+/// Source: k8s.io/kubernetes `CHANGELOG/CHANGELOG-1.32.md`, v1.32.4 (#130773).
+#[test]
+fn network_contains_networks_at_any_address_since_patch() {
+    let text = "cidr('10.0.0.0/8').containsCIDR('10.1.0.0/16')";
+    for (version, expected) in [
+        ("1.31", false),
+        ("1.32.0", false),
+        ("1.32.3", false),
+        ("1.32.4", true),
+        ("1.32", true),
+        ("1.33.0", true),
+    ] {
+        let value = evaluated_in(version.parse().unwrap(), text);
+        let is_expected = matches!(value, Ok(Value::Bool(actual)) if actual == expected);
+        assert!(is_expected, "{version}: {value:?}");
+    }
 }
 
 #[test]

@@ -202,6 +202,7 @@ impl<'a> Driver<'a> {
             env: &env,
             roots: roots(gvk, object, self.params, class),
             variables: HashMap::new(),
+            reads_go_values: self.policy.version().behavior().reads_go_values,
             applied_to: None,
         };
         let mut variables: HashMap<String, (usize, Option<Interpretation>)> = HashMap::new();

@@ -15,9 +15,9 @@ use cel::checker::CheckedAst;
 use cel::cost::SizeEstimate;
 use cel::diagnostic::Code;
 use cel::env::Env;
-use cel::estimate::{is_filter, mapped};
+use cel::estimate::{self, CostOptions, is_filter, mapped};
 use cel::types::Type;
-use kubernetes::library::estimate;
+use kubernetes::library::estimate::policy_options;
 use kubernetes::schema::{DeclField, DeclKind, DeclType, DeclaredSizes, Gvk, ObjectShape, sizes};
 
 /// Maximum nesting level in [`ObjectShape`]. Estimates assume objects whose lists are full from this level on. Levels
@@ -105,9 +105,10 @@ pub(super) fn kind_costs(
             checked = checker.check((expression, n), untyped);
         }
         let estimated = cached_estimate.or_else(|| {
-            let types = &checker.as_ref()?.types;
+            let checker = checker.as_ref()?;
+            let declared = (&checker.types, checker.options);
             let estimated = match &checked {
-                Some(checked) => estimated(checked, types, *visits_left)?,
+                Some(checked) => estimated(checked, declared, *visits_left)?,
                 None => ExpressionEstimate {
                     costs: None,
                     n_visits: 0,
@@ -215,6 +216,7 @@ struct ExpressionChecker {
     env: Env,
     variables: VariableTypes,
     types: DeclaredTypes,
+    options: CostOptions,
 }
 
 impl ExpressionChecker {
@@ -228,6 +230,7 @@ impl ExpressionChecker {
             env,
             variables,
             types: DeclaredTypes::new(types),
+            options: policy_options(policy.version().release()),
         }
     }
 
@@ -263,7 +266,7 @@ impl ExpressionChecker {
         let declared = checked.and_then(|checked| {
             let ast = checked.ast();
             let declared = self.types.declared(ast, ast.root());
-            declared.or_else(|| computed(&checked, &self.types.sizes()))
+            declared.or_else(|| computed(&checked, &self.types.sizes(), self.options))
         });
         self.variables.add(name, type_.unwrap_or(Type::Dyn));
         self.env.set_variable("variables", self.variables.to_type());
@@ -275,11 +278,11 @@ impl ExpressionChecker {
 /// limit of visited nodes is exceeded.
 fn estimated(
     checked: &CheckedAst,
-    types: &DeclaredTypes,
+    (types, options): (&DeclaredTypes, CostOptions),
     visits_left: usize,
 ) -> Option<ExpressionEstimate> {
     let sizes = types.sizes();
-    let estimates = estimate::estimate_each(checked, &[&sizes]);
+    let estimates = estimate::estimate_each(checked, &[&sizes], options);
     let estimate = estimates.first().copied().unwrap_or_default();
     let mut costs = Costs::NONE;
     costs.estimate = estimate;
@@ -313,7 +316,7 @@ fn estimated(
         });
         let shapes: Vec<_> = shapes.collect();
         let shapes: Vec<_> = shapes.iter().map(|sizes| sizes as _).collect();
-        let of_shapes = estimate::estimate_each(checked, &shapes);
+        let of_shapes = estimate::estimate_each(checked, &shapes, options);
         for (cost, of_size) in by_size.iter_mut().zip(of_shapes.chunks(n_shapes)) {
             let worst = of_size.iter().map(|estimate| estimate.max).max();
             *cost = worst.unwrap_or(estimate.max).max(*cost);
@@ -518,9 +521,13 @@ fn sum(left: &DeclType, right: &DeclType) -> Option<Arc<DeclType>> {
 /// values.
 ///
 /// A list or map whose size cannot be estimated has at most as many elements as fit into an object.
-fn computed(checked: &CheckedAst, sizes: &DeclaredSizes) -> Option<Arc<DeclType>> {
+fn computed(
+    checked: &CheckedAst,
+    sizes: &DeclaredSizes,
+    options: CostOptions,
+) -> Option<Arc<DeclType>> {
     let declared = unlimited(&checked.output_type())?;
-    let size = estimate::result_size(checked, sizes);
+    let size = estimate::result_size(checked, sizes, options);
     let limited = |type_: &DeclType, size: Option<SizeEstimate>| {
         let most = match (size, &type_.kind) {
             (Some(size), _) => i64::try_from(size.max).unwrap_or(i64::MAX),

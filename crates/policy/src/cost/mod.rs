@@ -419,6 +419,24 @@ mod tests {
         PolicyCosts::new(&CompiledPolicy::new(&policy), &[&gvk], &Lists(max_items))
     }
 
+    /// Source: k8s.io/apiserver 0.32 `pkg/features/kube_features.go`, `StrictCostEnforcementForVAP`.
+    #[test]
+    fn authorization_checks_are_cheap_before_costs_of_libraries() {
+        let check = "authorizer.group('').resource('a').check('get').allowed()";
+        let spec = json!({"validations": [{"expression": check}]});
+        let policy = json!({"metadata": {"name": "test"}, "spec": spec});
+        let policy: ValidatingAdmissionPolicy = serde_json::from_value(policy).unwrap();
+        let gvk = Gvk::new("g", "v1", "Test");
+        let max = |version: &str| {
+            let policy = (&policy).into();
+            let policy = CompiledPolicy::from_parts(policy, None, version.parse().unwrap());
+            let costs = PolicyCosts::new(&policy, &[&gvk], &Lists(1));
+            costs.expressions[0].worst.as_ref().unwrap().max()
+        };
+        assert_eq!(max("1.31"), Some(5));
+        assert_eq!(max("1.32"), Some(350_004));
+    }
+
     /// Resolves kinds to object types with the fields `shared` and `own`. The type of `shared` is the same for all
     /// kinds. `own` is a list with a different length for each kind.
     struct KindsWithSharedType {

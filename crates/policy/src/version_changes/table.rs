@@ -199,9 +199,9 @@ pub static ALL: &[VersionChange] = &[
     },
     VersionChange {
         id: "contains-cidr",
-        since: Since::Kubernetes(32),
+        since: Since::Patches(&[(32, 4)]),
         summary: "`cidr('10.0.0.0/8').containsCIDR('10.1.0.0/16')` is true. Before, a network contained only networks that start at its first address.",
-        source: "k8s.io/apiserver 0.32 pkg/cel/library/cidr.go, cidrContainsCIDR",
+        source: "k8s.io/apiserver 0.32.4 pkg/cel/library/cidr.go, cidrContainsCIDR",
         affects: Some(|checked, id| is_method(checked, id, &["containsCIDR"])),
         ..CHANGE
     },

@@ -83,6 +83,9 @@ impl Interpreter<'_> {
                 let operator = if function == "_!=_" { "!=" } else { "==" };
                 self.record_comparison(id, operator, &sides.0, &sides.1);
                 let equal = equals(&sides.0, &sides.1);
+                // The comparison may fail instead. An error of `!=` counts as true.
+                let equal =
+                    equal.filter(|_| function == "_!=_" || !self.may_fail(&sides.0, &sides.1));
                 let wanted = function == "_==_";
                 let constant = equal.map(|equal| Const::Bool(equal == wanted));
                 if constant.is_none() && !is_comparable(&sides.0, &sides.1) {
@@ -250,9 +253,20 @@ impl Interpreter<'_> {
         let message = match operator {
             "in" => format!("a {first} is never in a list of {second}s: this is always false"),
             "!=" => format!("a {first} is never equal to a {second}: this is always true"),
+            _ if self.may_fail(left, right) => {
+                format!("a {first} is never equal to a {second}: this is never true")
+            }
             _ => format!("a {first} is never equal to a {second}: this is always false"),
         };
         self.outcome.incomparable.push((id, message));
+    }
+
+    /// Returns true if `left == right` may fail because `left` is a Go value of another type.
+    fn may_fail(&self, left: &AbstractValue, right: &AbstractValue) -> bool {
+        self.facts.reads_go_values
+            && matches!(category(left), Some("map" | "list"))
+            && left.as_const().is_none()
+            && are_incomparable(left, right)
     }
 
     fn eval_in(&mut self, id: ExprId, element: ExprId, container: ExprId) -> AbstractValue {

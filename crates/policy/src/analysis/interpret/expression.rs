@@ -216,9 +216,13 @@ impl<'a> Interpreter<'a> {
     }
 
     fn eval_ident(&mut self, name: &str) -> AbstractValue {
-        let name = name.strip_prefix('.').unwrap_or(name);
+        let absolute = name.strip_prefix('.');
+        // With a leading dot, a name does not denote a macro variable.
+        let may_be_local =
+            absolute.is_none() || !self.facts.env.behavior().locals_hide_qualified_names;
+        let name = absolute.unwrap_or(name);
         let scoped = self.scopes.iter().rev().find(|(known, _)| **known == *name);
-        if let Some((_, value)) = scoped {
+        if let Some((_, value)) = scoped.filter(|_| may_be_local) {
             return value.clone();
         }
         if let Some(value) = self.global(name) {
