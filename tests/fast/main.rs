@@ -39,6 +39,7 @@ mod parser_peer;
 mod places;
 mod policies;
 mod repository;
+mod repository_inputs;
 mod requests;
 mod runtime_errors;
 mod runtime_errors_and_defaults;

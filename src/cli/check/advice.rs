@@ -206,9 +206,17 @@ pub(super) fn has_proposal(text: &str, location: Location) -> Option<Proposal> {
             let is_key = key.chars().all(is_of_key) && key.matches('/').count() == 1;
             is_key.then(|| replacement(format!("'{key}' in {map}")))?
         }
-        Expr::Ident(name) => Some(Proposal::hint(format!(
-            "has() requires a field selection: write `{name} != null`"
-        ))),
+        Expr::Ident(name) => {
+            // The variables of CRD rules and of other admission webhooks.
+            let name = match &**name {
+                "oldSelf" | "old" => "oldObject",
+                "self" | "newObject" => "object",
+                name => name,
+            };
+            Some(Proposal::hint(format!(
+                "has() requires a field selection: write `{name} != null`"
+            )))
+        }
         _ => None,
     }
 }

@@ -169,9 +169,13 @@ pub(in crate::cli) fn reserved_name<T>(
     finding.field_ref = Some(field.to_owned());
     finding.rejected = is_rejected;
     finding.help = Some(if is_rejected {
-        validation::help(Some("rename the object"))
+        validation::help(Some(
+            "rename the object, or check the directory of static manifests with --static",
+        ))
     } else {
-        "rename the object; API servers of 1.37 and newer reject the name".to_owned()
+        "rename the object, or check the directory of static manifests with --static; API servers of 1.37 and newer reject \
+         the name"
+            .to_owned()
     });
     Some(finding)
 }

@@ -308,6 +308,7 @@ impl CheckReport {
             is_live,
             invalid: invalid("ValidatingAdmissionPolicy"),
             other_policies: &cluster.other_policies,
+            name_affixes: &input.name_affixes,
             other_kind: [&of_mutating, &cluster.other_mutating],
             has_bindings: cluster.has_bindings,
         };
@@ -317,6 +318,7 @@ impl CheckReport {
                 is_live,
                 invalid: invalid("MutatingAdmissionPolicy"),
                 other_policies: &cluster.other_mutating,
+                name_affixes: &input.name_affixes,
                 other_kind: [&of_validating, &cluster.other_policies],
                 has_bindings: cluster.has_mutating_bindings,
             };
@@ -336,12 +338,27 @@ impl CheckReport {
         if !is_live {
             policies.extend(facts.other_policies.iter().cloned());
         }
-        let bound: BTreeSet<&str> = bindings
+        // Returns the name without the parts that a Kustomization adds, if that is the name of a policy.
+        let without_affixes = |name: &'_ str| {
+            let mut names = facts.name_affixes.iter().filter_map(|(prefix, suffix)| {
+                name.strip_prefix(prefix.as_str())?
+                    .strip_suffix(suffix.as_str())
+            });
+            let plain = names.find(|plain| policies.contains(*plain));
+            plain
+                .filter(|_| !policies.contains(name))
+                .map(str::to_owned)
+        };
+        let bound: BTreeSet<String> = bindings
             .iter()
             .map(|binding| binding.value.spec.policy_name.as_str())
+            .map(|name| without_affixes(name).unwrap_or_else(|| name.to_owned()))
             .collect();
         for binding in bindings {
             let name = binding.value.spec.policy_name.as_str();
+            if without_affixes(name).is_some() {
+                continue;
+            }
             let is_there = policies.contains(name)
                 || facts.other_policies.contains(name)
                 || facts.invalid.contains(name);
@@ -509,6 +526,8 @@ struct BindingFacts<'a> {
     invalid: BTreeSet<&'a str>,
     /// The names of policies of the cluster that are not in the input.
     other_policies: &'a BTreeSet<String>,
+    /// The prefixes and suffixes that Kustomizations add to the names of policies.
+    name_affixes: &'a [(String, String)],
     /// The names of policies of the other kind, which the bindings cannot refer to: those of the input and of the cluster.
     other_kind: [&'a BTreeSet<String>; 2],
     /// True if the input includes all bindings of the cluster.
@@ -646,6 +665,15 @@ fn intended_policy(
     fn first_word(name: &str) -> Option<&str> {
         name.split(['.', '-']).next()
     }
+    /// Returns true if at least half of the words of `name` occur in `other`.
+    fn shares_words(name: &str, other: &str) -> bool {
+        let words = |name: &'_ str| -> BTreeSet<String> {
+            let words = name.split(['.', '-']).map(str::to_owned);
+            words.collect()
+        };
+        let (name, other) = (words(name), words(other));
+        name.intersection(&other).count() * 2 >= name.len()
+    }
     fn only<'n>(mut names: impl Iterator<Item = &'n str>) -> Option<String> {
         let first = names.next().filter(|_| names.next().is_none());
         first.map(str::to_owned)
@@ -653,9 +681,13 @@ fn intended_policy(
     let all = || policies.iter().map(String::as_str);
     let in_file = || unbound.iter().filter(|it| it.1).map(|it| it.0);
     nearest_joined(name, in_file())
-        .or_else(|| only(in_file().filter(|other| first_word(other) == first_word(name))))
+        .or_else(|| {
+            let related = in_file()
+                .filter(|other| first_word(other) == first_word(name) && shares_words(name, other));
+            only(related)
+        })
         .or_else(|| nearest_joined(name, all().filter(|other| is_misspelled(name, other))))
-        .or_else(|| only(in_file()))
+        .or_else(|| only(in_file()).filter(|other| shares_words(name, other)))
         .or_else(|| nearest_joined(name, unbound.iter().map(|it| it.0)))
         .or_else(|| nearest_joined(name, all()))
         .or_else(|| related_policy(name, policies).map(str::to_owned))

@@ -165,6 +165,7 @@ impl Input {
         self.probes.append(&mut other.probes);
         self.namespaces.append(&mut other.namespaces);
         self.others.append(&mut other.others);
+        self.name_affixes.append(&mut other.name_affixes);
         self.comments.append(&mut other.comments);
         self.files.append(&mut other.files);
         self.problems.append(&mut other.problems);

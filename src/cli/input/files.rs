@@ -136,7 +136,11 @@ fn visit_all(
     each: &mut dyn FnMut(Entry<'_>),
 ) -> usize {
     let mut n_excluded = 0;
-    for path in paths {
+    for (n, path) in paths.iter().enumerate() {
+        // A path may be given twice, as in `check --static DIR DIR`.
+        if paths.iter().take(n).any(|before| before == path) {
+            continue;
+        }
         if path.as_os_str() == "-" {
             each(Entry::Stdin);
         } else if is_excluded(path) {

@@ -86,6 +86,8 @@ pub struct Input {
     pub others: Vec<Object<Value>>,
     /// The objects of other kinds that were dropped.
     pub dropped: skipped::ByKind,
+    /// The prefixes and suffixes that the Kustomizations of the input add to names.
+    pub name_affixes: Vec<(String, String)>,
     /// The directive comments.
     pub comments: Vec<Comment>,
     /// The number of excluded files and directories.
@@ -274,9 +276,18 @@ impl Input {
         self.n_objects += 1;
         let (group, _) = GroupVersion::split(api_version);
         let is_checked = group == CRD_GROUP || group == POLICY_GROUP && filter != KindFilter::Crds;
-        if is_checked && document.node.get(skipped::PATCH_DIRECTIVE).is_some() {
+        let is_patch = document.node.get(skipped::PATCH_DIRECTIVE).is_some()
+            || skipped::is_webhook_patch(kind, &document);
+        if is_checked && is_patch {
             self.problems.push(skipped::patch(kind, &document, source));
             return;
+        }
+        if kind == "Kustomization" {
+            let affix = |name| text(name).unwrap_or_default().to_owned();
+            let affixes = (affix("namePrefix"), affix("nameSuffix"));
+            if !affixes.0.is_empty() || !affixes.1.is_empty() {
+                self.name_affixes.push(affixes);
+            }
         }
         let all = filter == KindFilter::All;
         let is_policy_version = POLICY_VERSIONS.contains(&api_version);

@@ -94,6 +94,22 @@ pub(super) fn is_policy(document: &Document) -> bool {
     kind.is_some_and(|kind| CHECKED.contains(&kind))
 }
 
+/// Returns true if `document` is a webhook configuration whose webhooks only have names and selectors. It usually is a
+/// kustomize patch of a complete configuration.
+///
+/// Source: `k8s.io/api` `admissionregistration/v1/types.go`, `ValidatingWebhook`.
+pub(super) fn is_webhook_patch(kind: &str, document: &Document) -> bool {
+    const PATCHED: [&str; 3] = ["name", "namespaceSelector", "objectSelector"];
+    let webhooks = document.node.get("webhooks").map_or(&[][..], Node::items);
+    let is_partial = |webhook: &Node| match &webhook.data {
+        Data::Map(entries) => {
+            entries.iter().count() > 1 && entries.iter().all(|(key, _)| PATCHED.contains(&key))
+        }
+        _ => false,
+    };
+    OTHERS.contains(&kind) && !webhooks.is_empty() && webhooks.iter().all(is_partial)
+}
+
 /// Returns the problem of a kustomize patch of an object of `kind`.
 pub(super) fn patch(kind: &str, document: &Document, source: &Arc<SourceText>) -> Problem {
     let key = key(document, PATCH_DIRECTIVE).map(|(_, entry)| document.bytes(&entry.key).start);

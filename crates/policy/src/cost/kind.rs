@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::shared::{ExpressionEstimate, Parts, SharedCosts, parts};
+use super::untyped::{UntypedChecks, cost_env};
 use super::{Costs, N_SIZES, object_sizes};
 use crate::compile::CompiledPolicy;
-use crate::environment::{Declared, VariableTypes, policy_env};
+use crate::environment::VariableTypes;
 use crate::expressions::{ExpressionCheck, PolicyExpression, Role};
 use cel::ast::{Ast, Comprehension, Expr, ExprId, Literal};
 use cel::checker::CheckedAst;
@@ -48,10 +49,6 @@ const MAX_LABEL_LENGTH: i64 = 63;
 ///
 /// Source: k8s.io/apimachinery `pkg/api/validation/objectmeta.go`, `TotalAnnotationSizeLimitB`.
 const MAX_ANNOTATIONS_SIZE: i64 = 256 * 1024;
-
-/// Maximum number of kinds of a policy whose expressions may have a branch for each kind. Policies with wildcards match
-/// more kinds.
-const MAX_BRANCH_KINDS: usize = 16;
 
 /// An expression that costs less than this for the largest request is not estimated for smaller requests.
 const MIN_COST: u64 = 10_000;
@@ -165,51 +162,6 @@ fn all_parts(
         }
     }
     all
-}
-
-/// The checks of a policy's expressions in an environment in which all variables have the type `dyn`. They do not depend
-/// on the kind.
-pub(super) struct UntypedChecks {
-    env: Env,
-    /// True if expressions with fields that a kind does not have are checked, too.
-    accepts_undefined_fields: bool,
-    /// The results by the index of the expression.
-    checks: HashMap<usize, Option<Rc<CheckedAst>>>,
-}
-
-impl UntypedChecks {
-    /// Creates the checks of a policy that matches `n_kinds` kinds.
-    pub(super) fn new(policy: &CompiledPolicy, n_kinds: usize) -> Self {
-        let mut env = cost_env(policy, &Type::Dyn, &Type::Dyn);
-        env.set_variable("variables", Type::Dyn);
-        Self {
-            env,
-            accepts_undefined_fields: n_kinds <= MAX_BRANCH_KINDS,
-            checks: HashMap::new(),
-        }
-    }
-
-    fn check(&mut self, (expression, n): (&PolicyExpression, usize)) -> Option<Rc<CheckedAst>> {
-        let check = self.checks.entry(n);
-        let check = check.or_insert_with(|| match expression.check(&self.env) {
-            ExpressionCheck::Passed(checked) => Some(Rc::new(checked)),
-            ExpressionCheck::Unparsed(_) | ExpressionCheck::Failed(..) => None,
-        });
-        check.clone()
-    }
-}
-
-/// Returns the environment of the policy's expressions for these types.
-fn cost_env(policy: &CompiledPolicy, object: &Type, params: &Type) -> Env {
-    let has_params = crate::param_kind(policy.policy()).is_some();
-    policy_env(&Declared {
-        release: policy.version().release(),
-        object,
-        params: has_params.then_some(params),
-        authorizer: true,
-        request_resource: true,
-        mutation: policy.is_mutating(),
-    })
 }
 
 struct ExpressionChecker {

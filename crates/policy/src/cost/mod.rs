@@ -15,6 +15,7 @@
 
 mod kind;
 mod shared;
+mod untyped;
 
 use std::collections::HashMap;
 
@@ -24,13 +25,14 @@ use crate::param_kind;
 use crate::reads::Reads;
 use cel::cost::CostEstimate;
 use cel::stack::run_on_deep_stack;
-use kind::{KindTypes, UntypedChecks, kind_costs};
+use kind::{KindTypes, kind_costs};
 use kubernetes::library::limits::{
     PER_CALL_LIMIT, RUNTIME_CEL_COST_BUDGET, RUNTIME_CEL_COST_BUDGET_MATCH_CONDITIONS,
 };
 use kubernetes::schema::Gvk;
 use kubernetes::schema::resolver::{Resolution, SchemaResolver};
 use shared::SharedCosts;
+use untyped::UntypedChecks;
 
 /// The size of a large but realistic object, in bytes of JSON.
 pub const USUAL_OBJECT_BYTES: i64 = 64 * 1024;

@@ -136,7 +136,11 @@ fn iterated(
         Expr::Literal(Literal::String(text)) => SECURITY_FIELDS.contains(&&**text),
         _ => false,
     });
-    reads_security.then_some((fold.iter_range, path))
+    // A comparison with the old containers concerns the containers that both objects have.
+    let mut nodes = ast.descendants(id).into_iter();
+    let reads_old =
+        nodes.any(|id| matches!(ast.expr(id), Expr::Ident(name) if **name == *"oldObject"));
+    (reads_security && !reads_old).then_some((fold.iter_range, path))
 }
 
 /// Returns the path of the containers of Pods that `id` denotes: a selection, a variable, or one alternative of a

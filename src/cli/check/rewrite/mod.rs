@@ -501,6 +501,9 @@ fn arithmetic(
         (right, right_type, left_type),
     ];
     match (function, left_type, right_type) {
+        ("_+_", Type::Map(_), _) | ("_+_", _, Type::Map(_)) => Some(Proposal::hint(
+            "`+` does not merge maps; an ApplyConfiguration merges them, so it needs only the new entries",
+        )),
         ("_+_", ..) => sides.into_iter().find_map(|(tokens, type_, other)| {
             if *other != Type::String {
                 return None;

@@ -98,7 +98,7 @@ impl Form {
     /// Returns a string that is similar to the value and has the format. `None` if the value cannot be corrected, or is a
     /// placeholder.
     pub(super) fn meant(self, text: &str) -> Option<String> {
-        if is_placeholder(text) {
+        if is_placeholder(text) || is_template(text) {
             return None;
         }
         let (is_allowed, filler, max): (fn(char) -> bool, char, usize) = match self {
@@ -147,6 +147,11 @@ pub(super) fn is_placeholder(text: &str) -> bool {
         let name = rest.and_then(|rest| rest.split_once(*close));
         name.is_some_and(|(name, _)| name.contains(char::is_alphabetic))
     })
+}
+
+/// Returns true if `text` contains an expression of a template, such as `{{ .Release.Name }}`.
+pub(super) fn is_template(text: &str) -> bool {
+    text.contains("{{")
 }
 
 /// Converts a string to lower case character by character, as Go does.
@@ -348,11 +353,7 @@ mod tests {
     fn meant_invalid_string_returns_similar_valid_string() {
         for (form, text, meant) in [
             (Form::Subdomain, "My_Policy", Some("my-policy")),
-            (
-                Form::Subdomain,
-                "{{ .Release.Name }}-x",
-                Some("release.name----x"),
-            ),
+            (Form::Subdomain, "{{ .Release.Name }}-x", None),
             (Form::LabelValue, "<NAME>", None),
             (Form::LabelValue, "<->", None),
             (Form::LabelValue, "$(NAME)-x", None),

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use goyaml::Node;
 
 use super::Violations;
-use super::syntax::{Form, is_placeholder};
+use super::syntax::{Form, is_placeholder, is_template};
 use super::table::{Constraint, Row};
 use crate::cli::check::suggestion::{nearest, nearest_only};
 use crate::policy::rule::Rule;
@@ -309,6 +309,9 @@ fn label_requirement(field_ref: &str, text: &str) -> Option<String> {
 pub(super) fn advice_on_form(text: &str, meant: Option<&str>, noun: &str) -> Option<String> {
     if is_placeholder(text) {
         return Some(format!("this is a placeholder: set {noun}"));
+    }
+    if is_template(text) {
+        return Some("this looks like a template: render it, as with `helm template`".to_owned());
     }
     meant.map(|meant| format!("did you mean `{meant}`?"))
 }

@@ -599,6 +599,13 @@ impl MessageWriter<'_, '_> {
                 ..Proposal::default()
             };
         }
+        let instead =
+            "`(object == null ? oldObject : object)` for `object` to test the deleted object";
+        // An expression that tests for deletions is about the deleted object, so a guard would change its meaning.
+        let is_about_deletions = root == Root::Object && tests_for_deletions(origin.ast);
+        if is_about_deletions && renamed(origin, ("object", "oldObject")).is_some() {
+            return Proposal::only_advice(format!("write {instead}"));
+        }
         let condition = conditions::whole(origin.ast, origin.text)
             .filter(|condition| is_boolean(origin, condition.id));
         let test = format!("{} != null", root.name());
@@ -610,10 +617,7 @@ impl MessageWriter<'_, '_> {
         // A condition usually selects objects by their content, which a deletion has in `oldObject`.
         let is_of_deletions = root == Root::Object && origin.role == Role::MatchCondition;
         let has_old = is_of_deletions && renamed(origin, ("object", "oldObject")).is_some();
-        let first_advice = has_old.then(|| {
-            "`(object == null ? oldObject : object)` for `object` to test the deleted object"
-                .to_owned()
-        });
+        let first_advice = has_old.then(|| instead.to_owned());
         Proposal {
             candidates: guards(origin, &condition, &[test]),
             advice: Some(advice.to_owned()),
@@ -662,6 +666,22 @@ fn list_of_index(origin: &Origin<'_>, site: &FailureSite) -> Option<String> {
     let text = text.trim();
     (!text.is_empty() && text.len() <= MAX_LIST && guard::is_balanced(text))
         .then(|| text.to_owned())
+}
+
+/// Returns true if the expression compares `request.operation` with `DELETE`.
+fn tests_for_deletions(ast: &Ast) -> bool {
+    ast.iter().any(|(id, _)| {
+        let Some(("_==_" | "_!=_", [left, right])) = ast.global_call(id) else {
+            return false;
+        };
+        let is_operation = |id: &ExprId| {
+            ast.qualified_name(*id).is_some_and(|name| name == "request.operation")
+        };
+        let is_delete = |id: &ExprId| {
+            matches!(ast.expr(*id), Expr::Literal(Literal::String(text)) if **text == *"DELETE")
+        };
+        is_operation(left) && is_delete(right) || is_operation(right) && is_delete(left)
+    })
 }
 
 /// Proposes both forms of a guard: the condition is false for a failing value, or true.

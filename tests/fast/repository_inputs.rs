@@ -1,0 +1,141 @@
+//! Checks of manifests as repositories have them: kustomize patches and prefixes, templates, and paths that are given
+//! twice.
+
+use serde_json::Value;
+
+use crate::manifest;
+
+/// Returns the severity, the rule and the help of each finding. Omits objects that are not checked.
+fn found(manifest: &str) -> Vec<String> {
+    let text = |finding: &Value, name: &str| {
+        let text = finding.get(name).and_then(Value::as_str);
+        text.unwrap_or_default().to_owned()
+    };
+    let findings = manifest::findings(manifest, &[]);
+    let findings = findings.iter();
+    let findings = findings.filter(|finding| text(finding, "rule") != "skipped-object");
+    findings
+        .map(|finding| {
+            let parts = ["severity", "rule", "help"].map(|name| text(finding, name));
+            parts.join(" ")
+        })
+        .collect()
+}
+
+fn policy(name: &str, operations: &str, expression: &str) -> String {
+    format!(
+        "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {{name: {name}}}\nspec:\n  \
+         matchConstraints:\n    resourceRules:\n    - {{apiGroups: [apps], apiVersions: [v1], operations: [{operations}], \
+         resources: [deployments]}}\n  validations:\n  - expression: |\n      {expression}\n---\n"
+    )
+}
+
+fn binding(policy: &str) -> String {
+    format!(
+        "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nmetadata: {{name: b}}\nspec: \
+         {{policyName: {policy}, validationActions: [Deny]}}\n---\n"
+    )
+}
+
+#[test]
+fn prefix_of_kustomization_is_part_of_policy_name() {
+    let manifest = |kustomization: &str, name: &str| {
+        let policy = policy("limits", "CREATE", "object.metadata.name != 'x'");
+        format!(
+            "{policy}{}apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n{kustomization}\n",
+            binding(name)
+        )
+    };
+    let unknown = |kustomization: &str, name: &str| {
+        let found = found(&manifest(kustomization, name));
+        found.iter().any(|it| it.contains("unknown-policy"))
+    };
+    assert!(!unknown("namePrefix: team-", "team-limits"));
+    assert!(!unknown(
+        "namePrefix: team-\nnameSuffix: -v1",
+        "team-limits-v1"
+    ));
+    assert!(!unknown("namePrefix: team-", "limits"));
+    assert!(unknown("namePrefix: team-", "other-limits"));
+    assert!(unknown("resources: []", "team-limits"));
+}
+
+#[test]
+fn webhook_configuration_without_required_fields_is_patch() {
+    let configuration = |fields: &str| {
+        found(&format!(
+            "apiVersion: admissionregistration.k8s.io/v1\nkind: MutatingWebhookConfiguration\nmetadata: {{name: a}}\n\
+             webhooks:\n- {{name: a.example.com, objectSelector: {{matchLabels: {{a: b}}}}{fields}}}\n"
+        ))
+    };
+    assert_eq!(
+        configuration(""),
+        ["note invalid-object check the output of `kubectl kustomize` instead"]
+    );
+    let partial = configuration(", sideEffects: None");
+    assert!(
+        partial.iter().all(|it| it.starts_with("error required")),
+        "{partial:#?}"
+    );
+    assert!(!partial.is_empty());
+}
+
+#[test]
+fn template_in_label_is_not_corrected() {
+    let policy = policy("limits", "CREATE", "object.metadata.name != 'x'");
+    let labeled = policy.replace(
+        "metadata: {name: limits}",
+        "metadata: {name: limits, labels: {a: '{{ .Release.Service }}'}}",
+    );
+    let found = found(&labeled);
+    assert!(
+        matches!(&found[..], [only] if only.starts_with("error invalid-name this looks like a template")),
+        "{found:#?}"
+    );
+}
+
+#[test]
+fn unrelated_policy_of_file_is_not_suggested() {
+    let help = |name: &str| {
+        let policy = policy(
+            "require-resource-limits",
+            "CREATE",
+            "object.metadata.name != 'x'",
+        );
+        let found = found(&format!("{policy}{}", binding(name)));
+        let mut found = found.into_iter();
+        found
+            .find(|it| it.contains("unknown-policy"))
+            .unwrap_or_default()
+    };
+    assert!(!help("require-standard-labels").contains("did you mean"));
+    assert!(help("require-limits").contains("did you mean `require-resource-limits`?"));
+}
+
+#[test]
+fn hints_fit_expressions_about_old_objects() {
+    let containers = "object.spec.template.spec.containers.all(c, \
+                      oldObject.spec.template.spec.containers.exists(o, o.name == c.name && o.image == c.image))";
+    let ignored = found(&policy("a", "UPDATE", containers));
+    assert!(
+        !ignored.iter().any(|it| it.contains("ignored-containers")),
+        "{ignored:#?}"
+    );
+
+    let deletions = "request.operation != 'DELETE' || object.metadata.name != 'a'";
+    let found = found(&policy("a", "CREATE, DELETE", deletions));
+    let expected =
+        "warning absent-object write `(object == null ? oldObject : object)` for `object`";
+    assert!(
+        found.iter().any(|it| it.starts_with(expected)),
+        "{found:#?}"
+    );
+}
+
+#[test]
+fn macros_and_maps_of_crd_rules_have_hints() {
+    let help = |expression: &str| found(&policy("a", "CREATE, UPDATE", expression)).join("\n");
+    assert!(help("has(oldSelf)").contains("write `oldObject != null`"));
+    let sum = help("(object.metadata.labels + {'a': 'b'}).size() > 1");
+    assert!(sum.contains("`+` does not merge maps"), "{sum}");
+}
