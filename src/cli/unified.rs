@@ -17,7 +17,8 @@ pub(in crate::cli) fn from_objects(names: (&str, &str), old: &Value, new: &Value
     from_texts(names, &yaml(old), &yaml(new))
 }
 
-fn yaml(object: &Value) -> String {
+/// Returns an object as YAML, without `managedFields`.
+pub(in crate::cli) fn yaml(object: &Value) -> String {
     let mut object = object.clone();
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("managedFields");

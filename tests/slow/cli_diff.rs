@@ -1,4 +1,4 @@
-//! Tests the objects of `kubectl vap diff --with`: those that OLD or NEW defines, and probes.
+//! Tests the objects of `kubectl vap diff --with` (those that OLD or NEW defines, and probes), and the differences.
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
@@ -201,4 +201,291 @@ fn binding_of_new_version_replaces_binding_of_with_flag() {
     assert_eq!(report["groups"][0]["cause"]["kind"], "Actions");
     // The documents of --with are those of OLD.
     assert_eq!(report["findings"].as_array().unwrap().len(), 0);
+}
+
+/// A policy about config maps with a binding.
+const CONFIG_MAPS: &str = "\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: keep}
+spec:
+  failurePolicy: Fail
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [''], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [configmaps]}
+  validations:
+  - {expression: object.data.a == 'b', message: a must be b, reason: Forbidden}
+  auditAnnotations:
+  - {key: size, valueExpression: string(object.data.size())}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: everywhere}
+spec: {policyName: keep, validationActions: [Deny]}
+";
+
+/// A mutating policy about config maps with a binding.
+const LABELS: &str = "\
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata: {name: label}
+spec:
+  reinvocationPolicy: Never
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [configmaps]}
+  mutations:
+  - patchType: ApplyConfiguration
+    applyConfiguration:
+      expression: 'Object{metadata: Object.metadata{labels: {\"team\": \"none\"}}}'
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicyBinding
+metadata: {name: everywhere}
+spec: {policyName: label}
+";
+
+/// Runs `diff` for two versions of a policy and a config map with the data `a: VALUE`. NEW is `policy` with
+/// replacements.
+fn diff_versions(name: &str, policy: &str, replaced: &[[&str; 2]], value: &str) -> Ran {
+    let mut new = policy.to_owned();
+    for [text, by] in replaced {
+        assert!(new.contains(text), "{name}: {text}");
+        new = new.replace(text, by);
+    }
+    let object = serde_json::json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "a", "namespace": "b"},
+        "data": {value: "b"},
+    });
+    let folder = directory(
+        &format!("versions-{name}"),
+        &[
+            ("old.yaml", policy),
+            ("new.yaml", &new),
+            ("object.yaml", &object.to_string()),
+        ],
+    );
+    let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    let (old, new, object) = (path("old.yaml"), path("new.yaml"), path("object.yaml"));
+    vap(&["diff", &old, &new, "-f", &object], "")
+}
+
+#[test]
+fn diff_names_changed_parts_and_settings() {
+    /// A name, the replacements, the key of the object's data, the exit status, and parts of the output.
+    type DiffCase = (
+        &'static str,
+        &'static [[&'static str; 2]],
+        &'static str,
+        i32,
+        &'static [&'static str],
+    );
+    const SAME: &str = "1 with the same decision, another";
+    let cases: [DiffCase; 10] = [
+        (
+            "reason-error",
+            &[["Forbidden", "Invalid"]],
+            "a",
+            0,
+            &["no difference"],
+        ),
+        (
+            "reason-denied",
+            &[["== 'b'", "== 'c'"], ["Forbidden", "Invalid"]],
+            "a",
+            1,
+            &["spec.validations[0]: true -> false"],
+        ),
+        (
+            "failure-policy",
+            &[["failurePolicy: Fail", "failurePolicy: Ignore"]],
+            "a",
+            1,
+            &[
+                "the failurePolicy changed: Fail -> Ignore; no expression fails for a given request",
+                "1 setting changed",
+            ],
+        ),
+        (
+            "failure-policy-error",
+            &[["failurePolicy: Fail", "failurePolicy: Ignore"]],
+            "c",
+            1,
+            &[
+                "failurePolicy: Fail -> Ignore",
+                "1 allowed now, denied before",
+                "  the failurePolicy changed: Fail -> Ignore\n",
+            ],
+        ),
+        (
+            "actions",
+            &[["[Deny]", "[Warn]"]],
+            "a",
+            1,
+            &[
+                "the validationActions of the binding `everywhere` changed: Deny -> Warn; no given request violates the policy",
+            ],
+        ),
+        (
+            "constraints",
+            &[["[CREATE, UPDATE]", "[CREATE]"]],
+            "a",
+            1,
+            &["the matchConstraints changed", "    -  - UPDATE"],
+        ),
+        (
+            "equal-constraints",
+            &[
+                ["[CREATE, UPDATE]", "[UPDATE, CREATE]"],
+                ["[configmaps]", "[configmaps], scope: '*'"],
+                [
+                    "  validations",
+                    "    matchPolicy: Equivalent\n    objectSelector: {}\n  validations",
+                ],
+                ["failurePolicy: Fail", "variables: []"],
+            ],
+            "a",
+            0,
+            &["no difference"],
+        ),
+        (
+            "binding",
+            &[["name: everywhere", "name: here"]],
+            "a",
+            1,
+            &[
+                "the binding `everywhere` was removed; no decision about a given request changes",
+                "the binding `here` was added; no decision about a given request changes",
+            ],
+        ),
+        (
+            "annotation",
+            &[[
+                "string(object.data.size())",
+                "string(object.data.size() + 1)",
+            ]],
+            "a",
+            1,
+            &[
+                "spec.auditAnnotations[size]: 1 -> 2",
+                SAME,
+                "another audit annotation",
+            ],
+        ),
+        (
+            "removed-annotation",
+            &[["key: size", "key: length"]],
+            "a",
+            1,
+            &[
+                "spec.auditAnnotations[length]: none -> 1",
+                "spec.auditAnnotations[size]: 1 -> none",
+            ],
+        ),
+    ];
+    for (name, replaced, value, status, lines) in cases {
+        let ran = diff_versions(name, CONFIG_MAPS, replaced, value);
+        assert_eq!(ran.status, status, "{name}: {}{}", ran.out, ran.err);
+        for line in lines {
+            assert!(ran.out.contains(line), "{name}: {line}: {}", ran.out);
+        }
+    }
+}
+
+#[test]
+fn diff_names_part_that_differs_for_denied_request() {
+    let policy = CONFIG_MAPS.replace("== 'b'", "== 'c'");
+    let warned = policy.replace("[Deny]", "[Warn]");
+    let same = "1 with the same decision, another";
+    for (name, policy, replaced, lines) in [
+        (
+            "denied-reason",
+            &policy,
+            ["Forbidden", "Invalid"],
+            [
+                "spec.validations[0], reason: Forbidden (403) -> Invalid (422)".to_owned(),
+                format!("{same} reason"),
+            ],
+        ),
+        (
+            "denied-default-reason",
+            &policy.replace("Forbidden", "Invalid"),
+            [", reason: Invalid", ""],
+            ["no difference".to_owned(), String::new()],
+        ),
+        (
+            "denied-message",
+            &policy,
+            ["a must be b", "a must be c"],
+            [
+                "spec.validations[0], message: a must be b -> a must be c".to_owned(),
+                format!("{same} message"),
+            ],
+        ),
+        (
+            "warning",
+            &warned,
+            ["a must be b", "a must be c"],
+            [
+                "spec.validations[0], message: a must be b -> a must be c".to_owned(),
+                format!("{same} warning"),
+            ],
+        ),
+        (
+            "warning-reason",
+            &warned,
+            ["Forbidden", "Invalid"],
+            ["no difference".to_owned(), String::new()],
+        ),
+        (
+            "audit",
+            &warned,
+            ["[Warn]", "[Audit]"],
+            [
+                "actions of bindings: Warn -> Audit".to_owned(),
+                format!("{same} warning"),
+            ],
+        ),
+        (
+            "audited",
+            &policy,
+            ["[Deny]", "[Deny, Audit]"],
+            [
+                "actions of bindings: Deny -> Audit, Deny".to_owned(),
+                format!("{same} audit annotation"),
+            ],
+        ),
+    ] {
+        let ran = diff_versions(name, policy, &[replaced], "a");
+        let is_equal = lines[0] == "no difference";
+        assert_eq!(ran.status, i32::from(!is_equal), "{name}: {}", ran.out);
+        for line in &lines {
+            assert!(ran.out.contains(line), "{name}: {line}: {}", ran.out);
+        }
+    }
+}
+
+#[test]
+fn diff_shows_changed_lines_of_mutated_objects() {
+    let ran = diff_versions("mutation", LABELS, &[["none", "unknown"]], "a");
+    assert_eq!(ran.status, 1, "{}{}", ran.out, ran.err);
+    for line in [
+        "  the mutated object\n",
+        "    -    team: none\n    +    team: unknown\n",
+        "1 with the same decision, another mutation",
+    ] {
+        assert!(ran.out.contains(line), "{line}: {}", ran.out);
+    }
+    // A version that does not change the object returns the object of the request.
+    let unchanged = [[
+        "Object{metadata: Object.metadata{labels: {\"team\": \"none\"}}}",
+        "Object{}",
+    ]];
+    let ran = diff_versions("no-mutation", LABELS, &unchanged, "a");
+    assert!(
+        ran.out.contains("    -  labels:\n    -    team: none\n"),
+        "{}",
+        ran.out
+    );
 }

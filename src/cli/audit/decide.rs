@@ -15,7 +15,7 @@ use crate::cli::unified;
 use crate::defaulting::Stage;
 use crate::policy::admission::{
     AdmissionRequest, AuditAnnotationAction, AuthorizerList, Equivalent, EvaluationResult, Object,
-    Operation, ParamList, ParamSource, ReviewContext, ReviewOutcome, UserInfo, kind_of,
+    Operation, ParamList, ParamSource, ReviewContext, ReviewOutcome, Status, UserInfo, kind_of,
 };
 use crate::policy::matching;
 use crate::probe::api::{self, Request, Samples};
@@ -107,6 +107,15 @@ pub struct PolicyResult {
     /// The annotations of the request's audit event.
     #[serde(skip)]
     pub audit_annotations: BTreeMap<String, String>,
+    /// The warnings that the client receives.
+    #[serde(skip)]
+    pub warnings: Vec<String>,
+    /// The status of the denied request.
+    #[serde(skip)]
+    pub denial: Option<Status>,
+    /// The object before and after the mutations of a mutating policy; absent if the object does not change.
+    #[serde(skip)]
+    pub mutation: Option<[Arc<Value>; 2]>,
 }
 
 /// A validation that is not true.
@@ -575,6 +584,7 @@ impl PolicyResult {
         self.patch = Some(patch::between(&mutated.before, after));
         let names = ("before", "after");
         self.change = Some(unified::from_objects(names, &mutated.before, after));
+        self.mutation = Some([&mutated.before, after].map(|object| Arc::new(object.clone())));
     }
 }
 
@@ -690,6 +700,9 @@ pub(in crate::cli) fn policy_result(
         change: None,
         cost_used,
         audit_annotations: outcome.audit_annotations.clone(),
+        warnings: outcome.warnings.clone(),
+        denial: outcome.denial.clone(),
+        mutation: None,
     }
 }
 

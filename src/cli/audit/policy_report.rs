@@ -193,6 +193,9 @@ mod tests {
             change: None,
             cost_used: 0,
             audit_annotations: std::collections::BTreeMap::default(),
+            warnings: Vec::new(),
+            denial: None,
+            mutation: None,
         }
     }
 

@@ -18,8 +18,8 @@ Policies are matched by name. They are evaluated for the cases of probes, the ob
 without changes, and as a DELETE, if a policy matches the operation. Webhooks are not called.
 
 Exit status, as in diff(1):
-  0  no decision or message changed
-  1  a decision or message changed
+  0  no decision, message or setting changed
+  1  a decision, a message or another part of a response, or a setting changed
   2  usage error, part of the input or of the cluster could not be read, or no request
      matched";
 

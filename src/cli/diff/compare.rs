@@ -3,16 +3,24 @@
 //! Old and new validations with equal expressions are compared, regardless of their positions. The remaining
 //! validations are compared by position.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::admissionregistration::v1::Validation;
 use serde::Serialize;
 
 use crate::cli::audit::PolicyResult;
+use crate::cli::unified;
 use crate::policy::RequestPolicy;
+use crate::policy::admission::code_of;
 
 /// The maximum length of the summary of a mutation, in characters.
 const MAX_CHANGE: usize = 300;
+
+/// The prefix of the audit annotation with the failed validations. The other annotations are those of policies.
+const VALIDATION_FAILURE: &str = "validation.policy.admission.k8s.io/";
+
+/// The reason of a validation without a reason.
+const DEFAULT_REASON: &str = "Invalid";
 
 /// The cause of a difference.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -31,6 +39,31 @@ pub struct Cause {
     pub old: String,
     /// The new result, in the same notation.
     pub new: String,
+    /// For a mutation: the unified diff between the objects that the two versions return.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub diff: Option<String>,
+}
+
+impl Cause {
+    /// Creates a cause without fields.
+    fn new(kind: CauseKind, old: String, new: String) -> Self {
+        Self {
+            kind,
+            old_field: None,
+            new_field: None,
+            old,
+            new,
+            diff: None,
+        }
+    }
+
+    fn with_fields(self, old_field: Option<String>, new_field: Option<String>) -> Self {
+        Self {
+            old_field,
+            new_field,
+            ..self
+        }
+    }
 }
 
 /// The part of a policy that causes a difference.
@@ -50,12 +83,59 @@ pub enum CauseKind {
     ValidationRemoved,
     /// The message of a validation.
     Message,
+    /// The reason of a validation, which determines the HTTP status code.
+    Reason,
     /// Another failure: params, audit annotations, or the policy as a whole.
     Failure,
-    /// The actions of the bindings, or failurePolicy.
+    /// The actions of the bindings.
     Actions,
+    /// The failurePolicy.
+    FailurePolicy,
     /// The change that a mutating policy makes to the object.
     Mutation,
+    /// The value of an audit annotation.
+    AuditAnnotation,
+}
+
+/// A part of the response or of the audit event that differs although the decision is the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Part {
+    /// The message of the denial.
+    Message,
+    /// The reason of the denial, and with it the HTTP status code.
+    Reason,
+    /// The warnings for the client.
+    Warning,
+    /// The mutated object.
+    Mutation,
+    /// The annotations of the audit event.
+    AuditAnnotation,
+    /// An error that only the metrics of the API server count.
+    Error,
+}
+
+impl Part {
+    /// Returns the noun for texts.
+    pub(super) const fn noun(self) -> &'static str {
+        match self {
+            Self::Message => "message",
+            Self::Reason => "reason",
+            Self::Warning => "warning",
+            Self::Mutation => "mutation",
+            Self::AuditAnnotation => "audit annotation",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// A difference between the decisions of two versions for a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Difference {
+    pub(super) effect: Effect,
+    /// The parts that differ, if the decision is the same.
+    pub(super) parts: BTreeSet<Part>,
+    pub(super) causes: Vec<Cause>,
 }
 
 /// The effect of a difference on a request.
@@ -120,6 +200,21 @@ fn validations(policy: Option<&RequestPolicy>) -> &[Validation] {
 struct ValidationResult {
     result: &'static str,
     messages: Vec<String>,
+    /// The reasons, with the HTTP status codes.
+    reasons: BTreeSet<String>,
+    /// The actions of the violated bindings.
+    actions: BTreeSet<String>,
+}
+
+impl ValidationResult {
+    fn new(result: &'static str, messages: Vec<String>) -> Self {
+        Self {
+            result,
+            messages,
+            reasons: BTreeSet::new(),
+            actions: BTreeSet::new(),
+        }
+    }
 }
 
 /// The decision of one version of a policy.
@@ -152,6 +247,15 @@ impl<'a> Side<'a> {
         self.result().is_none_or(is_silent)
     }
 
+    /// Returns the audit annotations of the policy by key, without those for failed validations.
+    fn annotations(self) -> BTreeMap<&'a str, &'a str> {
+        let all = self.result().map(|result| &result.audit_annotations);
+        let all = all.into_iter().flatten();
+        all.filter(|(key, _)| !key.starts_with(VALIDATION_FAILURE))
+            .map(|(key, value)| (key.as_str(), value.as_str()))
+            .collect()
+    }
+
     fn describe(self) -> String {
         match self {
             Self::Absent => "absent".to_owned(),
@@ -168,25 +272,26 @@ impl<'a> Side<'a> {
     fn validation_result(self, n: usize) -> Option<ValidationResult> {
         let result = self.result()?;
         let field = field(n);
-        let violations = result.violations.iter().filter(|it| it.field_ref == field);
-        let mut messages: Vec<String> = violations.map(|it| it.message.clone()).collect();
+        let violations = || result.violations.iter().filter(|it| it.field_ref == field);
+        let mut messages: Vec<String> = violations().map(|it| it.message.clone()).collect();
         if !messages.is_empty() {
             messages.dedup();
+            let reason = |reason: &str| match reason {
+                "" => DEFAULT_REASON.to_owned(),
+                reason => reason.to_owned(),
+            };
             return Some(ValidationResult {
-                result: "false",
-                messages,
+                reasons: violations().map(|it| reason(&it.reason)).collect(),
+                actions: violations()
+                    .flat_map(|it| it.validation_actions.iter().cloned())
+                    .collect(),
+                ..ValidationResult::new("false", messages)
             });
         }
         let mut errors = result.errors.iter().filter(|it| it.field_ref == field);
         Some(match errors.next() {
-            Some(error) => ValidationResult {
-                result: "error",
-                messages: vec![error.message.clone()],
-            },
-            None => ValidationResult {
-                result: "true",
-                messages,
-            },
+            Some(error) => ValidationResult::new("error", vec![error.message.clone()]),
+            None => ValidationResult::new("true", messages),
         })
     }
 
@@ -206,13 +311,15 @@ fn field(n: usize) -> String {
     format!("spec.validations[{n}].expression")
 }
 
-/// Returns the effect and the causes of a difference, or `None` if the decisions are equal.
+/// Returns the difference between two decisions, or `None` if they are equal. `failure_policies` are those of both
+/// versions.
 pub(super) fn compare(
     old: Side<'_>,
     new: Side<'_>,
     pairs: &ValidationPairs,
-) -> Option<(Effect, Vec<Cause>)> {
-    if old.is_silent() && new.is_silent() {
+    failure_policies: [&str; 2],
+) -> Option<Difference> {
+    if old.is_silent() && new.is_silent() && old.annotations() == new.annotations() {
         return None;
     }
     let effect = match (old.is_denied(), new.is_denied()) {
@@ -220,43 +327,115 @@ pub(super) fn compare(
         (true, false) => Effect::Allowed,
         _ => Effect::Same,
     };
-    let causes = causes(old, new, pairs);
-    if !causes.is_empty() {
-        return Some((effect, causes));
+    let mut causes = causes(old, new, pairs);
+    if causes.is_empty() {
+        if effect == Effect::Same {
+            return None;
+        }
+        let [was, is] = failure_policies;
+        causes.push(if was == is {
+            let denies = |side: Side<'_>| match side.is_denied() {
+                true => "denies".to_owned(),
+                false => "does not deny".to_owned(),
+            };
+            Cause::new(CauseKind::Actions, denies(old), denies(new))
+        } else {
+            Cause::new(CauseKind::FailurePolicy, was.to_owned(), is.to_owned())
+        });
     }
-    (effect != Effect::Same).then(|| {
-        let cause = Cause {
-            kind: CauseKind::Actions,
-            old_field: None,
-            new_field: None,
-            old: if old.is_denied() {
-                "denies"
-            } else {
-                "does not deny"
-            }
-            .to_owned(),
-            new: if new.is_denied() {
-                "denies"
-            } else {
-                "does not deny"
-            }
-            .to_owned(),
-        };
-        (effect, vec![cause])
+    let parts = match effect {
+        Effect::Same => parts(old, new, &causes),
+        Effect::Denied | Effect::Allowed => BTreeSet::new(),
+    };
+    Some(Difference {
+        effect,
+        parts,
+        causes,
     })
+}
+
+/// Returns the parts of the response and of the audit event that differ.
+fn parts(old: Side<'_>, new: Side<'_>, causes: &[Cause]) -> BTreeSet<Part> {
+    let denial = |side: Side<'_>| side.result().and_then(|it| it.denial.clone());
+    let [was, is] = [denial(old), denial(new)];
+    let message = [&was, &is].map(|it| it.as_ref().map(|it| &it.message));
+    let reason = [&was, &is].map(|it| it.as_ref().map(|it| &it.reason));
+    let warnings = [old, new].map(|it| it.result().map_or(&[][..], |it| &it.warnings));
+    let changes = [old, new].map(|it| it.result().and_then(|it| it.change.as_ref()));
+    let visible = [
+        (Part::Message, message[0] != message[1]),
+        (Part::Reason, reason[0] != reason[1]),
+        (Part::Warning, warnings[0] != warnings[1]),
+        (Part::Mutation, changes[0] != changes[1]),
+        (
+            Part::AuditAnnotation,
+            old.annotations() != new.annotations(),
+        ),
+    ];
+    let visible = visible.into_iter().filter(|(_, differs)| *differs);
+    let mut parts: BTreeSet<Part> = visible.map(|(part, _)| part).collect();
+    // The failed validations of the audit event repeat the messages.
+    let failures = [old, new].map(|it| it.result().map(|it| &it.audit_annotations));
+    if parts.is_empty() && failures[0] != failures[1] {
+        parts.insert(Part::AuditAnnotation);
+    }
+    if parts.is_empty() {
+        parts.extend(causes.iter().filter_map(|cause| match cause.kind {
+            CauseKind::Message => Some(Part::Message),
+            CauseKind::Reason => Some(Part::Reason),
+            CauseKind::Failure => Some(Part::Error),
+            _ => None,
+        }));
+    }
+    parts
 }
 
 /// Returns the difference between the mutations of two versions. `None` if both change the object in the same way.
 fn mutation<'a>(old: Side<'a>, new: Side<'a>) -> Option<Cause> {
     let change = |side: Side<'a>| side.result().and_then(|it| it.change.as_deref());
-    let (old, new) = (change(old), change(new));
-    (old != new).then(|| Cause {
-        kind: CauseKind::Mutation,
-        old_field: None,
-        new_field: None,
-        old: mutation_summary(old),
-        new: mutation_summary(new),
+    let (was, is) = (change(old), change(new));
+    if was == is {
+        return None;
+    }
+    let objects = |side: Side<'a>| side.result().and_then(|it| it.mutation.as_ref());
+    let (of_old, of_new) = (objects(old), objects(new));
+    // A version without a mutation returns the object that the other version received.
+    let before = of_old.or(of_new).map(|[before, _]| before);
+    let after = |objects: Option<&'a [_; 2]>| objects.map(|[_, after]| after).or(before);
+    let diff = after(of_old).zip(after(of_new));
+    let diff = diff.map(|(old, new)| unified::from_objects(("old", "new"), old, new));
+    Some(Cause {
+        diff: diff.filter(|diff| !diff.is_empty()),
+        ..Cause::new(
+            CauseKind::Mutation,
+            mutation_summary(was),
+            mutation_summary(is),
+        )
     })
+}
+
+/// Returns the differences between the audit annotations of two versions.
+fn annotations(old: Side<'_>, new: Side<'_>) -> Vec<Cause> {
+    let (old, new) = (old.annotations(), new.annotations());
+    let keys: BTreeSet<&str> = old.keys().chain(new.keys()).copied().collect();
+    let differing = keys.into_iter().filter(|key| old.get(key) != new.get(key));
+    let value = |annotations: &BTreeMap<&str, &str>, key: &str| {
+        annotations.get(key).copied().unwrap_or("none").to_owned()
+    };
+    let causes = differing.map(|key| {
+        let name = key.rsplit('/').next().unwrap_or(key);
+        let field = |annotations: &BTreeMap<&str, &str>| {
+            let has_key = annotations.contains_key(key);
+            has_key.then(|| format!("spec.auditAnnotations[{name}]"))
+        };
+        Cause::new(
+            CauseKind::AuditAnnotation,
+            value(&old, key),
+            value(&new, key),
+        )
+        .with_fields(field(&old), field(&new))
+    });
+    causes.collect()
 }
 
 /// Returns the changed lines of an object as one line.
@@ -283,15 +462,7 @@ pub(in crate::cli) fn mutation_summary(change: Option<&str>) -> String {
 }
 
 fn causes(old: Side<'_>, new: Side<'_>, pairs: &ValidationPairs) -> Vec<Cause> {
-    let whole = |kind| {
-        vec![Cause {
-            kind,
-            old_field: None,
-            new_field: None,
-            old: old.describe(),
-            new: new.describe(),
-        }]
-    };
+    let whole = |kind| vec![Cause::new(kind, old.describe(), new.describe())];
     let excluded = |side: Side<'_>| side.result().and_then(|it| it.excluded_by.clone());
     match (old, new) {
         (Side::Absent | Side::Rejected(_), _) | (_, Side::Absent | Side::Rejected(_)) => {
@@ -311,13 +482,9 @@ fn causes(old: Side<'_>, new: Side<'_>, pairs: &ValidationPairs) -> Vec<Cause> {
         };
         let Some(m) = *new_index else {
             if before.result != "true" {
-                causes.push(Cause {
-                    kind: CauseKind::ValidationRemoved,
-                    old_field: Some(field(n)),
-                    new_field: None,
-                    old: before.result.to_owned(),
-                    new: "absent".to_owned(),
-                });
+                let (kind, absent) = (CauseKind::ValidationRemoved, "absent".to_owned());
+                let cause = Cause::new(kind, before.result.to_owned(), absent);
+                causes.push(cause.with_fields(Some(field(n)), None));
             }
             continue;
         };
@@ -327,56 +494,80 @@ fn causes(old: Side<'_>, new: Side<'_>, pairs: &ValidationPairs) -> Vec<Cause> {
         let Some(now) = new.validation_result(m) else {
             continue;
         };
-        let (kind, was, is) = if before.result != now.result {
-            (
-                CauseKind::Validation,
-                before.result.to_owned(),
-                now.result.to_owned(),
-            )
-        } else if before.messages != now.messages {
-            let all = |result: &ValidationResult| result.messages.join("; ");
-            (CauseKind::Message, all(&before), all(&now))
-        } else {
-            continue;
-        };
-        causes.push(Cause {
-            kind,
-            old_field: Some(field(n)),
-            new_field: Some(field(m)),
-            old: was,
-            new: is,
-        });
+        let both_denied = old.is_denied() && new.is_denied();
+        for cause in validation_causes(&before, &now, both_denied) {
+            // The actions are those of the bindings, and are listed once.
+            if cause.kind != CauseKind::Actions {
+                causes.push(cause.with_fields(Some(field(n)), Some(field(m))));
+            } else if !causes.contains(&cause) {
+                causes.push(cause);
+            }
+        }
     }
     for (m, _) in taken.iter().enumerate().filter(|(_, is_taken)| !**is_taken) {
         if let Some(now) = new.validation_result(m)
             && now.result != "true"
         {
-            causes.push(Cause {
-                kind: CauseKind::ValidationAdded,
-                old_field: None,
-                new_field: Some(field(m)),
-                old: "absent".to_owned(),
-                new: now.result.to_owned(),
-            });
+            let (kind, absent) = (CauseKind::ValidationAdded, "absent".to_owned());
+            let cause = Cause::new(kind, absent, now.result.to_owned());
+            causes.push(cause.with_fields(None, Some(field(m))));
         }
     }
     causes.extend(mutation(old, new));
-    let (before, now) = (old.other_errors(), new.other_errors());
-    for name in before
-        .keys()
-        .chain(now.keys().filter(|name| !before.contains_key(*name)))
-    {
-        let message =
-            |errors: &BTreeMap<&str, &str>| errors.get(name).copied().unwrap_or("none").to_owned();
-        if before.get(name) != now.get(name) {
-            causes.push(Cause {
-                kind: CauseKind::Failure,
-                old_field: before.contains_key(name).then(|| (*name).to_owned()),
-                new_field: now.contains_key(name).then(|| (*name).to_owned()),
-                old: message(&before),
-                new: message(&now),
-            });
-        }
+    causes.extend(annotations(old, new));
+    causes.extend(failures(old, new));
+    causes
+}
+
+/// Returns the differences between the results of a validation in two versions.
+fn validation_causes(
+    before: &ValidationResult,
+    now: &ValidationResult,
+    both_denied: bool,
+) -> Vec<Cause> {
+    if before.result != now.result {
+        let results = [before, now].map(|it| it.result.to_owned());
+        let [was, is] = results;
+        return vec![Cause::new(CauseKind::Validation, was, is)];
+    }
+    let mut causes = Vec::new();
+    if before.messages != now.messages {
+        let [was, is] = [before, now].map(|it| it.messages.join("; "));
+        causes.push(Cause::new(CauseKind::Message, was, is));
+    }
+    // The reason is part of a denial only.
+    if before.reasons != now.reasons && both_denied {
+        let [was, is] = [before, now].map(|it| {
+            let reasons = it.reasons.iter();
+            let reasons = reasons.map(|reason| format!("{reason} ({})", code_of(reason)));
+            reasons.collect::<Vec<_>>().join(", ")
+        });
+        causes.push(Cause::new(CauseKind::Reason, was, is));
+    }
+    if before.actions != now.actions {
+        let [was, is] = [before, now].map(|it| {
+            let actions: Vec<&str> = it.actions.iter().map(String::as_str).collect();
+            actions.join(", ")
+        });
+        causes.push(Cause::new(CauseKind::Actions, was, is));
     }
     causes
+}
+
+/// Returns the differences between the errors that do not belong to a validation.
+fn failures(old: Side<'_>, new: Side<'_>) -> Vec<Cause> {
+    let (before, now) = (old.other_errors(), new.other_errors());
+    let fields: BTreeSet<&str> = before.keys().chain(now.keys()).copied().collect();
+    let differing = fields
+        .into_iter()
+        .filter(|it| before.get(it) != now.get(it));
+    let causes = differing.map(|name| {
+        let message =
+            |errors: &BTreeMap<&str, &str>| errors.get(name).copied().unwrap_or("none").to_owned();
+        let field =
+            |errors: &BTreeMap<&str, &str>| errors.contains_key(name).then(|| name.to_owned());
+        Cause::new(CauseKind::Failure, message(&before), message(&now))
+            .with_fields(field(&before), field(&now))
+    });
+    causes.collect()
 }

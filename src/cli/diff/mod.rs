@@ -7,10 +7,12 @@ pub mod args;
 mod compare;
 pub mod render;
 pub mod report;
+mod settings;
 mod versions;
 
 pub(super) use compare::mutation_summary;
-pub use compare::{Cause, CauseKind, Effect};
+pub use compare::{Cause, CauseKind, Effect, Part};
+pub use settings::{Setting, SettingField};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
@@ -37,6 +39,7 @@ use crate::probe::target::TargetId;
 use args::DiffArgs;
 use compare::{Side, ValidationPairs, compare};
 use report::{DiffReport, Groups, OneSided, Summary};
+use settings::Results;
 use versions::Versions;
 
 /// The number of objects per batch. A batch is evaluated on several threads.
@@ -49,6 +52,7 @@ pub(super) struct PolicyPair {
     pub(super) sides: [Option<usize>; 2],
     /// The reason why the API server rejects each version. `None` if it accepts the version.
     rejections: [Option<String>; 2],
+    failure_policies: [&'static str; 2],
     pairs: ValidationPairs,
 }
 
@@ -110,7 +114,7 @@ struct GroupVisitor<'a> {
     groups: Groups,
     report: &'a mut DiffReport,
     /// The policies of which at least one version matches a request.
-    matched: BTreeSet<TargetId>,
+    matched: BTreeMap<TargetId, Results>,
 }
 
 impl Visitor for GroupVisitor<'_> {
@@ -124,11 +128,13 @@ impl Visitor for GroupVisitor<'_> {
         // Differences that are equal for several operations are one difference.
         let mut differences = Vec::new();
         for both in results {
-            if !self.matched.contains(&pair.id) && both.iter().any(Option::is_some) {
-                self.matched.insert(pair.id.clone());
+            for result in both.iter().flatten() {
+                let results = self.matched.entry(pair.id.clone()).or_default();
+                results.has_errors |= !result.errors.is_empty();
+                results.has_violations |= !result.violations.is_empty();
             }
             let [old, new] = pair.decisions(*both);
-            let Some(difference) = compare(old, new, &pair.pairs) else {
+            let Some(difference) = compare(old, new, &pair.pairs, pair.failure_policies) else {
                 continue;
             };
             if differences.contains(&difference) {
@@ -217,24 +223,30 @@ pub(super) fn run(args: &DiffArgs, stdin: &mut dyn Read) -> Result<DiffReport, C
         one_sided: one_sided(&pairs),
         unmatched: Vec::new(),
         groups: Vec::new(),
+        settings: Vec::new(),
         unread: Vec::new(),
     };
     let mut visitor = GroupVisitor {
         groups: Groups::default(),
         report: &mut report,
-        matched: BTreeSet::new(),
+        matched: BTreeMap::new(),
     };
     let compared = requests.compare([&before, &after], &pairs, &cases, stdin, &mut visitor)?;
     let GroupVisitor {
         groups, matched, ..
     } = visitor;
     let ids = pairs.iter().map(|pair| &pair.id);
-    let unmatched = ids.filter(|id| !matched.contains(*id));
+    let unmatched = ids.filter(|id| !matched.contains_key(*id));
     report.unmatched = unmatched.map(ToString::to_string).collect();
     report.summary.objects = compared.objects;
     report.summary.cases = compared.cases;
     report.findings.extend(compared.gaps);
     report.finish(groups);
+    for pair in &pairs {
+        let results = matched.get(&pair.id).copied().unwrap_or_default();
+        let changed = settings::between(pair, [&before, &after], results, &report.groups);
+        report.settings.extend(changed);
+    }
     Ok(report)
 }
 
@@ -441,6 +453,16 @@ pub(super) fn pairs(before: &PolicySet<'_>, after: &PolicySet<'_>) -> Vec<Policy
             rejections: [(before, old_index), (after, new_index)].map(|(policy_set, n)| {
                 let policy = n.and_then(|n| policy_set.policies.get(n));
                 policy.and_then(|policy| policy.rejection.clone())
+            }),
+            failure_policies: [(before, old_index), (after, new_index)].map(|(policy_set, n)| {
+                let policy = policy_object(policy_set, n);
+                let is_ignore =
+                    |policy: &RequestPolicy| policy.failure_policy.as_deref() == Some("Ignore");
+                if policy.is_some_and(is_ignore) {
+                    "Ignore"
+                } else {
+                    "Fail"
+                }
             }),
             pairs: ValidationPairs::new(
                 policy_object(before, old_index),

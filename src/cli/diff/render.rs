@@ -2,17 +2,23 @@
 
 use std::fmt::Write as _;
 
-use super::compare::{Cause, CauseKind, Effect};
+use std::collections::BTreeSet;
+
+use super::compare::{Cause, CauseKind, Effect, Part};
 use super::report::{DiffReport, Group};
+use super::settings::{Setting, SettingField};
 use crate::cli::check::render::{
     BOLD, RED, YELLOW, count, counts, painted, policies, write_finding, write_wrapped,
 };
 use crate::cli::terminal::Terminal;
-use crate::cli::test::render::GREEN;
+use crate::cli::test::render::{GREEN, diff};
 use crate::cli::text::clean;
 
 /// The maximum number of subjects (objects or cases) that are listed per group.
 const MAX_SUBJECTS: usize = 5;
+
+/// The maximum number of lines of a unified diff.
+const MAX_DIFF_LINES: usize = 20;
 
 /// Renders the problems, the differences by policy and cause, and the counts.
 #[must_use]
@@ -60,14 +66,30 @@ pub fn text(report: &DiffReport, terminal: Terminal) -> String {
         write_wrapped(&mut out, &text, "", terminal);
         out.push('\n');
     }
-    let mut last = None;
-    for group in &report.groups {
-        if last != Some(&group.policy) {
-            let _ = writeln!(out, "{}", painted(&clean(&group.policy), BOLD, terminal));
-            last = Some(&group.policy);
+    let groups = report.groups.iter().map(|group| &group.policy);
+    let changed = report.settings.iter().map(|setting| &setting.policy);
+    // The order is that of the groups.
+    let mut policies: Vec<&String> = Vec::new();
+    for policy in groups.chain(changed) {
+        if !policies.contains(&policy) {
+            policies.push(policy);
         }
-        render_group(&mut out, group, terminal);
-        out.push('\n');
+    }
+    for policy in policies {
+        let _ = writeln!(out, "{}", painted(&clean(policy), BOLD, terminal));
+        for group in report.groups.iter().filter(|it| &it.policy == policy) {
+            render_group(&mut out, group, terminal);
+            out.push('\n');
+        }
+        let mut settings = report.settings.iter().filter(|it| &it.policy == policy);
+        let mut has_settings = false;
+        for setting in &mut settings {
+            render_setting(&mut out, setting, terminal);
+            has_settings = true;
+        }
+        if has_settings {
+            out.push('\n');
+        }
     }
     let _ = writeln!(out, "{}", summary(report, terminal));
     out
@@ -78,11 +100,14 @@ fn render_group(out: &mut String, group: &Group, terminal: Terminal) {
     let counts = [
         (group.denied, "denied now, allowed before"),
         (group.allowed, "allowed now, denied before"),
-        (group.same, "with the same decision, another message"),
+        (group.same, &same_decision(&group.differs)),
     ];
     let counts = counts.into_iter().filter(|(n, _)| *n > 0);
     let counts: Vec<String> = counts.map(|(n, what)| format!("{n} {what}")).collect();
     write_wrapped(out, &counts.join(", "), "    ", terminal);
+    if let Some(diff) = &group.cause.diff {
+        render_diff(out, diff, terminal);
+    }
     for subject in group.subjects.iter().take(MAX_SUBJECTS) {
         let sign = match subject.effect {
             Effect::Denied => "-",
@@ -104,6 +129,59 @@ fn render_group(out: &mut String, group: &Group, terminal: Terminal) {
     let n = group.denied + group.allowed + group.same;
     let shown = u64::try_from(group.subjects.len().min(MAX_SUBJECTS)).unwrap_or(u64::MAX);
     more(out, n.saturating_sub(shown), "    ", terminal);
+}
+
+/// Returns the description of subjects with the same decision.
+fn same_decision(parts: &BTreeSet<Part>) -> String {
+    let parts: Vec<String> = parts
+        .iter()
+        .map(|part| format!("another {}", part.noun()))
+        .collect();
+    match parts.as_slice() {
+        [] => "with the same decision, another result".to_owned(),
+        parts => format!("with the same decision, {}", parts.join(" and ")),
+    }
+}
+
+/// Renders the lines of a unified diff without its header.
+fn render_diff(out: &mut String, text: &str, terminal: Terminal) {
+    let lines: Vec<&str> = text.lines().skip(2).collect();
+    let shown = lines.get(..MAX_DIFF_LINES).unwrap_or(&lines);
+    diff(out, &shown.join("\n"), "    ", terminal);
+    if let Some(n_more @ 1..) = lines.len().checked_sub(shown.len()) {
+        let text = format!("and {}; `-o json` lists all", count(n_more, "more line"));
+        write_wrapped(out, &text, "    ", terminal);
+    }
+}
+
+fn render_setting(out: &mut String, setting: &Setting, terminal: Terminal) {
+    let field = setting.field.as_str();
+    let name = setting.binding.as_deref().unwrap_or_default();
+    let mut text = match (setting.field, setting.diff.is_empty()) {
+        (SettingField::Binding, _) if setting.old == "absent" => {
+            format!("the binding `{name}` was added")
+        }
+        (SettingField::Binding, _) => format!("the binding `{name}` was removed"),
+        (_, is_scalar) => {
+            let of = match &setting.binding {
+                Some(binding) => format!(" of the binding `{binding}`"),
+                None => String::new(),
+            };
+            let values = match is_scalar {
+                true => format!(": {} -> {}", setting.old, setting.new),
+                false => String::new(),
+            };
+            format!("the {field}{of} changed{values}")
+        }
+    };
+    if !setting.affected {
+        text.push_str("; ");
+        text.push_str(setting.field.unaffected());
+    }
+    write_wrapped(out, &text, "  ", terminal);
+    if !setting.diff.is_empty() {
+        render_diff(out, &setting.diff, terminal);
+    }
 }
 
 fn cause(cause: &Cause) -> String {
@@ -130,8 +208,15 @@ fn cause(cause: &Cause) -> String {
             let field = if new.is_empty() { old } else { new };
             format!("{field}: error: {change}")
         }
+        CauseKind::Mutation if cause.diff.is_some() => "the mutated object".to_owned(),
         CauseKind::Mutation => format!("the mutated object: {change}"),
-        CauseKind::Actions => format!("actions of bindings, or failurePolicy: {change}"),
+        CauseKind::Actions => format!("actions of bindings: {change}"),
+        CauseKind::FailurePolicy => format!("failurePolicy: {change}"),
+        CauseKind::Reason => format!("{field}, reason: {change}"),
+        CauseKind::AuditAnnotation => {
+            let field = if new.is_empty() { old } else { new };
+            format!("{field}: {change}")
+        }
     }
 }
 
@@ -148,17 +233,26 @@ fn more(out: &mut String, n: u64, indent: &str, terminal: Terminal) {
 
 fn summary(report: &DiffReport, terminal: Terminal) -> String {
     let summary = &report.summary;
+    let differing = report.groups.iter().flat_map(|group| &group.differs);
+    let same = same_decision(&differing.copied().collect());
+    let n_settings = u64::try_from(report.settings.len()).unwrap_or(u64::MAX);
+    let settings = match n_settings {
+        1 => "setting changed",
+        _ => "settings changed",
+    };
     let parts = [
         (summary.denied, "denied now, allowed before", RED),
         (summary.allowed, "allowed now, denied before", YELLOW),
-        (
-            summary.same,
-            "with the same decision, another message",
-            YELLOW,
-        ),
+        (summary.same, same.as_str(), YELLOW),
         (summary.unread, "not compared", YELLOW),
     ];
-    let parts = counts(parts, terminal);
+    let mut parts = counts(parts, terminal);
+    let is_compared = summary.objects + summary.cases > 0
+        && summary.policies > 0
+        && report.unmatched.len() < summary.policies;
+    if is_compared {
+        parts.extend(counts([(n_settings, settings, YELLOW)], terminal));
+    }
     let result = match (parts.as_slice(), summary.objects + summary.cases) {
         ([], _) if summary.policies == 0 => painted(
             "nothing to compare: pass two versions of a policy",

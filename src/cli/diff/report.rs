@@ -1,10 +1,11 @@
 //! Differences grouped by cause, and the documented format of `-o json`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::compare::{Cause, CauseKind, Effect};
+use super::compare::{Cause, CauseKind, Difference, Effect, Part};
+use super::settings::Setting;
 use crate::cli::check::finding::{Finding, Severity};
 use crate::cli::exit::Exit;
 use crate::probe::target::TargetId;
@@ -41,6 +42,8 @@ pub struct DiffReport {
     pub unmatched: Vec<String>,
     /// The differences, by policy and cause.
     pub groups: Vec<Group>,
+    /// The settings that differ, such as failurePolicy, even if no compared request shows an effect.
+    pub settings: Vec<Setting>,
     /// The first 100 subjects that could not be read or evaluated.
     pub unread: Vec<Unread>,
 }
@@ -59,7 +62,7 @@ pub struct Summary {
     pub denied: u64,
     /// Subjects that a policy allows now and denied before.
     pub allowed: u64,
-    /// Subjects with the same decision of a policy, but other reasons or messages.
+    /// Subjects with the same decision of a policy, but another message, reason, warning, mutation or audit annotation.
     pub same: u64,
     /// Subjects that could not be read or evaluated.
     pub unread: u64,
@@ -91,6 +94,9 @@ pub struct Group {
     pub allowed: u64,
     /// The number of subjects with the same decision.
     pub same: u64,
+    /// The parts that differ for the subjects with the same decision.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub differs: BTreeSet<Part>,
     /// The first 100 subjects.
     pub subjects: Vec<Subject>,
 }
@@ -124,6 +130,25 @@ pub struct Unread {
 #[derive(Debug, Default)]
 pub(super) struct Groups(BTreeMap<(TargetId, CauseKind, [String; 4]), Group>);
 
+/// Returns the old and the new value of a cause in the key of its group.
+fn key_values(cause: &Cause) -> [String; 2] {
+    match (cause.kind, &cause.diff) {
+        // These values may differ for each object.
+        (CauseKind::Message | CauseKind::Failure | CauseKind::AuditAnnotation, _) => {
+            Default::default()
+        }
+        // Objects with the same changed lines are in one group.
+        (CauseKind::Mutation, Some(diff)) => {
+            let changed = diff
+                .lines()
+                .skip(2)
+                .filter(|line| line.starts_with(['-', '+']));
+            [changed.collect::<Vec<_>>().join("\n"), String::new()]
+        }
+        _ => [cause.old.clone(), cause.new.clone()],
+    }
+}
+
 impl Groups {
     /// Adds a difference for a subject to the group of each of its causes.
     pub(super) fn add(
@@ -131,8 +156,13 @@ impl Groups {
         summary: &mut Summary,
         policy: &TargetId,
         (name, operation, place): (&str, Option<&'static str>, Option<&str>),
-        (effect, causes): (Effect, Vec<Cause>),
+        difference: Difference,
     ) {
+        let Difference {
+            effect,
+            parts,
+            causes,
+        } = difference;
         match effect {
             Effect::Denied => summary.denied += 1,
             Effect::Allowed => summary.allowed += 1,
@@ -140,11 +170,7 @@ impl Groups {
         }
         for cause in causes {
             let field = |field: &Option<String>| field.clone().unwrap_or_default();
-            // Messages may differ for each object, and are not part of the key.
-            let (old, new) = match cause.kind {
-                CauseKind::Message | CauseKind::Failure => Default::default(),
-                _ => (cause.old.clone(), cause.new.clone()),
-            };
+            let [old, new] = key_values(&cause);
             let key = [field(&cause.new_field), field(&cause.old_field), old, new];
             let group = self.0.entry((policy.clone(), cause.kind, key));
             let group = group.or_insert_with(|| Group {
@@ -153,8 +179,10 @@ impl Groups {
                 denied: 0,
                 allowed: 0,
                 same: 0,
+                differs: BTreeSet::new(),
                 subjects: Vec::new(),
             });
+            group.differs.extend(&parts);
             match effect {
                 Effect::Denied => group.denied += 1,
                 Effect::Allowed => group.allowed += 1,
@@ -202,7 +230,7 @@ impl DiffReport {
         let is_empty = self.unmatched.len() == summary.policies;
         if summary.errors > 0 || summary.unread > 0 || is_empty {
             Exit::Failed
-        } else if self.groups.is_empty() {
+        } else if self.groups.is_empty() && self.settings.is_empty() {
             Exit::Clean
         } else {
             Exit::Findings

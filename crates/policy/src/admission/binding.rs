@@ -40,6 +40,12 @@ impl Binding {
         &self.spec.policy_name
     }
 
+    /// Returns the spec.
+    #[must_use]
+    pub fn spec(&self) -> &ValidatingAdmissionPolicyBindingSpec {
+        &self.spec
+    }
+
     /// Returns the actions for a validation that is false, such as `Deny` and `Warn`.
     #[must_use]
     pub fn validation_actions(&self) -> &[String] {

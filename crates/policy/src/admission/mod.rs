@@ -47,6 +47,7 @@ pub(crate) use params::NOT_FOUND as PARAMS_NOT_FOUND;
 pub use params::{ParamList, ParamSource};
 pub use recorder::{RecordedValue, Recorder, Recording, TextLimits};
 pub use request::{AdmissionRequest, Equivalent, Operation, UserInfo};
+pub use review::code_of;
 pub use rules::Unmatched;
 pub use selector::{ConfigurationError, Selector};
 

@@ -348,7 +348,8 @@ fn validation_failure(binding: &Binding, n: usize, decision: &Decision) -> Strin
 /// Returns the HTTP status code of a reason.
 ///
 /// Source: `policy_decision.go`, `reasonToCode`.
-fn code_of(reason: &str) -> u16 {
+#[must_use]
+pub fn code_of(reason: &str) -> u16 {
     match reason {
         "Forbidden" => 403,
         "Unauthorized" => 401,
