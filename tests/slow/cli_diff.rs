@@ -489,3 +489,149 @@ fn diff_shows_changed_lines_of_mutated_objects() {
         ran.out
     );
 }
+
+/// A probe of config maps for the policy `name`.
+fn probe_of(name: &str) -> String {
+    serde_json::json!({
+        "apiVersion": "vap-status.dev/v1alpha1", "kind": "PolicyProbe",
+        "metadata": {"name": format!("probe-of-{name}")},
+        "spec": {"policyName": name, "cases": [{
+            "name": "b",
+            "request": {"operation": "CREATE", "object": {
+                "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "b"},
+                "data": {"a": "b"},
+            }},
+            "expect": {"decision": "Allow"},
+        }]},
+    })
+    .to_string()
+}
+
+#[test]
+fn probes_of_other_policies_are_skipped() {
+    let new = CONFIG_MAPS.replace("== 'b'", "== 'c'");
+    /// A name, the policies of the probes, the exit status, and parts of the output.
+    type DiffCase = (
+        &'static str,
+        &'static [&'static str],
+        i32,
+        &'static [&'static str],
+    );
+    let cases: [DiffCase; 4] = [
+        (
+            "other",
+            &["keep", "database", "registry"],
+            1,
+            &[
+                "note[unknown-policy]: 2 probes of other policies are skipped",
+                "1 denied now",
+            ],
+        ),
+        (
+            "misspelled",
+            &["keep", "kepe"],
+            1,
+            &[
+                "warning[unknown-policy]: the policy `kepe` is not in the input",
+                "did you mean `keep`?",
+            ],
+        ),
+        (
+            "none",
+            &["database"],
+            2,
+            &[
+                "1 probe of another policy is skipped",
+                "nothing to evaluate the policies for",
+            ],
+        ),
+        ("only-misspelled", &["kepe"], 2, &["did you mean `keep`?"]),
+    ];
+    for (name, policies, status, lines) in cases {
+        let with: String = policies.iter().map(|it| probe_of(it) + "\n---\n").collect();
+        let folder = directory(
+            &format!("skipped-{name}"),
+            &[
+                ("old.yaml", CONFIG_MAPS),
+                ("new.yaml", &new),
+                ("with.yaml", &with),
+            ],
+        );
+        let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+        let (old, new, with) = (path("old.yaml"), path("new.yaml"), path("with.yaml"));
+        let ran = vap(&["diff", &old, &new, "--with", &with], "");
+        assert_eq!(ran.status, status, "{name}: {}{}", ran.out, ran.err);
+        for line in lines {
+            assert!(ran.out.contains(line), "{name}: {line}: {}", ran.out);
+        }
+        // A probe in the files of OLD or NEW tests their policies.
+        let ran = vap(&["diff", &old, &with], "");
+        assert_eq!(ran.status, 2, "{name}: {}", ran.out);
+        assert!(
+            ran.out.contains("error[unknown-policy]"),
+            "{name}: {}",
+            ran.out
+        );
+    }
+}
+
+#[test]
+fn definition_of_one_version_is_used_for_both() {
+    const WIDGET: &str =
+        "apiVersion: acme.io/v1\nkind: Widget\nmetadata: {name: a, namespace: b}\n";
+    let crd = serde_json::json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.acme.io"},
+        "spec": {
+            "group": "acme.io", "scope": "Namespaced",
+            "names": {"plural": "widgets", "kind": "Widget"},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object"}},
+            }],
+        },
+    });
+    let old = CONFIG_MAPS
+        .replace("['']", "[acme.io]")
+        .replace("configmaps", "widgets")
+        .replace("object.data.a == 'b'", "object.metadata.name == 'a'")
+        .replace("string(object.data.size())", "string(object.metadata.name)");
+    let new = old.replace("name == 'a'", "name == 'b'");
+    let with_crd = format!("{new}---\n{crd}\n");
+    for (name, old, new, status, line) in [
+        (
+            "new",
+            &old,
+            &with_crd,
+            1,
+            "a CustomResourceDefinition is only in NEW, and used for OLD too: `widgets.acme.io`",
+        ),
+        (
+            "old",
+            &with_crd,
+            &old,
+            1,
+            "a CustomResourceDefinition is only in OLD, and used for NEW too: `widgets.acme.io`",
+        ),
+        (
+            "neither",
+            &old,
+            &new,
+            2,
+            "(object.yaml:1): acme.io/v1 Widget is unknown: its CustomResourceDefinition is missing",
+        ),
+    ] {
+        let files = [
+            ("old.yaml", &**old),
+            ("new.yaml", &**new),
+            ("object.yaml", WIDGET),
+        ];
+        let folder = directory(&format!("definition-{name}"), &files);
+        let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+        let (old, new, object) = (path("old.yaml"), path("new.yaml"), path("object.yaml"));
+        let ran = vap(&["diff", &old, &new, "-f", &object], "");
+        assert_eq!(ran.status, status, "{name}: {}{}", ran.out, ran.err);
+        let out = ran.out.replace(&format!("{}/", folder.display()), "");
+        assert!(out.contains(line), "{name}: {line}: {out}");
+    }
+}

@@ -202,8 +202,8 @@ struct ValidationResult {
     messages: Vec<String>,
     /// The reasons, with the HTTP status codes.
     reasons: BTreeSet<String>,
-    /// The actions of the violated bindings.
-    actions: BTreeSet<String>,
+    /// The actions of each violated binding.
+    actions: BTreeMap<Option<String>, BTreeSet<String>>,
 }
 
 impl ValidationResult {
@@ -212,7 +212,7 @@ impl ValidationResult {
             result,
             messages,
             reasons: BTreeSet::new(),
-            actions: BTreeSet::new(),
+            actions: BTreeMap::new(),
         }
     }
 }
@@ -283,7 +283,10 @@ impl<'a> Side<'a> {
             return Some(ValidationResult {
                 reasons: violations().map(|it| reason(&it.reason)).collect(),
                 actions: violations()
-                    .flat_map(|it| it.validation_actions.iter().cloned())
+                    .map(|it| {
+                        let actions = it.validation_actions.iter().cloned();
+                        (it.binding.clone(), actions.collect())
+                    })
                     .collect(),
                 ..ValidationResult::new("false", messages)
             });
@@ -544,12 +547,17 @@ fn validation_causes(
         });
         causes.push(Cause::new(CauseKind::Reason, was, is));
     }
-    if before.actions != now.actions {
-        let [was, is] = [before, now].map(|it| {
-            let actions: Vec<&str> = it.actions.iter().map(String::as_str).collect();
-            actions.join(", ")
-        });
-        causes.push(Cause::new(CauseKind::Actions, was, is));
+    // Another binding can be violated because of its params. Its actions are then not the cause.
+    for (binding, actions) in &before.actions {
+        if let Some(now) = now.actions.get(binding)
+            && actions != now
+        {
+            let [was, is] = [actions, now].map(|actions| {
+                let actions: Vec<&str> = actions.iter().map(String::as_str).collect();
+                actions.join(", ")
+            });
+            causes.push(Cause::new(CauseKind::Actions, was, is));
+        }
     }
     causes
 }

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::audit::{self, Auditor, Item, ObjectId, ObjectResult, Operations, PolicyResult, Walk};
-use super::check::finding::Finding;
+use super::check::finding::{Finding, Severity};
 use super::connection::Connection;
 use super::error::CliError;
 use super::eval::args::UserArgs;
@@ -30,7 +30,7 @@ use super::eval::policy_set::{PolicySet, PreparedPolicy};
 use super::eval::run_case;
 use super::input::Object;
 use super::parallel;
-use super::test::probes::{self, Probe};
+use super::test::probes::{self, Probe, Resemblance};
 use crate::policy::RequestPolicy;
 use crate::policy::admission::Operation;
 use crate::probe::api::{Case, PolicyProbeSpec};
@@ -173,15 +173,16 @@ pub(super) fn run(args: &DiffArgs, stdin: &mut dyn Read) -> Result<DiffReport, C
         old: (mut old, own_old_probes),
         new: (mut new, mut written),
         shared_probes,
-        note,
+        notes,
     } = Versions::read(args, stdin)?;
     let mut findings = std::mem::take(&mut old.findings);
     add_findings(&mut findings, std::mem::take(&mut new.findings));
-    findings.extend(note);
+    findings.extend(notes);
     written.extend(own_old_probes);
     if !args.files.is_empty() {
         written.clear();
     }
+    let shared: BTreeSet<DocumentId> = shared_probes.iter().map(document_id).collect();
     written.extend(shared_probes);
     let mut before = PolicySet::new(
         &old.input,
@@ -209,7 +210,8 @@ pub(super) fn run(args: &DiffArgs, stdin: &mut dyn Read) -> Result<DiffReport, C
     };
     requests.add_namespaces([&mut before, &mut after]);
     let pairs = pairs(&before, &after);
-    let cases = cases(written, &pairs, &mut findings)?;
+    let (cases, n_skipped) = cases(written, &shared, &pairs, &mut findings)?;
+    findings.extend(versions::skipped_note(args, n_skipped));
     let mut report = DiffReport {
         api_version: "cli.vap-status.dev/v1alpha1",
         kind: "DiffReport",
@@ -292,7 +294,7 @@ impl Requests<'_> {
         findings: &mut Vec<Finding>,
     ) -> Result<Vec<Probe>, CliError> {
         if self.files.is_empty() {
-            cases(written, pairs, findings)
+            Ok(cases(written, &BTreeSet::new(), pairs, findings)?.0)
         } else {
             Ok(Vec::new())
         }
@@ -349,24 +351,60 @@ impl Requests<'_> {
     }
 }
 
-/// Returns the valid probes for policies of `pairs`. Errors in probes are added to `findings`.
+/// The file of an object, and the index of its document in the file.
+type DocumentId = (String, usize);
+
+fn document_id(object: &Object<Value>) -> DocumentId {
+    (object.source.name.clone(), object.document.index)
+}
+
+/// Returns the valid probes for policies of `pairs`, and the number of skipped probes. Errors in probes are added to
+/// `findings`.
+///
+/// The `shared` probes may test other policies, and are then skipped. A name that is similar to that of a policy is a
+/// warning.
 ///
 /// # Errors
 /// Returns an error if the CRD built into this program cannot be used.
 fn cases(
     mut written: Vec<Object<Value>>,
+    shared: &BTreeSet<DocumentId>,
     pairs: &[PolicyPair],
     findings: &mut Vec<Finding>,
-) -> Result<Vec<Probe>, CliError> {
+) -> Result<(Vec<Probe>, usize), CliError> {
     let ids: Vec<TargetId> = pairs.iter().map(|pair| pair.id.clone()).collect();
     let mut seen = BTreeSet::new();
     written.retain(|probe| {
         // Probes with other targets do not test policies.
         let target = probe.value.pointer("/spec/target/kind");
         target.is_none_or(|kind| kind == "MutatingAdmissionPolicy")
-            && seen.insert((probe.source.name.clone(), probe.document.index))
+            && seen.insert(document_id(probe))
     });
-    probes::read(written, &ids, findings).map_err(CliError::Broken)
+    let mut skipped = BTreeSet::new();
+    let mut unknown = |probe: &Object<Value>, mut finding: Finding, resemblance: Resemblance| {
+        let id = document_id(probe);
+        if !shared.contains(&id) {
+            return Some(finding);
+        }
+        match resemblance {
+            Resemblance::SameName => Some(finding),
+            Resemblance::Similar => {
+                finding.severity = Severity::Warning;
+                Some(finding)
+            }
+            Resemblance::None => {
+                skipped.insert(id);
+                None
+            }
+        }
+    };
+    let probes = probes::read_with(written, &ids, findings, &mut unknown);
+    let probes = probes.map_err(CliError::Broken)?;
+    // A probe with `policyNames` may also test a policy of `pairs`.
+    for probe in &probes {
+        skipped.remove(&document_id(&probe.object));
+    }
+    Ok((probes, skipped.len()))
 }
 
 /// Adds the findings of `more`. Skips a finding whose message already exists for the same file.
@@ -505,7 +543,10 @@ fn compare_probe(
                 let request = ComparedRequest::Case(&probe.spec, case);
                 visitor.compared(pair, subject, &[results], request);
             }
-            (Err(why), _) | (_, Err(why)) => visitor.unread(format!("{name} ({place})"), &why),
+            (old, new) => {
+                let why = error_of_sides(old.as_ref().err(), new.as_ref().err());
+                visitor.unread(format!("{name} ({place})"), &why);
+            }
         }
     }
     n_cases
@@ -602,20 +643,26 @@ impl Differ<'_> {
         };
         let (old_results, new_results) = match (&old.results, &new.results) {
             (Ok(old_results), Ok(new_results)) => (old_results, new_results),
-            (Err(why), _) | (_, Err(why)) => {
-                if item.value.is_err() {
-                    self.visitor.unreadable(named(), item.place.as_ref(), why);
-                } else {
-                    self.visitor.unread(named(), why);
-                }
+            (Err(why), Err(_)) if item.value.is_err() => {
+                self.visitor.unreadable(named(), item.place.as_ref(), why);
+                return;
+            }
+            (old, new) => {
+                let why = error_of_sides(old.as_ref().err(), new.as_ref().err());
+                self.visitor.unread(named(), &why);
                 return;
             }
         };
         for pair in pairs {
             let [n_old, n_new] = pair.sides;
             let results = by_operation([(old_results, n_old), (new_results, n_new)]);
-            let mut all = results.iter().flatten().flatten();
-            if let Some(why) = all.find_map(|it| it.undecided.as_ref()) {
+            let undecided = |side: usize| {
+                let mut results = results.iter().filter_map(|both| *both.get(side)?);
+                results.find_map(|it| it.undecided.as_ref())
+            };
+            let (old, new) = (undecided(0), undecided(1));
+            if old.or(new).is_some() {
+                let why = error_of_sides(old, new);
                 let reason = format!("not evaluated by {}: {why}", pair.id);
                 self.visitor.unread(named(), &reason);
                 continue;
@@ -623,6 +670,20 @@ impl Differ<'_> {
             let subject = (name.as_str(), place.as_deref());
             let request = ComparedRequest::Object(item);
             self.visitor.compared(pair, subject, &results, request);
+        }
+    }
+}
+
+/// Returns the reason why the result of a version is unknown, with the version unless both have the same reason.
+fn error_of_sides(old: Option<&String>, new: Option<&String>) -> String {
+    let sides = [("old", old), ("new", new)];
+    match (old, new) {
+        (Some(old), Some(new)) if old == new => old.clone(),
+        _ => {
+            let errors = sides.into_iter();
+            let errors =
+                errors.filter_map(|(side, why)| Some(format!("in the {side} version: {}", why?)));
+            errors.collect::<Vec<_>>().join("; ")
         }
     }
 }

@@ -8,12 +8,14 @@ use serde_json::Value;
 
 use super::args::DiffArgs;
 use crate::cli::check::finding::{Finding, Location, Severity};
+use crate::cli::check::policy::object_finding;
 use crate::cli::error::CliError;
 use crate::cli::eval::setup::{Setup, Sources};
 use crate::cli::input::combine::{Definitions, OverriddenObject};
 use crate::cli::input::{Input, KindFilter, Object};
 use crate::cli::live::Plan;
 use crate::policy::rule::Rule;
+use crate::schema::Crd;
 
 /// The maximum number of objects that a note lists.
 const MAX_LISTED: usize = 5;
@@ -26,8 +28,9 @@ pub(super) struct Versions {
     pub(super) new: (Setup, Vec<Object<Value>>),
     /// The probes of `--with`.
     pub(super) shared_probes: Vec<Object<Value>>,
-    /// A note on the objects of `--with` that are not used, because OLD or NEW defines them.
-    pub(super) note: Option<Finding>,
+    /// Notes on the objects of `--with` that are not used, because OLD or NEW defines them, and on the definitions that
+    /// only one version has.
+    pub(super) notes: Vec<Finding>,
 }
 
 impl Versions {
@@ -47,15 +50,26 @@ impl Versions {
             }
             Ok::<_, CliError>((plan, input))
         };
-        let old = read(&args.old)?;
-        let new = read(&args.new)?;
+        let mut old = read(&args.old)?;
+        let mut new = read(&args.new)?;
+        let shared = Input::load(&args.with, KindFilter::Crds, stdin);
+        let crds = Input::load(&args.crds, KindFilter::Crds, stdin);
+        let shared: BTreeSet<String> = names(shared.crds.iter().chain(&crds.crds));
+        let copied = [
+            copy_definitions(&new.1, &mut old, &shared),
+            copy_definitions(&old.1, &mut new, &shared),
+        ];
+        let sides = [("NEW", "OLD"), ("OLD", "NEW")].into_iter().zip(copied);
+        let notes = sides.filter_map(|((from, to), copied)| copied_note(from, to, &copied));
+        let mut notes: Vec<Finding> = notes.collect();
         let (old, ..) = setup(args, &args.old, old, &definitions, stdin)?;
         let (new, shared_probes, overridden) = setup(args, &args.new, new, &definitions, stdin)?;
+        notes.extend(overridden_note(args, &overridden));
         Ok(Self {
             old,
             new,
             shared_probes,
-            note: overridden_note(args, &overridden),
+            notes,
         })
     }
 }
@@ -93,6 +107,79 @@ fn setup(
     Ok(((setup, own_probes), shared_probes, overridden))
 }
 
+fn names<'a>(crds: impl Iterator<Item = &'a Object<Crd>>) -> BTreeSet<String> {
+    crds.filter_map(|crd| crd.name().map(str::to_owned))
+        .collect()
+}
+
+/// Adds the CustomResourceDefinitions that a version lacks, and returns their copies. A version in a cluster has the
+/// definitions of the cluster.
+fn copy_definitions(
+    from: &Input,
+    (plan, to): &mut (Plan, Input),
+    shared: &BTreeSet<String>,
+) -> Vec<Object<Crd>> {
+    if plan.is_live {
+        return Vec::new();
+    }
+    let own = names(to.crds.iter());
+    let is_missing = |crd: &&Object<Crd>| {
+        crd.name()
+            .is_some_and(|name| !own.contains(name) && !shared.contains(name))
+    };
+    let missing: Vec<Object<Crd>> = from.crds.iter().filter(is_missing).cloned().collect();
+    to.crds.extend(missing.iter().cloned());
+    missing
+}
+
+/// Returns a note on the CustomResourceDefinitions that only one version has, if there are any.
+fn copied_note(from: &str, to: &str, copied: &[Object<Crd>]) -> Option<Finding> {
+    let first = copied.first()?;
+    let listed = copied.iter().take(MAX_LISTED);
+    let mut listed: Vec<String> = listed
+        .map(|crd| format!("`{}`", crd.name().unwrap_or_default()))
+        .collect();
+    if let Some(more @ 1..) = copied.len().checked_sub(MAX_LISTED) {
+        listed.push(format!("and {more} more"));
+    }
+    let is = match copied.len() {
+        1 => "a CustomResourceDefinition is only in",
+        _ => "CustomResourceDefinitions are only in",
+    };
+    let message = format!("{is} {from}, and used for {to} too: {}", listed.join(", "));
+    let (severity, rule) = (Severity::Note, Rule::UnknownResource);
+    Some(object_finding(
+        first,
+        severity,
+        rule,
+        &message,
+        first.place(),
+    ))
+}
+
+/// Returns a note on the probes of `--with` that test other policies, if there are any.
+pub(super) fn skipped_note(args: &DiffArgs, n_skipped: usize) -> Option<Finding> {
+    let message = match n_skipped {
+        0 => return None,
+        1 => "1 probe of another policy is skipped".to_owned(),
+        n => format!("{n} probes of other policies are skipped"),
+    };
+    let location = with_location(args);
+    Some(Finding::new(
+        Severity::Note,
+        Rule::UnknownPolicy,
+        message,
+        location,
+    ))
+}
+
+/// Returns the paths of `--with` as the location of a finding.
+fn with_location(args: &DiffArgs) -> Location {
+    let with = args.with.iter().map(|path| path.display().to_string());
+    let with: Vec<String> = with.collect();
+    Location::from_file(with.join(", "))
+}
+
 /// Returns a note on the objects of `--with` that are not used, if there are any.
 fn overridden_note(args: &DiffArgs, overridden: &[OverriddenObject]) -> Option<Finding> {
     let listed = overridden.iter().take(MAX_LISTED).map(|object| {
@@ -113,12 +200,7 @@ fn overridden_note(args: &DiffArgs, overridden: &[OverriddenObject]) -> Option<F
         "{is}, because OLD or NEW defines {them}: {}",
         listed.join(", ")
     );
-    let with: Vec<String> = args
-        .with
-        .iter()
-        .map(|path| path.display().to_string())
-        .collect();
-    let location = Location::from_file(with.join(", "));
+    let location = with_location(args);
     let mut note = Finding::new(Severity::Note, Rule::DuplicateName, message, location);
     note.help = Some("the objects of OLD and NEW are compared".to_owned());
     Some(note)

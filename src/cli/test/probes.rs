@@ -108,6 +108,17 @@ fn has_field(value: &Value, field: &str) -> bool {
     finding.is_some()
 }
 
+/// The relation between the unknown target of a probe and the targets in the input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::cli) enum Resemblance {
+    /// A target has the same name, and another kind.
+    SameName,
+    /// A target has a similar name.
+    Similar,
+    /// No target has a similar name.
+    None,
+}
+
 /// Returns the valid probes that test one of `targets`, which are the objects in the input. Errors in the other probes
 /// are added to `findings`.
 ///
@@ -117,6 +128,22 @@ pub(in crate::cli) fn read(
     objects: Vec<Object<Value>>,
     targets: &[TargetId],
     findings: &mut Vec<Finding>,
+) -> Result<Vec<Probe>, String> {
+    read_with(objects, targets, findings, &mut |_, finding, _| {
+        Some(finding)
+    })
+}
+
+/// Like [`read`]. `unknown` returns the finding for a probe of an unknown target, and receives the error and the
+/// relation to the known targets.
+///
+/// # Errors
+/// Returns an error if the CRD built into this program cannot be used.
+pub(in crate::cli) fn read_with(
+    objects: Vec<Object<Value>>,
+    targets: &[TargetId],
+    findings: &mut Vec<Finding>,
+    unknown: &mut dyn FnMut(&Object<Value>, Finding, Resemblance) -> Option<Finding>,
 ) -> Result<Vec<Probe>, String> {
     if objects.is_empty() {
         return Ok(Vec::new());
@@ -180,10 +207,11 @@ pub(in crate::cli) fn read(
         for (spec, origins) in read {
             let id = TargetId::from_spec(&spec);
             if !targets.contains(&id) {
-                findings.push(match &target {
+                let (finding, resemblance) = match &target {
                     None => unknown_policy(&object, &spec.policy_name, targets),
                     Some(target) => unknown_target(&object, target, &id, targets),
-                });
+                };
+                findings.extend(unknown(&object, finding, resemblance));
                 continue;
             }
             let object = Arc::clone(&object);
@@ -221,7 +249,11 @@ fn violation_finding(object: &Object<Value>, origins: &[Origin], violation: Viol
 }
 
 /// Returns the finding for a probe of the policy `name`, which is not one of the `targets` in the input.
-fn unknown_policy(object: &Object<Value>, name: &str, targets: &[TargetId]) -> Finding {
+fn unknown_policy(
+    object: &Object<Value>,
+    name: &str,
+    targets: &[TargetId],
+) -> (Finding, Resemblance) {
     let message = format!("the policy `{name}` is not in the input");
     let place = object.place_of_field("spec.policyName");
     let mut finding = error(object, Rule::UnknownPolicy, &message, place);
@@ -231,18 +263,31 @@ fn unknown_policy(object: &Object<Value>, name: &str, targets: &[TargetId]) -> F
         .partition(|id| id.kind() == SubjectKind::ValidatingAdmissionPolicy);
     let namesake = others.iter().find(|id| &*id.subject.name == name);
     let suggestion = nearest(name, policies.iter().map(|id| &*id.subject.name));
-    finding.help = Some(match (namesake, suggestion) {
-        (Some(id), _) => {
-            let kind = id.kind();
-            format!(
-                "it is a {kind}: replace policyName with `target: {{kind: {kind}, name: {name}}}`"
-            )
-        }
-        (None, Some(suggestion)) => format!("did you mean `{suggestion}`?"),
-        (None, None) => "add the file that contains it".to_owned(),
-    });
     finding.field_ref = Some("spec.policyName".to_owned());
-    finding
+    if let Some(id) = namesake {
+        let kind = id.kind();
+        finding.help = Some(format!(
+            "it is a {kind}: replace policyName with `target: {{kind: {kind}, name: {name}}}`"
+        ));
+        return (finding, Resemblance::SameName);
+    }
+    suggest(finding, suggestion)
+}
+
+/// Adds the help for an unknown target.
+fn suggest(mut finding: Finding, suggestion: Option<&str>) -> (Finding, Resemblance) {
+    let (help, resemblance) = match suggestion {
+        Some(suggestion) => (
+            format!("did you mean `{suggestion}`?"),
+            Resemblance::Similar,
+        ),
+        None => (
+            "add the file that contains it".to_owned(),
+            Resemblance::None,
+        ),
+    };
+    finding.help = Some(help);
+    (finding, resemblance)
 }
 
 /// Returns the finding for a probe of `target`, which is not one of the `targets` in the input.
@@ -251,18 +296,14 @@ fn unknown_target(
     target: &Target,
     id: &TargetId,
     targets: &[TargetId],
-) -> Finding {
+) -> (Finding, Resemblance) {
     let place = object.place_of_field("spec.target");
     let message = format!("the {target} is not in the input");
     let mut finding = error(object, Rule::UnknownPolicy, &message, place);
     let names: Vec<String> = targets.iter().map(ToString::to_string).collect();
     let suggestion = nearest(&id.to_string(), names.iter().map(String::as_str));
-    finding.help = Some(match suggestion {
-        Some(suggestion) => format!("did you mean `{suggestion}`?"),
-        None => "add the file that contains it".to_owned(),
-    });
     finding.field_ref = Some("spec.target".to_owned());
-    finding
+    suggest(finding, suggestion)
 }
 
 /// Adds findings for policies of `kind` with duplicate names, if probes test them.
