@@ -336,6 +336,76 @@ fn location_of_an_expression_is_followed_by_its_kind() {
 }
 
 #[test]
+fn audit_lists_distinct_messages() {
+    let audit = |name: &str, replicas: &[i64]| {
+        let objects: Vec<Value> = replicas
+            .iter()
+            .enumerate()
+            .map(|(n, replicas)| deployment(&format!("web-{n}"), *replicas))
+            .collect();
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string();
+        let folder = directory(name, &[("objects.json", &list)]);
+        let objects = folder.join("objects.json");
+        let policy = "docs/examples/replica-limit.yaml";
+        let arguments = ["audit", policy, "-f", objects.to_str().unwrap()];
+        (
+            vap(&arguments, "").out,
+            vap(&[&arguments[..], &["-o", "json"]].concat(), "").json(),
+        )
+    };
+    let (out, report) = audit("audit-messages", &[60, 61, 60, 60]);
+    let found = out.find("at most 50 replicas, not 60\n");
+    assert!(found < out.find("at most 50 replicas, not 61\n"), "{out}");
+    for line in [
+        "violated by 4 objects (Audit, Deny):\n",
+        ", and 2 more objects with this message\n",
+    ] {
+        assert!(out.contains(line), "{line}: {out}");
+    }
+    let tally = &report["policies"][0]["validations"][0];
+    assert_eq!(tally["message"], "at most 50 replicas, not 60");
+    let objects = |n: usize| &tally["messages"][n]["objects"];
+    assert_eq!((objects(0), objects(1)), (&3.into(), &1.into()), "{tally}");
+    let (out, _) = audit("audit-message", &[60, 60]);
+    let line = "violated by 2 objects (Audit, Deny): at most 50 replicas, not 60\n";
+    assert!(out.contains(line), "{out}");
+    let (out, report) = audit("audit-many-messages", &[60, 61, 62, 63, 64, 65, 66, 60, 65]);
+    assert!(
+        out.contains("    and 3 objects with other messages"),
+        "{out}"
+    );
+    assert_eq!(
+        report["policies"][0]["validations"][0]["otherMessages"], 3,
+        "{report}"
+    );
+}
+
+#[test]
+fn audit_without_objects_fails() {
+    let policy = fs::read_to_string("docs/examples/replica-limit.yaml").unwrap();
+    let namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n";
+    let object = deployment("web", 3).to_string();
+    let service = r#"{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}}"#;
+    for (name, more, status) in [
+        ("policies", "", 2),
+        ("namespace", namespace, 2),
+        ("unmatched", service, 0),
+        ("matched", &object, 0),
+    ] {
+        let files = [("policy.yaml", policy.as_str()), ("more.yaml", more)];
+        let folder = directory(&format!("audit-of-{name}"), &files);
+        let ran = vap(&["audit", folder.to_str().unwrap()], "");
+        assert_eq!(ran.status, status, "{name}: {}{}", ran.out, ran.err);
+        let reason = "nothing was evaluated: the files contain no objects to audit";
+        assert_eq!(ran.out.contains(reason), status == 2, "{name}: {}", ran.out);
+        let path = folder.to_str().unwrap();
+        let ran = vap(&["audit", path, "-o", "openreports"], "");
+        assert_eq!(ran.err.contains(reason), status == 2, "{name}: {}", ran.err);
+        assert_eq!(ran.status, status, "{name}");
+    }
+}
+
+#[test]
 fn policies_of_other_requests_are_not_audited() {
     let text = fs::read_to_string(POLICY).unwrap();
     let object = deployment("web", 60).to_string();

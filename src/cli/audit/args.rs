@@ -26,7 +26,8 @@ that reads it. For a mutating policy, the output shows its changes. Webhooks are
 Exit status:
   0  no policy denies an object (or --exit-zero)
   1  a policy denies an object, or would change it, or its evaluation fails
-  2  usage error, or part of the input or of the cluster could not be read";
+  2  usage error, part of the input or of the cluster could not be read, or there are no
+     objects or policies to evaluate";
 
 /// The arguments of `audit`.
 #[derive(Debug, clap::Args)]

@@ -40,6 +40,20 @@ pub(in crate::cli) struct Item {
     pub(in crate::cli) is_file: bool,
 }
 
+impl Item {
+    /// Returns true if the object belongs to the API groups of policies, probes or CRDs. Policies are not evaluated for
+    /// such objects.
+    pub(in crate::cli) fn is_policy_input(&self) -> bool {
+        let value = self.value.as_ref().ok();
+        let group = value.and_then(|value| value.get("apiVersion")?.as_str());
+        let group = group.and_then(|version| Some(version.split_once('/')?.0));
+        matches!(
+            group,
+            Some("admissionregistration.k8s.io" | "vap-status.dev" | "apiextensions.k8s.io")
+        )
+    }
+}
+
 /// Identifies an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -240,6 +254,19 @@ impl<'a> Auditor<'a> {
             kinds: RwLock::default(),
             is_stored,
         }
+    }
+
+    /// Returns true if the object is an input of the policies: a policy, a binding, a probe, a CRD, a param object or a
+    /// namespace.
+    pub(super) fn is_input(&self, item: &Item) -> bool {
+        let Ok(value) = &item.value else {
+            return false;
+        };
+        let kind = kind_of(value);
+        let mut policies = self.policy_set.policies.iter();
+        item.is_policy_input()
+            || (kind.group.is_empty() && kind.kind == "Namespace")
+            || policies.any(|policy| policy.param_kind.as_ref() == Some(&kind))
     }
 
     /// Evaluates the policies with the indices `policies` for an object. A panic affects only the result of this

@@ -107,6 +107,7 @@ pub(super) fn run(
         cluster: setup.server.clone(),
         summary: Summary::default(),
         findings,
+        no_objects: false,
         resources: Vec::new(),
         policies: policy_audits(&policy_set, context),
         unread: Vec::new(),
@@ -130,7 +131,8 @@ pub(super) fn run(
         sink.report.resources = resources;
         sink.report.findings.extend(gaps);
     } else {
-        audit_files(paths, stdin, &auditor, &mut sink, shares_files)?;
+        let has_objects = audit_files(paths, stdin, &auditor, &mut sink, shares_files)?;
+        sink.report.no_objects = !has_objects && sink.report.summary.matched == 0;
     }
     sink.finish()
 }
@@ -164,15 +166,16 @@ fn policy_audits(policy_set: &PolicySet<'_>, context: AuditContext<'_>) -> Vec<P
 }
 
 /// Audits the objects of files. With `shares_files`, the same files contain the policies, and errors about whole files
-/// have already been reported.
+/// have already been reported. Returns false if all objects are inputs of policies.
 fn audit_files(
     paths: &[PathBuf],
     stdin: &mut dyn Read,
     auditor: &Auditor<'_>,
     sink: &mut Sink<'_>,
     shares_files: bool,
-) -> Result<(), CliError> {
+) -> Result<bool, CliError> {
     let all: Vec<usize> = (0..sink.report.policies.len()).collect();
+    let mut has_objects = false;
     let mut batch = Vec::new();
     let mut flush = |batch: &mut Vec<Item>| {
         let results = parallel::map(batch, |item| auditor.evaluate(item, &all));
@@ -184,6 +187,7 @@ fn audit_files(
         if failed.is_some() || (shares_files && item.is_file) {
             return;
         }
+        has_objects |= !auditor.is_input(&item);
         batch.push(item);
         if batch.len() >= BATCH {
             failed = flush(&mut batch).err();
@@ -191,7 +195,7 @@ fn audit_files(
     });
     match failed {
         Some(error) => Err(error),
-        None => flush(&mut batch),
+        None => flush(&mut batch).map(|()| has_objects),
     }
 }
 

@@ -14,6 +14,9 @@ use crate::cli::text::clean;
 /// The maximum number of unread objects that are listed.
 const MAX_UNREAD: usize = 10;
 
+/// The reason for an audit without objects.
+const NO_OBJECTS: &str = "the files contain no objects to audit, only policies and their inputs";
+
 /// Renders the problems, the policies with their violations, and the counts.
 #[must_use]
 pub fn text(report: &AuditReport, terminal: Terminal) -> String {
@@ -65,6 +68,9 @@ pub(super) fn problems(report: &AuditReport) -> String {
         } else if let Some(reason) = &policy.not_audited {
             line(&format!("note: {}: not audited: {reason}", policy.name));
         }
+    }
+    if report.no_objects {
+        line(&format!("error: nothing was evaluated: {NO_OBJECTS}"));
     }
     for unread in &report.unread {
         line(&format!("error: {}: {}", id(&unread.id), unread.reason));
@@ -176,14 +182,31 @@ fn render_tally(tally: &Tally, verb: &str, say: &mut dyn FnMut(&str, &str)) {
     };
     let field = tally.field_ref.trim_end_matches(".expression");
     let n = objects(tally.objects);
-    say(
-        &format!("{field} {verb} {n}{actions}: {}", tally.message),
-        "  ",
-    );
-    for example in &tally.examples {
-        say(&id(example), "    ");
+    let head = format!("{field} {verb} {n}{actions}");
+    if tally.messages.len() < 2 {
+        say(&format!("{head}: {}", tally.message), "  ");
+        for example in &tally.examples {
+            say(&id(example), "    ");
+        }
+        more(say, tally.objects, tally.examples.len(), "    ");
+        return;
     }
-    more(say, tally.objects, tally.examples.len(), "    ");
+    say(&format!("{head}:"), "  ");
+    for message in &tally.messages {
+        say(&message.message, "    ");
+        let others = match message.objects {
+            0 | 1 => String::new(),
+            n => format!(", and {} with this message", count(n - 1, "more object")),
+        };
+        say(&format!("{}{others}", id(&message.example)), "      ");
+    }
+    if tally.other_messages > 0 {
+        let n = count(tally.other_messages, "object");
+        say(
+            &format!("and {n} with other messages; `-o json` lists all"),
+            "    ",
+        );
+    }
 }
 
 /// Prints the number of objects that are not listed.
@@ -229,7 +252,10 @@ fn summary(report: &AuditReport, terminal: Terminal) -> String {
         0 => policies(n_evaluated),
         n => format!("{} ({n} not evaluated)", policies(n_evaluated)),
     };
-    let result = if parts.is_empty() && n_evaluated == 0 {
+    let result = if parts.is_empty() && report.no_objects {
+        let text = format!("nothing was evaluated: {NO_OBJECTS}");
+        painted(&text, YELLOW, terminal)
+    } else if parts.is_empty() && n_evaluated == 0 {
         painted("nothing was evaluated", YELLOW, terminal)
     } else if parts.is_empty() {
         painted("none with violations", GREEN, terminal)

@@ -14,6 +14,9 @@ use crate::cli::exit::Exit;
 /// The maximum number of examples for each validation.
 const MAX_EXAMPLES: usize = 5;
 
+/// The maximum number of messages that are listed for each validation.
+const MAX_MESSAGES: usize = 5;
+
 /// The maximum number of unread objects that are listed.
 const MAX_UNREAD: usize = 100;
 
@@ -40,6 +43,10 @@ pub struct AuditReport {
     pub summary: Summary,
     /// Problems with the input, and data of the cluster that could not be read.
     pub findings: Vec<Finding>,
+    /// True if the files contain no objects to audit: only policies, bindings, probes, CustomResourceDefinitions, params
+    /// and namespaces, and no policy matches one of them.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub no_objects: bool,
     /// The listed resources of a cluster, with the number of objects.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<ResourceReport>,
@@ -138,6 +145,33 @@ pub struct PolicyAudit {
 }
 
 impl PolicyAudit {
+    /// Counts the violations and errors of an object. A validation that is false for several params counts once.
+    fn add_tallies(&mut self, result: &PolicyResult, id: &ObjectId) {
+        let mut violated: BTreeMap<&str, (Vec<&str>, BTreeSet<&String>)> = BTreeMap::new();
+        for violation in &result.violations {
+            let (messages, actions) = violated.entry(&violation.field_ref).or_default();
+            messages.push(&violation.message);
+            actions.extend(&violation.validation_actions);
+        }
+        for (field, (messages, actions)) in violated {
+            let tally = tally(&mut self.validations, field, &messages, id);
+            tally
+                .validation_actions
+                .extend(actions.into_iter().cloned());
+        }
+        let mut failed: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for failure in &result.errors {
+            let messages = failed.entry(&failure.field_ref).or_default();
+            messages.push(&failure.message);
+        }
+        for (field, messages) in failed {
+            let is_known = self.failures.iter().any(|it| it.field_ref == field);
+            if is_known || self.failures.len() < MAX_FAILURES {
+                tally(&mut self.failures, field, &messages, id);
+            }
+        }
+    }
+
     /// Returns true if the policy is evaluated for the objects that it matches.
     pub(super) fn is_evaluated(&self) -> bool {
         self.rejected.is_none() && self.not_audited.is_none()
@@ -173,11 +207,49 @@ pub struct Tally {
     pub objects: u64,
     /// The message for the first object.
     pub message: String,
+    /// The first distinct messages.
+    pub messages: Vec<MessageTally>,
+    /// The number of objects with a message that is not listed.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub other_messages: u64,
     /// The actions of the violated bindings.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub validation_actions: BTreeSet<String>,
     /// The first of these objects.
     pub examples: Vec<ObjectId>,
+}
+
+/// The number of objects with the same message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MessageTally {
+    /// The message.
+    pub message: String,
+    /// The number of objects with the message.
+    pub objects: u64,
+    /// The first of these objects.
+    pub example: ObjectId,
+}
+
+impl Tally {
+    /// Counts the distinct messages of an object.
+    fn add_messages(&mut self, messages: &BTreeSet<&str>, id: &ObjectId) {
+        let mut has_other = false;
+        for &message in messages {
+            if let Some(known) = self.messages.iter_mut().find(|it| it.message == message) {
+                known.objects += 1;
+            } else if self.messages.len() < MAX_MESSAGES {
+                self.messages.push(MessageTally {
+                    message: message.to_owned(),
+                    objects: 1,
+                    example: id.clone(),
+                });
+            } else {
+                has_other = true;
+            }
+        }
+        self.other_messages += u64::from(has_other);
+    }
 }
 
 /// An object that could not be read or evaluated.
@@ -295,35 +367,7 @@ impl AuditReport {
                     });
                 }
             }
-            // A validation that is false for several params counts once per object.
-            let mut by_field: BTreeMap<&str, (&str, BTreeSet<&String>)> = BTreeMap::new();
-            for violation in &result.violations {
-                let entry = by_field.entry(&violation.field_ref);
-                let (_, actions) = entry.or_insert((&violation.message, BTreeSet::new()));
-                actions.extend(&violation.validation_actions);
-            }
-            for (field, (message, actions)) in by_field {
-                let tally = tally(&mut policy.validations, field, message, &object.id);
-                tally
-                    .validation_actions
-                    .extend(actions.into_iter().cloned());
-            }
-            let mut fields = BTreeSet::new();
-            for failure in &result.errors {
-                let is_known = policy
-                    .failures
-                    .iter()
-                    .any(|it| it.field_ref == failure.field_ref);
-                let has_room = is_known || policy.failures.len() < MAX_FAILURES;
-                if has_room && fields.insert(&failure.field_ref) {
-                    tally(
-                        &mut policy.failures,
-                        &failure.field_ref,
-                        &failure.message,
-                        &object.id,
-                    );
-                }
-            }
+            policy.add_tallies(result, &object.id);
         }
     }
 
@@ -348,6 +392,7 @@ impl AuditReport {
         let is_rejected = self.policies.iter().any(|policy| policy.rejected.is_some());
         let is_empty = self.policies.iter().all(|policy| !policy.is_evaluated());
         let summary = &self.summary;
+        let is_empty = is_empty || self.no_objects;
         if summary.errors > 0 || summary.unread > 0 || is_rejected || is_empty {
             Exit::Failed
         } else if !is_zero && summary.has_results() {
@@ -366,11 +411,11 @@ fn first_index(field: &str) -> usize {
         .unwrap_or_default()
 }
 
-/// Adds an object to the tally of a field, and returns the tally.
+/// Adds an object with its messages to the tally of a field, and returns the tally.
 fn tally<'a>(
     tallies: &'a mut Vec<Tally>,
     field: &str,
-    message: &str,
+    messages: &[&str],
     id: &ObjectId,
 ) -> &'a mut Tally {
     let n = tallies.iter().position(|tally| tally.field_ref == field);
@@ -378,7 +423,9 @@ fn tally<'a>(
         tallies.push(Tally {
             field_ref: field.to_owned(),
             objects: 0,
-            message: message.to_owned(),
+            message: messages.first().copied().unwrap_or_default().to_owned(),
+            messages: Vec::new(),
+            other_messages: 0,
             validation_actions: BTreeSet::new(),
             examples: Vec::new(),
         });
@@ -390,6 +437,7 @@ fn tally<'a>(
     )]
     let tally = &mut tallies[n];
     tally.objects += 1;
+    tally.add_messages(&messages.iter().copied().collect(), id);
     if tally.examples.len() < MAX_EXAMPLES {
         tally.examples.push(id.clone());
     }

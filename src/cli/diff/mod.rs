@@ -451,21 +451,6 @@ fn policies_of_both<'a>(
     policies
 }
 
-/// Returns true if the object belongs to the API groups of policies, probes or CRDs. Policies are not evaluated for
-/// such objects.
-fn is_policy_input(item: &Item) -> bool {
-    let group = item
-        .value
-        .as_ref()
-        .ok()
-        .and_then(|value| value.get("apiVersion")?.as_str());
-    let group = group.and_then(|version| Some(version.split_once('/')?.0));
-    matches!(
-        group,
-        Some("admissionregistration.k8s.io" | "vap-status.dev" | "apiextensions.k8s.io")
-    )
-}
-
 /// Returns the policy with the index `n` in a policy set.
 fn policy_object<'a>(policy_set: &PolicySet<'a>, n: Option<usize>) -> Option<&'a RequestPolicy> {
     let policy = n.and_then(|n| policy_set.policies.get(n));
@@ -606,7 +591,7 @@ impl Differ<'_> {
         audit::read_files(paths, stdin, &mut |item| {
             let place = item.place.as_ref();
             let is_new = place.is_none_or(|place| !shares_files || seen.insert(place.clone()));
-            if is_new && !(shares_files && is_policy_input(&item)) {
+            if is_new && !(shares_files && item.is_policy_input()) {
                 batch.push(item);
             }
             if batch.len() >= BATCH {
