@@ -36,6 +36,8 @@ mod parallel;
 #[cfg(not(target_family = "wasm"))]
 mod plugin_status;
 #[cfg(not(target_family = "wasm"))]
+mod probe_check;
+#[cfg(not(target_family = "wasm"))]
 mod progress;
 #[cfg(not(target_family = "wasm"))]
 pub mod render;

@@ -22,8 +22,8 @@ use super::output::{json, write, write_open};
 use super::terminal::Terminal;
 use super::upgrade::args::UpgradeArgs;
 use super::{
-    audit, check, completion, connection, diff, eval, explain, field_reference, live, lsp, render,
-    status, terminal, test, text, upgrade, versions, watch,
+    audit, check, completion, connection, diff, eval, explain, field_reference, live, lsp,
+    probe_check, render, status, terminal, test, text, upgrade, versions, watch,
 };
 
 /// Runs a command of the plugin, and returns its exit status.
@@ -103,7 +103,8 @@ fn check_once(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> Result<Exit, CliError> {
-    let plan = command::plan(args, &subjects.paths)?;
+    let mut plan = command::plan(args, &subjects.paths)?;
+    plan.settings.probe_check = Some(probe_check::check);
     let (report, notes) = command::run(args, &plan, &mut io::stdin(), |input, crds| {
         if !subjects.is_live {
             return Ok(None);

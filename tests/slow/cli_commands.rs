@@ -354,8 +354,8 @@ fn audit_lists_distinct_messages() {
         )
     };
     let (out, report) = audit("audit-messages", &[60, 61, 60, 60]);
-    let found = out.find("at most 50 replicas, not 60\n");
-    assert!(found < out.find("at most 50 replicas, not 61\n"), "{out}");
+    let first = out.find("at most 50 replicas, not 60\n");
+    assert!(first < out.find("at most 50 replicas, not 61\n"), "{out}");
     for line in [
         "violated by 4 objects (Audit, Deny):\n",
         ", and 2 more objects with this message\n",

@@ -75,8 +75,87 @@ fn misspelled_probe_fields_are_reported() {
     ];
     for (n, (spec, text)) in table.iter().enumerate() {
         let folder = directory(&format!("hints_probe_{n}"), &[("probe.yaml", &probe(spec))]);
-        check_output(&["test", POLICY, folder.to_str().unwrap()], &[text]);
+        let folder = folder.to_str().unwrap();
+        check_output(&["test", POLICY, folder], &[text]);
+        check_output(
+            &["check", POLICY, folder],
+            &[
+                text,
+                "error[invalid-probe]",
+                "1 policy and 1 probe in 2 files",
+            ],
+        );
     }
+}
+
+#[test]
+fn check_reports_unknown_policy_of_probe() {
+    for (name, policy, texts) in [
+        (
+            "known",
+            "replica-limit",
+            ["1 probe in 2 files", ": 1 warning, 1 note"],
+        ),
+        (
+            "misspelled",
+            "replica-limits",
+            [
+                "warning[unknown-policy]: the policy `replica-limits` is not in the input",
+                "did you mean `replica-limit`?",
+            ],
+        ),
+        (
+            "other",
+            "database",
+            [
+                "note[unknown-policy]: the policy `database` is not in the input",
+                "add the file that contains it",
+            ],
+        ),
+    ] {
+        let probe = probe(&format!("  policyName: {policy}{CASE}"));
+        let name = format!("hints_unknown_policy_{name}");
+        let folder = directory(&name, &[("probe.yaml", &probe)]);
+        check_output(&["check", POLICY, folder.to_str().unwrap()], &texts);
+    }
+}
+
+#[test]
+fn invalid_case_does_not_prevent_other_cases() {
+    let case = |name: &str, request: &str, expect: &str| {
+        format!("  - {{name: {name}, request: {request}, expect: {expect}}}\n")
+    };
+    let object = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}";
+    let allowed = "{applies: false}";
+    let created = format!("{{object: {object}}}");
+    let cases = [
+        case("created", &created, allowed),
+        case(
+            "updated",
+            &format!("{{object: {object}, oldObject: {object}}}"),
+            allowed,
+        ),
+        case("deleted", &format!("{{oldObject: {object}}}"), allowed),
+        case("empty", "{}", allowed),
+        case("misspelled", &created, "{decision: Alow}"),
+        case("unread", "{objectFrom: {file: none.yaml}}", allowed),
+        case("last", &created, "{decision: Deny}"),
+    ];
+    let spec = format!("  policyName: replica-limit\n  cases:\n{}", cases.concat());
+    let folder = directory("hints_cases", &[("probe.yaml", &probe(&spec))]);
+    check_output(
+        &["test", POLICY, folder.to_str().unwrap(), "-v"],
+        &[
+            "spec.cases[3].request: a request requires a resource or an object",
+            "spec.cases[4].expect.decision: is `Alow`",
+            "spec.cases[5].request.objectFrom.file: ",
+            "ok created",
+            "ok updated",
+            "ok deleted",
+            "FAILED last",
+            "4 cases of 1 probe in 2 files",
+        ],
+    );
 }
 
 #[test]

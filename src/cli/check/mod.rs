@@ -180,6 +180,9 @@ pub(in crate::cli) fn check_input(
     let crds_in_others: Vec<Vec<Finding>> = others.iter().map(check_crds).collect();
     let copies = CrdCopies::new(own_crds.iter().chain(&crds.crds));
     let of_flag = std::mem::take(&mut crds.crds);
+    let crd_names = own_crds.iter().chain(&of_cluster).chain(&of_flag);
+    let crd_names = crd_names.filter_map(Object::name).map(str::to_owned);
+    let crd_names = crd_names.collect();
     let all_crds = own_crds.into_iter().chain(of_flag);
     let all_crds = all_crds.map(|crd| crd.value);
     let apis = match served {
@@ -193,6 +196,7 @@ pub(in crate::cli) fn check_input(
         crds,
         cluster,
         n_crds,
+        crd_names,
         of_input,
         crds_in_others,
         no_crds,
@@ -220,6 +224,9 @@ pub(in crate::cli) fn check_file(
     let versions = options.other_versions.iter();
     let read = ReadObjects {
         n_crds: input.crds.len(),
+        crd_names: (input.crds.iter().filter_map(Object::name))
+            .map(str::to_owned)
+            .collect(),
         crds_in_others: versions
             .map(|version| crd::check(&input.crds, *version))
             .collect(),
@@ -267,6 +274,8 @@ struct ReadObjects<'r, 'a> {
     cluster: ClusterData,
     /// The number of definitions in the input.
     n_crds: usize,
+    /// The names of all definitions.
+    crd_names: Vec<String>,
     of_input: Vec<Finding>,
     /// The findings about the definitions for each of the other versions.
     crds_in_others: Vec<Vec<Finding>>,
@@ -287,6 +296,7 @@ fn check_read(
         crds,
         cluster,
         n_crds,
+        crd_names,
         of_input,
         crds_in_others,
         no_crds,
@@ -322,6 +332,12 @@ fn check_read(
         in_others.push((*other, of_other.findings));
     }
     report.add_bindings(&input, &cluster);
+    if let Some(check_probes) = settings.probe_check {
+        report.summary.probes = input.probes.len();
+        let has_others = other_files.is_some();
+        let of_probes = check_probes(&input, &crd_names, &cluster, has_others);
+        report.findings.extend(of_probes);
+    }
     report.add_cluster(cluster);
     report.findings.extend(no_crds);
     report.findings.extend(of_input);

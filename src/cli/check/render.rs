@@ -409,9 +409,13 @@ fn summary(report: &CheckReport, terminal: Terminal) -> String {
     let policies = policies(summary.policies);
     let webhooks = (summary.webhooks > 0).then(|| count(summary.webhooks, "webhook"));
     let crds = (summary.crds > 0).then(|| count(summary.crds, "CustomResourceDefinition"));
-    let has_others = webhooks.is_some() || crds.is_some();
+    let probes = (summary.probes > 0).then(|| count(summary.probes, "probe"));
+    let has_others = webhooks.is_some() || crds.is_some() || probes.is_some();
     let policies = Some(policies).filter(|_| summary.policies > 0 || !has_others);
-    let checked: Vec<String> = [policies, webhooks, crds].into_iter().flatten().collect();
+    let checked: Vec<String> = [policies, webhooks, crds, probes]
+        .into_iter()
+        .flatten()
+        .collect();
     let checked = match checked.split_last() {
         Some((last, before)) if !before.is_empty() => format!("{} and {last}", before.join(", ")),
         _ => checked.concat(),

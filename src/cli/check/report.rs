@@ -82,6 +82,8 @@ pub struct Summary {
     pub webhooks: usize,
     /// `CustomResourceDefinitions` of the input that were checked.
     pub crds: usize,
+    /// Probes checked.
+    pub probes: usize,
     /// Findings that are errors.
     pub errors: usize,
     /// Findings that are warnings.

@@ -7,7 +7,15 @@ use clap::Args;
 
 use super::baseline::Baseline;
 use super::config::Exclude;
+use super::finding::Finding;
 use super::levels::{Level, LevelError, Levels};
+use crate::cli::input::Input;
+use crate::cli::live::ClusterData;
+
+/// A function that returns the findings about the probes of an input. The arguments are the names of all
+/// CustomResourceDefinitions, the data of the cluster, and true if files that are not in the input may contain the
+/// targets of probes.
+pub(in crate::cli) type ProbeCheck = fn(&Input, &[String], &ClusterData, bool) -> Vec<Finding>;
 
 /// Flags of `check` about its findings.
 #[derive(Clone, Debug, Default, Args)]
@@ -89,4 +97,6 @@ pub struct Settings {
     pub static_dir: Option<PathBuf>,
     /// Replacements for the contents of files, by canonical path. The check of fixes uses the fixed contents.
     pub replaced_contents: HashMap<PathBuf, String>,
+    /// The check of probes. `None` if probes are skipped.
+    pub(in crate::cli) probe_check: Option<ProbeCheck>,
 }

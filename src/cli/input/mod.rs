@@ -343,7 +343,7 @@ impl Input {
                 let read = |value: Value| Crd::from_shared(Arc::new(value));
                 self.decode(document, source, read, |input| &mut input.crds);
             }
-            (PROBE_GROUP, "PolicyProbe") if all => {
+            (PROBE_GROUP, "PolicyProbe") if filter != KindFilter::Crds => {
                 self.keep(document, source, |input| &mut input.probes);
             }
             ("", "Namespace") if all => {
@@ -484,7 +484,7 @@ spec:
     #[test]
     fn load_with_filter_returns_objects_by_kind() {
         assert_eq!(counts(&load(KindFilter::All)), [1, 1, 1, 1, 1, 1]);
-        assert_eq!(counts(&load(KindFilter::Policies)), [1, 1, 1, 0, 0, 0]);
+        assert_eq!(counts(&load(KindFilter::Policies)), [1, 1, 1, 1, 0, 0]);
         assert_eq!(counts(&load(KindFilter::Crds)), [0, 0, 1, 0, 0, 0]);
         assert_eq!(load(KindFilter::Crds).n_objects, 6);
     }

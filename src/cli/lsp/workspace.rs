@@ -23,6 +23,7 @@ use crate::cli::error::CliError;
 use crate::cli::input::files::{self, CONFIG_NAME, ReadFile, ReadOptions};
 use crate::cli::input::{Input, KindFilter, Object, SourceText};
 use crate::cli::live::{ClusterData, FileCounts};
+use crate::cli::probe_check;
 use crate::schema::{Crd, SchemaError};
 use crate::version::KubernetesVersion;
 
@@ -484,7 +485,10 @@ fn has_objects(text: &str) -> bool {
 fn plan(folders: &[PathBuf]) -> (Plan, Option<CliError>) {
     let overrides = Overrides::default();
     match command::plan_with(&FindingArgs::default(), overrides, folders) {
-        Ok(plan) => (plan, None),
+        Ok(mut plan) => {
+            plan.settings.probe_check = Some(probe_check::check);
+            (plan, None)
+        }
         Err(error) => {
             let plan = Plan {
                 options: crate::cli::check::Options::default(),

@@ -1,7 +1,7 @@
 //! Converts probes in files to the form of the CRD.
 //!
 //! Expands the fields that only probes in files have: objects of other files, `AdmissionReview`s, patches, tables and
-//! several policies. Also sets the old object of an UPDATE.
+//! several policies. Also sets the operation of a request with an old object, and the old object of an UPDATE.
 //!
 //! The result contains the origin of each case in the file. This module does not report violations of the CRD's schema.
 
@@ -55,19 +55,14 @@ impl Origin {
 
 /// Expands a probe. File names in the probe are relative to the directory of `file`.
 ///
-/// # Errors
-/// Returns a violation for each field that cannot be expanded.
-pub(super) fn expand(probe: &Json, file: &str) -> Result<Vec<ExpandedProbe>, Vec<Violation>> {
+/// Returns the probe without the cases that cannot be expanded, and a violation for each field that cannot be expanded.
+pub(super) fn expand(probe: &Json, file: &str) -> (Vec<ExpandedProbe>, Vec<Violation>) {
     let mut expander = Expander {
         folder: Path::new(file).parent().map(Path::to_owned),
         violations: Vec::new(),
     };
     let expanded = expander.probe(probe);
-    if expander.violations.is_empty() {
-        Ok(expanded)
-    } else {
-        Err(expander.violations)
-    }
+    (expanded, expander.violations)
 }
 
 struct Expander {
@@ -93,7 +88,12 @@ impl Expander {
         if let Some(Json::Array(cases)) = spec.get("cases") {
             let mut expanded = Vec::new();
             for (n, case) in cases.clone().iter().enumerate() {
-                for (case, row) in self.case(case, &format!("spec.cases[{n}]")) {
+                let n_violations = self.violations.len();
+                let rows = self.case(case, &format!("spec.cases[{n}]"));
+                if self.violations.len() > n_violations {
+                    continue;
+                }
+                for (case, row) in rows {
                     expanded.push(case);
                     origins.push(Origin { case: n, row });
                 }
@@ -213,6 +213,17 @@ impl Expander {
             match review.get("request").and_then(Json::as_object) {
                 Some(reviewed) => fill_from_review(request, reviewed),
                 None => self.add_violation(&path, "has no `request`"),
+            }
+        }
+        if !request.contains_key("operation") {
+            let has = |name: &str| request.get(name).is_some_and(|it| !it.is_null());
+            let operation = match (has("object"), has("oldObject")) {
+                (true, true) => Some("UPDATE"),
+                (false, true) => Some("DELETE"),
+                (_, false) => None,
+            };
+            if let Some(operation) = operation {
+                request.insert("operation".to_owned(), json!(operation));
             }
         }
         let is_update = request.get("operation").is_some_and(|it| it == "UPDATE");
@@ -365,7 +376,8 @@ mod tests {
 
     fn cases(case: &Json) -> Json {
         let probe = json!({"spec": {"policyName": "p", "cases": [case]}});
-        let expanded = expand(&probe, "probe.yaml").unwrap();
+        let (expanded, violations) = expand(&probe, "probe.yaml");
+        assert_eq!(violations, []);
         expanded[0].probe["spec"]["cases"].clone()
     }
 
@@ -402,6 +414,24 @@ mod tests {
     }
 
     #[test]
+    fn operation_is_derived_from_objects() {
+        let pod = json!({"kind": "Pod"});
+        for (request, operation) in [
+            (json!({"object": pod, "oldObject": pod}), json!("UPDATE")),
+            (json!({"oldObject": pod}), json!("DELETE")),
+            (json!({"object": pod}), Json::Null),
+            (json!({"object": pod, "oldObject": null}), Json::Null),
+            (
+                json!({"operation": "CREATE", "oldObject": pod}),
+                json!("CREATE"),
+            ),
+        ] {
+            let expanded = cases(&json!({"name": "a", "request": request}));
+            assert_eq!(expanded[0]["request"]["operation"], operation, "{request}");
+        }
+    }
+
+    #[test]
     fn expand_admission_review_fills_request() {
         let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
             "uid": "1", "operation": "DELETE", "object": null, "oldObject": {"kind": "Pod"}, "subResource": "",
@@ -421,16 +451,13 @@ mod tests {
     #[test]
     fn expand_policy_names_makes_probe_per_policy() {
         let probe = json!({"spec": {"policyNames": ["a", "b"], "cases": [{"name": "c"}]}});
-        let expanded = expand(&probe, "probe.yaml").unwrap();
+        let (expanded, _) = expand(&probe, "probe.yaml");
         let names = expanded
             .iter()
             .map(|it| it.probe["spec"]["policyName"].clone());
         assert_eq!(names.collect::<Vec<_>>(), ["a", "b"]);
         let both = json!({"spec": {"policyName": "a", "policyNames": ["b"]}});
-        assert_eq!(
-            expand(&both, "").unwrap_err()[0].field_ref,
-            "spec.policyNames"
-        );
+        assert_eq!(expand(&both, "").1[0].field_ref, "spec.policyNames");
     }
 
     #[test]
@@ -458,9 +485,11 @@ mod tests {
                 "spec.cases[0].request.objectFrom.file",
             ),
         ] {
-            let probe = json!({"spec": {"cases": [case]}});
-            let expanded = expand(&probe, "probe.yaml").unwrap_err();
-            assert_eq!(expanded[0].field_ref, field);
+            let probe = json!({"spec": {"cases": [case, {"name": "other"}]}});
+            let (expanded, violations) = expand(&probe, "probe.yaml");
+            assert_eq!(violations[0].field_ref, field);
+            let cases = &expanded[0].probe["spec"]["cases"];
+            assert_eq!(*cases, json!([{"name": "other"}]), "{field}");
         }
     }
 }

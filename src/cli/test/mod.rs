@@ -103,17 +103,9 @@ pub(in crate::cli) fn run_input(
     let probes = std::mem::take(&mut input.probes);
     let webhooks = target::webhooks(&input.webhooks);
     let mutating = input.mutating_policies.iter().map(|policy| &policy.shared);
-    let id = |kind, policy: &Object<RequestPolicy>| {
-        TargetId::new(kind, policy.name().unwrap_or_default())
-    };
     let validating = input.policies.iter();
-    let targets: Vec<TargetId> = validating
-        .clone()
-        .map(|policy| id(VALIDATING, policy))
-        .chain(mutating.clone().map(|policy| id(MUTATING, policy)))
-        .chain(webhooks.keys().cloned())
-        .chain(crds_of_probes.ids)
-        .collect();
+    let mut targets = targets(&input);
+    targets.extend(crds_of_probes.ids);
     let mut probes = probes::read(probes, &targets, &mut findings).map_err(Broken)?;
     let filter = options.filter.as_ref();
     let not_selected = filter.map(|filter| filter.retain(&mut probes));
@@ -172,6 +164,19 @@ pub(in crate::cli) fn run_input(
     }
     report.finish(not_selected.unwrap_or_default());
     Ok(report)
+}
+
+fn id(kind: SubjectKind, policy: &Object<RequestPolicy>) -> TargetId {
+    TargetId::new(kind, policy.name().unwrap_or_default())
+}
+
+/// Returns the policies and webhooks of an input that probes can test.
+pub(in crate::cli) fn targets(input: &Input) -> Vec<TargetId> {
+    let validating = input.policies.iter().map(|policy| id(VALIDATING, policy));
+    let mutating = input.mutating_policies.iter();
+    let mutating = mutating.map(|policy| id(MUTATING, &policy.shared));
+    let webhooks = target::webhooks(&input.webhooks).into_keys();
+    validating.chain(mutating).chain(webhooks).collect()
 }
 
 /// An error in the data that is built into this program.

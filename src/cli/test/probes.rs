@@ -37,10 +37,6 @@ impl Probe {
 
     /// Removes the cases for which `is_kept` is false. Cases without an entry remain.
     pub(super) fn retain_cases(&mut self, is_kept: &[bool]) {
-        fn retain<T>(items: &mut Vec<T>, is_kept: &[bool]) {
-            let mut is_kept = is_kept.iter();
-            items.retain(|_| is_kept.next().copied().unwrap_or(true));
-        }
         // The origin of a case that was not expanded is its index.
         let n_missing = self.origins.len()..self.spec.cases.len();
         self.origins
@@ -155,40 +151,27 @@ pub(in crate::cli) fn read_with(
         let expanded = target::parse(&object.value).and_then(|parsed| {
             let (value, target) = parsed.unzip();
             let value = value.as_ref().unwrap_or(&object.value);
-            Ok((expand::expand(value, &object.source.name)?, target))
+            Ok((expand::expand(value, &object.source.name), target))
         });
-        let (expanded, target) = match expanded {
+        let mut of_probe = Violations::default();
+        let ((expanded, violations), target) = match expanded {
             Ok(expanded) => expanded,
-            Err(violations) => {
-                findings.extend(
-                    violations
-                        .into_iter()
-                        .map(|it| violation_finding(&object, &[], it)),
-                );
-                continue;
-            }
+            Err(violations) => ((Vec::new(), violations), None),
         };
-        let mut read = Vec::new();
-        for ExpandedProbe { probe, origins } in expanded {
-            let checked = validator.read(&probe).and_then(|spec| {
-                if let Some(target) = &target {
-                    let unfit = target::disallowed_expectations(&spec, target);
-                    if !unfit.is_empty() {
-                        return Err(unfit);
-                    }
-                }
-                Ok(spec)
-            });
-            match checked {
-                Ok(spec) => read.push((spec, origins)),
-                Err(violations) => {
-                    let finding = violations.into_iter();
-                    findings.extend(finding.map(|it| violation_finding(&object, &origins, it)));
-                    read.clear();
-                    break;
-                }
-            }
+        for violation in violations {
+            of_probe.add(&object, &[], violation);
         }
+        let mut read = Vec::new();
+        for probe in expanded {
+            read.extend(valid_cases(
+                &object,
+                probe,
+                &validator,
+                target.as_ref(),
+                &mut of_probe,
+            ));
+        }
+        findings.append(&mut of_probe.0);
         if read.is_empty() {
             continue;
         }
@@ -224,6 +207,83 @@ pub(in crate::cli) fn read_with(
         }
     }
     Ok(probes)
+}
+
+/// The findings about a probe. Each violation is listed once, even if the probe has several policies.
+#[derive(Default)]
+struct Violations(Vec<Finding>);
+
+impl Violations {
+    fn add(&mut self, object: &Object<Value>, origins: &[Origin], violation: Violation) {
+        let finding = violation_finding(object, origins, violation);
+        let is_known = |it: &Finding| it.message == finding.message;
+        if !self.0.iter().any(is_known) {
+            self.0.push(finding);
+        }
+    }
+}
+
+/// Returns the spec with the valid cases of a probe, and their origins. Returns `None` if there are none, or if the probe
+/// as a whole is invalid.
+fn valid_cases(
+    object: &Object<Value>,
+    mut expanded: ExpandedProbe,
+    validator: &Validator,
+    target: Option<&Target>,
+    found: &mut Violations,
+) -> Option<(PolicyProbeSpec, Vec<Origin>)> {
+    let cases = expanded.probe.pointer("/spec/cases");
+    let has_cases = cases
+        .and_then(Value::as_array)
+        .is_none_or(|cases| !cases.is_empty());
+    // The findings about the cases that cannot be expanded suffice.
+    if !has_cases && !found.0.is_empty() {
+        return None;
+    }
+    loop {
+        let checked = validator.read(&expanded.probe).and_then(|spec| {
+            let disallowed = target.map(|target| target::disallowed_expectations(&spec, target));
+            match disallowed {
+                Some(violations) if !violations.is_empty() => Err(violations),
+                _ => Ok(spec),
+            }
+        });
+        let violations = match checked {
+            Ok(spec) => return Some((spec, expanded.origins)),
+            Err(violations) => violations,
+        };
+        let invalid: Vec<Option<usize>> = violations
+            .iter()
+            .map(|it| case_index(&it.field_ref))
+            .collect();
+        for violation in violations {
+            found.add(object, &expanded.origins, violation);
+        }
+        if invalid.contains(&None) {
+            return None;
+        }
+        let cases = expanded.probe.pointer_mut("/spec/cases");
+        let cases = cases.and_then(Value::as_array_mut)?;
+        let n_cases = cases.len();
+        let is_valid: Vec<bool> = (0..n_cases).map(|n| !invalid.contains(&Some(n))).collect();
+        retain(cases, &is_valid);
+        retain(&mut expanded.origins, &is_valid);
+        if cases.is_empty() || cases.len() == n_cases {
+            return None;
+        }
+    }
+}
+
+/// Removes the items for which `is_kept` is false. Items without an entry remain.
+fn retain<T>(items: &mut Vec<T>, is_kept: &[bool]) {
+    let mut is_kept = is_kept.iter();
+    items.retain(|_| is_kept.next().copied().unwrap_or(true));
+}
+
+/// Returns the index of the case that contains a field. `None` for a field outside the cases.
+fn case_index(field: &str) -> Option<usize> {
+    let (n, _) = field.strip_prefix("spec.cases[")?.split_once(']')?;
+    n.parse().ok()
 }
 
 fn violation_finding(object: &Object<Value>, origins: &[Origin], violation: Violation) -> Finding {

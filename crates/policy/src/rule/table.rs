@@ -290,7 +290,7 @@ rules! {
     InvalidProbe "invalid-probe":
         "the API server rejects the PolicyProbe",
         words("A case of a PolicyProbe expects a decision other than Allow and Deny."),
-        "Change the field that the message names. `kubectl vap test` reports this; `check` skips probes.";
+        "Change the field that the message names. The other cases of the probe are run.";
     InvalidSuppression "invalid-suppression":
         "a suppression comment is invalid",
         spec(
