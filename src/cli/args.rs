@@ -448,14 +448,29 @@ pub struct TestArgs {
     pub timeout: Timeout,
 }
 
+const INIT_HELP: &str = "\
+Exit status:
+  0  each validation has an allowed and a denied request
+  1  for a validation, no allowed or no denied request was found, or the input has a
+     MutatingAdmissionPolicy, for which no requests are generated
+  2  usage error, invalid input, or no ValidatingAdmissionPolicy in the input";
+
+const CONVERT_HELP: &str = "\
+Exit status:
+  0  the whole suite was converted
+  1  a part of the suite cannot be converted
+  2  usage error, or the suite cannot be read";
+
 /// Commands of `test` other than running probes.
 #[derive(Debug, Subcommand)]
 pub enum TestCommand {
     /// Write a probe for each policy, with an allowed and a denied request for each validation
     ///
     /// Searches the schemas of the kinds that the policy matches for such requests, and confirms each request with the
-    /// evaluator. Writes the probes to standard output. Lists on standard error the validations for which a request was
-    /// not found.
+    /// evaluator. For numbers and quantities, adds requests at the limits: the last allowed and the first denied value.
+    /// Uses the params in the input, if there are any. Writes the probes to standard output. Lists on standard error the
+    /// validations for which a request was not found, with the reason.
+    #[command(after_help = INIT_HELP)]
     Init(InitArgs),
     /// Convert a test suite of kaptest, kat, the Kyverno CLI or gator to probes
     ///
@@ -463,6 +478,7 @@ pub enum TestCommand {
     /// is the directory of the policy. Writes the probes to standard output. Lists on standard error the parts that
     /// cannot be converted, with their locations. A Gatekeeper template with the engine `K8sNativeValidation` becomes a
     /// policy.
+    #[command(after_help = CONVERT_HELP)]
     Convert(ConvertArgs),
 }
 

@@ -17,6 +17,7 @@ mod cli_commands;
 mod cli_diff;
 mod cli_expressions;
 mod cli_hints;
+mod cli_init;
 mod cli_live;
 mod cli_memory;
 mod cli_mutating;

@@ -12,6 +12,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::{Broken, Options};
 use crate::cli::check::known::Known;
+use crate::cli::check::render::count;
 use crate::cli::exit::Exit;
 use crate::cli::input::{Input, KindFilter, Object};
 use crate::cli::text::{clean, cut};
@@ -20,7 +21,7 @@ use crate::policy;
 use crate::policy::RequestPolicy;
 use crate::policy::admission::{Admission, DeniedBy, EvaluationResult, Namespace, ParamList};
 use crate::policy::compile::CompiledPolicy;
-use crate::policy::runtime_errors::{self, Context, Dependence, Witness};
+use crate::policy::runtime_errors::{self, Boundary, Context, Dependence, Examples, Witness};
 use crate::policy::subject::SubjectKind;
 use crate::probe::api::{CaseOutcome, PolicyProbeSpec};
 use crate::probe::run::{self, CaseResult, RunContext};
@@ -28,6 +29,9 @@ use crate::probe::validation::API_VERSION;
 
 /// The maximum length of a message in the name of a case.
 const MAX_NAME: usize = 80;
+
+/// The maximum number of params of the input for which requests are generated.
+const MAX_PARAMS: usize = 3;
 
 /// The maximum width of an expression in the reason for a case, in columns.
 const MAX_EXPRESSION: usize = 100;
@@ -69,7 +73,7 @@ pub struct PolicyExamples {
 }
 
 /// The result of the search for an allowed and a denied request of a validation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValidationExamples {
     /// The input data on which the validation depends.
     pub dependence: Dependence,
@@ -77,6 +81,10 @@ pub struct ValidationExamples {
     pub allowed: bool,
     /// True if a request was found for which the validation is false.
     pub denied: bool,
+    /// The reason why there is no allowed request, if there is none.
+    pub reason_not_allowed: String,
+    /// The reason why there is no denied request, if there is none.
+    pub reason_not_denied: String,
 }
 
 impl InitReport {
@@ -107,11 +115,21 @@ impl InitReport {
                     (Dependence::Broken, ..) => "the expression does not compile",
                     (_, true, true) => continue,
                     (Dependence::Nothing, ..) => "the expression is constant",
-                    (_, false, true) => "no denied request was found",
-                    (_, true, false) => "no allowed request was found",
-                    (_, false, false) => "no request was found",
+                    (_, false, true) => {
+                        &format!("no denied request was found: {}", found.reason_not_denied)
+                    }
+                    (_, true, false) => {
+                        &format!("no allowed request was found: {}", found.reason_not_allowed)
+                    }
+                    (_, false, false) if found.reason_not_allowed == found.reason_not_denied => {
+                        &format!("no request was found: {}", found.reason_not_allowed)
+                    }
+                    (_, false, false) => &format!(
+                        "no allowed request was found: {}; no denied request was found: {}",
+                        found.reason_not_allowed, found.reason_not_denied
+                    ),
                 };
-                let name = clean(&policy.name);
+                let (name, lacks) = (clean(&policy.name), clean(lacks));
                 lines.push(format!("warning: {name}: spec.validations[{n}]: {lacks}"));
             }
         }
@@ -193,7 +211,7 @@ pub(in crate::cli) fn probes_yaml(probes: &[Json]) -> Result<String, serde_json:
 /// # Errors
 /// Returns an error if the data built into this program cannot be used.
 pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<InitReport, Broken> {
-    let mut input = Input::load(&options.paths, KindFilter::Policies, stdin);
+    let mut input = Input::load(&options.paths, KindFilter::All, stdin);
     let crds = Input::load(&options.crds, KindFilter::Crds, stdin);
     let own_crds = std::mem::take(&mut input.crds);
     let apis = Known::new(
@@ -214,7 +232,9 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<InitReport, Broken
     };
     let mut names = BTreeSet::new();
     for policy in &input.policies {
-        let result = panic::catch_unwind(AssertUnwindSafe(|| policy_probes(policy, &apis)));
+        let params = given_params(policy, &input);
+        let search = AssertUnwindSafe(|| policy_probes(policy, &apis, &params));
+        let result = panic::catch_unwind(search);
         let Ok((probes, validations)) = result else {
             let name = clean(policy.name().unwrap_or_default());
             report.problems.push(format!(
@@ -253,12 +273,40 @@ type ReasonedCase = (Json, String);
 /// A probe, and the reason for each of its cases.
 type ReasonedProbe = (Json, Vec<String>);
 
-/// Returns the probes of a policy, one for each value of its params, and the results for its validations.
+/// Returns the params in the input that a binding of the policy selects by name, or all objects of the paramKind.
+fn given_params(policy: &Object<RequestPolicy>, input: &Input) -> Vec<Json> {
+    let Some(kind) = policy::param_kind(&policy.value) else {
+        return Vec::new();
+    };
+    let name = policy.name().unwrap_or_default();
+    let bindings = input.bindings.iter().map(|binding| &binding.value.spec);
+    let bindings = bindings.filter(|spec| spec.policy_name == name);
+    let references = bindings.filter_map(|spec| spec.param_ref.as_ref());
+    let references: Vec<_> = references.filter(|it| it.name.is_some()).collect();
+    let is_referenced = |object: &&Object<Json>| {
+        references.iter().any(|it| {
+            let namespace = it.namespace.as_deref();
+            it.name.as_deref() == object.name()
+                && (namespace.is_none() || namespace == object.namespace())
+        })
+    };
+    let all = || input.objects_of_kind(&kind);
+    let value = |object: &Object<Json>| object.value.clone();
+    let named: Vec<Json> = all().filter(is_referenced).map(value).collect();
+    if named.is_empty() {
+        return all().take(MAX_PARAMS).map(value).collect();
+    }
+    named.into_iter().take(MAX_PARAMS).collect()
+}
+
+/// Returns the probes of a policy, one for each value of its params, and the results for its validations. Without
+/// `given_params`, the params are generated.
 ///
-/// A request is allowed if all validations are true, so the probes need only one allowed request.
+/// A request is allowed if all validations are true, so the probes need only one allowed request and those at limits.
 fn policy_probes(
     policy: &Object<RequestPolicy>,
     known: &Known,
+    given_params: &[Json],
 ) -> (Vec<ReasonedProbe>, Vec<ValidationExamples>) {
     let compiled = CompiledPolicy::from_parts(policy.value.clone(), None, known.version());
 
@@ -276,57 +324,217 @@ fn policy_probes(
         policy: &policy.value,
         admission: Admission::from_compiled(&compiled),
         known,
+        given_params,
     };
-    let mut by_params: BTreeMap<String, (Option<Json>, Vec<ReasonedCase>)> = BTreeMap::new();
-    let mut all_examples = Vec::new();
-    let mut has_allowed = false;
-    for examples in runtime_errors::examples(&compiled, &context) {
-        let n = examples.validation;
-        let mut examples_found = ValidationExamples {
-            dependence: runtime_errors::dependence(&compiled, examples.index),
-            allowed: false,
-            denied: false,
-        };
-        for (witness, is_denied) in [(examples.allowed, false), (examples.denied, true)] {
-            let case = witness
-                .as_ref()
-                .and_then(|witness| Some((runner.case(n, witness, is_denied)?, witness)));
-            let Some((case, witness)) = case else {
-                continue;
-            };
-            let reason = if is_denied {
-                examples_found.denied = true;
-                let validation = policy.value.validations.get(n);
-                let expression = validation.map_or("", |validation| &validation.expression);
-                let words: Vec<&str> = expression.split_whitespace().collect();
-                let expression = cut(&words.join(" "), MAX_EXPRESSION);
-                format!("validations[{n}] is false: {expression}")
-            } else {
-                examples_found.allowed = true;
-                if std::mem::replace(&mut has_allowed, true) {
-                    continue;
-                }
-                "no validation is false".to_owned()
-            };
-            let key = witness.params.as_ref().map(Json::to_string);
-            let params = witness.params.clone();
-            let group = by_params.entry(key.unwrap_or_default());
-            group.or_insert((params, Vec::new())).1.push((case, reason));
-        }
-        all_examples.push(examples_found);
+    let mut search = ProbeSearch {
+        runner,
+        by_params: BTreeMap::new(),
+        results: Vec::new(),
+    };
+    let mut params: Vec<Option<&Json>> = given_params.iter().map(Some).collect();
+    if params.is_empty() {
+        params.push(None);
     }
-    let groups = by_params.into_values();
-    let probes = groups.map(|(params, cases)| {
-        let (cases, reasons): (Vec<Json>, Vec<String>) = cases.into_iter().unzip();
-        (runner.probe(params.as_ref(), &cases), reasons)
-    });
-    (probes.collect(), all_examples)
+    for params in params {
+        let all = runtime_errors::examples(&compiled, &context, params);
+        let dependence =
+            |examples: &Examples| runtime_errors::dependence(&compiled, examples.index);
+        search.add_all(&all, &dependence);
+    }
+    search.finish()
+}
+
+/// The cases with the same params: the params, and the cases.
+type CasesOfParams = (Option<Json>, Vec<ReasonedCase>);
+
+/// Collects the cases of a policy by their params, and the results for its validations.
+struct ProbeSearch<'a> {
+    runner: CaseRunner<'a>,
+    by_params: BTreeMap<String, CasesOfParams>,
+    results: Vec<ValidationExamples>,
+}
+
+impl ProbeSearch<'_> {
+    /// Adds the examples of all validations for the same params, or for generated params.
+    fn add_all(&mut self, all: &[Examples], dependence: &dyn Fn(&Examples) -> Dependence) {
+        let mut has_allowed = false;
+        let is_broken = all.iter().any(|it| dependence(it) == Dependence::Broken);
+        for examples in all {
+            let n = examples.validation;
+            let (mut allowed, mut denied) = (false, false);
+            if let Some(witness) = &examples.allowed
+                && let Some(case) = self.runner.case(n, witness, &Expected::Allowed(None))
+            {
+                allowed = true;
+                if !std::mem::replace(&mut has_allowed, true) {
+                    self.add_case(witness, case, "no validation is false".to_owned());
+                }
+            }
+            if let Some(witness) = &examples.denied
+                && let Some(case) = self.runner.case(n, witness, &Expected::Denied(None))
+            {
+                denied = true;
+                self.add_case(witness, case, self.false_reason(n));
+            }
+            self.add_result(
+                n,
+                ValidationExamples {
+                    dependence: dependence(examples),
+                    allowed,
+                    denied,
+                    reason_not_allowed: reason_without_example(all, examples, is_broken, true),
+                    reason_not_denied: reason_without_example(all, examples, is_broken, false),
+                },
+            );
+        }
+        for examples in all {
+            for boundary in &examples.boundaries {
+                self.add_boundary(examples.validation, boundary);
+            }
+        }
+    }
+
+    /// Adds the result of the validation `n`. With several params, a request for one of them suffices.
+    fn add_result(&mut self, n: usize, result: ValidationExamples) {
+        let Some(earlier) = self.results.get_mut(n) else {
+            self.results.push(result);
+            return;
+        };
+        earlier.allowed |= result.allowed;
+        earlier.denied |= result.denied;
+    }
+
+    /// Adds the allowed and the denied request of a boundary.
+    fn add_boundary(&mut self, n: usize, boundary: &Boundary) {
+        let Boundary {
+            input, is_upper, ..
+        } = boundary;
+        let which = if *is_upper { "largest" } else { "smallest" };
+        let value = |value: &Json| {
+            value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned)
+        };
+        let (limit, beyond) = (value(&boundary.allowed), value(&boundary.denied));
+        let name = Some(format!("{input} is {limit}"));
+        let case = self
+            .runner
+            .case(n, &boundary.allowed_request, &Expected::Allowed(name));
+        if let Some(case) = case {
+            let reason = format!("the {which} allowed value of {input}");
+            self.add_case(&boundary.allowed_request, case, reason);
+        }
+        let name = Some(format!("{input} {beyond}"));
+        let case = self
+            .runner
+            .case(n, &boundary.denied_request, &Expected::Denied(name));
+        if let Some(case) = case {
+            self.add_case(&boundary.denied_request, case, self.false_reason(n));
+        }
+    }
+
+    fn false_reason(&self, n: usize) -> String {
+        let validation = self.runner.policy.validations.get(n);
+        let expression = validation.map_or("", |validation| &validation.expression);
+        let words: Vec<&str> = expression.split_whitespace().collect();
+        let expression = cut(&words.join(" "), MAX_EXPRESSION);
+        format!("validations[{n}] is false: {expression}")
+    }
+
+    /// Adds a case to the probe with its params, unless the probe has the same request or name.
+    fn add_case(&mut self, witness: &Witness, case: Json, reason: String) {
+        let key = witness.params.as_ref().map(Json::to_string);
+        let group = self.by_params.entry(key.unwrap_or_default());
+        let (_, cases) = group.or_insert_with(|| (witness.params.clone(), Vec::new()));
+        let is_equal = |field: &str, other: &Json| other.get(field) == case.get(field);
+        let is_known = cases
+            .iter()
+            .any(|(other, _)| is_equal("request", other) || is_equal("name", other));
+        if !is_known {
+            cases.push((case, reason));
+        }
+    }
+
+    fn finish(self) -> (Vec<ReasonedProbe>, Vec<ValidationExamples>) {
+        let groups = self.by_params.into_values();
+        let probes = groups.map(|(params, cases)| {
+            let (cases, reasons): (Vec<Json>, Vec<String>) = cases.into_iter().unzip();
+            (self.runner.probe(params.as_ref(), &cases), reasons)
+        });
+        (probes.collect(), self.results)
+    }
+}
+
+/// Returns the reason why the search found no example with the result `expected`. `is_broken` is true if a validation
+/// does not compile.
+fn reason_without_example(
+    all: &[Examples],
+    examples: &Examples,
+    is_broken: bool,
+    expected: bool,
+) -> String {
+    let attempts = &examples.attempts;
+    let requests = |n: u32| count(n, "generated request");
+    let (example, n_with_result) = match expected {
+        true => (&examples.allowed, attempts.n_true),
+        false => (&examples.denied, attempts.n_false),
+    };
+    if example.is_some() {
+        return "the result of the generated request cannot be reproduced in a case".to_owned();
+    }
+    if is_broken {
+        return "another validation does not compile".to_owned();
+    }
+    if attempts.n_evaluated == 0 && attempts.n_excluded == 0 {
+        return "no request can be generated, because no known kind matches the rules".to_owned();
+    }
+    if attempts.n_evaluated == 0 {
+        let n = requests(attempts.n_excluded);
+        return format!("the match conditions exclude all of the {n}");
+    }
+    let n = attempts.n_evaluated;
+    if n_with_result == 0 {
+        return match &attempts.error {
+            Some(error) if attempts.n_true + attempts.n_false == 0 => {
+                format!(
+                    "the expression fails for all of the {}: {error}",
+                    requests(n)
+                )
+            }
+            _ => format!(
+                "the expression is {expected} for none of the {}",
+                requests(n)
+            ),
+        };
+    }
+    let blocking = all.iter().filter(|it| it.attempts.n_true == 0);
+    let blocking: Vec<String> = blocking
+        .map(|it| format!("validations[{}]", it.validation))
+        .collect();
+    if !expected {
+        "the API server rejects the requests for which the expression is false".to_owned()
+    } else if blocking.is_empty() {
+        format!(
+            "no validation excludes all of the {}, but none is allowed by all",
+            requests(n)
+        )
+    } else {
+        format!("{} is not true for any request", blocking.join(" or "))
+    }
+}
+
+/// The expected decision of a case. The name describes the tested value.
+enum Expected {
+    Allowed(Option<String>),
+    Denied(Option<String>),
 }
 
 struct CaseRunner<'a> {
     policy: &'a RequestPolicy,
     admission: Admission,
     known: &'a Known,
+    /// The params of the input.
+    given_params: &'a [Json],
 }
 
 impl CaseRunner<'_> {
@@ -340,6 +548,25 @@ impl CaseRunner<'_> {
             fields.insert("params".to_owned(), json!("Inline"));
             if !params.is_null() {
                 fields.insert("inlineParams".to_owned(), json!([params]));
+            }
+            // An implied binding selects params in the namespace of the request.
+            let text = |pointer: &str| params.pointer(pointer).and_then(Json::as_str);
+            if let Some(name) = text("/metadata/name")
+                && self.given_params.contains(params)
+            {
+                let mut reference = json!({"name": name, "parameterNotFoundAction": "Deny"});
+                if let Some(namespace) = text("/metadata/namespace")
+                    && let Some(reference) = reference.as_object_mut()
+                {
+                    reference.insert("namespace".to_owned(), json!(namespace));
+                }
+                let binding = json!({
+                    "policyName": self.policy.name,
+                    "paramRef": reference,
+                    "validationActions": ["Deny"],
+                });
+                fields.insert("bindings".to_owned(), json!("Inline"));
+                fields.insert("inlineBindings".to_owned(), json!([binding]));
             }
         }
         json!({
@@ -374,7 +601,8 @@ impl CaseRunner<'_> {
     }
 
     /// Converts `witness` to a case for the validation at `n`, in the shortest form that the evaluator confirms.
-    fn case(&self, n: usize, witness: &Witness, is_denied: bool) -> Option<Json> {
+    fn case(&self, n: usize, witness: &Witness, expected: &Expected) -> Option<Json> {
+        let is_denied = matches!(expected, Expected::Denied(_));
         [true, false].into_iter().find_map(|is_short| {
             let request = request(witness, is_short)?;
             let mut case = json!({
@@ -405,9 +633,17 @@ impl CaseRunner<'_> {
                 Some(message) => {
                     let short: String = message.chars().take(MAX_NAME).collect();
                     let short = clean(&short);
-                    format!("validations[{n}] denies: {short}")
+                    match expected {
+                        Expected::Denied(Some(value)) => {
+                            format!("validations[{n}] denies {value}: {short}")
+                        }
+                        _ => format!("validations[{n}] denies: {short}"),
+                    }
                 }
-                None => "allowed".to_owned(),
+                None => match expected {
+                    Expected::Allowed(Some(value)) => format!("allowed: {value}"),
+                    _ => "allowed".to_owned(),
+                },
             };
             let fields = case.as_object_mut()?;
             fields.insert("name".to_owned(), json!(name));

@@ -87,7 +87,7 @@ pub use constant_comparisons::constant_comparisons;
 pub use context::{Context, WrittenSchemas};
 pub use coverage::Uncovered;
 pub use decision_changes::{DenialReasons, allows_denied_requests};
-pub use examples::{Dependence, Examples, dependence, examples};
+pub use examples::{Attempts, Boundary, Dependence, Examples, dependence, examples};
 pub use mutation_failures::{FailingMutation, failing_mutations};
 pub use null_roots::null_root_comparisons;
 pub use param_scope::{ScopeMismatch, scope_mismatch};

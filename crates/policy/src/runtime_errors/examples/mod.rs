@@ -1,9 +1,13 @@
 //! Finds example requests for which a validation is true or false. The evaluator confirms each example.
 
+mod combined;
 mod dependence;
 mod value_search;
 
+use std::sync::Arc;
+
 use k8s_openapi::api::admissionregistration::v1::MatchResources;
+use serde_json::{Value as Json, json};
 
 use crate::admission::trace::Step;
 use crate::compile::CompiledPolicy;
@@ -11,8 +15,7 @@ use crate::expressions::{PolicyExpression, Role};
 use crate::matching;
 use crate::runtime_errors::Context;
 use crate::runtime_errors::failure_sites::{self, FailureCause, FailureSite};
-use crate::runtime_errors::failures::effective_failures;
-use crate::runtime_errors::failures::is_missing_value_error;
+use crate::runtime_errors::failures::{Failure, effective_failures, is_missing_value_error};
 use crate::runtime_errors::path_conditions::solver;
 use crate::runtime_errors::requests::builders::RequestBuilders;
 use crate::runtime_errors::requests::kinds::representative_kinds_up_to;
@@ -36,6 +39,9 @@ const MAX_COST: u64 = 2_000_000;
 /// Maximum number of steps of the [`SymbolicEvaluator`] for one validation and kind.
 const MAX_EXAMPLE_STEPS: u32 = 60_000;
 
+/// Maximum number of values of the params that are used as trial values.
+const MAX_PARAM_VALUES: usize = 12;
+
 /// Maximum number of requests for one set of constraints. After an evaluation that fails on an absent value, the next
 /// request has this value.
 const MAX_REPAIRS: usize = 8;
@@ -51,15 +57,88 @@ pub struct Examples {
     pub allowed: Option<Witness>,
     /// A request for which this validation is false.
     pub denied: Option<Witness>,
+    /// Pairs of an allowed request and a request that only this validation denies. The requests differ in one number or
+    /// quantity.
+    pub boundaries: Vec<Boundary>,
+    /// The results of this validation for the generated requests.
+    pub attempts: Attempts,
 }
 
-/// Finds an allowed and a denied request for each validation of `policy`.
+/// Two neighboring values of an input, one of which a validation allows.
+#[derive(Clone, Debug)]
+pub struct Boundary {
+    /// The input, such as `object.spec.replicas`.
+    pub input: String,
+    /// True if the allowed value is less than the denied value.
+    pub is_upper: bool,
+    /// The allowed value: a number or a quantity.
+    pub allowed: Json,
+    /// A request with the allowed value.
+    pub allowed_request: Witness,
+    /// The denied value.
+    pub denied: Json,
+    /// A request with the denied value.
+    pub denied_request: Witness,
+}
+
+/// The results of a validation for the generated requests.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Attempts {
+    /// The number of evaluated requests.
+    pub n_evaluated: u32,
+    /// The number of requests that a match condition excludes.
+    pub n_excluded: u32,
+    /// The number of requests for which the validation is true.
+    pub n_true: u32,
+    /// The number of requests for which the validation is false.
+    pub n_false: u32,
+    /// The error of the first request for which the validation fails.
+    pub error: Option<String>,
+}
+
+/// Finds an allowed and a denied request for each validation of `policy`. With `params`, all requests have these params.
 #[must_use]
-pub fn examples(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<Examples> {
+pub fn examples(
+    policy: &CompiledPolicy,
+    context: &Context<'_>,
+    params: Option<&Json>,
+) -> Vec<Examples> {
     let is_deep = policy.expressions().iter().any(PolicyExpression::is_deep);
     run_on_deep_stack(is_deep, || {
-        ExampleSearch::new(policy, &mut |_, _| true).run(context, None)
+        let observe = &mut |_: &RequestBuilder<'_>, _: &SyntheticRequest| true;
+        let mut search = ExampleSearch::new(policy, observe);
+        search.is_thorough = true;
+        search.params = params.cloned().map(Arc::new);
+        search.param_values = params.map_or_else(Vec::new, param_values);
+        search.run(context, None)
     })
+}
+
+/// Returns the numbers and strings in params, and the words of each string.
+fn param_values(params: &Json) -> Vec<Json> {
+    let fields = params.as_object().into_iter().flatten();
+    let fields = fields.filter(|(name, _)| !matches!(&***name, "apiVersion" | "kind" | "metadata"));
+    let mut worklist: Vec<&Json> = fields.map(|(_, value)| value).collect();
+    let mut values = Vec::new();
+    while let Some(value) = worklist.pop().filter(|_| values.len() < MAX_PARAM_VALUES) {
+        match value {
+            Json::Object(fields) => worklist.extend(fields.values()),
+            Json::Array(items) => worklist.extend(items),
+            Json::String(text) => {
+                let is_separator = |it: char| it == ',' || it.is_whitespace();
+                let words = text.split(is_separator).filter(|word| !word.is_empty());
+                values.extend(words.map(|word| match word.parse::<i64>() {
+                    Ok(n) => json!(n),
+                    Err(_) => json!(word),
+                }));
+                values.push(value.clone());
+            }
+            Json::Number(_) => values.push(value.clone()),
+            Json::Bool(_) | Json::Null => {}
+        }
+    }
+    values.truncate(MAX_PARAM_VALUES);
+    values
 }
 
 /// Searches for examples like [`examples`], and calls `observe` with each evaluated request. The requests match
@@ -113,6 +192,18 @@ struct ExampleSearch<'a, 'o> {
     /// The indices of the validations' expressions in the policy.
     validations: Vec<usize>,
     examples: Vec<[Option<(Quality, Witness)>; 2]>,
+    boundaries: Vec<Vec<Boundary>>,
+    attempts: Vec<Attempts>,
+    /// True to search for an allowed request by combining constraints, and for boundaries.
+    is_thorough: bool,
+    /// False if requests are counted, but do not become examples.
+    is_recording: bool,
+    /// The params of all requests.
+    params: Option<Arc<Json>>,
+    /// The numbers and strings in these params.
+    param_values: Vec<Json>,
+    /// The constraints of an allowed request for the current kind.
+    allowed: Option<InputConstraints>,
 }
 
 impl<'a, 'o> ExampleSearch<'a, 'o> {
@@ -127,6 +218,13 @@ impl<'a, 'o> ExampleSearch<'a, 'o> {
             observe,
             is_over: false,
             examples: validations.iter().map(|_| [None, None]).collect(),
+            boundaries: validations.iter().map(|_| Vec::new()).collect(),
+            attempts: validations.iter().map(|_| Attempts::default()).collect(),
+            is_thorough: false,
+            is_recording: true,
+            params: None,
+            param_values: Vec::new(),
+            allowed: None,
             validations,
         }
     }
@@ -143,17 +241,31 @@ impl<'a, 'o> ExampleSearch<'a, 'o> {
             // CONNECT requests and some subresources have no schema. The builder must work without one.
             let builder = builders.for_untyped(resource, operations);
             let mut builder = builder.with_match_resources(match_resources);
+            builder.set_params(self.params.as_ref());
+            self.allowed = None;
+            self.is_recording = true;
             for n in 0..self.validations.len() {
                 self.try_validation(&mut builder, n);
             }
+            let is_missing = self.examples.iter().any(|[allowed, _]| allowed.is_none());
+            let has_boundaries = self.boundaries.iter().any(|it| !it.is_empty());
+            if self.is_thorough && (is_missing || self.allowed.is_some()) && !has_boundaries {
+                self.combine(&mut builder);
+            }
         }
-        let all = self.validations.into_iter().zip(self.examples).enumerate();
-        all.map(|(validation, (index, [allowed, denied]))| Examples {
-            validation,
-            index,
-            allowed: allowed.map(|(_, witness)| witness),
-            denied: denied.map(|(_, witness)| witness),
-        })
+        let results = self.boundaries.into_iter().zip(self.attempts);
+        let all = self.validations.into_iter().zip(self.examples).zip(results);
+        let all = all.enumerate();
+        all.map(
+            |(validation, ((index, [allowed, denied]), (boundaries, attempts)))| Examples {
+                validation,
+                index,
+                allowed: allowed.map(|(_, witness)| witness),
+                denied: denied.map(|(_, witness)| witness),
+                boundaries,
+                attempts,
+            },
+        )
         .collect()
     }
 
@@ -310,9 +422,7 @@ impl<'a, 'o> ExampleSearch<'a, 'o> {
             built.push(request);
             is_new
         });
-        let mut paths = Vec::new();
-        let mut literals = Vec::new();
-        value_search.paths(index, &mut paths, &mut literals);
+        let (paths, literals) = self.inputs(value_search, index);
         let trials = value_search.trials(&paths, &literals);
         for base in &bases {
             for operation in builder.operations.clone() {
@@ -374,41 +484,83 @@ impl<'a, 'o> ExampleSearch<'a, 'o> {
                 self.is_over = true;
                 value_search.budget.n_evaluations = 0;
             }
-            self.record(builder, n, &synthetic, &steps);
-            let failures = effective_failures(value_search.evaluator, &steps);
-            let other_failures = failures.iter().filter(|failure| failure.index != index);
-            let own_failures = failures.iter().filter(|failure| failure.index == index);
-            let missing = own_failures
-                .chain(other_failures)
-                .filter(|failure| is_missing_value_error(&failure.message))
-                .find_map(|failure| {
-                    let at_node = |site: &&FailureSite| {
-                        site.node.index == failure.origin_index
-                            && site.node.id.index() == failure.origin_id
-                            && site.cause == FailureCause::Absent
-                            && synthetic.lacks(&site.path)
-                    };
-                    value_search.sites.iter().find(at_node)
-                });
+            if self.record(builder, n, &synthetic, &steps) {
+                self.allowed.get_or_insert_with(|| constraints.clone());
+            }
+            let missing = missing_input(value_search, &synthetic, &steps, Some(index));
             let Some(missing) = missing else { return };
-            if constraints
-                .add(&missing.path, Constraint::Present)
-                .is_none()
-            {
+            if constraints.add(&missing, Constraint::Present).is_none() {
                 return;
             }
         }
     }
 
+    /// Returns the result of each validation, `None` for an error. Returns `None` if a match condition is not true.
+    fn results(&self, steps: &[Step]) -> Option<Vec<Option<bool>>> {
+        let expressions = self.policy.expressions();
+        let mut results = Vec::new();
+        for step in steps {
+            let result = match step.result {
+                Ok(Some(value)) => Some(value),
+                _ => None,
+            };
+            match expressions.get(step.index).map(|it| it.role) {
+                Some(Role::Validation) => results.push(result),
+                Some(Role::MatchCondition) if result != Some(true) => return None,
+                _ => {}
+            }
+        }
+        (results.len() == self.validations.len()).then_some(results)
+    }
+
+    /// Counts the results of the validations for a request.
+    fn count(&mut self, steps: &[Step]) {
+        let expressions = self.policy.expressions();
+        let is_excluded = steps.iter().any(|step| {
+            let expression = expressions.get(step.index);
+            expression.is_some_and(|it| it.role == Role::MatchCondition)
+                && !matches!(step.result, Ok(Some(true)))
+        });
+        if is_excluded {
+            for attempts in &mut self.attempts {
+                attempts.n_excluded += 1;
+            }
+        }
+        let Some(results) = self.results(steps) else {
+            return;
+        };
+        let of_validations = steps.iter().filter(|step| {
+            let expression = expressions.get(step.index);
+            expression.is_some_and(|it| it.role == Role::Validation)
+        });
+        for ((attempts, result), step) in self.attempts.iter_mut().zip(results).zip(of_validations)
+        {
+            attempts.n_evaluated += 1;
+            match result {
+                Some(true) => attempts.n_true += 1,
+                Some(false) => attempts.n_false += 1,
+                None => {
+                    let error = step
+                        .result
+                        .as_ref()
+                        .err()
+                        .map(|error| error.message().to_owned());
+                    attempts.error = attempts.error.take().or(error);
+                }
+            }
+        }
+    }
+
     /// Records the request as an example of each validation for which it is better than the current example. The
-    /// request was built for the validation `n`.
+    /// request was built for the validation `n`. Returns true if all validations are true.
     fn record(
         &mut self,
         builder: &RequestBuilder<'_>,
         n: usize,
         synthetic: &SyntheticRequest,
         steps: &[Step],
-    ) {
+    ) -> bool {
+        self.count(steps);
         let expressions = self.policy.expressions();
         let role = |step: &Step| {
             expressions
@@ -421,16 +573,13 @@ impl<'a, 'o> ExampleSearch<'a, 'o> {
                 .filter(move |step| role(step) == Some(expected))
         };
         let holds = |step: &Step| matches!(step.result, Ok(Some(true)));
-        if !of_role(Role::MatchCondition).all(holds) {
-            return;
-        }
-        if builder.fails_validation(synthetic) {
-            return;
+        if !of_role(Role::MatchCondition).all(holds) || builder.fails_validation(synthetic) {
+            return false;
         }
         let has_error = of_role(Role::AuditAnnotation).any(|step| step.result.is_err());
         let of_validations: Vec<&Step> = of_role(Role::Validation).collect();
         if of_validations.len() != self.validations.len() {
-            return;
+            return false;
         }
         let is_allowed = !has_error && of_validations.iter().all(|step| holds(step));
         let n_true = of_validations.iter().filter(|step| holds(step)).count();
@@ -466,5 +615,32 @@ impl<'a, 'o> ExampleSearch<'a, 'o> {
                 *example = Some((quality, builder.witness(synthetic, "")));
             }
         }
+        is_allowed
     }
+}
+
+/// Returns the input on whose absence the evaluation of a request fails. Errors of the expression at `index` come first.
+fn missing_input(
+    value_search: &ValueSearch<'_, '_>,
+    synthetic: &SyntheticRequest,
+    steps: &[Step],
+    index: Option<usize>,
+) -> Option<FieldPath> {
+    let failures = effective_failures(value_search.evaluator, steps);
+    let is_own = |failure: &&Failure| Some(failure.index) == index;
+    let own_failures = failures.iter().filter(is_own);
+    let other_failures = failures.iter().filter(|failure| !is_own(failure));
+    let missing = own_failures
+        .chain(other_failures)
+        .filter(|failure| is_missing_value_error(&failure.message))
+        .find_map(|failure| {
+            let at_node = |site: &&FailureSite| {
+                site.node.index == failure.origin_index
+                    && site.node.id.index() == failure.origin_id
+                    && site.cause == FailureCause::Absent
+                    && synthetic.lacks(&site.path)
+            };
+            value_search.sites.iter().find(at_node)
+        });
+    missing.map(|site| site.path.clone())
 }

@@ -263,6 +263,10 @@ impl ValueSearch<'_, '_> {
                     | ComprehensionKind::Exists(test)
                     | ComprehensionKind::ExistsOne(test) => {
                         let iterations = self.evaluator.iterations(node.index, fold, scope, 0);
+                        // The predicate may also read other inputs than the elements of an unknown list.
+                        if iterations.is_empty() {
+                            children.push((test, scope.clone()));
+                        }
                         children.extend(iterations.into_iter().map(|(scope, _)| (test, scope)));
                     }
                     ComprehensionKind::FilterMap(filter, transform) => {

@@ -7,6 +7,7 @@ use kubernetes::schema::Gvk;
 use kubernetes::schema::decl_type::{DeclField, DeclKind, DeclType};
 use kubernetes::schema::rest_mapper::ApiResource;
 use kubernetes::validity::Root;
+use serde_json::Value as Json;
 
 /// The type of a policy's params.
 #[derive(Clone, Debug)]
@@ -19,6 +20,8 @@ pub(crate) struct ParamsType<'a> {
     pub(crate) may_be_null: bool,
     /// True if no binding has a paramRef. `params` is then always null.
     pub(crate) is_always_null: bool,
+    /// The params of all requests. `None` if params are generated.
+    pub(crate) given: Option<Arc<Json>>,
 }
 
 fn string_type() -> Arc<DeclType> {

@@ -222,6 +222,9 @@ impl RequestBuilder<'_> {
     }
 
     fn build_params(params: &ParamsType<'_>, constraints: &InputConstraints) -> Option<Json> {
+        if let Some(given) = &params.given {
+            return Some((**given).clone());
+        }
         let mut object = params.input_type.minimal(&FieldPath::new(Root::Params))?;
         let fields = object.as_object_mut()?;
         fields.insert("apiVersion".to_owned(), json!(params.api_version));

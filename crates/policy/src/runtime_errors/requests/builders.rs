@@ -142,5 +142,6 @@ pub(crate) fn params_type<'a>(
         is_namespaced,
         may_be_null: context.without_params.is_some(),
         is_always_null: context.never_has_params,
+        given: None,
     })
 }

@@ -40,6 +40,34 @@ use prepare::stored_operation;
 pub(crate) use synthetic_request::{SyntheticRequest, TracedRequest};
 pub use witness::Witness;
 
+/// Maximum number of values of given params that the symbolic evaluator knows.
+const MAX_SCALARS: usize = 200;
+
+/// Adds the numbers, strings and booleans of a value, with their paths.
+fn scalars(path: FieldPath, value: &Json, found: &mut Vec<(FieldPath, Json)>) {
+    if found.len() >= MAX_SCALARS {
+        return;
+    }
+    match value {
+        Json::Object(fields) => {
+            for (name, value) in fields {
+                if let Some(path) = path.field(name) {
+                    scalars(path, value, found);
+                }
+            }
+        }
+        Json::Array(items) => {
+            for (n, value) in items.iter().enumerate() {
+                if let Some(path) = path.element(n) {
+                    scalars(path, value, found);
+                }
+            }
+        }
+        Json::Null => {}
+        value => found.push((path, value.clone())),
+    }
+}
+
 /// Builds requests for one kind, and evaluates the policy for them.
 pub(crate) struct RequestBuilder<'a> {
     pub(crate) admission: &'a Admission,
@@ -182,10 +210,21 @@ impl<'a> RequestBuilder<'a> {
         if let [only] = &*self.operations {
             constants.push((request.field("operation"), json!(only.as_str())));
         }
-        constants
-            .into_iter()
+        let constants = constants.into_iter();
+        let mut constants: Vec<_> = constants
             .filter_map(|(path, value)| Some((path?, value)))
-            .collect()
+            .collect();
+        if let Some(given) = self.params.as_ref().and_then(|it| it.given.as_ref()) {
+            scalars(FieldPath::new(Root::Params), given, &mut constants);
+        }
+        constants
+    }
+
+    /// Sets the params of all requests, if the policy has a paramKind.
+    pub(crate) fn set_params(&mut self, given: Option<&Arc<Json>>) {
+        if let Some(params) = &mut self.params {
+            params.given = given.cloned();
+        }
     }
 
     /// Returns true if the policy was evaluated for a request.

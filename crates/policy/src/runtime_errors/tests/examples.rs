@@ -61,7 +61,11 @@ fn shown(witness: &Witness) -> Json {
 /// Returns the allowed and the denied example of each validation. Null means that there is no example.
 fn found(served: &Served, operations: &[&str], spec: &Json) -> Vec<[Json; 2]> {
     let cache = ObjectCache::default();
-    let all = examples(&policy(BOX, operations, spec), &served.context(&cache));
+    let all = examples(
+        &policy(BOX, operations, spec),
+        &served.context(&cache),
+        None,
+    );
     let both = all.iter().map(|one| [&one.allowed, &one.denied]);
     both.map(|both| both.map(|witness| json!(witness.as_ref().map(shown))))
         .collect()
