@@ -17,6 +17,7 @@ use std::process::{Command, Output, Stdio};
 use crate::golden::{self, PLAIN};
 use vap_status_controller::cli::exit::Exit;
 use vap_status_controller::cli::terminal::Terminal;
+use vap_status_controller::cli::test::convert::ConvertOptions;
 use vap_status_controller::cli::test::report::TestReport;
 use vap_status_controller::cli::test::{self, Options};
 use vap_status_controller::probe::api::CaseOutcome;
@@ -393,6 +394,72 @@ fn kyverno_suite_may_have_either_api_group() {
     let n_probes = read(folder.join(name));
     assert!(n_probes > 0);
     assert_eq!(read(copy.join(name)), n_probes);
+}
+
+/// Params can be in `paramResources`, and in the other files of the suite.
+#[test]
+fn kyverno_suite_has_params_of_all_files() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("kyverno-params");
+    std::fs::create_dir_all(&folder).unwrap();
+    let policy = serde_json::json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "p"},
+        "spec": {
+            "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
+            "matchConstraints": {"resourceRules": [{
+                "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"],
+                "resources": ["pods"],
+            }]},
+            "validations": [{"expression": "object.metadata.name in params.data"}],
+        },
+    });
+    let params = "{apiVersion: v1, kind: ConfigMap, metadata: {name: names}, data: {web: ''}}\n";
+    let pod = "{apiVersion: v1, kind: Pod, metadata: {name: web, namespace: default}, \
+               spec: {containers: [{name: a, image: a}]}}\n";
+    let suite = "apiVersion: cli.kyverno.io/v1alpha1\nkind: Test\nmetadata: {name: t}\n\
+                 policies: [policy.yaml]\nresources: [resources.yaml]\n\
+                 results:\n- {policy: p, kind: Pod, resources: [web], result: pass}\n";
+    let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
+    write("kyverno-test.yaml", suite);
+    for in_resources in [true, false] {
+        let separated = |text: &str| format!("{text}\n---\n{params}");
+        let (policy, pod) = (policy.to_string(), pod.to_owned());
+        if in_resources {
+            write("policy.yaml", &policy);
+            write("resources.yaml", &separated(&pod));
+        } else {
+            write("policy.yaml", &separated(&policy));
+            write("resources.yaml", &pod);
+        }
+        let options = |suite: PathBuf| ConvertOptions {
+            suite,
+            with_policies: true,
+            ..ConvertOptions::default()
+        };
+        let converted = test::convert::run(&options(folder.join("kyverno-test.yaml"))).unwrap();
+        let spec = &converted.probes[0]["spec"];
+        assert_eq!(spec["inlineParams"][0]["data"]["web"], "", "{spec}");
+        let paths = vec![PathBuf::from("-")];
+        let all = Options {
+            paths,
+            ..Options::default()
+        };
+        let yaml = converted.yaml().unwrap();
+        let report = test::run(&all, &mut yaml.as_bytes()).unwrap();
+        assert_eq!(report.summary.passed, 1, "{report:?}");
+        // The directory is not a suite.
+        let of_directory = test::convert::run(&options(folder.clone())).unwrap();
+        let problem = of_directory.diagnostics().concat();
+        assert!(
+            problem.contains("because it has no directory `tests`; pass "),
+            "{problem}"
+        );
+        assert!(
+            problem.contains("kyverno-params/kyverno-test.yaml"),
+            "{problem}"
+        );
+    }
 }
 
 /// The cases from `init` must pass. For each validation, they must include an allowed and a denied request.

@@ -30,15 +30,18 @@ const PARTS: [&str; 9] = [
 /// The names, without extension, of files with policies and bindings. A prefix that ends with a dot may precede them.
 const KINDS: [&str; 4] = ["policy", "policies", "binding", "bindings"];
 
+/// The subdirectory with the tests.
+pub(super) const TESTS: &str = "tests";
+
 /// Reads a suite. `path` is the directory of the policy, or its subdirectory `tests`.
 pub(super) fn read(path: &Path, suite: &mut Suite) -> Result<(), String> {
-    let is_tests = path.file_name().is_some_and(|name| name == "tests");
+    let is_tests = path.file_name().is_some_and(|name| name == TESTS);
     let folder = if is_tests {
         path.parent().unwrap_or(path)
     } else {
         path
     };
-    let tests = files(&folder.join("tests"))?;
+    let tests = files(&folder.join(TESTS))?;
     suite.files = files(folder)?;
     suite.files.retain(|file| {
         let name = file.file_name().unwrap_or_default().to_string_lossy();

@@ -8,6 +8,8 @@ use super::source::{Source, SuiteObject, items, objects, text_field, texts};
 use super::{Bindings, Case, Suite};
 use crate::cli::input::{Input, KindFilter};
 use crate::policy;
+use crate::policy::admission::kind_of;
+use crate::schema::Gvk;
 
 /// Fields of a test that only affect Kyverno's own policies.
 const FOREIGN: [&str; 5] = [
@@ -68,7 +70,12 @@ pub(super) fn read(source: &Source, suite: &mut Suite) -> Result<(), String> {
         } else {
             Bindings::Implied
         };
-        let params = policy::param_kind(&policy.value).map(|_| setup.params.clone());
+        let params = policy::param_kind(&policy.value);
+        let params = params.map(|kind| params_of_kind(&kind, &setup, &input));
+        if params.as_ref().is_some_and(Vec::is_empty) {
+            let text = format!("the suite has no params for the policy `{name}`");
+            suite.note(place.clone(), text);
+        }
         let expected = match text_field(result, "result") {
             "" => text_field(result, "status"),
             result => result,
@@ -91,6 +98,39 @@ pub(super) fn read(source: &Source, suite: &mut Suite) -> Result<(), String> {
     Ok(())
 }
 
+/// Returns the objects of `paramResources`, and the objects of the paramKind in the other files of the suite.
+fn params_of_kind(kind: &Gvk, setup: &Setup, input: &Input) -> Vec<Json> {
+    let key = |object: &Json| {
+        let text = |pointer| object.pointer(pointer).cloned().unwrap_or_default();
+        (
+            text("/kind"),
+            text("/metadata/namespace"),
+            text("/metadata/name"),
+        )
+    };
+    let of_resources = setup.resources.iter().map(|object| &object.value);
+    let of_resources = of_resources.filter(|object| kind_of(object) == *kind);
+    let of_policies = input.objects_of_kind(kind).map(|object| &object.value);
+    let mut params = setup.params.clone();
+    for object in of_resources.chain(of_policies) {
+        let object = in_namespace(object.clone());
+        if !params.iter().any(|param| key(param) == key(&object)) {
+            params.push(object);
+        }
+    }
+    params
+}
+
+/// Sets the namespace that `kubectl apply` uses for an object without a namespace.
+fn in_namespace(mut object: Json) -> Json {
+    if let Some(metadata) = object.get_mut("metadata").and_then(Json::as_object_mut) {
+        metadata
+            .entry("namespace")
+            .or_insert_with(|| json!("default"));
+    }
+    object
+}
+
 fn setup(
     source: &Source,
     resources: &[PathBuf],
@@ -103,16 +143,7 @@ fn setup(
     if let Some(problem) = problems.into_iter().chain(more).next() {
         return Err(problem);
     }
-    let params = params.into_iter().map(|param| {
-        let mut value = param.value;
-        if let Some(metadata) = value.get_mut("metadata").and_then(Json::as_object_mut) {
-            // A param without a namespace gets the namespace that `kubectl apply` uses.
-            metadata
-                .entry("namespace")
-                .or_insert_with(|| json!("default"));
-        }
-        value
-    });
+    let params = params.into_iter().map(|param| in_namespace(param.value));
     let mut user = None;
     let name = text_field(document, "userinfo");
     if !name.is_empty() {

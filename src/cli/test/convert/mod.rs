@@ -298,30 +298,18 @@ pub fn run(options: &ConvertOptions) -> Result<Conversion, Broken> {
 fn read(path: &Path) -> Result<Suite, String> {
     let mut suite = Suite::default();
     if path.is_dir() {
+        if let Some(problem) = not_of_kat(path) {
+            return Err(problem);
+        }
         kat::read(path, &mut suite)?;
         return Ok(suite);
     }
     let source = Source::read(path)?;
-    let text = |name: &str| source.json.get(name).and_then(Json::as_str);
-    let api_version = text("apiVersion").unwrap_or_default();
-    match text("kind") {
-        Some("Suite") if api_version.starts_with("test.gatekeeper.sh/") => {
-            gator::read(&source, &mut suite)?;
-        }
-        // The Kyverno CLI ignores the API group. Its own suites use both groups.
-        Some("Test")
-            if matches!(
-                api_version.split_once('/'),
-                Some(("cli.kyverno.io" | "kyverno.io", _))
-            ) =>
-        {
-            kyverno::read(&source, &mut suite)?;
-        }
-        None if kaptest::is_suite(&source.json) => kaptest::read(&source, &mut suite)?,
-        None if source.json.get("results").is_some() && source.json.get("policies").is_some() => {
-            kyverno::read(&source, &mut suite)?;
-        }
-        _ => {
+    match format(&source.json) {
+        Some(Format::Gator) => gator::read(&source, &mut suite)?,
+        Some(Format::Kyverno) => kyverno::read(&source, &mut suite)?,
+        Some(Format::Kaptest) => kaptest::read(&source, &mut suite)?,
+        None => {
             return Err(format!(
                 "{} is not a suite of kaptest, kat (pass its directory), the Kyverno CLI or gator",
                 path.display()
@@ -329,6 +317,64 @@ fn read(path: &Path) -> Result<Suite, String> {
         }
     }
     Ok(suite)
+}
+
+/// The format of a suite that is one file.
+#[derive(Clone, Copy)]
+enum Format {
+    Gator,
+    Kyverno,
+    Kaptest,
+}
+
+/// Detects the format of a suite.
+fn format(document: &Json) -> Option<Format> {
+    let text = |name: &str| document.get(name).and_then(Json::as_str);
+    let api_version = text("apiVersion").unwrap_or_default();
+    let group = api_version.split_once('/').map(|(group, _)| group);
+    match text("kind") {
+        Some("Suite") if group == Some("test.gatekeeper.sh") => Some(Format::Gator),
+        // The Kyverno CLI ignores the API group. Its own suites use both groups.
+        Some("Test") if matches!(group, Some("cli.kyverno.io" | "kyverno.io")) => {
+            Some(Format::Kyverno)
+        }
+        None if kaptest::is_suite(document) => Some(Format::Kaptest),
+        None if document.get("results").is_some() && document.get("policies").is_some() => {
+            Some(Format::Kyverno)
+        }
+        _ => None,
+    }
+}
+
+/// Returns an error if a directory is not that of a policy of kat. It names the suites of other tools in the directory.
+fn not_of_kat(path: &Path) -> Option<String> {
+    let is_tests = path.file_name().is_some_and(|name| name == kat::TESTS);
+    if is_tests || path.join(kat::TESTS).is_dir() {
+        return None;
+    }
+    let entries = std::fs::read_dir(path).ok()?.flatten();
+    let files = entries.map(|entry| entry.path()).filter(|file| {
+        let extension = file.extension().and_then(|it| it.to_str());
+        matches!(extension, Some("yaml" | "yml"))
+    });
+    let is_suite = |file: &PathBuf| {
+        let source = Source::read(file);
+        source.is_ok_and(|source| format(&source.json).is_some())
+    };
+    let suites = files
+        .filter(is_suite)
+        .map(|file| file.display().to_string());
+    let mut suites: Vec<String> = suites.collect();
+    suites.sort();
+    let help = match suites.as_slice() {
+        [] => "pass the file of a suite of another tool".to_owned(),
+        suites => format!("pass {}", suites.join(" or ")),
+    };
+    Some(format!(
+        "{} is not the directory of a policy of kat, because it has no directory `{}`; {help}",
+        path.display(),
+        kat::TESTS
+    ))
 }
 
 /// Sets the resource in requests for objects of an unknown kind. The resource is guessed from the kind, as upstream
