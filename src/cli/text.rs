@@ -7,6 +7,9 @@ use std::fmt::Write as _;
 use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
 
+/// Maximum number of names that a hint lists.
+const MAX_NAMES: usize = 12;
+
 /// The mark for omitted content.
 const ELLIPSIS: &str = "…";
 
@@ -212,6 +215,18 @@ pub(crate) fn point(source: &str, column: usize, max: usize) -> (String, String)
         format!("{mark}{shown}{}", if is_cut { ELLIPSIS } else { "" }),
         format!("{dots}^"),
     )
+}
+
+/// Returns a hint with the names of variables or fields. `None` if there are none, or too many.
+pub(in crate::cli) fn names_hint(noun: &str, names: &mut Vec<&str>) -> Option<String> {
+    names.sort_unstable();
+    names.dedup();
+    match names.as_slice() {
+        [] => None,
+        [only] => Some(format!("the only {noun} is `{only}`")),
+        names if names.len() <= MAX_NAMES => Some(format!("the {noun}s are {}", names.join(", "))),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

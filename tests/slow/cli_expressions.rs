@@ -159,3 +159,60 @@ fn object_of_custom_kind_needs_its_definition() {
     assert_eq!(ran.status, 2);
     assert!(ran.err.contains("--crds"), "{}", ran.err);
 }
+
+#[test]
+fn unknown_variables_are_explained() {
+    const POLICY: &str = "docs/examples/replica-limit.yaml";
+    let with_variables = "\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: v}
+spec:
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [apps], apiVersions: [v1], operations: [CREATE], resources: [deployments]}
+  variables:
+  - {name: replicas, expression: object.spec.replicas}
+  - {name: names, expression: 'object.spec.template.spec.containers.map(c, c.name)'}
+  validations:
+  - expression: variables.replicas < 50 && variables.names.size() > 0
+    messageExpression: string(variables.replicas) + ' replicas'
+";
+    let folder = directory("unknown-variables", &[("v.yaml", with_variables)]);
+    let file = folder.join("v.yaml");
+    let file = file.to_str().unwrap();
+    for (policies, help) in [
+        (
+            &[][..],
+            "the input has no ValidatingAdmissionPolicy, so there are no variables",
+        ),
+        (&[POLICY], "the policy `replica-limit` has no variables"),
+        (&[file], "the variables are names, replicas"),
+        (
+            &[POLICY, file],
+            "the input has 2 policies, so no variables are available; pass only the policy with the variables",
+        ),
+    ] {
+        let ran = eval(&["variables.nothing"], policies);
+        assert!(
+            ran.out.contains(&format!("help: {help}\n")),
+            "{help}: {}",
+            ran.out
+        );
+    }
+    // The validation and its message evaluate the variable `replicas`.
+    let ran = vap(&["eval", file, "-f", OBJECT, "-v"], "");
+    let lines = ran.out.lines().map(str::trim);
+    let lines: Vec<&str> = lines
+        .skip_while(|line| !line.starts_with("evaluated spec.variables[0].expression"))
+        .take(2)
+        .collect();
+    assert!(
+        lines[0].ends_with(", 2 times with the same values"),
+        "{lines:?}"
+    );
+    assert!(
+        lines[1].starts_with("object.spec.replicas = 60 (cost"),
+        "{lines:?}"
+    );
+}

@@ -20,6 +20,7 @@ use crate::cli::error::CliError;
 use crate::cli::exit::Exit;
 use crate::cli::input::{Input, KindFilter, Object, Place, SourceText};
 use crate::cli::test::trace::{Trace, expression_trace};
+use crate::cli::text::names_hint;
 use crate::policy::RequestPolicy;
 use crate::policy::admission::{AdmissionRequest, Recording};
 use crate::policy::compile::CompiledPolicy;
@@ -138,6 +139,30 @@ impl Inputs<'_> {
         policies.next().filter(|_| policies.next().is_none())
     }
 
+    /// Replaces the hint with the names of all variables by one without the variable of the expression itself.
+    fn explain_variables(&self, finding: &mut Finding, document: &Document) {
+        let policy = self.policy();
+        let variables = policy.map(|policy| &policy.object.value.variables);
+        let names = variables.into_iter().flatten();
+        let mut names: Vec<&str> = names.map(|variable| variable.name.as_str()).collect();
+        let mut all = names.clone();
+        all.push(&document.name);
+        if finding.help.is_none() || finding.help != names_hint("variable", &mut all) {
+            return;
+        }
+        let validating = self.policy_set.policies.iter();
+        let n_policies = validating.filter(|it| it.mutating.is_none()).count();
+        finding.help = names_hint("variable", &mut names).or_else(|| {
+            Some(match (policy, n_policies) {
+                (Some(policy), _) => format!("the policy `{}` has no variables", policy.name),
+                (None, 0) => "the input has no ValidatingAdmissionPolicy, so there are no variables".to_owned(),
+                (None, n) => format!(
+                    "the input has {n} policies, so no variables are available; pass only the policy with the variables"
+                ),
+            })
+        });
+    }
+
     /// Evaluates an expression.
     ///
     /// # Errors
@@ -153,6 +178,7 @@ impl Inputs<'_> {
         findings.retain(|it| it.field_ref.as_deref() == Some(&*document.field_ref));
         for finding in &mut findings {
             document.relocate(finding, &source);
+            self.explain_variables(finding, &document);
         }
         let mut eval = ExpressionEval {
             expression: expression.to_owned(),
@@ -271,6 +297,8 @@ struct Document {
     /// The number of lines before the expression.
     n_lines: usize,
     field_ref: String,
+    /// The name of the variable with the expression.
+    name: String,
 }
 
 impl Document {
@@ -328,6 +356,7 @@ impl Document {
             text: lines.join("\n") + "\n",
             n_lines,
             field_ref: format!("spec.variables[{}].expression", variables.len()),
+            name,
         }
     }
 

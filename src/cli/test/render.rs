@@ -196,7 +196,7 @@ pub(in crate::cli) fn render_trace(out: &mut String, trace: &Trace, margin: &str
     for line in wrap(&clean(&trace.head()), room, usize::MAX, "  ") {
         let _ = writeln!(out, "{margin}{line}");
     }
-    for part in &trace.subexpressions {
+    for part in &trace.shown_parts() {
         let indent = "  ".repeat(part.depth.min(8) + 1);
         let text = format!(
             "{} = {} (cost {})",

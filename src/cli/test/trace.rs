@@ -449,10 +449,50 @@ impl Trace {
             Some(ROOT) => "a rule of the object".to_owned(),
             Some(path) => format!("a rule of {path}"),
         };
+        let repetitions = match self.repetitions() {
+            1 => String::new(),
+            n => format!(", {n} times with the same values"),
+        };
         format!(
-            "{verb} {field}, {}:{}:{}",
+            "{verb} {field}, {}:{}:{}{repetitions}",
             self.file, self.line, self.column
         )
+    }
+
+    /// Returns the number of evaluations of a variable if all of them have the same values, and otherwise 1. A variable
+    /// is evaluated for each group of expressions that reads it.
+    fn repetitions(&self) -> u64 {
+        let whole = self.subexpressions.first();
+        let n = whole.map_or(1, |whole| whole.evaluations);
+        let repeats = |part: &TracePart| {
+            let n_known = u64::try_from(part.values.len()).unwrap_or(u64::MAX);
+            let n_block = part.evaluations.checked_div(n).unwrap_or(0);
+            let n_block_known = usize::try_from(n_block).unwrap_or(usize::MAX);
+            let is_whole = part.evaluations == n_block.saturating_mul(n);
+            let mut blocks = part.values.chunks(n_block_known.max(1));
+            let first = blocks.next().unwrap_or_default();
+            is_whole && (n_block > n_known || blocks.all(|block| first.starts_with(block)))
+        };
+        let is_variable = self.field_ref.starts_with("spec.variables[");
+        let is_known = whole.is_some_and(|whole| u64::try_from(whole.values.len()) == Ok(n));
+        if is_variable && n > 1 && is_known && self.subexpressions.iter().all(repeats) {
+            n
+        } else {
+            1
+        }
+    }
+
+    /// Returns the subexpressions for texts. The repeated values of a variable are listed once.
+    pub(in crate::cli) fn shown_parts(&self) -> Vec<TracePart> {
+        let n = self.repetitions();
+        let parts = self.subexpressions.iter().cloned();
+        let once = |mut part: TracePart| {
+            part.evaluations = part.evaluations.checked_div(n).unwrap_or(1);
+            let n_block = usize::try_from(part.evaluations).unwrap_or(usize::MAX);
+            part.values.truncate(n_block);
+            part
+        };
+        parts.map(once).collect()
     }
 }
 

@@ -19,13 +19,10 @@ use crate::cel::source::{Location, SourceMap};
 use crate::cel::syntax::token::Kind;
 use crate::cel::types::Type;
 use crate::cel::value::Value;
-use crate::cli::text::cut;
+use crate::cli::text::{cut, names_hint};
 use crate::policy::RequestPolicy;
 use crate::policy::expressions::Role;
 use crate::policy::rule::Rule;
-
-/// Maximum number of fields that a hint lists.
-const MAX_FIELDS: usize = 12;
 
 /// Maximum width of source that a hint quotes, in columns.
 const MAX_SHOWN: usize = 100;
@@ -148,14 +145,7 @@ pub(super) fn fields_hint(policy: &RequestPolicy, kind: Option<&DiagnosticKind>)
         }
         _ => ("field", undefined.candidates.names()),
     };
-    names.sort_unstable();
-    names.dedup();
-    match names.as_slice() {
-        [] => None,
-        [only] => Some(format!("the only {noun} is `{only}`")),
-        names if names.len() <= MAX_FIELDS => Some(format!("the {noun}s are {}", names.join(", "))),
-        _ => None,
-    }
+    names_hint(noun, &mut names)
 }
 
 fn is_named(type_: &Type, name: &str) -> bool {
