@@ -49,6 +49,14 @@ Examples:
   kubectl vap check policies/ --write-baseline vap-baseline.json
   kubectl vap check policies/ --baseline vap-baseline.json
 
+A comment above a key, a list item or a document, or at the end of a line, suppresses the
+findings of rules there. The reason is required:
+  # vap: allow undefined-field, the CRD is not in this repository
+
+The keys of .vap.yaml are `levels` (a map from RULE to error, warn, note or allow),
+`exclude` (paths, as in .gitignore), and the defaults of flags: `crds`, `baseline`,
+`kubernetesVersion`, `profile` and `strict`.
+
 Exit status:
   0  no errors and no warnings (or --exit-zero); notes do not count without --strict
   1  errors or warnings

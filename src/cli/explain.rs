@@ -125,7 +125,7 @@ pub(super) enum Topic {
     Field(Box<FieldReference>),
 }
 
-/// Returns the rule with this id, the field with this path, or the rules whose id or summary contains all the words.
+/// Returns the rule with this id, the field with this path, or the rules whose text contains all the words.
 ///
 /// # Errors
 /// Returns an error with a suggestion if there is none.
@@ -149,17 +149,24 @@ pub(super) fn topic(words: &[String]) -> Result<Topic, CliError> {
     Ok(Topic::Rules(rules))
 }
 
-/// Returns the rules whose id or summary contains all words of `text`, regardless of case.
+/// Returns the rules whose id or summary contains all words of `text`, regardless of case. If there are none, returns
+/// the rules whose explanation contains the words.
 fn search(text: &str) -> Vec<Rule> {
     let text = text.to_lowercase();
     let words: Vec<&str> = text.split_whitespace().collect();
-    let matches = |rule: &&Rule| {
-        let entry = rule.entry();
-        let searched = format!("{} {}", entry.id, entry.summary);
-        let searched = searched.to_lowercase();
-        !words.is_empty() && words.iter().all(|word| searched.contains(word))
+    let matching = |searched: &dyn Fn(Rule) -> String| -> Vec<Rule> {
+        let matches = |rule: &&Rule| {
+            let searched = searched(**rule).to_lowercase();
+            !words.is_empty() && words.iter().all(|word| searched.contains(word))
+        };
+        Rule::ALL.iter().filter(matches).copied().collect()
     };
-    Rule::ALL.iter().filter(matches).copied().collect()
+    let rules = matching(&|rule| format!("{} {}", rule.id(), rule.summary()));
+    if rules.is_empty() {
+        matching(&section)
+    } else {
+        rules
+    }
 }
 
 /// Renders rules, one per line.

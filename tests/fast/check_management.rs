@@ -530,6 +530,59 @@ fn invalid_configuration_is_usage_error() {
     );
 }
 
+/// Equal findings of several places are one finding, and one entry for each place.
+#[test]
+fn baseline_counts_places() {
+    let twice = WRONG.replace(
+        "object.spec.replica ",
+        "object.spec.replica < 9 && object.spec.replica ",
+    );
+    assert_ne!(twice, WRONG);
+    let root = directory("baseline-places", &[("p.yaml", &twice)]);
+    let (baseline, policy) = (root.join("b.json"), root.join("p.yaml"));
+    let (baseline, policy) = (baseline.to_str().unwrap(), policy.to_str().unwrap());
+    let (written, err, _) = vap(&[policy, "--write-baseline", baseline]);
+    assert!(err.ends_with("b.json: 2 findings written\n"), "{err}");
+    let (applied, ..) = vap(&[policy, "--baseline", baseline]);
+    for out in [written, applied] {
+        assert!(
+            out.ends_with("no findings (2 suppressed: 2 by the baseline)\n"),
+            "{out}"
+        );
+    }
+}
+
+/// A fingerprint must not depend on the notation of the path and on the working directory.
+#[test]
+fn gitlab_paths_are_relative_to_repository() {
+    let root = directory("gitlab", &[("p.yaml", WRONG), ("q/q.yaml", WRONG)]);
+    let root = root.canonicalize().unwrap();
+    let repository = Path::new(".").canonicalize().unwrap();
+    let below = root
+        .strip_prefix(&repository)
+        .unwrap()
+        .to_str()
+        .unwrap()
+        .to_owned();
+    let issues = |path: &str| -> Vec<(String, String)> {
+        let (out, ..) = vap(&[path, "-o", "gitlab"]);
+        let issues: Vec<Value> = serde_json::from_str(&out).unwrap();
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let both = |it: &Value| (text(&it["location"]["path"]), text(&it["fingerprint"]));
+        issues.iter().map(both).collect()
+    };
+    let expected = issues(&below);
+    assert_eq!(expected.len(), 2, "{expected:?}");
+    assert_eq!(expected[0].0, format!("{below}/p.yaml"));
+    for path in [
+        format!("./{below}"),
+        format!("{below}/q/.."),
+        root.display().to_string(),
+    ] {
+        assert_eq!(issues(&path), expected, "{path}");
+    }
+}
+
 #[test]
 fn baseline_suppresses_old_findings_and_reports_stale_entries() {
     let root = directory(

@@ -114,6 +114,19 @@ fn search_words_list_matching_rules() {
     );
 }
 
+/// Words that are in no id and no summary are searched in the examples and remedies.
+#[test]
+fn search_words_of_texts_list_rules() {
+    for (word, rule) in [("quantity", "string-order"), ("semver", "string-order")] {
+        let (out, err, exit) = vap(&[word, "-o", "json"]);
+        assert_eq!((err.as_str(), exit), ("", Exit::Clean));
+        assert!(
+            out.contains(&format!("\"id\": \"{rule}\"")),
+            "{word}: {out}"
+        );
+    }
+}
+
 #[test]
 fn fields_of_probes_are_explained() {
     let (out, err, exit) = vap(&["policyprobe.spec.cases"]);

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
+use super::file_names::Names;
 use super::finding::{Finding, Severity};
 use super::render::{MAX_REMEDIES, line_list};
 use super::report::{CheckReport, Suppressed, SuppressedBy};
@@ -135,18 +136,20 @@ fn full_message(finding: &Finding) -> String {
     text
 }
 
-/// Formats findings as a GitLab code quality report.
+/// Formats findings as a GitLab code quality report. The paths, also in fingerprints, are relative to the root of the
+/// repository.
 ///
 /// Source: GitLab documentation, "Code Quality", "Code Quality report format".
 #[must_use]
 pub fn gitlab(report: &CheckReport) -> Value {
+    let mut names = Names::for_repository();
     let issues = report.findings.iter().map(|finding| {
         let severity = match finding.severity {
             Severity::Error => "critical",
             Severity::Warning => "major",
             Severity::Note => "info",
         };
-        let file = &finding.location.file;
+        let file = names.relative(&finding.location.file);
         let line = finding.location.place.map_or(1, |place| place.line);
         json!({
             "description": full_message(finding),
@@ -154,7 +157,7 @@ pub fn gitlab(report: &CheckReport) -> Value {
             "fingerprint": format!("{file}:{}", finding.fingerprint),
             "severity": severity,
             "location": {
-                "path": file.strip_prefix("./").unwrap_or(file),
+                "path": file,
                 "lines": {"begin": line},
             },
         })

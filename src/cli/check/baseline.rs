@@ -2,18 +2,17 @@
 //!
 //! File names are relative to the directory of the baseline, so that they do not depend on the working directory.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::config::resolve_parent;
+use super::file_names::Names;
 use super::finding::{Finding, Location, Severity};
 use super::levels::is_unsuppressible;
 use super::report::{CheckReport, Suppressed, SuppressedBy};
 use crate::cli::error::CliError;
-use crate::cli::input::files::STDIN;
 use crate::cli::write;
 use crate::policy::rule::Rule;
 
@@ -94,7 +93,7 @@ impl Baseline {
     /// Adds a finding for each entry that matches no current finding, if the file of the entry was checked or does not
     /// exist. `files` are the checked files.
     pub(super) fn apply(&self, report: &mut CheckReport, files: &[String]) {
-        let mut names = Names::new(&self.path);
+        let mut names = Names::for_file(&self.path);
         let recorded: BTreeSet<Key<'_>> = self.entries.iter().map(Entry::key).collect();
         let mut seen: BTreeSet<(String, &str, String)> = BTreeSet::new();
         // Findings that a comment suppresses still match their entries, so these entries are not stale.
@@ -161,7 +160,7 @@ pub(in crate::cli) fn write_baseline(
     path: &Path,
     report: &mut CheckReport,
 ) -> Result<usize, CliError> {
-    let mut names = Names::new(path);
+    let mut names = Names::for_file(path);
     let findings = std::mem::take(&mut report.findings).into_iter();
     let (reported, recorded): (Vec<_>, Vec<_>) = findings.partition(is_not_recorded);
     report.findings = reported;
@@ -198,46 +197,4 @@ pub(in crate::cli) fn write_baseline(
     report.suppressed.extend(suppressed);
     report.count();
     Ok(n_entries)
-}
-
-/// Converts paths to file names relative to the directory of a baseline.
-struct Names {
-    directory: PathBuf,
-    cached: BTreeMap<String, String>,
-}
-
-impl Names {
-    fn new(baseline: &Path) -> Self {
-        let path = resolve_parent(baseline).unwrap_or_else(|| baseline.to_owned());
-        Self {
-            directory: path.parent().unwrap_or(Path::new("")).to_owned(),
-            cached: BTreeMap::new(),
-        }
-    }
-
-    /// Returns the name by which the baseline records `file`: relative to the directory of the baseline, or absolute
-    /// if the file is outside that directory.
-    fn relative(&mut self, file: &str) -> String {
-        if file == STDIN {
-            return file.to_owned();
-        }
-        if let Some(name) = self.cached.get(file) {
-            return name.clone();
-        }
-        let path = resolve_parent(Path::new(file)).unwrap_or_else(|| PathBuf::from(file));
-        let name = match path.strip_prefix(&self.directory) {
-            Ok(below) => {
-                let names: Vec<_> = below.iter().map(|name| name.to_string_lossy()).collect();
-                names.join("/")
-            }
-            Err(_) => path.display().to_string(),
-        };
-        self.cached.insert(file.to_owned(), name.clone());
-        name
-    }
-
-    /// Returns true if the file of a baseline entry does not exist.
-    fn is_missing(&self, name: &str) -> bool {
-        name != STDIN && !self.directory.join(name).exists()
-    }
 }

@@ -150,6 +150,11 @@ impl Finding {
         Some(short.filter(|short| !short.is_empty()).unwrap_or(help))
     }
 
+    /// Returns the number of places: the location, and the places of equal findings that were merged with this one.
+    pub(super) fn n_places(&self) -> usize {
+        self.also.len().saturating_add(1)
+    }
+
     /// Returns short remedies of the other places that differ from that of the first place, each with its lines. If the
     /// author has a choice, as at the first place, a remedy has only the first change.
     pub(in crate::cli) fn other_remedies(&self) -> Vec<(BTreeSet<usize>, String)> {

@@ -21,6 +21,7 @@ pub(in crate::cli) mod crd;
 mod crd_copies;
 mod expressions;
 mod field_versions;
+mod file_names;
 pub mod finding;
 pub(in crate::cli) mod fingerprint;
 pub mod fix;

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{Display, Write as _};
 
-use super::finding::{ConsequenceReport, Finding, Location, Severity};
+use super::finding::{ConsequenceReport, Finding, Location, Severity, UNPROVEN};
 use super::report::{CheckReport, SuppressedBy};
 use crate::cli::terminal::Terminal;
 use crate::cli::text::{clean, width, wrap};
@@ -75,6 +75,10 @@ pub fn text(report: &CheckReport, terminal: Terminal) -> String {
     out
 }
 
+/// The help of an unproven finding without other help.
+const ONLY_UNPROVEN: &str =
+    "this is unproven, because no request was found for which the expression fails";
+
 /// Returns true if requests for which the expression fails are denied because of failurePolicy Fail, the default.
 fn is_denied_by_default(finding: &Finding) -> bool {
     finding.consequence.as_ref() == Some(&ConsequenceReport::from(Consequence::Denied))
@@ -90,6 +94,9 @@ fn help(finding: &Finding, has_default: bool) -> Option<String> {
     let help = help.replace(&format!("; {denied}"), "").replace(denied, "");
     let help = help.replace("? ; ", "? ").replace("; ; ", "; ");
     let help = help.trim().trim_start_matches("; ").to_owned();
+    if help == UNPROVEN {
+        return Some(ONLY_UNPROVEN.to_owned());
+    }
     (!help.is_empty()).then_some(help)
 }
 
@@ -394,7 +401,7 @@ fn summary(report: &CheckReport, terminal: Terminal) -> String {
     };
     let mut causes: BTreeMap<SuppressedBy, usize> = BTreeMap::new();
     for suppressed in &report.suppressed {
-        *causes.entry(suppressed.by).or_default() += 1;
+        *causes.entry(suppressed.by).or_default() += suppressed.finding.n_places();
     }
     let causes: Vec<String> = causes.into_iter().map(|(by, n)| by.count(n)).collect();
     let suppressed = if causes.is_empty() {

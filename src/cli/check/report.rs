@@ -441,7 +441,8 @@ impl CheckReport {
         self.summary.errors = count(Severity::Error);
         self.summary.warnings = count(Severity::Warning);
         self.summary.notes = count(Severity::Note);
-        self.summary.suppressed = self.suppressed.len();
+        let suppressed = self.suppressed.iter().map(|it| it.finding.n_places());
+        self.summary.suppressed = suppressed.sum();
     }
 
     fn sort(&mut self) {

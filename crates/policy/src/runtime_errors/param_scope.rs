@@ -93,9 +93,11 @@ pub fn scope_mismatch(
         } else {
             "every request that the binding matches".to_owned()
         };
+        // Some of these errors have words in backquotes.
+        let quote = if error.contains('`') { '"' } else { '`' };
         return Some(ScopeMismatch {
             message: format!(
-                "{problem}: {failing_requests} fails with `{error}`, before match conditions are evaluated"
+                "{problem}: {failing_requests} fails with {quote}{error}{quote}, before match conditions are evaluated"
             ),
             consequence: if fails_closed(policy.policy()) {
                 Consequence::Denied
