@@ -168,8 +168,7 @@ pub(super) fn skipped_kinds(kinds: &ByKind) -> Option<Finding> {
         n => format!(" and {n} more kinds"),
     };
     let message = format!("skipped: {}{more}", names.join(", "));
-    let help =
-        "only policies, bindings, webhook configurations and CustomResourceDefinitions are checked";
+    let help = "only policies, bindings, webhook configurations, CustomResourceDefinitions and probes are checked";
     Some(note(first, message, help))
 }
 

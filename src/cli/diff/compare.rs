@@ -337,9 +337,13 @@ pub(super) fn compare(
         }
         let [was, is] = failure_policies;
         causes.push(if was == is {
-            let denies = |side: Side<'_>| match side.is_denied() {
-                true => "denies".to_owned(),
-                false => "does not deny".to_owned(),
+            let denies = |side: Side<'_>| {
+                let verb = if side.is_denied() {
+                    "denies"
+                } else {
+                    "does not deny"
+                };
+                verb.to_owned()
             };
             Cause::new(CauseKind::Actions, denies(old), denies(new))
         } else {

@@ -167,9 +167,10 @@ fn render_setting(out: &mut String, setting: &Setting, terminal: Terminal) {
                 Some(binding) => format!(" of the binding `{binding}`"),
                 None => String::new(),
             };
-            let values = match is_scalar {
-                true => format!(": {} -> {}", setting.old, setting.new),
-                false => String::new(),
+            let values = if is_scalar {
+                format!(": {} -> {}", setting.old, setting.new)
+            } else {
+                String::new()
             };
             format!("the {field}{of} changed{values}")
         }

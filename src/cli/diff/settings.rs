@@ -107,15 +107,16 @@ pub(super) fn between(
         has_difference: groups.iter().any(|group| group.policy == policy),
         policy,
         results,
-        settings: Vec::new(),
+        all: Vec::new(),
     };
     let [was, is] = pair.failure_policies.map(str::to_owned);
     settings.add(SettingField::FailurePolicy, None, was, is);
-    let constraints = |policy: &PreparedPolicy<'_>| value(&policy.object.value.match_constraints);
+    let constraints =
+        |policy: &PreparedPolicy<'_>| value(policy.object.value.match_constraints.as_ref());
     let values = [constraints(old), constraints(new)];
     settings.add_values(SettingField::MatchConstraints, None, values);
-    settings.add_bindings(bindings(old), bindings(new));
-    settings.settings
+    settings.add_bindings(&bindings(old), &bindings(new));
+    settings.all
 }
 
 /// Returns the bindings by name, without an implied binding.
@@ -130,7 +131,7 @@ struct Settings {
     results: Results,
     /// True if a decision or message of the policy differs for a request.
     has_difference: bool,
-    settings: Vec<Setting>,
+    all: Vec<Setting>,
 }
 
 impl Settings {
@@ -154,7 +155,7 @@ impl Settings {
         self.push(field, binding, [text(&old), text(&new)], diff);
     }
 
-    fn add_bindings(&mut self, old: BTreeMap<&str, &Binding>, new: BTreeMap<&str, &Binding>) {
+    fn add_bindings(&mut self, old: &BTreeMap<&str, &Binding>, new: &BTreeMap<&str, &Binding>) {
         let names: BTreeSet<&str> = old.keys().chain(new.keys()).copied().collect();
         for name in names {
             let (Some(before), Some(after)) = (old.get(name), new.get(name)) else {
@@ -162,20 +163,24 @@ impl Settings {
                     let is_present = bindings.contains_key(name);
                     if is_present { "present" } else { "absent" }.to_owned()
                 };
-                let (was, is) = (presence(&old), presence(&new));
+                let (was, is) = (presence(old), presence(new));
                 self.add(SettingField::Binding, Some(name), was, is);
                 continue;
             };
             let actions = |binding: &Binding| {
                 let actions: BTreeSet<&String> = binding.validation_actions().iter().collect();
                 let actions: Vec<&str> = actions.into_iter().map(String::as_str).collect();
-                actions.join(", ")
+                if actions.is_empty() {
+                    "none".to_owned()
+                } else {
+                    actions.join(", ")
+                }
             };
             let (was, is) = (actions(before), actions(after));
             self.add(SettingField::ValidationActions, Some(name), was, is);
-            let values = [before, after].map(|it| value(&it.spec().match_resources));
+            let values = [before, after].map(|it| value(it.spec().match_resources.as_ref()));
             self.add_values(SettingField::MatchResources, Some(name), values);
-            let values = [before, after].map(|it| value(&it.spec().param_ref));
+            let values = [before, after].map(|it| value(it.spec().param_ref.as_ref()));
             self.add_values(SettingField::ParamRef, Some(name), values);
         }
     }
@@ -194,7 +199,7 @@ impl Settings {
             }
             _ => self.has_difference,
         };
-        self.settings.push(Setting {
+        self.all.push(Setting {
             policy: self.policy.clone(),
             binding: binding.map(str::to_owned),
             field,
@@ -208,8 +213,8 @@ impl Settings {
 
 /// Returns an object without defaults, and with sorted lists, whose order has no meaning. Returns `null` for an empty
 /// object.
-fn value(object: &Option<impl Serialize>) -> Value {
-    let value = object.as_ref().and_then(|it| serde_json::to_value(it).ok());
+fn value(object: Option<&impl Serialize>) -> Value {
+    let value = object.and_then(|it| serde_json::to_value(it).ok());
     value.map_or(Value::Null, |value| normalized("", value))
 }
 

@@ -475,9 +475,10 @@ fn reason_without_example(
 ) -> String {
     let attempts = &examples.attempts;
     let requests = |n: u32| count(n, "generated request");
-    let (example, n_with_result) = match expected {
-        true => (&examples.allowed, attempts.n_true),
-        false => (&examples.denied, attempts.n_false),
+    let (example, n_with_result) = if expected {
+        (&examples.allowed, attempts.n_true)
+    } else {
+        (&examples.denied, attempts.n_false)
     };
     if example.is_some() {
         return "the result of the generated request cannot be reproduced in a case".to_owned();

@@ -115,6 +115,11 @@ pub(in crate::cli) enum Resemblance {
     None,
 }
 
+/// Returns the finding for a probe of an unknown target. Receives the probe, the error, and the relation to the known
+/// targets.
+pub(in crate::cli) type UnknownTarget<'a> =
+    &'a mut dyn FnMut(&Object<Value>, Finding, Resemblance) -> Option<Finding>;
+
 /// Returns the valid probes that test one of `targets`, which are the objects in the input. Errors in the other probes
 /// are added to `findings`.
 ///
@@ -130,8 +135,7 @@ pub(in crate::cli) fn read(
     })
 }
 
-/// Like [`read`]. `unknown` returns the finding for a probe of an unknown target, and receives the error and the
-/// relation to the known targets.
+/// Like [`read`]. `unknown` returns the finding for a probe of an unknown target.
 ///
 /// # Errors
 /// Returns an error if the CRD built into this program cannot be used.
@@ -139,7 +143,7 @@ pub(in crate::cli) fn read_with(
     objects: Vec<Object<Value>>,
     targets: &[TargetId],
     findings: &mut Vec<Finding>,
-    unknown: &mut dyn FnMut(&Object<Value>, Finding, Resemblance) -> Option<Finding>,
+    unknown: UnknownTarget<'_>,
 ) -> Result<Vec<Probe>, String> {
     if objects.is_empty() {
         return Ok(Vec::new());
@@ -148,10 +152,10 @@ pub(in crate::cli) fn read_with(
     let mut names = HashSet::new();
     let mut probes = Vec::new();
     for object in objects {
-        let expanded = target::parse(&object.value).and_then(|parsed| {
+        let expanded = target::parse(&object.value).map(|parsed| {
             let (value, target) = parsed.unzip();
             let value = value.as_ref().unwrap_or(&object.value);
-            Ok((expand::expand(value, &object.source.name), target))
+            (expand::expand(value, &object.source.name), target)
         });
         let mut of_probe = Violations::default();
         let ((expanded, violations), target) = match expanded {
