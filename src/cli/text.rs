@@ -218,7 +218,7 @@ pub(crate) fn point(source: &str, column: usize, max: usize) -> (String, String)
 }
 
 /// Returns a hint with the names of variables or fields. `None` if there are none, or too many.
-pub(in crate::cli) fn names_hint(noun: &str, names: &mut Vec<&str>) -> Option<String> {
+pub(crate) fn names_hint(noun: &str, names: &mut Vec<&str>) -> Option<String> {
     names.sort_unstable();
     names.dedup();
     match names.as_slice() {
