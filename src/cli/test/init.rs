@@ -514,10 +514,12 @@ fn reason_without_example(
         .collect();
     if !expected {
         "the API server rejects the requests for which the expression is false".to_owned()
+    } else if all.len() == 1 {
+        "the API server rejects the requests for which the expression is true".to_owned()
     } else if blocking.is_empty() {
+        let n = requests(n);
         format!(
-            "no validation excludes all of the {}, but none is allowed by all",
-            requests(n)
+            "each validation is true for some of the {n}, but no valid one satisfies all of them"
         )
     } else {
         format!("{} is not true for any request", blocking.join(" or "))
