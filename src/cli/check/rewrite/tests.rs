@@ -533,7 +533,7 @@ fn type_name_of_message_is_proposed() {
     assert_eq!(proposal.help, "write `Object.spec`");
     let (bytes, replacement) = proposal.edit.unwrap();
     assert_eq!(
-        (&text[bytes], &*replacement),
+        (text.get(bytes).unwrap(), &*replacement),
         ("Object.template", "Object.spec")
     );
     assert_eq!(type_name(&source, brace, &message("Object.other")), None);

@@ -261,8 +261,8 @@ pub(super) fn parsed_string(
             | "cidr" | "url" | "semver",
             None,
             [text, ..],
-        ) => Some(*text),
-        ("containsIP" | "containsCIDR", Some(_), [text]) => Some(*text),
+        )
+        | ("containsIP" | "containsCIDR", Some(_), [text]) => Some(*text),
         ("substring" | "charAt", Some(text), _) => Some(text),
         _ => None,
     }

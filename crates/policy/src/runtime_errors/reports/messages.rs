@@ -38,9 +38,10 @@ impl MessageWriter<'_, '_> {
             FailureCause::FailingDefault if self.has_default_of_other_type(site) => {
                 return Rule::NoMatchingOverload;
             }
-            FailureCause::FailingDefault => return Rule::FailingConversion,
             FailureCause::NumberType => return Rule::NoMatchingOverload,
-            FailureCause::InvalidString => return Rule::FailingConversion,
+            FailureCause::FailingDefault | FailureCause::InvalidString => {
+                return Rule::FailingConversion;
+            }
             FailureCause::ShortSplit(_) | FailureCause::ShortList(_) => return Rule::AbsentElement,
             FailureCause::ZeroDivisor => return Rule::DivisionByZero,
             FailureCause::IntOrString => return Rule::IntOrString,
