@@ -37,6 +37,8 @@ const CASES: [(&str, &str, i32); 14] = [
     ("unreached-mutation", "--from 1.33 --to 1.37", 0),
     ("unchanged", "--from 1.36 -f missing.yaml", 2),
     ("static-name", "--from 1.36", 1),
+    ("static-name", "--from 1.36.3 --to 1.37.2", 1),
+    ("defaults-and-reviews", "--from 1.36.3 --to 1.37.2", 1),
     ("beta-version", "--from 1.33", 1),
     ("creation-time", "--from 1.33", 1),
     ("removed-resource", "--from 1.31 --to 1.32", 0),

@@ -184,7 +184,7 @@ pub(super) fn run(args: &UpgradeArgs, stdin: &mut dyn Read) -> Result<Upgrade, C
         changes,
         undecided,
         rejected,
-        not_compared: others.not_compared(&setup.input),
+        not_compared: others.not_compared(&setup.input, [&setup.known, &new_known], static_dir),
         unread: std::mem::take(&mut check.unread),
         findings,
     };

@@ -64,8 +64,32 @@ impl Others {
         })
     }
 
-    /// Returns the objects whose expressions are not evaluated.
-    pub(super) fn not_compared(&self, input: &Input) -> Vec<NotCompared> {
+    /// Returns the objects whose expressions are not evaluated, and the webhook configurations about which the check for
+    /// the new version has other findings.
+    pub(super) fn not_compared(
+        &self,
+        input: &Input,
+        [old, new]: [&Known; 2],
+        static_dir: Option<&Path>,
+    ) -> Vec<NotCompared> {
+        let findings = |configuration, known| {
+            let place = (true, static_dir);
+            check::configuration_findings(configuration, known, Profile::Upstream, place)
+        };
+        let with_findings = input.webhooks.iter().flat_map(|configuration| {
+            let before = findings(configuration, old);
+            let after = findings(configuration, new).into_iter();
+            let is_known =
+                |finding: &Finding| before.iter().any(|it| it.message == finding.message);
+            let changed = after.filter(|finding| !finding.rejected && !is_known(finding));
+            let changed: Vec<NotCompared> = changed
+                .map(|finding| NotCompared {
+                    reason: format!("for {}: {}", new.version(), finding.message),
+                    ..not_compared(configuration, "rules")
+                })
+                .collect();
+            changed
+        });
         let with_rules = self
             .crds
             .iter()
@@ -76,7 +100,8 @@ impl Others {
             .iter()
             .filter(|configuration| has_match_conditions(&configuration.value))
             .map(|configuration| not_compared(configuration, "match conditions"));
-        with_rules.chain(with_conditions).collect()
+        let not_evaluated = with_rules.chain(with_conditions);
+        not_evaluated.chain(with_findings).collect()
     }
 }
 

@@ -134,7 +134,7 @@ fn fallback_change(
         // The API server panics, so no field has the error.
         Class::Admits if field.is_none() && policy.mutating.is_some() => "nested-patch-values",
         Class::Audit => "audit-failures",
-        Class::Text => "format-messages",
+        Class::Text if has("format-messages") => "format-messages",
         _ if has("creation-times") && !has("go-values") => "creation-times",
         _ => "go-values",
     };
@@ -159,8 +159,11 @@ pub(super) fn reason(
 ) -> Reason {
     let release = if new.differs_only_in_cel_go(&old) {
         Since::CelGo(new.cel_go).to_string()
-    } else {
+    } else if new.minor == old.minor {
         format!("Kubernetes {new}")
+    } else {
+        // The patch release of the newer version does not matter.
+        format!("Kubernetes {}", new.platform())
     };
     Reason {
         since: change.map_or(release, |change| change.since.to_string()),

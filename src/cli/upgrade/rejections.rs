@@ -279,29 +279,33 @@ fn served_since(
     versions: (KubernetesVersion, KubernetesVersion),
     class: Class,
 ) -> Option<Reason> {
-    first_release(versions, |version| {
+    let reason = first_release_with(versions, None, |version| {
         let builtin = Builtin::load(version);
         let is_served = builtin.is_ok_and(|it| it.resources().iter().any(|it| it.gvr == *gvr));
         is_served == (class == Class::Taken)
+    })?;
+    let summary = if class == Class::Taken {
+        "API servers serve this API version."
+    } else {
+        "API servers no longer serve this API version."
+    };
+    Some(Reason {
+        change: Some("api-versions"),
+        summary: Some(summary),
+        source: Some("k8s.io/kubernetes api/openapi-spec/v3"),
+        ..reason
     })
 }
 
 /// Finds the release since which the API server rejects names of static manifests.
 fn names_since(versions: (KubernetesVersion, KubernetesVersion)) -> Option<Reason> {
-    first_release(versions, |version| {
+    first_release_with(versions, Some("static-names"), |version| {
         version.behavior().static_names == StaticNames::Rejected
     })
 }
 
-/// Returns the first release after `from` for which `is_changed` is true, as a reason.
-fn first_release(
-    versions: (KubernetesVersion, KubernetesVersion),
-    is_changed: impl Fn(KubernetesVersion) -> bool,
-) -> Option<Reason> {
-    first_release_with(versions, None, is_changed)
-}
-
-/// Returns the first release like [`first_release`], with the change `id` if this release has it.
+/// Returns the first release after `from` for which `is_changed` is true, as a reason with the change `id` if this
+/// release has it.
 fn first_release_with(
     (from, to): (KubernetesVersion, KubernetesVersion),
     id: Option<&str>,

@@ -379,8 +379,15 @@ fn summary(report: &UpgradeReport, terminal: Terminal) -> String {
     ];
     let requests = requests.into_iter().filter(|(n, _)| *n > 0);
     let requests: Vec<String> = requests.map(|(n, noun)| count(n, noun)).collect();
+    let result = if !parts.is_empty() {
+        parts.join(", ")
+    } else if report.changes.is_empty() {
+        "nothing changes".to_owned()
+    } else {
+        "no policy changes".to_owned()
+    };
     format!(
-        "{} from {} to {}{}: {}",
+        "{} from {} to {}{}: {result}",
         policies(summary.policies),
         report.from,
         report.to,
@@ -388,7 +395,6 @@ fn summary(report: &UpgradeReport, terminal: Terminal) -> String {
             String::new()
         } else {
             format!(", compared for {}", requests.join(", "))
-        },
-        parts.join(", ")
+        }
     )
 }

@@ -3,6 +3,7 @@
 use super::calls::{call, is_library_value, is_method, qualified_call};
 use super::change::{Since, VersionChange};
 use crate::rule::Rule;
+use cel::ast::{Expr, Literal};
 use cel::types::Type;
 use cel::version::CelGo;
 use kubernetes::version::NESTED_PATCH_VALUES;
@@ -110,6 +111,12 @@ pub static ALL: &[VersionChange] = &[
                     matches!(type_of(container), Type::Dyn)
                         && matches!(type_of(key), Type::Uint | Type::Double | Type::Bool)
                 }
+                // An empty list or map in a whole object or part may equal an absent one.
+                Some(("_==_" | "_!=_", None, [left, right])) => [left, right].iter().all(|id| {
+                    let name = checked.ast().qualified_name(**id).unwrap_or_default();
+                    let mut parts = name.split('.');
+                    matches!(parts.next(), Some("object" | "oldObject")) && parts.count() <= 1
+                }),
                 _ => false,
             }
         }),
@@ -133,6 +140,29 @@ pub static ALL: &[VersionChange] = &[
         since: Since::Kubernetes(37),
         summary: "The audit annotation lists up to 50 failed validations. Before, it contained only the first.",
         source: "k8s.io/apiserver 0.37 pkg/admission/plugin/policy/validating/dispatcher.go, maxValidationFailures",
+        ..CHANGE
+    },
+    VersionChange {
+        id: "new-defaults",
+        since: Since::Kubernetes(37),
+        summary: "The API server sets `maxUnavailable` of a StatefulSet's rolling update and `preventPodSchedulingIfMissing` of a CSIDriver if they are absent.",
+        source: "k8s.io/kubernetes 1.37 pkg/apis/apps/v1/defaults.go, pkg/apis/storage/v1/defaults.go",
+        affects: Some(|checked, id| {
+            let fields = ["maxUnavailable", "preventPodSchedulingIfMissing"];
+            let ast = checked.ast();
+            match ast.expr(id) {
+                Expr::Select { field, .. } => fields.contains(&&**field),
+                Expr::Literal(Literal::String(text)) => fields.contains(&&**text),
+                _ => false,
+            }
+        }),
+        ..CHANGE
+    },
+    VersionChange {
+        id: "static-names",
+        since: Since::Kubernetes(37),
+        summary: "The names of policies, bindings and webhook configurations cannot end in `.static.k8s.io`, except for static manifests.",
+        source: "k8s.io/kubernetes 1.37 pkg/apis/admissionregistration/validation/static_suffix.go, ValidateStaticSuffix",
         ..CHANGE
     },
     VersionChange {

@@ -57,6 +57,16 @@ fn nodes_are_affected_by_their_change() {
     );
     check("object.spec.?a.orValue([]).all(x, x == 1)", &[]);
     check(
+        "object.spec == oldObject.spec",
+        &[("go-values", "object.spec == oldObject.spec")],
+    );
+    check("object.metadata.name == oldObject.metadata.name", &[]);
+    check("object.spec == {}", &[]);
+    check(
+        "object.spec.maxUnavailable == 1",
+        &[("new-defaults", "object.spec.maxUnavailable")],
+    );
+    check(
         "lists.range(object.spec.n).size() == 1",
         &[("range-limits", "lists.range(object.spec.n)")],
     );
