@@ -32,7 +32,7 @@ const FILES: [(&str, &str, i32); 12] = [
 ];
 
 /// Further commands with the columns of [`FILES`]: rejected, undecided and unserved policies, and causes of changes.
-const CASES: [(&str, &str, i32); 14] = [
+const CASES: [(&str, &str, i32); 16] = [
     ("unreached-mutation", "--from 1.36", 1),
     ("unreached-mutation", "--from 1.33 --to 1.37", 0),
     ("unchanged", "--from 1.36 -f missing.yaml", 2),
