@@ -104,6 +104,12 @@ impl KubernetesVersion {
         self.minor == other.minor && self.cel_go != other.cel_go
     }
 
+    /// Returns true if `other` has the same minor version.
+    #[must_use]
+    pub const fn has_minor_of(&self, other: &Self) -> bool {
+        self.minor == other.minor
+    }
+
     /// Returns true if this is the newest supported minor version.
     #[must_use]
     pub const fn is_newest(&self) -> bool {

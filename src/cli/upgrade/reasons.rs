@@ -159,7 +159,7 @@ pub(super) fn reason(
 ) -> Reason {
     let release = if new.differs_only_in_cel_go(&old) {
         Since::CelGo(new.cel_go).to_string()
-    } else if new.minor == old.minor {
+    } else if new.has_minor_of(&old) {
         format!("Kubernetes {new}")
     } else {
         // The patch release of the newer version does not matter.
