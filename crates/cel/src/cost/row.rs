@@ -90,6 +90,8 @@ pub enum CostScope {
 pub struct Costs {
     /// The estimated cost.
     pub estimate: StaticCost,
+    /// The estimate of `actual`, if it differs from `estimate`.
+    pub estimate_of_actual: Option<StaticCost>,
     /// The measured cost of an evaluated call.
     pub actual: RuntimeCost,
     /// The calls to which `actual` applies.
@@ -105,6 +107,15 @@ impl Costs {
     /// One unit per call.
     pub const ONE: Self = Self::fixed(1);
 
+    /// Returns these costs with an estimate of the measured cost.
+    #[must_use]
+    pub const fn with_estimate_of_actual(self, estimate: StaticCost) -> Self {
+        Self {
+            estimate_of_actual: Some(estimate),
+            ..self
+        }
+    }
+
     /// Creates a fixed cost per call.
     #[must_use]
     pub const fn fixed(cost: u64) -> Self {
@@ -116,6 +127,7 @@ impl Costs {
     pub const fn new(estimate: StaticCost, actual: RuntimeCost) -> Self {
         Self {
             estimate,
+            estimate_of_actual: None,
             actual,
             scope: CostScope::Overload,
             is_of_platform: false,

@@ -86,7 +86,7 @@ impl Coster<'_> {
     }
 
     /// Returns the string whose parts are the elements of the list `id`. `None` for other expressions.
-    fn divided(&self, id: ExprId) -> Option<ExprId> {
+    pub(super) fn divided(&self, id: ExprId) -> Option<ExprId> {
         match self.ast.expr(id) {
             Expr::Call {
                 function, target, ..

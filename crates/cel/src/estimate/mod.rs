@@ -43,6 +43,8 @@ pub struct CostOptions {
     /// variables' parts that they contain, and if a selection from a value of unknown type is charged. Upstream treats
     /// these sizes as unknown.
     pub follows_parts: bool,
+    /// True if the estimates are those of the measured costs, even where upstream's estimates differ from them.
+    pub estimates_measured_costs: bool,
     /// True if calls of the platform's functions cost 1, as in an environment with
     /// [`Library::ignore_platform_costs`](crate::env::Library::ignore_platform_costs).
     pub ignores_platform_costs: bool,
@@ -53,6 +55,7 @@ impl Default for CostOptions {
         Self {
             presence_test_has_cost: true,
             follows_parts: false,
+            estimates_measured_costs: false,
             ignores_platform_costs: false,
         }
     }
@@ -123,6 +126,9 @@ pub struct ResultSize {
     pub value: Option<SizeEstimate>,
     /// The size of the elements of a list.
     pub items: Option<SizeEstimate>,
+    /// True if the elements are the parts of a string, as after `split`. All elements together are then at most as large
+    /// as one may be.
+    pub are_parts: bool,
 }
 
 /// Estimates the size of the value of `checked`.
@@ -136,9 +142,13 @@ pub fn result_size(
     run_on_deep_stack(checked.ast().depth() > SHALLOW_DEPTH, || {
         let mut coster = Coster::new(checked, sizes, options, 0);
         coster.cost(root);
+        let text = coster.divided(root);
+        let text_size = text.map(|text| SizeEstimate::new(0, coster.size_or_unknown(text).max));
+        let items = text_size.or_else(|| coster.computed_items_size(root));
         ResultSize {
             value: coster.size(root).filter(|size| size.max < u64::MAX),
-            items: coster.computed_items_size(root),
+            items: items.filter(|size| size.max < u64::MAX),
+            are_parts: text.is_some(),
         }
     })
 }
@@ -366,7 +376,9 @@ impl<'a> Coster<'a> {
         let mut cost = NO_COST;
         let mut size: Option<SizeEstimate> = None;
         for overload in overloads {
-            let static_cost = overload.costs.estimate;
+            let of_actual = overload.costs.estimate_of_actual;
+            let of_actual = of_actual.filter(|_| self.options.estimates_measured_costs);
+            let static_cost = of_actual.unwrap_or(overload.costs.estimate);
             let mut estimate = static_cost.estimate(&operands, call.arg_costs, &self.sizes);
             if self.options.ignores_platform_costs && overload.costs.is_of_platform {
                 estimate.cost = CostEstimate::fixed(1);

@@ -16,6 +16,7 @@ use cel::version::Release;
 pub const COST_OPTIONS: CostOptions = CostOptions {
     presence_test_has_cost: false,
     follows_parts: false,
+    estimates_measured_costs: false,
     ignores_platform_costs: false,
 };
 
@@ -28,6 +29,7 @@ pub const COST_OPTIONS: CostOptions = CostOptions {
 pub fn policy_options(release: Release) -> CostOptions {
     CostOptions {
         follows_parts: true,
+        estimates_measured_costs: true,
         ignores_platform_costs: !measures_library_costs(release),
         ..COST_OPTIONS
     }

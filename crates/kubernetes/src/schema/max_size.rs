@@ -29,6 +29,19 @@ pub struct DeclaredSizes {
     objects: Option<ObjectShape>,
     /// A flag to set when the size of a nested list or map is requested.
     reads_nested_lists: Option<Arc<AtomicBool>>,
+    /// The sizes of the computed fields of `variables`.
+    computed: Arc<[ComputedSize]>,
+}
+
+/// The maximum size of a field of `variables` that an expression computes.
+#[derive(Clone, Debug)]
+pub struct ComputedSize {
+    /// The name of the field.
+    pub name: Arc<str>,
+    /// The size of the value. `None` if it is unknown.
+    pub value: Option<u64>,
+    /// The size of the elements of a list. `None` if it is unknown.
+    pub items: Option<u64>,
 }
 
 /// The assumed shape of objects in an estimate: their size, and how elements are distributed over nested lists.
@@ -66,6 +79,28 @@ impl DeclaredSizes {
             otherwise: None,
             objects: None,
             reads_nested_lists: None,
+            computed: Arc::default(),
+        }
+    }
+
+    /// Sets the sizes of computed fields of `variables`.
+    #[must_use]
+    pub fn with_computed(mut self, computed: Vec<ComputedSize>) -> Self {
+        self.computed = computed.into();
+        self
+    }
+
+    /// Returns the size of a computed field of `variables`, or of its elements. `None` for other paths.
+    fn computed_size(&self, first: &PathStep, steps: &[&PathStep]) -> Option<u64> {
+        let (PathStep::Variable(root), [PathStep::Field(name), rest @ ..]) = (first, steps) else {
+            return None;
+        };
+        let mut computed = self.computed.iter().filter(|_| **root == *"variables");
+        let computed = computed.find(|computed| computed.name == *name)?;
+        match rest {
+            [] => computed.value,
+            [PathStep::Items] => computed.items,
+            _ => None,
         }
     }
 
@@ -92,6 +127,7 @@ impl DeclaredSizes {
             otherwise: Some(self_type),
             objects: None,
             reads_nested_lists: None,
+            computed: Arc::default(),
         }
     }
 
@@ -185,6 +221,9 @@ impl SizeEstimator for DeclaredSizes {
         let Some((first, steps)) = steps.split_first() else {
             return UNKNOWN;
         };
+        if let Some(size) = self.computed_size(first, steps) {
+            return (Some(SizeEstimate::new(0, size)), true);
+        }
         let Some(beginning) = self.beginning(first) else {
             return UNKNOWN;
         };

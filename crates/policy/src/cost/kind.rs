@@ -5,9 +5,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::inputs::{namespace, request, text};
 use super::shared::{ExpressionEstimate, Parts, SharedCosts, parts};
 use super::untyped::{UntypedChecks, cost_env};
-use super::{Costs, N_SIZES, object_sizes};
+use super::{Costs, MAX_FILLED_FROM, N_SIZES, shapes};
 use crate::compile::CompiledPolicy;
 use crate::environment::VariableTypes;
 use crate::expressions::{ExpressionCheck, PolicyExpression, Role};
@@ -16,39 +17,19 @@ use cel::checker::CheckedAst;
 use cel::cost::SizeEstimate;
 use cel::diagnostic::Code;
 use cel::env::Env;
-use cel::estimate::{self, CostOptions, is_filter, mapped};
+use cel::estimate::{self, CostOptions, ResultSize, is_filter, mapped};
 use cel::types::Type;
 use kubernetes::library::estimate::policy_options;
-use kubernetes::schema::{DeclField, DeclKind, DeclType, DeclaredSizes, Gvk, ObjectShape, sizes};
-
-/// Maximum nesting level in [`ObjectShape`]. Estimates assume objects whose lists are full from this level on. Levels
-/// above 1 are only tried for expressions that read nested lists.
-const MAX_FILLED_FROM: usize = 2;
-
-/// The assumed maximum number of groups of a user, and of labels and annotations of a namespace.
-const MAX_ENTRIES: i64 = 1000;
+use kubernetes::schema::{
+    ComputedSize, DeclField, DeclKind, DeclType, DeclaredSizes, Gvk, ObjectShape, sizes,
+};
 
 /// The assumed maximum length of a string in a variable that is not computed from the object or the params, such as a
 /// label of the namespace.
 const MAX_OTHER_LENGTH: i64 = 256;
 
-/// The assumed maximum length of the name of a user or group.
-const MAX_GROUP_LENGTH: i64 = 256;
-
-/// The maximum length of a name.
-///
-/// Source: k8s.io/apimachinery `pkg/util/validation/validation.go`, `DNS1123SubdomainMaxLength`.
-const MAX_NAME_LENGTH: i64 = 253;
-
-/// The maximum length of a label's value and of the name of a namespace.
-///
-/// Source: k8s.io/apimachinery `pkg/util/validation/validation.go`, `LabelValueMaxLength`, `DNS1123LabelMaxLength`.
-const MAX_LABEL_LENGTH: i64 = 63;
-
-/// The maximum size of all annotations of an object, in bytes.
-///
-/// Source: k8s.io/apimachinery `pkg/api/validation/objectmeta.go`, `TotalAnnotationSizeLimitB`.
-const MAX_ANNOTATIONS_SIZE: i64 = 256 * 1024;
+/// Maximum number of AST nodes of a variable's expression whose value has a size for each size of the object.
+const MAX_COMPUTED_NODES: usize = 5_000;
 
 /// An expression that costs less than this for the largest request is not estimated for smaller requests.
 const MIN_COST: u64 = 10_000;
@@ -215,14 +196,18 @@ impl ExpressionChecker {
     fn add_variable(&mut self, variable: &PolicyExpression, checked: Option<Rc<CheckedAst>>) {
         let name = variable.name.as_deref().unwrap_or_default();
         let type_ = checked.as_ref().map(|checked| checked.output_type());
+        let mut sizes = Vec::new();
         let declared = checked.and_then(|checked| {
             let ast = checked.ast();
             let declared = self.types.declared(ast, ast.root());
-            declared.or_else(|| computed(&checked, &self.types.sizes(), self.options))
+            declared.or_else(|| {
+                sizes = self.types.computed_sizes(&checked, self.options);
+                computed(&checked, &self.types.sizes(), self.options)
+            })
         });
         self.variables.add(name, type_.unwrap_or(Type::Dyn));
         self.env.set_variable("variables", self.variables.to_type());
-        self.types.add_variable(name, declared);
+        self.types.add_variable(name, declared, sizes);
     }
 }
 
@@ -254,17 +239,11 @@ fn estimated(
     let reads_nested_lists = Arc::new(AtomicBool::new(false));
     let mut add = |filled_from: std::ops::RangeInclusive<usize>| {
         let n_shapes = filled_from.clone().count();
-        let shapes = object_sizes().flat_map(|n_bytes| {
-            filled_from.clone().map(move |filled_from| ObjectShape {
-                n_bytes,
-                filled_from,
-            })
-        });
-        let shapes = shapes.map(|shape| {
-            sizes
-                .clone()
-                .in_objects(shape)
-                .with_nesting_flag(&reads_nested_lists)
+        let shapes = shapes().enumerate();
+        let shapes = shapes.filter(|(_, shape)| filled_from.contains(&shape.filled_from));
+        let shapes = shapes.map(|(n, shape)| {
+            let sizes = types.sizes_in(n, Some(shape));
+            sizes.with_nesting_flag(&reads_nested_lists)
         });
         let shapes: Vec<_> = shapes.collect();
         let shapes: Vec<_> = shapes.iter().map(|sizes| sizes as _).collect();
@@ -295,6 +274,8 @@ fn evaluated((gvk, type_): (&Gvk, &Arc<DeclType>)) -> Type {
 struct DeclaredTypes {
     roots: Vec<(Arc<str>, Arc<DeclType>)>,
     variables: Vec<DeclField>,
+    /// The sizes of computed variables, for each of [`shapes`] and for the largest request.
+    computed: Vec<(Arc<str>, Vec<ResultSize>)>,
 }
 
 impl DeclaredTypes {
@@ -309,18 +290,63 @@ impl DeclaredTypes {
         Self {
             roots: objects.into_iter().chain(params).chain(others).collect(),
             variables: Vec::new(),
+            computed: Vec::new(),
         }
     }
 
+    /// Returns the sizes in objects of a shape, the one with the index `n`, or in the largest request.
+    fn sizes_in(&self, n: usize, shape: Option<ObjectShape>) -> DeclaredSizes {
+        let computed = self.computed.iter().filter_map(|(name, sizes)| {
+            let size = sizes.get(n)?;
+            // The parts of a string are like a list of the object: many short ones, or a single long one.
+            let items = size.items.filter(|_| !size.are_parts);
+            let is_single = size.are_parts && shape.is_some_and(|shape| shape.filled_from > 0);
+            Some(ComputedSize {
+                name: Arc::clone(name),
+                value: size.value.map(|size| if is_single { 1 } else { size.max }),
+                items: items.map(|size| size.max),
+            })
+        });
+        let computed = computed.collect();
+        let sizes = self.declared_sizes().with_computed(computed);
+        match shape {
+            Some(shape) => sizes.in_objects(shape),
+            None => sizes,
+        }
+    }
+
+    /// Returns the sizes of the value of an expression, for each of [`shapes`] and for the largest request. Empty for
+    /// long expressions.
+    fn computed_sizes(&self, checked: &CheckedAst, options: CostOptions) -> Vec<ResultSize> {
+        if checked.ast().len() > MAX_COMPUTED_NODES {
+            return Vec::new();
+        }
+        let shapes = shapes().map(Some).chain([None]);
+        let sizes = shapes.enumerate().map(|(n, shape)| {
+            let sizes = self.sizes_in(n, shape);
+            estimate::result_size(checked, &sizes, options)
+        });
+        sizes.collect()
+    }
+
+    /// Returns the sizes in the largest request.
     fn sizes(&self) -> DeclaredSizes {
+        self.sizes_in(shapes().count(), None)
+    }
+
+    fn declared_sizes(&self) -> DeclaredSizes {
         let roots = self.roots.iter().cloned();
         let variables = DeclType::object("kubernetes.variables", self.variables.iter().cloned());
         DeclaredSizes::new(roots.chain([("variables".into(), variables)]))
     }
 
     /// Adds the variable `name`. An existing variable of this name is replaced.
-    fn add_variable(&mut self, name: &str, type_: Option<Arc<DeclType>>) {
+    fn add_variable(&mut self, name: &str, type_: Option<Arc<DeclType>>, sizes: Vec<ResultSize>) {
         self.variables.retain(|variable| *variable.name != *name);
+        self.computed.retain(|(known, _)| **known != *name);
+        if !sizes.is_empty() {
+            self.computed.push((name.into(), sizes));
+        }
         if let Some(type_) = type_ {
             self.variables.push(DeclField::new(name, type_, true));
         }
@@ -416,40 +442,6 @@ impl DeclaredTypes {
             _ => type_.field(field).map(|field| Arc::clone(&field.type_)),
         }
     }
-}
-
-/// Returns the type of `request`, with the fields whose size matters.
-fn request() -> Arc<DeclType> {
-    let groups = DeclType::list(text(MAX_GROUP_LENGTH), MAX_ENTRIES);
-    let user = [
-        DeclField::new("username", text(MAX_GROUP_LENGTH), true),
-        DeclField::new("groups", Arc::new(groups), true),
-    ];
-    let fields = [
-        DeclField::new("name", text(MAX_NAME_LENGTH), true),
-        DeclField::new("namespace", text(MAX_LABEL_LENGTH), true),
-        DeclField::new("userInfo", DeclType::object("UserInfo", user), true),
-    ];
-    DeclType::object("AdmissionRequest", fields)
-}
-
-/// Returns the type of `namespaceObject`, with the fields whose size matters.
-fn namespace() -> Arc<DeclType> {
-    let map = |value| Arc::new(DeclType::map(value, MAX_ENTRIES));
-    let metadata = [
-        DeclField::new("name", text(MAX_LABEL_LENGTH), true),
-        DeclField::new("labels", map(text(MAX_LABEL_LENGTH)), true),
-        DeclField::new("annotations", map(text(MAX_ANNOTATIONS_SIZE)), true),
-    ];
-    let metadata = DeclType::object("ObjectMeta", metadata);
-    DeclType::object("Namespace", [DeclField::new("metadata", metadata, true)])
-}
-
-/// Returns the type of a string with at most `max_length` code points.
-fn text(max_length: i64) -> Arc<DeclType> {
-    let mut text = DeclType::scalar(DeclKind::String);
-    text.max_elements = max_length;
-    Arc::new(text)
 }
 
 /// Returns the type of the concatenation of two lists. `None` if a list has no maximum length.
@@ -658,7 +650,7 @@ mod tests {
         check("object.spec.containers.map(c, c.name)", 23);
         // A list in the variable may have as many elements as the largest request.
         check("object.spec.containers.map(c, [c.name])", 23);
-        check("object.spec.containers.map(c, {c.name: c})", u64::MAX);
+        check("object.spec.containers.map(c, {c.name: c})", 23);
     }
 
     #[test]
@@ -695,6 +687,40 @@ mod tests {
             "object.spec.containers.map(c, [c.name].join(',')).join(',')",
             104,
         );
+    }
+
+    /// A variable may be larger than the object, and parts of a string are together as large as the string.
+    #[test]
+    fn variable_grows_with_its_expression() {
+        let usual = |variable: &str, validation: &str| {
+            let gvk = Gvk::new("g", "v1", "Test");
+            let long = text(sizes::max_string_length());
+            let object = DeclType::object("Test", [DeclField::new("text", long, true)]);
+            let variables = json!([{"name": "v", "expression": variable}]);
+            let spec = json!({"variables": variables, "validations": [{"expression": validation}]});
+            let policy = json!({"metadata": {"name": "test"}, "spec": spec});
+            let policy: ValidatingAdmissionPolicy = serde_json::from_value(policy).unwrap();
+            let types = KindTypes {
+                object: (&gvk, &object),
+                params: None,
+            };
+            let costs = alone(&CompiledPolicy::new(&policy), &types);
+            let costs = costs.last().copied().flatten().unwrap();
+            let at = crate::cost::object_sizes()
+                .position(|n| n == 64 * 1024)
+                .unwrap();
+            costs.by_size[at]
+        };
+        let contains = "variables.v.contains('ab')";
+        let plain = usual("object.text.lowerAscii()", contains);
+        assert!((6_554..6_600).contains(&plain), "{plain}");
+        assert!(usual("object.text.replace('a', 'bbbbbbbbbb')", contains) >= 10 * 6_553);
+        assert!(usual("object.text + object.text", contains) >= 2 * 6_553);
+        assert!(usual("object.text.split('').join('1234')", contains) >= 5 * 6_500);
+        let parts = "object.text.split(',')";
+        assert!(usual(parts, "variables.v[0].contains('ab')") >= 6_553);
+        let each = usual(parts, "variables.v.all(p, p.contains('ab'))");
+        assert!((65_536..1_000_000).contains(&each), "{each}");
     }
 
     #[test]

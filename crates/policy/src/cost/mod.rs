@@ -13,6 +13,7 @@
 //! `pkg/apis/admissionregistration/validation/validation.go`, `validateValidatingAdmissionPolicySpec` (no estimates on
 //! creation).
 
+mod inputs;
 mod kind;
 mod shared;
 mod untyped;
@@ -29,8 +30,8 @@ use kind::{KindTypes, kind_costs};
 use kubernetes::library::limits::{
     PER_CALL_LIMIT, RUNTIME_CEL_COST_BUDGET, RUNTIME_CEL_COST_BUDGET_MATCH_CONDITIONS,
 };
-use kubernetes::schema::Gvk;
 use kubernetes::schema::resolver::{Resolution, SchemaResolver};
+use kubernetes::schema::{Gvk, ObjectShape};
 use shared::SharedCosts;
 use untyped::UntypedChecks;
 
@@ -56,6 +57,10 @@ const MIN_OBJECT_BYTES: i64 = 1024;
 
 /// The number of object sizes with an estimate. The largest size is 2 MiB.
 const N_SIZES: usize = 12;
+
+/// Maximum nesting level in [`ObjectShape`]. Estimates assume objects whose lists are full from this level on. Levels
+/// above 1 are only tried for expressions that read nested lists.
+const MAX_FILLED_FROM: usize = 2;
 
 /// The estimated costs of all expressions of a policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -233,6 +238,16 @@ impl WorstCase {
 /// Returns the object sizes for the estimates, in bytes.
 fn object_sizes() -> impl Iterator<Item = i64> {
     std::iter::successors(Some(MIN_OBJECT_BYTES), |n| n.checked_mul(2)).take(N_SIZES)
+}
+
+/// Returns the shapes of objects for the estimates: for each size, all numbers of outer levels with one element.
+fn shapes() -> impl Iterator<Item = ObjectShape> {
+    object_sizes().flat_map(|n_bytes| {
+        (0..=MAX_FILLED_FROM).map(move |filled_from| ObjectShape {
+            n_bytes,
+            filled_from,
+        })
+    })
 }
 
 /// The costs of one or more expressions for objects of one kind.
@@ -592,8 +607,8 @@ mod tests {
     #[test]
     fn loop_over_unbounded_list_has_no_maximum_cost() {
         let spec = json!({
-            "variables": [{"name": "v", "expression": "object.list.map(x, dyn(x))"}],
-            "validations": [{"expression": "variables.v.all(x, x)"}],
+            "variables": [{"name": "v", "expression": "object.list"}],
+            "validations": [{"expression": "request.userInfo.extra['a'].all(x, x == 'b')"}],
         });
         let costs = costs(&spec, 4);
         let worst = costs.expressions[1].worst.as_ref().unwrap();

@@ -91,7 +91,8 @@ pub(super) const SPLIT: Costs = per_function(
 pub(super) const JOINED: Costs = per_function(
     StaticCost::Of(estimated::join),
     RuntimeCost::By(measured::result_written),
-);
+)
+.with_estimate_of_actual(StaticCost::Of(estimated::measured_join));
 
 pub(super) const SEARCHED: Costs = per_function(
     StaticCost::Of(estimated::find),
