@@ -139,3 +139,52 @@ fn macros_and_maps_of_crd_rules_have_hints() {
     let sum = help("(object.metadata.labels + {'a': 'b'}).size() > 1");
     assert!(sum.contains("`+` does not merge maps"), "{sum}");
 }
+
+#[test]
+fn params_without_similar_name_are_noted() {
+    let found = |params: &str| {
+        let policy = policy(
+            "limits",
+            "CREATE",
+            "object.metadata.name != params.data.name",
+        );
+        let policy = policy.replace(
+            "spec:\n",
+            "spec:\n  paramKind: {apiVersion: v1, kind: ConfigMap}\n",
+        );
+        let reference = "paramRef: {name: limits, namespace: a, parameterNotFoundAction: Deny}";
+        let binding = binding("limits").replace(
+            "policyName: limits",
+            &format!("policyName: limits, {reference}"),
+        );
+        let params = format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {params}, namespace: a}}\n"
+        );
+        let found = found(&format!("{policy}{binding}{params}"));
+        let mut found = found.into_iter();
+        found
+            .find(|it| it.contains("params-not-found"))
+            .unwrap_or_default()
+    };
+    assert_eq!(found("limits"), "");
+    assert!(found("limitz").starts_with("warning params-not-found did you mean `limitz`?"));
+    assert!(found("other").starts_with("note params-not-found with parameterNotFoundAction Deny"));
+}
+
+#[test]
+fn deletions_of_mutating_policies_are_not_searched() {
+    let manifest = policy("a", "CREATE, DELETE", "object.metadata.name != 'a'")
+        .replace("ValidatingAdmissionPolicy", "MutatingAdmissionPolicy")
+        .replace(
+            "  validations:\n  - expression: |\n",
+            "  reinvocationPolicy: Never\n  matchConditions:\n  - {name: a, expression: \"object.metadata.name != 'a'\"}\n  \
+             mutations:\n  - patchType: JSONPatch\n    jsonPatch:\n      expression: |\n        []\n#",
+        );
+    let found = found(&manifest);
+    let rejected = "error invalid-value the API server rejects the object; continuing without it";
+    assert!(found.iter().any(|it| it == rejected), "{found:#?}");
+    assert!(
+        !found.iter().any(|it| it.contains("absent-object")),
+        "{found:#?}"
+    );
+}

@@ -32,13 +32,14 @@ const FILES: [(&str, &str, i32); 12] = [
 ];
 
 /// Further commands with the columns of [`FILES`]: rejected, undecided and unserved policies, and causes of changes.
-const CASES: [(&str, &str, i32); 16] = [
+const CASES: [(&str, &str, i32); 17] = [
     ("unreached-mutation", "--from 1.36", 1),
     ("unreached-mutation", "--from 1.33 --to 1.37", 0),
     ("unchanged", "--from 1.36 -f missing.yaml", 2),
     ("static-name", "--from 1.36", 1),
     ("static-name", "--from 1.36.3 --to 1.37.2", 1),
     ("defaults-and-reviews", "--from 1.36.3 --to 1.37.2", 1),
+    ("removed-rule", "--from 1.34 --to 1.37", 0),
     ("beta-version", "--from 1.33", 1),
     ("creation-time", "--from 1.33", 1),
     ("removed-resource", "--from 1.31 --to 1.32", 0),

@@ -12,10 +12,11 @@ use super::policy::{PolicyAnalysis, object_finding};
 use super::rewrite::{self, Proposal};
 use super::suggestion::{self, Suggestions};
 use super::tokens::TokenText;
-use crate::cel::diagnostic::{self, DiagnosticKind, UndefinedField};
+use crate::cel::diagnostic::{self, Candidates, DiagnosticKind, UndefinedField};
 use crate::cel::source::{Location, SourceMap};
 use crate::cel::syntax;
 use crate::cel::syntax::token::Kind;
+use crate::cel::types::Type;
 use crate::cli::input::edit::Edit;
 use crate::cli::input::{FieldPlaces, Object, TAG_HELP};
 use crate::library::mutation::{JSON_PATCH, is_object};
@@ -273,6 +274,7 @@ pub(super) fn warnings(
             } else if let (Some((_, Some(meant))), Some(it), Some(text)) =
                 (&meant, undefined, &text)
                 && is_for_all
+                && !text.compares_collection(first.location, it, meant)
             {
                 let marked = text.marked(first.location);
                 let names = (&*it.name, meant.as_str());
@@ -499,6 +501,27 @@ impl<'a> Text<'a> {
             Rule::InvalidMacroCall => advice::has_proposal(self.compiled, location),
             _ => rewrite::proposal(context, (rule, location), kind, message),
         }
+    }
+
+    /// Returns true if the field at `location` is compared like a scalar, but the field `meant` is a list or map. A
+    /// corrected name alone would then make the comparison constant.
+    fn compares_collection(
+        &self,
+        location: Location,
+        undefined: &UndefinedField,
+        meant: &str,
+    ) -> bool {
+        let Candidates::Declared(fields) = &undefined.candidates else {
+            return false;
+        };
+        let type_ = fields.field_type("", meant);
+        let source = TokenText::new(self.compiled);
+        let n = self.source.byte(location).and_then(|byte| source.at(byte));
+        let is_comparison = |n: usize| {
+            let operator = source.word(n + 2);
+            operator.is_some_and(|it| matches!(it, "==" | "!=" | "<" | "<=" | ">" | ">="))
+        };
+        matches!(type_, Some(Type::List(_) | Type::Map(_))) && n.is_some_and(is_comparison)
     }
 
     /// Returns a hint about a path with a step too many, such as `object.spec.command` if the object itself has the field

@@ -54,7 +54,8 @@ fn missing(
     if names.iter().any(is_found) || !objects.has_all_names() {
         return None;
     }
-    let (field, meant) = similar(names, (namespace, name))?;
+    let similar = similar(names, (namespace, name));
+    let field = similar.map_or("name", |(field, _)| field);
     let message = format!(
         "the input has no {} `{}`",
         message::kind(&gvk),
@@ -73,10 +74,14 @@ fn missing(
     let field_ref = format!("spec.paramRef.{field}");
     let node = binding.document.node.nearest(&field_ref);
     let place = binding.place_of(node);
-    let (severity, rule) = (Severity::Warning, Rule::ParamsNotFound);
-    let mut finding = object_finding(binding, severity, rule, &message, place);
+    // Without a similar name, the params may be in another file.
+    let severity = similar.map_or(Severity::Note, |_| Severity::Warning);
+    let mut finding = object_finding(binding, severity, Rule::ParamsNotFound, &message, place);
     finding.location.length = binding.length_of(node);
-    finding.help = Some(format!("did you mean `{meant}`? {effect}"));
+    finding.help = Some(match similar {
+        Some((_, meant)) => format!("did you mean `{meant}`? {effect}"),
+        None => effect.to_owned(),
+    });
     finding.field_ref = Some(field_ref);
     Some(finding)
 }

@@ -22,9 +22,23 @@ const SELECTORS: [&str; 2] = [
     "spec.matchConstraints.objectSelector.",
 ];
 
-/// Removes the invalid label requirements of all policies of the input. An API server rejects a policy with such a
-/// requirement, and no request can match it.
+/// Removes the invalid label requirements of all policies of the input, and the operation DELETE of mutating policies. An
+/// API server rejects a policy with such a value, and no request can match it.
 pub(super) fn remove_invalid_requirements(input: &mut Input) {
+    for policy in &mut input.mutating_policies {
+        let constraints = policy.shared.value.match_constraints.as_mut();
+        let rules = constraints.and_then(|it| it.resource_rules.as_mut());
+        let operations = rules.into_iter().flatten();
+        for operations in operations.filter_map(|rule| rule.operations.as_mut()) {
+            // Without other operations, the rule keeps its meaning.
+            if operations
+                .iter()
+                .any(|it| it != "DELETE" && is_operation(it))
+            {
+                operations.retain(|it| it != "DELETE");
+            }
+        }
+    }
     let mutating = input.mutating_policies.iter_mut();
     let mutating = mutating.map(|policy| &mut policy.shared);
     for policy in input.policies.iter_mut().chain(mutating) {

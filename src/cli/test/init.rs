@@ -358,6 +358,8 @@ impl ProbeSearch<'_> {
     /// Adds the examples of all validations for the same params, or for generated params.
     fn add_all(&mut self, all: &[Examples], dependence: &dyn Fn(&Examples) -> Dependence) {
         let mut has_allowed = false;
+        // The denials by an error of another validation, which is probably a mistake.
+        let mut by_errors = Vec::new();
         let is_broken = all.iter().any(|it| dependence(it) == Dependence::Broken);
         for examples in all {
             let n = examples.validation;
@@ -374,7 +376,11 @@ impl ProbeSearch<'_> {
                 && let Some(case) = self.runner.case(n, witness, &Expected::Denied(None))
             {
                 denied = true;
-                self.add_case(witness, case, self.false_reason(n));
+                if case.pointer("/expect/error").is_some() {
+                    by_errors.push((n, witness, case));
+                } else {
+                    self.add_case(witness, case, self.false_reason(n));
+                }
             }
             self.add_result(
                 n,
@@ -392,6 +398,25 @@ impl ProbeSearch<'_> {
                 self.add_boundary(examples.validation, boundary);
             }
         }
+        for (n, witness, case) in by_errors {
+            if !self.has_denial(n) {
+                let reason = self.false_reason(n);
+                let reason = format!(
+                    "{reason}; another expression fails, which `kubectl vap check` reports"
+                );
+                self.add_case(witness, case, reason);
+            }
+        }
+    }
+
+    /// Returns true if the probes have a case that the validation `n` denies.
+    fn has_denial(&self, n: usize) -> bool {
+        let start = format!("validations[{n}] denies");
+        let mut cases = self.by_params.values().flat_map(|(_, cases)| cases);
+        cases.any(|(case, _)| {
+            let name = case.get("name").and_then(Json::as_str);
+            name.is_some_and(|name| name.starts_with(&start))
+        })
     }
 
     /// Adds the result of the validation `n`. With several params, a request for one of them suffices.

@@ -20,7 +20,7 @@ use crate::cli::eval::run_case;
 use crate::cli::input::Object;
 use crate::cli::test::init;
 use crate::policy::admission::{RecordedValue, Recording};
-use crate::policy::matching;
+use crate::policy::matching::{self, UnservedResource};
 use crate::policy::runtime_errors::{self, Context, VersionComparison, Witness};
 use crate::policy::subject::SubjectKind;
 use crate::policy::version_changes::AffectedNode;
@@ -94,15 +94,37 @@ impl BothVersions<'_> {
     }
 
     /// Returns the reason why requests that the policy matches exist only in the old version. `None` if the new version
-    /// serves a resource that its rules match.
+    /// serves the resources that its rules name.
     pub(super) fn unserved(self) -> Option<String> {
         let [old, new] = self.policies;
         let [old_apis, new_apis] = self.sets.map(|set| set.known);
-        let is_gone = matches_a_resource(old, old_apis) && !matches_a_resource(new, new_apis);
-        is_gone.then(|| {
-            let new = new_apis.kubernetes();
-            format!("Kubernetes {new} does not serve the resources that its rules match")
-        })
+        let [old, new] = [(old, old_apis), (new, new_apis)]
+            .map(|(policy, apis)| matching::resolve(&policy.object.value, &apis.mapper));
+        let version = new_apis.kubernetes();
+        if !old.resources.is_empty() && new.resources.is_empty() {
+            return Some(format!(
+                "Kubernetes {version} does not serve the resources that its rules match"
+            ));
+        }
+        // The new version may serve the resource in another version that another rule names.
+        let is_matched = |unserved: &UnservedResource| {
+            let mut resources = new.resources.iter();
+            resources.any(|it| !it.by_wildcard && it.gvr.resource == unserved.name)
+        };
+        let was_served = |unserved: &UnservedResource| {
+            let mut before = old.unserved.iter();
+            !before.any(|it| it.field_ref == unserved.field_ref && it.name == unserved.name)
+        };
+        let mut gone = new.unserved.iter();
+        let gone = gone.find(|unserved| was_served(unserved) && !is_matched(unserved))?;
+        let suggestion = gone.suggestion.as_ref();
+        let instead = suggestion.map(|it| format!("; it serves {it}"));
+        Some(format!(
+            "Kubernetes {version} does not serve {}, so {} no longer matches requests for it{}",
+            gone.rule,
+            gone.field_ref,
+            instead.unwrap_or_default()
+        ))
     }
 }
 

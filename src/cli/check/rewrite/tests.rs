@@ -485,6 +485,11 @@ fn ambiguous_expressions_have_hints_only() {
         ),
         (
             "[CREATE]",
+            "!(object.spec.template.spec.volume == 'a')",
+            "did you mean `volumes`?",
+        ),
+        (
+            "[CREATE]",
             "object.metadata.name.exists(c, c == 'a')",
             "this value is a string: write `object.metadata.name.split(',')`",
         ),
