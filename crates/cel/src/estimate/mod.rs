@@ -34,6 +34,18 @@ pub use derived_paths::{is_filter, mapped};
 use facts::{EntrySize, Facts, LocalVariable};
 use varying::Varying;
 
+/// The costs of calls that an estimate is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EstimatedCosts {
+    /// The costs that upstream estimates.
+    Upstream,
+    /// The costs that upstream measures. They differ from its estimates for some functions.
+    Measured,
+    /// The costs that upstream measures in an environment with
+    /// [`Library::ignore_platform_costs`](crate::env::Library::ignore_platform_costs).
+    MeasuredWithoutPlatform,
+}
+
 /// Options of the cost model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CostOptions {
@@ -43,11 +55,8 @@ pub struct CostOptions {
     /// variables' parts that they contain, and if a selection from a value of unknown type is charged. Upstream treats
     /// these sizes as unknown.
     pub follows_parts: bool,
-    /// True if the estimates are those of the measured costs, even where upstream's estimates differ from them.
-    pub estimates_measured_costs: bool,
-    /// True if calls of the platform's functions cost 1, as in an environment with
-    /// [`Library::ignore_platform_costs`](crate::env::Library::ignore_platform_costs).
-    pub ignores_platform_costs: bool,
+    /// The costs that are estimated.
+    pub costs: EstimatedCosts,
 }
 
 impl Default for CostOptions {
@@ -55,8 +64,7 @@ impl Default for CostOptions {
         Self {
             presence_test_has_cost: true,
             follows_parts: false,
-            estimates_measured_costs: false,
-            ignores_platform_costs: false,
+            costs: EstimatedCosts::Upstream,
         }
     }
 }
@@ -377,10 +385,12 @@ impl<'a> Coster<'a> {
         let mut size: Option<SizeEstimate> = None;
         for overload in overloads {
             let of_actual = overload.costs.estimate_of_actual;
-            let of_actual = of_actual.filter(|_| self.options.estimates_measured_costs);
+            let of_actual = of_actual.filter(|_| self.options.costs != EstimatedCosts::Upstream);
             let static_cost = of_actual.unwrap_or(overload.costs.estimate);
             let mut estimate = static_cost.estimate(&operands, call.arg_costs, &self.sizes);
-            if self.options.ignores_platform_costs && overload.costs.is_of_platform {
+            if self.options.costs == EstimatedCosts::MeasuredWithoutPlatform
+                && overload.costs.is_of_platform
+            {
                 estimate.cost = CostEstimate::fixed(1);
             }
             cost = cost.union(estimate.cost);

@@ -7,7 +7,7 @@ pub use super::costs::AUTHORIZER_CHECK_COST;
 use crate::version::measures_library_costs;
 use cel::checker::CheckedAst;
 use cel::cost::{CostEstimate, SizeEstimator};
-use cel::estimate::{self, CostOptions};
+use cel::estimate::{self, CostOptions, EstimatedCosts};
 use cel::version::Release;
 
 /// The options of the API server's cost model. `has()` is free.
@@ -16,8 +16,7 @@ use cel::version::Release;
 pub const COST_OPTIONS: CostOptions = CostOptions {
     presence_test_has_cost: false,
     follows_parts: false,
-    estimates_measured_costs: false,
-    ignores_platform_costs: false,
+    costs: EstimatedCosts::Upstream,
 };
 
 /// Returns the options for estimates of the costs that the API server of `release` measures for policies. The API server
@@ -27,10 +26,14 @@ pub const COST_OPTIONS: CostOptions = CostOptions {
 /// parts that they contain. See [`CostOptions::follows_parts`].
 #[must_use]
 pub fn policy_options(release: Release) -> CostOptions {
+    let costs = if measures_library_costs(release) {
+        EstimatedCosts::Measured
+    } else {
+        EstimatedCosts::MeasuredWithoutPlatform
+    };
     CostOptions {
         follows_parts: true,
-        estimates_measured_costs: true,
-        ignores_platform_costs: !measures_library_costs(release),
+        costs,
         ..COST_OPTIONS
     }
 }
