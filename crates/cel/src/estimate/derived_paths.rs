@@ -35,11 +35,12 @@ impl Coster<'_> {
                     self.extend_path(id, *operand, step);
                 }
             }
-            ("_[_]", None, [list, _]) if let Some(text) = self.divided(*list) => {
-                let part = SizeEstimate::new(0, self.size_or_unknown(text).max);
-                self.set_size(id, Some(part));
-            }
             ("_[_]" | "_[?_]", None, [operand, _]) => {
+                if let Some(text) = self.divided(*operand) {
+                    let part = SizeEstimate::new(0, self.size_or_unknown(text).max);
+                    self.set_size(id, Some(part));
+                    return;
+                }
                 let step = match self.is_list(*operand) {
                     Some(true) => PathStep::Items,
                     Some(false) => PathStep::Values,
