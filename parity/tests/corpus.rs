@@ -66,7 +66,7 @@ fn test_init_finds_denied_requests_for_most_validations() {
             if !found.denied {
                 println!("{} {} validations[{n}]", policy.file, policy.name);
             }
-            all.push(*found);
+            all.push(found.clone());
         }
     }
     let denied = all.iter().filter(|found| found.denied).count();
