@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::manifest;
 
 /// Returns the severity, the rule and the help of each finding. Omits objects that are not checked.
-fn found(manifest: &str) -> Vec<String> {
+fn findings(manifest: &str) -> Vec<String> {
     let text = |finding: &Value, name: &str| {
         let text = finding.get(name).and_then(Value::as_str);
         text.unwrap_or_default().to_owned()
@@ -47,8 +47,8 @@ fn prefix_of_kustomization_is_part_of_policy_name() {
         )
     };
     let unknown = |kustomization: &str, name: &str| {
-        let found = found(&manifest(kustomization, name));
-        found.iter().any(|it| it.contains("unknown-policy"))
+        let lines = findings(&manifest(kustomization, name));
+        lines.iter().any(|it| it.contains("unknown-policy"))
     };
     assert!(!unknown("namePrefix: team-", "team-limits"));
     assert!(!unknown(
@@ -63,7 +63,7 @@ fn prefix_of_kustomization_is_part_of_policy_name() {
 #[test]
 fn webhook_configuration_without_required_fields_is_patch() {
     let configuration = |fields: &str| {
-        found(&format!(
+        findings(&format!(
             "apiVersion: admissionregistration.k8s.io/v1\nkind: MutatingWebhookConfiguration\nmetadata: {{name: a}}\n\
              webhooks:\n- {{name: a.example.com, objectSelector: {{matchLabels: {{a: b}}}}{fields}}}\n"
         ))
@@ -87,10 +87,10 @@ fn template_in_label_is_not_corrected() {
         "metadata: {name: limits}",
         "metadata: {name: limits, labels: {a: '{{ .Release.Service }}'}}",
     );
-    let found = found(&labeled);
+    let lines = findings(&labeled);
     assert!(
-        matches!(&found[..], [only] if only.starts_with("error invalid-name this looks like a template")),
-        "{found:#?}"
+        matches!(&lines[..], [only] if only.starts_with("error invalid-name this looks like a template")),
+        "{lines:#?}"
     );
 }
 
@@ -102,9 +102,9 @@ fn unrelated_policy_of_file_is_not_suggested() {
             "CREATE",
             "object.metadata.name != 'x'",
         );
-        let found = found(&format!("{policy}{}", binding(name)));
-        let mut found = found.into_iter();
-        found
+        let lines = findings(&format!("{policy}{}", binding(name)));
+        let mut lines = lines.into_iter();
+        lines
             .find(|it| it.contains("unknown-policy"))
             .unwrap_or_default()
     };
@@ -116,25 +116,25 @@ fn unrelated_policy_of_file_is_not_suggested() {
 fn hints_fit_expressions_about_old_objects() {
     let containers = "object.spec.template.spec.containers.all(c, \
                       oldObject.spec.template.spec.containers.exists(o, o.name == c.name && o.image == c.image))";
-    let ignored = found(&policy("a", "UPDATE", containers));
+    let ignored = findings(&policy("a", "UPDATE", containers));
     assert!(
         !ignored.iter().any(|it| it.contains("ignored-containers")),
         "{ignored:#?}"
     );
 
     let deletions = "request.operation != 'DELETE' || object.metadata.name != 'a'";
-    let found = found(&policy("a", "CREATE, DELETE", deletions));
+    let lines = findings(&policy("a", "CREATE, DELETE", deletions));
     let expected =
         "warning absent-object write `(object == null ? oldObject : object)` for `object`";
     assert!(
-        found.iter().any(|it| it.starts_with(expected)),
-        "{found:#?}"
+        lines.iter().any(|it| it.starts_with(expected)),
+        "{lines:#?}"
     );
 }
 
 #[test]
 fn macros_and_maps_of_crd_rules_have_hints() {
-    let help = |expression: &str| found(&policy("a", "CREATE, UPDATE", expression)).join("\n");
+    let help = |expression: &str| findings(&policy("a", "CREATE, UPDATE", expression)).join("\n");
     assert!(help("has(oldSelf)").contains("write `oldObject != null`"));
     let sum = help("(object.metadata.labels + {'a': 'b'}).size() > 1");
     assert!(sum.contains("`+` does not merge maps"), "{sum}");
@@ -142,7 +142,7 @@ fn macros_and_maps_of_crd_rules_have_hints() {
 
 #[test]
 fn params_without_similar_name_are_noted() {
-    let found = |params: &str| {
+    let finding = |params: &str| {
         let policy = policy(
             "limits",
             "CREATE",
@@ -160,15 +160,17 @@ fn params_without_similar_name_are_noted() {
         let params = format!(
             "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {params}, namespace: a}}\n"
         );
-        let found = found(&format!("{policy}{binding}{params}"));
-        let mut found = found.into_iter();
-        found
+        let lines = findings(&format!("{policy}{binding}{params}"));
+        let mut lines = lines.into_iter();
+        lines
             .find(|it| it.contains("params-not-found"))
             .unwrap_or_default()
     };
-    assert_eq!(found("limits"), "");
-    assert!(found("limitz").starts_with("warning params-not-found did you mean `limitz`?"));
-    assert!(found("other").starts_with("note params-not-found with parameterNotFoundAction Deny"));
+    assert_eq!(finding("limits"), "");
+    assert!(finding("limitz").starts_with("warning params-not-found did you mean `limitz`?"));
+    assert!(
+        finding("other").starts_with("note params-not-found with parameterNotFoundAction Deny")
+    );
 }
 
 #[test]
@@ -180,11 +182,11 @@ fn deletions_of_mutating_policies_are_not_searched() {
             "  reinvocationPolicy: Never\n  matchConditions:\n  - {name: a, expression: \"object.metadata.name != 'a'\"}\n  \
              mutations:\n  - patchType: JSONPatch\n    jsonPatch:\n      expression: |\n        []\n#",
         );
-    let found = found(&manifest);
+    let lines = findings(&manifest);
     let rejected = "error invalid-value the API server rejects the object; continuing without it";
-    assert!(found.iter().any(|it| it == rejected), "{found:#?}");
+    assert!(lines.iter().any(|it| it == rejected), "{lines:#?}");
     assert!(
-        !found.iter().any(|it| it.contains("absent-object")),
-        "{found:#?}"
+        !lines.iter().any(|it| it.contains("absent-object")),
+        "{lines:#?}"
     );
 }
