@@ -202,7 +202,10 @@ impl ExpressionChecker {
             let declared = self.types.declared(ast, ast.root());
             declared.or_else(|| {
                 sizes = self.types.computed_sizes(&checked, self.options);
-                computed(&checked, &self.types.sizes(), self.options)
+                let size = sizes.last().copied().unwrap_or_else(|| {
+                    estimate::result_size(&checked, &self.types.sizes(), self.options)
+                });
+                computed(&checked.output_type(), size)
             })
         });
         self.variables.add(name, type_.unwrap_or(Type::Dyn));
@@ -461,17 +464,12 @@ fn sum(left: &DeclType, right: &DeclType) -> Option<Arc<DeclType>> {
     is_bounded.then(|| Arc::new(DeclType::list(Arc::clone(elem), n)))
 }
 
-/// Returns the type of a computed value that consists of strings, numbers, booleans, lists and maps. `None` for other
-/// values.
+/// Returns the type of a computed value that consists of strings, numbers, booleans, lists and maps, and has `size`.
+/// `None` for other values.
 ///
 /// A list or map whose size cannot be estimated has at most as many elements as fit into an object.
-fn computed(
-    checked: &CheckedAst,
-    sizes: &DeclaredSizes,
-    options: CostOptions,
-) -> Option<Arc<DeclType>> {
-    let declared = unlimited(&checked.output_type())?;
-    let size = estimate::result_size(checked, sizes, options);
+fn computed(type_: &Type, size: ResultSize) -> Option<Arc<DeclType>> {
+    let declared = unlimited(type_)?;
     let limited = |type_: &DeclType, size: Option<SizeEstimate>| {
         let most = match (size, &type_.kind) {
             (Some(size), _) => i64::try_from(size.max).unwrap_or(i64::MAX),

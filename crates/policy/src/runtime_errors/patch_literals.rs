@@ -177,8 +177,8 @@ fn with_escaped_key(path: &str) -> Option<String> {
 /// The fields of workloads between the object and the Pod.
 const TEMPLATES: [&str; 2] = ["template/spec/", "jobTemplate/spec/template/spec/"];
 
-/// Adds, removes or replaces the fields between an object and its Pod template. `None` if not all kinds have a value at the new
-/// path.
+/// Adds, removes or replaces the fields between an object and its Pod template. `None` if not all kinds have a value at
+/// the new path.
 fn moved_path(path: &str, types: &MatchedTypes) -> Option<String> {
     let rest = path.strip_prefix("spec/")?;
     let mut removed = TEMPLATES.iter().filter_map(|it| rest.strip_prefix(it));

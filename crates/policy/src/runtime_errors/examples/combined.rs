@@ -8,12 +8,11 @@ use std::rc::Rc;
 
 use serde_json::{Value as Json, json};
 
-use super::{Boundary, ExampleSearch, MAX_COST, MAX_EVALUATIONS, MAX_EXAMPLE_STEPS, MAX_REPAIRS};
+use super::{Boundary, ExampleSearch, MAX_EXAMPLE_STEPS, MAX_REPAIRS};
 use crate::expressions::Role;
 use crate::runtime_errors::examples::value_search::{ValueSearch, usual_constraints};
-use crate::runtime_errors::failure_sites;
 use crate::runtime_errors::path_conditions::solver;
-use crate::runtime_errors::requests::{Budget, RequestBuilder, SyntheticRequest};
+use crate::runtime_errors::requests::{RequestBuilder, SyntheticRequest};
 use crate::runtime_errors::symbolic::{BranchCondition, ExprRef, Scope};
 use kubernetes::library::quantity::Quantity;
 use kubernetes::validity::{Constraint, FieldPath, InputConstraints};
@@ -49,14 +48,7 @@ impl ExampleSearch<'_, '_> {
     /// Searches for a request for which all validations are true, and for the boundaries of the validations.
     pub(super) fn combine(&mut self, builder: &mut RequestBuilder<'_>) {
         let evaluator = builder.evaluator(MAX_EXAMPLE_STEPS);
-        let mut value_search = ValueSearch {
-            evaluator: &evaluator,
-            sites: failure_sites::find(&evaluator),
-            budget: Budget {
-                n_evaluations: MAX_EVALUATIONS,
-                cost: MAX_COST,
-            },
-        };
+        let mut value_search = ValueSearch::new(&evaluator);
         let mut bases: Vec<InputConstraints> = self.allowed.take().into_iter().collect();
         // The examples that were found for single validations are simpler.
         self.is_recording = bases.is_empty();

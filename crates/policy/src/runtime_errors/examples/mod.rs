@@ -14,7 +14,7 @@ use crate::compile::CompiledPolicy;
 use crate::expressions::{PolicyExpression, Role};
 use crate::matching;
 use crate::runtime_errors::Context;
-use crate::runtime_errors::failure_sites::{self, FailureCause, FailureSite};
+use crate::runtime_errors::failure_sites::{FailureCause, FailureSite};
 use crate::runtime_errors::failures::{Failure, effective_failures, is_missing_value_error};
 use crate::runtime_errors::path_conditions::solver;
 use crate::runtime_errors::requests::builders::RequestBuilders;
@@ -291,14 +291,7 @@ impl<'a, 'o> ExampleSearch<'a, 'o> {
             return;
         };
         let evaluator = builder.evaluator(MAX_EXAMPLE_STEPS);
-        let mut value_search = ValueSearch {
-            evaluator: &evaluator,
-            sites: failure_sites::find(&evaluator),
-            budget: Budget {
-                n_evaluations: MAX_EVALUATIONS,
-                cost: MAX_COST,
-            },
-        };
+        let mut value_search = ValueSearch::new(&evaluator);
         for expected in [false, true] {
             if self.is_done(n, expected) {
                 continue;

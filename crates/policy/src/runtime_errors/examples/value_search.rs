@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value as Json, json};
 
+use super::{MAX_COST, MAX_EVALUATIONS};
 use crate::admission::Operation;
-use crate::runtime_errors::failure_sites::FailureSite;
+use crate::runtime_errors::failure_sites::{self, FailureSite};
 use crate::runtime_errors::requests::Budget;
 use crate::runtime_errors::symbolic::{
     ComprehensionKind, ExprRef, Scope, SymbolicEvaluator, SymbolicValue, comprehension_kind,
@@ -166,6 +167,20 @@ pub(crate) struct ValueSearch<'r, 'a> {
     pub(crate) evaluator: &'r SymbolicEvaluator<'a>,
     pub(crate) sites: Vec<FailureSite>,
     pub(crate) budget: Budget,
+}
+
+impl<'r, 'a> ValueSearch<'r, 'a> {
+    /// Returns a search with all failure sites and the budget for one validation.
+    pub(super) fn new(evaluator: &'r SymbolicEvaluator<'a>) -> Self {
+        Self {
+            evaluator,
+            sites: failure_sites::find(evaluator),
+            budget: Budget {
+                n_evaluations: MAX_EVALUATIONS,
+                cost: MAX_COST,
+            },
+        }
+    }
 }
 
 impl ValueSearch<'_, '_> {
