@@ -30,12 +30,6 @@ pub(crate) use value_search::{constrain_operation, usual_constraints};
 /// Maximum number of kinds to try for one policy.
 const MAX_KINDS: usize = 16;
 
-/// Maximum number of evaluations for one validation and kind.
-const MAX_EVALUATIONS: u32 = 400;
-
-/// Maximum total CEL cost of the evaluations for one validation and kind.
-const MAX_COST: u64 = 2_000_000;
-
 /// Maximum number of steps of the [`SymbolicEvaluator`] for one validation and kind.
 const MAX_EXAMPLE_STEPS: u32 = 60_000;
 

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value as Json, json};
 
-use super::{MAX_COST, MAX_EVALUATIONS};
 use crate::admission::Operation;
 use crate::runtime_errors::failure_sites::{self, FailureSite};
 use crate::runtime_errors::requests::Budget;
@@ -14,6 +13,12 @@ use crate::runtime_errors::symbolic::{
 };
 use cel::ast::{Expr, ExprId, Literal};
 use kubernetes::validity::{Constraint, FieldPath, InputConstraints, Root};
+
+/// Maximum number of evaluations for one validation and kind.
+const MAX_EVALUATIONS: u32 = 400;
+
+/// Maximum total CEL cost of the evaluations for one validation and kind.
+const MAX_COST: u64 = 2_000_000;
 
 /// Maximum number of inputs with trial values.
 const MAX_PATHS: usize = 24;
