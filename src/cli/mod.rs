@@ -22,6 +22,7 @@ pub mod eval;
 pub mod exit;
 pub mod explain;
 pub mod field_reference;
+mod generated_requests;
 pub mod in_memory;
 pub mod input;
 mod live;

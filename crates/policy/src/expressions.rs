@@ -18,7 +18,7 @@ use cel::{stack, syntax};
 use kubernetes::version::KubernetesVersion;
 
 /// The purpose of an expression.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     /// A match condition.
     MatchCondition,

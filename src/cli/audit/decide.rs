@@ -103,6 +103,9 @@ pub struct PolicyResult {
     /// The match condition that excludes the object.
     #[serde(skip)]
     pub excluded_by: Option<String>,
+    /// True if the validations were evaluated for at least one binding. They are not evaluated without params.
+    #[serde(skip)]
+    pub is_evaluated: bool,
     /// The validations that are not true. A validation has one entry for each binding and param.
     pub violations: Vec<Violation>,
     /// The evaluations that failed.
@@ -659,6 +662,7 @@ pub(in crate::cli) fn policy_result(
     };
     let mut excluded_by = None;
     let mut n_excluded = 0;
+    let mut is_evaluated = false;
     let mut cost_used: u64 = 0;
     for evaluation in &outcome.evaluations {
         cost_used = cost_used.saturating_add(evaluation.costs.used());
@@ -673,6 +677,7 @@ pub(in crate::cli) fn policy_result(
             continue;
         }
         let is_whole = evaluation.decisions.len() == fields.len();
+        is_evaluated |= is_whole;
         for (n, decision) in evaluation.decisions.iter().enumerate() {
             let field = fields
                 .get(n)
@@ -720,6 +725,7 @@ pub(in crate::cli) fn policy_result(
         operation: operation.as_str(),
         denied: outcome.denial.is_some(),
         excluded_by: excluded_by.filter(|_| n_excluded == outcome.evaluations.len()),
+        is_evaluated,
         violations,
         errors,
         undecided: None,

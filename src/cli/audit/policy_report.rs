@@ -186,6 +186,7 @@ mod tests {
             operation: "CREATE",
             denied: false,
             excluded_by: None,
+            is_evaluated: true,
             violations: Vec::new(),
             errors: Vec::new(),
             undecided: None,

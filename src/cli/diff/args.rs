@@ -15,7 +15,8 @@ Examples:
 
 Policies are matched by name. They are evaluated for the cases of probes, the objects of
 -f, or the objects of the cluster. Each object is treated as a CREATE request, as an UPDATE
-without changes, and as a DELETE, if a policy matches the operation. Webhooks are not called.
+without changes, and as a DELETE, if a policy matches the operation. For changed policies,
+further requests are generated. Webhooks are not called.
 
 Exit status, as in diff(1):
   0  no decision, message or setting changed
@@ -40,6 +41,9 @@ pub struct DiffArgs {
     /// without a cluster, the probes and other objects in the policies' files
     #[arg(short, long = "filename", value_name = "PATH")]
     pub files: Vec<PathBuf>,
+    /// Evaluate only cases of probes and objects, and no generated requests
+    #[arg(long)]
+    pub no_generated: bool,
     /// The version of the API server.
     #[command(flatten)]
     pub version: VersionArgs,

@@ -19,6 +19,9 @@ const MAX_CHANGE: usize = 300;
 /// The prefix of the audit annotation with the failed validations. The other annotations are those of policies.
 const VALIDATION_FAILURE: &str = "validation.policy.admission.k8s.io/";
 
+/// The result of a validation that is not evaluated, for example because there are no params.
+const NOT_EVALUATED: &str = "not evaluated";
+
 /// The reason of a validation without a reason.
 const DEFAULT_REASON: &str = "Invalid";
 
@@ -34,7 +37,7 @@ pub struct Cause {
     /// The field of the new version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub new_field: Option<String>,
-    /// The old result: `true`, `false`, `error`, `not matched`, the name of a match condition that is false, or the
+    /// The old result: `true`, `false`, `error`, `not evaluated`, `not matched`, the name of a match condition that is false, or the
     /// reason why the API server rejects the policy.
     pub old: String,
     /// The new result, in the same notation.
@@ -190,6 +193,11 @@ impl ValidationPairs {
             n_new: new.len(),
         }
     }
+
+    /// Returns the index of the counterpart of the old validation with the index `n`.
+    pub(super) fn counterpart(&self, n: usize) -> Option<usize> {
+        self.new_of.get(n).copied().flatten()
+    }
 }
 
 fn validations(policy: Option<&RequestPolicy>) -> &[Validation] {
@@ -214,6 +222,11 @@ impl ValidationResult {
             reasons: BTreeSet::new(),
             actions: BTreeMap::new(),
         }
+    }
+
+    /// Returns true if the validation has no effect on the request.
+    fn is_silent(&self) -> bool {
+        matches!(self.result, "true" | NOT_EVALUATED)
     }
 }
 
@@ -271,6 +284,9 @@ impl<'a> Side<'a> {
     /// Returns the result of the validation with the index `n`. `None` if the version was not evaluated.
     fn validation_result(self, n: usize) -> Option<ValidationResult> {
         let result = self.result()?;
+        if !result.is_evaluated {
+            return Some(ValidationResult::new(NOT_EVALUATED, Vec::new()));
+        }
         let field = field(n);
         let violations = || result.violations.iter().filter(|it| it.field_ref == field);
         let mut messages: Vec<String> = violations().map(|it| it.message.clone()).collect();
@@ -488,7 +504,7 @@ fn causes(old: Side<'_>, new: Side<'_>, pairs: &ValidationPairs) -> Vec<Cause> {
             continue;
         };
         let Some(m) = *new_index else {
-            if before.result != "true" {
+            if !before.is_silent() {
                 let (kind, absent) = (CauseKind::ValidationRemoved, "absent".to_owned());
                 let cause = Cause::new(kind, before.result.to_owned(), absent);
                 causes.push(cause.with_fields(Some(field(n)), None));
@@ -513,7 +529,7 @@ fn causes(old: Side<'_>, new: Side<'_>, pairs: &ValidationPairs) -> Vec<Cause> {
     }
     for (m, _) in taken.iter().enumerate().filter(|(_, is_taken)| !**is_taken) {
         if let Some(now) = new.validation_result(m)
-            && now.result != "true"
+            && !now.is_silent()
         {
             let (kind, absent) = (CauseKind::ValidationAdded, "absent".to_owned());
             let cause = Cause::new(kind, absent, now.result.to_owned());
@@ -532,6 +548,9 @@ fn validation_causes(
     now: &ValidationResult,
     both_denied: bool,
 ) -> Vec<Cause> {
+    if before.is_silent() && now.is_silent() {
+        return Vec::new();
+    }
     if before.result != now.result {
         let results = [before, now].map(|it| it.result.to_owned());
         let [was, is] = results;

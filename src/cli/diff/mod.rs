@@ -1,10 +1,12 @@
 //! `kubectl vap diff`: compares the decisions of two versions of a policy. The requests come from probe cases, from
-//! objects in files, or from objects in a cluster.
+//! objects in files, or from objects in a cluster. For changed policies, further requests are generated.
 //!
 //! Both versions have the same bindings, params and APIs, and are evaluated for the same requests.
 
 pub mod args;
 mod compare;
+mod expressions;
+mod generated;
 pub mod render;
 pub mod report;
 mod settings;
@@ -12,6 +14,7 @@ mod versions;
 
 pub(super) use compare::mutation_summary;
 pub use compare::{Cause, CauseKind, Effect, Part};
+pub use expressions::ChangedExpression;
 pub use settings::{Setting, SettingField};
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,7 +41,8 @@ use crate::probe::run::CaseResult;
 use crate::probe::target::TargetId;
 use args::DiffArgs;
 use compare::{Side, ValidationPairs, compare};
-use report::{DiffReport, Groups, OneSided, Summary};
+use generated::Generated;
+use report::{DiffReport, Groups, OneSided, Subject, Summary, Unread};
 use settings::Results;
 use versions::Versions;
 
@@ -130,8 +134,7 @@ impl Visitor for GroupVisitor<'_> {
         for both in results {
             for result in both.iter().flatten() {
                 let results = self.matched.entry(pair.id.clone()).or_default();
-                results.has_errors |= !result.errors.is_empty();
-                results.has_violations |= !result.violations.is_empty();
+                results.add(result);
             }
             let [old, new] = pair.decisions(*both);
             let Some(difference) = compare(old, new, &pair.pairs, pair.failure_policies) else {
@@ -142,11 +145,18 @@ impl Visitor for GroupVisitor<'_> {
             }
             let operation = both.iter().flatten().map(|it| it.operation).next();
             let operation = operation.filter(|_| matches!(request, ComparedRequest::Object(_)));
-            let subject = (name, operation, place);
+            let subject = Subject {
+                name: name.to_owned(),
+                operation,
+                place: place.map(str::to_owned),
+                effect: difference.effect,
+                request: None,
+                inputs: Vec::new(),
+            };
             self.groups.add(
                 &mut self.report.summary,
                 &pair.id,
-                subject,
+                &subject,
                 difference.clone(),
             );
             differences.push(difference);
@@ -155,6 +165,46 @@ impl Visitor for GroupVisitor<'_> {
 
     fn unread(&mut self, name: String, reason: &str) {
         self.report.unread(name, reason);
+    }
+}
+
+impl GroupVisitor<'_> {
+    /// Adds the differences for generated requests whose causes no other request shows.
+    fn add_generated(&mut self, pair: &PolicyPair, generated: Generated) {
+        if let Some(reason) = generated.error {
+            self.report.not_generated.push(Unread {
+                name: pair.id.to_string(),
+                reason,
+            });
+        }
+        if generated.n_requests == 0 {
+            return;
+        }
+        let n_requests = u64::try_from(generated.n_requests).unwrap_or(u64::MAX);
+        self.report.summary.generated += n_requests;
+        self.matched.entry(pair.id.clone()).or_default();
+        for differing in generated.differing {
+            let mut difference = differing.difference;
+            let is_new = |cause: &Cause| !self.groups.contains(&pair.id, cause);
+            difference.causes.retain(is_new);
+            if difference.causes.is_empty() {
+                continue;
+            }
+            for result in differing.results.iter().flatten() {
+                let results = self.matched.entry(pair.id.clone()).or_default();
+                results.add(result);
+            }
+            let subject = Subject {
+                name: differing.name,
+                operation: None,
+                place: None,
+                effect: difference.effect,
+                request: Some(differing.request),
+                inputs: differing.inputs,
+            };
+            let summary = &mut self.report.summary;
+            self.groups.add(summary, &pair.id, &subject, difference);
+        }
     }
 }
 
@@ -226,7 +276,9 @@ pub(super) fn run(args: &DiffArgs, stdin: &mut dyn Read) -> Result<DiffReport, C
         unmatched: Vec::new(),
         groups: Vec::new(),
         settings: Vec::new(),
+        expressions: Vec::new(),
         unread: Vec::new(),
+        not_generated: Vec::new(),
     };
     let mut visitor = GroupVisitor {
         groups: Groups::default(),
@@ -234,6 +286,13 @@ pub(super) fn run(args: &DiffArgs, stdin: &mut dyn Read) -> Result<DiffReport, C
         matched: BTreeMap::new(),
     };
     let compared = requests.compare([&before, &after], &pairs, &cases, stdin, &mut visitor)?;
+    if !args.no_generated {
+        let sets = [&before, &after];
+        let generated = parallel::map(&pairs, |pair| generated::generate(pair, sets));
+        for (pair, generated) in pairs.iter().zip(generated) {
+            visitor.add_generated(pair, generated);
+        }
+    }
     let GroupVisitor {
         groups, matched, ..
     } = visitor;
@@ -248,6 +307,10 @@ pub(super) fn run(args: &DiffArgs, stdin: &mut dyn Read) -> Result<DiffReport, C
         let results = matched.get(&pair.id).copied().unwrap_or_default();
         let changed = settings::between(pair, [&before, &after], results, &report.groups);
         report.settings.extend(changed);
+        if matched.contains_key(&pair.id) {
+            let changed = expressions::without_effect(pair, [&before, &after], &report.groups);
+            report.expressions.extend(changed);
+        }
     }
     Ok(report)
 }
@@ -455,6 +518,20 @@ fn policies_of_both<'a>(
 fn policy_object<'a>(policy_set: &PolicySet<'a>, n: Option<usize>) -> Option<&'a RequestPolicy> {
     let policy = n.and_then(|n| policy_set.policies.get(n));
     policy.map(|policy| &policy.object.value)
+}
+
+/// Returns the two versions of a pair. `None` if one is absent or rejected.
+fn both_versions<'a>(
+    pair: &PolicyPair,
+    sets: [&'a PolicySet<'a>; 2],
+) -> Option<[&'a PreparedPolicy<'a>; 2]> {
+    let version = |n: usize| {
+        let policies = &sets.get(n)?.policies;
+        let policy = pair.sides.get(n).copied().flatten();
+        let policy = policy.and_then(|index| policies.get(index));
+        policy.filter(|policy| policy.rejection.is_none())
+    };
+    Some([version(0)?, version(1)?])
 }
 
 /// Pairs the policies of both sets by kind and name.

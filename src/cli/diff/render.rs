@@ -1,24 +1,33 @@
 //! Renders the differences between decisions as text.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use std::collections::BTreeSet;
-
 use super::compare::{Cause, CauseKind, Effect, Part};
-use super::report::{DiffReport, Group};
+use super::expressions::ChangedExpression;
+use super::report::{DiffReport, Group, InputValue};
 use super::settings::{Setting, SettingField};
 use crate::cli::check::render::{
     BOLD, RED, YELLOW, count, counts, painted, policies, write_finding, write_wrapped,
 };
 use crate::cli::terminal::Terminal;
 use crate::cli::test::render::{GREEN, diff};
-use crate::cli::text::clean;
+use crate::cli::text::{clean, cut};
 
 /// The maximum number of subjects (objects or cases) that are listed per group.
 const MAX_SUBJECTS: usize = 5;
 
 /// The maximum number of lines of a unified diff.
 const MAX_DIFF_LINES: usize = 20;
+
+/// The maximum number of inputs that are listed for a generated request.
+const MAX_INPUTS: usize = 8;
+
+/// The maximum width of a changed expression, in columns.
+const MAX_EXPRESSION: usize = 200;
+
+/// The maximum width of the value of an input, in columns.
+const MAX_VALUE: usize = 80;
 
 /// Renders the problems, the differences by policy and cause, and the counts.
 #[must_use]
@@ -46,6 +55,16 @@ pub fn text(report: &DiffReport, terminal: Terminal) -> String {
         );
         out.push('\n');
     }
+    for policy in &report.not_generated {
+        let text = format!(
+            "no generated requests for {}: {}",
+            policy.name, policy.reason
+        );
+        write_wrapped(&mut out, &text, "", terminal);
+    }
+    if !report.not_generated.is_empty() {
+        out.push('\n');
+    }
     for one in &report.one_sided {
         write_wrapped(
             &mut out,
@@ -68,9 +87,10 @@ pub fn text(report: &DiffReport, terminal: Terminal) -> String {
     }
     let groups = report.groups.iter().map(|group| &group.policy);
     let changed = report.settings.iter().map(|setting| &setting.policy);
+    let expressions = report.expressions.iter().map(|it| &it.policy);
     // The order is that of the groups.
     let mut policies: Vec<&String> = Vec::new();
-    for policy in groups.chain(changed) {
+    for policy in groups.chain(changed).chain(expressions) {
         if !policies.contains(&policy) {
             policies.push(policy);
         }
@@ -81,13 +101,14 @@ pub fn text(report: &DiffReport, terminal: Terminal) -> String {
             render_group(&mut out, group, terminal);
             out.push('\n');
         }
-        let mut settings = report.settings.iter().filter(|it| &it.policy == policy);
-        let mut has_settings = false;
-        for setting in &mut settings {
+        let n = out.len();
+        for setting in report.settings.iter().filter(|it| &it.policy == policy) {
             render_setting(&mut out, setting, terminal);
-            has_settings = true;
         }
-        if has_settings {
+        for expression in (report.expressions.iter()).filter(|it| &it.policy == policy) {
+            render_expression(&mut out, expression, terminal);
+        }
+        if out.len() > n {
             out.push('\n');
         }
     }
@@ -125,10 +146,30 @@ fn render_group(out: &mut String, group: &Group, terminal: Terminal) {
             place.unwrap_or_default()
         );
         write_wrapped(out, &text, "    ", terminal);
+        render_inputs(out, &subject.inputs, terminal);
     }
     let n = group.denied + group.allowed + group.same;
     let shown = u64::try_from(group.subjects.len().min(MAX_SUBJECTS)).unwrap_or(u64::MAX);
     more(out, n.saturating_sub(shown), "    ", terminal);
+}
+
+/// Renders the inputs of a generated request.
+fn render_inputs(out: &mut String, inputs: &[InputValue], terminal: Terminal) {
+    for input in inputs.iter().take(MAX_INPUTS) {
+        let value = input.value.as_ref().map_or_else(
+            || "absent".to_owned(),
+            |value| cut(&value.to_string(), MAX_VALUE),
+        );
+        let text = format!("{}: {value}", input.path);
+        write_wrapped(out, &text, "        ", terminal);
+    }
+    let n_more = inputs.len().saturating_sub(MAX_INPUTS);
+    more(
+        out,
+        u64::try_from(n_more).unwrap_or(u64::MAX),
+        "        ",
+        terminal,
+    );
 }
 
 /// Returns the description of subjects with the same decision.
@@ -182,6 +223,27 @@ fn render_setting(out: &mut String, setting: &Setting, terminal: Terminal) {
     write_wrapped(out, &text, "  ", terminal);
     if !setting.diff.is_empty() {
         render_diff(out, &setting.diff, terminal);
+    }
+}
+
+fn render_expression(out: &mut String, changed: &ChangedExpression, terminal: Terminal) {
+    let verb = match (&changed.old, &changed.new) {
+        (None, _) => "was added",
+        (_, None) => "was removed",
+        _ => "changed",
+    };
+    let name = changed.name.as_ref().map(|name| format!(" (`{name}`)"));
+    let text = format!(
+        "{}{} {verb}; no decision about a compared request changes",
+        changed.field.trim_end_matches(".expression"),
+        name.unwrap_or_default(),
+    );
+    write_wrapped(out, &text, "  ", terminal);
+    for (sign, expression) in [("-", &changed.old), ("+", &changed.new)] {
+        if let Some(expression) = expression {
+            let line = cut(&clean(expression), MAX_EXPRESSION);
+            write_wrapped(out, &format!("{sign} {line}"), "    ", terminal);
+        }
     }
 }
 
@@ -248,13 +310,13 @@ fn summary(report: &DiffReport, terminal: Terminal) -> String {
         (summary.unread, "not compared", YELLOW),
     ];
     let mut parts = counts(parts, terminal);
-    let is_compared = summary.objects + summary.cases > 0
-        && summary.policies > 0
-        && report.unmatched.len() < summary.policies;
+    let n_requests = summary.objects + summary.cases + summary.generated;
+    let is_compared =
+        n_requests > 0 && summary.policies > 0 && report.unmatched.len() < summary.policies;
     if is_compared {
         parts.extend(counts([(n_settings, settings, YELLOW)], terminal));
     }
-    let result = match (parts.as_slice(), summary.objects + summary.cases) {
+    let result = match (parts.as_slice(), n_requests) {
         ([], _) if summary.policies == 0 => painted(
             "nothing to compare: pass two versions of a policy",
             YELLOW,
@@ -274,9 +336,10 @@ fn summary(report: &DiffReport, terminal: Terminal) -> String {
         (parts, _) => parts.join(", "),
     };
     format!(
-        "{} compared for {} and {}: {result}",
+        "{} compared for {}, {} and {}: {result}",
         policies(summary.policies),
         count(summary.cases, "case"),
-        count(summary.objects, "object")
+        count(summary.objects, "object"),
+        count(summary.generated, "generated request")
     )
 }

@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
+use serde_json::Value;
 
 use super::compare::{Cause, CauseKind, Difference, Effect, Part};
+use super::expressions::ChangedExpression;
 use super::settings::Setting;
 use crate::cli::check::finding::{Finding, Severity};
 use crate::cli::exit::Exit;
@@ -44,11 +46,16 @@ pub struct DiffReport {
     pub groups: Vec<Group>,
     /// The settings that differ, such as failurePolicy, even if no compared request shows an effect.
     pub settings: Vec<Setting>,
+    /// The expressions that differ, with the same results for all compared requests. They do not change the exit status.
+    pub expressions: Vec<ChangedExpression>,
     /// The first 100 subjects that could not be read or evaluated.
     pub unread: Vec<Unread>,
+    /// The policies for which requests could not be generated or evaluated. They do not change the exit status.
+    pub not_generated: Vec<Unread>,
 }
 
-/// The counts of policies, subjects and differences. A subject is an object or a case of a probe.
+/// The counts of policies, subjects and differences. A subject is an object, a case of a probe, or a generated request
+/// that shows a difference that no object and no case shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
@@ -58,6 +65,8 @@ pub struct Summary {
     pub objects: u64,
     /// Cases of probes.
     pub cases: u64,
+    /// Generated requests for which both versions of a changed policy were evaluated.
+    pub generated: u64,
     /// Subjects that a policy denies now and allowed before.
     pub denied: u64,
     /// Subjects that a policy allows now and denied before.
@@ -115,6 +124,22 @@ pub struct Subject {
     pub place: Option<String>,
     /// The effect of the difference on the decision.
     pub effect: Effect,
+    /// A generated request in the format of a probe's case; absent for a case and an object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request: Option<Value>,
+    /// The values of the inputs that the expressions select, for a generated request.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<InputValue>,
+}
+
+/// An input of a generated request, such as `object.spec.replicas`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct InputValue {
+    /// The fields that an expression selects, with the name of the variable.
+    pub path: String,
+    /// The value; absent if the request does not have the field.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<Value>,
 }
 
 /// A subject that could not be read or evaluated.
@@ -128,7 +153,16 @@ pub struct Unread {
 
 /// Collects groups by policy and cause.
 #[derive(Debug, Default)]
-pub(super) struct Groups(BTreeMap<(TargetId, CauseKind, [String; 4]), Group>);
+pub(super) struct Groups(BTreeMap<GroupKey, Group>);
+
+type GroupKey = (TargetId, CauseKind, [String; 4]);
+
+fn key(policy: &TargetId, cause: &Cause) -> GroupKey {
+    let field = |field: &Option<String>| field.clone().unwrap_or_default();
+    let [old, new] = key_values(cause);
+    let values = [field(&cause.new_field), field(&cause.old_field), old, new];
+    (policy.clone(), cause.kind, values)
+}
 
 /// Returns the old and the new value of a cause in the key of its group.
 fn key_values(cause: &Cause) -> [String; 2] {
@@ -155,7 +189,7 @@ impl Groups {
         &mut self,
         summary: &mut Summary,
         policy: &TargetId,
-        (name, operation, place): (&str, Option<&'static str>, Option<&str>),
+        subject: &Subject,
         difference: Difference,
     ) {
         let Difference {
@@ -169,10 +203,7 @@ impl Groups {
             Effect::Same => summary.same += 1,
         }
         for cause in causes {
-            let field = |field: &Option<String>| field.clone().unwrap_or_default();
-            let [old, new] = key_values(&cause);
-            let key = [field(&cause.new_field), field(&cause.old_field), old, new];
-            let group = self.0.entry((policy.clone(), cause.kind, key));
+            let group = self.0.entry(key(policy, &cause));
             let group = group.or_insert_with(|| Group {
                 policy: policy.to_string(),
                 cause,
@@ -189,14 +220,14 @@ impl Groups {
                 Effect::Same => group.same += 1,
             }
             if group.subjects.len() < MAX_SUBJECTS {
-                group.subjects.push(Subject {
-                    name: name.to_owned(),
-                    operation,
-                    place: place.map(str::to_owned),
-                    effect,
-                });
+                group.subjects.push(subject.clone());
             }
         }
+    }
+
+    /// Returns true if a subject with this cause was added.
+    pub(super) fn contains(&self, policy: &TargetId, cause: &Cause) -> bool {
+        self.0.contains_key(&key(policy, cause))
     }
 
     pub(super) fn into_vec(self) -> Vec<Group> {

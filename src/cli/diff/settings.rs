@@ -1,4 +1,5 @@
-//! Compares the settings of two versions of a policy and of its bindings: failurePolicy, actions, matching and params.
+//! Compares the settings of two versions of a policy and of its bindings: failurePolicy, reinvocationPolicy, actions,
+//! matching and params.
 //!
 //! A setting can change without an effect on the compared requests. Expressions are not settings: they are evaluated
 //! for the requests.
@@ -10,6 +11,7 @@ use serde_json::Value;
 
 use super::PolicyPair;
 use super::report::Group;
+use crate::cli::audit::PolicyResult;
 use crate::cli::eval::policy_set::{PolicySet, PreparedPolicy};
 use crate::cli::unified;
 use crate::policy::admission::Binding;
@@ -23,8 +25,7 @@ pub struct Setting {
     /// The binding, if the setting is that of a binding.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub binding: Option<String>,
-    /// The field: `failurePolicy`, `matchConstraints`, `validationActions`, `matchResources`, `paramRef`, or `binding`
-    /// for a binding that only one version has.
+    /// The name of the field, or `binding` for a binding that only one version has.
     pub field: SettingField,
     /// The old value: a name, a list of names, or an object as YAML; `absent` for no value.
     pub old: String,
@@ -53,6 +54,10 @@ pub enum SettingField {
     MatchResources,
     /// The paramRef of a binding.
     ParamRef,
+    /// The paramKind of the policy.
+    ParamKind,
+    /// The reinvocationPolicy of a mutating policy.
+    ReinvocationPolicy,
 }
 
 impl SettingField {
@@ -65,17 +70,22 @@ impl SettingField {
             Self::ValidationActions => "validationActions",
             Self::MatchResources => "matchResources",
             Self::ParamRef => "paramRef",
+            Self::ParamKind => "paramKind",
+            Self::ReinvocationPolicy => "reinvocationPolicy",
         }
     }
 
     /// Returns the sentence for a setting that affects no compared request.
     pub(super) const fn unaffected(self) -> &'static str {
         match self {
-            Self::FailurePolicy => "no expression fails for a given request",
-            Self::ValidationActions => "no given request violates the policy",
-            Self::MatchConstraints | Self::Binding | Self::MatchResources | Self::ParamRef => {
-                "no decision about a given request changes"
-            }
+            Self::FailurePolicy => "no expression fails for a compared request",
+            Self::ValidationActions => "no compared request violates the policy",
+            Self::MatchConstraints
+            | Self::Binding
+            | Self::MatchResources
+            | Self::ParamRef
+            | Self::ParamKind => "no decision about a compared request changes",
+            Self::ReinvocationPolicy => "its effect depends on the other mutating policies",
         }
     }
 }
@@ -87,6 +97,14 @@ pub(super) struct Results {
     pub(super) has_errors: bool,
     /// True if a validation is false for a request.
     pub(super) has_violations: bool,
+}
+
+impl Results {
+    /// Adds the result of a request.
+    pub(super) fn add(&mut self, result: &PolicyResult) {
+        self.has_errors |= !result.errors.is_empty();
+        self.has_violations |= !result.violations.is_empty();
+    }
 }
 
 /// Returns the settings that differ between the versions of a policy that both exist.
@@ -115,6 +133,14 @@ pub(super) fn between(
         |policy: &PreparedPolicy<'_>| value(policy.object.value.match_constraints.as_ref());
     let values = [constraints(old), constraints(new)];
     settings.add_values(SettingField::MatchConstraints, None, values);
+    let values = [old, new].map(|policy| value(policy.object.value.param_kind.as_ref()));
+    settings.add_values(SettingField::ParamKind, None, values);
+    let [was, is] = [old, new].map(|policy| {
+        let mutating = policy.mutating.as_ref();
+        let reinvokes = mutating.is_some_and(|mutating| mutating.reinvokes);
+        if reinvokes { "IfNeeded" } else { "Never" }.to_owned()
+    });
+    settings.add(SettingField::ReinvocationPolicy, None, was, is);
     settings.add_bindings(&bindings(old), &bindings(new));
     settings.all
 }
@@ -194,6 +220,7 @@ impl Settings {
     ) {
         let affected = match field {
             SettingField::FailurePolicy => self.results.has_errors,
+            SettingField::ReinvocationPolicy => false,
             SettingField::ValidationActions => {
                 self.results.has_violations || self.results.has_errors
             }

@@ -1,30 +1,23 @@
 //! Generates requests for a policy, and confirms those for which the two versions differ as cases of probes.
 
-use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::AtomicBool;
 
-use k8s_openapi::api::admissionregistration::v1::{
-    ParamRef, ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicyBindingSpec,
-};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use serde_json::json;
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 
 use super::effects::{Effect, effects};
-use crate::cel::interrupt::Interrupt;
 use crate::cli::audit::PolicyResult;
 use crate::cli::check::known::Known;
 use crate::cli::diff::case_result;
 use crate::cli::eval::policy_set::{PolicySet, PreparedPolicy};
 use crate::cli::eval::run_case;
+use crate::cli::generated_requests;
 use crate::cli::input::Object;
-use crate::cli::test::init;
 use crate::policy::admission::{RecordedValue, Recording};
 use crate::policy::matching::{self, UnservedResource};
-use crate::policy::runtime_errors::{self, Context, VersionComparison, Witness};
-use crate::policy::subject::SubjectKind;
+use crate::policy::runtime_errors::{self, Context, Witness};
 use crate::policy::version_changes::AffectedNode;
-use crate::probe::api::{BindingSource, Case, CaseOutcome, PolicyProbeSpec, Source};
+use crate::probe::api::{Case, CaseOutcome, PolicyProbeSpec};
 use crate::schema::Builtin;
 use crate::version::KubernetesVersion;
 
@@ -141,8 +134,13 @@ pub(super) fn generate(
     nodes: &[AffectedNode],
     bindings: &[Object<ValidatingAdmissionPolicyBinding>],
 ) -> Generated {
-    let binding = binding(both.policies[0].name, bindings);
-    let comparison = match compare(both, nodes, binding) {
+    let binding = generated_requests::binding(both.policies[0].name, bindings);
+    let compiled = both.policies.map(|policy| &policy.compiled);
+    let match_resources = binding.and_then(|binding| binding.spec.match_resources.as_ref());
+    let compare = |context: &Context<'_>, is_cancelled: &Arc<AtomicBool>| {
+        runtime_errors::compare_versions(compiled, context, nodes, match_resources, is_cancelled)
+    };
+    let comparison = match generated_requests::search(both.sets[0], compare) {
         Ok(comparison) => comparison,
         Err(why) => {
             return Generated {
@@ -236,72 +234,6 @@ fn is_kubernetes_group(group: &str) -> bool {
     served.is_ok_and(|served| served.resources().iter().any(|it| it.gvr.group == group))
 }
 
-/// Searches for requests.
-///
-/// # Errors
-/// Returns the reason why the search failed.
-fn compare(
-    both: BothVersions<'_>,
-    nodes: &[AffectedNode],
-    binding: Option<&ValidatingAdmissionPolicyBinding>,
-) -> Result<VersionComparison, String> {
-    let apis = both.sets[0].known;
-    let context = Context {
-        mapper: &apis.mapper,
-        schemas: apis,
-        written: apis,
-        type_findings: &[],
-        without_params: None,
-        never_has_params: false,
-        kinds: None,
-        object_cache: &apis.object_cache,
-    };
-    let compiled = both.policies.map(|policy| &policy.compiled);
-    let match_resources = binding.and_then(|binding| binding.spec.match_resources.as_ref());
-    let search = || {
-        both.sets[0].limit.for_search().run(|is_cancelled| {
-            let flag = Arc::clone(is_cancelled);
-            let interrupt = Interrupt::new(move || flag.load(Ordering::Relaxed));
-            interrupt.run(|| {
-                runtime_errors::compare_versions(
-                    compiled,
-                    &context,
-                    nodes,
-                    match_resources,
-                    is_cancelled,
-                )
-            })
-        })
-    };
-    match panic::catch_unwind(AssertUnwindSafe(search)) {
-        Ok(Ok(Ok(comparison))) => Ok(comparison),
-        Ok(Err(why)) => Err(why.replace("the evaluation", "the search for requests")),
-        Ok(Ok(Err(_))) => Err("the search for requests exceeded the time limit".to_owned()),
-        Err(_) => Err(
-            "the search for requests failed with an internal error in kubectl-vap; please report it"
-                .to_owned(),
-        ),
-    }
-}
-
-/// Returns the binding of the policy `name` whose requests are generated: preferably one that denies requests.
-fn binding<'b>(
-    name: &str,
-    bindings: &'b [Object<ValidatingAdmissionPolicyBinding>],
-) -> Option<&'b ValidatingAdmissionPolicyBinding> {
-    let of_policy = || {
-        bindings
-            .iter()
-            .filter(|it| it.value.spec.policy_name == name)
-    };
-    let denies = |it: &&Object<ValidatingAdmissionPolicyBinding>| {
-        let mut actions = it.value.spec.validation_actions.iter();
-        actions.any(|action| action == "Deny")
-    };
-    let chosen = of_policy().find(denies).or_else(|| of_policy().next());
-    chosen.map(|binding| &binding.value)
-}
-
 /// Converts a generated request to a case, in the shortest form for which both versions differ. `None` if they do not
 /// differ.
 ///
@@ -316,7 +248,9 @@ fn confirm(
     let mut error = None;
     let mut is_evaluated = false;
     for is_short in [true, false] {
-        let Some((spec, case)) = case(both.policies[0], binding, &witness, is_short) else {
+        let Some((spec, case)) =
+            generated_requests::case(both.policies[0], binding, &witness, is_short)
+        else {
             continue;
         };
         let results = match both.run(&spec, &case, (nodes, &mut *reached)) {
@@ -346,48 +280,4 @@ fn confirm(
         }),
         _ => Ok(None),
     }
-}
-
-/// Converts a generated request to the case of a probe.
-fn case(
-    policy: &PreparedPolicy<'_>,
-    binding: Option<&ValidatingAdmissionPolicyBinding>,
-    witness: &Witness,
-    is_short: bool,
-) -> Option<(PolicyProbeSpec, Case)> {
-    let case = json!({
-        "name": "generated",
-        "request": init::request(witness, is_short)?,
-        "expect": {},
-    });
-    let case: Case = serde_json::from_value(case).ok()?;
-    let mut spec = PolicyProbeSpec::default();
-    if policy.kind() == SubjectKind::ValidatingAdmissionPolicy {
-        policy.name.clone_into(&mut spec.policy_name);
-    } else {
-        let target = json!({"kind": policy.kind().row().kind, "name": policy.name});
-        spec.target = serde_json::from_value(target).ok();
-    }
-    match binding {
-        None => spec.bindings = BindingSource::Implied,
-        Some(binding) => {
-            spec.bindings = BindingSource::Inline;
-            spec.inline_bindings = vec![ValidatingAdmissionPolicyBindingSpec {
-                param_ref: policy.param_kind.as_ref().map(|_| ParamRef {
-                    selector: Some(LabelSelector::default()),
-                    parameter_not_found_action: Some("Deny".to_owned()),
-                    ..ParamRef::default()
-                }),
-                ..binding.spec.clone()
-            }];
-        }
-    }
-    if let Some(params) = &witness.params {
-        spec.params = Source::Inline;
-        spec.inline_params = Some(params.clone())
-            .filter(|it| !it.is_null())
-            .into_iter()
-            .collect();
-    }
-    Some((spec, case))
 }

@@ -7,18 +7,14 @@
 use std::sync::Arc;
 
 use super::Context;
-use super::examples::{for_each_request, trials};
-use super::requests::builders::RequestBuilders;
-use super::requests::kinds::representative_kinds;
-use super::requests::{RequestBuilder, SyntheticRequest, minimal_constraints};
-use super::search::MAX_SYMBOLIC_STEPS;
+use super::examples::{for_each_request, for_each_trial};
+use super::requests::{RequestBuilder, SyntheticRequest};
 use crate::admission::{
     Action, Admission, AuthorizerList, Evaluation, EvaluationResult, Object, ParamList,
     ReviewContext,
 };
 use crate::compile::CompiledPolicy;
 use crate::expressions::PolicyExpression;
-use crate::matching;
 use cel::stack::run_on_deep_stack;
 
 /// Maximum number of compared requests of each search.
@@ -60,7 +56,16 @@ pub fn allows_denied_requests(
             });
         }
         comparison.n_left = MAX_REQUESTS;
-        comparison.try_inputs(changed, field_ref, context);
+        let mut expressions = changed.expressions().iter();
+        if let Some(index) = expressions.position(|it| it.field_ref == field_ref) {
+            for_each_trial(
+                changed,
+                context,
+                None,
+                &[index],
+                &mut |builder, _, synthetic| comparison.compare(builder, synthetic),
+            );
+        }
         comparison.allows
     })
 }
@@ -73,39 +78,6 @@ struct Comparison {
 }
 
 impl Comparison {
-    /// Compares the minimal requests of each kind, with values for each input of the expression in `field_ref`.
-    fn try_inputs(&mut self, changed: &CompiledPolicy, field_ref: &str, context: &Context<'_>) {
-        let mut expressions = changed.expressions().iter();
-        let Some(index) = expressions.position(|expression| expression.field_ref == field_ref)
-        else {
-            return;
-        };
-        let targets = matching::targets(changed.policy(), context.mapper);
-        let builders = RequestBuilders::new(changed, context);
-        for (resource, operations) in representative_kinds(&targets) {
-            let Some(builder) = builders.for_resource(resource, operations) else {
-                continue;
-            };
-            let evaluator = builder.evaluator(MAX_SYMBOLIC_STEPS);
-            let trials = trials(&evaluator, index);
-            for minimal in minimal_constraints(&builder.operations) {
-                let with_trials = trials.iter().filter_map(|(path, constraint)| {
-                    let mut constraints = minimal.clone();
-                    constraints.add(path, constraint.clone())?;
-                    Some(constraints)
-                });
-                for constraints in std::iter::once(minimal.clone()).chain(with_trials) {
-                    let Some(synthetic) = builder.build(&constraints) else {
-                        continue;
-                    };
-                    if !self.compare(&builder, &synthetic) {
-                        return;
-                    }
-                }
-            }
-        }
-    }
-
     /// Compares the decisions for a request. Returns false if the comparison is over.
     fn compare(&mut self, builder: &RequestBuilder<'_>, synthetic: &SyntheticRequest) -> bool {
         self.n_left = self.n_left.saturating_sub(1);

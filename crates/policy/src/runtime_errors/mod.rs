@@ -95,7 +95,9 @@ pub use requests::Witness;
 pub use requests::object_cache::ObjectCache;
 pub use search::{DenyingValidation, RuntimeErrorFinding, find_runtime_errors};
 pub use type_error_witnesses::{TypeErrorWitness, partial_failure_witnesses, type_error_witnesses};
-pub use version_comparison::{VersionComparison, VersionDifference, compare_versions};
+pub use version_comparison::{
+    VersionComparison, VersionDifference, compare_policies, compare_versions,
+};
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -1,7 +1,9 @@
-//! Compares a policy under two Kubernetes versions for generated requests.
+//! Compares two versions of a policy for generated requests: the same policy under two Kubernetes versions, or a policy
+//! before and after a change.
 //!
-//! The requests are those of the search for examples ([`super::examples`]), and requests that reach the nodes that a
-//! change between the versions may affect ([`crate::version_changes`]). Each request is evaluated under both versions.
+//! The requests are those of the search for examples ([`super::examples`]). For two Kubernetes versions, further requests
+//! reach the nodes that a change between them may affect ([`crate::version_changes`]). For a changed policy, further
+//! requests have trial values for the inputs of the changed expressions. Each request is evaluated under both versions.
 
 use std::collections::{BTreeSet, HashSet};
 use std::rc::Rc;
@@ -11,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use k8s_openapi::api::admissionregistration::v1::MatchResources;
 
 use super::Context;
-use super::examples::{for_each_request, trials, usual_constraints};
+use super::examples::{for_each_request, for_each_trial, trials, usual_constraints};
 use super::failure_sites::{self, FailureCause, SitesByNode, sites_by_node};
 use super::path_conditions::{PathCondition, solver};
 use super::requests::builders::RequestBuilders;
@@ -39,8 +41,11 @@ const MAX_SAMPLES: usize = 48;
 /// Maximum number of requests for one affected node and kind.
 const MAX_REQUESTS_PER_NODE: usize = 40;
 
-/// Maximum number of requests for one affected node and kind that change a request for which the node fails.
-const MAX_TRIALS_PER_NODE: usize = 300;
+/// Maximum number of requests that change the inputs of the validations in one request.
+const MAX_VALIDATION_TRIALS: usize = 300;
+
+/// Maximum number of requests in which the inputs of the validations are changed, for one changed policy.
+const MAX_CHANGED_REQUESTS: usize = 4;
 
 /// The evaluation budget for the affected nodes of one policy and kind.
 const BUDGET: Budget = Budget {
@@ -62,7 +67,7 @@ pub(super) const LIMITS: Limits = Limits {
     cost: 20_000_000,
 };
 
-/// The result of comparing a policy under two versions.
+/// The result of comparing two versions of a policy.
 #[derive(Clone, Debug, Default)]
 pub struct VersionComparison {
     /// The number of requests that were evaluated under both versions.
@@ -107,6 +112,40 @@ pub fn compare_versions(
     )
 }
 
+/// Generates requests for a policy and for its changed version, and evaluates both for each of them. The requests match
+/// `match_resources`, the matchResources of a binding. If `is_cancelled` becomes true, the search and the running
+/// evaluation end.
+#[must_use]
+pub fn compare_policies(
+    [old, new]: [&CompiledPolicy; 2],
+    context: &Context<'_>,
+    match_resources: Option<&MatchResources>,
+    is_cancelled: &Arc<AtomicBool>,
+) -> VersionComparison {
+    let mut expressions = [old, new].into_iter().flat_map(CompiledPolicy::expressions);
+    let is_deep = expressions.any(PolicyExpression::is_deep);
+    run_on_deep_stack(is_deep, || {
+        let mut comparer = Comparer::new([old, new], &[], LIMITS, is_cancelled);
+        for [policy, other] in [[old, new], [new, old]] {
+            comparer.limits = LIMITS;
+            let changed = changed_expressions(policy, other);
+            comparer.try_changes(policy, &changed, context, match_resources);
+            comparer.limits = LIMITS;
+            comparer.run(policy, context, match_resources);
+        }
+        comparer.comparison
+    })
+}
+
+/// Returns the indices of the expressions of `policy` that `other` does not have for the same purpose.
+fn changed_expressions(policy: &CompiledPolicy, other: &CompiledPolicy) -> Vec<usize> {
+    let key = |it: &PolicyExpression| (it.role, Arc::clone(&it.text));
+    let others: HashSet<_> = other.expressions().iter().map(key).collect();
+    let expressions = policy.expressions().iter().enumerate();
+    let changed = expressions.filter(|(_, it)| !others.contains(&key(it)));
+    changed.map(|(index, _)| index).collect()
+}
+
 /// Compares like [`compare_versions`], but with other limits.
 pub(super) fn compare_within(
     limits: Limits,
@@ -118,19 +157,7 @@ pub(super) fn compare_within(
 ) -> VersionComparison {
     let is_deep = old.expressions().iter().any(PolicyExpression::is_deep);
     run_on_deep_stack(is_deep, || {
-        let mut comparer = Comparer {
-            admissions: [old, new].map(Admission::from_compiled),
-            nodes,
-            limits,
-            is_cancelled: Arc::clone(is_cancelled),
-            seen: HashSet::new(),
-            keys: BTreeSet::new(),
-            is_mutating: old.is_mutating(),
-            comparison: VersionComparison {
-                reached: vec![false; nodes.len()],
-                ..VersionComparison::default()
-            },
-        };
+        let mut comparer = Comparer::new([old, new], nodes, limits, is_cancelled);
         comparer.run(old, context, match_resources);
         comparer.comparison
     })
@@ -150,6 +177,7 @@ struct DifferenceKey {
 /// A part of a result other than the decisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Part {
+    MatchConstraints,
     MatchConditions,
     AuditAnnotations,
     Messages,
@@ -159,7 +187,11 @@ enum Part {
 
 impl DifferenceKey {
     /// Returns `None` if the results are equal, except for their costs.
-    fn new(evaluations: [&Evaluation; 2], max_audited: [usize; 2]) -> Option<Self> {
+    fn new(
+        evaluations: [&Evaluation; 2],
+        matches: [bool; 2],
+        max_audited: [usize; 2],
+    ) -> Option<Self> {
         let [old, new] = evaluations;
         let result = |evaluation: &Evaluation, n: usize| {
             let decision = evaluation.decisions.get(n)?;
@@ -180,6 +212,7 @@ impl DifferenceKey {
         };
         let [old_max, new_max] = max_audited;
         let parts = [
+            (Part::MatchConstraints, matches[0] != matches[1]),
             (
                 Part::MatchConditions,
                 old.match_conditions != new.match_conditions,
@@ -217,7 +250,28 @@ struct Comparer<'n> {
     comparison: VersionComparison,
 }
 
-impl Comparer<'_> {
+impl<'n> Comparer<'n> {
+    fn new(
+        [old, new]: [&CompiledPolicy; 2],
+        nodes: &'n [AffectedNode],
+        limits: Limits,
+        is_cancelled: &Arc<AtomicBool>,
+    ) -> Self {
+        Self {
+            admissions: [old, new].map(Admission::from_compiled),
+            nodes,
+            limits,
+            is_cancelled: Arc::clone(is_cancelled),
+            seen: HashSet::new(),
+            keys: BTreeSet::new(),
+            is_mutating: old.is_mutating(),
+            comparison: VersionComparison {
+                reached: vec![false; nodes.len()],
+                ..VersionComparison::default()
+            },
+        }
+    }
+
     fn run(
         &mut self,
         policy: &CompiledPolicy,
@@ -241,6 +295,56 @@ impl Comparer<'_> {
                     !self.is_over()
                 },
             );
+        }
+    }
+
+    /// Compares requests with trial values for the inputs of the expressions at `changed`. If a match condition changes
+    /// for a request that both versions allow, changes the inputs of the validations too.
+    fn try_changes(
+        &mut self,
+        policy: &CompiledPolicy,
+        changed: &[usize],
+        context: &Context<'_>,
+        match_resources: Option<&MatchResources>,
+    ) {
+        let validations: Vec<usize> = validations(policy).collect();
+        let mut n_left = MAX_CHANGED_REQUESTS;
+        for_each_trial(
+            policy,
+            context,
+            match_resources,
+            changed,
+            &mut |builder, constraints, synthetic| {
+                let denies = self.compare(builder, synthetic);
+                if denies == Some([false, false]) && n_left > 0 {
+                    n_left -= 1;
+                    self.try_validations(builder, constraints, &validations);
+                }
+                !self.is_over()
+            },
+        );
+    }
+
+    /// Adds trial values for the inputs of `validations` to `constraints`, until only the new version denies the request.
+    fn try_validations(
+        &mut self,
+        builder: &RequestBuilder<'_>,
+        constraints: &InputConstraints,
+        validations: &[usize],
+    ) {
+        let evaluator = builder.evaluator(MAX_SYMBOLIC_STEPS);
+        let mut n_left = MAX_VALIDATION_TRIALS;
+        for (path, constraint) in validations.iter().flat_map(|n| trials(&evaluator, *n)) {
+            let mut constraints = constraints.clone();
+            let is_consistent = constraints.add(&path, constraint).is_some();
+            let Some(synthetic) = builder.build(&constraints).filter(|_| is_consistent) else {
+                continue;
+            };
+            n_left -= 1;
+            let denies = self.compare(builder, &synthetic);
+            if denies == Some([false, true]) || n_left == 0 || self.is_over() {
+                return;
+            }
         }
     }
 
@@ -272,9 +376,7 @@ impl Comparer<'_> {
         let sites_by_node = sites_by_node(&sites);
         let mut budget = BUDGET;
         let others = true_conditions(policy, &symbolic);
-        let expressions = policy.expressions().iter().enumerate();
-        let validations = expressions.filter(|(_, it)| it.role == Role::Validation);
-        let validations: Vec<usize> = validations.map(|(index, _)| index).collect();
+        let validations: Vec<usize> = validations(policy).collect();
         for (node, path_condition) in reached {
             if budget.is_used_up() || self.is_over() {
                 return;
@@ -358,21 +460,7 @@ impl Comparer<'_> {
         }
         // The old version also denies this request. A request that only the new version denies shows a greater effect.
         let Some(failing) = failing else { return };
-        let mut n_left = MAX_TRIALS_PER_NODE;
-        for index in validations {
-            for (path, constraint) in trials(symbolic, *index) {
-                let mut constraints = failing.clone();
-                let is_consistent = constraints.add(&path, constraint).is_some();
-                let Some(synthetic) = builder.build(&constraints).filter(|_| is_consistent) else {
-                    continue;
-                };
-                n_left = n_left.saturating_sub(1);
-                let denies = self.compare(builder, &synthetic);
-                if denies == Some([false, true]) || n_left == 0 || self.is_over() {
-                    return;
-                }
-            }
-        }
+        self.try_validations(builder, &failing, validations);
     }
 
     /// Evaluates a request under both versions, unless it was already compared, and records the differences. Returns
@@ -394,7 +482,9 @@ impl Comparer<'_> {
         }
         let (request, namespace, namespaces) = builder.admission_request(synthetic)?;
         let [old_admission, new_admission] = &self.admissions;
-        if !old_admission.matches_exactly(&request, &namespaces) {
+        let matches = [old_admission, new_admission]
+            .map(|admission| admission.matches_exactly(&request, &namespaces));
+        if matches == [false, false] {
             return None;
         }
         if self.is_mutating {
@@ -446,7 +536,7 @@ impl Comparer<'_> {
         }
         let max_audited = [old_admission, new_admission]
             .map(|admission| admission.version().behavior().max_audited_failures);
-        let key = DifferenceKey::new([&old, &new], max_audited)?;
+        let key = DifferenceKey::new([&old, &new], matches, max_audited)?;
         let denies = key.denies;
         if self.comparison.differences.len() < MAX_DIFFERENCES && self.keys.insert(key) {
             self.comparison.differences.push(VersionDifference {
@@ -473,6 +563,13 @@ fn needed_values<'s>(
         .filter(|site| site.cause == FailureCause::Absent)
         .map(|site| &site.path)
         .collect()
+}
+
+/// Returns the indices of the expressions of validations.
+fn validations(policy: &CompiledPolicy) -> impl Iterator<Item = usize> {
+    let expressions = policy.expressions().iter().enumerate();
+    let validations = expressions.filter(|(_, it)| it.role == Role::Validation);
+    validations.map(|(index, _)| index)
 }
 
 /// Returns the conditions that all match conditions and validations of `policy` are true.

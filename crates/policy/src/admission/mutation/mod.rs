@@ -57,7 +57,7 @@ pub struct MutatingAdmission {
     /// The number of mutations of the policy, including those without an expression.
     n_mutations: usize,
     /// True if the policy must be invoked again after a later mutation changes the object.
-    reinvokes: bool,
+    pub reinvokes: bool,
 }
 
 impl MutatingAdmission {

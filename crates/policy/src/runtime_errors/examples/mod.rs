@@ -2,6 +2,7 @@
 
 mod combined;
 mod dependence;
+mod input_trials;
 mod value_search;
 
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use crate::runtime_errors::requests::{Budget, RequestBuilder, SyntheticRequest, 
 use crate::runtime_errors::symbolic::{BranchCondition, ExprRef, Scope, SymbolicEvaluator};
 use cel::stack::run_on_deep_stack;
 pub use dependence::{Dependence, dependence};
+pub(crate) use input_trials::for_each_trial;
 use kubernetes::validity::{Constraint, FieldPath, InputConstraints};
 use value_search::ValueSearch;
 pub(crate) use value_search::{constrain_operation, usual_constraints};

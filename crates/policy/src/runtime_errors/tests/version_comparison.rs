@@ -1,9 +1,10 @@
-//! Tests of the comparison of two Kubernetes versions.
+//! Tests of the comparison of two versions of a policy.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use super::*;
+use crate::admission::{Action, Evaluation};
 use crate::runtime_errors::version_comparison::{LIMITS, Limits, compare_within};
 use crate::version_changes::affected_nodes;
 use kubernetes::version::KubernetesVersion;
@@ -153,4 +154,55 @@ fn request_has_a_permitted_name() {
         &Arc::new(AtomicBool::new(false)),
     );
     assert!(comparison.n_requests > 0);
+}
+
+/// Compares two policies for the creation and update of Pods. Returns which of them denies the request, for each
+/// difference.
+fn denials(old: &Json, new: &Json) -> Vec<[bool; 2]> {
+    let compile = |spec: &Json| {
+        let policy = policy(PODS, &["CREATE", "UPDATE"], spec);
+        CompiledPolicy::from_parts(policy.policy().clone(), None, KubernetesVersion::new(37))
+    };
+    let compiled = [compile(old), compile(new)];
+    let cache = ObjectCache::default();
+    let comparison = compare_policies(
+        [&compiled[0], &compiled[1]],
+        &PLAIN.context(&cache),
+        None,
+        &Arc::new(AtomicBool::new(false)),
+    );
+    let denies = |evaluation: &Evaluation| {
+        let mut decisions = evaluation.decisions.iter();
+        decisions.any(|decision| decision.action == Action::Deny)
+    };
+    let differences = comparison.differences.iter();
+    let mut denials: Vec<[bool; 2]> = differences
+        .map(|it| [&it.old, &it.new].map(denies))
+        .collect();
+    denials.sort_unstable();
+    denials.dedup();
+    denials
+}
+
+/// A request whose decision changes must differ in an input of the match condition and in one of the validation.
+#[test]
+fn changed_match_condition_is_compared_with_failing_validation() {
+    let policy = |namespace: &str| {
+        json!({
+            "matchConditions": [{"name": "a", "expression": format!("request.namespace != '{namespace}'")}],
+            "validations": [{"expression": "!has(object.spec.priority) || object.spec.priority < 100"}],
+        })
+    };
+    let denials = denials(&policy("kube-system"), &policy("kube-public"));
+    assert!(denials.contains(&[false, true]), "{denials:?}");
+    assert!(denials.contains(&[true, false]), "{denials:?}");
+}
+
+#[test]
+fn equal_policies_have_no_differences() {
+    let policy = |expression: &str| json!({"validations": [{"expression": expression, "message": "too high"}]});
+    let spec = policy("!has(object.spec.priority) || object.spec.priority < 100");
+    assert_eq!(denials(&spec, &spec), [[false; 2]; 0]);
+    let refactored = policy("!has(object.spec.priority) || object.spec.priority <= 99");
+    assert_eq!(denials(&spec, &refactored), [[false; 2]; 0]);
 }

@@ -1,0 +1,125 @@
+//! Generated requests as cases of probes. `upgrade-check` and `diff` evaluate them for two versions of a policy.
+
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use k8s_openapi::api::admissionregistration::v1::{
+    ParamRef, ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicyBindingSpec,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use serde_json::json;
+
+use crate::cel::interrupt::Interrupt;
+use crate::cli::eval::policy_set::{PolicySet, PreparedPolicy};
+use crate::cli::input::Object;
+use crate::cli::test::init;
+use crate::policy::runtime_errors::{Context, VersionComparison, Witness};
+use crate::policy::subject::SubjectKind;
+use crate::probe::api::{BindingSource, Case, PolicyProbeSpec, Source};
+
+/// Runs a search for requests within the time limit of `policy_set`. `compare` ends if its flag becomes true.
+///
+/// # Errors
+/// Returns the reason why the search failed.
+pub(super) fn search(
+    policy_set: &PolicySet<'_>,
+    compare: impl Fn(&Context<'_>, &Arc<AtomicBool>) -> VersionComparison + Send + Sync,
+) -> Result<VersionComparison, String> {
+    let apis = policy_set.known;
+    let context = Context {
+        mapper: &apis.mapper,
+        schemas: apis,
+        written: apis,
+        type_findings: &[],
+        without_params: None,
+        never_has_params: false,
+        kinds: None,
+        object_cache: &apis.object_cache,
+    };
+    let search = || {
+        policy_set.limit.for_search().run(|is_cancelled| {
+            let flag = Arc::clone(is_cancelled);
+            let interrupt = Interrupt::new(move || flag.load(Ordering::Relaxed));
+            interrupt.run(|| compare(&context, is_cancelled))
+        })
+    };
+    match panic::catch_unwind(AssertUnwindSafe(search)) {
+        Ok(Ok(Ok(comparison))) => Ok(comparison),
+        Ok(Err(why)) => Err(why.replace("the evaluation", "the search for requests")),
+        Ok(Ok(Err(_))) => Err("the search for requests exceeded the time limit".to_owned()),
+        Err(_) => Err(
+            "the search for requests failed with an internal error in kubectl-vap; please report it"
+                .to_owned(),
+        ),
+    }
+}
+
+/// Returns the binding of the policy `name` whose requests are generated: preferably one that denies requests.
+pub(super) fn binding<'b>(
+    name: &str,
+    bindings: &'b [Object<ValidatingAdmissionPolicyBinding>],
+) -> Option<&'b ValidatingAdmissionPolicyBinding> {
+    let of_policy = || {
+        bindings
+            .iter()
+            .filter(|it| it.value.spec.policy_name == name)
+    };
+    let denies = |it: &&Object<ValidatingAdmissionPolicyBinding>| {
+        let mut actions = it.value.spec.validation_actions.iter();
+        actions.any(|action| action == "Deny")
+    };
+    let chosen = of_policy().find(denies).or_else(|| of_policy().next());
+    chosen.map(|binding| &binding.value)
+}
+
+/// Converts a generated request to the case of a probe.
+pub(super) fn case(
+    policy: &PreparedPolicy<'_>,
+    binding: Option<&ValidatingAdmissionPolicyBinding>,
+    witness: &Witness,
+    is_short: bool,
+) -> Option<(PolicyProbeSpec, Case)> {
+    let case = json!({
+        "name": "generated",
+        "request": init::request(witness, is_short)?,
+        "expect": {},
+    });
+    let case: Case = serde_json::from_value(case).ok()?;
+    let mut spec = PolicyProbeSpec::default();
+    if policy.kind() == SubjectKind::ValidatingAdmissionPolicy {
+        policy.name.clone_into(&mut spec.policy_name);
+    } else {
+        let target = json!({"kind": policy.kind().row().kind, "name": policy.name});
+        spec.target = serde_json::from_value(target).ok();
+    }
+    match binding {
+        None => spec.bindings = BindingSource::Implied,
+        Some(binding) => {
+            spec.bindings = BindingSource::Inline;
+            spec.inline_bindings = vec![ValidatingAdmissionPolicyBindingSpec {
+                param_ref: policy.param_kind.as_ref().map(|_| ParamRef {
+                    selector: Some(LabelSelector::default()),
+                    parameter_not_found_action: Some("Deny".to_owned()),
+                    ..ParamRef::default()
+                }),
+                ..binding.spec.clone()
+            }];
+        }
+    }
+    if let Some(params) = &witness.params {
+        spec.params = Source::Inline;
+        let mut params = params.clone();
+        // Without a namespace in its paramRef, a binding uses the params in the namespace of the request.
+        if let Some(namespace) = params.pointer_mut("/metadata/namespace")
+            && let Some(of_request) = witness.request.get("namespace")
+        {
+            namespace.clone_from(of_request);
+        }
+        spec.inline_params = Some(params)
+            .filter(|it| !it.is_null())
+            .into_iter()
+            .collect();
+    }
+    Some((spec, case))
+}
