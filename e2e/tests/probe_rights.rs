@@ -287,6 +287,10 @@ async fn seen(tenant: &Client, controller: &Controller) -> BTreeSet<String> {
     }
     let events: Api<Event> = Api::namespaced(tenant.clone(), "default");
     for event in events.list(&all).await.unwrap() {
+        // The API server also writes Events, for example if it repairs the allocation of a cluster IP.
+        if event.reporting_controller.as_deref() != Some("vap-status-controller") {
+            continue;
+        }
         let about = event.regarding.and_then(|it| it.name).unwrap_or_default();
         seen.insert(format!(
             "event {about}: {:?} {:?}",

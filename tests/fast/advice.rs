@@ -169,6 +169,28 @@ fn quantity_operators_give_advice() {
         "(quantity('1Gi') + quantity('2Gi')).isInteger()",
         (rule, "write `quantity(a).add(quantity(b))`"),
     );
+    advises(
+        DEPLOYMENT,
+        "(quantity('1Gi') * 2).isInteger()",
+        (rule, "convert each with `asApproximateFloat()`"),
+    );
+}
+
+#[test]
+fn optional_compared_with_value_gives_advice() {
+    const INCOMPARABLE: &str = "incomparable-types";
+    for (expression, advice) in [
+        (
+            "object.?metadata.?labels.orValue({})[?'a'] == 'b'",
+            "write `object.?metadata.?labels.orValue({})[?'a'].orValue(...)`",
+        ),
+        (
+            "'b' != dyn(object.metadata.?labels[?'a'])",
+            "write `dyn(object.metadata.?labels[?'a']).orValue(...)`",
+        ),
+    ] {
+        advises(POD, expression, (INCOMPARABLE, advice));
+    }
 }
 
 #[test]
@@ -380,6 +402,14 @@ fn functions_and_names_of_other_languages_are_suggested() {
             "write `lowerAscii()`",
         ),
         ("object.spec.paused == True", "write `true`"),
+        (
+            "object?.metadata?.labels['a'] == 'b'",
+            "write `object.?metadata.?labels[?'a'].orValue(...)`",
+        ),
+        (
+            "'a' in object.namespace.metadata.labels",
+            "`namespaceObject` for its Namespace",
+        ),
     ] {
         let findings = validation_findings(DEPLOYMENT, expression);
         assert!(

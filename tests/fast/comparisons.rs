@@ -79,6 +79,21 @@ fn impossible_enumeration_values_are_reported() {
         "object.spec.restartPolicy in ['Never', 'OnFailur']",
         &["so `OnFailur` never matches", "did you mean `OnFailure`?"],
     );
+    const POLICIES: (&str, &str, &str) = ("networking.k8s.io", "v1", "networkpolicies");
+    warns(
+        POLICIES,
+        "'ingress' in object.spec.policyTypes",
+        &[
+            "an element of `object.spec.policyTypes` is one of Egress, Ingress, so this is always false",
+            "did you mean `Ingress`?",
+        ],
+    );
+    warns(
+        POLICIES,
+        "object.spec.policyTypes.exists(t, t == 'ingress')",
+        &["did you mean `Ingress`?"],
+    );
+    is_silent(POLICIES, "'Ingress' in object.spec.policyTypes");
     let spec = "  variables:\n  - {name: p, expression: 'object.spec.?restartPolicy.orValue(\"\")'}\n  validations:\n  - \
                 expression: variables.p == 'never'\n";
     let findings = findings(&policy(POD, "CREATE", spec));
@@ -129,6 +144,48 @@ fn impossible_enumeration_values_of_custom_resources_are_reported() {
             "{findings:#?}"
         );
     }
+}
+
+#[test]
+fn string_data_of_secrets_is_never_present() {
+    const SECRET: (&str, &str, &str) = ("", "v1", "secrets");
+    warns(
+        SECRET,
+        "!object.?stringData[?'password'].hasValue()",
+        &["`stringData` of a Secret is never present", "read `data`"],
+    );
+    warns(SECRET, "!has(object.stringData)", &["is never present"]);
+    is_silent(SECRET, "!has(object.data)");
+    is_silent(POD, "!has(object.metadata.labels.stringData)");
+    let spec = "  validations:\n  - expression: \"!('password' in object.stringData)\"\n";
+    let all = manifest::findings(&policy(SECRET, "CREATE", spec), &[]);
+    let mut all = all.iter();
+    let absent = all.find(|finding| finding["rule"] == "absent-field");
+    let absent = absent.unwrap();
+    let help = absent["help"].as_str().unwrap_or_default();
+    assert!(
+        help.starts_with("the API server moves the entries of `stringData`"),
+        "{help}"
+    );
+    assert_eq!(absent["suggestions"], json!(null), "{absent:#?}");
+}
+
+#[test]
+fn namespace_object_of_a_namespace_is_null() {
+    const NAMESPACE: (&str, &str, &str) = ("", "v1", "namespaces");
+    warns(
+        NAMESPACE,
+        "namespaceObject == null || 'a' in namespaceObject.metadata.labels",
+        &["always null", "read `object`, which is the Namespace"],
+    );
+    let spec = "  validations:\n  - expression: \"'a' in namespaceObject.metadata.labels\"\n";
+    let all = manifest::findings(&policy(NAMESPACE, "CREATE", spec), &[]);
+    let help = all[0]["help"].as_str().unwrap_or_default();
+    assert!(
+        help.starts_with("a request for a Namespace has no namespaceObject"),
+        "{all:#?}"
+    );
+    assert_eq!(all[0]["suggestions"], json!(null), "{all:#?}");
 }
 
 #[test]

@@ -700,6 +700,37 @@ fn name_of_dns_option_is_required() {
 }
 
 #[test]
+fn fields_that_validation_requires_are_not_reported() {
+    const TERMS: &str = "object.spec.?affinity.?nodeAffinity.?requiredDuringSchedulingIgnoredDuringExecution\
+                         .?nodeSelectorTerms.orValue([]).all(t, t.?matchExpressions.orValue([]).all(e, ";
+    const TOLERATIONS: &str = "object.spec.?tolerations.orValue([]).all(t, ";
+    for (condition, is_reported) in [
+        (format!("{TERMS}e.operator != 'In' || !('a' in e.values)))"), false),
+        (format!("{TERMS}!('a' in e.values)))"), true),
+        (
+            format!("{TOLERATIONS}t.?operator.orValue('') != 'Equal' || t.key != 'a')"),
+            false,
+        ),
+        (format!("{TOLERATIONS}t.key != 'a')"), true),
+        (format!("{TOLERATIONS}t.operator != 'Equal')"), true),
+        (
+            "object.spec.containers.all(c, !has(c.resources.limits) || c.resources.limits.memory != '1Gi')"
+                .to_owned(),
+            true,
+        ),
+    ] {
+        let spec = format!("  validations:\n  - expression: {}\n", json!(condition));
+        let findings = manifest::findings(&policy(POD, "CREATE", &spec), &[]);
+        let is_absent = |finding: &Value| {
+            let rule = finding["rule"].as_str().unwrap_or_default();
+            rule.starts_with("absent-")
+        };
+        let is_found = findings.iter().any(is_absent);
+        assert_eq!(is_found, is_reported, "{condition}: {findings:#?}");
+    }
+}
+
+#[test]
 fn ephemeral_containers_are_only_in_pods_that_exist() {
     let reads = |spec: &str| {
         format!(

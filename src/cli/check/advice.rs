@@ -293,6 +293,12 @@ fn call_advice(policy: &CompiledPolicy, ast: &Ast, expr: &Expr) -> Option<String
             let name = if &**function == "_+_" { "add" } else { "sub" };
             Some(format!("write `quantity(a).{name}(quantity(b))`"))
         }
+        "_*_" | "_/_" if operands.any(|id| comparable(policy, ast, *id) == Some("quantity")) => {
+            Some(
+                "quantities have no `*` and `/`: convert each with `asApproximateFloat()`, and compare the numbers"
+                    .to_owned(),
+            )
+        }
         "_?_:_" | "!_" | "_&&_" | "_||_" if operands.any(|id| is_optional(ast, *id)) => {
             Some("an optional is not a bool: unwrap it with `.orValue(false)`".to_owned())
         }

@@ -277,14 +277,17 @@ fn default_value(source: &TokenText<'_>) -> Option<Proposal> {
     }
     let n = all().find(|n| *n > 0 && is_pair(n, Kind::Dot))?;
     let mut end = n;
-    while matches!(
-        source.kind(end),
-        Some(Kind::Dot | Kind::Ident | Kind::Question)
-    ) {
-        end += 1;
+    loop {
+        end = match source.kind(end) {
+            Some(Kind::Dot | Kind::Ident | Kind::Question) => end + 1,
+            Some(Kind::OpenBracket) => source.close(end)? + 1,
+            _ => break,
+        };
     }
     let chain = source.receiver(end)?;
     let text = optional_text(source.source(&chain)?)?;
+    // A key of an optional map may be absent, too.
+    let text = text.replace("['", "[?'").replace("[\"", "[?\"");
     Some(Proposal::hint(format!(
         "write `{text}.orValue(...)` with the value of an absent field"
     )))

@@ -43,8 +43,10 @@ pub(super) fn check(
     };
     let null_roots = runtime_errors::null_root_comparisons(analysis.compiled(), &context);
     let comparisons = runtime_errors::constant_comparisons(analysis.compiled(), &context);
+    let string_data = runtime_errors::optional_string_data(analysis.compiled(), &context);
     let mut fixes = Fixes::new(policy, known, analysis);
-    for lint in null_roots.into_iter().chain(comparisons) {
+    let lints = null_roots.into_iter().chain(comparisons);
+    for lint in lints.chain(string_data) {
         if !analysis.has_type_finding(&lint) {
             let fix = fixes.fix(&lint);
             let finding = lint::lint_finding(policy, analysis, &lint);
@@ -102,8 +104,14 @@ pub(super) fn check(
         // A default such as an empty string is rarely the value that a mutation should set.
         if is_of_mutation(analysis, error.index) {
             finding.fix = None;
+            // Match conditions are evaluated without a namespaceObject.
+            let place = if finding.message.starts_with("`namespaceObject") {
+                ""
+            } else {
+                "in a match condition or "
+            };
             finding.help.get_or_insert_with(|| {
-                "first test the value, for example with has() in a match condition or in `... ? ... : ...`".to_owned()
+                format!("first test the value, for example with has() {place}in `... ? ... : ...`")
             });
         }
         findings.push(finding.with_consequence(consequence));

@@ -338,6 +338,11 @@ fn elsewhere(undefined: &UndefinedField) -> Option<(String, Option<String>)> {
         let advice = "this object itself has the field `containers`: remove `template.spec`";
         return Some((advice.to_owned(), None));
     }
+    if &**name == "namespace" && fields.field_type("", "metadata").is_some() {
+        let advice = "write `object.metadata.namespace` for the name of the namespace, or `namespaceObject` for its \
+                      Namespace";
+        return Some((advice.to_owned(), None));
+    }
     if let Some(owner) = security_context_with(&**fields, name) {
         let advice = format!("`{name}` is a field of the securityContext of {owner}");
         return Some((advice, None));

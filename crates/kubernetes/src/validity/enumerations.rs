@@ -12,7 +12,10 @@ type Enumeration = (&'static str, &'static str, &'static [&'static str]);
 /// (`ValidateRoleBinding`, `ValidateRoleBindingSubject`), `pkg/apis/storage/validation/validation.go`
 /// (`validateReclaimPolicy`), `pkg/apis/core/validation/validation.go` (`ValidatePersistentVolumeClaimSpec`,
 /// `ValidateNodeSelectorRequirement`), `k8s.io/apimachinery` `pkg/apis/meta/v1/validation/validation.go`
-/// (`ValidateLabelSelectorRequirement`).
+/// (`ValidateLabelSelectorRequirement`), `pkg/apis/networking/validation/validation.go`
+/// (`ValidateNetworkPolicySpec`),
+/// `pkg/apis/autoscaling/validation/validation.go` (`validateMetricSpec`), `pkg/apis/apps/validation/validation.go`
+/// (`ValidatePersistentVolumeClaimRetentionPolicy`).
 const ENUMS: &[Enumeration] = &[
     ("", "imagePullPolicy", &["Always", "IfNotPresent", "Never"]),
     (
@@ -55,6 +58,36 @@ const ENUMS: &[Enumeration] = &[
             "ReadOnlyMany",
             "ReadWriteMany",
             "ReadWriteOncePod",
+        ],
+    ),
+    ("spec", "policyTypes", &["Egress", "Ingress"]),
+    ("", "ipFamilies", &["IPv4", "IPv6"]),
+    ("", "nodeAffinityPolicy", &["Honor", "Ignore"]),
+    ("", "nodeTaintsPolicy", &["Honor", "Ignore"]),
+    (
+        "persistentVolumeClaimRetentionPolicy",
+        "whenDeleted",
+        &["Delete", "Retain"],
+    ),
+    (
+        "persistentVolumeClaimRetentionPolicy",
+        "whenScaled",
+        &["Delete", "Retain"],
+    ),
+    (
+        "resizePolicy",
+        "restartPolicy",
+        &["NotRequired", "RestartContainer"],
+    ),
+    (
+        "metrics",
+        "type",
+        &[
+            "ContainerResource",
+            "External",
+            "Object",
+            "Pods",
+            "Resource",
         ],
     ),
     (

@@ -107,7 +107,7 @@ fn sample_of_format(name: &str) -> Option<&'static str> {
 /// Returns true if validation rejects `object` in a request with `operation`. Some invalid objects are not recognized.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/core/validation/validation.go` (`ValidatePodCreate`,
-/// `validateContainerResourceName`, `ValidatePodSecurityContext`, `validateSeccompProfileField`),
+/// `ValidateTolerations`, `validateContainerResourceName`, `ValidatePodSecurityContext`, `validateSeccompProfileField`),
 /// `pkg/apis/apps/validation/validation.go` (`ValidatePodTemplateSpecForReplicaSet`),
 /// `pkg/apis/batch/validation/validation.go` (`validateJobSpec`), `pkg/apis/networking/validation/validation.go`
 /// (`validateIngressRules`), `k8s.io/apimachinery` `pkg/api/validation/objectmeta.go`.
@@ -228,6 +228,15 @@ impl Walk<'_> {
                 let has_values = values.is_some_and(|values| !values.is_empty());
                 let is_of_set = matches!(text("operator"), Some("In" | "NotIn" | "Gt" | "Lt"));
                 has_values != is_of_set || text("key").is_none_or(str::is_empty)
+            }
+            "tolerations" => {
+                let has_key = text("key").is_some_and(|key| !key.is_empty());
+                let has_value = text("value").is_some_and(|value| !value.is_empty());
+                let is_exists = text("operator") == Some("Exists");
+                !has_key && !is_exists
+                    || has_value && is_exists
+                    || fields.contains_key("tolerationSeconds")
+                        && text("effect") != Some("NoExecute")
             }
             // `fields` is a Pod template or the whole object.
             "template" | "" => self.is_template_invalid(fields),
@@ -512,6 +521,26 @@ mod tests {
             whole.extend(spec.clone());
         }
         json!({"metadata": {"name": "a"}, "spec": whole})
+    }
+
+    #[test]
+    fn tolerations_without_key_need_the_operator_exists() {
+        for (toleration, expected) in [
+            (json!({"key": "a"}), false),
+            (json!({"operator": "Exists"}), false),
+            (json!({"operator": "Equal"}), true),
+            (
+                json!({"key": "a", "operator": "Exists", "value": "b"}),
+                true,
+            ),
+            (json!({"key": "a", "tolerationSeconds": 1}), true),
+            (
+                json!({"key": "a", "effect": "NoExecute", "tolerationSeconds": 1}),
+                false,
+            ),
+        ] {
+            check("Pod", &pod(&json!({"tolerations": [toleration]})), expected);
+        }
     }
 
     #[test]

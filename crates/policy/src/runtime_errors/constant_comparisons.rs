@@ -388,12 +388,51 @@ impl ComparisonChecker<'_, '_> {
         let (side, values) = match (literals(left), literals(right)) {
             (None, Some(values)) => (left, values),
             (Some(values), None) if function != "@in" => (right, values),
+            (Some(values), None) => return self.outcome_in_list(&values, right, scope),
             _ => return None,
         };
         let alternatives = self.evaluator.evaluate(side, scope);
         let each = alternatives.iter();
         each.map(|symbolic| self.outcome_for(function, symbolic, &values))
             .reduce(|all, next| next.merge(Some(all)))
+    }
+
+    /// Returns the outcome of `element in list` if `list` is an input, and its elements are strings of an enumeration.
+    fn outcome_in_list(
+        &self,
+        element: &[Json],
+        list: ExprRef,
+        scope: &Scope,
+    ) -> Option<ComparisonOutcome> {
+        let [Json::String(text)] = element else {
+            return None;
+        };
+        let outcome = |symbolic: &SymbolicValue| {
+            let SymbolicValue::Input { path, .. } = symbolic else {
+                return ComparisonOutcome::Varying;
+            };
+            let is_object = matches!(path.root, Root::Object | Root::OldObject);
+            let list_type = self.evaluator.input_type(path);
+            let list_type = list_type.filter(|it| it.is_list() && is_object);
+            let elements = list_type.zip(path.element(0));
+            let elements = elements.and_then(|(_, path)| self.evaluator.input_type(&path));
+            let impossible = elements.and_then(|it| Self::impossible_value(path, &it, text));
+            let Some((allowed, intended)) = impossible else {
+                return ComparisonOutcome::Varying;
+            };
+            let shown = format!("{}.{path}", path.root.name());
+            ComparisonOutcome::Constant(ConstantComparison {
+                rule: Rule::ImpossibleValue,
+                message: format!(
+                    "an element of `{shown}` is one of {allowed}, so this is always false"
+                ),
+                fix: intended.map(|intended| format!("did you mean `{intended}`?")),
+                is_harmless: false,
+            })
+        };
+        let alternatives = self.evaluator.evaluate(list, scope);
+        let each = alternatives.iter().map(outcome);
+        each.reduce(|all, next| next.merge(Some(all)))
     }
 
     /// Returns the literals of an operand: a literal, or the elements of a list of literals. `None` for other operands.

@@ -79,6 +79,7 @@ mod path_conditions;
 mod reports;
 mod requests;
 mod search;
+mod string_data;
 mod symbolic;
 mod type_error_witnesses;
 mod version_comparison;
@@ -94,6 +95,7 @@ pub use param_scope::{ScopeMismatch, scope_mismatch};
 pub use requests::Witness;
 pub use requests::object_cache::ObjectCache;
 pub use search::{DenyingValidation, RuntimeErrorFinding, find_runtime_errors};
+pub use string_data::optional_string_data;
 pub use type_error_witnesses::{TypeErrorWitness, partial_failure_witnesses, type_error_witnesses};
 pub use version_comparison::{
     VersionComparison, VersionDifference, compare_policies, compare_versions,

@@ -2,7 +2,8 @@
 //! request.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/validating/validator.go` (`Validate` passes no namespace to the
-//! match conditions), `pkg/admission/plugin/cel/activation.go` (`newActivation`).
+//! match conditions), `pkg/admission/plugin/policy/validating/dispatcher.go` (`Dispatch` passes no namespace for requests
+//! about Namespaces), `pkg/admission/plugin/cel/activation.go` (`newActivation`).
 
 use super::Context;
 use crate::admission::Operation;
@@ -31,12 +32,12 @@ pub fn null_root_comparisons(policy: &CompiledPolicy, context: &Context<'_>) -> 
     let is_always = |null_for: &[Operation]| {
         !all_operations.is_empty() && all_operations.iter().all(|it| null_for.contains(it))
     };
-    // The request for a Namespace has a namespaceObject, although the kind is cluster-scoped.
-    let has_namespace = targets
-        .iter()
-        .any(|target| target.resource.namespaced || &*target.resource.gvk.kind == "Namespace");
+    let has_namespace = targets.iter().any(|target| target.resource.namespaced);
     let is_object_null = is_always(&[Operation::Delete]);
     let is_old_object_null = is_always(&[Operation::Create, Operation::Connect]);
+    let is_namespace = targets
+        .iter()
+        .all(|target| &*target.resource.gvk.kind == "Namespace");
     let is_namespace_null = !all_operations.is_empty() && !has_namespace;
     let mut lints = Vec::new();
     for expression in policy.expressions() {
@@ -59,6 +60,7 @@ pub fn null_root_comparisons(policy: &CompiledPolicy, context: &Context<'_>) -> 
                 _ if expression.role == Role::MatchCondition => {
                     "test it in a validation, or use a namespaceSelector in matchConstraints or in the binding"
                 }
+                _ if is_namespace => "read `object`, which is the Namespace",
                 _ => "remove the comparison",
             };
             lints.push(Lint {

@@ -378,6 +378,7 @@ impl<'a> Search<'a> {
             let at_node = sites_by_node.get(&(failure.origin_index, failure.origin_id));
             let mut at_node = at_node.into_iter().flatten();
             let site = at_node.find(|it| self.matches_site(symbolic, &synthetic, failure, it));
+            let site = site.filter(|it| !is_required(builder, constraints, &synthetic, it));
             if let Some(site) = site {
                 self.report(builder, symbolic, sites_by_node, &synthetic, failure, site);
             }
@@ -759,4 +760,21 @@ pub(super) fn missing_path<'c>(
         .into_iter()
         .chain(in_others)
         .find_map(absent_path)
+}
+
+/// Returns true if validation rejects the request because it lacks the field of `site`: with the field, it is valid.
+fn is_required(
+    builder: &RequestBuilder<'_>,
+    constraints: &InputConstraints,
+    synthetic: &SyntheticRequest,
+    site: &FailureSite,
+) -> bool {
+    if site.cause != FailureCause::Absent || !builder.fails_validation(synthetic) {
+        return false;
+    }
+    let mut constraints = constraints.clone();
+    // The constraints may require that the field is absent.
+    let is_consistent = (constraints.replace(&site.path, Constraint::Present)).is_some();
+    let with_field = builder.build(&constraints).filter(|_| is_consistent);
+    with_field.is_some_and(|it| !builder.fails_validation(&it))
 }

@@ -659,6 +659,17 @@ fn comparison(
 /// Proposes a correction of a comparison whose operands are never equal. `message` names their types.
 fn incomparable(source: &TokenText<'_>, n: usize, message: &str) -> Option<Proposal> {
     let (left, right) = source.operands(n)?;
+    let unwrapped = match message {
+        _ if message.starts_with("an optional ") => Some(&left),
+        _ if message.contains(" to an optional:") => Some(&right),
+        _ => None,
+    };
+    if let Some(optional) = unwrapped {
+        let optional = source.source(optional)?;
+        return Some(Proposal::hint(format!(
+            "write `{optional}.orValue(...)` with the value of an absent field"
+        )));
+    }
     let other = if message.contains("a bool ") || message.contains("a bool:") {
         Type::Bool
     } else if ["a number ", "a number:", "an int ", "an int:"]

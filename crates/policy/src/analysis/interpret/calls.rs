@@ -250,13 +250,14 @@ impl Interpreter<'_> {
             self.outcome.comparable.push(id);
             return;
         }
+        let [left_text, right_text] = [first, second].map(with_article);
         let message = match operator {
-            "in" => format!("a {first} is never in a list of {second}s: this is always false"),
-            "!=" => format!("a {first} is never equal to a {second}: this is always true"),
+            "in" => format!("{left_text} is never in a list of {second}s: this is always false"),
+            "!=" => format!("{left_text} is never equal to {right_text}: this is always true"),
             _ if self.may_fail(left, right) => {
-                format!("a {first} is never equal to a {second}: this is never true")
+                format!("{left_text} is never equal to {right_text}: this is never true")
             }
-            _ => format!("a {first} is never equal to a {second}: this is always false"),
+            _ => format!("{left_text} is never equal to {right_text}: this is always false"),
         };
         self.outcome.incomparable.push((id, message));
     }
@@ -605,8 +606,14 @@ fn category(value: &AbstractValue) -> Option<&'static str> {
         AbstractType::Plain(Type::Int | Type::Uint | Type::Double) => Some("number"),
         AbstractType::Plain(Type::Timestamp) => Some("timestamp"),
         AbstractType::Plain(Type::Duration) => Some("duration"),
+        AbstractType::Optional(_) => Some("optional"),
         shape => shape.type_name().filter(|name| *name != "null_type"),
     }
+}
+
+fn with_article(category: &str) -> String {
+    let article = if category == "optional" { "an" } else { "a" };
+    format!("{article} {category}")
 }
 
 /// Returns true if values of these types are never equal. A value with a declared type may also be null, but null is

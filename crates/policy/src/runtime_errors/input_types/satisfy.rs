@@ -42,7 +42,10 @@ impl InputType<'_> {
                     }
                     let removed = fields.remove(&**name);
                     if removed.is_some() && fields.is_empty() && self.is_map() {
-                        fields.insert("other".to_owned(), input_type.minimal(&child_path)?);
+                        let mut names = self.resource_names(path).into_iter().flatten();
+                        let other = names.find(|it| ***it != **name).unwrap_or(&"other");
+                        let other = (*other).to_owned();
+                        fields.insert(other, input_type.minimal(&child_path)?);
                     }
                     return Some(());
                 }

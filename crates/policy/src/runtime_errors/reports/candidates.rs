@@ -19,6 +19,7 @@ use crate::matching;
 use crate::runtime_errors::examples::constrain_operation;
 use crate::runtime_errors::failure_sites::{FailureCause, FailureSite, SitesByNode};
 use crate::runtime_errors::path_conditions::solver;
+use crate::runtime_errors::string_data::{NO_STRING_DATA, is_string_data};
 use crate::runtime_errors::symbolic::ExprRef;
 use crate::subexpressions;
 use crate::subexpressions::conditions::{self, Condition, condition_around};
@@ -236,6 +237,9 @@ impl MessageWriter<'_, '_> {
         }
         if let Some(advice) = self.advice_about_namespace(site) {
             return Proposal::only_advice(advice);
+        }
+        if is_string_data(&self.resource.gvk, &site.path) {
+            return Proposal::only_advice(NO_STRING_DATA);
         }
         let condition = condition_around(origin.ast, origin.text, site.node.id);
         let condition = condition.filter(|condition| is_boolean(origin, condition.id));
@@ -559,6 +563,11 @@ impl MessageWriter<'_, '_> {
                 return Proposal::only_advice(
                     "match conditions are evaluated without a namespaceObject; test it in a validation, or use a \
                      namespaceSelector in matchConstraints or in the binding",
+                );
+            }
+            Root::Namespace if &*self.resource.gvk.kind == "Namespace" => {
+                return Proposal::only_advice(
+                    "a request for a Namespace has no namespaceObject: read `object`, which is the Namespace",
                 );
             }
             Root::Namespace | Root::Request => {
