@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
+use vap_status_controller::defaulting;
 use vap_status_controller::go_json;
 use vap_status_controller::policy::admission::mutation::{
     BoundPolicy, KnownKinds, MutatingAdmission, MutationContext, MutationOutcome, mutate,
@@ -18,6 +19,7 @@ use vap_status_controller::policy::mutations::shared_part_of_binding;
 use vap_status_controller::schema::{Builtin, Crd, Gvr};
 use vap_status_controller::version::KubernetesVersion;
 
+use crate::guard::guard;
 use crate::random::Random;
 use crate::version;
 
@@ -160,16 +162,28 @@ fn policy(random: &mut Random, n: u64) -> Value {
 /// Returns an error if the case is malformed.
 pub fn our_result(case: &Value) -> Result<std::result::Result<String, String>> {
     let part = |key: &str| case.get(key).cloned().unwrap_or_default();
-    let crd = Crd::from_value(&part("crd"))?;
-    let kinds = KnownKinds::new(Builtin::load(KubernetesVersion::DEFAULT)?, vec![crd]);
+    let crd = case.get("crd").map(Crd::from_value).transpose()?;
+    let (mut object, mut old) = (part("object"), case.get("old").cloned());
+    let gvk = Object::new(&object).gvk().clone();
+    if crd.is_none() {
+        // The oracle decodes built-in objects into their Go types.
+        let behavior = version::get().behavior();
+        for object in std::iter::once(&mut object).chain(&mut old) {
+            *object = defaulting::round_trip(&gvk, object, &behavior)?;
+        }
+    }
+    let definitions = crd.into_iter().collect();
+    let kinds = KnownKinds::new(Builtin::load(KubernetesVersion::DEFAULT)?, definitions);
     let mut policies = Vec::new();
     for given in part("policies").as_array().into_iter().flatten() {
         let of = |key: &str| given.get(key).cloned().unwrap_or_default();
         policies.push((of("policy"), serde_json::from_value(of("bindings"))?));
     }
-    let gvr = Gvr::new("example.com", "v1", "boxes");
-    let mut request = AdmissionRequest::create(gvr, Object::new(&part("object")));
-    if let Some(old) = case.get("old") {
+    let resource = part("resource");
+    let resource = resource.as_str().unwrap_or_default();
+    let gvr = Gvr::new(&*gvk.group, &*gvk.version, resource);
+    let mut request = AdmissionRequest::create(gvr, Object::new(&object));
+    if let Some(old) = &old {
         request.operation = Operation::Update;
         request.old_object = Some(Object::new(old));
     }
@@ -178,7 +192,7 @@ pub fn our_result(case: &Value) -> Result<std::result::Result<String, String>> {
         &Ok(ParamList::default()),
         &kinds,
         &request,
-        &part("object"),
+        &object,
         &part("namespace"),
     )?;
     Ok(match outcome.denial {
@@ -186,6 +200,20 @@ pub fn our_result(case: &Value) -> Result<std::result::Result<String, String>> {
             "code": status.code, "reason": status.reason, "message": status.message,
         }))),
         None => Ok(go_json::to_text(&outcome.object.context("no object")?)),
+    })
+}
+
+/// Returns our result of a case in the oracle's format.
+///
+/// # Errors
+/// Returns an error if the case is malformed.
+pub(crate) fn line(case: &Value) -> Result<Value> {
+    Ok(match guard(|| our_result(case)) {
+        Ok(result) => match result? {
+            Ok(object) => json!({"result": object}),
+            Err(rejection) => json!({"errors": [rejection]}),
+        },
+        Err(panic) => json!({"panic": panic}),
     })
 }
 

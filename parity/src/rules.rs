@@ -131,6 +131,7 @@ struct ObjectsAnswer {
 struct ObjectAnswer {
     errors: Vec<String>,
     warnings: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     cost: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     panic: Option<Value>,
@@ -463,6 +464,24 @@ fn own_object(validator: &Validator, case: &Value) -> ObjectAnswer {
             ..ObjectAnswer::default()
         },
     }
+}
+
+/// Returns our result for a new definition, in the oracle's format.
+pub(crate) fn definition_line(definition: &Value) -> Value {
+    json!(our_definition_result(definition).0)
+}
+
+/// Returns our results for a case with a `schema` and `objects`, in the oracle's format.
+///
+/// # Errors
+/// Returns an error if the schema uses keywords that our parser does not support.
+pub(crate) fn objects_line(case: &Value) -> Result<Value> {
+    let validator = Validator::new(&case["schema"], version::get())?;
+    let objects = case["objects"].as_array().map_or(&[][..], Vec::as_slice);
+    let outcomes = objects
+        .iter()
+        .map(|object| [own_object(&validator, object)]);
+    Ok(json!({"outcomes": outcomes.collect::<Vec<_>>()}))
 }
 
 fn measured(validator: &Validator, cases: &[Value], repeat: u32) -> Duration {

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use vap_status_controller::schema::offline::Offline;
-use vap_status_controller::schema::resolver::{SchemaResolver, SchemaSet};
-use vap_status_controller::schema::{Builtin, Crd, GroupVersion, RestMapper};
+use vap_status_controller::schema::resolver::{Resolution, SchemaResolver, SchemaSet};
+use vap_status_controller::schema::{Builtin, Crd, GroupVersion, Gvk, RestMapper};
 use vap_status_controller::version::KubernetesVersion;
 
 use crate::documents;
@@ -21,7 +21,7 @@ pub struct Schemas {
     pub types: SchemaSet,
     /// The served resources.
     pub mapper: RestMapper,
-    /// The schemas that replace `types`.
+    /// The schemas of kinds that `types` lacks.
     builtin: Option<&'static Builtin>,
 }
 
@@ -38,13 +38,7 @@ impl Schemas {
             add_documents(&mut offline, directory)?;
         }
         if let Some(directory) = crds {
-            for document in documents::load_documents(&[PathBuf::from(directory)])? {
-                let value = document.value.with_context(|| document.file.clone())?;
-                if value.get("kind").and_then(Value::as_str) == Some("CustomResourceDefinition") {
-                    let crd = Crd::from_value(&value).with_context(|| document.file.clone())?;
-                    offline.add_crd(&crd);
-                }
-            }
+            add_crds(&mut offline, directory)?;
         }
         let (types, mapper) = offline.finish();
         Ok(Self {
@@ -68,14 +62,38 @@ impl Schemas {
         })
     }
 
-    /// Returns the resolver of the schemas.
-    #[must_use]
-    pub fn resolver(&self) -> &dyn SchemaResolver {
-        match self.builtin {
-            Some(builtin) => builtin,
-            None => &self.types,
+    /// Adds the CustomResourceDefinitions in a directory.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the directory or a file cannot be read, or if a CustomResourceDefinition has no names.
+    pub fn with_crds(mut self, crds: &Path) -> Result<Self> {
+        let added = Self::load(None, Some(crds))?;
+        self.types = added.types;
+        self.mapper.resources.extend(added.mapper.resources);
+        self.mapper = RestMapper::new(self.mapper.resources);
+        Ok(self)
+    }
+}
+
+impl SchemaResolver for Schemas {
+    fn resolve(&self, gvk: &Gvk) -> Resolution {
+        match (self.types.resolve(gvk), self.builtin) {
+            (Resolution::NotFound, Some(builtin)) => builtin.resolve(gvk),
+            (resolution, _) => resolution,
         }
     }
+}
+
+fn add_crds(offline: &mut Offline, directory: &Path) -> Result<()> {
+    for document in documents::load_documents(&[PathBuf::from(directory)])? {
+        let value = document.value.with_context(|| document.file.clone())?;
+        if value.get("kind").and_then(Value::as_str) == Some("CustomResourceDefinition") {
+            let crd = Crd::from_value(&value).with_context(|| document.file.clone())?;
+            offline.add_crd(&crd);
+        }
+    }
+    Ok(())
 }
 
 /// Returns the OpenAPI documents in a directory, sorted by name.

@@ -90,7 +90,7 @@ pub fn check(policy: impl Into<RequestPolicy>, schemas: &Schemas, profile: Profi
     type_check(
         &CompiledPolicy::from_parts(policy.into(), None, version::get()),
         &schemas.mapper,
-        schemas.resolver(),
+        schemas,
         profile,
     )
 }
@@ -171,7 +171,7 @@ pub fn differences(doc: &PolicyDoc, schemas: &Schemas) -> Vec<DifferenceLine> {
         return Vec::new();
     };
     let compiled = CompiledPolicy::from_parts(policy.into(), None, version::get());
-    differences::differences(&compiled, &schemas.mapper, schemas.resolver())
+    differences::differences(&compiled, &schemas.mapper, schemas)
         .into_iter()
         .map(|difference| DifferenceLine {
             file: doc.file.clone(),

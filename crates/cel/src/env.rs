@@ -12,7 +12,10 @@ use super::message::{MessageRow, TypeResolver};
 use super::names::{NameMap, NameSet};
 use super::types::Type;
 use super::validators::Validator;
-use super::version::{Behavior, Release};
+use super::version::{Behavior, Release, Version};
+
+/// The first version of the platform in which keywords are names of fields.
+const KEYWORDS_AS_FIELD_NAMES: Version = Version::new(1, 31);
 
 /// Functions and named types of one release, shared by many environments.
 #[derive(Clone, Debug, Default)]
@@ -279,7 +282,11 @@ impl Env {
     /// Returns the behavior of the library's release.
     #[must_use]
     pub fn behavior(&self) -> Behavior {
-        Behavior::new(self.library.release.cel_go)
+        let Release { platform, cel_go } = self.library.release;
+        Behavior {
+            keywords_as_field_names: platform >= KEYWORDS_AS_FIELD_NAMES,
+            ..Behavior::new(cel_go)
+        }
     }
 
     /// Returns true if a declared qualified name starts with the component `first`.

@@ -116,6 +116,11 @@ pub trait FieldTypes: fmt::Debug + Send + Sync {
     /// `field` is the name as written in the expression, that is, escaped.
     fn field_type(&self, owner: &str, field: &str) -> Option<Type>;
 
+    /// Returns true if `field` is a keyword that denotes a field with an escaped name.
+    fn is_keyword(&self, _field: &str) -> bool {
+        false
+    }
+
     /// Returns the names of all fields, sorted, in their escaped form.
     fn field_names(&self) -> Vec<&str>;
 

@@ -179,6 +179,11 @@ pub struct Behavior {
     ///
     /// Source: cel-go 0.20 `ext/formatting.go`, `stringFormatValidator`.
     pub validates_formats: bool,
+    /// An expression can select a field whose escaped name is `__namespace__` as `namespace`, likewise for the other
+    /// keywords. The platform decides this.
+    ///
+    /// Source: k8s.io/apiserver 0.31 `pkg/cel/environment/environment.go`, `EnvSet.filterAndBuildOpts`.
+    pub keywords_as_field_names: bool,
     /// The macros with two variables, such as `all(i, v, v > i)` and `transformMap`, exist. The platform decides this.
     ///
     /// Source: cel-go `ext/comprehensions.go`, `TwoVarComprehensions`.
@@ -200,6 +205,7 @@ impl Behavior {
             optionals_hold_cel_values: cel_go.0 >= CelGo::V0_29.0,
             estimates_local_sizes: cel_go.0 >= CelGo::V0_23.0,
             validates_formats: cel_go.0 >= CelGo::V0_20.0,
+            keywords_as_field_names: true,
             two_variable_macros: true,
             sort_by_macro: true,
         }

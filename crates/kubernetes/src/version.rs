@@ -236,6 +236,7 @@ impl KubernetesVersion {
     /// Returns the behavior of cel-go with the macros of `platform`.
     fn language(&self, platform: Version) -> cel::version::Behavior {
         cel::version::Behavior {
+            keywords_as_field_names: platform >= V1_31,
             two_variable_macros: platform >= V1_32,
             sort_by_macro: platform >= V1_34,
             ..cel::version::Behavior::new(self.cel_go)
@@ -274,6 +275,7 @@ impl KubernetesVersion {
             names_result_types: self.minor >= 32,
             omits_zero_times: self.minor >= 34,
             writes_lists_as_json: self.minor >= 34,
+            rule_errors_have_values: self.minor >= 35,
             limits_labels_in_bytes: self.minor >= 35,
             webhooks_skip_reviews: self.minor >= 37,
             max_audited_failures: if self.minor >= 37 { 50 } else { 1 },
@@ -550,10 +552,16 @@ pub struct Behavior {
     ///
     /// Source: apimachinery 0.34 `pkg/apis/meta/v1/types.go`, `ObjectMeta.CreationTimestamp`.
     pub omits_zero_times: bool,
-    /// Errors contain lists as JSON. Before, they contained Go syntax, such as `[]string{"x"}`.
+    /// Errors contain lists and structs as JSON. Before, they contained Go syntax, such as `[]string{"x"}`.
     ///
     /// Source: apimachinery 0.34 `pkg/util/validation/field/errors.go`, `Error.ErrorBody`.
     pub writes_lists_as_json: bool,
+    /// The error of a violated validation rule has the value if it is a scalar, and otherwise no value. Before, it had the
+    /// type of the schema as its value.
+    ///
+    /// Source: k8s.io/apiextensions-apiserver 0.35 `pkg/apiserver/schema/cel/validation.go`,
+    /// `Validator.validateExpressions`.
+    pub rule_errors_have_values: bool,
     /// Errors about long labels give the limit in bytes. Before, they called it characters, and a label key was called a
     /// qualified name.
     ///

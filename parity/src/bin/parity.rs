@@ -135,6 +135,9 @@ enum Command {
         /// The oracle of a version, oldest first.
         #[arg(long = "oracle", required = true, value_name = "VERSION=PATH")]
         oracles: Vec<recorded::record::Oracle>,
+        /// Name of the only table to write, such as `admissions`. Repeatable.
+        #[arg(long = "table", value_name = "TABLE")]
+        tables: Vec<recorded::TableKind>,
         /// Directory of OpenAPI v3 documents (*_openapi.json).
         #[arg(long, value_name = "DIR")]
         openapi: PathBuf,
@@ -571,11 +574,13 @@ fn run(command: Command, out: &mut dyn Write) -> Result<bool> {
         }
         Command::RecordVersions {
             oracles,
+            tables,
             openapi,
             seed,
         } => {
             let recording = recorded::record::Recording {
                 oracles,
+                tables,
                 openapi,
                 seed,
             };

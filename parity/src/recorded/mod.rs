@@ -11,32 +11,38 @@
 //!
 //! A line such as `  not reproduced in 1.30: REASON` marks a range with another result of our engine. The reason is the
 //! beginning of a list item in `docs/versions.md`.
+//!
+//! A panic of upstream has the result `panic`. Our result for it is not compared.
 
+pub mod hand;
+mod own;
 pub mod record;
+mod table_kind;
 mod text;
 
 use std::fmt;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use anyhow::{Context as _, Result, anyhow, bail};
-use serde_json::Value;
-use vap_status_controller::policy::analysis::Profile;
-use vap_status_controller::policy::compile::CompileMode;
+use anyhow::{Context as _, Result, bail};
 use vap_status_controller::version::KubernetesVersion;
 
-use crate::bench::Stage;
-use crate::documents::{self, PolicyDoc};
-use crate::schemas::Schemas;
-use crate::{admit, compile, eval, typecheck, version};
+use crate::version;
+pub use table_kind::TableKind;
 
-/// The stages, with the names of their tables.
-pub const TABLES: [(Stage, &str); 4] = [
-    (Stage::Eval, "expressions"),
-    (Stage::Admit, "admissions"),
-    (Stage::Compile, "compilations"),
-    (Stage::Typecheck, "type_checks"),
-];
+impl TableKind {
+    /// Reads the table.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be read or parsed.
+    pub fn load(self) -> Result<Table> {
+        let path = path(self.name());
+        let context = || path.display().to_string();
+        let text = fs::read_to_string(&path).with_context(context)?;
+        text.parse().with_context(context)
+    }
+}
 
 /// The reason of a difference without an explanation. The comparison fails for it.
 const UNEXPLAINED: &str = "?";
@@ -76,6 +82,16 @@ pub struct Ranged {
     first: u16,
     last: u16,
     text: String,
+}
+
+impl Case {
+    /// Returns true if upstream's result in a minor version differs from that in the previous one.
+    #[must_use]
+    pub fn changes_in(&self, minor: u16) -> bool {
+        let before = minor.checked_sub(1);
+        let before = before.and_then(|before| text_in(&self.results, before));
+        before.is_some_and(|before| text_in(&self.results, minor) != Some(before))
+    }
 }
 
 impl fmt::Display for Ranged {
@@ -182,73 +198,25 @@ impl fmt::Display for Table {
     }
 }
 
-/// Returns our results for cases in the current version, in the oracle's format.
-///
-/// # Errors
-/// Returns an error if a case is not valid.
-fn own_lines(stage: Stage, cases: &[&str]) -> Result<Vec<Value>> {
-    let schemas = match stage {
-        // All versions have the same schemas, like in `./dev parity`.
-        Stage::Typecheck => Schemas::builtin(KubernetesVersion::DEFAULT)?,
-        _ => Schemas::load(None, None)?,
-    };
-    let line = |case: &&str| -> Result<Value> {
-        Ok(match stage {
-            Stage::Eval => serde_json::to_value(eval::line(1, &oracle_input(stage, case)))?,
-            Stage::Admit => serde_json::to_value(admit::answer(&schemas, 1, case))?,
-            Stage::Compile => {
-                let doc = policy(case)?.to_any();
-                serde_json::to_value(compile::line(&doc, CompileMode::New))?
-            }
-            Stage::Typecheck => {
-                let line = typecheck::line(&policy(case)?, &schemas, Profile::Upstream);
-                serde_json::to_value(line)?
-            }
-        })
-    };
-    cases.iter().map(line).collect()
-}
-
-fn policy(case: &str) -> Result<PolicyDoc> {
-    let policy = documents::parse_policy(serde_json::from_str(case)?)?;
-    Ok(PolicyDoc {
-        file: String::new(),
-        index: 0,
-        policy: policy.ok_or_else(|| anyhow!("not a ValidatingAdmissionPolicy: {case}")),
-    })
-}
-
-/// Returns the case in the oracle's format.
-fn oracle_input(stage: Stage, case: &str) -> String {
-    if stage == Stage::Eval && is_expression(case) {
-        serde_json::json!({ "expr": case }).to_string()
-    } else {
-        case.to_owned()
-    }
-}
-
-/// Returns true if the case is an expression without variables, and not JSON.
-fn is_expression(case: &str) -> bool {
-    let parsed: Result<Value, _> = serde_json::from_str(case);
-    !parsed.is_ok_and(|case| case.is_object())
-}
-
 /// Compares our results with the recorded ones, in all versions. Returns the differences.
 ///
 /// # Errors
 /// Returns an error if the table lacks a version or a result.
-pub fn differences(stage: Stage, table: &Table, documented: &str) -> Result<Vec<String>> {
+pub fn differences(kind: TableKind, table: &Table, documented: &str) -> Result<Vec<String>> {
     let minors = |version: &KubernetesVersion| version.minor;
-    let supported: Vec<_> = KubernetesVersion::supported().map(|it| it.minor).collect();
+    let supported: Vec<_> = KubernetesVersion::supported()
+        .filter(|version| kind.includes(*version))
+        .map(|version| version.minor)
+        .collect();
     if table.releases.iter().map(minors).ne(supported) {
         bail!("the table does not have one release for each supported version");
     }
     let texts: Vec<&str> = table.cases.iter().map(|case| case.text.as_str()).collect();
     let mut differences = Vec::new();
     for release in &table.releases {
-        let lines = version::with(*release, || own_lines(stage, &texts))?;
+        let lines = version::with(*release, || own::lines(kind, &texts))?;
         for (case, line) in table.cases.iter().zip(&lines) {
-            let ours = text::render(stage, line);
+            let ours = text::render(kind, line);
             let theirs = text_in(&case.results, release.minor);
             let theirs =
                 theirs.with_context(|| format!("no result in {release}: {}", case.text))?;

@@ -1,7 +1,8 @@
 //! `parity record-versions`: writes the tables with the results of the oracles of all versions.
 //!
-//! The cases are the expressions in the existing table and generated cases. Cases with the same changes between
-//! versions are similar, so a table has only the shortest ones, up to its size. It also has some cases without changes.
+//! The cases are the expressions in the existing table, all hand-written cases, and generated cases. Generated cases with
+//! the same changes between versions are similar, so a table has only the shortest ones, up to its size. It also has some
+//! cases without changes.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
@@ -13,10 +14,10 @@ use anyhow::{Context as _, Result, anyhow, ensure};
 use serde_json::Value;
 use vap_status_controller::version::KubernetesVersion;
 
-use super::{
-    Case, Ranged, TABLES, Table, UNEXPLAINED, folded, oracle_input, own_lines, text, text_in,
-};
+use super::table_kind::{is_expression, oracle_input};
+use super::{Case, Ranged, Table, TableKind, UNEXPLAINED, folded, hand, own, text, text_in};
 use crate::bench::Stage;
+use crate::rules::ask;
 use crate::share::{self, Share};
 use crate::{cases, version};
 
@@ -44,6 +45,8 @@ impl FromStr for Oracle {
 pub struct Recording {
     /// The oracles, oldest first.
     pub oracles: Vec<Oracle>,
+    /// The tables to write. All tables if it is empty.
+    pub tables: Vec<TableKind>,
     /// The directory of OpenAPI documents.
     pub openapi: PathBuf,
     /// The seed of generated cases.
@@ -91,18 +94,21 @@ impl Answered {
 }
 
 impl Recording {
-    /// Writes all tables.
+    /// Writes the tables.
     ///
     /// # Errors
     /// Returns an error if an oracle fails or a table cannot be read or written.
     pub fn run(&self, out: &mut dyn Write) -> Result<()> {
-        for (stage, name) in TABLES {
+        let is_selected = |kind: &TableKind| self.tables.is_empty() || self.tables.contains(kind);
+        for kind in TableKind::ALL.into_iter().filter(is_selected) {
+            let name = kind.name();
             let path = super::path(name);
-            let previous: Table = match fs::read_to_string(&path) {
-                Ok(text) => text.parse().with_context(|| path.display().to_string())?,
-                Err(_) => Table::default(),
+            let previous = if path.exists() {
+                kind.load()?
+            } else {
+                Table::default()
             };
-            let table = self.table(stage, &previous)?;
+            let table = self.table(kind, &previous, out)?;
             let gaps = table.cases.iter().flat_map(|case| &case.gaps);
             let n_unexplained = gaps.filter(|gap| gap.text == UNEXPLAINED).count();
             writeln!(
@@ -115,21 +121,33 @@ impl Recording {
         Ok(())
     }
 
-    fn table(&self, stage: Stage, previous: &Table) -> Result<Table> {
-        let by_hand = previous.cases.iter().map(|case| case.text.as_str());
-        let by_hand: Vec<String> = by_hand
-            .filter(|case| stage == Stage::Eval && super::is_expression(case))
-            .map(ToOwned::to_owned)
+    /// Returns the oracles that have the command for a table.
+    fn oracles(&self, kind: TableKind) -> impl Iterator<Item = &Oracle> {
+        let oracles = self.oracles.iter();
+        oracles.filter(move |oracle| kind.includes(oracle.version))
+    }
+
+    fn table(&self, kind: TableKind, previous: &Table, out: &mut dyn Write) -> Result<Table> {
+        let mut texts: Vec<String> = previous
+            .cases
+            .iter()
+            .map(|case| case.text.clone())
+            .filter(|case| kind == TableKind::Expressions && is_expression(case))
             .collect();
-        let mut texts = by_hand.clone();
-        texts.extend(generated(stage, self.seed)?);
+        texts.extend(hand::cases(kind)?);
         let mut seen = BTreeSet::new();
         texts.retain(|text| seen.insert(text.clone()));
-        let answered = self.answered(stage, texts, by_hand.len())?;
-        let mut cases = selected(stage, answered);
-        self.mark_gaps(stage, previous, &mut cases)?;
+        let n_by_hand = texts.len();
+        if let Some(stage) = kind.stage() {
+            let mut generated = generated(stage, self.seed)?;
+            generated.retain(|text| seen.insert(text.clone()));
+            texts.extend(generated);
+        }
+        let answered = self.answered(kind, texts, n_by_hand)?;
+        let mut cases = selected(kind, answered);
+        self.mark_gaps(kind, previous, &mut cases, out)?;
         Ok(Table {
-            releases: self.oracles.iter().map(|oracle| oracle.version).collect(),
+            releases: self.oracles(kind).map(|oracle| oracle.version).collect(),
             cases,
         })
     }
@@ -137,13 +155,13 @@ impl Recording {
     /// Runs all oracles.
     fn answered(
         &self,
-        stage: Stage,
+        kind: TableKind,
         texts: Vec<String>,
         n_by_hand: usize,
     ) -> Result<Vec<Answered>> {
         let mut lines = Vec::new();
-        for oracle in &self.oracles {
-            let of_version = self.oracle_lines(stage, oracle, &texts)?;
+        for oracle in self.oracles(kind) {
+            let of_version = self.oracle_lines(kind, oracle, &texts)?;
             lines.push((oracle.version.minor, of_version));
         }
         let answered = texts.into_iter().enumerate().map(|(at, case)| {
@@ -155,16 +173,18 @@ impl Recording {
             let mut changes: BTreeSet<String> = own()
                 .zip(own().skip(1))
                 .flat_map(|((_, old), (minor, new))| {
-                    let facets = share::changed_facets(stage, old, new).into_iter();
+                    let stage = kind.stage();
+                    let facets = stage.map(|stage| share::changed_facets(stage, old, new));
+                    let facets = facets.into_iter().flatten();
                     facets.map(move |facet| format!("{minor} {facet}"))
                 })
                 .collect();
-            if stage == Stage::Eval {
+            if kind == TableKind::Expressions {
                 changes.extend(first_function(&case));
             }
             Answered {
                 is_cheap: own().all(|(_, line)| is_cheap(line)),
-                results: folded(own().map(|(minor, line)| (minor, text::render(stage, line)))),
+                results: folded(own().map(|(minor, line)| (minor, text::render(kind, line)))),
                 changes,
                 is_written_by_hand: at < n_by_hand,
                 text: case,
@@ -173,28 +193,26 @@ impl Recording {
         Ok(answered.collect())
     }
 
-    fn oracle_lines(&self, stage: Stage, oracle: &Oracle, texts: &[String]) -> Result<Vec<Value>> {
-        let separator = match stage {
-            Stage::Eval | Stage::Admit => "",
-            Stage::Compile | Stage::Typecheck => "---\n",
+    fn oracle_lines(
+        &self,
+        kind: TableKind,
+        oracle: &Oracle,
+        texts: &[String],
+    ) -> Result<Vec<Value>> {
+        let lines = match kind.stage() {
+            Some(stage) => self.lines_of_stage(kind, stage, oracle, texts)?,
+            None => {
+                let openapi = self.openapi.display().to_string();
+                let command: &[&str] = match kind {
+                    TableKind::Definitions => &["crd", "compile", "-"],
+                    TableKind::CustomResources => &["crd", "validate", "-"],
+                    _ => &["mutate", "admit", "--openapi", &openapi, "-"],
+                };
+                let cases = texts.iter().map(|text| serde_json::from_str(text));
+                let cases: Vec<Value> = cases.collect::<Result<_, _>>()?;
+                ask(&oracle.path, command, cases.into_iter())?
+            }
         };
-        let input = texts
-            .iter()
-            .map(|text| format!("{separator}{}\n", oracle_input(stage, text)));
-        let path =
-            std::env::temp_dir().join(format!("{}-{}.yaml", stage.name(), std::process::id()));
-        fs::write(&path, input.collect::<String>())?;
-        let share = Share {
-            stage,
-            oracle: oracle.path.clone(),
-            openapi: (stage == Stage::Typecheck).then(|| self.openapi.clone()),
-            crds: None,
-            show: 0,
-            paths: vec![path.clone()],
-        };
-        let lines = share.oracle_lines();
-        fs::remove_file(path)?;
-        let lines = lines?;
         ensure!(
             lines.len() == texts.len(),
             "{}: {} results for {} cases",
@@ -205,8 +223,45 @@ impl Recording {
         Ok(lines)
     }
 
-    /// Marks the ranges in which our results differ. Keeps the reasons of the previous table.
-    fn mark_gaps(&self, stage: Stage, previous: &Table, cases: &mut [Case]) -> Result<()> {
+    fn lines_of_stage(
+        &self,
+        kind: TableKind,
+        stage: Stage,
+        oracle: &Oracle,
+        texts: &[String],
+    ) -> Result<Vec<Value>> {
+        let separator = match stage {
+            Stage::Eval | Stage::Admit => "",
+            Stage::Compile | Stage::Typecheck => "---\n",
+        };
+        let input = texts
+            .iter()
+            .map(|text| format!("{separator}{}\n", oracle_input(kind, text)));
+        let path =
+            std::env::temp_dir().join(format!("{}-{}.yaml", stage.name(), std::process::id()));
+        fs::write(&path, input.collect::<String>())?;
+        let share = Share {
+            stage,
+            oracle: oracle.path.clone(),
+            openapi: (stage == Stage::Typecheck).then(|| self.openapi.clone()),
+            crds: (stage == Stage::Typecheck).then(hand::crds),
+            show: 0,
+            paths: vec![path.clone()],
+        };
+        let lines = share.oracle_lines();
+        fs::remove_file(path)?;
+        lines
+    }
+
+    /// Marks the ranges in which our results differ. Keeps the reasons of the previous table, and prints the differences
+    /// without a reason.
+    fn mark_gaps(
+        &self,
+        kind: TableKind,
+        previous: &Table,
+        cases: &mut [Case],
+        out: &mut dyn Write,
+    ) -> Result<()> {
         let reasons: HashMap<&str, &[Ranged]> = previous
             .cases
             .iter()
@@ -214,16 +269,26 @@ impl Recording {
             .collect();
         let mut gaps = vec![Vec::new(); cases.len()];
         let texts: Vec<&str> = cases.iter().map(|case| case.text.as_str()).collect();
-        for oracle in &self.oracles {
+        for oracle in self.oracles(kind) {
             let minor = oracle.version.minor;
-            let lines = version::with(oracle.version, || own_lines(stage, &texts))?;
+            let lines = version::with(oracle.version, || own::lines(kind, &texts))?;
             for ((case, line), gaps) in cases.iter().zip(&lines).zip(&mut gaps) {
                 let theirs = text_in(&case.results, minor).unwrap_or_default();
-                if theirs != text::PANIC && theirs != text::render(stage, line) {
-                    let previous = reasons.get(case.text.as_str());
-                    let reason = previous.and_then(|gaps| text_in(gaps, minor));
-                    gaps.push((minor, reason.unwrap_or(UNEXPLAINED).to_owned()));
+                let ours = text::render(kind, line);
+                if theirs == text::PANIC || theirs == ours {
+                    continue;
                 }
+                let previous = reasons.get(case.text.as_str());
+                let reason = previous.and_then(|gaps| text_in(gaps, minor));
+                let reason = reason.filter(|reason| *reason != UNEXPLAINED);
+                if reason.is_none() {
+                    let (version, case) = (oracle.version, &case.text);
+                    writeln!(
+                        out,
+                        "{version}: {case}\n  upstream {theirs}\n  ours     {ours}"
+                    )?;
+                }
+                gaps.push((minor, reason.unwrap_or(UNEXPLAINED).to_owned()));
             }
         }
         for (case, gaps) in cases.iter_mut().zip(gaps) {
@@ -332,8 +397,8 @@ fn remove_unread(case: &mut Value) -> Result<()> {
 }
 
 /// Selects the cases of a table: those that are written by hand, and the shortest cases of each combination of changes.
-fn selected(stage: Stage, answered: Vec<Answered>) -> Vec<Case> {
-    let (_, size) = limits(stage);
+fn selected(kind: TableKind, answered: Vec<Answered>) -> Vec<Case> {
+    let (_, size) = kind.stage().map_or((0, 0), limits);
     let mut groups: BTreeMap<(bool, BTreeSet<String>), Vec<usize>> = BTreeMap::new();
     let mut selected_indices: BTreeSet<usize> = BTreeSet::new();
     let size_of = |at: usize| answered.get(at).map_or(0, Answered::size);

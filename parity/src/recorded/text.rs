@@ -2,22 +2,25 @@
 
 use serde_json::{Map, Value};
 
-use crate::bench::Stage;
+use super::table_kind::TableKind;
 use crate::share::cut_syntax_errors;
 
 /// The result of a case that makes upstream panic. Our result for it is not compared.
 pub(super) const PANIC: &str = "panic";
 
 /// Returns the text for a line of the oracle. It has no source lines of errors, and only the fact of a syntax error.
-pub(super) fn render(stage: Stage, line: &Value) -> String {
+pub(super) fn render(kind: TableKind, line: &Value) -> String {
     if line.get("panic").is_some() {
         return PANIC.to_owned();
     }
-    let text = match stage {
-        Stage::Eval => evaluation(line),
-        Stage::Admit => admission(line).to_string(),
-        Stage::Compile => compilation(line).to_string(),
-        Stage::Typecheck => type_check(line).to_string(),
+    let text = match kind {
+        TableKind::Expressions => evaluation(line),
+        TableKind::Admissions => admission(line).to_string(),
+        TableKind::Compilations => compilation(line).to_string(),
+        TableKind::TypeChecks => type_check(line).to_string(),
+        TableKind::Definitions => definition(line).to_string(),
+        TableKind::CustomResources => custom_resources(line).to_string(),
+        TableKind::Mutations => mutation(line).to_string(),
     };
     text.replace('\n', "\\n")
 }
@@ -144,6 +147,56 @@ fn type_check(line: &Value) -> Value {
         let path = field(warning, "fieldRef").unwrap_or_default();
         let text = field(warning, "warningNormalized").unwrap_or_default();
         fields.insert(path.to_owned(), messages(text).into());
+    }
+    with_error(line, fields)
+}
+
+/// Returns the errors about rules, or the estimated costs if there are none.
+fn definition(line: &Value) -> Value {
+    let mut fields = Map::new();
+    let name = if items(line, "errors").is_empty() {
+        "costs"
+    } else {
+        "errors"
+    };
+    let mut content = line.get(name).cloned().unwrap_or_default();
+    cut_syntax_errors(&mut content);
+    fields.insert(name.to_owned(), content);
+    with_error(line, fields)
+}
+
+/// Returns the outcome of each object.
+fn custom_resources(line: &Value) -> Value {
+    let outcomes = items(line, "outcomes").iter().map(|outcomes| {
+        let outcomes = outcomes.as_array().map_or(&[][..], Vec::as_slice);
+        // Several outcomes depend on Go's map order.
+        match outcomes {
+            [outcome] => outcome.clone(),
+            outcomes => outcomes.to_vec().into(),
+        }
+    });
+    let outcomes = outcomes.collect::<Vec<_>>();
+    with_error(
+        line,
+        Map::from_iter([("objects".to_owned(), outcomes.into())]),
+    )
+}
+
+/// Returns the mutated object or the errors.
+fn mutation(line: &Value) -> Value {
+    let parsed = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| Value::from(text));
+    let errors = items(line, "errors").iter();
+    let errors: Vec<Value> = errors.filter_map(Value::as_str).map(parsed).collect();
+    let mut fields = Map::new();
+    if !errors.is_empty() {
+        fields.insert("errors".to_owned(), errors.into());
+    } else if let Some(result) = field(line, "result").filter(|result| !result.is_empty()) {
+        let mut object = parsed(result);
+        if let Some(fields) = object.as_object_mut() {
+            // The Go types of built-in objects lose these fields.
+            fields.retain(|name, _| name != "apiVersion" && name != "kind");
+        }
+        fields.insert("result".to_owned(), object);
     }
     with_error(line, fields)
 }

@@ -28,6 +28,8 @@ pub(super) struct Checker<'a> {
     plain: Option<ExprId>,
     /// See [`Behavior`](crate::version::Behavior).
     locals_hide_qualified_names: bool,
+    /// See [`Behavior`](crate::version::Behavior).
+    keywords_as_field_names: bool,
 }
 
 impl<'a> Checker<'a> {
@@ -43,6 +45,7 @@ impl<'a> Checker<'a> {
             references: vec![None; ast.len()],
             plain: None,
             locals_hide_qualified_names: env.behavior().locals_hide_qualified_names,
+            keywords_as_field_names: env.behavior().keywords_as_field_names,
         }
     }
 
@@ -318,7 +321,8 @@ impl<'a> Checker<'a> {
             self.report(id, DiagnosticKind::UnresolvedType { name });
             return None;
         };
-        let type_ = fields.field_type(&object.name, field);
+        let is_known = self.keywords_as_field_names || !fields.is_keyword(field);
+        let type_ = fields.field_type(&object.name, field).filter(|_| is_known);
         if type_.is_none() {
             let field = UndefinedField::new(field, fields);
             self.report(id, DiagnosticKind::UndefinedField(field));

@@ -302,7 +302,7 @@ impl DeclType {
     /// `__namespace__`.
     ///
     /// Source: apiserver `pkg/cel/types.go`, `DeclTypeProvider.FindStructFieldType` with
-    /// `recognizeKeywordAsFieldName`, which is enabled since version 1.31.
+    /// `recognizeKeywordAsFieldName`. The type checker rejects these names if the version does not enable it.
     #[must_use]
     pub fn declared_field(&self, name: &str) -> Option<&DeclField> {
         let fields = self.declared_fields();
@@ -380,6 +380,11 @@ impl FieldTypes for DeclType {
     fn field_type(&self, owner: &str, field: &str) -> Option<Type> {
         let field = self.field(field)?;
         Some(field.type_.cel_type(&format!("{owner}.{}", field.name)))
+    }
+
+    fn is_keyword(&self, field: &str) -> bool {
+        let declared = self.declared_field(field);
+        declared.is_some_and(|declared| *declared.name != *field)
     }
 
     fn field_names(&self) -> Vec<&str> {

@@ -25,7 +25,7 @@ pub(super) enum Step<'a> {
 pub(super) struct Context<'a> {
     around: Option<(&'a Context<'a>, Step<'a>)>,
     schema: &'a Map<String, Json>,
-    behavior: Behavior,
+    pub(super) behavior: Behavior,
     /// True if the schema or an enclosing schema has rules.
     is_in_scope: bool,
     /// The type, computed on first use. `None` if rules cannot access values of the schema.

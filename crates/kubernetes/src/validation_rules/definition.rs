@@ -462,7 +462,7 @@ impl SchemaValidation<'_> {
             "estimated rule cost",
             errors,
         );
-        let value = || Some(rule.as_value());
+        let value = || Some(rule.as_value(context.behavior));
         let mut failed = |path: &Path<'_>, failure: &ExpressionError| {
             let detail = failure.detail.as_str();
             errors.push(DefinitionError {

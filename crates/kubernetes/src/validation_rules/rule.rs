@@ -1,8 +1,10 @@
 //! The rules of a schema, as written in a CRD.
 
+use cel::value::go_quote;
 use serde_json::Value as Json;
 
 use crate::go_json;
+use crate::version::Behavior;
 
 /// A rule of `x-kubernetes-validations`.
 ///
@@ -60,7 +62,10 @@ impl ValidationRule {
     }
 
     /// Formats the rule as the value in an error message.
-    pub(super) fn as_value(&self) -> String {
+    pub(super) fn as_value(&self, behavior: Behavior) -> String {
+        if !behavior.writes_lists_as_json {
+            return self.as_go_struct();
+        }
         let reason = self.reason.as_deref().map(go_json::string_text);
         let optional = self.optional_old_self.map(|is| is.to_string());
         format!(
@@ -72,6 +77,21 @@ impl ValidationRule {
             reason.as_deref().unwrap_or("null"),
             go_json::string_text(&self.field_path),
             optional.as_deref().unwrap_or("null"),
+        )
+    }
+
+    /// Formats the rule in Go syntax. The addresses of pointers vary, so they are placeholders.
+    fn as_go_struct(&self) -> String {
+        let pointer = |is_set| if is_set { "0xc000000000" } else { "nil" };
+        format!(
+            "apiextensions.ValidationRule{{Rule:{}, Message:{}, MessageExpression:{}, \
+             Reason:(*apiextensions.FieldValueErrorReason)({}), FieldPath:{}, OptionalOldSelf:(*bool)({})}}",
+            go_quote(&self.rule),
+            go_quote(&self.message),
+            go_quote(&self.message_expression),
+            pointer(self.reason.is_some()),
+            go_quote(&self.field_path),
+            pointer(self.optional_old_self.is_some()),
         )
     }
 

@@ -61,6 +61,8 @@ pub struct Validator {
     schema: Arc<ValueSchema>,
     /// See [`cel::version::Behavior`].
     optionals_hold_cel_values: bool,
+    /// See [`Behavior`].
+    rule_errors_have_values: bool,
 }
 
 /// The result of validating one object.
@@ -130,6 +132,7 @@ impl Validator {
             root,
             schema: ValueSchema::from_structural(schema, false, behavior),
             optionals_hold_cel_values: behavior.language.optionals_hold_cel_values,
+            rule_errors_have_values: behavior.rule_errors_have_values,
         })
     }
 
@@ -198,6 +201,7 @@ impl Validator {
             outcome,
             observer,
             optionals_hold_cel_values: self.optionals_hold_cel_values,
+            rule_errors_have_values: self.rule_errors_have_values,
         };
         let ratchet = Ratchet {
             current: correlated,

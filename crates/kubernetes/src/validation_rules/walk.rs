@@ -143,6 +143,7 @@ pub(super) struct Walk<'w> {
     pub(super) outcome: ValidationResult,
     pub(super) observer: Option<&'w dyn RuleObserver>,
     pub(super) optionals_hold_cel_values: bool,
+    pub(super) rule_errors_have_values: bool,
 }
 
 impl Walk<'_> {
@@ -274,6 +275,7 @@ impl Walk<'_> {
             let holds = self.evaluate(program, rule, (node, path), &asked);
             if holds == Some(false) {
                 let shown = match value {
+                    _ if !self.rule_errors_have_values => Some(go_quote(node.schema.type_name())),
                     _ if matches!(node.schema.type_name(), "object" | "array") => None,
                     value => Some(shown(&Value::from(value))),
                 };

@@ -9,7 +9,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{authz, cidr, format, ip, lists, quantity, regex, semver, strings, types, url};
-use crate::version::{KubernetesVersion, V1_28, V1_29, V1_32, V1_34, measures_library_costs};
+use crate::version::{
+    KubernetesVersion, V1_28, V1_29, V1_30, V1_32, V1_34, measures_library_costs,
+};
 use cel::decls::{OverloadRow, Sig};
 use cel::env::{Env, Library};
 use cel::ext;
@@ -77,8 +79,11 @@ pub static MACROS: &[(&str, usize, Version)] = &[
     ("sortBy", 2, V1_34),
 ];
 
-/// The type names that expressions can use, in addition to CEL's own type names.
-static TYPES: &[(&str, Sig)] = &[("net.IP", types::IP), ("net.CIDR", types::CIDR)];
+/// The type names that expressions can use, in addition to CEL's own type names, and the versions that introduced them.
+static TYPES: &[(&str, Sig, Version)] = &[
+    ("net.IP", types::IP, V1_30),
+    ("net.CIDR", types::CIDR, V1_30),
+];
 
 /// The validators that run after the type checker, in the order in which their findings are reported.
 static VALIDATORS: &[Validator] = &[
@@ -98,8 +103,10 @@ fn new_base_env(release: Release) -> Env {
     for rows in tables() {
         library.add_overloads(rows);
     }
-    for (name, sig) in TYPES {
-        library.add_type(name, sig.to_type());
+    for (name, sig, introduced) in TYPES {
+        if *introduced <= release.platform {
+            library.add_type(name, sig.to_type());
+        }
     }
     let behavior = cel::version::Behavior::new(release.cel_go);
     let params = behavior
