@@ -32,7 +32,7 @@ const FILES: [(&str, &str, i32); 12] = [
 ];
 
 /// Further commands with the columns of [`FILES`]: rejected, undecided and unserved policies, and causes of changes.
-const CASES: [(&str, &str, i32); 17] = [
+const CASES: [(&str, &str, i32); 21] = [
     ("unreached-mutation", "--from 1.36", 1),
     ("unreached-mutation", "--from 1.33 --to 1.37", 0),
     ("unchanged", "--from 1.36 -f missing.yaml", 2),
@@ -50,6 +50,10 @@ const CASES: [(&str, &str, i32); 17] = [
     ("nested-patch", "--from 1.34 --to 1.35", 1),
     ("definition", "--from 1.36", 1),
     ("authorizer-cost", "--from 1.31 --to 1.32", 1),
+    ("other-changes", "--from 1.36", 1),
+    ("other-changes", "--from 1.32 --to 1.33", 0),
+    ("other-changes", "--from 1.32.3 --to 1.32.4", 1),
+    ("other-changes", "--from 1.31 --to 1.32", 1),
 ];
 
 /// Returns the words of a command for a file in `tests/cli_upgrade`.
