@@ -95,33 +95,49 @@ fn full(kind: TableKind, text: &str) -> Result<String> {
     match kind {
         TableKind::Expressions => {}
         TableKind::Admissions => {
-            let spec = case["policy"].take();
-            case["policy"] = validating(spec)?;
+            let policy = validating(take(&mut case, "policy"))?;
+            set(&mut case, "policy", policy);
         }
         TableKind::Compilations | TableKind::TypeChecks => case = validating(case)?,
         TableKind::Definitions => case = definition(&case),
         TableKind::CustomResources => case = custom_resource(case),
         TableKind::Mutations => {
-            let specs = match case["policies"].take() {
+            let specs = match take(&mut case, "policies") {
                 Value::Array(specs) => specs,
-                _ => vec![case["policy"].take()],
+                _ => vec![take(&mut case, "policy")],
             };
             let policies = specs.into_iter().enumerate().map(|(n, spec)| {
                 let mut policy = mutating(spec)?;
                 let name = format!("p{n}");
-                policy["metadata"]["name"] = json!(name);
+                set(&mut policy, "metadata", json!({"name": name}));
                 let binding = json!({"metadata": {"name": "b"}, "spec": {"policyName": name}});
                 Ok(json!({"policy": policy, "bindings": [binding]}))
             });
-            case["policies"] = policies.collect::<Result<Vec<_>>>()?.into();
-            case["operation"] = json!("CREATE");
-            case["namespace"] = json!({"metadata": {"name": "default"}});
-            if let Some(fields) = case.as_object_mut() {
-                fields.remove("policy");
-            }
+            let policies = policies.collect::<Result<Vec<_>>>()?;
+            set(&mut case, "policies", policies.into());
+            set(&mut case, "operation", "CREATE".into());
+            set(
+                &mut case,
+                "namespace",
+                json!({"metadata": {"name": "default"}}),
+            );
         }
     }
     Ok(case.to_string())
+}
+
+/// Removes a field of a case. Returns null if the case does not have it.
+fn take(case: &mut Value, name: &str) -> Value {
+    let fields = case.as_object_mut();
+    fields
+        .and_then(|fields| fields.remove(name))
+        .unwrap_or_default()
+}
+
+fn set(case: &mut Value, name: &str, value: Value) {
+    if let Some(fields) = case.as_object_mut() {
+        fields.insert(name.to_owned(), value);
+    }
 }
 
 /// Replaces each string in a list of the spec.
@@ -201,9 +217,6 @@ fn definition(case: &Value) -> Value {
 
 /// Returns the validation of an object, for a case with a `schema`, an `object`, and possibly the `old` object.
 fn custom_resource(mut case: Value) -> Value {
-    let schema = case["schema"].take();
-    if let Some(fields) = case.as_object_mut() {
-        fields.remove("schema");
-    }
+    let schema = take(&mut case, "schema");
     json!({"schema": schema, "objects": [case]})
 }
