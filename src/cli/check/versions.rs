@@ -54,10 +54,12 @@ fn newer_function(
     version: KubernetesVersion,
 ) -> Finding {
     let noun = if call.is_macro { "macro" } else { "function" };
-    let message = format!(
-        "Kubernetes {version} does not have the {noun} `{}`",
-        call.name
-    );
+    let name = &call.name;
+    let message = if call.is_accepted_if_stored {
+        format!("Kubernetes {version} accepts the {noun} `{name}` only in stored policies")
+    } else {
+        format!("Kubernetes {version} does not have the {noun} `{name}`")
+    };
     let mut expressions = compiled.expressions().iter();
     let expression = expressions.find(|expression| expression.field_ref == *field_ref);
     let text = expression.map_or("", |expression| &expression.text);
@@ -76,17 +78,12 @@ fn newer_function(
         "the API server of this version rejects the policy; Kubernetes {} and later accept it",
         call.usable_since
     ));
-    // The function of all versions that has the same arguments.
-    if let Some(older) = suggestion::only_function(&call.name)
-        && text.chars().skip(start).take(length).eq(call.name.chars())
+    // A function with another name may have other arguments, so there is no fix.
+    if suggestion::only_function(name).is_some()
+        && let Some(hint) = suggestion::reference(name, (true, false))
     {
-        let hint = suggestion::reference(&call.name, (true, false));
         let help = finding.help.unwrap_or_default();
-        finding.help = Some(match hint {
-            Some(hint) => format!("{hint}; {help}"),
-            None => format!("write `{older}()`; {help}"),
-        });
-        finding.fix = policy.edit_text(field_ref, start..start + length, older);
+        finding.help = Some(format!("{hint}; {help}"));
     }
     finding.rejected = true;
     finding.field_ref = Some(field_ref.clone());
@@ -142,7 +139,7 @@ mod tests {
     fn check_function_is_accepted_one_version_after_introduction() {
         let sort = "[3, 1].sort() == [1, 3]";
         let refused = [(
-            "Kubernetes 1.34 does not have the function `sort`",
+            "Kubernetes 1.34 accepts the function `sort` only in stored policies",
             14,
             "the API server of this version rejects the policy; Kubernetes 1.35 and later accept it",
         )];
@@ -168,11 +165,15 @@ mod tests {
             "[1].transformMap(i, v, v)[0] == 1 && [1].all(i, v, v > i) && [1].all(v, v > 0)",
             &[
                 (
-                    "Kubernetes 1.32 does not have the macro `transformMap`",
+                    "Kubernetes 1.32 accepts the macro `transformMap` only in stored policies",
                     11,
                     help,
                 ),
-                ("Kubernetes 1.32 does not have the macro `all`", 48, help),
+                (
+                    "Kubernetes 1.32 accepts the macro `all` only in stored policies",
+                    48,
+                    help,
+                ),
             ],
         );
     }
@@ -191,7 +192,7 @@ mod tests {
     #[test]
     fn check_addition_of_newest_version_is_reported() {
         let help = "write `contains()` for a substring, or `in` for an item of a list; the API server of this version rejects the policy; Kubernetes 1.38 and later accept it";
-        let message = "Kubernetes 1.37 does not have the function `includes`";
+        let message = "Kubernetes 1.37 accepts the function `includes` only in stored policies";
         check_expression("1.37", "[1].includes(1)", &[(message, 11, help)]);
     }
 
@@ -207,12 +208,12 @@ mod tests {
             "ip('10.0.0.1').family() == 4",
             &[
                 (
-                    "Kubernetes 1.30 does not have the function `ip`",
+                    "Kubernetes 1.30 accepts the function `ip` only in stored policies",
                     7,
                     "the API server of this version rejects the policy; Kubernetes 1.31 and later accept it",
                 ),
                 (
-                    "Kubernetes 1.30 does not have the function `family`",
+                    "Kubernetes 1.30 accepts the function `family` only in stored policies",
                     22,
                     "the API server of this version rejects the policy; Kubernetes 1.31 and later accept it",
                 ),

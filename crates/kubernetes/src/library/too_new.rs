@@ -5,7 +5,7 @@ use cel::checker::{CheckedAst, Reference};
 use cel::version::{Availability, Version};
 
 use super::environment::{MACROS, rows_with_id_of};
-use crate::version::{KubernetesVersion, first_with, usable_since};
+use crate::version::{CompileMode, KubernetesVersion, first_with, usable_since};
 
 /// A use of a function or macro that an older version lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +16,8 @@ pub struct TooNew {
     pub name: String,
     /// True for a macro, false for a function.
     pub is_macro: bool,
+    /// True if the version accepts the function or macro in stored expressions.
+    pub is_accepted_if_stored: bool,
     /// The first version that accepts the function or macro in new expressions.
     pub usable_since: Version,
 }
@@ -27,6 +29,7 @@ pub struct TooNew {
 #[must_use]
 pub fn too_new(checked: &CheckedAst, version: KubernetesVersion) -> Vec<TooNew> {
     let ast = checked.ast();
+    let stored = version.release_in(CompileMode::Stored);
     let macros = ast.macros().iter().filter_map(|call| {
         let is_called = |name: &str, n_args| (name, n_args) == (&call.function, call.n_args);
         let row = MACROS
@@ -37,6 +40,7 @@ pub fn too_new(checked: &CheckedAst, version: KubernetesVersion) -> Vec<TooNew> 
             at: call.at,
             name: call.function.to_string(),
             is_macro: true,
+            is_accepted_if_stored: introduced <= stored.platform,
             usable_since: usable_since(introduced),
         })
     });
@@ -62,6 +66,7 @@ pub fn too_new(checked: &CheckedAst, version: KubernetesVersion) -> Vec<TooNew> 
             at,
             name: (*name).to_owned(),
             is_macro: false,
+            is_accepted_if_stored: rows().any(|row| row.source.available.includes(stored)),
             usable_since: first,
         })
     });
