@@ -414,6 +414,35 @@ fn analyze(
     }
 }
 
+/// Adds warnings about excludeResourceRules with a misspelled resource, which exclude nothing.
+fn exclusions(policy: &Object<RequestPolicy>, known: &Known, findings: &mut Vec<Finding>) {
+    for unserved in matching::unserved_exclusions(&policy.value, &known.mapper) {
+        let Some(meant) = unserved.suggestion.as_ref().filter(|_| {
+            // The CRD of another resource may not be in the input.
+            unserved.is_misspelled || unserved.is_known
+        }) else {
+            continue;
+        };
+        let rule = policy.document.node.nearest(&unserved.field_ref);
+        let mut names = rule.get("resources").map_or(&[][..], Node::items).iter();
+        let item = names.find(|item| item.as_str() == Some(unserved.name.as_str()));
+        let place = policy.place_of(item.unwrap_or(rule));
+        let message = format!(
+            "no served resource matches {}, so it excludes nothing",
+            unserved.rule
+        );
+        let warning = Severity::Warning;
+        let mut finding = object_finding(policy, warning, Rule::UnservedResource, &message, place);
+        // There is no fix, because the policy would then allow more requests.
+        finding.help = Some(format!(
+            "did you mean `{meant}`? The policy then ignores requests for it"
+        ));
+        finding.location.length = item.map_or(1, |item| item.span.len().max(1));
+        finding.field_ref = Some(unserved.field_ref);
+        findings.push(finding);
+    }
+}
+
 /// Adds findings about unserved and unknown resources in the rules of the policy.
 fn resources(
     policy: &Object<RequestPolicy>,
@@ -490,6 +519,7 @@ fn resources(
         finding.location.length = length;
         findings.push(finding);
     }
+    exclusions(policy, known, findings);
     exempt_resources(policy, analysis, findings);
     let has_rules = known::rule(&policy.value, 0).is_some();
     if never_runs && has_rules && matches.unserved.is_empty() && matches.exempt.is_empty() {

@@ -9,7 +9,7 @@ mod unserved;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use k8s_openapi::api::admissionregistration::v1::NamedRuleWithOperations;
+use k8s_openapi::api::admissionregistration::v1::{MatchResources, NamedRuleWithOperations};
 
 use self::rule::{Exclusions, Incomplete, Rule};
 use self::unserved::{MAX_SEARCHED, unserved};
@@ -165,6 +165,29 @@ fn excluded(policy: &RequestPolicy) -> &[NamedRuleWithOperations] {
     let constraints = policy.match_constraints.as_ref();
     let rules = constraints.and_then(|constraints| constraints.exclude_resource_rules.as_deref());
     rules.unwrap_or_default()
+}
+
+/// Returns the resources in the excludeResourceRules of `policy` that the cluster does not serve.
+#[must_use]
+pub fn unserved_exclusions(policy: &RequestPolicy, mapper: &RestMapper) -> Vec<UnservedResource> {
+    if excluded(policy).is_empty() {
+        return Vec::new();
+    }
+    let rules_of = |rules: &[NamedRuleWithOperations]| RequestPolicy {
+        match_constraints: Some(MatchResources {
+            resource_rules: Some(rules.to_vec()),
+            ..MatchResources::default()
+        }),
+        ..RequestPolicy::default()
+    };
+    let mut unserved = resolve(&rules_of(excluded(policy)), mapper).unserved;
+    for resource in &mut unserved {
+        resource.field_ref = format!(
+            "spec.matchConstraints.excludeResourceRules[{}]",
+            resource.index
+        );
+    }
+    unserved
 }
 
 /// Returns the resources that the rules of `policy` match, sorted and without exempt resources.

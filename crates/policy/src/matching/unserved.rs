@@ -121,6 +121,12 @@ fn is_excluded_by_scope(rule: &NamedRuleWithOperations, name: &str, mapper: &Res
     })
 }
 
+/// Returns true if the groups differ only in the last label, such as `pki.acme.com` and `pki.acme.io`.
+fn differ_in_domain(group: &str, other: &str) -> bool {
+    let parts = [group, other].map(|name| name.rsplit_once('.'));
+    matches!(parts, [Some((own, _)), Some((others, _))] if own == others)
+}
+
 /// Returns true if the rule's only group, or a group with a nearly equal name, has a resource `name` in other versions.
 fn is_known(groups: &[String], name: &str, mapper: &RestMapper) -> bool {
     let [group] = groups else {
@@ -130,7 +136,9 @@ fn is_known(groups: &[String], name: &str, mapper: &RestMapper) -> bool {
     let mut resources = mapper.resources.iter();
     resources.any(|served| {
         let of_group = &served.gvr.group;
-        main(&served.gvr.resource) == main(name) && (of_group == group || is_near(of_group, group))
+        let is_group =
+            || of_group == group || is_near(of_group, group) || differ_in_domain(of_group, group);
+        main(&served.gvr.resource) == main(name) && is_group()
     })
 }
 
