@@ -176,6 +176,7 @@
 pub mod ast;
 pub mod ast_validators;
 pub mod base64;
+pub mod bounds;
 pub mod checker;
 pub mod cost;
 pub mod decls;

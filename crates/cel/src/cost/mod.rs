@@ -16,8 +16,8 @@ mod row;
 mod size;
 
 pub use node::{AstNode, Call, CallEstimate, SizeEstimator, UnknownSizes, size_of};
+pub(crate) use path::{NO_PATHS, PathId, Paths};
 pub use path::{Path, PathStep};
-pub(crate) use path::{PathId, Paths};
 pub use row::{CallCost, CostScope, Costs, ResultOf, RuntimeCost, StaticCost};
 pub(super) use size::to_f64;
 pub use size::{CostEstimate, SizeEstimate};

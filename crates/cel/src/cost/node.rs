@@ -17,8 +17,8 @@ pub struct AstNode<'a> {
     pub(crate) computed_size: Option<SizeEstimate>,
     /// The size for the cost functions of the standard library. Also set if only the type determines it.
     pub(crate) size: Option<SizeEstimate>,
-    /// The size of the elements of a list as computed from the expression. Only set with
-    /// [`CostOptions::follows_parts`](crate::estimate::CostOptions::follows_parts).
+    /// The size of the elements of a list or the keys of a map as computed from the expression. That of lists, maps and
+    /// objects is their JSON size. Only set for [`bounds`](crate::bounds).
     pub(crate) items_size: Option<SizeEstimate>,
 }
 
@@ -148,6 +148,17 @@ pub trait SizeEstimator: Sync {
     /// [`estimate_each`](crate::estimate::estimate_each) call may then return a different size.
     fn estimate_varying_size(&self, node: &AstNode<'_>) -> (Option<SizeEstimate>, bool) {
         (self.estimate_size(node), true)
+    }
+
+    /// Returns the maximum number of elements of the list or map at `path` and of other parts of the same variable
+    /// together, if they share the size of an object. `None` if it is unknown.
+    fn shared_size(&self, _path: Path<'_>) -> Option<u64> {
+        None
+    }
+
+    /// Returns the maximum JSON size of the value at `path`, in bytes. `None` if it is unknown.
+    fn json_size(&self, _path: Path<'_>) -> Option<u64> {
+        None
     }
 
     /// Returns true if the value at `path` is a list, and false if it is a map. `None` for other values, and if the type

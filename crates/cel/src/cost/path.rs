@@ -5,10 +5,11 @@
 //!
 //! Source: cel-go `checker/cost.go`, `AstNode.Path`, `coster.exprPaths`.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// A step of a path.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum PathStep {
     /// A variable, by its qualified name. Always the first step.
     Variable(Arc<str>),
@@ -22,6 +23,10 @@ pub enum PathStep {
     Keys,
     /// Any value of a map (cel-go's `@values`).
     Values,
+    /// A single element of a list or value of a map. Only in [`bounds`](crate::bounds).
+    Element,
+    /// A single key of a map. Only in [`bounds`](crate::bounds).
+    Key,
 }
 
 impl PathStep {
@@ -34,6 +39,8 @@ impl PathStep {
             Self::Indices => "@indices",
             Self::Keys => "@keys",
             Self::Values => "@values",
+            Self::Element => "@element",
+            Self::Key => "@key",
         }
     }
 }
@@ -46,6 +53,8 @@ pub(crate) type PathId = usize;
 pub(crate) struct Paths {
     /// Each step, with the path that precedes it.
     steps: Vec<(Option<PathId>, PathStep)>,
+    /// The paths that [`Paths::add_once`] added.
+    known: Option<HashMap<(Option<PathId>, PathStep), PathId>>,
 }
 
 impl Paths {
@@ -56,6 +65,18 @@ impl Paths {
     pub(crate) fn add(&mut self, before: Option<PathId>, step: PathStep) -> PathId {
         self.steps.push((before, step));
         self.steps.len().saturating_sub(1)
+    }
+
+    /// Like [`Paths::add`], but returns the existing path if this path has been added before.
+    pub(crate) fn add_once(&mut self, before: Option<PathId>, step: PathStep) -> PathId {
+        let key = (before, step);
+        let known = self.known.as_ref();
+        if let Some(path) = known.and_then(|known| known.get(&key)) {
+            return *path;
+        }
+        let path = self.add(before, key.1.clone());
+        self.known.get_or_insert_default().insert(key, path);
+        path
     }
 
     /// Returns the path that ends with the step `last`.
@@ -69,7 +90,10 @@ impl Paths {
 }
 
 /// An arena without paths.
-pub(crate) static NO_PATHS: Paths = Paths { steps: Vec::new() };
+pub(crate) static NO_PATHS: Paths = Paths {
+    steps: Vec::new(),
+    known: None,
+};
 
 /// A path from a declared variable to a value. Empty for other values, such as literals.
 #[derive(Clone, Copy, Debug)]

@@ -195,14 +195,8 @@ impl Coster<'_> {
                 self.derived_size(id)
             },
             size,
-            items_size: self.computed_items_size(id),
+            items_size: None,
         }
-    }
-
-    /// Returns the size of the elements of `id`, a list that an expression computes. `None` if it is unknown.
-    pub(super) fn computed_items_size(&self, id: ExprId) -> Option<SizeEstimate> {
-        let entry = self.entry(id).filter(|_| self.options.follows_parts)?;
-        (entry.is_list && entry.value.max < u64::MAX).then_some(entry.value)
     }
 }
 

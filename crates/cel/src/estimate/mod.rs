@@ -7,7 +7,6 @@
 
 #![warn(clippy::arithmetic_side_effects)]
 
-mod derived_paths;
 mod facts;
 #[cfg(test)]
 mod tests;
@@ -30,41 +29,20 @@ use crate::stack::{SHALLOW_DEPTH, run_on_deep_stack};
 use crate::syntax::{ACCUMULATOR, FORMER_ACCUMULATOR};
 use crate::types::Type;
 use crate::version::Behavior;
-pub use derived_paths::{is_filter, mapped};
 use facts::{EntrySize, Facts, LocalVariable};
 use varying::Varying;
-
-/// The costs of calls that an estimate is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EstimatedCosts {
-    /// The costs that upstream estimates.
-    Upstream,
-    /// The costs that upstream measures. They differ from its estimates for some functions.
-    Measured,
-    /// The costs that upstream measures in an environment with
-    /// [`Library::ignore_platform_costs`](crate::env::Library::ignore_platform_costs).
-    MeasuredWithoutPlatform,
-}
 
 /// Options of the cost model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CostOptions {
     /// True if a presence test, such as `has(a.b)`, is charged (`PresenceTestHasCost`).
     pub presence_test_has_cost: bool,
-    /// True if the sizes of values read through optionals, conditionals, concatenations and filters are those of the
-    /// variables' parts that they contain, and if a selection from a value of unknown type is charged. Upstream treats
-    /// these sizes as unknown.
-    pub follows_parts: bool,
-    /// The costs that are estimated.
-    pub costs: EstimatedCosts,
 }
 
 impl Default for CostOptions {
     fn default() -> Self {
         Self {
             presence_test_has_cost: true,
-            follows_parts: false,
-            costs: EstimatedCosts::Upstream,
         }
     }
 }
@@ -124,40 +102,6 @@ pub fn estimate_each(
             estimates.push(coster.cost(ast.root()));
         }
         estimates
-    })
-}
-
-/// The size of the value of an expression. A part is `None` if its size is unknown.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ResultSize {
-    /// The size of the value.
-    pub value: Option<SizeEstimate>,
-    /// The size of the elements of a list.
-    pub items: Option<SizeEstimate>,
-    /// True if the elements are the parts of a string, as after `split`. All elements together are then at most as large
-    /// as one may be.
-    pub are_parts: bool,
-}
-
-/// Estimates the size of the value of `checked`.
-#[must_use]
-pub fn result_size(
-    checked: &CheckedAst,
-    sizes: &dyn SizeEstimator,
-    options: CostOptions,
-) -> ResultSize {
-    let root = checked.ast().root();
-    run_on_deep_stack(checked.ast().depth() > SHALLOW_DEPTH, || {
-        let mut coster = Coster::new(checked, sizes, options, 0);
-        coster.cost(root);
-        let text = coster.divided(root);
-        let text_size = text.map(|text| SizeEstimate::new(0, coster.size_or_unknown(text).max));
-        let items = text_size.or_else(|| coster.computed_items_size(root));
-        ResultSize {
-            value: coster.size(root).filter(|size| size.max < u64::MAX),
-            items: items.filter(|size| size.max < u64::MAX),
-            are_parts: text.is_some(),
-        }
     })
 }
 
@@ -294,13 +238,10 @@ impl<'a> Coster<'a> {
     fn cost_select(&mut self, id: ExprId, operand: ExprId, field: &Arc<str>) -> CostEstimate {
         let mut sum = self.cost(operand);
         let type_ = self.checked.type_at(operand);
-        if matches!(type_, Type::Map(_) | Type::Struct(_) | Type::Param(_))
-            || self.options.follows_parts
-        {
+        if matches!(type_, Type::Map(_) | Type::Struct(_) | Type::Param(_)) {
             sum = sum.plus(CostEstimate::fixed(SELECT_AND_IDENT_COST));
         }
-        let step = self.field_step(operand, PathStep::Field(Arc::clone(field)));
-        self.extend_path(id, operand, step);
+        self.extend_path(id, operand, PathStep::Field(Arc::clone(field)));
         sum
     }
 
@@ -336,9 +277,9 @@ impl<'a> Coster<'a> {
 
     fn cost_call(&mut self, id: ExprId, target: Option<ExprId>, args: &[ExprId]) -> CostEstimate {
         let Some(Reference::Function {
-            name,
             overloads,
             namespaced,
+            ..
         }) = self.checked.reference(id)
         else {
             return CostEstimate::default();
@@ -364,7 +305,6 @@ impl<'a> Coster<'a> {
         let (cost, size) = self.overloads_estimate(id, overloads, &call);
         self.set_size(id, size);
         self.set_joined_entry(id, overloads, args);
-        self.follow_call(id, name, target, args);
         target_cost.plus(cost)
     }
 
@@ -384,15 +324,8 @@ impl<'a> Coster<'a> {
         let mut cost = NO_COST;
         let mut size: Option<SizeEstimate> = None;
         for overload in overloads {
-            let of_actual = overload.costs.estimate_of_actual;
-            let of_actual = of_actual.filter(|_| self.options.costs != EstimatedCosts::Upstream);
-            let static_cost = of_actual.unwrap_or(overload.costs.estimate);
-            let mut estimate = static_cost.estimate(&operands, call.arg_costs, &self.sizes);
-            if self.options.costs == EstimatedCosts::MeasuredWithoutPlatform
-                && overload.costs.is_of_platform
-            {
-                estimate.cost = CostEstimate::fixed(1);
-            }
+            let static_cost = overload.costs.estimate;
+            let estimate = static_cost.estimate(&operands, call.arg_costs, &self.sizes);
             cost = cost.union(estimate.cost);
             size = match (size, estimate.result_size) {
                 (Some(size), Some(other)) => Some(size.union(other)),
@@ -457,7 +390,6 @@ impl<'a> Coster<'a> {
         self.push_accumulator(fold);
         sum = sum.plus(self.cost(fold.result));
         self.scopes.truncate(n_outer);
-        self.follow_bind(id, fold);
         self.copy_sizes(id, fold.result);
         sum
     }
@@ -474,7 +406,6 @@ impl<'a> Coster<'a> {
         self.scopes.truncate(n_loop);
         sum = sum.plus(self.cost(fold.result));
         self.scopes.truncate(n_outer);
-        self.follow_filter(id, fold);
 
         let n_steps = self.size_or_unknown(fold.iter_range);
         sum = sum.plus(n_steps.times_cost(step_cost.plus(loop_cost)));
@@ -518,10 +449,7 @@ impl<'a> Coster<'a> {
         let varies = self.varies(fold.iter_range) || self.sizes.n_varying() != n_before;
         let is_list = match entry {
             Some(entry) => entry.is_list,
-            None => {
-                self.is_list(fold.iter_range).unwrap_or(false)
-                    || matches!(self.checked.type_at(fold.iter_range), Type::List(_))
-            }
+            None => matches!(self.checked.type_at(fold.iter_range), Type::List(_)),
         };
         let before = self.path_of(fold.iter_range);
         let key = if is_list {

@@ -25,7 +25,7 @@ pub const LOGIC: Costs = Costs::new(
 /// Costs of the conditional operator, which evaluates one of its branches.
 pub const CONDITIONAL: Costs = Costs::new(StaticCost::WithArgs(conditional), RuntimeCost::Fixed(1));
 
-/// Costs of comparing a string with a prefix or suffix. The estimate depends on the length of the
+/// Costs of comparing a string with a prefix or suffix. The estimate of upstream depends on the length of the
 /// prefix or suffix, the measured cost on the length of the whole string.
 pub const AFFIX: Costs = Costs::new(
     StaticCost::Of(|call, _| match call.args {
@@ -33,7 +33,11 @@ pub const AFFIX: Costs = Costs::new(
         _ => ONE_UNIT,
     }),
     RuntimeCost::ByArgs(first_traversed),
-);
+)
+.with_estimate_of_actual(StaticCost::Of(|call, _| match call.target {
+    Some(text) => CallEstimate::from_cost(traversal(size_or_unknown(text))),
+    None => ONE_UNIT,
+}));
 
 /// Like [`AFFIX`], but the measured cost also depends on the length of the prefix or suffix.
 pub const AFFIX_BY_ARGUMENT: Costs = Costs::new(

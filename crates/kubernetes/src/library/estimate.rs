@@ -5,9 +5,10 @@
 
 pub use super::costs::AUTHORIZER_CHECK_COST;
 use crate::version::measures_library_costs;
+use cel::bounds::BoundOptions;
 use cel::checker::CheckedAst;
 use cel::cost::{CostEstimate, SizeEstimator};
-use cel::estimate::{self, CostOptions, EstimatedCosts};
+use cel::estimate::{self, CostOptions};
 use cel::version::Release;
 
 /// The options of the API server's cost model. `has()` is free.
@@ -15,26 +16,15 @@ use cel::version::Release;
 /// Source: k8s.io/apiserver `pkg/cel/environment/base.go`, `baseOpts`.
 pub const COST_OPTIONS: CostOptions = CostOptions {
     presence_test_has_cost: false,
-    follows_parts: false,
-    costs: EstimatedCosts::Upstream,
 };
 
-/// Returns the options for estimates of the costs that the API server of `release` measures for policies. The API server
-/// makes no such estimates.
-///
-/// Differs from [`estimate()`]: values read through optionals, and concatenated or filtered lists, have the sizes of the
-/// parts that they contain. See [`CostOptions::follows_parts`].
+/// Returns the options for [`bounds`](cel::bounds) of the costs that the API server of `release` measures for policies.
+/// The API server makes no such estimates.
 #[must_use]
-pub fn policy_options(release: Release) -> CostOptions {
-    let costs = if measures_library_costs(release) {
-        EstimatedCosts::Measured
-    } else {
-        EstimatedCosts::MeasuredWithoutPlatform
-    };
-    CostOptions {
-        follows_parts: true,
-        costs,
-        ..COST_OPTIONS
+pub fn policy_options(release: Release) -> BoundOptions {
+    BoundOptions {
+        presence_test_has_cost: COST_OPTIONS.presence_test_has_cost,
+        ignores_platform_costs: !measures_library_costs(release),
     }
 }
 

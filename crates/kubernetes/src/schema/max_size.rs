@@ -29,19 +29,6 @@ pub struct DeclaredSizes {
     objects: Option<ObjectShape>,
     /// A flag to set when the size of a nested list or map is requested.
     reads_nested_lists: Option<Arc<AtomicBool>>,
-    /// The sizes of the computed fields of `variables`.
-    computed: Arc<[ComputedSize]>,
-}
-
-/// The maximum size of a field of `variables` that an expression computes.
-#[derive(Clone, Debug)]
-pub struct ComputedSize {
-    /// The name of the field.
-    pub name: Arc<str>,
-    /// The size of the value. `None` if it is unknown.
-    pub value: Option<u64>,
-    /// The size of the elements of a list. `None` if it is unknown.
-    pub items: Option<u64>,
 }
 
 /// The assumed shape of objects in an estimate: their size, and how elements are distributed over nested lists.
@@ -79,28 +66,6 @@ impl DeclaredSizes {
             otherwise: None,
             objects: None,
             reads_nested_lists: None,
-            computed: Arc::default(),
-        }
-    }
-
-    /// Sets the sizes of computed fields of `variables`.
-    #[must_use]
-    pub fn with_computed(mut self, computed: Vec<ComputedSize>) -> Self {
-        self.computed = computed.into();
-        self
-    }
-
-    /// Returns the size of a computed field of `variables`, or of its elements. `None` for other paths.
-    fn computed_size(&self, first: &PathStep, steps: &[&PathStep]) -> Option<u64> {
-        let (PathStep::Variable(root), [PathStep::Field(name), rest @ ..]) = (first, steps) else {
-            return None;
-        };
-        let mut computed = self.computed.iter().filter(|_| **root == *"variables");
-        let computed = computed.find(|computed| computed.name == *name)?;
-        match rest {
-            [] => computed.value,
-            [PathStep::Items] => computed.items,
-            _ => None,
         }
     }
 
@@ -127,7 +92,6 @@ impl DeclaredSizes {
             otherwise: Some(self_type),
             objects: None,
             reads_nested_lists: None,
-            computed: Arc::default(),
         }
     }
 
@@ -139,6 +103,28 @@ impl DeclaredSizes {
         {
             flag.store(true, Ordering::Relaxed);
         }
+    }
+
+    /// Returns the part of an object at `path`. `None` if the path leads elsewhere.
+    fn part(
+        &self,
+        path: Path<'_>,
+        shape: Option<ObjectShape>,
+    ) -> Option<(StepTarget<'_>, Enclosing)> {
+        let steps = path.steps();
+        let (first, steps) = steps.split_first()?;
+        let mut target = StepTarget::Type(self.beginning(first)?);
+        let mut enclosing = Enclosing::default();
+        for step in steps {
+            if !target.is_part_of_object() {
+                return None;
+            }
+            if let Some(shape) = shape {
+                enclosing.step(step, &target, shape);
+            }
+            target = target.step(step)?;
+        }
+        Some((target, enclosing))
     }
 
     /// Returns the type of the variable at the start of a path. `first` is the path's first step.
@@ -165,10 +151,11 @@ impl StepTarget<'_> {
             return None;
         };
         match (step, &type_.kind) {
-            (PathStep::Items | PathStep::Values, DeclKind::List(elem) | DeclKind::Map(elem)) => {
-                Some(Self::Type(elem))
-            }
-            (PathStep::Keys, DeclKind::Map(_)) => Some(Self::Key),
+            (
+                PathStep::Items | PathStep::Values | PathStep::Element,
+                DeclKind::List(elem) | DeclKind::Map(elem),
+            ) => Some(Self::Type(elem)),
+            (PathStep::Keys | PathStep::Key, DeclKind::Map(_)) => Some(Self::Key),
             // Upstream's estimator does not look up the escaped form of reserved words. The type checker does.
             (PathStep::Field(name), DeclKind::Object(_)) => {
                 let field = type_.field(name).filter(|field| field.name == *name)?;
@@ -183,7 +170,7 @@ impl StepTarget<'_> {
     fn lacks(&self, step: &PathStep) -> bool {
         match (self, step) {
             (Self::Type(type_), PathStep::Field(name)) => {
-                matches!(type_.kind, DeclKind::Object(_))
+                type_.as_object().is_some_and(|object| !object.is_open)
                     && self.is_part_of_object()
                     && type_.field(name).is_none()
             }
@@ -200,12 +187,32 @@ impl StepTarget<'_> {
         }
     }
 
-    fn max_size(&self) -> u64 {
-        match self {
-            // -1 means unbounded. The cast converts it to 2^64-1.
-            Self::Type(type_) => type_.max_elements.cast_unsigned(),
-            Self::Key => 0,
-        }
+    /// Returns the maximum size. Upstream assumes that map keys and objects have size 0. `is_upstream` is true for its
+    /// estimates.
+    fn max_size(&self, is_upstream: bool) -> u64 {
+        let max = match self {
+            Self::Key if is_upstream => 0,
+            Self::Key => sizes::max_string_length(),
+            Self::Type(type_) => match type_.as_object() {
+                Some(object) if object.is_open && !is_upstream => -1,
+                Some(object) if !is_upstream => {
+                    i64::try_from(object.fields().len()).unwrap_or(-1).max(1)
+                }
+                // A string, number or other value of any size.
+                _ if type_.max_elements == 0
+                    && !is_upstream
+                    && matches!(
+                        type_.kind,
+                        DeclKind::IntOrString | DeclKind::Quantity | DeclKind::Unknown
+                    ) =>
+                {
+                    sizes::max_string_length()
+                }
+                _ => type_.max_elements,
+            },
+        };
+        // -1 means unbounded. The cast converts it to 2^64-1.
+        max.cast_unsigned()
     }
 }
 
@@ -221,9 +228,6 @@ impl SizeEstimator for DeclaredSizes {
         let Some((first, steps)) = steps.split_first() else {
             return UNKNOWN;
         };
-        if let Some(size) = self.computed_size(first, steps) {
-            return (Some(SizeEstimate::new(0, size)), true);
-        }
         let Some(beginning) = self.beginning(first) else {
             return UNKNOWN;
         };
@@ -250,13 +254,29 @@ impl SizeEstimator for DeclaredSizes {
             };
         }
         self.note_nesting(&enclosing, &target);
-        let bound = target.max_size();
+        let bound = target.max_size(self.otherwise.is_some());
         let max = match self.objects {
             None => bound,
             Some(shape) => enclosing.max_size(&target, shape),
         };
         // A value of size 0 or 1 fits into objects of any shape.
         (Some(SizeEstimate::new(0, max)), bound > 1)
+    }
+
+    fn shared_size(&self, path: Path<'_>) -> Option<u64> {
+        let shape = self.objects?;
+        let (target, enclosing) = self.part(path, Some(shape))?;
+        Some(enclosing.fitting(&target, shape))
+    }
+
+    fn json_size(&self, path: Path<'_>) -> Option<u64> {
+        let Some(shape) = self.objects else {
+            let largest = sizes::MAX_REQUEST_SIZE_BYTES.cast_unsigned();
+            return self.part(path, None).map(|_| largest);
+        };
+        let (_, enclosing) = self.part(path, Some(shape))?;
+        let n_bytes = shape.n_bytes.max(0).cast_unsigned();
+        Some(n_bytes.div_ceil(enclosing.n_elements.max(1)))
     }
 
     fn is_list(&self, path: Path<'_>) -> Option<bool> {
@@ -302,17 +322,28 @@ impl Enclosing {
 
     /// Returns the maximum size of `target`, a value nested in these lists and maps.
     fn max_size(&self, target: &StepTarget<'_>, shape: ObjectShape) -> u64 {
-        let StepTarget::Type(type_) = target else {
-            return target.max_size();
+        let declared = target.max_size(false);
+        match target {
+            StepTarget::Type(type_) if type_.as_object().is_some_and(|object| !object.is_open) => {
+                declared
+            }
+            _ => declared.min(self.fitting(target, shape)),
+        }
+    }
+
+    /// Returns the maximum size of `target` that fits into an object.
+    fn fitting(&self, target: &StepTarget<'_>, shape: ObjectShape) -> u64 {
+        let fitting = match target {
+            StepTarget::Type(type_)
+                if matches!(type_.kind, DeclKind::List(_) | DeclKind::Map(_))
+                    && self.depth < shape.filled_from =>
+            {
+                1
+            }
+            StepTarget::Type(type_) => shape.fitting(type_),
+            StepTarget::Key => sizes::length_within(shape.n_bytes).max(0).cast_unsigned(),
         };
-        let is_outer = matches!(type_.kind, DeclKind::List(_) | DeclKind::Map(_))
-            && self.depth < shape.filled_from;
-        let fitting = if is_outer {
-            Some(1)
-        } else {
-            shape.fitting(type_).checked_div(self.n_elements)
-        };
-        target.max_size().min(fitting.unwrap_or(1).max(1))
+        fitting.checked_div(self.n_elements).unwrap_or(1).max(1)
     }
 }
 

@@ -30,7 +30,7 @@ pub use decl_type::{DeclField, DeclKind, DeclType};
 pub use error::SchemaError;
 pub use gvk::{GroupVersion, Gvk, Gvr};
 pub use intern::Interner;
-pub use max_size::{ComputedSize, DeclaredSizes, ObjectShape};
+pub use max_size::{DeclaredSizes, ObjectShape};
 pub use openapi::OpenApiDocument;
 pub use rest_mapper::RestMapper;
 

@@ -1,8 +1,18 @@
-//! The types of `request` and `namespaceObject` for cost estimates.
+//! The sizes of the inputs of expressions: objects, `request`, `namespaceObject` and the policy's variables.
 
+use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use kubernetes::schema::{DeclField, DeclKind, DeclType};
+use super::kind::KindTypes;
+use super::shapes;
+use cel::bounds::{self, Bound, BoundOptions, BoundPaths, BoundVariables};
+use cel::checker::CheckedAst;
+use cel::cost::{CostEstimate, SizeEstimator};
+use kubernetes::schema::{DeclField, DeclKind, DeclType, DeclaredSizes, ObjectShape};
+
+/// Maximum number of AST nodes of a variable's expression. The value of a longer expression has an unknown size.
+const MAX_COMPUTED_NODES: usize = 5_000;
 
 /// The assumed maximum number of groups of a user, and of labels and annotations of a namespace.
 const MAX_ENTRIES: i64 = 1000;
@@ -25,8 +35,133 @@ const MAX_LABEL_LENGTH: i64 = 63;
 /// Source: k8s.io/apimachinery `pkg/api/validation/objectmeta.go`, `TotalAnnotationSizeLimitB`.
 const MAX_ANNOTATIONS_SIZE: i64 = 256 * 1024;
 
+/// The inputs of the expressions of a policy.
+pub(super) struct Inputs {
+    options: BoundOptions,
+    paths: BoundPaths,
+    /// The sizes in objects of each of [`shapes`], followed by those in the largest request.
+    sizes: Vec<(Option<ObjectShape>, DeclaredSizes)>,
+    variables: HashMap<Arc<str>, Variable>,
+    reads_nested_lists: Arc<AtomicBool>,
+}
+
+/// A variable of the policy.
+struct Variable {
+    /// The bounds of its value, with the same indices as the sizes of the inputs. Empty if they are unknown.
+    bounds: Vec<Bound>,
+    /// True if its expression reads nested lists.
+    reads_nested_lists: bool,
+}
+
+impl Inputs {
+    pub(super) fn new(types: &KindTypes<'_>, options: BoundOptions) -> Self {
+        let (_, object) = types.object;
+        let objects = ["object", "oldObject"].map(|name| (Arc::from(name), Arc::clone(object)));
+        let params = match types.params {
+            Some((_, type_)) => Arc::clone(type_),
+            None => Arc::new(DeclType::scalar(DeclKind::Unknown)),
+        };
+        let params = [("params".into(), params)];
+        let others = [("request", request()), ("namespaceObject", namespace())];
+        let others = others.map(|(name, type_)| (Arc::from(name), type_));
+        let reads_nested_lists = Arc::new(AtomicBool::new(false));
+        let largest = DeclaredSizes::new(objects.into_iter().chain(params).chain(others));
+        let largest = largest.with_nesting_flag(&reads_nested_lists);
+        let in_shapes = shapes().map(|shape| (Some(shape), largest.clone().in_objects(shape)));
+        let mut sizes: Vec<_> = in_shapes.collect();
+        sizes.push((None, largest));
+        Self {
+            options,
+            paths: BoundPaths::default(),
+            sizes,
+            variables: HashMap::new(),
+            reads_nested_lists,
+        }
+    }
+
+    /// Returns the cost of evaluating `checked` and the bound of its value, in objects of the shape with the index `n`.
+    /// `None` is for the largest request.
+    pub(super) fn bound(
+        &mut self,
+        checked: &CheckedAst,
+        n: Option<usize>,
+    ) -> (CostEstimate, Bound) {
+        let n = n.unwrap_or(self.sizes.len().saturating_sub(1));
+        let Some((shape, sizes)) = self.sizes.get(n) else {
+            return Default::default();
+        };
+        let inputs = InputsInShape {
+            sizes,
+            variables: &self.variables,
+            reads_nested_lists: &self.reads_nested_lists,
+            n,
+            has_single_parts: shape.is_some_and(|shape| shape.filled_from > 0),
+        };
+        bounds::bound(checked, &inputs, self.options, &mut self.paths)
+    }
+
+    /// Clears the record of nested lists, before a new expression.
+    pub(super) fn forget_nested_lists(&self) {
+        self.reads_nested_lists.store(false, Ordering::Relaxed);
+    }
+
+    /// Returns true if an expression since [`Inputs::forget_nested_lists`] has read a nested list, or a variable whose
+    /// expression reads one.
+    pub(super) fn reads_nested_lists(&self) -> bool {
+        self.reads_nested_lists.load(Ordering::Relaxed)
+    }
+
+    /// Adds the variable `name`. An existing variable of this name is replaced. Its value has an unknown size if its
+    /// expression is not given.
+    pub(super) fn add_variable(&mut self, name: &str, checked: Option<&CheckedAst>) {
+        let checked = checked.filter(|checked| checked.ast().len() <= MAX_COMPUTED_NODES);
+        self.forget_nested_lists();
+        let mut bounds = Vec::new();
+        if let Some(checked) = checked {
+            for n in 0..self.sizes.len() {
+                let (_, bound) = self.bound(checked, Some(n));
+                bounds.push(bound);
+            }
+        }
+        let variable = Variable {
+            bounds,
+            reads_nested_lists: self.reads_nested_lists(),
+        };
+        self.variables.insert(name.into(), variable);
+    }
+}
+
+/// The inputs in objects of one shape.
+struct InputsInShape<'a> {
+    sizes: &'a DeclaredSizes,
+    variables: &'a HashMap<Arc<str>, Variable>,
+    reads_nested_lists: &'a AtomicBool,
+    n: usize,
+    has_single_parts: bool,
+}
+
+impl BoundVariables for InputsInShape<'_> {
+    fn sizes(&self) -> &dyn SizeEstimator {
+        self.sizes
+    }
+
+    fn field(&self, root: &str, field: &str) -> Option<Option<Bound>> {
+        (root == "variables").then(|| {
+            let variable = self.variables.get(field)?;
+            if variable.reads_nested_lists {
+                self.reads_nested_lists.store(true, Ordering::Relaxed);
+            }
+            variable.bounds.get(self.n).cloned()
+        })
+    }
+
+    fn has_single_parts(&self) -> bool {
+        self.has_single_parts
+    }
+}
+
 /// Returns the type of `request`, with the fields whose size matters.
-pub(super) fn request() -> Arc<DeclType> {
+fn request() -> Arc<DeclType> {
     let groups = DeclType::list(text(MAX_GROUP_LENGTH), MAX_ENTRIES);
     let user = [
         DeclField::new("username", text(MAX_GROUP_LENGTH), true),
@@ -41,7 +176,7 @@ pub(super) fn request() -> Arc<DeclType> {
 }
 
 /// Returns the type of `namespaceObject`, with the fields whose size matters.
-pub(super) fn namespace() -> Arc<DeclType> {
+fn namespace() -> Arc<DeclType> {
     let map = |value| Arc::new(DeclType::map(value, MAX_ENTRIES));
     let metadata = [
         DeclField::new("name", text(MAX_LABEL_LENGTH), true),

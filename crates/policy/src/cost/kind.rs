@@ -3,33 +3,20 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::inputs::{namespace, request, text};
+use super::inputs::Inputs;
 use super::shared::{ExpressionEstimate, Parts, SharedCosts, parts};
 use super::untyped::{UntypedChecks, cost_env};
 use super::{Costs, MAX_FILLED_FROM, N_SIZES, shapes};
 use crate::compile::CompiledPolicy;
 use crate::environment::VariableTypes;
 use crate::expressions::{ExpressionCheck, PolicyExpression, Role};
-use cel::ast::{Ast, Comprehension, Expr, ExprId, Literal};
 use cel::checker::CheckedAst;
-use cel::cost::SizeEstimate;
 use cel::diagnostic::Code;
 use cel::env::Env;
-use cel::estimate::{self, CostOptions, ResultSize, is_filter, mapped};
 use cel::types::Type;
 use kubernetes::library::estimate::policy_options;
-use kubernetes::schema::{
-    ComputedSize, DeclField, DeclKind, DeclType, DeclaredSizes, Gvk, ObjectShape, sizes,
-};
-
-/// The assumed maximum length of a string in a variable that is not computed from the object or the params, such as a
-/// label of the namespace.
-const MAX_OTHER_LENGTH: i64 = 256;
-
-/// Maximum number of AST nodes of a variable's expression whose value has a size for each size of the object.
-const MAX_COMPUTED_NODES: usize = 5_000;
+use kubernetes::schema::{DeclType, Gvk};
 
 /// An expression that costs less than this for the largest request is not estimated for smaller requests.
 const MIN_COST: u64 = 10_000;
@@ -47,8 +34,7 @@ pub(super) struct KindTypes<'a> {
 /// exceeded.
 ///
 /// The cost of a variable is only counted for the variable itself. An expression that reads the variable only pays for
-/// the read. The size of a variable is known if its value is a part of the object, or such a part with an empty
-/// default. `shared` has the costs that are equal for several kinds, and `untyped` the checks without types.
+/// the read. `shared` has the costs that are equal for several kinds, and `untyped` the checks without types.
 pub(super) fn kind_costs(
     policy: &CompiledPolicy,
     types: &KindTypes<'_>,
@@ -83,10 +69,9 @@ pub(super) fn kind_costs(
             checked = checker.check((expression, n), untyped);
         }
         let estimated = cached_estimate.or_else(|| {
-            let checker = checker.as_ref()?;
-            let declared = (&checker.types, checker.options);
+            let checker = checker.as_mut()?;
             let estimated = match &checked {
-                Some(checked) => estimated(checked, declared, *visits_left)?,
+                Some(checked) => estimated(checked, &mut checker.inputs, *visits_left)?,
                 None => ExpressionEstimate {
                     costs: None,
                     n_visits: 0,
@@ -148,8 +133,7 @@ fn all_parts(
 struct ExpressionChecker {
     env: Env,
     variables: VariableTypes,
-    types: DeclaredTypes,
-    options: CostOptions,
+    inputs: Inputs,
 }
 
 impl ExpressionChecker {
@@ -162,8 +146,7 @@ impl ExpressionChecker {
         Self {
             env,
             variables,
-            types: DeclaredTypes::new(types),
-            options: policy_options(policy.version().release()),
+            inputs: Inputs::new(types, policy_options(policy.version().release())),
         }
     }
 
@@ -196,21 +179,9 @@ impl ExpressionChecker {
     fn add_variable(&mut self, variable: &PolicyExpression, checked: Option<Rc<CheckedAst>>) {
         let name = variable.name.as_deref().unwrap_or_default();
         let type_ = checked.as_ref().map(|checked| checked.output_type());
-        let mut sizes = Vec::new();
-        let declared = checked.and_then(|checked| {
-            let ast = checked.ast();
-            let declared = self.types.declared(ast, ast.root());
-            declared.or_else(|| {
-                sizes = self.types.computed_sizes(&checked, self.options);
-                let size = sizes.last().copied().unwrap_or_else(|| {
-                    estimate::result_size(&checked, &self.types.sizes(), self.options)
-                });
-                computed(&checked.output_type(), size)
-            })
-        });
+        self.inputs.add_variable(name, checked.as_deref());
         self.variables.add(name, type_.unwrap_or(Type::Dyn));
         self.env.set_variable("variables", self.variables.to_type());
-        self.types.add_variable(name, declared, sizes);
     }
 }
 
@@ -218,12 +189,10 @@ impl ExpressionChecker {
 /// limit of visited nodes is exceeded.
 fn estimated(
     checked: &CheckedAst,
-    (types, options): (&DeclaredTypes, CostOptions),
+    inputs: &mut Inputs,
     visits_left: usize,
 ) -> Option<ExpressionEstimate> {
-    let sizes = types.sizes();
-    let estimates = estimate::estimate_each(checked, &[&sizes], options);
-    let estimate = estimates.first().copied().unwrap_or_default();
+    let (estimate, _) = inputs.bound(checked, None);
     let mut costs = Costs::NONE;
     costs.estimate = estimate;
     costs.by_size.fill(estimate.max);
@@ -239,29 +208,20 @@ fn estimated(
         return None;
     }
     let mut by_size = [0; N_SIZES];
-    let reads_nested_lists = Arc::new(AtomicBool::new(false));
-    let mut add = |filled_from: std::ops::RangeInclusive<usize>| {
-        let n_shapes = filled_from.clone().count();
-        let shapes = shapes().enumerate();
-        let shapes = shapes.filter(|(_, shape)| filled_from.contains(&shape.filled_from));
-        let shapes = shapes.map(|(n, shape)| {
-            let sizes = types.sizes_in(n, Some(shape));
-            sizes.with_nesting_flag(&reads_nested_lists)
-        });
-        let shapes: Vec<_> = shapes.collect();
-        let shapes: Vec<_> = shapes.iter().map(|sizes| sizes as _).collect();
-        let of_shapes = estimate::estimate_each(checked, &shapes, options);
-        for (cost, of_size) in by_size.iter_mut().zip(of_shapes.chunks(n_shapes)) {
-            let worst = of_size.iter().map(|estimate| estimate.max).max();
-            *cost = worst.unwrap_or(estimate.max).max(*cost);
+    inputs.forget_nested_lists();
+    for (n, shape) in shapes().enumerate() {
+        // Full nested lists only matter if the expression reads nested lists.
+        if shape.filled_from > 1 && !inputs.reads_nested_lists() {
+            continue;
         }
-    };
-    add(0..=1);
-    // Full nested lists only matter if the expression reads nested lists.
-    if reads_nested_lists.load(Ordering::Relaxed) {
-        add(2..=MAX_FILLED_FROM);
+        let (cost, _) = inputs.bound(checked, Some(n));
+        if let Some(worst) = by_size.get_mut(n / (MAX_FILLED_FROM + 1)) {
+            *worst = cost.max.max(*worst);
+        }
     }
-    costs.by_size = by_size.map(|cost| cost.min(estimate.max));
+    costs.by_size = by_size;
+    let largest = by_size.last().copied().unwrap_or_default();
+    costs.estimate.max = estimate.max.max(largest);
     Some(ExpressionEstimate {
         costs: Some(costs),
         n_visits,
@@ -272,278 +232,15 @@ fn evaluated((gvk, type_): (&Gvk, &Arc<DeclType>)) -> Type {
     type_.evaluated_type(&gvk.type_name())
 }
 
-/// The declared types of the root variables and the policy's variables.
-#[derive(Clone)]
-struct DeclaredTypes {
-    roots: Vec<(Arc<str>, Arc<DeclType>)>,
-    variables: Vec<DeclField>,
-    /// The sizes of computed variables, for each of [`shapes`] and for the largest request.
-    computed: Vec<(Arc<str>, Vec<ResultSize>)>,
-}
-
-impl DeclaredTypes {
-    fn new(types: &KindTypes<'_>) -> Self {
-        let (_, object) = types.object;
-        let objects = ["object", "oldObject"].map(|name| (Arc::from(name), Arc::clone(object)));
-        let params = types
-            .params
-            .map(|(_, type_)| ("params".into(), Arc::clone(type_)));
-        let others = [("request", request()), ("namespaceObject", namespace())];
-        let others = others.map(|(name, type_)| (Arc::from(name), type_));
-        Self {
-            roots: objects.into_iter().chain(params).chain(others).collect(),
-            variables: Vec::new(),
-            computed: Vec::new(),
-        }
-    }
-
-    /// Returns the sizes in objects of a shape, the one with the index `n`, or in the largest request.
-    fn sizes_in(&self, n: usize, shape: Option<ObjectShape>) -> DeclaredSizes {
-        let computed = self.computed.iter().filter_map(|(name, sizes)| {
-            let size = sizes.get(n)?;
-            // The parts of a string are like a list of the object: many short ones, or a single long one.
-            let items = size.items.filter(|_| !size.are_parts);
-            let is_single = size.are_parts && shape.is_some_and(|shape| shape.filled_from > 0);
-            Some(ComputedSize {
-                name: Arc::clone(name),
-                value: size.value.map(|size| if is_single { 1 } else { size.max }),
-                items: items.map(|size| size.max),
-            })
-        });
-        let computed = computed.collect();
-        let sizes = self.declared_sizes().with_computed(computed);
-        match shape {
-            Some(shape) => sizes.in_objects(shape),
-            None => sizes,
-        }
-    }
-
-    /// Returns the sizes of the value of an expression, for each of [`shapes`] and for the largest request. Empty for
-    /// long expressions.
-    fn computed_sizes(&self, checked: &CheckedAst, options: CostOptions) -> Vec<ResultSize> {
-        if checked.ast().len() > MAX_COMPUTED_NODES {
-            return Vec::new();
-        }
-        let shapes = shapes().map(Some).chain([None]);
-        let sizes = shapes.enumerate().map(|(n, shape)| {
-            let sizes = self.sizes_in(n, shape);
-            estimate::result_size(checked, &sizes, options)
-        });
-        sizes.collect()
-    }
-
-    /// Returns the sizes in the largest request.
-    fn sizes(&self) -> DeclaredSizes {
-        self.sizes_in(shapes().count(), None)
-    }
-
-    fn declared_sizes(&self) -> DeclaredSizes {
-        let roots = self.roots.iter().cloned();
-        let variables = DeclType::object("kubernetes.variables", self.variables.iter().cloned());
-        DeclaredSizes::new(roots.chain([("variables".into(), variables)]))
-    }
-
-    /// Adds the variable `name`. An existing variable of this name is replaced.
-    fn add_variable(&mut self, name: &str, type_: Option<Arc<DeclType>>, sizes: Vec<ResultSize>) {
-        self.variables.retain(|variable| *variable.name != *name);
-        self.computed.retain(|(known, _)| **known != *name);
-        if !sizes.is_empty() {
-            self.computed.push((name.into(), sizes));
-        }
-        if let Some(type_) = type_ {
-            self.variables.push(DeclField::new(name, type_, true));
-        }
-    }
-
-    /// Returns the declared type of an expression whose value is a part of an object, or a list of such parts. `None`
-    /// for other expressions. Examples:
-    ///
-    /// - `object.spec` and `variables.spec.containers`
-    /// - `has(object.spec.volumes) ? object.spec.volumes : []`
-    /// - `object.?spec.containers.orValue([])` and `object.metadata.?labels[?'app'].orValue('')`
-    /// - `variables.containers.filter(c, has(c.ports))` and `object.spec.containers.map(c, c.name)`
-    /// - a concatenation of such lists
-    /// - a list of literals
-    fn declared(&self, ast: &Ast, id: ExprId) -> Option<Arc<DeclType>> {
-        match ast.expr(id) {
-            Expr::Ident(name) => {
-                let root = self.roots.iter().rev().find(|(root, _)| root == name);
-                root.map(|(_, type_)| Arc::clone(type_))
-            }
-            Expr::Select {
-                operand,
-                field,
-                test_only: false,
-            } => self.selected(ast, *operand, field),
-            Expr::Call {
-                function,
-                target,
-                args,
-            } => self.declared_call(ast, (function, *target, args)),
-            Expr::List { elements, .. } => literal_list(ast, elements),
-            Expr::Comprehension(fold) => self.declared_fold(ast, fold),
-            _ => None,
-        }
-    }
-
-    fn declared_call(
-        &self,
-        ast: &Ast,
-        (function, target, args): (&str, Option<ExprId>, &[ExprId]),
-    ) -> Option<Arc<DeclType>> {
-        match (function, target, args) {
-            ("_?_:_", None, [_, value, other]) => {
-                let of_other = || self.declared(ast, *other);
-                let is_other = is_empty(ast, *value) || is_none(ast, *value);
-                self.declared(ast, *value)
-                    .filter(|_| !is_other)
-                    .or_else(of_other)
-            }
-            ("orValue", Some(value), [_]) | ("value", Some(value), []) => self.declared(ast, value),
-            ("of" | "ofNonZeroValue", Some(_), [value]) => self.declared(ast, *value),
-            ("_?._", None, [operand, field]) => match ast.expr(*field) {
-                Expr::Literal(Literal::String(field)) => self.selected(ast, *operand, field),
-                _ => None,
-            },
-            ("_[_]" | "_[?_]", None, [operand, _]) => match &self.declared(ast, *operand)?.kind {
-                DeclKind::List(elem) | DeclKind::Map(elem) => Some(Arc::clone(elem)),
-                _ => None,
-            },
-            ("_+_", None, [left, right]) => {
-                let (left, right) = (self.declared(ast, *left)?, self.declared(ast, *right)?);
-                sum(&left, &right)
-            }
-            _ => None,
-        }
-    }
-
-    fn declared_fold(&self, ast: &Ast, fold: &Comprehension) -> Option<Arc<DeclType>> {
-        let range = self.declared(ast, fold.iter_range)?;
-        let DeclKind::List(elem) = &range.kind else {
-            return None;
-        };
-        if is_filter(ast, fold) {
-            return Some(range);
-        }
-        let element = mapped(ast, fold)?;
-        let mut inner = self.clone();
-        inner
-            .roots
-            .push((Arc::clone(&fold.iter_var), Arc::clone(elem)));
-        let element = inner.declared(ast, element)?;
-        Some(Arc::new(DeclType::list(element, range.max_elements)))
-    }
-
-    fn selected(&self, ast: &Ast, operand: ExprId, field: &str) -> Option<Arc<DeclType>> {
-        if matches!(ast.expr(operand), Expr::Ident(name) if **name == *"variables") {
-            let variable = self.variables.iter().find(|known| *known.name == *field);
-            return variable.map(|variable| Arc::clone(&variable.type_));
-        }
-        let type_ = self.declared(ast, operand)?;
-        match &type_.kind {
-            DeclKind::Map(value) => Some(Arc::clone(value)),
-            _ => type_.field(field).map(|field| Arc::clone(&field.type_)),
-        }
-    }
-}
-
-/// Returns the type of the concatenation of two lists. `None` if a list has no maximum length.
-///
-/// If the element types differ, the elements have the type that can have more elements in an object of a given size.
-fn sum(left: &DeclType, right: &DeclType) -> Option<Arc<DeclType>> {
-    let (DeclKind::List(elem), DeclKind::List(other)) = (&left.kind, &right.kind) else {
-        return None;
-    };
-    let is_bounded = left.max_elements >= 0 && right.max_elements >= 0;
-    let n = left.max_elements.saturating_add(right.max_elements);
-    let elem = if other.min_evaluated_size() < elem.min_evaluated_size() {
-        other
-    } else {
-        elem
-    };
-    is_bounded.then(|| Arc::new(DeclType::list(Arc::clone(elem), n)))
-}
-
-/// Returns the type of a computed value that consists of strings, numbers, booleans, lists and maps, and has `size`.
-/// `None` for other values.
-///
-/// A list or map whose size cannot be estimated has at most as many elements as fit into an object.
-fn computed(type_: &Type, size: ResultSize) -> Option<Arc<DeclType>> {
-    let declared = unlimited(type_)?;
-    let limited = |type_: &DeclType, size: Option<SizeEstimate>| {
-        let most = match (size, &type_.kind) {
-            (Some(size), _) => i64::try_from(size.max).unwrap_or(i64::MAX),
-            (None, DeclKind::String) => MAX_OTHER_LENGTH,
-            (None, _) => i64::MAX,
-        };
-        let mut type_ = type_.clone();
-        type_.max_elements = type_.max_elements.min(most);
-        Arc::new(type_)
-    };
-    let mut value = DeclType::clone(&declared);
-    if let DeclKind::List(elem) = &declared.kind {
-        value.kind = DeclKind::List(limited(elem, size.items));
-    }
-    Some(limited(&value, size.value))
-}
-
-/// Returns the declared type for values of `type_` of any size. `None` unless they consist of strings, numbers, booleans,
-/// lists and maps.
-fn unlimited(type_: &Type) -> Option<Arc<DeclType>> {
-    Some(Arc::new(match type_ {
-        Type::String => return Some(text(sizes::max_string_length())),
-        Type::Bool => DeclType::scalar(DeclKind::Bool),
-        Type::Int | Type::Uint => DeclType::scalar(DeclKind::Int),
-        Type::Double => DeclType::scalar(DeclKind::Double),
-        Type::List(elem) => {
-            let elem = unlimited(elem)?;
-            let n = sizes::max_items(elem.min_serialized_size);
-            DeclType::list(elem, n)
-        }
-        Type::Map(entry) if entry.0 == Type::String => {
-            let value = unlimited(&entry.1)?;
-            let n = sizes::max_entries(value.min_serialized_size);
-            DeclType::map(value, n)
-        }
-        _ => return None,
-    }))
-}
-
-/// Returns the type of a list of string literals.
-fn literal_list(ast: &Ast, elements: &[ExprId]) -> Option<Arc<DeclType>> {
-    let mut longest = 0;
-    for element in elements {
-        let Expr::Literal(Literal::String(text)) = ast.expr(*element) else {
-            return None;
-        };
-        longest = longest.max(i64::try_from(text.chars().count()).unwrap_or(i64::MAX));
-    }
-    let n = i64::try_from(elements.len()).unwrap_or(i64::MAX);
-    Some(Arc::new(DeclType::list(text(longest), n)))
-}
-
-/// Returns true if `id` is `optional.none()`.
-fn is_none(ast: &Ast, id: ExprId) -> bool {
-    matches!(ast.expr(id), Expr::Call { function, args, .. } if args.is_empty() && **function == *"none")
-}
-
-/// Returns true if `id` is an empty list or map literal.
-fn is_empty(ast: &Ast, id: ExprId) -> bool {
-    match ast.expr(id) {
-        Expr::List { elements, .. } => elements.is_empty(),
-        Expr::Map(entries) => entries.is_empty(),
-        _ => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
     use serde_json::json;
 
+    use super::super::inputs::text;
     use super::*;
     use cel::cost::CostEstimate;
-    use kubernetes::schema::OpenApiDocument;
+    use kubernetes::schema::{DeclField, OpenApiDocument};
 
     fn alone(policy: &CompiledPolicy, types: &KindTypes<'_>) -> Vec<Option<Costs>> {
         let mut untyped = UntypedChecks::new(policy, 1);
@@ -692,7 +389,7 @@ mod tests {
     fn variable_grows_with_its_expression() {
         let usual = |variable: &str, validation: &str| {
             let gvk = Gvk::new("g", "v1", "Test");
-            let long = text(sizes::max_string_length());
+            let long = text(kubernetes::schema::sizes::max_string_length());
             let object = DeclType::object("Test", [DeclField::new("text", long, true)]);
             let variables = json!([{"name": "v", "expression": variable}]);
             let spec = json!({"variables": variables, "validations": [{"expression": validation}]});

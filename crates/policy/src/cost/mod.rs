@@ -15,6 +15,8 @@
 
 mod inputs;
 mod kind;
+#[cfg(test)]
+mod measured_tests;
 mod shared;
 mod untyped;
 
@@ -594,14 +596,14 @@ mod tests {
             "{few:?}"
         );
         assert_eq!(few.bytes_within(PER_CALL_LIMIT), Some(2 << 20));
-        // Each item takes 5 bytes (`true` and a comma). Objects of 2 KiB have 409 items, and objects of 4 KiB have 818.
+        // Each item takes 5 bytes (`true` and a comma). Objects of 1 KiB have 204 items, and objects of 2 KiB have 409.
         let many = worst(-1);
         // The cost of the largest request is bounded, but greater than the greatest reported cost.
         assert_eq!(many.max(), Some(GREATEST_COST));
         assert!(many.is_near(PER_CALL_LIMIT), "{many:?}");
-        assert_eq!(many.bytes_within(PER_CALL_LIMIT), Some(2048));
+        assert_eq!(many.bytes_within(PER_CALL_LIMIT), Some(1024));
         let beyond_any_json = worst(i64::MAX);
-        assert_eq!(beyond_any_json.bytes_within(PER_CALL_LIMIT), Some(2048));
+        assert_eq!(beyond_any_json.bytes_within(PER_CALL_LIMIT), Some(1024));
     }
 
     #[test]

@@ -59,6 +59,43 @@ pub(super) fn scan(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     CallEstimate::from_cost(size.times_cost(comparison))
 }
 
+/// Estimates the measured cost of [`scan`] and [`inclusion`]. The measured cost includes nested values.
+pub(super) fn measured_scan(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
+    let Some(target) = call.target else {
+        return ONE_UNIT;
+    };
+    let size = size_of(sizes, target);
+    let cost = match target.items() {
+        _ if target.is_text() => traversal_cost(size).plus(NOMINAL),
+        // Each byte of an untyped value may be a value of its own.
+        None => size.times_cost(NOMINAL).plus(NOMINAL),
+        Some(items) if items.is_text() => {
+            let of_each = NOMINAL.plus(traversal_cost(size_of(sizes, &items)));
+            size.times_cost(of_each)
+        }
+        Some(items) if is_number(items.type_()) => size.times_cost(NOMINAL),
+        // The size of lists, maps and objects is their JSON size, and each of their values has at least one byte.
+        Some(items) => {
+            let of_each = NOMINAL.plus(size_of(sizes, &items).times_cost(NOMINAL));
+            size.times_cost(of_each)
+        }
+    };
+    CallEstimate::from_cost(cost)
+}
+
+fn is_number(type_: &Type) -> bool {
+    matches!(
+        type_,
+        Type::Bool
+            | Type::Double
+            | Type::Duration
+            | Type::Int
+            | Type::Null
+            | Type::Timestamp
+            | Type::Uint
+    )
+}
+
 /// Estimates a search for an element. A receiver of unknown type may be a list.
 pub(super) fn inclusion(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     match call.target {

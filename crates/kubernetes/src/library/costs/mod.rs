@@ -47,13 +47,15 @@ pub(super) const SELECTOR: Costs = per_function(
 pub(super) const SCANNED: Costs = per_function(
     StaticCost::Of(estimated::scan),
     RuntimeCost::By(measured::first_walked),
-);
+)
+.with_estimate_of_actual(StaticCost::Of(estimated::measured_scan));
 
 /// The cost of `includes`, which compares each element of a list. The receiver may have any type.
 pub(super) const INCLUDED: Costs = per_function(
     StaticCost::Of(estimated::inclusion),
     RuntimeCost::By(measured::first_walked),
-);
+)
+.with_estimate_of_actual(StaticCost::Of(estimated::measured_scan));
 
 /// The cost of reading the receiver, a string, once. The result is at most as long as the receiver.
 pub(super) const READ: Costs = per_function(

@@ -1,0 +1,269 @@
+//! Upper bounds of measured costs, and of the sizes of values.
+//!
+//! Differs from [`estimate`](crate::estimate): there, as in cel-go, the size of a computed value is often unknown, or
+//! that of a part of it. Here, each value has a bound of its size and, if it is a list or map, of the sizes of its keys
+//! and elements. The bound of a computed value follows from the bounds of its operands. If there is no rule for a
+//! function, the size of its result is unknown, and costs that depend on it are unbounded.
+//!
+//! # Sizes of elements
+//!
+//! The bound of the elements of a list or map is not the size of the largest one. It is a size with which the number of
+//! elements multiplied by the size is at least the size of all elements together. Within a list of `n` lists that have
+//! `m` elements each, all lists together have at most `n * m` elements. A [`SizeEstimator`] can therefore distribute the
+//! size of an object over its elements. A single element, as in `list[0]`, may be as large as all elements together.
+
+#![warn(clippy::arithmetic_side_effects)]
+
+mod calls;
+mod folds;
+mod size;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use crate::ast::{Ast, Expr, ExprId, Literal};
+use crate::checker::{CheckedAst, Reference};
+use crate::cost::factors::{
+    CONST_COST, LIST_CREATE_BASE_COST, MAP_CREATE_BASE_COST, SELECT_AND_IDENT_COST,
+    STRUCT_CREATE_BASE_COST,
+};
+use crate::cost::{CostEstimate, PathStep, Paths, SizeEstimate, SizeEstimator};
+use crate::interrupt::checkpoint;
+use crate::stack::{SHALLOW_DEPTH, run_on_deep_stack};
+use crate::types::{Primitive, Type};
+pub use calls::{ResultBound, result_bound};
+pub use size::Bound;
+
+/// The paths of the parts of variables in [`Bound`]s. All bounds that are used together must have the same paths.
+#[derive(Debug, Default)]
+pub struct BoundPaths(Paths);
+
+/// Options of the cost model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BoundOptions {
+    /// True if a presence test, such as `has(a.b)`, is charged.
+    pub presence_test_has_cost: bool,
+    /// True if a call of a function whose cost the platform defines costs 1. See
+    /// [`Library::ignore_platform_costs`](crate::env::Library::ignore_platform_costs).
+    pub ignores_platform_costs: bool,
+}
+
+/// The values of the variables of an expression.
+pub trait BoundVariables: Sync {
+    /// Returns the sizes of the variables and of their parts.
+    fn sizes(&self) -> &dyn SizeEstimator;
+
+    /// Returns the bound of a field of the variable `root` whose fields are computed. An outer `None` means that the
+    /// fields of `root` are parts of it. An inner `None` means that the bound is unknown.
+    fn field(&self, root: &str, field: &str) -> Option<Option<Bound>>;
+
+    /// Returns true if the parts of a string, as after `split`, are assumed to be a single long part. If false, they are
+    /// assumed to be many short parts.
+    fn has_single_parts(&self) -> bool {
+        false
+    }
+}
+
+/// Returns the cost of evaluating `checked`, and the bound of its value.
+#[must_use]
+pub fn bound(
+    checked: &CheckedAst,
+    variables: &dyn BoundVariables,
+    options: BoundOptions,
+    paths: &mut BoundPaths,
+) -> (CostEstimate, Bound) {
+    let ast: &Ast = checked.ast();
+    run_on_deep_stack(ast.depth() > SHALLOW_DEPTH, || {
+        let mut bounder = Bounder {
+            checked,
+            ast,
+            variables,
+            options,
+            paths: &mut paths.0,
+            bounds: vec![Bound::UNKNOWN; ast.len()],
+            locals: Vec::new(),
+        };
+        let cost = bounder.visit(ast.root());
+        (cost, bounder.of(ast.root()))
+    })
+}
+
+struct Bounder<'a> {
+    checked: &'a CheckedAst,
+    ast: &'a Ast,
+    variables: &'a dyn BoundVariables,
+    options: BoundOptions,
+    paths: &'a mut Paths,
+    /// The bounds of the visited expressions, by their ids.
+    bounds: Vec<Bound>,
+    /// Variables of the enclosing comprehensions, innermost last.
+    locals: Vec<Local>,
+}
+
+/// A comprehension variable.
+struct Local {
+    name: Arc<str>,
+    bound: Bound,
+    /// The number of iterations of the comprehension if the variable has a different value in each of them: the keys of
+    /// a map or the indices of a list.
+    n_distinct: Option<u64>,
+}
+
+impl<'a> Bounder<'a> {
+    /// Returns the bound of a visited expression.
+    fn of(&self, id: ExprId) -> Bound {
+        self.bounds.get(id.index()).cloned().unwrap_or_default()
+    }
+
+    /// Returns the cost of `id`, and stores the bound of its value.
+    fn visit(&mut self, id: ExprId) -> CostEstimate {
+        checkpoint();
+        let (cost, bound) = self.visit_kind(id);
+        let bound = self.limited(id, bound);
+        if let Some(slot) = self.bounds.get_mut(id.index()) {
+            *slot = bound;
+        }
+        cost
+    }
+
+    /// Returns `bound` with the limits of the type of `id`.
+    fn limited(&self, id: ExprId, bound: Bound) -> Bound {
+        if is_scalar(self.checked.type_at(id)) {
+            Bound::SCALAR
+        } else {
+            bound
+        }
+    }
+
+    fn visit_kind(&mut self, id: ExprId) -> (CostEstimate, Bound) {
+        let ast = self.ast;
+        match ast.expr(id) {
+            Expr::Unspecified => (CostEstimate::default(), Bound::UNKNOWN),
+            Expr::Literal(literal) => (CostEstimate::fixed(CONST_COST), literal_bound(literal)),
+            Expr::Ident(name) => {
+                let name = self.resolved_name(id).unwrap_or(name);
+                let bound = self.variable(name);
+                (CostEstimate::fixed(SELECT_AND_IDENT_COST), bound)
+            }
+            Expr::Select {
+                operand,
+                field,
+                test_only,
+            } => match self.resolved_name(id) {
+                Some(name) => {
+                    let bound = self.variable(name);
+                    (CostEstimate::fixed(SELECT_AND_IDENT_COST), bound)
+                }
+                None if *test_only => {
+                    let own = u64::from(self.options.presence_test_has_cost);
+                    let cost = self.visit(*operand).plus(CostEstimate::fixed(own));
+                    (cost, Bound::SCALAR)
+                }
+                None => {
+                    let cost = self.visit(*operand);
+                    let bound = self.field(&self.of(*operand), field);
+                    let own = CostEstimate::fixed(SELECT_AND_IDENT_COST);
+                    (cost.plus(own), bound)
+                }
+            },
+            Expr::Call { target, args, .. } => self.visit_call(id, *target, args),
+            Expr::List { elements, .. } => {
+                let mut cost = CostEstimate::fixed(LIST_CREATE_BASE_COST);
+                let mut element = Bound::EMPTY;
+                for id in elements {
+                    cost = cost.plus(self.visit(*id));
+                    element = element.union(&self.of(*id), self);
+                }
+                let greatest = element.max();
+                let list = Bound::list(fixed(elements.len()), element);
+                (cost, list.with_greatest(greatest))
+            }
+            Expr::Map(entries) => {
+                let mut cost = CostEstimate::fixed(MAP_CREATE_BASE_COST);
+                let (mut key, mut value) = (Bound::EMPTY, Bound::EMPTY);
+                for entry in entries {
+                    cost = cost.plus(self.visit(entry.key));
+                    cost = cost.plus(self.visit(entry.value));
+                    key = key.union(&self.of(entry.key), self);
+                    value = value.union(&self.of(entry.value), self);
+                }
+                let greatest = value.max();
+                let map = Bound::map(fixed(entries.len()), key, value);
+                (cost, map.with_greatest(greatest))
+            }
+            Expr::Struct { fields, .. } => {
+                let mut cost = CostEstimate::fixed(STRUCT_CREATE_BASE_COST);
+                for field in fields {
+                    cost = cost.plus(self.visit(field.value));
+                }
+                (cost, Bound::UNKNOWN)
+            }
+            Expr::Comprehension(fold) => self.visit_fold(fold),
+        }
+    }
+
+    /// Returns the qualified name of the variable or type that `id` resolves to. `None` if it resolves to neither.
+    fn resolved_name(&self, id: ExprId) -> Option<&'a Arc<str>> {
+        match self.checked.reference(id) {
+            Some(Reference::Ident(name)) => Some(name),
+            _ => None,
+        }
+    }
+
+    fn local(&self, name: &str) -> Option<&Local> {
+        let mut innermost = self.locals.iter().rev();
+        innermost.find(|local| *local.name == *name)
+    }
+
+    fn variable(&mut self, name: &Arc<str>) -> Bound {
+        if let Some(local) = self.local(name) {
+            return local.bound.clone();
+        }
+        let path = self
+            .paths
+            .add_once(None, PathStep::Variable(Arc::clone(name)));
+        self.part(path)
+    }
+
+    /// Returns the bound of a field, or of the value of a map with the key `name`.
+    fn field(&mut self, operand: &Bound, name: &Arc<str>) -> Bound {
+        self.selected(operand, &PathStep::Field(Arc::clone(name)))
+    }
+}
+
+/// Returns true if the type has a fixed size, or if its values have no size.
+fn is_scalar(type_: &Type) -> bool {
+    matches!(
+        type_,
+        Type::Null
+            | Type::Bool
+            | Type::Double
+            | Type::Duration
+            | Type::Int
+            | Type::Timestamp
+            | Type::Type(_)
+            | Type::Uint
+            | Type::Wrapper(Primitive::Bool | Primitive::Double | Primitive::Int | Primitive::Uint)
+    ) || type_.optional_value().is_some_and(is_scalar)
+}
+
+fn literal_bound(literal: &Literal) -> Bound {
+    match literal {
+        // The number of code points, and the length in bytes.
+        Literal::String(text) => Bound::sized(SizeEstimate::new(
+            to_size(text.chars().count()),
+            to_size(text.len()),
+        )),
+        Literal::Bytes(bytes) => Bound::sized(fixed(bytes.len())),
+        _ => Bound::SCALAR,
+    }
+}
+
+fn to_size(n: usize) -> u64 {
+    u64::try_from(n).unwrap_or(u64::MAX)
+}
+
+fn fixed(n: usize) -> SizeEstimate {
+    SizeEstimate::fixed(to_size(n))
+}

@@ -1,0 +1,399 @@
+//! Bounds of the sizes of values.
+
+use std::sync::Arc;
+
+use super::Bounder;
+use crate::cost::{AstNode, Path, PathId, PathStep, SizeEstimate};
+use crate::types::Type;
+
+/// Maximum number of parts of variables in a bound. With more parts, only the size is known.
+const MAX_PARTS: usize = 8;
+
+/// The bound of the size of a value and, if it is a list or map, of its keys and elements.
+///
+/// The bound of an optional is that of its value.
+#[derive(Clone, Debug)]
+pub struct Bound {
+    /// The size of the value. Its maximum is `u64::MAX` if it is unknown. The size of a string is a number of bytes.
+    size: SizeEstimate,
+    inside: Inside,
+}
+
+/// The contents of a value.
+#[derive(Clone, Debug)]
+enum Inside {
+    /// The value is one of these parts of variables. They have the contents that the paths have. If there are no parts,
+    /// the value is empty or has no contents.
+    Parts(Arc<[PathId]>),
+    Elements(Arc<Elements>),
+    Empty,
+    Unknown,
+}
+
+/// The elements of a computed list, or the entries of a computed map.
+#[derive(Clone, Debug)]
+struct Elements {
+    /// The keys of a map. `None` for a list.
+    key: Option<Bound>,
+    /// The elements of a list or the values of a map.
+    value: Bound,
+    /// The size of the largest single element. `None` if it is that of all elements together.
+    greatest: Option<u64>,
+    /// The parts of variables that have the elements from which these are computed. Each of them is the source of at
+    /// most one element. Empty if they are unknown.
+    sources: Arc<[PathId]>,
+}
+
+impl Default for Bound {
+    fn default() -> Self {
+        Self::UNKNOWN
+    }
+}
+
+impl Bound {
+    /// A value of unknown size.
+    pub const UNKNOWN: Self = Self {
+        size: SizeEstimate::UNKNOWN,
+        inside: Inside::Unknown,
+    };
+
+    /// A value without elements. Its size is 1.
+    pub(super) const SCALAR: Self = Self::sized(SizeEstimate::fixed(1));
+
+    /// An empty string, list or map, and no value at all.
+    pub(super) const EMPTY: Self = Self::sized(SizeEstimate::fixed(0));
+
+    /// A value without elements, such as a string.
+    pub(super) const fn sized(size: SizeEstimate) -> Self {
+        Self {
+            size,
+            inside: Inside::Empty,
+        }
+    }
+
+    /// A value without elements whose size has this maximum.
+    pub(super) const fn at_most(max: u64) -> Self {
+        Self::sized(SizeEstimate::new(0, max))
+    }
+
+    pub(super) fn list(size: SizeEstimate, element: Self) -> Self {
+        Self::computed(size, None, element)
+    }
+
+    pub(super) fn map(size: SizeEstimate, key: Self, value: Self) -> Self {
+        Self::computed(size, Some(key), value)
+    }
+
+    fn computed(size: SizeEstimate, key: Option<Self>, value: Self) -> Self {
+        let elements = Elements {
+            key,
+            value,
+            greatest: None,
+            sources: Arc::default(),
+        };
+        Self {
+            size,
+            inside: Inside::Elements(Arc::new(elements)),
+        }
+    }
+
+    /// Sets the size of the largest single element of a computed list or map.
+    pub(super) fn with_greatest(self, greatest: u64) -> Self {
+        let inside = match self.inside {
+            Inside::Elements(elements) => Inside::Elements(Arc::new(Elements {
+                greatest: Some(greatest),
+                ..(*elements).clone()
+            })),
+            other => other,
+        };
+        Self { inside, ..self }
+    }
+
+    /// Sets the parts of variables from whose elements those of a computed list or map are computed.
+    pub(super) fn with_sources(self, sources: Arc<[PathId]>) -> Self {
+        let inside = match self.inside {
+            Inside::Elements(elements) => Inside::Elements(Arc::new(Elements {
+                sources,
+                ..(*elements).clone()
+            })),
+            other => other,
+        };
+        Self { inside, ..self }
+    }
+
+    /// Returns the parts of variables from whose elements those of this list or map are computed. Empty if they are
+    /// unknown.
+    pub(super) fn sources(&self) -> Arc<[PathId]> {
+        match &self.inside {
+            Inside::Parts(parts) => Arc::clone(parts),
+            Inside::Elements(elements) => Arc::clone(&elements.sources),
+            Inside::Empty | Inside::Unknown => Arc::default(),
+        }
+    }
+
+    pub(super) fn with_size(self, size: SizeEstimate) -> Self {
+        Self { size, ..self }
+    }
+
+    /// Returns the size.
+    #[must_use]
+    pub fn size(&self) -> SizeEstimate {
+        self.size
+    }
+
+    /// Returns the greatest possible size.
+    pub(super) fn max(&self) -> u64 {
+        self.size.max
+    }
+
+    /// Returns true if the value may have elements.
+    pub(super) fn has_contents(&self) -> bool {
+        !matches!(self.inside, Inside::Empty)
+    }
+
+    /// Returns true for an empty value.
+    fn is_empty(&self) -> bool {
+        self.size.max == 0 && !matches!(self.inside, Inside::Unknown)
+    }
+
+    /// Returns the bound of a value that has one of both bounds.
+    pub(super) fn union(&self, other: &Self, bounder: &mut Bounder<'_>) -> Self {
+        let size = self.size.union(other.size);
+        let inside = match (&self.inside, &other.inside) {
+            _ if other.is_empty() => self.inside.clone(),
+            _ if self.is_empty() => other.inside.clone(),
+            (Inside::Unknown, _) | (_, Inside::Unknown) => Inside::Unknown,
+            (Inside::Empty, inside) | (inside, Inside::Empty) => inside.clone(),
+            (Inside::Parts(own), Inside::Parts(others)) => {
+                let mut parts = own.to_vec();
+                parts.extend(others.iter().filter(|part| !own.contains(part)));
+                if parts.len() > MAX_PARTS {
+                    Inside::Unknown
+                } else {
+                    Inside::Parts(parts.into())
+                }
+            }
+            _ => {
+                let value = bounder.values(self);
+                let value = value.union(&bounder.values(other), bounder);
+                let keys = (bounder.keys(self), bounder.keys(other));
+                let key = match keys {
+                    (Some(key), Some(other)) => Some(key.union(&other, bounder)),
+                    (key, other) => key.or(other),
+                };
+                let greatest = bounder
+                    .element(self)
+                    .max()
+                    .max(bounder.element(other).max());
+                let computed = Self::computed(size, key, value);
+                let (own, others) = (self.sources(), other.sources());
+                let sources = if own.is_empty() || others.is_empty() {
+                    Arc::default()
+                } else {
+                    own.iter().chain(others.iter()).copied().collect()
+                };
+                return computed.with_greatest(greatest).with_sources(sources);
+            }
+        };
+        Self { size, inside }
+    }
+}
+
+impl Bounder<'_> {
+    /// Returns the bound of the part of a variable at `path`.
+    pub(super) fn part(&self, path: PathId) -> Bound {
+        let size = self.variables.sizes().estimate_size(&AstNode {
+            path: self.path(path),
+            type_: &Type::Dyn,
+            expr: None,
+            computed_size: None,
+            size: None,
+            items_size: None,
+        });
+        Bound {
+            size: size.unwrap_or(SizeEstimate::UNKNOWN),
+            inside: Inside::Parts([path].into()),
+        }
+    }
+
+    fn path(&self, path: PathId) -> Path<'_> {
+        self.paths.path(Some(path))
+    }
+
+    /// Returns the bound of the values that `step` selects from the parts of variables. A field is a single value if
+    /// the part is a map.
+    fn step(&mut self, parts: &[PathId], step: &PathStep) -> Bound {
+        let mut union = Bound::EMPTY;
+        for part in parts {
+            let is_list = self.variables.sizes().is_list(self.path(*part));
+            let step = match step {
+                PathStep::Field(name) => {
+                    if let Some(computed) = self.computed_field(*part, name) {
+                        union = union.union(&computed, self);
+                        continue;
+                    }
+                    if is_list == Some(false) {
+                        PathStep::Element
+                    } else {
+                        step.clone()
+                    }
+                }
+                PathStep::Items | PathStep::Values if is_list == Some(true) => PathStep::Items,
+                PathStep::Items | PathStep::Values => PathStep::Values,
+                step => step.clone(),
+            };
+            let path = self.paths.add_once(Some(*part), step);
+            let part = self.part(path);
+            union = union.union(&part, self);
+        }
+        union
+    }
+
+    /// Returns the bound of the field `name` of the variable at `path`. `None` if its fields are not computed.
+    fn computed_field(&self, path: PathId, name: &str) -> Option<Bound> {
+        let steps = self.path(path).steps();
+        let [PathStep::Variable(root)] = &*steps else {
+            return None;
+        };
+        let field = self.variables.field(root, name)?;
+        Some(field.unwrap_or_default())
+    }
+
+    /// Returns the bound of each element of a list, or of each value of a map.
+    pub(super) fn values(&mut self, of: &Bound) -> Bound {
+        match &of.inside {
+            Inside::Parts(parts) => self.step(&Arc::clone(parts), &PathStep::Values),
+            Inside::Elements(elements) => elements.value.clone(),
+            Inside::Empty if of.is_empty() => Bound::EMPTY,
+            Inside::Empty | Inside::Unknown => Bound::UNKNOWN,
+        }
+    }
+
+    /// Returns the bound of each key of a map. `None` for a list.
+    pub(super) fn keys(&mut self, of: &Bound) -> Option<Bound> {
+        match &of.inside {
+            Inside::Parts(parts) => {
+                let sizes = self.variables.sizes();
+                let is_list = |part: &PathId| sizes.is_list(self.path(*part)) == Some(true);
+                if parts.iter().all(is_list) {
+                    return None;
+                }
+                Some(self.step(&Arc::clone(parts), &PathStep::Keys))
+            }
+            Inside::Elements(elements) => elements.key.clone(),
+            Inside::Empty if of.is_empty() => Some(Bound::EMPTY),
+            Inside::Empty | Inside::Unknown => Some(Bound::UNKNOWN),
+        }
+    }
+
+    /// Returns the bound of a single element of a list, or of a single value of a map.
+    pub(super) fn element(&mut self, of: &Bound) -> Bound {
+        if let Inside::Parts(parts) = &of.inside {
+            return self.step(&Arc::clone(parts), &PathStep::Element);
+        }
+        let value = self.values(of);
+        if let Inside::Parts(parts) = &value.inside {
+            return self.single(&Arc::clone(parts), value.size);
+        }
+        let greatest = match &of.inside {
+            Inside::Elements(elements) => elements.greatest,
+            _ => None,
+        };
+        let greatest = greatest.unwrap_or_else(|| {
+            // The size of each element may have been rounded down.
+            let of_each = value.max().saturating_add(1);
+            of.max().max(1).saturating_mul(of_each)
+        });
+        value.with_size(SizeEstimate::new(0, greatest))
+    }
+
+    /// Returns the bound of single ones of these parts, each of which may be as large as the object.
+    fn single(&mut self, parts: &[PathId], size: SizeEstimate) -> Bound {
+        let mut union = Bound::sized(SizeEstimate::new(0, size.max));
+        for part in parts {
+            let steps: Vec<_> = self.path(*part).steps().into_iter().cloned().collect();
+            let mut path = None;
+            for step in steps {
+                let step = match step {
+                    PathStep::Items | PathStep::Values => PathStep::Element,
+                    PathStep::Keys => PathStep::Key,
+                    step => step,
+                };
+                path = Some(self.paths.add_once(path, step));
+            }
+            if let Some(path) = path {
+                let part = self.part(path);
+                union = union.union(&part, self);
+            }
+        }
+        union
+    }
+
+    /// Returns the maximum JSON size of a value.
+    pub(super) fn json_size(&self, of: &Bound) -> SizeEstimate {
+        let Inside::Parts(parts) = &of.inside else {
+            return SizeEstimate::UNKNOWN;
+        };
+        let sizes = self.variables.sizes();
+        let size = |part: &PathId| sizes.json_size(self.path(*part)).unwrap_or(u64::MAX);
+        SizeEstimate::new(0, parts.iter().map(size).max().unwrap_or(u64::MAX))
+    }
+
+    /// Returns the bound of the concatenation of two lists or strings.
+    pub(super) fn concatenation(&mut self, one: &Bound, other: &Bound) -> Bound {
+        let mut size = one.size.plus(other.size);
+        let union = one.union(other, self);
+        if !union.has_contents() {
+            return Bound::sized(size);
+        }
+        let mut sources = Arc::default();
+        let (own, others) = (one.sources(), other.sources());
+        if one.is_empty() || other.is_empty() {
+            sources = union.sources();
+        } else if let Some(shared) = self.shared_size(&own, &others) {
+            size = SizeEstimate::new(size.min.min(shared), size.max.min(shared));
+            sources = own.iter().chain(others.iter()).copied().collect();
+        }
+        let value = self.values(&union);
+        let greatest = self.element(&union).max();
+        Bound::list(size, value)
+            .with_greatest(greatest)
+            .with_sources(sources)
+    }
+
+    /// Returns the maximum number of elements of different parts of an object together. `None` if a part may contain
+    /// another one, or if they are parts of different objects.
+    fn shared_size(&self, own: &[PathId], others: &[PathId]) -> Option<u64> {
+        let are_apart = |part: &PathId, other: &PathId| {
+            let (steps, others) = (self.path(*part).steps(), self.path(*other).steps());
+            let mut pairs = steps.iter().zip(&others).enumerate();
+            let differ = pairs.find(|(_, (step, other))| step != other);
+            matches!(
+                differ,
+                Some((1.., (PathStep::Field(_), PathStep::Field(_))))
+            )
+        };
+        let mut pairs = own
+            .iter()
+            .flat_map(|part| others.iter().map(move |other| (part, other)));
+        if own.is_empty() || !pairs.all(|(part, other)| are_apart(part, other)) {
+            return None;
+        }
+        let sizes = self.variables.sizes();
+        let mut shared = own
+            .iter()
+            .chain(others)
+            .map(|part| sizes.shared_size(self.path(*part)));
+        shared.try_fold(0, |max: u64, size| Some(max.max(size?)))
+    }
+
+    /// Returns the bound of what `step` selects: a field, or the value of a map.
+    pub(super) fn selected(&mut self, operand: &Bound, step: &PathStep) -> Bound {
+        match &operand.inside {
+            Inside::Parts(parts) => self.step(&Arc::clone(parts), step),
+            Inside::Elements(_) => self.element(operand),
+            Inside::Empty if operand.is_empty() => Bound::EMPTY,
+            Inside::Empty | Inside::Unknown => Bound::UNKNOWN,
+        }
+    }
+}

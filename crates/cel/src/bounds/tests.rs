@@ -1,0 +1,94 @@
+//! Tests of rules for the sizes of results.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::decls::Variable;
+use crate::env::{Env, Library};
+use crate::{ast::Ast, checker, ext, stdlib, syntax};
+
+/// A string `t` of at most 10 bytes, and a list `l` of at most 4 strings with at most 10 bytes each.
+struct Sizes;
+
+impl SizeEstimator for Sizes {
+    fn estimate_size(&self, node: &crate::cost::AstNode<'_>) -> Option<SizeEstimate> {
+        let max = match &*node.path().steps() {
+            [PathStep::Variable(name)] if **name == *"l" => 4,
+            [PathStep::Variable(name)] if **name == *"unknown" => return None,
+            _ => 10,
+        };
+        Some(SizeEstimate::new(0, max))
+    }
+
+    fn is_list(&self, path: crate::cost::Path<'_>) -> Option<bool> {
+        matches!(&*path.steps(), [PathStep::Variable(name)] if **name == *"l").then_some(true)
+    }
+}
+
+impl BoundVariables for Sizes {
+    fn sizes(&self) -> &dyn SizeEstimator {
+        self
+    }
+
+    fn field(&self, _: &str, _: &str) -> Option<Option<Bound>> {
+        None
+    }
+}
+
+/// Returns the greatest size of the value of `expression`.
+fn greatest_size(expression: &str) -> u64 {
+    let mut library = Library::default();
+    let tables = stdlib::TABLES.iter().copied();
+    for rows in tables.chain([&ext::two_var::ROWS[..]]) {
+        library.add_overloads(rows);
+    }
+    let texts = Type::list(Type::String);
+    let env = Env::new(Arc::new(library)).extend([
+        Variable::new("t", Type::String),
+        Variable::new("unknown", Type::String),
+        Variable::new("l", texts),
+    ]);
+    let ast: Arc<Ast> = Arc::new(syntax::parse(expression).0.unwrap());
+    let (checked, diagnostics) = checker::check(&ast, expression, &env);
+    assert!(diagnostics.is_empty(), "{}", diagnostics.render(expression));
+    let options = BoundOptions {
+        presence_test_has_cost: false,
+        ignores_platform_costs: false,
+    };
+    let (_, bound) = bound(&checked, &Sizes, options, &mut BoundPaths::default());
+    bound.max()
+}
+
+#[test]
+fn size_of_result_follows_from_operands() {
+    for (expression, expected) in [
+        ("t", 10),
+        ("t + t + 'abc'", 23),
+        ("t == 'a' ? t + t : t", 20),
+        ("[t, t + t][0]", 20),
+        ("{'a': t + t, 'b': t}['a']", 20),
+        ("{'a': t + t}.a", 20),
+        ("[[t + t]][0][0]", 20),
+        ("string(1)", 40),
+        ("string(t)", 10),
+        ("l + l", 8),
+        ("l.map(x, x + x)", 4),
+        ("l.map(x, [x, x]).map(y, y[0])", 4),
+        ("l.filter(x, x != 'a') + ['b']", 5),
+        ("l[0]", 10),
+        ("unknown", u64::MAX),
+        ("t + unknown", u64::MAX),
+        ("unknown == 'a' ? t : 'b'", 10),
+        ("l.map(x, unknown)[0]", u64::MAX),
+        ("l.map(x, unknown)", 4),
+        ("bytes(unknown)", u64::MAX),
+    ] {
+        assert_eq!(greatest_size(expression), expected, "{expression}");
+    }
+}
+
+#[test]
+fn long_format_precision_is_part_of_size() {
+    assert_eq!(calls::longest_number("%.12f %d %.300e"), 300);
+    assert_eq!(calls::longest_number("%s"), 0);
+}
