@@ -28,7 +28,8 @@ const ADVICE: &str = "To lower a share above 100 %: replace a loop within a loop
                       a variable), and set maxItems and maxLength in the schema of a custom resource.";
 
 /// Explains costs without a bound.
-const UNBOUNDED: &str = "unbounded: the cost depends on an unknown size, such as that of `request.userInfo.extra`";
+const UNBOUNDED: &str =
+    "unbounded: the cost depends on an unknown size, such as that of `request.userInfo.extra`";
 
 /// Explains costs without an estimate.
 const UNKNOWN: &str = "unknown: the expression, or an expression of the sum, has a type error, or there is no schema of its kinds";

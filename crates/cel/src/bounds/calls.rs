@@ -1,6 +1,6 @@
 //! Calls: their costs, and the bounds of their results.
 
-use super::{Bound, Bounder, is_scalar};
+use super::{Bound, Bounder, SELECTIONS, is_scalar};
 use crate::ast::{Expr, ExprId, Literal};
 use crate::checker::Reference;
 use crate::cost::{
@@ -121,7 +121,11 @@ impl Bounder<'_> {
         let called = self.called(overloads, target, (args, &arg_costs));
         let operands: Vec<ExprId> = target.into_iter().chain(args.iter().copied()).collect();
         let bound = self.result(name, &operands, called.result_size);
-        (target_cost.plus(called.cost), bound)
+        let mut cost = target_cost.plus(called.cost);
+        if let Some(operand) = operands.first().filter(|_| SELECTIONS.contains(name)) {
+            cost = cost.plus(self.start_cost(*operand));
+        }
+        (cost, bound)
     }
 
     /// Returns the union of the estimates of all overloads.

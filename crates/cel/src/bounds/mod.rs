@@ -35,6 +35,9 @@ use crate::types::{Primitive, Type};
 pub use calls::{ResultBound, result_bound};
 pub use size::Bound;
 
+/// Operators that select from their first operand.
+const SELECTIONS: [&str; 3] = ["_[_]", "_[?_]", "_?._"];
+
 /// The paths of the parts of variables in [`Bound`]s. All bounds that are used together must have the same paths.
 #[derive(Debug, Default)]
 pub struct BoundPaths(Paths);
@@ -158,10 +161,10 @@ impl<'a> Bounder<'a> {
                 None if *test_only => {
                     let own = u64::from(self.options.presence_test_has_cost);
                     let cost = self.visit(*operand).plus(CostEstimate::fixed(own));
-                    (cost, Bound::SCALAR)
+                    (cost.plus(self.start_cost(*operand)), Bound::SCALAR)
                 }
                 None => {
-                    let cost = self.visit(*operand);
+                    let cost = self.visit(*operand).plus(self.start_cost(*operand));
                     let bound = self.field(&self.of(*operand), field);
                     let own = CostEstimate::fixed(SELECT_AND_IDENT_COST);
                     (cost.plus(own), bound)
@@ -201,6 +204,19 @@ impl<'a> Bounder<'a> {
             }
             Expr::Comprehension(fold) => self.visit_fold(fold),
         }
+    }
+
+    /// Returns the cost of starting a selection from `operand`. Selections from a computed value are measured like those
+    /// from a variable, whose cost is included in that of the variable. Estimates of upstream do not include this cost.
+    ///
+    /// Source: cel-go `interpreter/runtimecost.go`, `CostTracker`.
+    fn start_cost(&self, operand: ExprId) -> CostEstimate {
+        let is_started = match self.ast.expr(operand) {
+            Expr::Ident(_) | Expr::Select { .. } => true,
+            Expr::Call { function, .. } => SELECTIONS.contains(&&**function),
+            _ => false,
+        };
+        CostEstimate::fixed(if is_started { 0 } else { SELECT_AND_IDENT_COST })
     }
 
     /// Returns the qualified name of the variable or type that `id` resolves to. `None` if it resolves to neither.

@@ -144,12 +144,6 @@ pub trait SizeEstimator: Sync {
     /// Returns the size of `node`. `None` if it is unknown.
     fn estimate_size(&self, node: &AstNode<'_>) -> Option<SizeEstimate>;
 
-    /// Returns the size of `node`, and true if the size depends on the estimator. Another estimator of the same
-    /// [`estimate_each`](crate::estimate::estimate_each) call may then return a different size.
-    fn estimate_varying_size(&self, node: &AstNode<'_>) -> (Option<SizeEstimate>, bool) {
-        (self.estimate_size(node), true)
-    }
-
     /// Returns the maximum number of elements of the list or map at `path` and of other parts of the same variable
     /// together, if they share the size of an object. `None` if it is unknown.
     fn shared_size(&self, _path: Path<'_>) -> Option<u64> {

@@ -7,9 +7,8 @@
 use std::sync::Arc;
 
 use super::Coster;
-use super::varying::Varying;
 use crate::ast::{Expr, ExprId, Literal};
-use crate::cost::{AstNode, Path, PathId, PathStep, SizeEstimate, SizeEstimator};
+use crate::cost::{AstNode, Path, PathId, PathStep, SizeEstimate};
 use crate::types::{Primitive, Type};
 
 /// Computed properties of an expression.
@@ -56,16 +55,6 @@ pub(super) struct LocalVariable {
     pub(super) path: Option<PathId>,
     pub(super) size: Option<SizeEstimate>,
     pub(super) entry: Option<EntrySize>,
-    /// True if `size` or `entry` may differ between estimators.
-    pub(super) varies: bool,
-}
-
-impl LocalVariable {
-    fn count(&self, sizes: &Varying<'_>) {
-        if self.varies {
-            sizes.count();
-        }
-    }
 }
 
 impl Coster<'_> {
@@ -122,11 +111,7 @@ impl Coster<'_> {
             return None;
         }
         let own = self.facts(id).entry;
-        own.or_else(|| {
-            let local = self.local_of(id)?;
-            local.count(&self.sizes);
-            local.entry
-        })
+        own.or_else(|| self.local_of(id)?.entry)
     }
 
     pub(super) fn set_entry(&mut self, id: ExprId, entry: Option<EntrySize>) {
@@ -170,11 +155,7 @@ impl Coster<'_> {
                         && type_.optional_value().is_some_and(is_scalar_optional);
                 is_scalar.then_some(SizeEstimate::fixed(1))
             })
-            .or_else(|| {
-                let local = self.local_of(id)?;
-                local.count(&self.sizes);
-                local.size
-            })
+            .or_else(|| self.local_of(id)?.size)
     }
 
     /// Returns the size of `id` without the estimator and the type.

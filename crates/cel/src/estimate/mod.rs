@@ -10,7 +10,6 @@
 mod facts;
 #[cfg(test)]
 mod tests;
-mod varying;
 
 use std::sync::Arc;
 
@@ -30,7 +29,6 @@ use crate::syntax::{ACCUMULATOR, FORMER_ACCUMULATOR};
 use crate::types::Type;
 use crate::version::Behavior;
 use facts::{EntrySize, Facts, LocalVariable};
-use varying::Varying;
 
 /// Options of the cost model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,33 +73,9 @@ pub fn estimate(
     sizes: &dyn SizeEstimator,
     options: CostOptions,
 ) -> CostEstimate {
-    let estimates = estimate_each(checked, &[sizes], options);
-    estimates.first().copied().unwrap_or_default()
-}
-
-/// Estimates the cost of evaluating `checked` with each of several estimators. The result has the same order.
-///
-/// If [`SizeEstimator::estimate_varying_size`] shows that all estimators agree on a subexpression, the subexpression
-/// is traversed once.
-#[must_use]
-pub fn estimate_each(
-    checked: &CheckedAst,
-    sizes: &[&dyn SizeEstimator],
-    options: CostOptions,
-) -> Vec<CostEstimate> {
     let ast: &Ast = checked.ast();
-    let Some((first, others)) = sizes.split_first() else {
-        return Vec::new();
-    };
     run_on_deep_stack(ast.depth() > SHALLOW_DEPTH, || {
-        let n_kept = if others.is_empty() { 0 } else { ast.len() };
-        let mut coster = Coster::new(checked, *first, options, n_kept);
-        let mut estimates = vec![coster.cost(ast.root())];
-        for sizes in others {
-            coster.sizes = Varying::new(*sizes);
-            estimates.push(coster.cost(ast.root()));
-        }
-        estimates
+        Coster::new(checked, sizes, options).cost(ast.root())
     })
 }
 
@@ -114,15 +88,13 @@ const NO_SIZE: SizeEstimate = SizeEstimate::new(u64::MAX, 0);
 struct Coster<'a> {
     checked: &'a CheckedAst,
     ast: &'a Ast,
-    sizes: Varying<'a>,
+    sizes: &'a dyn SizeEstimator,
     behavior: Behavior,
     options: CostOptions,
     paths: Paths,
     facts: Vec<Facts>,
     /// Variables of the enclosing comprehensions, innermost last.
     scopes: Vec<LocalVariable>,
-    /// Costs of subexpressions on which all estimators agree. Empty if there is only one estimator.
-    kept: Vec<Option<CostEstimate>>,
 }
 
 /// Returns true if `name` is the accumulator variable of a standard macro.
@@ -137,48 +109,22 @@ struct CostedCall<'b> {
 }
 
 impl<'a> Coster<'a> {
-    fn new(
-        checked: &'a CheckedAst,
-        sizes: &'a dyn SizeEstimator,
-        options: CostOptions,
-        n_kept: usize,
-    ) -> Self {
+    fn new(checked: &'a CheckedAst, sizes: &'a dyn SizeEstimator, options: CostOptions) -> Self {
         let ast: &Ast = checked.ast();
         Self {
             checked,
             ast,
-            sizes: Varying::new(sizes),
+            sizes,
             behavior: checked.behavior(),
             options,
             paths: Paths::default(),
             facts: vec![Facts::default(); ast.len()],
             scopes: Vec::new(),
-            kept: vec![None; n_kept],
         }
     }
 
     fn cost(&mut self, id: ExprId) -> CostEstimate {
         checkpoint();
-        if self.kept.is_empty() {
-            return self.cost_anew(id);
-        }
-        if let Some(cost) = self.kept.get(id.index()).copied().flatten() {
-            return cost;
-        }
-        if let Some(facts) = self.facts.get_mut(id.index()) {
-            *facts = Facts::default();
-        }
-        let before = self.sizes.n_varying();
-        let cost = self.cost_anew(id);
-        if self.sizes.n_varying() == before
-            && let Some(kept) = self.kept.get_mut(id.index())
-        {
-            *kept = Some(cost);
-        }
-        cost
-    }
-
-    fn cost_anew(&mut self, id: ExprId) -> CostEstimate {
         let ast = self.ast;
         match ast.expr(id) {
             Expr::Unspecified => CostEstimate::default(),
@@ -325,7 +271,7 @@ impl<'a> Coster<'a> {
         let mut size: Option<SizeEstimate> = None;
         for overload in overloads {
             let static_cost = overload.costs.estimate;
-            let estimate = static_cost.estimate(&operands, call.arg_costs, &self.sizes);
+            let estimate = static_cost.estimate(&operands, call.arg_costs, self.sizes);
             cost = cost.union(estimate.cost);
             size = match (size, estimate.result_size) {
                 (Some(size), Some(other)) => Some(size.union(other)),
@@ -429,7 +375,6 @@ impl<'a> Coster<'a> {
         if !self.behavior.estimates_local_sizes {
             return;
         }
-        let before = self.sizes.n_varying();
         let size = self.size(fold.accu_init);
         let entry = self.entry(fold.accu_init);
         let variable = LocalVariable {
@@ -437,16 +382,13 @@ impl<'a> Coster<'a> {
             path: self.path_of(fold.accu_init),
             size,
             entry,
-            varies: self.varies(fold.accu_init) || self.sizes.n_varying() != before,
         };
         self.scopes.push(variable);
     }
 
     /// Source: cel-go `checker/cost.go`, `pushIterKey`, `pushIterValue`, `pushIterSingle`.
     fn push_iteration(&mut self, fold: &Comprehension) {
-        let n_before = self.sizes.n_varying();
         let entry = self.entry(fold.iter_range);
-        let varies = self.varies(fold.iter_range) || self.sizes.n_varying() != n_before;
         let is_list = match entry {
             Some(entry) => entry.is_list,
             None => matches!(self.checked.type_at(fold.iter_range), Type::List(_)),
@@ -462,13 +404,13 @@ impl<'a> Coster<'a> {
         } else {
             PathStep::Values
         };
-        let key_size = (entry.map(|entry| entry.key), varies);
-        let value_size = (entry.map(|entry| entry.value), varies);
+        let key_size = entry.map(|entry| entry.key);
+        let value_size = entry.map(|entry| entry.value);
         if !self.behavior.estimates_local_sizes {
             let is_map = matches!(self.checked.type_at(fold.iter_range), Type::Map(_));
             let step = if is_list { value } else { key };
             let path = (is_list || is_map).then(|| self.paths.add(before, step));
-            self.push_variable(&fold.iter_var, path, (None, varies));
+            self.push_variable(&fold.iter_var, path, None);
             return;
         }
         let value_path = Some(self.paths.add(before, value));
@@ -483,24 +425,13 @@ impl<'a> Coster<'a> {
         }
     }
 
-    fn push_variable(
-        &mut self,
-        name: &Arc<str>,
-        path: Option<PathId>,
-        (size, varies): (Option<SizeEstimate>, bool),
-    ) {
+    fn push_variable(&mut self, name: &Arc<str>, path: Option<PathId>, size: Option<SizeEstimate>) {
         self.scopes.push(LocalVariable {
             name: Arc::clone(name),
             path,
             size,
             entry: None,
-            varies,
         });
-    }
-
-    /// Returns true if estimators may disagree about `id`. The cost of `id` must already be computed.
-    fn varies(&self, id: ExprId) -> bool {
-        self.kept.get(id.index()).is_some_and(Option::is_none)
     }
 }
 

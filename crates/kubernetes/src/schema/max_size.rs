@@ -218,20 +218,9 @@ impl StepTarget<'_> {
 
 impl SizeEstimator for DeclaredSizes {
     fn estimate_size(&self, node: &AstNode<'_>) -> Option<SizeEstimate> {
-        self.estimate_varying_size(node).0
-    }
-
-    /// Returns the estimate. The flag is true if the estimate depends on the object shape.
-    fn estimate_varying_size(&self, node: &AstNode<'_>) -> (Option<SizeEstimate>, bool) {
-        const UNKNOWN: (Option<SizeEstimate>, bool) = (None, false);
         let steps = node.path().steps();
-        let Some((first, steps)) = steps.split_first() else {
-            return UNKNOWN;
-        };
-        let Some(beginning) = self.beginning(first) else {
-            return UNKNOWN;
-        };
-        let mut target = StepTarget::Type(beginning);
+        let (first, steps) = steps.split_first()?;
+        let mut target = StepTarget::Type(self.beginning(first)?);
         let mut enclosing = Enclosing::default();
         for step in steps {
             if let Some(shape) = self.objects {
@@ -239,7 +228,7 @@ impl SizeEstimator for DeclaredSizes {
                 enclosing.step(step, &target, shape);
             }
             if self.otherwise.is_none() && target.lacks(step) {
-                return (Some(SizeEstimate::fixed(0)), false);
+                return Some(SizeEstimate::fixed(0));
             }
             let is_part_of_object = target.is_part_of_object();
             target = match (target.step(step), self.objects) {
@@ -248,19 +237,17 @@ impl SizeEstimator for DeclaredSizes {
                 (None, Some(shape)) if is_part_of_object => {
                     let within = sizes::length_within(shape.n_bytes).max(0).cast_unsigned();
                     let of_each = within.checked_div(enclosing.n_elements).unwrap_or(1).max(1);
-                    return (Some(SizeEstimate::new(0, of_each)), true);
+                    return Some(SizeEstimate::new(0, of_each));
                 }
-                (None, _) => return UNKNOWN,
+                (None, _) => return None,
             };
         }
         self.note_nesting(&enclosing, &target);
-        let bound = target.max_size(self.otherwise.is_some());
         let max = match self.objects {
-            None => bound,
+            None => target.max_size(self.otherwise.is_some()),
             Some(shape) => enclosing.max_size(&target, shape),
         };
-        // A value of size 0 or 1 fits into objects of any shape.
-        (Some(SizeEstimate::new(0, max)), bound > 1)
+        Some(SizeEstimate::new(0, max))
     }
 
     fn shared_size(&self, path: Path<'_>) -> Option<u64> {
@@ -494,57 +481,6 @@ mod tests {
         // A single item can contain all bytes of the object.
         let in_one = most("a.items.all(x, x.limits.memory.contains('a'))", 65_536, 1);
         assert!((6_000..20_000).contains(&in_one), "{in_one}");
-    }
-
-    #[test]
-    fn estimate_each_equals_individual_estimates() {
-        let item = DeclType::object(
-            "Item",
-            [
-                DeclField::new("name", text(-1), true),
-                DeclField::new("parts", Arc::new(DeclType::list(text(-1), -1)), true),
-            ],
-        );
-        let fields = [
-            DeclField::new("items", Arc::new(DeclType::list(item, -1)), true),
-            DeclField::new("map", Arc::new(DeclType::map(text(-1), -1)), true),
-            DeclField::new("short", Arc::new(DeclType::list(text(20), 3)), true),
-        ];
-        let type_ = DeclType::object("A", fields);
-        let variables: [(Arc<str>, Arc<DeclType>); 1] = [("a".into(), type_)];
-        for expression in [
-            "a.items.all(x, x.parts.all(y, y.contains(x.name)))",
-            "a.items.map(x, x.name).exists(n, n in ['a', 'b'] && n.matches('a+'))",
-            "a.items.filter(x, x.name != '').map(x, x.parts).all(p, p.size() < 3)",
-            "a.map.all(k, a.map[k].startsWith(k)) || ['a', 'b'].exists(x, x in a.map)",
-            "[a.items[0].name, 'bc'].map(x, x + a.short[0]).all(x, x.matches('b'))",
-            "(a.short + ['x']).all(x, a.items.exists(y, y.name == x)) ? 1 > 2 : a.short == []",
-            "a.items.map(x, [x.name]).all(l, l.all(n, n.contains('a')))",
-        ] {
-            let checked = checked(expression, &variables);
-            let mut sizes = Vec::new();
-            for n_bytes in [1, 100, 5_000, 1 << 20] {
-                for filled_from in 0..3 {
-                    let shape = ObjectShape {
-                        n_bytes,
-                        filled_from,
-                    };
-                    sizes.push(DeclaredSizes::new(variables.clone()).in_objects(shape));
-                }
-            }
-            let options = CostOptions::default();
-            let each: Vec<_> = sizes
-                .iter()
-                .map(|sizes| estimate(&checked, sizes, options))
-                .collect();
-            let sizes: Vec<_> = sizes.iter().map(|sizes| sizes as _).collect();
-            let together = cel::estimate::estimate_each(&checked, &sizes, options);
-            assert_eq!(together, each, "{expression}");
-            assert!(
-                each.windows(2).any(|pair| pair[0] != pair[1]),
-                "{expression}"
-            );
-        }
     }
 
     #[test]
