@@ -54,17 +54,17 @@ impl Bounder<'_> {
         let range = self.of(fold.iter_range);
         let n = range.size();
         let value = self.values(&range);
-        let keys = match self.checked.type_at(fold.iter_range) {
-            Type::List(_) => None,
-            _ => self.keys(&range),
+        let (keys, is_map) = match self.checked.type_at(fold.iter_range) {
+            Type::List(_) => (None, false),
+            Type::Map(_) => (self.keys(&range), true),
+            _ => (self.keys(&range), self.is_map(&range)),
         };
-        let n_distinct = Some(n.max);
         match (&fold.iter_var2, keys) {
             (Some(var2), keys) => {
-                self.push(&fold.iter_var, keys.unwrap_or(Bound::SCALAR), n_distinct);
+                self.push(&fold.iter_var, keys.unwrap_or(Bound::SCALAR), Some(n.max));
                 self.push(var2, value, None);
             }
-            (None, Some(keys)) => self.push(&fold.iter_var, keys, n_distinct),
+            (None, Some(keys)) => self.push(&fold.iter_var, keys, is_map.then_some(n.max)),
             (None, None) => self.push(&fold.iter_var, value, None),
         }
         n

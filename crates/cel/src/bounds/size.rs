@@ -286,6 +286,16 @@ impl Bounder<'_> {
         }
     }
 
+    /// Returns true if the value is known to be a part of a variable that is a map.
+    pub(super) fn is_map(&self, of: &Bound) -> bool {
+        let sizes = self.variables.sizes();
+        let is_list = |part: &PathId| sizes.is_list(self.path(*part));
+        match &of.inside {
+            Inside::Parts(parts) => parts.iter().all(|part| is_list(part) == Some(false)),
+            _ => false,
+        }
+    }
+
     /// Returns the bound of a single element of a list, or of a single value of a map.
     pub(super) fn element(&mut self, of: &Bound) -> Bound {
         if let Inside::Parts(parts) = &of.inside {

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::kind::KindTypes;
 use super::shapes;
 use cel::bounds::{self, Bound, BoundOptions, BoundPaths, BoundVariables};
 use cel::checker::CheckedAst;
@@ -54,14 +53,15 @@ struct Variable {
 }
 
 impl Inputs {
-    pub(super) fn new(types: &KindTypes<'_>, options: BoundOptions) -> Self {
-        let (_, object) = types.object;
+    /// Creates the inputs for the types of `object` and `params`. The type of `params` may be unknown.
+    pub(super) fn new(
+        object: &Arc<DeclType>,
+        params: Option<&Arc<DeclType>>,
+        options: BoundOptions,
+    ) -> Self {
         let objects = ["object", "oldObject"].map(|name| (Arc::from(name), Arc::clone(object)));
-        let params = match types.params {
-            Some((_, type_)) => Arc::clone(type_),
-            None => Arc::new(DeclType::scalar(DeclKind::Unknown)),
-        };
-        let params = [("params".into(), params)];
+        let unknown = || Arc::new(DeclType::scalar(DeclKind::Unknown));
+        let params = [("params".into(), params.map_or_else(unknown, Arc::clone))];
         let others = [("request", request()), ("namespaceObject", namespace())];
         let others = others.map(|(name, type_)| (Arc::from(name), type_));
         let reads_nested_lists = Arc::new(AtomicBool::new(false));

@@ -146,7 +146,11 @@ impl ExpressionChecker {
         Self {
             env,
             variables,
-            inputs: Inputs::new(types, policy_options(policy.version().release())),
+            inputs: Inputs::new(
+                types.object.1,
+                types.params.map(|(_, type_)| type_),
+                policy_options(policy.version().release()),
+            ),
         }
     }
 
@@ -412,6 +416,21 @@ mod tests {
         assert!(usual("object.text.replace('a', 'bbbbbbbbbb')", contains) >= 10 * 6_553);
         assert!(usual("object.text + object.text", contains) >= 2 * 6_553);
         assert!(usual("object.text.split('').join('1234')", contains) >= 5 * 6_500);
+        for same in [
+            "(has(object.text) ? object.text + object.text : '')",
+            "optional.of(object.text + object.text).orValue('')",
+            "{'a': object.text + object.text}.a",
+            "'%s'.format([object.text])",
+            "[object.text, object.text].join('')",
+            "[[object.text], [object.text]].flatten().join('')",
+        ] {
+            let cost = usual(same, contains);
+            assert!((2 * 6_553..2 * 6_600).contains(&cost), "{same}: {cost}");
+        }
+        let words = "object.text.split(',')";
+        let four = format!("{words} + {words} + {words} + {words}");
+        let all = "variables.v.all(w, w != 'zz')";
+        assert!(usual(&four, all) >= 4 * usual(words, all) - 20);
         let parts = "object.text.split(',')";
         assert!(usual(parts, "variables.v[0].contains('ab')") >= 6_553);
         let each = usual(parts, "variables.v.all(p, p.contains('ab'))");
