@@ -95,9 +95,7 @@ impl Bounder<'_> {
                     step = *then;
                     continue;
                 }
-                ("_+_", [accu, added]) | ("cel.@mapInsert", [accu, added]) if is_accu(*accu) => {
-                    self.of(*added)
-                }
+                ("_+_" | "cel.@mapInsert", [accu, added]) if is_accu(*accu) => self.of(*added),
                 ("cel.@mapInsert", [accu, key, value]) if is_accu(*accu) => {
                     Bound::map(SizeEstimate::fixed(1), self.of(*key), self.of(*value))
                 }

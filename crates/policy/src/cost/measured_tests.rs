@@ -226,7 +226,7 @@ fn text(n: usize) -> String {
     "abc,de".chars().cycle().take(n).collect()
 }
 
-/// Returns ConfigMaps of about `n` bytes.
+/// Returns config maps of about `n` bytes.
 fn config_maps(n: usize) -> Vec<Json> {
     let config_map = |data: Vec<(String, String)>| {
         let data: serde_json::Map<_, _> = data
@@ -252,7 +252,7 @@ fn config_maps(n: usize) -> Vec<Json> {
     ]
 }
 
-/// Returns Pods of about `n` bytes.
+/// Returns pods of about `n` bytes.
 fn pods(n: usize) -> Vec<Json> {
     let pod = |containers: Vec<Json>, annotation: String| {
         json!({
