@@ -17,8 +17,8 @@ pub struct AstNode<'a> {
     pub(crate) computed_size: Option<SizeEstimate>,
     /// The size for the cost functions of the standard library. Also set if only the type determines it.
     pub(crate) size: Option<SizeEstimate>,
-    /// The size of the elements of a list or the keys of a map as computed from the expression. That of lists, maps and
-    /// objects is their JSON size. Only set for [`bounds`](crate::bounds).
+    /// The size of the elements of a list or the keys of a map as computed from the expression. Lists, maps and
+    /// objects have their JSON size. Only set for [`bounds`](crate::bounds).
     pub(crate) items_size: Option<SizeEstimate>,
 }
 

@@ -70,8 +70,8 @@ impl Paths {
     /// Like [`Paths::add`], but returns the existing path if this path has been added before.
     pub(crate) fn add_once(&mut self, before: Option<PathId>, step: PathStep) -> PathId {
         let key = (before, step);
-        let known = self.known.as_ref();
-        if let Some(path) = known.and_then(|known| known.get(&key)) {
+        let paths = self.known.as_ref();
+        if let Some(path) = paths.and_then(|paths| paths.get(&key)) {
             return *path;
         }
         let path = self.add(before, key.1.clone());
