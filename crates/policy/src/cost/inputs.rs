@@ -119,7 +119,16 @@ impl Inputs {
         let mut bounds = Vec::new();
         if let Some(checked) = checked {
             for n in 0..self.sizes.len() {
-                let (_, bound) = self.bound(checked, Some(n));
+                let shape = self.sizes.get(n).and_then(|(shape, _)| *shape);
+                let is_nested = shape.is_some_and(|shape| shape.filled_from > 1);
+                // The bounds do not depend on the distribution of nested lists that the expression does not read.
+                let same = bounds
+                    .last()
+                    .filter(|_| is_nested && !self.reads_nested_lists());
+                let bound = match same.cloned() {
+                    Some(same) => same,
+                    None => self.bound(checked, Some(n)).1,
+                };
                 bounds.push(bound);
             }
         }
