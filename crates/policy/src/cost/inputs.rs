@@ -1,6 +1,7 @@
 //! The sizes of the inputs of expressions: objects, `request`, `namespaceObject` and the policy's variables.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -41,13 +42,17 @@ pub(super) struct Inputs {
     /// The sizes in objects of each of [`shapes`], followed by those in the largest request.
     sizes: Vec<(Option<ObjectShape>, DeclaredSizes)>,
     variables: HashMap<Arc<str>, Variable>,
+    /// The variables without bounds for the shapes, in order. Most expressions are only estimated for the largest request.
+    pending: Vec<(Arc<str>, Rc<CheckedAst>)>,
     reads_nested_lists: Arc<AtomicBool>,
 }
 
 /// A variable of the policy.
 struct Variable {
-    /// The bounds of its value, with the same indices as the sizes of the inputs. Empty if they are unknown.
-    bounds: Vec<Bound>,
+    /// The bound of its value in the largest request. `None` if it is unknown.
+    in_largest: Option<Bound>,
+    /// The bounds of its value in objects of each shape. Empty if they are unknown or not yet computed.
+    in_shapes: Vec<Bound>,
     /// True if its expression reads nested lists.
     reads_nested_lists: bool,
 }
@@ -75,6 +80,7 @@ impl Inputs {
             paths: BoundPaths::default(),
             sizes,
             variables: HashMap::new(),
+            pending: Vec::new(),
             reads_nested_lists,
         }
     }
@@ -86,7 +92,18 @@ impl Inputs {
         checked: &CheckedAst,
         n: Option<usize>,
     ) -> (CostEstimate, Bound) {
-        let n = n.unwrap_or(self.sizes.len().saturating_sub(1));
+        if n.is_some() {
+            self.complete_variables();
+        }
+        self.bound_of(checked, n.unwrap_or(self.largest()))
+    }
+
+    /// Returns the index of the sizes in the largest request.
+    fn largest(&self) -> usize {
+        self.sizes.len().saturating_sub(1)
+    }
+
+    fn bound_of(&mut self, checked: &CheckedAst, n: usize) -> (CostEstimate, Bound) {
         let Some((shape, sizes)) = self.sizes.get(n) else {
             return Default::default();
         };
@@ -95,7 +112,7 @@ impl Inputs {
             variables: &self.variables,
             reads_nested_lists: &self.reads_nested_lists,
             n,
-            has_single_parts: shape.is_some_and(|shape| shape.filled_from > 0),
+            shape: *shape,
         };
         bounds::bound(checked, &inputs, self.options, &mut self.paths)
     }
@@ -113,12 +130,31 @@ impl Inputs {
 
     /// Adds the variable `name`. An existing variable of this name is replaced. Its value has an unknown size if its
     /// expression is not given.
-    pub(super) fn add_variable(&mut self, name: &str, checked: Option<&CheckedAst>) {
+    pub(super) fn add_variable(&mut self, name: &str, checked: Option<&Rc<CheckedAst>>) {
+        if self.variables.contains_key(name) {
+            // Other variables may read the replaced one.
+            self.complete_variables();
+        }
         let checked = checked.filter(|checked| checked.ast().len() <= MAX_COMPUTED_NODES);
         self.forget_nested_lists();
-        let mut bounds = Vec::new();
-        if let Some(checked) = checked {
-            for n in 0..self.sizes.len() {
+        let variable = Variable {
+            in_largest: checked.map(|checked| self.bound_of(checked, self.largest()).1),
+            in_shapes: Vec::new(),
+            reads_nested_lists: self.reads_nested_lists(),
+        };
+        let name: Arc<str> = name.into();
+        let pending = checked.map(|checked| (Arc::clone(&name), Rc::clone(checked)));
+        self.pending.extend(pending);
+        self.variables.insert(name, variable);
+    }
+
+    /// Computes the bounds of the variables in objects of each shape.
+    fn complete_variables(&mut self) {
+        let reads_nested_lists = self.reads_nested_lists();
+        for (name, checked) in std::mem::take(&mut self.pending) {
+            self.forget_nested_lists();
+            let mut bounds: Vec<Bound> = Vec::new();
+            for n in 0..self.largest() {
                 let shape = self.sizes.get(n).and_then(|(shape, _)| *shape);
                 let is_nested = shape.is_some_and(|shape| shape.filled_from > 1);
                 // The bounds do not depend on the distribution of nested lists that the expression does not read.
@@ -127,16 +163,16 @@ impl Inputs {
                     .filter(|_| is_nested && !self.reads_nested_lists());
                 let bound = match same.cloned() {
                     Some(same) => same,
-                    None => self.bound(checked, Some(n)).1,
+                    None => self.bound_of(&checked, n).1,
                 };
                 bounds.push(bound);
             }
+            if let Some(variable) = self.variables.get_mut(&name) {
+                variable.in_shapes = bounds;
+            }
         }
-        let variable = Variable {
-            bounds,
-            reads_nested_lists: self.reads_nested_lists(),
-        };
-        self.variables.insert(name.into(), variable);
+        let flag = &self.reads_nested_lists;
+        flag.store(reads_nested_lists, Ordering::Relaxed);
     }
 }
 
@@ -146,7 +182,8 @@ struct InputsInShape<'a> {
     variables: &'a HashMap<Arc<str>, Variable>,
     reads_nested_lists: &'a AtomicBool,
     n: usize,
-    has_single_parts: bool,
+    /// The shape with the index `n`. `None` for the largest request.
+    shape: Option<ObjectShape>,
 }
 
 impl BoundVariables for InputsInShape<'_> {
@@ -160,12 +197,15 @@ impl BoundVariables for InputsInShape<'_> {
             if variable.reads_nested_lists {
                 self.reads_nested_lists.store(true, Ordering::Relaxed);
             }
-            variable.bounds.get(self.n).cloned()
+            match self.shape {
+                Some(_) => variable.in_shapes.get(self.n).cloned(),
+                None => variable.in_largest.clone(),
+            }
         })
     }
 
     fn has_single_parts(&self) -> bool {
-        self.has_single_parts
+        self.shape.is_some_and(|shape| shape.filled_from > 0)
     }
 }
 

@@ -92,7 +92,7 @@ pub(super) fn kind_costs(
         if let Some(checker) = &mut checker
             && expression.role == Role::Variable
         {
-            checker.add_variable(expression, checked.as_deref());
+            checker.add_variable(expression, checked.as_ref());
         }
     }
     costs
@@ -180,9 +180,9 @@ impl ExpressionChecker {
     }
 
     /// Adds a variable. Its type is known if `checked` is given.
-    fn add_variable(&mut self, variable: &PolicyExpression, checked: Option<&CheckedAst>) {
+    fn add_variable(&mut self, variable: &PolicyExpression, checked: Option<&Rc<CheckedAst>>) {
         let name = variable.name.as_deref().unwrap_or_default();
-        let type_ = checked.map(CheckedAst::output_type);
+        let type_ = checked.map(|checked| checked.output_type());
         self.inputs.add_variable(name, checked);
         self.variables.add(name, type_.unwrap_or(Type::Dyn));
         self.env.set_variable("variables", self.variables.to_type());
