@@ -14,16 +14,18 @@ use crate::cel::interrupt::Interrupt;
 use crate::cli::eval::policy_set::{PolicySet, PreparedPolicy};
 use crate::cli::input::Object;
 use crate::cli::test::init;
+use crate::cli::time_limit::TimeLimit;
 use crate::policy::runtime_errors::{Context, VersionComparison, Witness};
 use crate::policy::subject::SubjectKind;
 use crate::probe::api::{BindingSource, Case, PolicyProbeSpec, Source};
 
-/// Runs a search for requests within the time limit of `policy_set`. `compare` ends if its flag becomes true.
+/// Runs a search for requests within a time limit. `compare` ends if its flag becomes true.
 ///
 /// # Errors
 /// Returns the reason why the search failed.
 pub(super) fn search(
     policy_set: &PolicySet<'_>,
+    limit: TimeLimit,
     compare: impl Fn(&Context<'_>, &Arc<AtomicBool>) -> VersionComparison + Send + Sync,
 ) -> Result<VersionComparison, String> {
     let apis = policy_set.known;
@@ -38,7 +40,7 @@ pub(super) fn search(
         object_cache: &apis.object_cache,
     };
     let search = || {
-        policy_set.limit.for_search().run(|is_cancelled| {
+        limit.run(|is_cancelled| {
             let flag = Arc::clone(is_cancelled);
             let interrupt = Interrupt::new(move || flag.load(Ordering::Relaxed));
             interrupt.run(|| compare(&context, is_cancelled))

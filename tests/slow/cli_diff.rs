@@ -136,7 +136,7 @@ fn diff_evaluates_each_matched_operation() {
             ["DELETE", KEPT],
             ["DELETE", KEPT],
             0,
-            ["no difference", "0 cases, 1 object"],
+            ["no difference", "compared for 1 object"],
         ),
         (
             "fewer",

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use kubernetes::validity::{FieldPath, Root};
 use serde_json::{Value, json};
@@ -68,7 +68,7 @@ pub(super) fn generate(pair: &PolicyPair, sets: [&PolicySet<'_>; 2]) -> Generate
     let compare = |context: &Context<'_>, is_cancelled: &Arc<AtomicBool>| {
         runtime_errors::compare_policies(compiled, context, match_resources, is_cancelled)
     };
-    let comparison = match generated_requests::search(sets[0], compare) {
+    let comparison = match generated_requests::search(sets[0], sets[0].limit, compare) {
         Ok(comparison) => comparison,
         Err(error) => {
             return Generated {
@@ -84,15 +84,23 @@ pub(super) fn generate(pair: &PolicyPair, sets: [&PolicySet<'_>; 2]) -> Generate
     let differences = comparison.differences.into_iter().map(|it| it.witness);
     let n_differences = differences.len();
     let witnesses = differences.chain(comparison.samples);
-    for (n, witness) in witnesses.enumerate() {
-        match confirm(pair, policies, sets, &witness) {
-            Ok(differing) => {
-                generated.differing.extend(differing);
-                // The search did not evaluate the samples.
-                generated.n_requests += usize::from(n >= n_differences);
+    let confirmed = sets[0].limit.run(|is_cancelled| {
+        for (n, witness) in witnesses.enumerate() {
+            if is_cancelled.load(Ordering::Relaxed) {
+                break;
             }
-            Err(why) => generated.error = Some(why),
+            match confirm(pair, policies, sets, &witness) {
+                Ok(differing) => {
+                    generated.differing.extend(differing);
+                    // The search did not evaluate the samples.
+                    generated.n_requests += usize::from(n >= n_differences);
+                }
+                Err(why) => generated.error = Some(why),
+            }
         }
+    });
+    if let Err(why) = confirmed {
+        generated.error = Some(why);
     }
     if !generated.differing.is_empty() {
         generated.error = None;

@@ -185,7 +185,7 @@ impl GroupVisitor<'_> {
         self.matched.entry(pair.id.clone()).or_default();
         for differing in generated.differing {
             let mut difference = differing.difference;
-            let is_new = |cause: &Cause| !self.groups.contains(&pair.id, cause);
+            let is_new = |cause: &Cause| !self.groups.contains_similar(&pair.id, cause);
             difference.causes.retain(is_new);
             if difference.causes.is_empty() {
                 continue;

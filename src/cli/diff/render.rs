@@ -298,14 +298,15 @@ fn summary(report: &DiffReport, terminal: Terminal) -> String {
     let summary = &report.summary;
     let differing = report.groups.iter().flat_map(|group| &group.differs);
     let same = same_decision(&differing.copied().collect());
+    let same = same.replace("with the same decision, ", "with ");
     let n_settings = u64::try_from(report.settings.len()).unwrap_or(u64::MAX);
     let settings = match n_settings {
         1 => "setting changed",
         _ => "settings changed",
     };
     let parts = [
-        (summary.denied, "denied now, allowed before", RED),
-        (summary.allowed, "allowed now, denied before", YELLOW),
+        (summary.denied, "denied now", RED),
+        (summary.allowed, "allowed now", YELLOW),
         (summary.same, same.as_str(), YELLOW),
         (summary.unread, "not compared", YELLOW),
     ];
@@ -335,11 +336,20 @@ fn summary(report: &DiffReport, terminal: Terminal) -> String {
         ([], _) => painted("no difference", GREEN, terminal),
         (parts, _) => parts.join(", "),
     };
+    let requests = [
+        (summary.cases, "case"),
+        (summary.objects, "object"),
+        (summary.generated, "generated request"),
+    ];
+    let requests = requests.into_iter().filter(|(n, _)| *n > 0);
+    let requests: Vec<String> = requests.map(|(n, noun)| count(n, noun)).collect();
+    let requests = match &*requests {
+        [] => "0 requests".to_owned(),
+        [all @ .., last] if !all.is_empty() => format!("{} and {last}", all.join(", ")),
+        all => all.concat(),
+    };
     format!(
-        "{} compared for {}, {} and {}: {result}",
-        policies(summary.policies),
-        count(summary.cases, "case"),
-        count(summary.objects, "object"),
-        count(summary.generated, "generated request")
+        "{} compared for {requests}: {result}",
+        policies(summary.policies)
     )
 }

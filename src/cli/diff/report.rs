@@ -225,9 +225,14 @@ impl Groups {
         }
     }
 
-    /// Returns true if a subject with this cause was added.
-    pub(super) fn contains(&self, policy: &TargetId, cause: &Cause) -> bool {
+    /// Returns true if a subject with this cause was added. All mutations of a policy are similar, because each object may
+    /// change in another way.
+    pub(super) fn contains_similar(&self, policy: &TargetId, cause: &Cause) -> bool {
+        let is_mutation = |group: &Group| {
+            group.cause.kind == CauseKind::Mutation && group.policy == policy.to_string()
+        };
         self.0.contains_key(&key(policy, cause))
+            || cause.kind == CauseKind::Mutation && self.0.values().any(is_mutation)
     }
 
     pub(super) fn into_vec(self) -> Vec<Group> {

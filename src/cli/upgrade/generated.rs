@@ -140,16 +140,17 @@ pub(super) fn generate(
     let compare = |context: &Context<'_>, is_cancelled: &Arc<AtomicBool>| {
         runtime_errors::compare_versions(compiled, context, nodes, match_resources, is_cancelled)
     };
-    let comparison = match generated_requests::search(both.sets[0], compare) {
-        Ok(comparison) => comparison,
-        Err(why) => {
-            return Generated {
-                undecided: vec![why],
-                unreached: (0..nodes.len()).collect(),
-                ..Generated::default()
-            };
-        }
-    };
+    let comparison =
+        match generated_requests::search(both.sets[0], both.sets[0].limit.for_search(), compare) {
+            Ok(comparison) => comparison,
+            Err(why) => {
+                return Generated {
+                    undecided: vec![why],
+                    unreached: (0..nodes.len()).collect(),
+                    ..Generated::default()
+                };
+            }
+        };
     let mut generated = Generated {
         n_requests: comparison.n_requests,
         binding: binding.and_then(|it| it.metadata.name.clone()),
