@@ -223,6 +223,11 @@ fn resource_of_crd_with_other_version_or_group_is_unserved() {
             "example.com/v1alpha1 boxes",
         ),
         (("example.com", "v1alpha1", "box"), "boxes"),
+        // The groups differ only in the domain.
+        (
+            ("example.org", "v1alpha1", "boxes"),
+            "example.com/v1alpha1 boxes",
+        ),
     ] {
         let actual = of(resource);
         let [first, second] = &actual[..] else {
@@ -606,5 +611,29 @@ fn eval_and_audit_report_policies_that_were_not_evaluated() {
             is_failure,
             "{command} {policy} {object}: {text}"
         );
+    }
+}
+
+#[test]
+fn misspelled_excluded_resource_is_reported_without_fix() {
+    let spec = validation("object.metadata.name != 'a'");
+    for (resource, expected) in [
+        (
+            "pod",
+            Some("did you mean `pods`? The policy then ignores requests for it"),
+        ),
+        ("pods/status", None),
+        ("crates", None),
+    ] {
+        let excluded = format!(
+            "    excludeResourceRules:\n    - {{apiGroups: [''], apiVersions: [v1], operations: ['*'], resources: \
+             ['{resource}']}}\n  validations:"
+        );
+        let text = policy(("", "v1", "pods"), "CREATE", &spec).replace("  validations:", &excluded);
+        let mut findings = manifest::findings(&text, &[]);
+        findings.retain(|it| it["rule"] == "unserved-resource");
+        let help = findings.first().map(|it| it["help"].as_str().unwrap());
+        assert_eq!(help, expected, "{resource}");
+        assert!(findings.iter().all(|it| it["fix"].is_null()));
     }
 }

@@ -313,3 +313,46 @@ fn rejected_new_version_is_reported() {
         &["the policy: matched -> the API server rejects the policy: Syntax error"],
     );
 }
+
+#[test]
+fn namespace_outside_the_input_is_reported() {
+    let policy = serde_json::json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "a"},
+        "spec": {
+            "matchConstraints": {
+                "namespaceSelector": {"matchLabels": {"env": "prod"}},
+                "resourceRules": [{
+                    "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"],
+                }],
+            },
+            "validations": [{"expression": "false"}],
+        },
+    });
+    let object = serde_json::json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "shop"},
+    });
+    let namespace =
+        "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop, labels: {env: prod}}\n";
+    let with_namespace = format!("{policy}\n---\n{namespace}");
+    for (name, text, status, is_reported) in [
+        ("without", policy.to_string(), 0, true),
+        ("with", with_namespace, 1, false),
+    ] {
+        let folder = directory(&format!("namespace-{name}"), &[("policy.yaml", &text)]);
+        let path = folder.join("policy.yaml");
+        let ran = vap(
+            &["eval", path.to_str().unwrap(), "-f", "-"],
+            &object.to_string(),
+        );
+        assert_eq!(ran.status, status, "{name}: {}{}", ran.out, ran.err);
+        let warning = "the Namespace `shop` is not in the input";
+        assert_eq!(
+            ran.out.contains(warning),
+            is_reported,
+            "{name}: {}",
+            ran.out
+        );
+    }
+}

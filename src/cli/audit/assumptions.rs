@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::decide::Operations;
 use crate::cli::eval::facts::RequestFact;
 use crate::cli::eval::policy_set::{PolicySet, PreparedPolicy};
-use crate::policy::admission::{Binding, Operation};
+use crate::policy::admission::Operation;
 use crate::policy::matching;
 
 /// A value that an audit assumes.
@@ -76,7 +76,7 @@ pub(in crate::cli) fn for_policy(
             RequestFact::NamespaceObject => {}
         }
     }
-    let selects = has_namespace_selector(policy);
+    let selects = policy.has_namespace_selector();
     if selects && !context.has_namespaces && !policy.reads.contains(&RequestFact::NamespaceObject) {
         let assumed = "a namespace that is not in the input has only the label with its name";
         add("namespaceSelector", assumed.to_owned());
@@ -150,23 +150,6 @@ pub(in crate::cli) fn not_audited(
         "the rules match only {}{hint}",
         matched.join(" and ")
     ))
-}
-
-/// Returns true if the policy or one of its bindings selects namespaces by labels.
-pub(in crate::cli) fn has_namespace_selector(policy: &PreparedPolicy<'_>) -> bool {
-    let constraints = policy.object.value.match_constraints.as_ref();
-    let selector = constraints.and_then(|it| it.namespace_selector.as_ref());
-    let is_set = selector.is_some_and(|selector| {
-        selector
-            .match_labels
-            .as_ref()
-            .is_some_and(|labels| !labels.is_empty())
-            || selector
-                .match_expressions
-                .as_ref()
-                .is_some_and(|of| !of.is_empty())
-    });
-    is_set || policy.bindings.iter().any(Binding::has_namespace_selector)
 }
 
 fn has(values: Option<&Vec<String>>, value: &str) -> bool {

@@ -210,7 +210,7 @@ fn accepted<'a>(policy_set: &'a PolicySet<'_>) -> impl Iterator<Item = (usize, &
 /// namespaces.
 pub(super) fn add_namespaces(paths: &[PathBuf], policy_set: &mut PolicySet<'_>) {
     let is_needed = policy_set.policies.iter().any(|policy| {
-        assumptions::has_namespace_selector(policy)
+        policy.has_namespace_selector()
             || policy
                 .reads
                 .contains(&super::eval::facts::RequestFact::NamespaceObject)

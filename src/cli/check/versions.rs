@@ -78,12 +78,17 @@ fn newer_function(
         "the API server of this version rejects the policy; Kubernetes {} and later accept it",
         call.usable_since
     ));
-    // A function with another name may have other arguments, so there is no fix.
-    if suggestion::only_function(name).is_some()
+    if let Some(older) = suggestion::only_function(name)
         && let Some(hint) = suggestion::reference(name, (true, false))
     {
         let help = finding.help.unwrap_or_default();
         finding.help = Some(format!("{hint}; {help}"));
+        // A computed receiver is often a list, which the other function does not accept.
+        let receiver: String = text.chars().take(start).collect();
+        let is_computed = receiver.trim_end_matches('.').ends_with([')', ']']);
+        if !is_computed && text.chars().skip(start).take(length).eq(name.chars()) {
+            finding.fix = policy.edit_text(field_ref, start..start + length, older);
+        }
     }
     finding.rejected = true;
     finding.field_ref = Some(field_ref.clone());

@@ -44,6 +44,7 @@ use crate::probe::run::{self, CaseResult, RunContext, Runner};
 use ad_hoc::ExpressionReport;
 #[cfg(not(target_family = "wasm"))]
 use args::EvalArgs;
+use facts::RequestFact;
 use policy_set::{PolicySet, PreparedPolicy};
 use report::{EvalReport, PolicyEval, RequestReport, Summary, Verdict};
 use setup::Setup;
@@ -116,6 +117,9 @@ pub(super) fn evaluate_policies(
     let policies = validating.map(|policy| policy_eval(policy, request));
     let policies: Vec<PolicyEval> = policies.collect();
     findings.extend(hints(&setup, &policy_set, evals.iter().chain(&policies)));
+    if setup.cluster_inputs.is_none() {
+        findings.extend(assumed_namespace(request, prepared.as_ref(), &policy_set));
+    }
     let mut report = EvalReport {
         api_version: "cli.vap-status.dev/v1alpha1",
         kind: "EvalReport",
@@ -263,6 +267,34 @@ fn hints<'a>(
         }
     }
     findings
+}
+
+/// Returns a warning if a policy depends on the Namespace of the request, and the input does not contain this Namespace.
+fn assumed_namespace(
+    request: &Request,
+    prepared: Option<&AdmissionRequest>,
+    policy_set: &PolicySet<'_>,
+) -> Option<Finding> {
+    let name = &prepared?.namespace;
+    if name.is_empty()
+        || request.namespace_object.is_some()
+        || policy_set.namespaces.get(name).is_some()
+    {
+        return None;
+    }
+    let mut policies = policy_set.policies.iter();
+    let policy = policies.find(|policy| {
+        policy.has_namespace_selector() || policy.reads.contains(&RequestFact::NamespaceObject)
+    })?;
+    let place = policy.object.place_of_field("metadata.name");
+    let message = format!(
+        "the Namespace `{name}` is not in the input: evaluated as if its only label were its name"
+    );
+    let (severity, rule) = (Severity::Warning, Rule::NotChecked);
+    let mut warning = object_finding(policy.object, severity, rule, &message, place);
+    let help = "add the Namespace to the files, or pass it as `namespaceObject`";
+    warning.help = Some(help.to_owned());
+    Some(warning)
 }
 
 /// Returns the request as the API server passes it to policies.

@@ -164,6 +164,23 @@ impl<'a> PolicySet<'a> {
 }
 
 impl<'a> PreparedPolicy<'a> {
+    /// Returns true if the policy or one of its bindings selects namespaces by labels.
+    pub(in crate::cli) fn has_namespace_selector(&self) -> bool {
+        let constraints = self.object.value.match_constraints.as_ref();
+        let selector = constraints.and_then(|it| it.namespace_selector.as_ref());
+        let is_set = selector.is_some_and(|selector| {
+            selector
+                .match_labels
+                .as_ref()
+                .is_some_and(|labels| !labels.is_empty())
+                || selector
+                    .match_expressions
+                    .as_ref()
+                    .is_some_and(|of| !of.is_empty())
+        });
+        is_set || self.bindings.iter().any(Binding::has_namespace_selector)
+    }
+
     pub(super) fn new(
         object: &'a Object<RequestPolicy>,
         bindings: &[Object<ValidatingAdmissionPolicyBinding>],

@@ -676,6 +676,7 @@ impl<'a> UpgradeCheck<'a> {
                     index,
                     policy: policy.id().to_string(),
                     place: place(policy, None),
+                    unserved: state.unserved.is_some(),
                     reason,
                 });
             }

@@ -155,6 +155,7 @@ fn rejected_policies(
             policy: policy.id().to_string(),
             place: place(policy, None),
             reason,
+            unserved: false,
         });
     }
     not_compared

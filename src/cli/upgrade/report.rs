@@ -223,6 +223,8 @@ pub struct Undecided {
     pub place: Option<String>,
     /// The reason why the effect is unknown, or why the policy is not compared.
     pub reason: String,
+    /// True if the new version does not serve a resource in the rules. The policy certainly loses requests.
+    pub unserved: bool,
 }
 
 /// An object whose expressions are not evaluated.
@@ -253,7 +255,8 @@ impl UpgradeReport {
     /// 0. With `is_strict`, returns 2 instead of 0 if a policy is undecided.
     #[must_use]
     pub fn exit(&self, is_strict: bool) -> Exit {
-        let has_change = self.changes.iter().any(|change| change.class.matters());
+        let has_change = self.changes.iter().any(|change| change.class.matters())
+            || self.undecided.iter().any(|it| it.unserved);
         if self.summary.errors > 0 || self.is_empty() {
             Exit::Failed
         } else if has_change {

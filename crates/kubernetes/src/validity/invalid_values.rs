@@ -570,7 +570,9 @@ mod tests {
         }
         for spec in [
             json!({}),
-            json!({"priority": -1, "tolerations": [{"key": "a", "tolerationSeconds": -1}]}),
+            json!({"priority": -1, "tolerations": [
+                {"key": "a", "effect": "NoExecute", "tolerationSeconds": -1},
+            ]}),
             json!({"initContainers": [{"name": "b", "image": "a", "imagePullPolicy": "Never"}]}),
             json!({"containers": [{"name": "a", "image": "a", "resources": {"limits": {"example.com/a": "1", "cpu": "1"}}}]}),
         ] {

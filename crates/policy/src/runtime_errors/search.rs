@@ -762,14 +762,23 @@ pub(super) fn missing_path<'c>(
         .find_map(absent_path)
 }
 
-/// Returns true if validation rejects the request because it lacks the field of `site`: with the field, it is valid.
+/// Lists whose items have fields that the value of another field requires, such as `values` with the operator `In`.
+const DEPENDENT: [&str; 2] = ["matchExpressions", "tolerations"];
+
+/// Returns true if validation rejects the request because an item of a [`DEPENDENT`] list lacks the field of `site`: with
+/// the field, the request is valid.
 fn is_required(
     builder: &RequestBuilder<'_>,
     constraints: &InputConstraints,
     synthetic: &SyntheticRequest,
     site: &FailureSite,
 ) -> bool {
-    if site.cause != FailureCause::Absent || !builder.fails_validation(synthetic) {
+    let names = site.path.names();
+    let list = names.len().checked_sub(2).and_then(|n| names.get(n));
+    if site.cause != FailureCause::Absent
+        || list.is_none_or(|name| !DEPENDENT.contains(name))
+        || !builder.fails_validation(synthetic)
+    {
         return false;
     }
     let mut constraints = constraints.clone();
