@@ -15,6 +15,8 @@ use crate::runtime_errors::{DEPLOYMENT, POD, policy};
 
 const SERVICE: (&str, &str, &str) = ("", "v1", "services");
 
+const POLICIES: (&str, &str, &str) = ("networking.k8s.io", "v1", "networkpolicies");
+
 /// Returns the findings of the two tested rules for `manifest`. Each has the severity, and the message with the help.
 fn findings(manifest: &str) -> Vec<(String, String)> {
     let actual = manifest::findings(manifest, &[]);
@@ -79,7 +81,6 @@ fn impossible_enumeration_values_are_reported() {
         "object.spec.restartPolicy in ['Never', 'OnFailur']",
         &["so `OnFailur` never matches", "did you mean `OnFailure`?"],
     );
-    const POLICIES: (&str, &str, &str) = ("networking.k8s.io", "v1", "networkpolicies");
     warns(
         POLICIES,
         "'ingress' in object.spec.policyTypes",

@@ -41,18 +41,7 @@ pub(super) fn check(
         never_has_params: with.is_empty() && without_params.is_some(),
         ..context(known, analysis)
     };
-    let null_roots = runtime_errors::null_root_comparisons(analysis.compiled(), &context);
-    let comparisons = runtime_errors::constant_comparisons(analysis.compiled(), &context);
-    let string_data = runtime_errors::optional_string_data(analysis.compiled(), &context);
-    let mut fixes = Fixes::new(policy, known, analysis);
-    let lints = null_roots.into_iter().chain(comparisons);
-    for lint in lints.chain(string_data) {
-        if !analysis.has_type_finding(&lint) {
-            let fix = fixes.fix(&lint);
-            let finding = lint::lint_finding(policy, analysis, &lint);
-            findings.push(Finding { fix, ..finding });
-        }
-    }
+    constant_values(policy, known, analysis, &context, findings);
     let (errors, not_covered) = runtime_errors::find_runtime_errors(analysis.compiled(), &context);
     for error in errors {
         // Authors write params together with the policy, so they notice missing values early.
@@ -140,6 +129,29 @@ pub(super) fn check(
     partial(policy, analysis, &context, findings);
     findings.extend(uncovered(policy, not_covered));
     runtime_errors::type_error_witnesses(analysis.compiled(), &context)
+}
+
+/// Adds findings about conditions and values that do not depend on the request.
+fn constant_values(
+    policy: &Object<RequestPolicy>,
+    known: &Known,
+    analysis: &PolicyAnalysis,
+    context: &Context<'_>,
+    findings: &mut Vec<Finding>,
+) {
+    let compiled = analysis.compiled();
+    let null_roots = runtime_errors::null_root_comparisons(compiled, context);
+    let comparisons = runtime_errors::constant_comparisons(compiled, context);
+    let string_data = runtime_errors::optional_string_data(compiled, context);
+    let lints = null_roots.into_iter().chain(comparisons).chain(string_data);
+    let mut fixes = Fixes::new(policy, known, analysis);
+    for lint in lints {
+        if !analysis.has_type_finding(&lint) {
+            let fix = fixes.fix(&lint);
+            let finding = lint::lint_finding(policy, analysis, &lint);
+            findings.push(Finding { fix, ..finding });
+        }
+    }
 }
 
 /// Returns true for an expression of a mutation or a variable of a mutating policy.

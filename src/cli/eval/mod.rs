@@ -278,7 +278,7 @@ fn assumed_namespace(
     let name = &prepared?.namespace;
     if name.is_empty()
         || request.namespace_object.is_some()
-        || policy_set.namespaces.get(name).is_some()
+        || policy_set.namespaces.contains_key(name)
     {
         return None;
     }
