@@ -20,6 +20,7 @@ mod size;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::ast::{Ast, Expr, ExprId, Literal};
@@ -28,7 +29,7 @@ use crate::cost::factors::{
     CONST_COST, LIST_CREATE_BASE_COST, MAP_CREATE_BASE_COST, SELECT_AND_IDENT_COST,
     STRUCT_CREATE_BASE_COST,
 };
-use crate::cost::{CostEstimate, PathStep, Paths, SizeEstimate, SizeEstimator};
+use crate::cost::{CostEstimate, PathId, PathStep, Paths, SizeEstimate, SizeEstimator};
 use crate::interrupt::checkpoint;
 use crate::stack::{SHALLOW_DEPTH, run_on_deep_stack};
 use crate::types::{Primitive, Type};
@@ -38,9 +39,14 @@ pub use size::Bound;
 /// Operators that select from their first operand.
 const SELECTIONS: [&str; 3] = ["_[_]", "_[?_]", "_?._"];
 
-/// The paths of the parts of variables in [`Bound`]s. All bounds that are used together must have the same paths.
+/// The paths of the parts of variables in [`Bound`]s. All bounds that are used together must have the same paths, and
+/// variables with the same types.
 #[derive(Debug, Default)]
-pub struct BoundPaths(Paths);
+pub struct BoundPaths {
+    paths: Paths,
+    /// The requested results of [`SizeEstimator::is_list`].
+    is_list: HashMap<PathId, Option<bool>>,
+}
 
 /// Options of the cost model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +89,8 @@ pub fn bound(
             ast,
             variables,
             options,
-            paths: &mut paths.0,
+            paths: &mut paths.paths,
+            is_list: &mut paths.is_list,
             bounds: vec![Bound::UNKNOWN; ast.len()],
             locals: Vec::new(),
         };
@@ -98,6 +105,7 @@ struct Bounder<'a> {
     variables: &'a dyn BoundVariables,
     options: BoundOptions,
     paths: &'a mut Paths,
+    is_list: &'a mut HashMap<PathId, Option<bool>>,
     /// The bounds of the visited expressions, by their ids.
     bounds: Vec<Bound>,
     /// Variables of the enclosing comprehensions, innermost last.

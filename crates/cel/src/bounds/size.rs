@@ -99,26 +99,20 @@ impl Bound {
 
     /// Sets the size of the largest single element of a computed list or map.
     pub(super) fn with_greatest(self, greatest: u64) -> Self {
-        let inside = match self.inside {
-            Inside::Elements(elements) => Inside::Elements(Arc::new(Elements {
-                greatest: Some(greatest),
-                ..(*elements).clone()
-            })),
-            other => other,
-        };
-        Self { inside, ..self }
+        self.with_elements(|elements| elements.greatest = Some(greatest))
     }
 
     /// Sets the parts of variables from whose elements those of a computed list or map are computed.
     pub(super) fn with_sources(self, sources: Arc<[PathId]>) -> Self {
-        let inside = match self.inside {
-            Inside::Elements(elements) => Inside::Elements(Arc::new(Elements {
-                sources,
-                ..(*elements).clone()
-            })),
-            other => other,
-        };
-        Self { inside, ..self }
+        self.with_elements(|elements| elements.sources = sources)
+    }
+
+    /// Changes the elements of a computed list or map.
+    fn with_elements(mut self, change: impl FnOnce(&mut Elements)) -> Self {
+        if let Inside::Elements(elements) = &mut self.inside {
+            change(Arc::make_mut(elements));
+        }
+        self
     }
 
     /// Returns the parts of variables from whose elements those of this list or map are computed. Empty if they are
@@ -220,12 +214,22 @@ impl Bounder<'_> {
         self.paths.path(Some(path))
     }
 
+    /// Returns true for a list and false for a map. `None` for another value.
+    fn is_list(&mut self, path: PathId) -> Option<bool> {
+        if let Some(is_list) = self.is_list.get(&path) {
+            return *is_list;
+        }
+        let is_list = self.variables.sizes().is_list(self.path(path));
+        self.is_list.insert(path, is_list);
+        is_list
+    }
+
     /// Returns the bound of the values that `step` selects from the parts of variables. A field is a single value if
     /// the part is a map.
     fn step(&mut self, parts: &[PathId], step: &PathStep) -> Bound {
         let mut union = Bound::EMPTY;
         for part in parts {
-            let is_list = self.variables.sizes().is_list(self.path(*part));
+            let is_list = self.is_list(*part);
             let step = match step {
                 PathStep::Field(name) => {
                     if let Some(computed) = self.computed_field(*part, name) {
@@ -243,8 +247,11 @@ impl Bounder<'_> {
                 step => step.clone(),
             };
             let path = self.paths.add_once(Some(*part), step);
-            let part = self.part(path);
-            union = union.union(&part, self);
+            let bound = self.part(path);
+            if parts.len() == 1 && !bound.is_empty() {
+                return bound;
+            }
+            union = union.union(&bound, self);
         }
         union
     }
@@ -273,9 +280,7 @@ impl Bounder<'_> {
     pub(super) fn keys(&mut self, of: &Bound) -> Option<Bound> {
         match &of.inside {
             Inside::Parts(parts) => {
-                let sizes = self.variables.sizes();
-                let is_list = |part: &PathId| sizes.is_list(self.path(*part)) == Some(true);
-                if parts.iter().all(is_list) {
+                if parts.iter().all(|part| self.is_list(*part) == Some(true)) {
                     return None;
                 }
                 Some(self.step(&Arc::clone(parts), &PathStep::Keys))
@@ -287,11 +292,9 @@ impl Bounder<'_> {
     }
 
     /// Returns true if the value is known to be a part of a variable that is a map.
-    pub(super) fn is_map(&self, of: &Bound) -> bool {
-        let sizes = self.variables.sizes();
-        let is_list = |part: &PathId| sizes.is_list(self.path(*part));
+    pub(super) fn is_map(&mut self, of: &Bound) -> bool {
         match &of.inside {
-            Inside::Parts(parts) => parts.iter().all(|part| is_list(part) == Some(false)),
+            Inside::Parts(parts) => (parts.iter()).all(|it| self.is_list(*it) == Some(false)),
             _ => false,
         }
     }

@@ -5,7 +5,6 @@
 //!
 //! Source: cel-go `checker/cost.go`, `AstNode.Path`, `coster.exprPaths`.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// A step of a path.
@@ -48,13 +47,16 @@ impl PathStep {
 /// Index of the last step of a path in its arena.
 pub(crate) type PathId = usize;
 
+/// The capacity for the steps of a path. Most paths are shorter.
+const USUAL_STEPS: usize = 12;
+
 /// The paths of one estimate.
 #[derive(Debug, Default)]
 pub(crate) struct Paths {
     /// Each step, with the path that precedes it.
     steps: Vec<(Option<PathId>, PathStep)>,
-    /// The paths that [`Paths::add_once`] added.
-    known: Option<HashMap<(Option<PathId>, PathStep), PathId>>,
+    /// The paths that [`Paths::add_once`] added after each path, preceded by those without a preceding path.
+    continuations: Vec<Vec<PathId>>,
 }
 
 impl Paths {
@@ -69,13 +71,20 @@ impl Paths {
 
     /// Like [`Paths::add`], but returns the existing path if this path has been added before.
     pub(crate) fn add_once(&mut self, before: Option<PathId>, step: PathStep) -> PathId {
-        let key = (before, step);
-        let paths = self.known.as_ref();
-        if let Some(path) = paths.and_then(|paths| paths.get(&key)) {
+        let index = before.map_or(0, |before| before.saturating_add(1));
+        if self.continuations.len() <= index {
+            self.continuations
+                .resize_with(index.saturating_add(1), Vec::new);
+        }
+        let is_equal = |path: &&PathId| self.steps.get(**path).is_some_and(|(_, it)| *it == step);
+        let existing = self.continuations.get(index);
+        if let Some(path) = existing.and_then(|paths| paths.iter().find(is_equal)) {
             return *path;
         }
-        let path = self.add(before, key.1.clone());
-        self.known.get_or_insert_default().insert(key, path);
+        let path = self.add(before, step);
+        if let Some(paths) = self.continuations.get_mut(index) {
+            paths.push(path);
+        }
         path
     }
 
@@ -92,7 +101,7 @@ impl Paths {
 /// An arena without paths.
 pub(crate) static NO_PATHS: Paths = Paths {
     steps: Vec::new(),
-    known: None,
+    continuations: Vec::new(),
 };
 
 /// A path from a declared variable to a value. Empty for other values, such as literals.
@@ -113,7 +122,7 @@ impl<'a> Path<'a> {
     /// Returns the steps, starting with the variable.
     #[must_use]
     pub fn steps(&self) -> Vec<&'a PathStep> {
-        let mut steps = Vec::new();
+        let mut steps = Vec::with_capacity(USUAL_STEPS);
         if self.items {
             steps.push(&PathStep::Items);
         }

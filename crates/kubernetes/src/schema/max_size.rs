@@ -146,7 +146,7 @@ enum StepTarget<'a> {
 }
 
 impl StepTarget<'_> {
-    fn step(self, step: &PathStep) -> Option<Self> {
+    fn step(&self, step: &PathStep) -> Option<Self> {
         let Self::Type(type_) = self else {
             return None;
         };
@@ -227,14 +227,13 @@ impl SizeEstimator for DeclaredSizes {
                 self.note_nesting(&enclosing, &target);
                 enclosing.step(step, &target, shape);
             }
-            if self.otherwise.is_none() && target.lacks(step) {
-                return Some(SizeEstimate::fixed(0));
-            }
-            let is_part_of_object = target.is_part_of_object();
             target = match (target.step(step), self.objects) {
                 (Some(next), _) => next,
+                (None, _) if self.otherwise.is_none() && target.lacks(step) => {
+                    return Some(SizeEstimate::fixed(0));
+                }
                 // All untyped values of an object together are at most as large as the object.
-                (None, Some(shape)) if is_part_of_object => {
+                (None, Some(shape)) if target.is_part_of_object() => {
                     let within = sizes::length_within(shape.n_bytes).max(0).cast_unsigned();
                     let of_each = within.checked_div(enclosing.n_elements).unwrap_or(1).max(1);
                     return Some(SizeEstimate::new(0, of_each));
