@@ -62,8 +62,8 @@ pub(super) fn generate(pair: &PolicyPair, sets: [&PolicySet<'_>; 2]) -> Generate
     };
     let compiled = policies.map(|policy| &policy.compiled);
     let bindings = policies[0].bindings.iter();
-    let bindings = bindings.filter(|_| !policies[0].is_unbound);
-    let match_resources = bindings.clone().next().map(Binding::spec);
+    let mut bindings = bindings.filter(|_| !policies[0].is_unbound);
+    let match_resources = bindings.next().map(Binding::spec);
     let match_resources = match_resources.and_then(|spec| spec.match_resources.as_ref());
     let compare = |context: &Context<'_>, is_cancelled: &Arc<AtomicBool>| {
         runtime_errors::compare_policies(compiled, context, match_resources, is_cancelled)

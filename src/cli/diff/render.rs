@@ -118,10 +118,14 @@ pub fn text(report: &DiffReport, terminal: Terminal) -> String {
 
 fn render_group(out: &mut String, group: &Group, terminal: Terminal) {
     write_wrapped(out, &cause(&group.cause), "  ", terminal);
+    let same = format!(
+        "with the same decision, {}",
+        differing_parts(&group.differs)
+    );
     let counts = [
         (group.denied, "denied now, allowed before"),
         (group.allowed, "allowed now, denied before"),
-        (group.same, &same_decision(&group.differs)),
+        (group.same, &same),
     ];
     let counts = counts.into_iter().filter(|(n, _)| *n > 0);
     let counts: Vec<String> = counts.map(|(n, what)| format!("{n} {what}")).collect();
@@ -172,16 +176,13 @@ fn render_inputs(out: &mut String, inputs: &[InputValue], terminal: Terminal) {
     );
 }
 
-/// Returns the description of subjects with the same decision.
-fn same_decision(parts: &BTreeSet<Part>) -> String {
-    let parts: Vec<String> = parts
-        .iter()
-        .map(|part| format!("another {}", part.noun()))
-        .collect();
-    match parts.as_slice() {
-        [] => "with the same decision, another result".to_owned(),
-        parts => format!("with the same decision, {}", parts.join(" and ")),
+/// Returns the description of the parts that differ for subjects with the same decision.
+fn differing_parts(parts: &BTreeSet<Part>) -> String {
+    if parts.is_empty() {
+        return "another result".to_owned();
     }
+    let parts = parts.iter().map(|part| format!("another {}", part.noun()));
+    parts.collect::<Vec<_>>().join(" and ")
 }
 
 /// Renders the lines of a unified diff without its header.
@@ -297,8 +298,7 @@ fn more(out: &mut String, n: u64, indent: &str, terminal: Terminal) {
 fn summary(report: &DiffReport, terminal: Terminal) -> String {
     let summary = &report.summary;
     let differing = report.groups.iter().flat_map(|group| &group.differs);
-    let same = same_decision(&differing.copied().collect());
-    let same = same.replace("with the same decision, ", "with ");
+    let same = format!("with {}", differing_parts(&differing.copied().collect()));
     let n_settings = u64::try_from(report.settings.len()).unwrap_or(u64::MAX);
     let settings = match n_settings {
         1 => "setting changed",

@@ -783,7 +783,9 @@ fn is_required(
     }
     let mut constraints = constraints.clone();
     // The constraints may require that the field is absent.
-    let is_consistent = (constraints.replace(&site.path, Constraint::Present)).is_some();
+    let is_consistent = constraints
+        .replace(&site.path, Constraint::Present)
+        .is_some();
     let with_field = builder.build(&constraints).filter(|_| is_consistent);
     with_field.is_some_and(|it| !builder.fails_validation(&it))
 }

@@ -73,7 +73,7 @@ pub(super) fn measured_scan(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
             let of_each = NOMINAL.plus(traversal_cost(size_of(sizes, &items)));
             size.times_cost(of_each)
         }
-        Some(items) if is_number(items.type_()) => size.times_cost(NOMINAL),
+        Some(items) if has_fixed_size(items.type_()) => size.times_cost(NOMINAL),
         // The size of lists, maps and objects is their JSON size, and each of their values has at least one byte.
         Some(items) => {
             let of_each = NOMINAL.plus(size_of(sizes, &items).times_cost(NOMINAL));
@@ -83,7 +83,8 @@ pub(super) fn measured_scan(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     CallEstimate::from_cost(cost)
 }
 
-fn is_number(type_: &Type) -> bool {
+/// Returns true if the values of the type have no parts.
+fn has_fixed_size(type_: &Type) -> bool {
     matches!(
         type_,
         Type::Bool
