@@ -203,6 +203,12 @@ impl Ast {
         self.exprs.get(id.index()).unwrap_or(&UNSPECIFIED)
     }
 
+    /// Returns true if the comprehension only binds a name, such as the expansion of `optMap`.
+    pub(crate) fn is_bind(&self, fold: &Comprehension) -> bool {
+        matches!(self.expr(fold.iter_range), Expr::List { elements, .. } if elements.is_empty())
+            && *self.expr(fold.loop_condition) == Expr::Literal(Literal::Bool(false))
+    }
+
     /// Returns the function and the arguments of `id` if it is a call without a receiver, such as an operator. `None`
     /// otherwise.
     #[must_use]

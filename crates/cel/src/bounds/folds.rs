@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Bound, Bounder, Local, is_scalar};
-use crate::ast::{Comprehension, Expr, ExprId, Literal};
+use crate::ast::{Comprehension, Expr, ExprId};
 use crate::cost::{CostEstimate, SizeEstimate};
 use crate::types::Type;
 
@@ -12,7 +12,7 @@ impl Bounder<'_> {
         let mut cost = self.visit(fold.iter_range);
         cost = cost.plus(self.visit(fold.accu_init));
         let n_outer = self.locals.len();
-        if self.is_bind(fold) {
+        if self.ast.is_bind(fold) {
             let bound = self.of(fold.accu_init);
             self.push(&fold.accu_var, bound, None);
             cost = cost.plus(self.visit(fold.result));
@@ -41,12 +41,6 @@ impl Bounder<'_> {
         cost = cost.plus(self.visit(fold.result));
         self.locals.truncate(n_outer);
         (cost, self.of(fold.result))
-    }
-
-    /// Returns true if the comprehension only binds a name, such as the expansion of `optMap`.
-    fn is_bind(&self, fold: &Comprehension) -> bool {
-        matches!(self.ast.expr(fold.iter_range), Expr::List { elements, .. } if elements.is_empty())
-            && *self.ast.expr(fold.loop_condition) == Expr::Literal(Literal::Bool(false))
     }
 
     /// Adds the variables of an iteration. Returns the number of iterations.

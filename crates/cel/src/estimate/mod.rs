@@ -13,7 +13,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use crate::ast::{Ast, Comprehension, Expr, ExprId, Literal, MapEntry};
+use crate::ast::{Ast, Comprehension, Expr, ExprId, MapEntry};
 use crate::checker::{CheckedAst, Reference};
 use crate::cost::factors::{
     CONST_COST, LIST_CREATE_BASE_COST, MAP_CREATE_BASE_COST, SELECT_AND_IDENT_COST,
@@ -321,11 +321,10 @@ impl<'a> Coster<'a> {
         }
     }
 
-    /// Returns true if the comprehension only binds a name, such as the expansion of `optMap`.
+    /// Returns true if the comprehension only binds a name, and the API server's version estimates it as such.
     fn is_bind(&self, fold: &Comprehension) -> bool {
         self.behavior.estimates_local_sizes
-            && matches!(self.ast.expr(fold.iter_range), Expr::List { elements, .. } if elements.is_empty())
-            && *self.ast.expr(fold.loop_condition) == Expr::Literal(Literal::Bool(false))
+            && self.ast.is_bind(fold)
             && *fold.accu_var != *FORMER_ACCUMULATOR
     }
 
