@@ -384,7 +384,11 @@ fn string(text: &str, schema: &Json, path: &str, found: &mut Violations) {
     {
         let texts = allowed.iter().filter_map(Json::as_str);
         let texts: Vec<String> = texts.map(|text| format!("`{text}`")).collect();
-        let similar = nearest(text, allowed.iter().filter_map(Json::as_str));
+        let names = || allowed.iter().filter_map(Json::as_str);
+        // Another form of the word, such as `Denied`, has the same first letters.
+        let start = text.get(..3);
+        let related = || names().find(|name| start.is_some() && name.get(..3) == start);
+        let similar = nearest(text, names()).or_else(related);
         let hint = similar.map(|similar| format!("; did you mean `{similar}`?"));
         found.add(
             path,
@@ -545,7 +549,7 @@ mod tests {
         spec["inlineBindings"] = json!([{"validationActions": ["Deny", "Deny"]}]);
         let copy = spec["cases"][0].clone();
         spec["cases"].as_array_mut().unwrap().push(copy);
-        spec["cases"].as_array_mut().unwrap()[1]["expect"] = json!({"decision": "Deny"});
+        spec["cases"].as_array_mut().unwrap()[1]["expect"] = json!({"decision": "Denied"});
         check(
             &spec,
             &[
@@ -553,6 +557,10 @@ mod tests {
                 (
                     "spec.cases[0].expect.decision",
                     "is `allow`, but must be one of `Allow`, `Deny`; did you mean `Allow`?",
+                ),
+                (
+                    "spec.cases[1].expect.decision",
+                    "is `Denied`, but must be one of `Allow`, `Deny`; did you mean `Deny`?",
                 ),
                 (
                     "spec.inlineBindings[0].validationActions[1]",

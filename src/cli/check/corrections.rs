@@ -1,14 +1,15 @@
 //! Continues the check as if the unambiguous fixes of findings were applied, so that a misspelled name or an unquoted
-//! value does not hide other findings.
+//! value does not hide other findings. Some findings without a fix have an assumption instead, such as that a match
+//! condition with an error is true.
 //!
-//! Each round applies the fixes of all findings to the text of their files, reads these files again, and checks their
+//! Each round applies the fixes and assumptions of all findings to the text of their files, reads these files again, and checks their
 //! objects. New errors and warnings are added with their location in the original file. The next round also applies
 //! their fixes.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use super::finding::{Finding, Location, Severity};
+use super::finding::{Finding, Location, Owner, Severity};
 use super::fingerprint::without_numbers;
 use super::names;
 use super::report::CheckReport;
@@ -111,6 +112,8 @@ pub(super) fn add_hidden(report: &mut CheckReport, input: &mut Input, check: &mu
     let mut files: BTreeMap<String, CorrectedFile> = BTreeMap::new();
     let mut reported: HashSet<Key> = report.findings.iter().map(key).collect();
     let mut edits = edits_by_file(&report.findings);
+    let mut conditions = AssumedConditions::default();
+    conditions.add(&report.findings);
     let mut hidden = Vec::new();
     let mut n_written: BTreeMap<String, usize> = BTreeMap::new();
     count_policies(input, &mut n_written);
@@ -151,6 +154,8 @@ pub(super) fn add_hidden(report: &mut CheckReport, input: &mut Input, check: &mu
         names::copy_other_files(input, &mut corrected);
         let is_corrected = |source: &SourceText| files.contains_key(&source.name);
         let mut findings = with_other_bindings(&mut corrected, input, is_corrected, check);
+        findings.retain(|finding| !conditions.may_exclude(finding));
+        conditions.add(&findings);
         // The next round applies all fixes of this round, even if an earlier round had an equal finding.
         edits = edits_by_file(&findings);
         for finding in &mut findings {
@@ -158,7 +163,9 @@ pub(super) fn add_hidden(report: &mut CheckReport, input: &mut Input, check: &mu
                 file.restore(&mut finding.location);
             }
         }
-        let with_fix = findings.iter().filter(|finding| finding.fix.is_some());
+        let with_fix = findings
+            .iter()
+            .filter(|finding| correction(finding).is_some());
         fixed.extend(with_fix.map(key));
         for source in &corrected.files {
             remaining.insert(source.clone(), HashSet::new());
@@ -174,6 +181,7 @@ pub(super) fn add_hidden(report: &mut CheckReport, input: &mut Input, check: &mu
         hidden.extend(new.map(|mut finding| {
             finding.is_hidden = true;
             finding.fix = None;
+            finding.assumption = None;
             for suggestion in &mut finding.suggestions {
                 suggestion.edits.clear();
             }
@@ -192,9 +200,10 @@ pub(super) fn add_hidden(report: &mut CheckReport, input: &mut Input, check: &mu
         // The fix of an absent value also adds the `?` that this finding requires, but this finding concerns present
         // values too.
         let is_of_present = finding.rule == Rule::OrValueWithoutOptional;
-        let has_own_cause = finding.fix.is_some()
+        let has_own_cause = correction(finding).is_some()
             || is_of_some_versions
             || is_of_present
+            || conditions.has_cause_of(finding)
             || !is_of_content(finding);
         let keys = remaining.get(&finding.location.file);
         let key = key(finding);
@@ -245,14 +254,13 @@ fn is_shown(finding: &Finding) -> bool {
 fn name_assumptions(findings: &mut [Finding], hidden: &[Finding]) {
     let has_hidden = |file: &str| hidden.iter().any(|finding| finding.location.file == file);
     for finding in findings {
-        let Some(fix) = finding
-            .fix
-            .as_ref()
-            .filter(|fix| has_hidden(&fix.source.name))
-        else {
+        let Some(fix) = correction(finding).filter(|fix| has_hidden(&fix.source.name)) else {
             continue;
         };
-        if finding.suggestions.is_empty() && finding.rule != Rule::OldVersion {
+        let assumption = finding.assumption.as_ref();
+        if assumption.is_some_and(|assumption| assumption.condition.is_some()) {
+            finding.add_help("continuing as if the condition were true");
+        } else if finding.suggestions.is_empty() && finding.rule != Rule::OldVersion {
             // The edit of a quoted value does not contain the quotes.
             let shown = match fix.shown() {
                 shown if shown.is_empty() => "\"\"".into(),
@@ -271,7 +279,6 @@ fn name_assumptions(findings: &mut [Finding], hidden: &[Finding]) {
 /// Returns true if `edit` begins and ends between words. The edit of several places in an expression begins within the
 /// first changed word.
 fn is_of_whole_words(edit: &Edit) -> bool {
-    let is_of_word = |c: char| c.is_alphanumeric() || c == '_';
     let text = edit.source.text();
     let before = text.get(..edit.bytes.start).unwrap_or_default();
     let after = text.get(edit.bytes.end..).unwrap_or_default();
@@ -285,6 +292,8 @@ fn is_of_content(finding: &Finding) -> bool {
     let is_between_objects = matches!(
         finding.rule,
         Rule::UnknownPolicy
+            // Probes are not checked again.
+            | Rule::InvalidProbe
             | Rule::UnboundPolicy
             | Rule::IgnoredParams
             | Rule::DuplicateName
@@ -299,6 +308,78 @@ fn is_of_content(finding: &Finding) -> bool {
     finding.field_ref.is_some() && !is_between_objects
 }
 
+/// Returns the edit with which the check continues after a finding.
+fn correction(finding: &Finding) -> Option<&Edit> {
+    let assumption = finding.assumption.as_ref();
+    finding.fix.as_ref().or(assumption.map(|it| &it.edit))
+}
+
+/// The match conditions of each owner that are assumed to be true.
+#[derive(Default)]
+struct AssumedConditions(Vec<AssumedCondition>);
+
+struct AssumedCondition {
+    owner: Owner,
+    field_ref: Option<String>,
+    words: HashSet<String>,
+}
+
+impl AssumedConditions {
+    fn add(&mut self, findings: &[Finding]) {
+        for finding in findings {
+            let assumption = finding.assumption.as_ref();
+            if let Some(condition) = assumption.and_then(|it| it.condition.as_ref()) {
+                self.0.push(AssumedCondition {
+                    owner: finding.owner.clone(),
+                    field_ref: finding.field_ref.clone(),
+                    words: words(condition),
+                });
+            }
+        }
+    }
+
+    /// Returns true if the finding is about an assumed condition.
+    fn has_cause_of(&self, finding: &Finding) -> bool {
+        self.0
+            .iter()
+            .any(|it| it.owner == finding.owner && it.field_ref == finding.field_ref)
+    }
+
+    /// Returns true if an assumed condition may exclude the request of the finding, because it reads the same field,
+    /// variables, the operation or the resource.
+    fn may_exclude(&self, finding: &Finding) -> bool {
+        let mut conditions = self.0.iter().filter(|it| it.owner == finding.owner);
+        conditions.any(|condition| {
+            let is_of_request = |word: &str| condition.words.contains(word);
+            let (_, after) = finding.message.split_once('`').unwrap_or_default();
+            let path = after.split('`').next().unwrap_or_default();
+            let field = path.rsplit(|c| !is_of_word(c)).find(|it| !it.is_empty());
+            let is_guarded = field.is_some_and(is_of_request)
+                || [
+                    "variables",
+                    "operation",
+                    "kind",
+                    "resource",
+                    "subResource",
+                    "dryRun",
+                ]
+                .into_iter()
+                .any(is_of_request);
+            finding.rule == Rule::Lockout || finding.witness.is_some() && is_guarded
+        })
+    }
+}
+
+/// Returns the identifiers, keywords and numbers of an expression, also those in its strings.
+fn words(text: &str) -> HashSet<String> {
+    let words = text.split(|c| !is_of_word(c));
+    words.map(str::to_owned).collect()
+}
+
+fn is_of_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
 /// Returns the disjoint edits of the fixes, by file and sorted. Only errors and warnings hide other findings.
 fn edits_by_file(findings: &[Finding]) -> BTreeMap<String, Vec<Edit>> {
     let mut by_file: BTreeMap<String, Vec<Edit>> = BTreeMap::new();
@@ -309,7 +390,7 @@ fn edits_by_file(findings: &[Finding]) -> BTreeMap<String, Vec<Edit>> {
             && finding.rule != Rule::OldVersion
             && !is_short_name(finding)
     });
-    let fixes = fixes.filter_map(|finding| finding.fix.as_ref());
+    let fixes = fixes.filter_map(correction);
     for edit in fixes.filter(|edit| edit.changes_one_value()) {
         let edits = by_file.entry(edit.source.name.clone()).or_default();
         edits.push(edit.clone());
@@ -366,8 +447,10 @@ fn with_other_bindings(
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Options, run};
+    use super::super::settings::Settings;
+    use super::super::{Options, run, run_with};
     use super::*;
+    use crate::cli::probe_check;
 
     fn report(text: &str) -> CheckReport {
         let options = Options {
@@ -428,6 +511,86 @@ spec:
         assert_eq!(of_written(&folded), wanted);
         let json: serde_json::Value = goyaml::to_json(POLICY).unwrap();
         assert_eq!(of_written(&json.to_string()), wanted);
+    }
+
+    #[test]
+    fn invalid_match_condition_hides_no_absent_fields() {
+        let policy = |condition: &str| {
+            POLICY
+                .replace("matchConstraint:", "matchConstraints:")
+                .replace("[deployment]", "[deployments]")
+                .replace(
+                    "  validations:",
+                    &format!("  matchConditions: [{{name: a, expression: \"{condition}\"}}]\n  validations:"),
+                )
+                .replace("'Größe' and\n", "'Größe' &&\n")
+                .replace("replica > 1 and object.spec.paus == true", "paused == true")
+        };
+        let absent = vec![("absent-field", ".paused".to_owned())];
+        let invalid = "!object.metadata.name.matches('^(?!a)')";
+        assert_eq!(hidden(&policy(invalid)), absent);
+        assert!(report(&policy(invalid)).findings.iter().any(|finding| {
+            let help = finding.help.as_deref().unwrap_or_default();
+            help.ends_with("continuing as if the condition were true")
+        }));
+        // The condition may exclude objects without the field, or some kinds and operations.
+        for guard in [
+            "object.spec.paused == 1",
+            "has(object.spec.paused) && !",
+            "request.operation.matches('(?!a)')",
+        ] {
+            assert_eq!(hidden(&policy(guard)), [], "{guard}");
+        }
+    }
+
+    #[test]
+    fn wrong_scope_hides_no_findings() {
+        let text = POLICY
+            .replace("matchConstraint:", "matchConstraints:")
+            .replace("[apps]", "['']")
+            .replace("[deployment]", "[namespaces], scope: Namespaced")
+            .replace(
+                "object.metadata.name != 'Größe' and\n",
+                "object.spec.finalizrs == [] &&\n",
+            )
+            .replace(
+                "object.spec.replica > 1 and object.spec.paus == true",
+                "true",
+            );
+        let wanted = vec![("undefined-field", ".finalizrs".to_owned())];
+        assert_eq!(hidden(&text), wanted);
+        let help =
+            "did you mean `scope: Cluster`? the policy never runs; continuing as if `Cluster`";
+        let report = report(&text);
+        let mut helps = report.findings.iter().filter_map(|it| it.help.as_deref());
+        assert!(helps.any(|it| it == help));
+        assert!(
+            report
+                .findings
+                .iter()
+                .all(|it| it.rule != Rule::UnservedResource || it.fix.is_none())
+        );
+    }
+
+    #[test]
+    fn errors_of_probe_remain_if_policy_is_corrected() {
+        let probe =
+            "---\napiVersion: vap-status.dev/v1alpha1\nkind: PolicyProbe\nmetadata: {name: p}
+spec:
+  policyName: a
+  cases: [{name: c, request: {}, expect: {decision: Denied}}]\n";
+        let text = format!("{POLICY}{probe}");
+        let options = Options {
+            paths: vec!["-".into()],
+            ..Options::default()
+        };
+        let settings = Settings {
+            probe_check: Some(probe_check::check),
+            ..Settings::default()
+        };
+        let report = run_with(&options, &settings, &mut text.as_bytes()).unwrap();
+        let mut rules = report.findings.iter().map(|finding| finding.rule);
+        assert!(rules.any(|rule| rule == Rule::InvalidProbe));
     }
 
     #[test]

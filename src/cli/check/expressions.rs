@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::advice;
-use super::finding::{ConsequenceReport, Finding, Severity, UNPROVEN, joined_help};
+use super::finding::{Assumption, ConsequenceReport, Finding, Severity, UNPROVEN, joined_help};
 use super::fixes;
 use super::kinds;
 use super::known::Known;
@@ -138,6 +138,40 @@ pub(super) fn errors(
             }
             finding.help = Some(joined_help(hint, &help));
             findings.push(finding);
+        }
+    }
+    assume_conditions(policy, analysis, findings);
+}
+
+/// Adds to the first error of each match condition without a fix the assumption that the condition is true. Otherwise, the
+/// error hides all values that may be absent.
+fn assume_conditions(
+    policy: &Object<RequestPolicy>,
+    analysis: &PolicyAnalysis,
+    findings: &mut [Finding],
+) {
+    let fixable = findings.iter().filter(|finding| finding.fix.is_some());
+    let fixable: Vec<Option<String>> = fixable.map(|finding| finding.field_ref.clone()).collect();
+    let mut assumed = HashSet::new();
+    for finding in findings {
+        let Some(field_ref) = &finding.field_ref else {
+            continue;
+        };
+        let expression = analysis.expression(field_ref);
+        let Some(condition) = expression.filter(|it| {
+            it.role == Role::MatchCondition
+                && finding.severity == Severity::Error
+                && !fixable.contains(&finding.field_ref)
+        }) else {
+            continue;
+        };
+        let text = condition.text.trim_end();
+        if assumed.insert(field_ref.clone()) {
+            let edit = policy.edit_text(field_ref, 0..text.chars().count(), "true");
+            finding.assumption = edit.map(|edit| {
+                let condition = Some(text.to_owned());
+                Box::new(Assumption { edit, condition })
+            });
         }
     }
 }

@@ -84,6 +84,9 @@ pub struct Finding {
     /// The fix, if there is exactly one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<Edit>,
+    /// If there is no fix: the change with which the check continues, to find what the problem hides.
+    #[serde(skip)]
+    pub(in crate::cli) assumption: Option<Box<Assumption>>,
     /// The other places of the object with the same finding.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub also: Vec<OtherPlace>,
@@ -126,6 +129,7 @@ impl Finding {
             witness: None,
             suggestions: Vec::new(),
             fix: None,
+            assumption: None,
             also: Vec::new(),
             fingerprint: String::new(),
             versions: Vec::new(),
@@ -209,6 +213,23 @@ pub(super) fn joined_help(help: Option<String>, text: &str) -> String {
         Some(help) if help.ends_with(['?', ';']) => format!("{help} {text}"),
         Some(help) => format!("{help}; {text}"),
         None => text.to_owned(),
+    }
+}
+
+/// A change that is not a fix, because only the author knows what is meant.
+#[derive(Clone, Debug)]
+pub(in crate::cli) struct Assumption {
+    pub(super) edit: Edit,
+    /// The match condition that the edit makes true. It may exclude the requests of some hidden findings.
+    pub(super) condition: Option<String>,
+}
+
+impl Assumption {
+    pub(super) fn new(edit: Edit) -> Box<Self> {
+        Box::new(Self {
+            edit,
+            condition: None,
+        })
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use goyaml::Node;
 
-use super::finding::{Finding, joined_help};
+use super::finding::{Assumption, Finding, joined_help};
 use super::known::{self, Known};
 use super::policy::PolicyAnalysis;
 use super::runtime_errors;
@@ -187,7 +187,7 @@ impl<'a> Fixes<'a> {
                 *compared.entry(key).or_insert_with(compare)
             };
             if !is_compared || is_unsafe() {
-                finding.fix = None;
+                finding.assumption = finding.fix.take().map(Assumption::new);
                 finding.help = Some(with_consequence(finding.help.take()));
             }
         }

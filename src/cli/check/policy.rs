@@ -7,7 +7,7 @@ use goyaml::Node;
 use jiff::Timestamp;
 use k8s_openapi::api::admissionregistration::v1::{Mutation, ValidatingAdmissionPolicyBinding};
 
-use super::finding::{ConsequenceReport, Finding, Location, Owner, Severity};
+use super::finding::{Assumption, ConsequenceReport, Finding, Location, Owner, Severity};
 use super::known::{self, Known};
 use super::time_limit::within_time_limit;
 use super::{
@@ -514,6 +514,7 @@ fn resources(
         }
         if finding.fix.is_none() && unknown.is_empty() {
             finding.fix = group_version_fix(policy, matches, unserved);
+            finding.assumption = scope_edit(policy, rule, unserved).map(Assumption::new);
         }
         finding.field_ref = Some(unserved.field_ref.clone());
         finding.location.length = length;
@@ -537,6 +538,18 @@ fn resources(
         finding.help = Some(analysis.subject.row().never_runs.to_owned());
         findings.push(finding);
     }
+}
+
+/// Replaces the scope of a rule if only the scope excludes the rule's resources. The scope may be right, and the resource
+/// the mistake.
+fn scope_edit(
+    policy: &Object<RequestPolicy>,
+    rule: &Node,
+    unserved: &UnservedResource,
+) -> Option<Edit> {
+    let meant = unserved.suggestion.as_deref()?.strip_prefix("scope: ")?;
+    let document = &policy.document;
+    document.edit_value(&policy.source, rule.get("scope")?, meant)
 }
 
 /// Corrects the only group or the only version of a rule that serves none of the rule's resources.
