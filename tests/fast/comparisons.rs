@@ -17,14 +17,18 @@ const SERVICE: (&str, &str, &str) = ("", "v1", "services");
 
 const POLICIES: (&str, &str, &str) = ("networking.k8s.io", "v1", "networkpolicies");
 
-/// Returns the findings of the two tested rules for `manifest`. Each has the severity, and the message with the help.
+/// Returns the findings of the tested rules for `manifest`. Each has the severity, and the message with the help.
 fn findings(manifest: &str) -> Vec<(String, String)> {
     let actual = manifest::findings(manifest, &[]);
     let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
     actual
         .iter()
         .filter(|finding| {
-            finding["rule"] == "impossible-value" || finding["rule"] == "constant-condition"
+            let rule = finding["rule"].as_str().unwrap_or_default();
+            matches!(
+                rule,
+                "impossible-value" | "constant-condition" | "wrong-default"
+            )
         })
         .map(|finding| {
             let (message, help) = (text(&finding["message"]), text(&finding["help"]));
@@ -54,6 +58,48 @@ fn warns(resource: (&str, &str, &str), expression: &str, parts: &[&str]) {
 fn is_silent(resource: (&str, &str, &str), expression: &str) {
     let findings = validation_findings(resource, expression);
     assert_eq!(findings, [], "{expression}");
+}
+
+#[test]
+fn alternatives_for_absent_fields_with_other_default_are_reported() {
+    const ROOT: &str = "c.securityContext.readOnlyRootFilesystem";
+    for (expression, path, counts) in [
+        (
+            format!(
+                "object.spec.containers.all(c, !has(c.securityContext) || !has({ROOT}) || {ROOT})"
+            ),
+            "`object.spec.containers[0].securityContext.readOnlyRootFilesystem`",
+            "which counts as `false`, not as `true`",
+        ),
+        (
+            "!has(object.spec.hostUsers) || object.spec.hostUsers != true".to_owned(),
+            "`object.spec.hostUsers`",
+            "which counts as `true`, not as `false`",
+        ),
+        (
+            "object.metadata.name == 'a' && (!object.spec.automountServiceAccountToken || \
+             !has(object.spec.automountServiceAccountToken))"
+                .to_owned(),
+            "`object.spec.automountServiceAccountToken`",
+            "which usually counts as `true`, not as `false`",
+        ),
+    ] {
+        warns(POD, &expression, &[path, counts, "write `has(...) &&`"]);
+    }
+    for expression in [
+        // The default is allowed.
+        "!has(object.spec.hostNetwork) || !object.spec.hostNetwork",
+        "!has(object.spec.hostUsers) || object.spec.hostUsers",
+        // The Pod may have the value.
+        "object.spec.containers.all(c, !has(c.securityContext.runAsNonRoot) || c.securityContext.runAsNonRoot)",
+        // Another field.
+        "!has(object.spec.hostPID) || object.spec.hostUsers == false",
+        // The validation denies requests without the field.
+        "!(!has(object.spec.hostUsers) || object.spec.hostUsers == false)",
+        "object.spec.containers.exists(c, !has(c.securityContext) || c.securityContext.readOnlyRootFilesystem)",
+    ] {
+        is_silent(POD, expression);
+    }
 }
 
 #[test]

@@ -566,10 +566,10 @@ rules! {
         ),
         "Use admissionregistration.k8s.io/v1, and apiextensions.k8s.io/v1 for a CustomResourceDefinition. API servers serve older versions of policies and bindings only if --runtime-config enables them, so this is a warning. A version that only newer API servers serve is an error.";
     WrongDefault "wrong-default":
-        "the default of `orValue()` is not the value that an absent field stands for",
+        "an absent field is treated as a value for which it does not stand",
         expression(
             "!object.spec.template.spec.?automountServiceAccountToken.orValue(false)",
             "!object.spec.template.spec.?automountServiceAccountToken.orValue(true)",
         ),
-        "Write the other boolean: if the field is absent, the components of Kubernetes use it. If the policy requires that the field is set, test it with has().";
+        "Write the other boolean in `orValue()`: if the field is absent, the components of Kubernetes use it. If the policy requires that the field is set, test it with has(). `!has(f) || f` allows all objects without the field.";
 }

@@ -1,7 +1,9 @@
 //! Finds comparisons whose result is constant because of the schemas. Examples are a comparison of an enumeration with
 //! a value that it lacks, and of null with a field that is never null. Also finds object literals of mutations that set
-//! an enumeration to a value that it lacks, and calls of `orValue()` whose boolean is not the value that an absent
-//! field stands for.
+//! an enumeration to a value that it lacks, and calls of `orValue()` and alternatives `!has()` whose boolean is not the
+//! value that an absent field stands for.
+
+mod absence;
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -90,6 +92,9 @@ fn find(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<Lint> {
                     id: ast.root(),
                 };
                 checker.visit(node, &Scope::default(), 0);
+                if expression.role == Role::Validation {
+                    checker.visit_required(node, &Scope::default());
+                }
             }
         }
         if !checker.is_complete || evaluator.is_exhausted() {
@@ -109,8 +114,8 @@ fn find(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<Lint> {
     findings.take(MAX_FOUND).collect()
 }
 
-/// Returns true if the policy has a comparison with `==`, `!=` or `in`, a call of `orValue()`, or the expression of an apply
-/// configuration, and has no function that changes the case of strings.
+/// Returns true if the policy has a comparison with `==`, `!=` or `in`, an alternative, a call of `orValue()`, or the
+/// expression of an apply configuration, and has no function that changes the case of strings.
 fn has_literal_comparison(policy: &CompiledPolicy) -> bool {
     let mut has_any = false;
     for expression in policy.expressions() {
@@ -123,7 +128,7 @@ fn has_literal_comparison(policy: &CompiledPolicy) -> bool {
             };
             match &**function {
                 "lowerAscii" | "upperAscii" => return false,
-                "_==_" | "_!=_" | "@in" | "orValue" => has_any = true,
+                "_==_" | "_!=_" | "@in" | "orValue" | "_||_" => has_any = true,
                 _ => {}
             }
         }
@@ -192,6 +197,16 @@ struct ComparisonChecker<'r, 'a> {
 }
 
 impl ComparisonChecker<'_, '_> {
+    /// Merges the outcome of `node` with those of other iterations.
+    fn add(&mut self, node: ExprRef, outcome: ComparisonOutcome) {
+        let key = (node.index, node.id.index());
+        let merged = match self.outcomes.remove(&key) {
+            Some(first) => first.merge(Some(outcome)),
+            None => outcome,
+        };
+        self.outcomes.insert(key, merged);
+    }
+
     fn visit(&mut self, node: ExprRef, scope: &Scope, depth: usize) {
         if depth > MAX_DEPTH || !self.evaluator.take_step() {
             self.is_complete = false;
@@ -218,9 +233,7 @@ impl ComparisonChecker<'_, '_> {
                     _ => None,
                 };
                 if let Some(outcome) = outcome {
-                    let key = (node.index, node.id.index());
-                    let previous = self.outcomes.remove(&key);
-                    self.outcomes.insert(key, outcome.merge(previous));
+                    self.add(node, outcome);
                 }
             }
             Expr::List { elements, .. } => {
@@ -239,9 +252,7 @@ impl ComparisonChecker<'_, '_> {
                     self.visit(node_at(field.value), scope, depth);
                     let value = node_at(field.value);
                     if let Some(outcome) = self.assigned(type_name, &field.field, value) {
-                        let key = (value.index, value.id.index());
-                        let previous = self.outcomes.remove(&key);
-                        self.outcomes.insert(key, outcome.merge(previous));
+                        self.add(value, outcome);
                     }
                 }
             }
