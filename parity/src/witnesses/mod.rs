@@ -88,6 +88,7 @@ const DECIDED: [Rule; 30] = [
     Rule::IneffectiveSelector,
     Rule::InvalidLiteral,
     Rule::Lockout,
+    Rule::NegatedExistsOne,
     Rule::OldVersion,
     Rule::OrValueWithoutOptional,
     Rule::ParamKindNotFound,
@@ -98,6 +99,7 @@ const DECIDED: [Rule; 30] = [
     Rule::UnknownPolicy,
     Rule::IncomparableTypes,
     Rule::UnservedResource,
+    Rule::UnusedParams,
     Rule::UnusedVariable,
     Rule::UnwatchedSubresource,
 ];

@@ -95,9 +95,27 @@ impl<'a> Fixes<'a> {
                     || self.allows_denied_requests(field_ref, edit.value()?, reasons);
                 (!self.is_unsafe).then_some(edit)
             }
+            Rule::NegatedExistsOne => {
+                let edit = self.exists(lint)?;
+                let reasons = DenialReasons::False;
+                self.is_unsafe = self.allows_denied_requests(field_ref, edit.value()?, reasons);
+                (!self.is_unsafe).then_some(edit)
+            }
             Rule::OrValueWithoutOptional => self.question_mark(field_ref, lint.location?),
             _ => None,
         }
+    }
+
+    /// Replaces `exists_one` with `exists`.
+    fn exists(&self, lint: &Lint) -> Option<Edit> {
+        let expression = self.analysis.expression(&lint.field_ref)?;
+        let source = SourceMap::new(&expression.text);
+        let byte = source.byte(lint.location?)?;
+        let before = expression.text.get(..byte)?;
+        let offset = before.chars().count();
+        let mut names = ["exists_one", "existsOne"].into_iter();
+        let name = names.find(|name| before.ends_with(name))?;
+        replace_name(self.policy, &lint.field_ref, (offset, 1), (name, "exists"))
     }
 
     fn is_of_mutation(&self, field_ref: &str) -> bool {

@@ -17,7 +17,7 @@ use crate::expressions::{PolicyExpression, Role};
 use crate::matching::{self, MatchedResource, Operations};
 use crate::nearest::{is_spelling_variant, nearest_joined};
 use crate::param_kind;
-use crate::reads::Input;
+use crate::reads::{Attribute, Input, Key};
 use crate::rule::Rule;
 
 /// Maximum number of evaluated constant calls for one policy.
@@ -214,6 +214,7 @@ impl Search<'_> {
             .or_else(|| size(ast, id))
             .or_else(|| self.impossible(ast, id, expr))
             .or_else(|| text_order(ast, id))
+            .or_else(|| negated_exists_one(ast, id))
             .or_else(|| self.shadowed(expr))
             .or_else(|| self.failing(ast, id, expr))
     }
@@ -397,6 +398,7 @@ impl Search<'_> {
 /// shown at its own node, as for operators.
 fn shown_at(rule: Rule, expr: &Expr) -> Option<ExprId> {
     match expr {
+        Expr::Call { args, .. } if rule == Rule::NegatedExistsOne => args.first().copied(),
         Expr::Call {
             function,
             target,
@@ -484,9 +486,26 @@ fn size(ast: &Ast, id: ExprId) -> Option<Found> {
     Some((Rule::ConstantCondition, message, fix, false))
 }
 
-/// Finds an ordering, such as `<`, of strings that are quantities or versions.
+/// Finds a negation of `exists_one()`, which is also true for a list with several such elements.
+fn negated_exists_one(ast: &Ast, id: ExprId) -> Option<Found> {
+    let ("!_", [operand]) = ast.global_call(id)? else {
+        return None;
+    };
+    let mut macros = ast.macros().iter().filter(|call| call.at == *operand);
+    let call = macros.find(|call| matches!(&*call.function, "exists_one" | "existsOne"))?;
+    let message = format!(
+        "`!{}()` is also true if several elements match",
+        call.function
+    );
+    let fix = "to allow no such element, write `exists()`".to_owned();
+    Some((Rule::NegatedExistsOne, message, Some(fix), false))
+}
+
+/// Finds an ordering, such as `<`, of strings that are quantities, durations or versions.
 fn text_order(ast: &Ast, id: ExprId) -> Option<Found> {
-    let (operator, operand, literal) = path::with_literal(ast, id)?;
+    let Some((operator, operand, literal)) = path::with_literal(ast, id) else {
+        return resource_order(ast, id);
+    };
     let Literal::String(text) = literal else {
         return None;
     };
@@ -498,24 +517,76 @@ fn text_order(ast: &Ast, id: ExprId) -> Option<Found> {
         let last = path.rsplit(['.', '[']).next().unwrap_or_default();
         last.to_lowercase().contains("version")
     });
-    let (what, function, more) = if is_quantity(text) && !(names_version && is_version(text)) {
-        ("quantities", "quantity", "")
+    let operand = path.as_deref().unwrap_or("a");
+    let symbol = operator.symbol();
+    let (what, comparison) = if is_quantity(text) && !(names_version && is_version(text)) {
+        let comparison = format!("quantity({operand}).compareTo(quantity('{text}')) {symbol} 0");
+        ("quantities", comparison)
     } else if is_version(text) {
         // The second argument accepts a `v` and missing parts.
         let is_complete = !text.starts_with('v') && text.matches('.').count() == 2;
         let more = if is_complete { "" } else { ", true" };
-        ("versions", "semver", more)
+        let [one, other] = [operand, &format!("'{text}'")].map(|it| format!("semver({it}{more})"));
+        ("versions", format!("{one}.compareTo({other}) {symbol} 0"))
+    } else if is_duration(text) {
+        let comparison = format!("duration({operand}) {symbol} duration('{text}')");
+        ("durations", comparison)
     } else {
         return None;
     };
-    let operand = path.as_deref().unwrap_or("a");
-    let fix = format!(
-        "compare {what}: `{function}({operand}{more}).compareTo({function}('{text}'{more})) {} 0`",
-        operator.symbol()
-    );
+    Some(order_finding(what, &comparison))
+}
+
+/// Finds an ordering of two requests or limits of resources, which are strings.
+fn resource_order(ast: &Ast, id: ExprId) -> Option<Found> {
+    let (operator, left, right) = path::operands(ast, id)?;
+    if !operator.is_ordering() || !is_resource(ast, left) || !is_resource(ast, right) {
+        return None;
+    }
+    let left = path::path(ast, left).unwrap_or_else(|| "a".to_owned());
+    let right = path::path(ast, right).unwrap_or_else(|| "b".to_owned());
+    let symbol = operator.symbol();
+    let comparison = format!("quantity({left}).compareTo(quantity({right})) {symbol} 0");
+    Some(order_finding("quantities", &comparison))
+}
+
+/// Returns true for an item of the map `requests` or `limits`, optionally with a default.
+fn is_resource(ast: &Ast, id: ExprId) -> bool {
+    let value = match ast.expr(id) {
+        Expr::Call {
+            function,
+            target: Some(target),
+            ..
+        } if &**function == "orValue" => *target,
+        _ => id,
+    };
+    let attribute = Attribute::new(ast, value);
+    let maps = attribute.qualifiers.iter().rev().skip(1);
+    let map = maps.map(|qualifier| &qualifier.key).next();
+    matches!(map, Some(Key::Field(name)) if matches!(&**name, "requests" | "limits"))
+}
+
+fn order_finding(what: &str, comparison: &str) -> Found {
     let message =
         format!("the operands are compared as strings, not as {what}: '9' sorts after '10'");
-    Some((Rule::StringOrder, message, Some(fix), false))
+    let fix = format!("compare {what}: `{comparison}`");
+    (Rule::StringOrder, message, Some(fix), false)
+}
+
+/// Returns true for a duration with one unit or more, such as `1h30m`.
+fn is_duration(text: &str) -> bool {
+    let mut rest = text;
+    while !rest.is_empty() {
+        let n_digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.');
+        let (number, after) = rest.split_at(n_digits.unwrap_or(rest.len()));
+        let units = ["ns", "us", "ms", "s", "m", "h"];
+        let next = units.iter().find_map(|unit| after.strip_prefix(unit));
+        let Some(next) = next.filter(|_| number.starts_with(|c: char| c.is_ascii_digit())) else {
+            return false;
+        };
+        rest = next;
+    }
+    !text.is_empty()
 }
 
 /// Returns true for a number, optionally with the suffix of a quantity, such as `500m`.

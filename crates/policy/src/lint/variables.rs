@@ -1,11 +1,16 @@
-//! Finds variables that share a name, and variables that no expression reads.
+//! Finds variables that share a name, and variables and params that no expression reads.
 
 use std::collections::HashMap;
+use std::sync::Arc;
+
+use cel::ast::Ast;
 
 use super::Lint;
 use crate::compile::CompiledPolicy;
 use crate::consequence::Consequence;
-use crate::expressions::Role;
+use crate::expressions::{PolicyExpression, Role};
+use crate::param_kind;
+use crate::reads::{Input, Reads};
 use crate::rule::Rule;
 
 /// Returns the variables that no expression reads, and the variables that have the same name as a later one. The API
@@ -54,5 +59,28 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
             });
         }
     }
+    lints.extend(unused_params(policy));
     lints
+}
+
+/// Returns a lint if no expression reads the params of the paramKind.
+fn unused_params(policy: &CompiledPolicy) -> Option<Lint> {
+    param_kind(policy.policy())?;
+    let expressions = policy.expressions();
+    let reads_params = |expression: &PolicyExpression| {
+        // An expression with an error may be intended to read them.
+        let reads = |ast: &Arc<Ast>| Reads::new(ast).has(&[Input::Params]);
+        expression.parsed().map_or(true, reads)
+    };
+    let is_unused = !expressions.is_empty() && !expressions.iter().any(reads_params);
+    is_unused.then(|| Lint {
+        rule: Rule::UnusedParams,
+        field_ref: "spec.paramKind".to_owned(),
+        location: None,
+        message:
+            "no expression reads `params`, but the policy needs the param objects of its bindings"
+                .to_owned(),
+        fix: Some("remove the paramKind, and the paramRef of each binding".to_owned()),
+        is_harmless: true,
+    })
 }

@@ -166,7 +166,9 @@ impl Rule {
             }
             Self::EmptyInput | Self::NotAnObject | Self::Unreadable => (ERROR, false, FILE),
             Self::ExemptResource => (ERROR_OR_WARNING, false, RULES),
-            Self::ImagePrefix | Self::WrongDefault => (WARNING, true, POLICY),
+            Self::ImagePrefix | Self::NegatedExistsOne | Self::WrongDefault => {
+                (WARNING, true, POLICY)
+            }
             Self::ImpossibleGroup => (WARNING, true, RULES),
             Self::ImpossibleOperation | Self::IneffectiveSelector => (WARNING, false, RULES),
             Self::ImpossibleValue => (WARNING, true, REQUESTS),
@@ -200,6 +202,7 @@ impl Rule {
             Self::StaticManifest => (ERROR_OR_WARNING, false, POLICY_OR_BINDING),
             Self::UnboundPolicy
             | Self::UnknownParamKind
+            | Self::UnusedParams
             | Self::UnwatchedOperation
             | Self::UnwatchedSubresource
             | Self::WildcardKinds => (NOTE, false, POLICY),

@@ -314,6 +314,13 @@ rules! {
         "the policy denies requests that the cluster itself needs, all requests, or the request that installs the CRD of its own params",
         words("A policy with the rule `*/*` is bound with Deny, and requires a label that leases and nodes do not have."),
         "Name the intended resources instead of `*`, or exclude the components of the cluster with a matchCondition such as `!('system:nodes' in request.userInfo.groups)` or `!request.userInfo.username.startsWith('system:')`. A namespaceSelector with `kubernetes.io/metadata.name` NotIn kube-system and kube-node-lease also helps, but does not exclude cluster-scoped objects such as nodes. The policy allows excluded requests. The check evaluates requests of kubelets, the scheduler and the controllers against the expressions of the policy. A validation that is false for every request that the rules match denies all of them: compare it with the resources and operations of the rules.";
+    NegatedExistsOne "negated-exists-one":
+        "the negation of `exists_one()` allows several such elements",
+        expression(
+            "!(object.spec.template.spec.containers + object.spec.template.spec.?initContainers.orValue([])).exists_one(c, c.image.endsWith(':latest'))",
+            "!(object.spec.template.spec.containers + object.spec.template.spec.?initContainers.orValue([])).exists(c, c.image.endsWith(':latest'))",
+        ),
+        "`exists_one()` is false if no element matches, and also if two or more match. Write `exists()`.";
     NewerFunction "newer-function":
         "a function or macro is not available in the API server of --kubernetes-version",
         words("`kubectl vap check policy.yaml --kubernetes-version 1.34`, where an expression calls sort() on a list."),
@@ -370,8 +377,8 @@ rules! {
     ParamKindNotFound "param-kind-not-found":
         "no API serves the paramKind",
         spec(
-            "paramKind:\n  apiVersion: v1\n  kind: ConfigMaps",
-            "paramKind:\n  apiVersion: v1\n  kind: ConfigMap",
+            "paramKind:\n  apiVersion: v1\n  kind: ConfigMaps\nvalidations:\n- expression: params.metadata.name != object.metadata.name",
+            "paramKind:\n  apiVersion: v1\n  kind: ConfigMap\nvalidations:\n- expression: params.metadata.name != object.metadata.name",
         ),
         "Use the apiVersion and kind of a resource that the cluster serves. Until then, no request can be evaluated.";
     ParamScope "param-scope":
@@ -420,12 +427,12 @@ rules! {
                end in `.static.k8s.io`."),
         "Policies and bindings in the `staticManifestsDir` of an API server have names that end in `.static.k8s.io`, use admissionregistration.k8s.io/v1, and have no paramKind or paramRef; each binding has its policy in the same directory. One invalid object prevents the API server from loading any of them.";
     StringOrder "string-order":
-        "quantities or versions are compared as strings",
+        "quantities, durations or versions are compared as strings",
         expression(
             "object.metadata.name >= '1.29.0'",
             "isSemver(object.metadata.name) && semver(object.metadata.name).compareTo(semver('1.29.0')) >= 0",
         ),
-        "Strings are ordered character by character, so `9Gi` sorts after `10Gi`. Compare the values with quantity() or semver().";
+        "Strings are ordered character by character, so `9Gi` sorts after `10Gi`. Compare the values with quantity(), duration() or semver().";
     Syntax "syntax":
         "the expression is not valid CEL",
         expression("object.spec.replicas <=", "object.spec.replicas <= 50"),
@@ -478,8 +485,8 @@ rules! {
     UnknownParamKind "unknown-param-kind":
         "the CRD of the paramKind is not in the input; add it with --crds",
         spec(
-            "paramKind:\n  apiVersion: rules.example.com/v1\n  kind: ReplicaLimit",
-            "paramKind:\n  apiVersion: v1\n  kind: ConfigMap",
+            "paramKind:\n  apiVersion: rules.example.com/v1\n  kind: ReplicaLimit\nvalidations:\n- expression: params.metadata.name != object.metadata.name",
+            "paramKind:\n  apiVersion: v1\n  kind: ConfigMap\nvalidations:\n- expression: params.metadata.name != object.metadata.name",
         ),
         "Add the CustomResourceDefinition to the input or with --crds. Otherwise `params` is not checked.";
     UnknownPolicy "unknown-policy":
@@ -528,6 +535,13 @@ rules! {
         "valid CEL that this checker does not support",
         words("The syntax trees of the expressions have more than 500,000 nodes in total, for example due to nested macros."),
         "Split the expression into variables.";
+    UnusedParams "unused-params":
+        "no expression reads the params of the policy",
+        spec(
+            "paramKind: {apiVersion: v1, kind: ConfigMap}\nvalidations:\n- expression: object.metadata.name != 'a'",
+            "validations:\n- expression: object.metadata.name != 'a'",
+        ),
+        "Remove the paramKind, or read `params`. A binding of a policy with a paramKind must have a paramRef, and a request is denied if the param object does not exist and parameterNotFoundAction is Deny.";
     UnusedSuppression "unused-suppression":
         "a suppression comment allows a rule that has no finding at this location",
         spec(
