@@ -36,6 +36,7 @@ pub(super) fn search(
         type_findings: &[],
         without_params: None,
         never_has_params: false,
+        match_resources: None,
         kinds: None,
         object_cache: &apis.object_cache,
     };

@@ -232,16 +232,18 @@ pub(super) fn parse_all(
     })
 }
 
-/// Returns the expressions outside of mutations, with the source `text` in the expression with the index `n`. `None` if
-/// `n` is of a mutation, or if the expressions have too many nodes.
+/// Returns the expressions with the source `text` in the expression with the index `n`. Expressions of mutations are only
+/// included if `has_mutations`. `None` if `n` is of a mutation, or if the expressions have too many nodes.
 pub(super) fn with_text(
     expressions: &[PolicyExpression],
     n: usize,
     text: &str,
+    has_mutations: bool,
 ) -> Option<Vec<PolicyExpression>> {
     let changed = expressions.get(n).filter(|it| !it.role.is_mutation())?;
-    let kept = expressions.iter().filter(|it| !it.role.is_mutation());
-    let mut expressions: Vec<_> = kept.cloned().collect();
+    let included = expressions.iter();
+    let included = included.filter(|it| has_mutations || !it.role.is_mutation());
+    let mut expressions: Vec<_> = included.cloned().collect();
     let changed = stack::run_on_deep_stack(text.len() > MAX_SHALLOW_BYTES, || {
         let (field_ref, name) = (changed.field_ref.clone(), changed.name.as_deref());
         PolicyExpression::new(changed.behavior, field_ref, changed.role, name, text)

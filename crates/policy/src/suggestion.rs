@@ -58,7 +58,7 @@ impl Effect {
         match self {
             Self::Denied => format!("deny {requests}"),
             Self::Passed => format!("allow {requests}"),
-            Self::Matched => format!("check {requests}"),
+            Self::Matched => format!("apply the policy to {requests}"),
             Self::NotMatched => format!("skip {requests}"),
             Self::Evaluated => format!("evaluate the expression for {requests}"),
             Self::Compared => "compare absent values too".to_owned(),
@@ -71,9 +71,11 @@ impl Effect {
         match self {
             Self::Denied => "the validation denies the requests for which the expression fails now",
             Self::Passed => "the validation allows the requests for which the expression fails now",
-            Self::Matched => "the policy checks the requests for which the expression fails now",
+            Self::Matched => {
+                "the policy applies to the requests for which the expression fails now"
+            }
             Self::NotMatched => {
-                "the policy does not check the requests for which the expression fails now"
+                "the policy does not apply to the requests for which the expression fails now"
             }
             Self::Evaluated => "the expression no longer fails",
             Self::Compared => "an absent value is only equal to an absent value",

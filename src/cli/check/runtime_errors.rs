@@ -16,7 +16,9 @@ use crate::policy::admission::mutation::Kinds;
 use crate::policy::consequence::Consequence;
 use crate::policy::expressions::Role;
 use crate::policy::rule::Rule;
-use crate::policy::runtime_errors::{self, Context, TypeErrorWitness, Uncovered, WrittenSchemas};
+use crate::policy::runtime_errors::{
+    self, Context, FailingMutation, TypeErrorWitness, Uncovered, WrittenSchemas,
+};
 use crate::policy::subject::SubjectKind;
 use crate::schema::Gvk;
 use crate::status::message;
@@ -35,7 +37,12 @@ pub(super) fn check(
     let mut names = without.iter();
     let without_params = names.find_map(|binding| binding.value.metadata.name.as_deref());
     let kinds = known.kinds();
+    let match_resources = match (&*with, &*without) {
+        ([only], []) | ([], [only]) => only.value.spec.match_resources.as_ref(),
+        _ => None,
+    };
     let context = Context {
+        match_resources,
         without_params,
         kinds: (analysis.subject == SubjectKind::MutatingAdmissionPolicy).then_some(&kinds as _),
         never_has_params: with.is_empty() && without_params.is_some(),
@@ -86,6 +93,12 @@ pub(super) fn check(
         if let [only] = &*finding.suggestions {
             finding.fix = only.fix().cloned();
         }
+        if let Some(kinds) = context.kinds
+            && let Some(fails) = moved_failure(analysis, &context, kinds, &finding)
+        {
+            finding.fix = None;
+            finding.add_help(&fails);
+        }
         if let Some(rename) = &error.rename {
             let rename = SuggestionReport::new(policy, rename);
             finding.fix = rename.only_edit().cloned();
@@ -99,8 +112,14 @@ pub(super) fn check(
             } else {
                 "in a match condition or "
             };
+            let test = match finding.rule {
+                Rule::AbsentKey => "`in`",
+                Rule::AbsentElement => "size()",
+                Rule::FailingConversion => "matches()",
+                _ => "has()",
+            };
             finding.help.get_or_insert_with(|| {
-                format!("first test the value, for example with has() {place}in `... ? ... : ...`")
+                format!("first test the value, for example with {test} {place}in `... ? ... : ...`")
             });
         }
         findings.push(finding.with_consequence(consequence));
@@ -169,6 +188,27 @@ pub(super) fn context<'a>(known: &'a Known, analysis: &'a PolicyAnalysis) -> Con
         &analysis.typed.findings,
         &known.object_cache,
     )
+}
+
+/// Returns a sentence about the mutation that fails if the fix of a match condition is applied, because the condition then
+/// matches more requests.
+fn moved_failure(
+    analysis: &PolicyAnalysis,
+    context: &Context<'_>,
+    kinds: &(dyn Kinds + Sync),
+    finding: &Finding,
+) -> Option<String> {
+    let field_ref = finding.field_ref.as_deref()?;
+    let text = finding.fix.as_ref()?.value()?;
+    let role = analysis.expression(field_ref)?.role;
+    let compiled = (role == Role::MatchCondition).then(|| analysis.compiled())?;
+    let changed = compiled.with_expression_and_mutations(field_ref, text)?;
+    let before = runtime_errors::failing_mutations(compiled, context, kinds);
+    let after = runtime_errors::failing_mutations(&changed, context, kinds);
+    let is_new = |failing: &&FailingMutation| before.iter().all(|it| it.index != failing.index);
+    let failing = after.iter().find(is_new)?;
+    let mutation = failing.field_ref.trim_start_matches("spec.");
+    Some(format!("`{mutation}` then fails for them, so change both"))
 }
 
 /// Adds findings about mutations that fail for some request, or whose result the API server rejects.

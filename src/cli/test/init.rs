@@ -317,6 +317,7 @@ fn policy_probes(
         type_findings: &[],
         without_params: None,
         never_has_params: false,
+        match_resources: None,
         kinds: None,
         object_cache: &known.object_cache,
     };

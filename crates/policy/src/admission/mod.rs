@@ -20,7 +20,7 @@ mod program;
 mod recorder;
 mod request;
 mod review;
-mod rules;
+pub(crate) mod rules;
 mod scope;
 mod selector;
 mod stage;

@@ -15,7 +15,7 @@ use kubernetes::schema::{Gvk, Gvr};
 
 /// Match constraints with parsed selectors.
 #[derive(Clone, Debug)]
-pub(super) struct Constraints {
+pub(crate) struct Constraints {
     resources: MatchResources,
     namespace_selector: Result<Selector, ConfigurationError>,
     object_selector: Result<Selector, ConfigurationError>,
@@ -64,7 +64,7 @@ pub(super) type Matched = Option<(Gvr, Gvk)>;
 
 impl Constraints {
     /// Parses the selectors. An absent selector selects everything, which is the API server's default.
-    pub(super) fn new(resources: &MatchResources) -> Self {
+    pub(crate) fn new(resources: &MatchResources) -> Self {
         let read =
             |selector: Option<&_>| selector.map_or_else(|| Ok(Selector::default()), Selector::new);
         Self {
@@ -80,7 +80,7 @@ impl Constraints {
     ///
     /// If the rules match, returns an error for an invalid selector or a missing namespace. Also returns an error if
     /// the kind of an equivalent resource is unknown.
-    pub(super) fn matches(
+    pub(crate) fn matches(
         &self,
         request: &AdmissionRequest,
         namespaces: &dyn NamespaceSource,

@@ -220,7 +220,7 @@ impl CompiledPolicy {
         let changed = self.expressions.iter().position(of_field);
         // An empty message expression is not in the list of expressions, so all expressions are compiled again.
         let changed = changed.filter(|_| !text.is_empty() && self.findings.is_empty());
-        let expressions = changed.and_then(|n| with_text(&self.expressions, n, &text));
+        let expressions = changed.and_then(|n| with_text(&self.expressions, n, &text, false));
         let mut policy = self.policy.clone();
         policy.set_expression(field_ref, text)?;
         let (Some(changed), Some(expressions)) = (changed, expressions) else {
@@ -231,6 +231,24 @@ impl CompiledPolicy {
             changed,
         };
         let policy = (policy, false, self.version);
+        Some(Self::from_expressions(policy, expressions, Some(reused)))
+    }
+
+    /// Compiles the policy, including its mutations, with the expression `text` in the field `field_ref`. `None` if the
+    /// policy has no such expression outside of mutations, or if an expression of the policy does not compile.
+    #[must_use]
+    pub fn with_expression_and_mutations(&self, field_ref: &str, text: &str) -> Option<Self> {
+        let of_field = |expression: &PolicyExpression| expression.field_ref == field_ref;
+        let changed = self.expressions.iter().position(of_field);
+        let changed = changed.filter(|_| !text.is_empty() && self.findings.is_empty())?;
+        let expressions = with_text(&self.expressions, changed, text, true)?;
+        let mut policy = self.policy.clone();
+        policy.set_expression(field_ref, text.to_owned())?;
+        let reused = Reused {
+            compiled: self,
+            changed,
+        };
+        let policy = (policy, self.is_mutating, self.version);
         Some(Self::from_expressions(policy, expressions, Some(reused)))
     }
 

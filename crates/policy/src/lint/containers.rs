@@ -24,6 +24,8 @@ const SECURITY_FIELDS: [&str; 6] = [
     "volumeMounts",
 ];
 
+const POD_CONTAINERS: &str = "object.spec.containers";
+
 /// Maximum number of variables that read each other on the way to the containers.
 const MAX_VARIABLES: usize = 5;
 
@@ -90,46 +92,64 @@ fn ignored_containers(policy: &CompiledPolicy) -> Option<Lint> {
     let decides = |expression: &&PolicyExpression| {
         matches!(expression.role, Role::Validation | Role::Variable)
     };
-    policy.expressions().iter().filter(decides).find_map(|expression| {
-        let ast = expression.parsed().ok()?;
-        let (at, path) = ast.iter().find_map(|(id, expr)| iterated(policy, ast, id, expr))?;
-        let spec = path.strip_suffix(".containers")?;
-        let has_ephemeral = spec == "object.spec";
-        let more = if has_ephemeral {
-            "init containers or ephemeral containers"
-        } else {
-            "init containers"
-        };
-        Some(Lint {
-            rule: Rule::IgnoredContainers,
-            field_ref: expression.field_ref.clone(),
-            location: Some(SourceMap::new(&expression.text).location(ast.offset(at))),
-            message: format!("the policy checks `containers`, but not {more}"),
-            fix: Some(if has_ephemeral {
-                format!(
-                    "iterate over `({path} + {spec}.?initContainers.orValue([]) + {spec}.?ephemeralContainers.orValue([]))`, \
-                     and add `pods/ephemeralcontainers` with UPDATE to the rules"
-                )
+    policy
+        .expressions()
+        .iter()
+        .filter(decides)
+        .find_map(|expression| {
+            let ast = expression.parsed().ok()?;
+            let (at, paths) = ast
+                .iter()
+                .find_map(|(id, expr)| iterated(policy, ast, id, expr))?;
+            let has_ephemeral = paths.contains(POD_CONTAINERS);
+            let more = if has_ephemeral {
+                "init containers or ephemeral containers"
             } else {
-                format!("iterate over `({path} + {spec}.?initContainers.orValue([]))`")
-            }),
-            is_harmless: false,
+                "init containers"
+            };
+            Some(Lint {
+                rule: Rule::IgnoredContainers,
+                field_ref: expression.field_ref.clone(),
+                location: Some(SourceMap::new(&expression.text).location(ast.offset(at))),
+                message: format!("the policy checks `containers`, but not {more}"),
+                fix: Some(fix(&paths)),
+                is_harmless: false,
+            })
         })
-    })
 }
 
-/// Returns the path of the containers that a macro such as `all()` iterates over, with the node of the selection. The
+/// Returns the advice to iterate over the other containers too. `paths` are the paths of the regular containers.
+fn fix(paths: &BTreeSet<String>) -> String {
+    let lists = paths.iter().map(|path| {
+        let spec = path.trim_end_matches(".containers");
+        let ephemeral = if path == POD_CONTAINERS {
+            format!(" + {spec}.?ephemeralContainers.orValue([])")
+        } else {
+            String::new()
+        };
+        format!("`({path} + {spec}.?initContainers.orValue([]){ephemeral})`")
+    });
+    let lists: Vec<String> = lists.collect();
+    let rules = if paths.contains(POD_CONTAINERS) {
+        ", and add `pods/ephemeralcontainers` with UPDATE to the rules"
+    } else {
+        ""
+    };
+    format!("iterate over {}{rules}", lists.join(" and "))
+}
+
+/// Returns the paths of the containers that a macro such as `all()` iterates over, with the node of the selection. The
 /// condition of the macro reads a security field.
 fn iterated(
     policy: &CompiledPolicy,
     ast: &Ast,
     id: ExprId,
     expr: &Expr,
-) -> Option<(ExprId, String)> {
+) -> Option<(ExprId, BTreeSet<String>)> {
     let Expr::Comprehension(fold) = expr else {
         return None;
     };
-    let path = containers(policy, (ast, fold.iter_range), MAX_VARIABLES)?;
+    let paths = containers(policy, (ast, fold.iter_range), MAX_VARIABLES);
     let nodes = ast.descendants(id);
     let reads_security = nodes.into_iter().any(|id| match ast.expr(id) {
         Expr::Select { field, .. } => SECURITY_FIELDS.contains(&&**field),
@@ -140,18 +160,18 @@ fn iterated(
     let mut nodes = ast.descendants(id).into_iter();
     let reads_old =
         nodes.any(|id| matches!(ast.expr(id), Expr::Ident(name) if **name == *"oldObject"));
-    (reads_security && !reads_old).then_some((fold.iter_range, path))
+    (reads_security && !reads_old && !paths.is_empty()).then_some((fold.iter_range, paths))
 }
 
-/// Returns the path of the containers of Pods that `id` denotes: a selection, a variable, or one alternative of a
-/// conditional. `None` for other lists.
+/// Returns the paths of the containers of Pods that `id` denotes: a selection, a variable, or the alternatives of a
+/// conditional. Empty for other lists.
 fn containers(
     policy: &CompiledPolicy,
     (ast, id): (&Ast, ExprId),
     n_variables: usize,
-) -> Option<String> {
+) -> BTreeSet<String> {
     const PATHS: [&str; 3] = [
-        "object.spec.containers",
+        POD_CONTAINERS,
         "object.spec.template.spec.containers",
         "object.spec.jobTemplate.spec.template.spec.containers",
     ];
@@ -161,23 +181,28 @@ fn containers(
             target: None,
             args,
         } if &**function == "_?_:_" => {
-            let mut alternatives = args.iter().skip(1);
-            alternatives.find_map(|id| containers(policy, (ast, *id), n_variables))
+            let alternatives = args.iter().skip(1);
+            let paths = alternatives.map(|id| containers(policy, (ast, *id), n_variables));
+            paths.flatten().collect()
         }
         Expr::Select { .. } => {
-            let path = ast.qualified_name(id)?;
+            let path = ast.qualified_name(id).unwrap_or_default();
             if PATHS.contains(&path.as_str()) {
-                return Some(path);
+                return BTreeSet::from([path]);
             }
-            let name = path.strip_prefix("variables.")?;
-            let mut variables = policy.expressions().iter().rev();
-            let variable = variables.find(|expression| {
-                expression.role == Role::Variable && expression.name.as_deref() == Some(name)
-            });
-            let ast = variable?.parsed().ok()?;
-            containers(policy, (ast, ast.root()), n_variables.checked_sub(1)?)
+            let of_variable = || {
+                let name = path.strip_prefix("variables.")?;
+                let mut variables = policy.expressions().iter().rev();
+                let variable = variables.find(|expression| {
+                    expression.role == Role::Variable && expression.name.as_deref() == Some(name)
+                });
+                let ast = variable?.parsed().ok()?;
+                let n_left = n_variables.checked_sub(1)?;
+                Some(containers(policy, (ast, ast.root()), n_left))
+            };
+            of_variable().unwrap_or_default()
         }
-        _ => None,
+        _ => BTreeSet::new(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The inputs of the search for runtime errors, except for the policy.
 
+use k8s_openapi::api::admissionregistration::v1::MatchResources;
 use serde_json::Value as Json;
 
 use super::requests::object_cache::ObjectCache;
@@ -33,6 +34,8 @@ pub struct Context<'a> {
     pub without_params: Option<&'a str>,
     /// True if the policy has bindings and none of them has a paramRef.
     pub never_has_params: bool,
+    /// The matchResources of the policy's binding. `None` if there are several bindings, or it matches all requests.
+    pub match_resources: Option<&'a MatchResources>,
     /// The types of the kinds, to apply mutations. `None` if findings about expressions that follow other mutations are
     /// not needed.
     pub kinds: Option<&'a (dyn Kinds + Sync)>,
@@ -56,6 +59,7 @@ impl<'a> Context<'a> {
             type_findings,
             without_params: None,
             never_has_params: false,
+            match_resources: None,
             kinds: None,
             object_cache,
         }

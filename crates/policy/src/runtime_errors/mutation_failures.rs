@@ -4,7 +4,7 @@
 //! server does (`admission::mutation`). An expression whose evaluation fails is reported only if it reads the
 //! name of an object before the API server generates it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use super::applied_mutations::AppliedMutations;
@@ -94,6 +94,7 @@ pub fn failing_mutations(
             pending: applied.mutations.clone(),
             applied,
             evaluated: HashMap::new(),
+            succeeded: HashSet::new(),
             n_evaluations: 0,
             failures: Vec::new(),
             nameless: Vec::new(),
@@ -128,6 +129,8 @@ struct MutationSearch<'a> {
     /// The evaluated requests of the current kind, with the index of a mutation whose expression failed. `None` if no
     /// expression failed.
     evaluated: HashMap<Rc<SyntheticRequest>, Option<usize>>,
+    /// The mutations that did not fail for an evaluated request of the current kind.
+    succeeded: HashSet<usize>,
     n_evaluations: usize,
     failures: Vec<FailingMutation>,
     /// The mutations that fail for objects whose name is not generated yet, with the first such kind.
@@ -152,6 +155,7 @@ impl MutationSearch<'_> {
                 let (failing, others) = self.pending.iter().partition(|index| is_found(index));
                 self.pending = if has_only_wildcards { failing } else { others };
                 self.evaluated.clear();
+                self.succeeded.clear();
             }
             if self.pending.is_empty() {
                 break;
@@ -461,6 +465,9 @@ impl MutationSearch<'_> {
     ) -> Option<usize> {
         let mut failing = None;
         let errors = self.applied.errors(builder, synthetic);
+        let mutations = self.applied.mutations.iter().enumerate();
+        let succeeded = mutations.filter(|(n, _)| errors.iter().all(|(failed, _)| failed != n));
+        self.succeeded.extend(succeeded.map(|(_, index)| *index));
         for (n, (mutation, error)) in errors.iter().enumerate() {
             let Some(index) = self.applied.mutations.get(*mutation).copied() else {
                 continue;
@@ -519,6 +526,7 @@ impl MutationSearch<'_> {
             .and_then(|it| mutation_locations::absent_path(it, &builder.object, &error.cause));
         let (start, without) = match &absent {
             Some(path) => (MAY_FAIL, format!(" without {path}")),
+            None if self.succeeded.contains(&index) => (MAY_FAIL, String::new()),
             None => (CANNOT_APPLY, String::new()),
         };
         self.failures.push(FailingMutation {

@@ -81,6 +81,14 @@ pub(super) fn fix(error: &StepError, is_valid_path: bool) -> Option<&'static str
         StepCause::Decoding if error.message.ends_with(" of type string") => {
             Some("write the value as a string, such as '5' or 'true'")
         }
+        // Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/mutating/patch/json_patch.go`, `Patch` (a list of Go
+        // values and CEL values has no JSON form).
+        StepCause::Value { misplaced: None } if error.message.ends_with(" to *structpb.Value") => {
+            Some(
+                "since Kubernetes 1.37, a list cannot have both items that are read from the object and map literals: \
+                 append the literal with a path that ends in `/-`, or rebuild the items with map()",
+            )
+        }
         StepCause::Value { misplaced: Some(_) } => {
             Some("use the type name that the message expects")
         }

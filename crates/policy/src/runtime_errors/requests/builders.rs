@@ -86,6 +86,7 @@ impl<'c, 'a> RequestBuilders<'c, 'a> {
             self.params.clone(),
             self.context.object_cache,
         )
+        .with_match_resources(self.context.match_resources)
         .with_definition(custom(self.context, &resource.gvk))
         .with_crd(
             self.context

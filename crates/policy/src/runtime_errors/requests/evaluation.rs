@@ -132,7 +132,8 @@ impl RequestBuilder<'_> {
     /// Returns `None` in each of these cases:
     ///
     /// - The budget is used up.
-    /// - The rules of the policy do not match the resource of the request itself.
+    /// - The rules of the policy do not match the resource of the request itself, or those of the given binding do not
+    ///   match.
     /// - The evaluation exceeds a limit of this crate. The API server's decision is then unknown.
     pub(crate) fn evaluate(
         &mut self,
@@ -240,7 +241,12 @@ impl RequestBuilder<'_> {
             return None;
         }
         budget.n_evaluations -= 1;
-        if !admission.matches_exactly(request, namespaces) {
+        let binding = self.binding_constraints.as_ref();
+        let is_bound = binding.is_none_or(|binding| {
+            let matched = binding.matches(request, namespaces);
+            matched.is_ok_and(|matched| matched.is_some())
+        });
+        if !is_bound || !admission.matches_exactly(request, namespaces) {
             return None;
         }
         let no_params = ParamList::default();

@@ -23,6 +23,7 @@ use std::sync::Arc;
 use k8s_openapi::api::admissionregistration::v1::MatchResources;
 use serde_json::{Value as Json, json};
 
+use crate::admission::rules::Constraints;
 use crate::admission::{Admission, AuthorizerList, Namespace, Operation};
 use crate::compile::CompiledPolicy;
 use crate::runtime_errors::failures::Failure;
@@ -105,6 +106,8 @@ pub(crate) struct RequestBuilder<'a> {
     authorizer: Arc<AuthorizerList>,
     /// The matchConstraints of the policy, and the matchResources of a binding if given. Requests satisfy all of them.
     match_resources: Vec<&'a MatchResources>,
+    /// The matchResources of the binding with parsed selectors.
+    binding_constraints: Option<Constraints>,
     /// The builders of the matched kinds, which build requests for trials of changed expressions.
     pub(crate) other_kinds: Rc<Vec<RequestBuilder<'a>>>,
 }
@@ -144,6 +147,7 @@ impl<'a> RequestBuilder<'a> {
             traced: RefCell::default(),
             authorizer: Arc::new(AuthorizerList::default()),
             match_resources: policy.policy().match_constraints.iter().collect(),
+            binding_constraints: None,
             other_kinds: Rc::default(),
         }
     }
@@ -166,6 +170,7 @@ impl<'a> RequestBuilder<'a> {
         match_resources: Option<&'a MatchResources>,
     ) -> Self {
         self.match_resources.extend(match_resources);
+        self.binding_constraints = match_resources.map(Constraints::new);
         self
     }
 

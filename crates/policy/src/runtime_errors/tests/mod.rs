@@ -82,6 +82,7 @@ impl Served {
             type_findings: &[],
             without_params: None,
             never_has_params: false,
+            match_resources: None,
             kinds: None,
             object_cache: cache,
         }
