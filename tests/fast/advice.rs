@@ -769,7 +769,7 @@ fn match_condition_on_deletions_advises_old_object() {
         of_root.map(|(.., help)| help).unwrap()
     };
     let first = "write `(object == null ? oldObject : object)` for `object` to test the deleted object, or \
-                 `object == null || ...` to check such requests, or `object != null && ...` to skip them";
+                 `object == null || ...` to apply the policy to such requests, or `object != null && ...` to skip them";
     let condition = "object.metadata.name.startsWith('x')";
     let help = help_on("matchConditions", condition);
     assert!(help.starts_with(first), "{help}");

@@ -174,6 +174,53 @@ fn namespaces_satisfy_namespace_selector_by_their_own_labels() {
 }
 
 #[test]
+fn only_binding_restricts_requests() {
+    let binding = |name: &str, selector: &str| {
+        format!(
+            "---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\n\
+             metadata: {{name: {name}}}\nspec:\n  policyName: p\n  validationActions: [Deny]\n  \
+             matchResources: {{{selector}}}\n"
+        )
+    };
+    let spec = validation("namespaceObject.metadata.labels['env'] == object.metadata.name");
+    let policy = policy(("", "v1", "pods"), "CREATE", &spec);
+    let name = policy.split("name: ").nth(1).unwrap();
+    let name = name.split(['}', '\n']).next().unwrap();
+    let keys = |bindings: &[String]| {
+        let manifest = format!("{policy}\n{}", bindings.concat())
+            .replace("policyName: p\n", &format!("policyName: {name}\n"));
+        findings_of(&manifest, &["absent-key", "not-checked"]).len()
+    };
+    let requires =
+        "namespaceSelector: {matchExpressions: [{key: env, operator: In, values: [dev, prod]}]}";
+    assert_eq!(keys(&[]), 1);
+    assert_eq!(keys(&[binding("a", requires)]), 0);
+    assert_eq!(
+        keys(&[binding(
+            "a",
+            "namespaceSelector: {matchLabels: {env: prod}}"
+        )]),
+        0
+    );
+    assert_eq!(
+        keys(&[binding("a", "namespaceSelector: {matchLabels: {team: a}}")]),
+        1
+    );
+    let excludes = "namespaceSelector: {matchExpressions: [{key: env, operator: DoesNotExist}]}";
+    assert_eq!(keys(&[binding("a", excludes)]), 1);
+    // The other binding also selects namespaces without the label.
+    assert_eq!(keys(&[binding("a", requires), binding("b", "")]), 1);
+    // No namespace has this label before the placeholder is replaced.
+    assert_eq!(
+        keys(&[binding(
+            "a",
+            "namespaceSelector: {matchLabels: {team: <TEAM>}}"
+        )]),
+        1
+    );
+}
+
+#[test]
 fn policy_without_generated_request_is_reported() {
     let selector = "    objectSelector: {matchLabels: {a: b}, matchExpressions: [{key: a, operator: NotIn, values: [b]}]}\n";
     let spec = format!(

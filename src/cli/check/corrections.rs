@@ -90,10 +90,11 @@ fn key(finding: &Finding) -> Key {
         finding.rule,
         Rule::Lockout | Rule::CostNearLimit | Rule::CostLimit | Rule::NotChecked
     );
-    let message = if is_of_whole {
-        String::new()
-    } else {
-        without_numbers(&finding.message)
+    let message = match finding.message.split_once(": ") {
+        _ if is_of_whole => String::new(),
+        // A corrected policy may fail for another request.
+        Some((problem, _)) if finding.witness.is_some() => without_numbers(problem),
+        _ => without_numbers(&finding.message),
     };
     (
         finding.rule.id(),
@@ -257,9 +258,9 @@ fn name_assumptions(findings: &mut [Finding], hidden: &[Finding]) {
         let Some(fix) = correction(finding).filter(|fix| has_hidden(&fix.source.name)) else {
             continue;
         };
-        let assumption = finding.assumption.as_ref();
-        if assumption.is_some_and(|assumption| assumption.condition.is_some()) {
-            finding.add_help("continuing as if the condition were true");
+        let as_if = finding.assumption.as_ref().and_then(|it| it.as_if);
+        if let Some(as_if) = as_if.filter(|_| finding.fix.is_none()) {
+            finding.add_help(&format!("continuing as if {as_if}"));
         } else if finding.suggestions.is_empty() && finding.rule != Rule::OldVersion {
             // The edit of a quoted value does not contain the quotes.
             let shown = match fix.shown() {
@@ -322,6 +323,8 @@ struct AssumedCondition {
     owner: Owner,
     field_ref: Option<String>,
     words: HashSet<String>,
+    /// True if the condition may read elements of lists by other names.
+    has_macro: bool,
 }
 
 impl AssumedConditions {
@@ -333,6 +336,9 @@ impl AssumedConditions {
                     owner: finding.owner.clone(),
                     field_ref: finding.field_ref.clone(),
                     words: words(condition),
+                    has_macro: ["all(", "exists", "filter(", "map("]
+                        .iter()
+                        .any(|name| condition.contains(name)),
                 });
             }
         }
@@ -354,7 +360,9 @@ impl AssumedConditions {
             let (_, after) = finding.message.split_once('`').unwrap_or_default();
             let path = after.split('`').next().unwrap_or_default();
             let field = path.rsplit(|c| !is_of_word(c)).find(|it| !it.is_empty());
+            let root = path.split(|c| !is_of_word(c)).next().unwrap_or_default();
             let is_guarded = field.is_some_and(is_of_request)
+                && (condition.has_macro || is_of_request(root))
                 || [
                     "variables",
                     "operation",
@@ -541,6 +549,67 @@ spec:
         ] {
             assert_eq!(hidden(&policy(guard)), [], "{guard}");
         }
+    }
+
+    #[test]
+    fn failing_match_condition_hides_no_absent_fields() {
+        let text = POLICY
+            .replace("matchConstraint:", "matchConstraints:")
+            .replace("[deployment]", "[deployments]")
+            .replace(
+                "  validations:",
+                "  matchConditions: [{name: a, expression: \"namespaceObject.metadata.labels.env == 'a'\"}]\n  validations:",
+            )
+            .replace("'Größe' and\n", "'Größe' &&\n")
+            .replace("replica > 1 and object.spec.paus == true", "paused == true");
+        assert_eq!(hidden(&text), [("absent-field", ".paused".to_owned())]);
+    }
+
+    #[test]
+    fn late_variable_hides_no_absent_fields() {
+        let text = POLICY
+            .replace("matchConstraint:", "matchConstraints:")
+            .replace("[deployment]", "[deployments]")
+            .replace(
+                "  validations:",
+                "  variables:\n  - {name: a, expression: variables.b.paused}\n  \
+                 - {name: b, expression: object.spec}\n  validations:",
+            )
+            .replace("'Größe' and\n", "'Größe' &&\n")
+            .replace(
+                "object.spec.replica > 1 and object.spec.paus == true",
+                "variables.a == true",
+            );
+        assert_eq!(hidden(&text), [("absent-field", ".paused".to_owned())]);
+        let helps = report(&text).findings.into_iter().filter_map(|it| it.help);
+        assert!(
+            helps
+                .into_iter()
+                .any(|help| help.ends_with("continuing as if it were declared first"))
+        );
+    }
+
+    #[test]
+    fn invalid_reason_of_rule_hides_no_rules() {
+        let text = "apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: boxes.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: Box, plural: boxes}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        x-kubernetes-validations:
+        - {rule: 'self.metadata.name != oldSelf.metadata.name', reason: Immutable}
+        - {rule: has(self.metadata.size)}
+";
+        assert_eq!(hidden(text), [("undefined-field", "(".to_owned())]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use goyaml::{Data, Node};
 
 use super::advice;
 use super::api_version;
-use super::finding::{Finding, Owner, Severity};
+use super::finding::{Assumption, Finding, Owner, Severity};
 use super::other_languages;
 use super::policy::object_finding;
 use super::rewrite::{self, Proposal};
@@ -264,7 +264,11 @@ fn correct_value(finding: &mut Finding, crd: &Object<Crd>, error: &DefinitionErr
         .filter(|(alias, _)| alias.eq_ignore_ascii_case(text));
     let alias = aliases.next().map(|(_, type_)| *type_);
     let alias = alias.filter(|type_| supported.contains(type_));
+    let first = supported.first().copied();
     let Some(meant) = alias.or_else(|| nearest_only(text, supported.into_iter())) else {
+        // Without the error, the rules of the schema are checked too.
+        let edit = first.and_then(|it| crd.document.edit_value(&crd.source, node, it));
+        finding.assumption = edit.map(Assumption::new);
         return;
     };
     finding.help = Some(help(Some(&format!("did you mean `{meant}`?"))));
@@ -293,7 +297,9 @@ fn rule_findings(crd: &Object<Crd>, error: &DefinitionError) -> Vec<Finding> {
             "" => error.error.body(),
             detail => detail.to_owned(),
         };
-        return vec![refused(whole(Severity::Error, rule_of(error), &message))];
+        let mut finding = refused(whole(Severity::Error, rule_of(error), &message));
+        correct_value(&mut finding, crd, error);
+        return vec![finding];
     };
     let (severity, rule) = match expression.kind {
         ExpressionErrorKind::Rejected => (Severity::Error, None),

@@ -140,11 +140,78 @@ pub(super) fn errors(
             findings.push(finding);
         }
     }
+}
+
+/// Adds assumptions to findings that hide others and have no fix.
+pub(super) fn add_assumptions(
+    policy: &Object<RequestPolicy>,
+    analysis: &PolicyAnalysis,
+    findings: &mut [Finding],
+) {
     assume_conditions(policy, analysis, findings);
+    assume_order(policy, analysis, findings);
+}
+
+/// Adds to each error about a variable that is declared too late the assumption that it is declared first: the edit writes
+/// the expression of the variable in its place.
+fn assume_order(
+    policy: &Object<RequestPolicy>,
+    analysis: &PolicyAnalysis,
+    findings: &mut [Finding],
+) {
+    for (field_ref, _, cause) in &analysis.errors {
+        for issue in cause.issues() {
+            let Some(DiagnosticKind::UndefinedField(undefined)) = issue.kind else {
+                continue;
+            };
+            let is_late = matches!(undefined.candidates, Candidates::Elsewhere);
+            let name = Some(&*undefined.name).filter(|_| is_late);
+            let variables = policy.value.variables.iter();
+            let mut variables = variables.filter(|variable| Some(&*variable.name) == name);
+            let Some((variable, expression)) = variables.next().zip(analysis.expression(field_ref))
+            else {
+                continue;
+            };
+            let reference = format!("variables.{}", variable.name);
+            let n_before = SourceMap::new(&expression.text)
+                .byte(issue.location)
+                .and_then(|byte| expression.text.get(..byte))
+                .map_or(0, |before| before.chars().count());
+            let start = n_before.saturating_sub("variables".len());
+            let part = start..start + reference.chars().count();
+            let text: String = expression
+                .text
+                .chars()
+                .skip(start)
+                .take(part.len())
+                .collect();
+            let is_of_issue = |finding: &&mut Finding| {
+                finding.field_ref.as_ref() == Some(field_ref)
+                    && finding.rule == Rule::UndefinedField
+                    && finding.fix.is_none()
+                    && finding.message.contains(&format!("'{}'", variable.name))
+            };
+            if text != reference || expression.name.as_deref() == Some(&*variable.name) {
+                continue;
+            }
+            let one_line = variable
+                .expression
+                .split_whitespace()
+                .collect::<Vec<_>>()
+                .join(" ");
+            let edit = policy.edit_text(field_ref, part, &format!("({one_line})"));
+            if let Some((finding, edit)) = findings.iter_mut().find(is_of_issue).zip(edit) {
+                finding.assumption = Some(Assumption {
+                    as_if: Some("it were declared first"),
+                    ..Assumption::new(edit)
+                });
+            }
+        }
+    }
 }
 
 /// Adds to the first error of each match condition without a fix the assumption that the condition is true. Otherwise, the
-/// error hides all values that may be absent.
+/// error hides all values that may be absent. A condition that always fails hides them too.
 fn assume_conditions(
     policy: &Object<RequestPolicy>,
     analysis: &PolicyAnalysis,
@@ -160,7 +227,7 @@ fn assume_conditions(
         let expression = analysis.expression(field_ref);
         let Some(condition) = expression.filter(|it| {
             it.role == Role::MatchCondition
-                && finding.severity == Severity::Error
+                && (finding.severity == Severity::Error || finding.rule == Rule::NoFieldSelection)
                 && !fixable.contains(&finding.field_ref)
         }) else {
             continue;
@@ -168,9 +235,10 @@ fn assume_conditions(
         let text = condition.text.trim_end();
         if assumed.insert(field_ref.clone()) {
             let edit = policy.edit_text(field_ref, 0..text.chars().count(), "true");
-            finding.assumption = edit.map(|edit| {
-                let condition = Some(text.to_owned());
-                Box::new(Assumption { edit, condition })
+            finding.assumption = edit.map(|edit| Assumption {
+                as_if: Some("the condition were true"),
+                condition: Some(text.to_owned()),
+                edit,
             });
         }
     }

@@ -86,7 +86,7 @@ pub struct Finding {
     pub fix: Option<Edit>,
     /// If there is no fix: the change with which the check continues, to find what the problem hides.
     #[serde(skip)]
-    pub(in crate::cli) assumption: Option<Box<Assumption>>,
+    pub(in crate::cli) assumption: Option<Assumption>,
     /// The other places of the object with the same finding.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub also: Vec<OtherPlace>,
@@ -220,16 +220,19 @@ pub(super) fn joined_help(help: Option<String>, text: &str) -> String {
 #[derive(Clone, Debug)]
 pub(in crate::cli) struct Assumption {
     pub(super) edit: Edit,
+    /// The assumption, as the end of a sentence that begins with `as if`. `None` names the replacement.
+    pub(super) as_if: Option<&'static str>,
     /// The match condition that the edit makes true. It may exclude the requests of some hidden findings.
     pub(super) condition: Option<String>,
 }
 
 impl Assumption {
-    pub(super) fn new(edit: Edit) -> Box<Self> {
-        Box::new(Self {
+    pub(super) fn new(edit: Edit) -> Self {
+        Self {
             edit,
+            as_if: None,
             condition: None,
-        })
+        }
     }
 }
 

@@ -202,6 +202,7 @@ fn check_whole(
     }
     expressions::errors(policy, (&analysis, known), &mut findings);
     expressions::warnings(policy, (&analysis, known), proofs.as_deref(), &mut findings);
+    expressions::add_assumptions(policy, &analysis, &mut findings);
     findings.extend(absent);
     resources(policy, known, &analysis, &mut findings);
     param_kind::add(policy, known, &analysis, &mut findings);
@@ -281,6 +282,7 @@ pub(in crate::cli) fn expression_findings(
         let mut findings = Vec::new();
         expressions::errors(policy, (&analysis, known), &mut findings);
         expressions::warnings(policy, (&analysis, known), None, &mut findings);
+        expressions::add_assumptions(policy, &analysis, &mut findings);
         findings
     };
     within_time_limit(policy, subject.row().noun, &known.cancellation, work)

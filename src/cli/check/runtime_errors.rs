@@ -1,6 +1,8 @@
 //! Findings about runtime errors of expressions, each with a request for which the expression fails.
 
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
+use k8s_openapi::api::admissionregistration::v1::{
+    MatchResources, ValidatingAdmissionPolicyBinding,
+};
 use serde_json::Value as Json;
 
 use super::changes::SuggestionReport;
@@ -11,6 +13,7 @@ use super::known::Known;
 use super::lint;
 use super::policy::{PolicyAnalysis, bindings_of, object_finding};
 use crate::cli::input::Object;
+use crate::library::format::validation;
 use crate::policy::RequestPolicy;
 use crate::policy::admission::mutation::Kinds;
 use crate::policy::consequence::Consequence;
@@ -37,12 +40,8 @@ pub(super) fn check(
     let mut names = without.iter();
     let without_params = names.find_map(|binding| binding.value.metadata.name.as_deref());
     let kinds = known.kinds();
-    let match_resources = match (&*with, &*without) {
-        ([only], []) | ([], [only]) => only.value.spec.match_resources.as_ref(),
-        _ => None,
-    };
     let context = Context {
-        match_resources,
+        match_resources: match_resources_of_only(&with, &without),
         without_params,
         kinds: (analysis.subject == SubjectKind::MutatingAdmissionPolicy).then_some(&kinds as _),
         never_has_params: with.is_empty() && without_params.is_some(),
@@ -106,21 +105,8 @@ pub(super) fn check(
         // A default such as an empty string is rarely the value that a mutation should set.
         if is_of_mutation(analysis, error.index) {
             finding.fix = None;
-            // Match conditions are evaluated without a namespaceObject.
-            let place = if finding.message.starts_with("`namespaceObject") {
-                ""
-            } else {
-                "in a match condition or "
-            };
-            let test = match finding.rule {
-                Rule::AbsentKey => "`in`",
-                Rule::AbsentElement => "size()",
-                Rule::FailingConversion => "matches()",
-                _ => "has()",
-            };
-            finding.help.get_or_insert_with(|| {
-                format!("first test the value, for example with {test} {place}in `... ? ... : ...`")
-            });
+            let help = mutation_help(&finding);
+            finding.help.get_or_insert(help);
         }
         findings.push(finding.with_consequence(consequence));
     }
@@ -190,6 +176,48 @@ pub(super) fn context<'a>(known: &'a Known, analysis: &'a PolicyAnalysis) -> Con
     )
 }
 
+/// Returns the matchResources of the only binding. A binding with a placeholder selects no request and is ignored.
+fn match_resources_of_only<'a>(
+    with: &[&'a Object<ValidatingAdmissionPolicyBinding>],
+    without: &[&'a Object<ValidatingAdmissionPolicyBinding>],
+) -> Option<&'a MatchResources> {
+    let (([only], []) | ([], [only])) = (with, without) else {
+        return None;
+    };
+    let resources = only.value.spec.match_resources.as_ref();
+    resources.filter(|resources| has_valid_values(resources))
+}
+
+/// Returns the advice for a value that a mutation or its variables read.
+fn mutation_help(finding: &Finding) -> String {
+    // Match conditions are evaluated without a namespaceObject.
+    let place = if finding.message.starts_with("`namespaceObject") {
+        ""
+    } else {
+        "in a match condition or "
+    };
+    let test = match finding.rule {
+        Rule::AbsentKey => "`in`",
+        Rule::AbsentElement => "size()",
+        Rule::FailingConversion => "matches()",
+        _ => "has()",
+    };
+    format!("first test the value, for example with {test} {place}in `... ? ... : ...`")
+}
+
+/// Returns true if the values of the selectors are valid values of labels.
+fn has_valid_values(resources: &MatchResources) -> bool {
+    let selectors = [&resources.namespace_selector, &resources.object_selector];
+    selectors.into_iter().flatten().all(|selector| {
+        let labels = selector.match_labels.iter().flatten();
+        let of_labels = labels.map(|(_, value)| value);
+        let requirements = selector.match_expressions.iter().flatten();
+        let of_requirements = requirements.flat_map(|it| it.values.iter().flatten());
+        let mut values = of_labels.chain(of_requirements);
+        values.all(|value| validation::label_value(value.as_bytes()).is_empty())
+    })
+}
+
 /// Returns a sentence about the mutation that fails if the fix of a match condition is applied, because the condition then
 /// matches more requests.
 fn moved_failure(
@@ -202,7 +230,7 @@ fn moved_failure(
     let text = finding.fix.as_ref()?.value()?;
     let role = analysis.expression(field_ref)?.role;
     let compiled = (role == Role::MatchCondition).then(|| analysis.compiled())?;
-    let changed = compiled.with_expression_and_mutations(field_ref, text)?;
+    let changed = compiled.with_changed(field_ref, text, true)?;
     let before = runtime_errors::failing_mutations(compiled, context, kinds);
     let after = runtime_errors::failing_mutations(&changed, context, kinds);
     let is_new = |failing: &&FailingMutation| before.iter().all(|it| it.index != failing.index);

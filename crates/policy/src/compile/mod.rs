@@ -216,40 +216,30 @@ impl CompiledPolicy {
     /// `spec.validations[0].expression`. `None` if the policy has no such expression.
     #[must_use]
     pub fn with_expression(&self, field_ref: &str, text: String) -> Option<Self> {
-        let of_field = |expression: &PolicyExpression| expression.field_ref == field_ref;
-        let changed = self.expressions.iter().position(of_field);
-        // An empty message expression is not in the list of expressions, so all expressions are compiled again.
-        let changed = changed.filter(|_| !text.is_empty() && self.findings.is_empty());
-        let expressions = changed.and_then(|n| with_text(&self.expressions, n, &text, false));
+        if let Some(changed) = self.with_changed(field_ref, &text, false) {
+            return Some(changed);
+        }
         let mut policy = self.policy.clone();
         policy.set_expression(field_ref, text)?;
-        let (Some(changed), Some(expressions)) = (changed, expressions) else {
-            return Some(Self::from_parts(policy, None, self.version));
-        };
-        let reused = Reused {
-            compiled: self,
-            changed,
-        };
-        let policy = (policy, false, self.version);
-        Some(Self::from_expressions(policy, expressions, Some(reused)))
+        Some(Self::from_parts(policy, None, self.version))
     }
 
-    /// Compiles the policy, including its mutations, with the expression `text` in the field `field_ref`. `None` if the
-    /// policy has no such expression outside of mutations, or if an expression of the policy does not compile.
+    /// Like [`Self::with_expression`], but compiles only the changed expression. `None` if it is not in the list of
+    /// expressions, as an empty message expression, or if an expression does not compile.
     #[must_use]
-    pub fn with_expression_and_mutations(&self, field_ref: &str, text: &str) -> Option<Self> {
+    pub fn with_changed(&self, field_ref: &str, text: &str, has_mutations: bool) -> Option<Self> {
         let of_field = |expression: &PolicyExpression| expression.field_ref == field_ref;
         let changed = self.expressions.iter().position(of_field);
         let changed = changed.filter(|_| !text.is_empty() && self.findings.is_empty())?;
-        let expressions = with_text(&self.expressions, changed, text, true)?;
+        let expressions = with_text(&self.expressions, changed, text, has_mutations)?;
         let mut policy = self.policy.clone();
         policy.set_expression(field_ref, text.to_owned())?;
         let reused = Reused {
             compiled: self,
             changed,
         };
-        let policy = (policy, self.is_mutating, self.version);
-        Some(Self::from_expressions(policy, expressions, Some(reused)))
+        let parts = (policy, self.is_mutating && has_mutations, self.version);
+        Some(Self::from_expressions(parts, expressions, Some(reused)))
     }
 
     /// Returns the number of expressions outside of mutations that do not compile.

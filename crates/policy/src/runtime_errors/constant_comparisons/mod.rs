@@ -326,11 +326,6 @@ impl ComparisonChecker<'_, '_> {
             return None;
         }
         let intended = nearest_joined(text, allowed.iter().copied());
-        // Other Kubernetes versions may allow more values for a built-in kind. Only likely typos are reported for such a
-        // kind.
-        if intended.is_none() && input_type.is_builtin() {
-            return None;
-        }
         let named = allowed.iter().copied().filter(|name| !name.is_empty());
         let mut names: Vec<&str> = named.collect();
         names.sort_unstable();
