@@ -9,7 +9,7 @@
 //!
 //! The bound of the elements of a list or map is not the size of the largest one. It is a size with which the number of
 //! elements multiplied by the size is at least the size of all elements together. Within a list of `n` lists that have
-//! `m` elements each, all lists together have at most `n * m` elements. A [`SizeEstimator`] can therefore distribute the
+//! `m` elements each, all lists together have at most `n * m` elements. [`BoundVariables`] can therefore distribute the
 //! size of an object over its elements. A single element, as in `list[0]`, may be as large as all elements together.
 
 #![warn(clippy::arithmetic_side_effects)]
@@ -20,7 +20,6 @@ mod size;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::ast::{Ast, Expr, ExprId, Literal};
@@ -29,7 +28,7 @@ use crate::cost::factors::{
     CONST_COST, LIST_CREATE_BASE_COST, MAP_CREATE_BASE_COST, SELECT_AND_IDENT_COST,
     STRUCT_CREATE_BASE_COST,
 };
-use crate::cost::{CostEstimate, PathId, PathStep, Paths, SizeEstimate, SizeEstimator};
+use crate::cost::{CostEstimate, Path, PathId, PathStep, Paths, SizeEstimate};
 use crate::interrupt::checkpoint;
 use crate::stack::{SHALLOW_DEPTH, run_on_deep_stack};
 use crate::types::{Primitive, Type};
@@ -39,13 +38,53 @@ pub use size::Bound;
 /// Operators that select from their first operand.
 const SELECTIONS: [&str; 3] = ["_[_]", "_[?_]", "_?._"];
 
-/// The paths of the parts of variables in [`Bound`]s. All bounds that are used together must have the same paths, and
-/// variables with the same types.
+/// The parts of variables in [`Bound`]s. All bounds that are used together must have the same parts, and variables with
+/// the same types and sizes.
 #[derive(Debug, Default)]
 pub struct BoundPaths {
     paths: Paths,
-    /// The requested results of [`SizeEstimator::is_list`].
-    is_list: HashMap<PathId, Option<bool>>,
+    /// The part at each path.
+    parts: Vec<KnownPart>,
+}
+
+/// The result of [`BoundVariables::part`].
+#[derive(Debug)]
+struct KnownPart {
+    /// The path of the part, as in the bound of a value that is this part.
+    path: Arc<[PathId]>,
+    part: VariablePart,
+}
+
+/// A variable, or a part of it such as a field.
+#[derive(Clone, Debug, Default)]
+pub struct VariablePart {
+    /// True for a list, and false for a map. `None` for other values, and if the type is unknown.
+    pub is_list: Option<bool>,
+    /// True if the part is a list or map within another list or map, or is nested in such a list or map.
+    pub is_nested: bool,
+    /// The sizes of the part, by the index of the object shape.
+    pub sizes: Vec<PartSizes>,
+}
+
+/// The sizes of a part of a variable in objects of one shape.
+#[derive(Clone, Copy, Debug)]
+pub struct PartSizes {
+    /// The size of the part.
+    pub size: SizeEstimate,
+    /// The maximum number of elements of this list or map and of other parts of the same variable together, if they share
+    /// the size of an object. `None` if it is unknown.
+    pub shared: Option<u64>,
+    /// The maximum JSON size in bytes. `None` if it is unknown.
+    pub json: Option<u64>,
+}
+
+impl PartSizes {
+    /// The sizes of an unknown part.
+    pub const UNKNOWN: Self = Self {
+        size: SizeEstimate::UNKNOWN,
+        shared: None,
+        json: None,
+    };
 }
 
 /// Options of the cost model.
@@ -60,8 +99,11 @@ pub struct BoundOptions {
 
 /// The values of the variables of an expression.
 pub trait BoundVariables: Sync {
-    /// Returns the sizes of the variables and of their parts.
-    fn sizes(&self) -> &dyn SizeEstimator;
+    /// Returns the part of a variable at `path`, with its sizes in objects of all shapes.
+    fn part(&self, path: Path<'_>) -> VariablePart;
+
+    /// Returns the index of the shape of the variables in [`VariablePart::sizes`].
+    fn shape(&self) -> usize;
 
     /// Returns the bound of a field of the variable `root` whose fields are computed. An outer `None` means that the
     /// fields of `root` are parts of it. An inner `None` means that the bound is unknown.
@@ -74,14 +116,25 @@ pub trait BoundVariables: Sync {
     }
 }
 
-/// Returns the cost of evaluating `checked`, and the bound of its value.
+/// The bounds of an expression.
+#[derive(Clone, Debug, Default)]
+pub struct ExpressionBounds {
+    /// The cost of evaluating the expression.
+    pub cost: CostEstimate,
+    /// The bound of the value.
+    pub value: Bound,
+    /// True if the expression reads nested lists or maps. See [`VariablePart::is_nested`].
+    pub reads_nested_lists: bool,
+}
+
+/// Returns the bounds of `checked`.
 #[must_use]
 pub fn bound(
     checked: &CheckedAst,
     variables: &dyn BoundVariables,
     options: BoundOptions,
     paths: &mut BoundPaths,
-) -> (CostEstimate, Bound) {
+) -> ExpressionBounds {
     let ast: &Ast = checked.ast();
     run_on_deep_stack(ast.depth() > SHALLOW_DEPTH, || {
         let mut bounder = Bounder {
@@ -89,13 +142,19 @@ pub fn bound(
             ast,
             variables,
             options,
+            shape: variables.shape(),
             paths: &mut paths.paths,
-            is_list: &mut paths.is_list,
+            parts: &mut paths.parts,
             bounds: vec![Bound::UNKNOWN; ast.len()],
             locals: Vec::new(),
+            reads_nested_lists: false,
         };
         let cost = bounder.visit(ast.root());
-        (cost, bounder.of(ast.root()))
+        ExpressionBounds {
+            cost,
+            value: bounder.of(ast.root()),
+            reads_nested_lists: bounder.reads_nested_lists,
+        }
     })
 }
 
@@ -104,12 +163,15 @@ struct Bounder<'a> {
     ast: &'a Ast,
     variables: &'a dyn BoundVariables,
     options: BoundOptions,
+    /// The index of the object shape.
+    shape: usize,
     paths: &'a mut Paths,
-    is_list: &'a mut HashMap<PathId, Option<bool>>,
+    parts: &'a mut Vec<KnownPart>,
     /// The bounds of the visited expressions, by their ids.
     bounds: Vec<Bound>,
     /// Variables of the enclosing comprehensions, innermost last.
     locals: Vec<Local>,
+    reads_nested_lists: bool,
 }
 
 /// A comprehension variable.
@@ -244,9 +306,7 @@ impl<'a> Bounder<'a> {
         if let Some(local) = self.local(name) {
             return local.bound.clone();
         }
-        let path = self
-            .paths
-            .add_once(None, PathStep::Variable(Arc::clone(name)));
+        let path = self.add_path(None, PathStep::Variable(Arc::clone(name)));
         self.part(path)
     }
 

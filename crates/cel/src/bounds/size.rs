@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use super::Bounder;
-use crate::cost::{AstNode, Path, PathId, PathStep, SizeEstimate};
-use crate::types::Type;
+use super::{Bounder, KnownPart, PartSizes};
+use crate::cost::{Path, PathId, PathStep, SizeEstimate};
 
 /// Maximum number of parts of variables in a bound. With more parts, only the size is known.
 const MAX_PARTS: usize = 8;
@@ -194,20 +193,35 @@ impl Bound {
 }
 
 impl Bounder<'_> {
-    /// Returns the bound of the part of a variable at `path`.
-    pub(super) fn part(&self, path: PathId) -> Bound {
-        let size = self.variables.sizes().estimate_size(&AstNode {
-            path: self.path(path),
-            type_: &Type::Dyn,
-            expr: None,
-            computed_size: None,
-            size: None,
-            items_size: None,
-        });
-        Bound {
-            size: size.unwrap_or(SizeEstimate::UNKNOWN),
-            inside: Inside::Parts([path].into()),
+    /// Returns the path that consists of `before` and `step`. Requests the part at a new path.
+    pub(super) fn add_path(&mut self, before: Option<PathId>, step: PathStep) -> PathId {
+        let path = self.paths.add_once(before, step);
+        if path == self.parts.len() {
+            self.parts.push(KnownPart {
+                path: [path].into(),
+                part: self.variables.part(self.path(path)),
+            });
         }
+        path
+    }
+
+    /// Returns the bound of the part of a variable at `path`.
+    pub(super) fn part(&mut self, path: PathId) -> Bound {
+        let Some(KnownPart { path: parts, part }) = self.parts.get(path) else {
+            return Bound::UNKNOWN;
+        };
+        self.reads_nested_lists |= part.is_nested;
+        Bound {
+            size: self.sizes_of(path).size,
+            inside: Inside::Parts(Arc::clone(parts)),
+        }
+    }
+
+    /// Returns the sizes of the part of a variable at `path`.
+    fn sizes_of(&self, path: PathId) -> PartSizes {
+        let known_part = self.parts.get(path);
+        let sizes = known_part.and_then(|known| known.part.sizes.get(self.shape));
+        sizes.copied().unwrap_or(PartSizes::UNKNOWN)
     }
 
     fn path(&self, path: PathId) -> Path<'_> {
@@ -215,13 +229,8 @@ impl Bounder<'_> {
     }
 
     /// Returns true for a list and false for a map. `None` for another value.
-    fn is_list(&mut self, path: PathId) -> Option<bool> {
-        if let Some(is_list) = self.is_list.get(&path) {
-            return *is_list;
-        }
-        let is_list = self.variables.sizes().is_list(self.path(path));
-        self.is_list.insert(path, is_list);
-        is_list
+    fn is_list(&self, path: PathId) -> Option<bool> {
+        self.parts.get(path)?.part.is_list
     }
 
     /// Returns the bound of the values that `step` selects from the parts of variables. A field is a single value if
@@ -246,7 +255,7 @@ impl Bounder<'_> {
                 PathStep::Items | PathStep::Values => PathStep::Values,
                 step => step.clone(),
             };
-            let path = self.paths.add_once(Some(*part), step);
+            let path = self.add_path(Some(*part), step);
             let bound = self.part(path);
             if parts.len() == 1 && !bound.is_empty() {
                 return bound;
@@ -258,10 +267,7 @@ impl Bounder<'_> {
 
     /// Returns the bound of the field `name` of the variable at `path`. `None` if its fields are not computed.
     fn computed_field(&self, path: PathId, name: &str) -> Option<Bound> {
-        let steps = self.path(path).steps();
-        let [PathStep::Variable(root)] = &*steps else {
-            return None;
-        };
+        let root = self.paths.variable(path)?;
         let field = self.variables.field(root, name)?;
         Some(field.unwrap_or_default())
     }
@@ -292,7 +298,7 @@ impl Bounder<'_> {
     }
 
     /// Returns true if the value is known to be a part of a variable that is a map.
-    pub(super) fn is_map(&mut self, of: &Bound) -> bool {
+    pub(super) fn is_map(&self, of: &Bound) -> bool {
         match &of.inside {
             Inside::Parts(parts) => (parts.iter()).all(|it| self.is_list(*it) == Some(false)),
             _ => false,
@@ -332,7 +338,7 @@ impl Bounder<'_> {
                     PathStep::Keys => PathStep::Key,
                     step => step,
                 };
-                path = Some(self.paths.add_once(path, step));
+                path = Some(self.add_path(path, step));
             }
             if let Some(path) = path {
                 let part = self.part(path);
@@ -347,8 +353,7 @@ impl Bounder<'_> {
         let Inside::Parts(parts) = &of.inside else {
             return SizeEstimate::UNKNOWN;
         };
-        let sizes = self.variables.sizes();
-        let size = |part: &PathId| sizes.json_size(self.path(*part)).unwrap_or(u64::MAX);
+        let size = |part: &PathId| self.sizes_of(*part).json.unwrap_or(u64::MAX);
         SizeEstimate::new(0, parts.iter().map(size).max().unwrap_or(u64::MAX))
     }
 
@@ -392,11 +397,8 @@ impl Bounder<'_> {
         if own.is_empty() || !pairs.all(|(part, other)| are_apart(part, other)) {
             return None;
         }
-        let sizes = self.variables.sizes();
-        let mut shared = own
-            .iter()
-            .chain(others)
-            .map(|part| sizes.shared_size(self.path(*part)));
+        let parts = own.iter().chain(others);
+        let mut shared = parts.map(|part| self.sizes_of(*part).shared);
         shared.try_fold(0, |max: u64, size| Some(max.max(size?)))
     }
 

@@ -10,24 +10,26 @@ use crate::{ast::Ast, checker, ext, stdlib, syntax};
 /// A string `t` of at most 10 bytes, and a list `l` of at most 4 strings with at most 10 bytes each.
 struct Sizes;
 
-impl SizeEstimator for Sizes {
-    fn estimate_size(&self, node: &crate::cost::AstNode<'_>) -> Option<SizeEstimate> {
-        let max = match &*node.path().steps() {
-            [PathStep::Variable(name)] if **name == *"l" => 4,
-            [PathStep::Variable(name)] if **name == *"unknown" => return None,
-            _ => 10,
-        };
-        Some(SizeEstimate::new(0, max))
-    }
-
-    fn is_list(&self, path: crate::cost::Path<'_>) -> Option<bool> {
-        matches!(&*path.steps(), [PathStep::Variable(name)] if **name == *"l").then_some(true)
-    }
-}
-
 impl BoundVariables for Sizes {
-    fn sizes(&self) -> &dyn SizeEstimator {
-        self
+    fn part(&self, path: Path<'_>) -> VariablePart {
+        let (is_list, size) = match &*path.steps() {
+            [PathStep::Variable(name)] if **name == *"l" => (Some(true), SizeEstimate::new(0, 4)),
+            [PathStep::Variable(name)] if **name == *"unknown" => (None, SizeEstimate::UNKNOWN),
+            _ => (None, SizeEstimate::new(0, 10)),
+        };
+        let sizes = PartSizes {
+            size,
+            ..PartSizes::UNKNOWN
+        };
+        VariablePart {
+            is_list,
+            is_nested: false,
+            sizes: vec![sizes],
+        }
+    }
+
+    fn shape(&self) -> usize {
+        0
     }
 
     fn field(&self, _: &str, _: &str) -> Option<Option<Bound>> {
@@ -55,8 +57,8 @@ fn greatest_size(expression: &str) -> u64 {
         presence_test_has_cost: false,
         ignores_platform_costs: false,
     };
-    let (_, bound) = bound(&checked, &Sizes, options, &mut BoundPaths::default());
-    bound.max()
+    let bounds = bound(&checked, &Sizes, options, &mut BoundPaths::default());
+    bounds.value.max()
 }
 
 #[test]

@@ -143,23 +143,6 @@ impl CallEstimate {
 pub trait SizeEstimator: Sync {
     /// Returns the size of `node`. `None` if it is unknown.
     fn estimate_size(&self, node: &AstNode<'_>) -> Option<SizeEstimate>;
-
-    /// Returns the maximum number of elements of the list or map at `path` and of other parts of the same variable
-    /// together, if they share the size of an object. `None` if it is unknown.
-    fn shared_size(&self, _path: Path<'_>) -> Option<u64> {
-        None
-    }
-
-    /// Returns the maximum JSON size of the value at `path`, in bytes. `None` if it is unknown.
-    fn json_size(&self, _path: Path<'_>) -> Option<u64> {
-        None
-    }
-
-    /// Returns true if the value at `path` is a list, and false if it is a map. `None` for other values, and if the type
-    /// is unknown.
-    fn is_list(&self, _path: Path<'_>) -> Option<bool> {
-        None
-    }
 }
 
 /// An estimator that does not know any sizes.

@@ -88,6 +88,14 @@ impl Paths {
         path
     }
 
+    /// Returns the name of the variable whose path is `id`. `None` for the path of a part of a variable.
+    pub(crate) fn variable(&self, id: PathId) -> Option<&Arc<str>> {
+        match self.steps.get(id)? {
+            (None, PathStep::Variable(name)) => Some(name),
+            _ => None,
+        }
+    }
+
     /// Returns the path that ends with the step `last`.
     pub(crate) fn path(&self, last: Option<PathId>) -> Path<'_> {
         Path {

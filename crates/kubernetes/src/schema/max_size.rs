@@ -3,10 +3,10 @@
 //! Source: k8s.io/apiextensions-apiserver `pkg/apiserver/schema/cel/compilation.go`, `sizeEstimator`.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::decl_type::{DeclKind, DeclType};
 use super::sizes;
+use cel::bounds::{PartSizes, VariablePart};
 use cel::cost::{AstNode, Path, PathStep, SizeEstimate, SizeEstimator};
 
 /// Estimates the sizes of values from the declared types of variables.
@@ -15,8 +15,8 @@ use cel::cost::{AstNode, Path, PathStep, SizeEstimate, SizeEstimator};
 /// As in upstream, map keys and objects have size 0. The size of a map entry is unknown if it is selected like a field
 /// (`map.key`).
 ///
-/// By default, objects may be as large as the largest request. [`DeclaredSizes::in_objects`] sets a smaller object
-/// size.
+/// As a [`SizeEstimator`], it assumes that objects may be as large as the largest request. [`DeclaredSizes::part`] returns
+/// the sizes in smaller objects.
 ///
 /// Differs: upstream uses the type of `self` for the paths of all variables, as [`DeclaredSizes::for_rule`] does here.
 /// With [`DeclaredSizes::new`], each variable has its own type. Other variables have unknown sizes.
@@ -25,10 +25,6 @@ pub struct DeclaredSizes {
     variables: Arc<[(Arc<str>, Arc<DeclType>)]>,
     /// The type of all variables that are not in `variables`.
     otherwise: Option<Arc<DeclType>>,
-    /// The assumed object shape. If `None`, objects may be as large as the largest request.
-    objects: Option<ObjectShape>,
-    /// A flag to set when the size of a nested list or map is requested.
-    reads_nested_lists: Option<Arc<AtomicBool>>,
 }
 
 /// The assumed shape of objects in an estimate: their size, and how elements are distributed over nested lists.
@@ -64,24 +60,7 @@ impl DeclaredSizes {
         Self {
             variables: variables.into_iter().collect(),
             otherwise: None,
-            objects: None,
-            reads_nested_lists: None,
         }
-    }
-
-    /// Assumes that objects have this shape.
-    #[must_use]
-    pub fn in_objects(mut self, shape: ObjectShape) -> Self {
-        self.objects = Some(shape);
-        self
-    }
-
-    /// Sets `flag` when the size of a nested list or map is requested. As long as the flag is not set, `filled_from`
-    /// does not affect the estimates.
-    #[must_use]
-    pub fn with_nesting_flag(mut self, flag: &Arc<AtomicBool>) -> Self {
-        self.reads_nested_lists = Some(Arc::clone(flag));
-        self
     }
 
     /// Creates the API server's estimator for a CRD rule. `self_type` is the type of `self`.
@@ -90,41 +69,58 @@ impl DeclaredSizes {
         Self {
             variables: Arc::default(),
             otherwise: Some(self_type),
-            objects: None,
-            reads_nested_lists: None,
         }
     }
 
-    /// Sets the nesting flag if `target` is a nested list or map.
-    fn note_nesting(&self, enclosing: &Enclosing, target: &StepTarget<'_>) {
-        if let (Some(flag), StepTarget::Type(type_)) = (&self.reads_nested_lists, target)
-            && enclosing.depth > 0
-            && matches!(type_.kind, DeclKind::List(_) | DeclKind::Map(_))
-        {
-            flag.store(true, Ordering::Relaxed);
+    /// Returns the part of a variable at `path`, with its sizes in objects of each of `shapes`. `None` stands for the
+    /// largest request.
+    #[must_use]
+    pub fn part(&self, path: Path<'_>, shapes: &[Option<ObjectShape>]) -> VariablePart {
+        let Some(target) = self.target(path) else {
+            return VariablePart::default();
+        };
+        let sizes = shapes.iter().map(|shape| PartSizes {
+            size: target.size(*shape, false).unwrap_or(SizeEstimate::UNKNOWN),
+            shared: target.shared_size(*shape),
+            json: target.json_size(*shape),
+        });
+        VariablePart {
+            is_list: target.is_list(),
+            is_nested: target.is_nested,
+            sizes: sizes.collect(),
         }
     }
 
-    /// Returns the part of an object at `path`. `None` if the path leads elsewhere.
-    fn part(
-        &self,
-        path: Path<'_>,
-        shape: Option<ObjectShape>,
-    ) -> Option<(StepTarget<'_>, Enclosing)> {
+    /// Returns the value at `path`. `None` if the path does not start with one of the variables.
+    fn target(&self, path: Path<'_>) -> Option<PathTarget<'_>> {
         let steps = path.steps();
         let (first, steps) = steps.split_first()?;
-        let mut target = StepTarget::Type(self.beginning(first)?);
-        let mut enclosing = Enclosing::default();
+        let mut target = PathTarget {
+            last: StepTarget::Type(self.beginning(first)?),
+            end: PathEnd::Declared,
+            enclosing: Vec::new(),
+            is_nested: false,
+            is_part_of_object: true,
+        };
         for step in steps {
-            if !target.is_part_of_object() {
-                return None;
+            let last = target.last;
+            target.is_part_of_object &= last.is_part_of_object();
+            if matches!(step, PathStep::Items | PathStep::Values | PathStep::Keys) {
+                target.enclosing.push(last);
             }
-            if let Some(shape) = shape {
-                enclosing.step(step, &target, shape);
-            }
-            target = target.step(step)?;
+            let Some(next) = last.step(step) else {
+                let is_missing = self.otherwise.is_none() && last.lacks(step);
+                target.end = if is_missing {
+                    PathEnd::Missing
+                } else {
+                    PathEnd::Untyped
+                };
+                break;
+            };
+            target.last = next;
+            target.is_nested |= !target.enclosing.is_empty() && next.is_list().is_some();
         }
-        Some((target, enclosing))
+        Some(target)
     }
 
     /// Returns the type of the variable at the start of a path. `first` is the path's first step.
@@ -139,6 +135,7 @@ impl DeclaredSizes {
 }
 
 /// The value reached after some steps of a path.
+#[derive(Clone, Copy)]
 enum StepTarget<'a> {
     Type(&'a DeclType),
     /// A map key. Schemas do not limit the length of map keys.
@@ -146,6 +143,18 @@ enum StepTarget<'a> {
 }
 
 impl StepTarget<'_> {
+    /// Returns true for a list, and false for a map. `None` for another value.
+    fn is_list(&self) -> Option<bool> {
+        match self {
+            Self::Type(type_) => match type_.kind {
+                DeclKind::List(_) => Some(true),
+                DeclKind::Map(_) => Some(false),
+                _ => None,
+            },
+            Self::Key => None,
+        }
+    }
+
     fn step(&self, step: &PathStep) -> Option<Self> {
         let Self::Type(type_) = self else {
             return None;
@@ -218,66 +227,88 @@ impl StepTarget<'_> {
 
 impl SizeEstimator for DeclaredSizes {
     fn estimate_size(&self, node: &AstNode<'_>) -> Option<SizeEstimate> {
-        let steps = node.path().steps();
-        let (first, steps) = steps.split_first()?;
-        let mut target = StepTarget::Type(self.beginning(first)?);
-        let mut enclosing = Enclosing::default();
-        for step in steps {
-            if let Some(shape) = self.objects {
-                self.note_nesting(&enclosing, &target);
-                enclosing.step(step, &target, shape);
+        let target = self.target(node.path())?;
+        target.size(None, self.otherwise.is_some())
+    }
+}
+
+/// The value at a path.
+struct PathTarget<'a> {
+    /// The last value on the path that has a declared type.
+    last: StepTarget<'a>,
+    end: PathEnd,
+    /// The lists and maps that enclose the value, outermost first.
+    enclosing: Vec<StepTarget<'a>>,
+    /// True if one of the values on the path is a list or map that another one encloses.
+    is_nested: bool,
+    /// True if all steps of the path select parts of an object.
+    is_part_of_object: bool,
+}
+
+/// The relation of the value at a path to the last value on the path that has a declared type.
+#[derive(Clone, Copy)]
+enum PathEnd {
+    /// It is that value.
+    Declared,
+    /// It is a field that the type does not have.
+    Missing,
+    /// It is a part of that value, and has no declared type.
+    Untyped,
+}
+
+impl PathTarget<'_> {
+    /// Returns the size in objects of this shape, or in the largest request. `None` if it is unknown. `is_upstream` is
+    /// true for upstream's estimates.
+    fn size(&self, shape: Option<ObjectShape>, is_upstream: bool) -> Option<SizeEstimate> {
+        let max = match (self.end, shape) {
+            (PathEnd::Declared, None) => self.last.max_size(is_upstream),
+            (PathEnd::Declared, Some(shape)) => self.enclosing(shape).max_size(&self.last, shape),
+            (PathEnd::Missing, _) => return Some(SizeEstimate::fixed(0)),
+            // All untyped values of an object together are at most as large as the object.
+            (PathEnd::Untyped, Some(shape)) if self.last.is_part_of_object() => {
+                let within = sizes::length_within(shape.n_bytes).max(0).cast_unsigned();
+                let n_elements = self.enclosing(shape).n_elements;
+                within.checked_div(n_elements).unwrap_or(1).max(1)
             }
-            target = match (target.step(step), self.objects) {
-                (Some(next), _) => next,
-                (None, _) if self.otherwise.is_none() && target.lacks(step) => {
-                    return Some(SizeEstimate::fixed(0));
-                }
-                // All untyped values of an object together are at most as large as the object.
-                (None, Some(shape)) if target.is_part_of_object() => {
-                    let within = sizes::length_within(shape.n_bytes).max(0).cast_unsigned();
-                    let of_each = within.checked_div(enclosing.n_elements).unwrap_or(1).max(1);
-                    return Some(SizeEstimate::new(0, of_each));
-                }
-                (None, _) => return None,
-            };
-        }
-        self.note_nesting(&enclosing, &target);
-        let max = match self.objects {
-            None => target.max_size(self.otherwise.is_some()),
-            Some(shape) => enclosing.max_size(&target, shape),
+            (PathEnd::Untyped, _) => return None,
         };
         Some(SizeEstimate::new(0, max))
     }
 
-    fn shared_size(&self, path: Path<'_>) -> Option<u64> {
-        let shape = self.objects?;
-        let (target, enclosing) = self.part(path, Some(shape))?;
-        Some(enclosing.fitting(&target, shape))
+    /// Returns [`PartSizes::shared`].
+    fn shared_size(&self, shape: Option<ObjectShape>) -> Option<u64> {
+        let shape = shape.filter(|_| self.is_declared_part())?;
+        Some(self.enclosing(shape).fitting(&self.last, shape))
     }
 
-    fn json_size(&self, path: Path<'_>) -> Option<u64> {
-        let Some(shape) = self.objects else {
-            let largest = sizes::MAX_REQUEST_SIZE_BYTES.cast_unsigned();
-            return self.part(path, None).map(|_| largest);
-        };
-        let (_, enclosing) = self.part(path, Some(shape))?;
-        let n_bytes = shape.n_bytes.max(0).cast_unsigned();
-        Some(n_bytes.div_ceil(enclosing.n_elements.max(1)))
+    /// Returns [`PartSizes::json`].
+    fn json_size(&self, shape: Option<ObjectShape>) -> Option<u64> {
+        let n_bytes = shape.map_or(sizes::MAX_REQUEST_SIZE_BYTES, |shape| shape.n_bytes);
+        let n_elements = shape.map_or(1, |shape| self.enclosing(shape).n_elements);
+        self.is_declared_part()
+            .then(|| n_bytes.max(0).cast_unsigned().div_ceil(n_elements.max(1)))
     }
 
-    fn is_list(&self, path: Path<'_>) -> Option<bool> {
-        let steps = path.steps();
-        let (first, steps) = steps.split_first()?;
-        let beginning = StepTarget::Type(self.beginning(first)?);
-        let mut steps = steps.iter();
-        match steps.try_fold(beginning, |target, step| target.step(step))? {
-            StepTarget::Type(type_) => match type_.kind {
-                DeclKind::List(_) => Some(true),
-                DeclKind::Map(_) => Some(false),
-                _ => None,
-            },
-            StepTarget::Key => None,
+    /// Returns true for a part of an object with a declared type.
+    fn is_declared_part(&self) -> bool {
+        matches!(self.end, PathEnd::Declared) && self.is_part_of_object
+    }
+
+    /// Returns [`VariablePart::is_list`].
+    fn is_list(&self) -> Option<bool> {
+        match self.end {
+            PathEnd::Declared => self.last.is_list(),
+            PathEnd::Missing | PathEnd::Untyped => None,
         }
+    }
+
+    /// Returns the enclosing lists and maps in objects of this shape.
+    fn enclosing(&self, shape: ObjectShape) -> Enclosing {
+        let mut enclosing = Enclosing::default();
+        for container in &self.enclosing {
+            enclosing.enter(container, shape);
+        }
+        enclosing
     }
 }
 
@@ -298,12 +329,11 @@ impl Default for Enclosing {
 }
 
 impl Enclosing {
-    fn step(&mut self, step: &PathStep, from: &StepTarget<'_>, shape: ObjectShape) {
-        if matches!(step, PathStep::Items | PathStep::Values | PathStep::Keys) {
-            let elements = self.max_size(from, shape);
-            self.n_elements = self.n_elements.saturating_mul(elements.max(1));
-            self.depth = self.depth.saturating_add(1);
-        }
+    /// Adds `container`, which is nested in these lists and maps.
+    fn enter(&mut self, container: &StepTarget<'_>, shape: ObjectShape) {
+        let elements = self.max_size(container, shape);
+        self.n_elements = self.n_elements.saturating_mul(elements.max(1));
+        self.depth = self.depth.saturating_add(1);
     }
 
     /// Returns the maximum size of `target`, a value nested in these lists and maps.
@@ -363,7 +393,9 @@ mod tests {
             ("a".into(), DeclType::object("A", fields)),
             ("b".into(), Arc::new(DeclType::list(text(100), -1))),
         ];
-        estimate_of(expression, variables, |sizes| sizes)
+        let checked = checked(expression, &variables);
+        let sizes = DeclaredSizes::new(variables);
+        estimate(&checked, &sizes, CostOptions::default())
     }
 
     /// Type-checks `expression` with the standard library and `variables`.
@@ -382,14 +414,14 @@ mod tests {
         checked
     }
 
-    fn estimate_of<const N: usize>(
-        expression: &str,
-        variables: [(Arc<str>, Arc<DeclType>); N],
-        supposing: impl Fn(DeclaredSizes) -> DeclaredSizes,
-    ) -> CostEstimate {
-        let checked = checked(expression, &variables);
-        let sizes = supposing(DeclaredSizes::new(variables));
-        estimate(&checked, &sizes, CostOptions::default())
+    /// Estimates sizes in objects of one shape.
+    struct InShape(DeclaredSizes, ObjectShape);
+
+    impl SizeEstimator for InShape {
+        fn estimate_size(&self, node: &AstNode<'_>) -> Option<SizeEstimate> {
+            let part = self.0.part(node.path(), &[Some(self.1)]);
+            part.sizes.first().map(|sizes| sizes.size)
+        }
     }
 
     #[track_caller]
@@ -443,7 +475,9 @@ mod tests {
             n_bytes,
             filled_from,
         };
-        estimate_of(expression, variables, |sizes| sizes.in_objects(shape)).max
+        let checked = checked(expression, &variables);
+        let sizes = InShape(DeclaredSizes::new(variables), shape);
+        estimate(&checked, &sizes, CostOptions::default()).max
     }
 
     #[test]

@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::shapes;
-use cel::bounds::{self, Bound, BoundOptions, BoundPaths, BoundVariables};
+use cel::bounds::{
+    self, Bound, BoundOptions, BoundPaths, BoundVariables, ExpressionBounds, VariablePart,
+};
 use cel::checker::CheckedAst;
-use cel::cost::{CostEstimate, SizeEstimator};
+use cel::cost::Path;
 use kubernetes::schema::{DeclField, DeclKind, DeclType, DeclaredSizes, ObjectShape};
 
 /// Maximum number of AST nodes of a variable's expression. The value of a longer expression has an unknown size.
@@ -39,12 +40,12 @@ const MAX_ANNOTATIONS_SIZE: i64 = 256 * 1024;
 pub(super) struct Inputs {
     options: BoundOptions,
     paths: BoundPaths,
-    /// The sizes in objects of each of [`shapes`], followed by those in the largest request.
-    sizes: Vec<(Option<ObjectShape>, DeclaredSizes)>,
+    sizes: DeclaredSizes,
+    /// All [`shapes`], followed by `None` for the largest request.
+    shapes: Vec<Option<ObjectShape>>,
     variables: HashMap<Arc<str>, Variable>,
     /// The variables without bounds for the shapes, in order. Most expressions are only estimated for the largest request.
     pending: Vec<(Arc<str>, Rc<CheckedAst>)>,
-    reads_nested_lists: Arc<AtomicBool>,
 }
 
 /// A variable of the policy.
@@ -53,8 +54,6 @@ struct Variable {
     in_largest: Option<Bound>,
     /// The bounds of its value in objects of each shape. Empty if they are unknown or not yet computed.
     in_shapes: Vec<Bound>,
-    /// True if its expression reads nested lists.
-    reads_nested_lists: bool,
 }
 
 impl Inputs {
@@ -69,63 +68,37 @@ impl Inputs {
         let params = [("params".into(), params.map_or_else(unknown, Arc::clone))];
         let others = [("request", request()), ("namespaceObject", namespace())];
         let others = others.map(|(name, type_)| (Arc::from(name), type_));
-        let reads_nested_lists = Arc::new(AtomicBool::new(false));
-        let largest = DeclaredSizes::new(objects.into_iter().chain(params).chain(others));
-        let largest = largest.with_nesting_flag(&reads_nested_lists);
-        let in_shapes = shapes().map(|shape| (Some(shape), largest.clone().in_objects(shape)));
-        let mut sizes: Vec<_> = in_shapes.collect();
-        sizes.push((None, largest));
         Self {
             options,
             paths: BoundPaths::default(),
-            sizes,
+            sizes: DeclaredSizes::new(objects.into_iter().chain(params).chain(others)),
+            shapes: shapes().map(Some).chain([None]).collect(),
             variables: HashMap::new(),
             pending: Vec::new(),
-            reads_nested_lists,
         }
     }
 
-    /// Returns the cost of evaluating `checked` and the bound of its value, in objects of the shape with the index `n`.
-    /// `None` is for the largest request.
-    pub(super) fn bound(
-        &mut self,
-        checked: &CheckedAst,
-        n: Option<usize>,
-    ) -> (CostEstimate, Bound) {
+    /// Returns the bounds of `checked` in objects of the shape with the index `n`. `None` is for the largest request.
+    pub(super) fn bound(&mut self, checked: &CheckedAst, n: Option<usize>) -> ExpressionBounds {
         if n.is_some() {
             self.complete_variables();
         }
         self.bound_of(checked, n.unwrap_or(self.largest()))
     }
 
-    /// Returns the index of the sizes in the largest request.
+    /// Returns the index of the largest request in the shapes.
     fn largest(&self) -> usize {
-        self.sizes.len().saturating_sub(1)
+        self.shapes.len().saturating_sub(1)
     }
 
-    fn bound_of(&mut self, checked: &CheckedAst, n: usize) -> (CostEstimate, Bound) {
-        let Some((shape, sizes)) = self.sizes.get(n) else {
-            return Default::default();
-        };
+    fn bound_of(&mut self, checked: &CheckedAst, n: usize) -> ExpressionBounds {
         let inputs = InputsInShape {
-            sizes,
+            sizes: &self.sizes,
+            shapes: &self.shapes,
             variables: &self.variables,
-            reads_nested_lists: &self.reads_nested_lists,
             n,
-            shape: *shape,
         };
         bounds::bound(checked, &inputs, self.options, &mut self.paths)
-    }
-
-    /// Clears the record of nested lists, before a new expression.
-    pub(super) fn forget_nested_lists(&self) {
-        self.reads_nested_lists.store(false, Ordering::Relaxed);
-    }
-
-    /// Returns true if an expression since [`Inputs::forget_nested_lists`] has read a nested list, or a variable whose
-    /// expression reads one.
-    pub(super) fn reads_nested_lists(&self) -> bool {
-        self.reads_nested_lists.load(Ordering::Relaxed)
     }
 
     /// Adds the variable `name`. An existing variable of this name is replaced. Its value has an unknown size if its
@@ -136,11 +109,9 @@ impl Inputs {
             self.complete_variables();
         }
         let checked = checked.filter(|checked| checked.ast().len() <= MAX_COMPUTED_NODES);
-        self.forget_nested_lists();
         let variable = Variable {
-            in_largest: checked.map(|checked| self.bound_of(checked, self.largest()).1),
+            in_largest: checked.map(|checked| self.bound_of(checked, self.largest()).value),
             in_shapes: Vec::new(),
-            reads_nested_lists: self.reads_nested_lists(),
         };
         let name: Arc<str> = name.into();
         let pending = checked.map(|checked| (Arc::clone(&name), Rc::clone(checked)));
@@ -150,54 +121,60 @@ impl Inputs {
 
     /// Computes the bounds of the variables in objects of each shape.
     fn complete_variables(&mut self) {
-        let reads_nested_lists = self.reads_nested_lists();
         for (name, checked) in std::mem::take(&mut self.pending) {
-            self.forget_nested_lists();
-            let mut bounds: Vec<Bound> = Vec::new();
-            for n in 0..self.largest() {
-                let shape = self.sizes.get(n).and_then(|(shape, _)| *shape);
-                let is_nested = shape.is_some_and(|shape| shape.filled_from > 1);
+            let mut values: Vec<Bound> = Vec::new();
+            let mut reads_nested_lists = false;
+            for (n, shape) in shapes().enumerate() {
                 // The bounds do not depend on the distribution of nested lists that the expression does not read.
-                let same = bounds
+                let same = values
                     .last()
-                    .filter(|_| is_nested && !self.reads_nested_lists());
-                let bound = match same.cloned() {
+                    .filter(|_| shape.filled_from > 1 && !reads_nested_lists);
+                let value = match same.cloned() {
                     Some(same) => same,
-                    None => self.bound_of(&checked, n).1,
+                    None => {
+                        let bounds = self.bound_of(&checked, n);
+                        reads_nested_lists |= bounds.reads_nested_lists;
+                        bounds.value
+                    }
                 };
-                bounds.push(bound);
+                values.push(value);
             }
             if let Some(variable) = self.variables.get_mut(&name) {
-                variable.in_shapes = bounds;
+                variable.in_shapes = values;
             }
         }
-        let flag = &self.reads_nested_lists;
-        flag.store(reads_nested_lists, Ordering::Relaxed);
     }
 }
 
 /// The inputs in objects of one shape.
 struct InputsInShape<'a> {
     sizes: &'a DeclaredSizes,
+    shapes: &'a [Option<ObjectShape>],
     variables: &'a HashMap<Arc<str>, Variable>,
-    reads_nested_lists: &'a AtomicBool,
+    /// The index of the shape.
     n: usize,
-    /// The shape with the index `n`. `None` for the largest request.
-    shape: Option<ObjectShape>,
+}
+
+impl InputsInShape<'_> {
+    /// Returns the shape. `None` for the largest request.
+    fn object_shape(&self) -> Option<ObjectShape> {
+        self.shapes.get(self.n).copied().flatten()
+    }
 }
 
 impl BoundVariables for InputsInShape<'_> {
-    fn sizes(&self) -> &dyn SizeEstimator {
-        self.sizes
+    fn part(&self, path: Path<'_>) -> VariablePart {
+        self.sizes.part(path, self.shapes)
+    }
+
+    fn shape(&self) -> usize {
+        self.n
     }
 
     fn field(&self, root: &str, field: &str) -> Option<Option<Bound>> {
         (root == "variables").then(|| {
             let variable = self.variables.get(field)?;
-            if variable.reads_nested_lists {
-                self.reads_nested_lists.store(true, Ordering::Relaxed);
-            }
-            match self.shape {
+            match self.object_shape() {
                 Some(_) => variable.in_shapes.get(self.n).cloned(),
                 None => variable.in_largest.clone(),
             }
@@ -205,7 +182,8 @@ impl BoundVariables for InputsInShape<'_> {
     }
 
     fn has_single_parts(&self) -> bool {
-        self.shape.is_some_and(|shape| shape.filled_from > 0)
+        self.object_shape()
+            .is_some_and(|shape| shape.filled_from > 0)
     }
 }
 

@@ -196,7 +196,7 @@ fn estimated(
     inputs: &mut Inputs,
     visits_left: usize,
 ) -> Option<ExpressionEstimate> {
-    let (estimate, _) = inputs.bound(checked, None);
+    let estimate = inputs.bound(checked, None).cost;
     let mut costs = Costs::NONE;
     costs.estimate = estimate;
     costs.by_size.fill(estimate.max);
@@ -212,15 +212,16 @@ fn estimated(
         return None;
     }
     let mut by_size = [0; N_SIZES];
-    inputs.forget_nested_lists();
+    let mut reads_nested_lists = false;
     for (n, shape) in shapes().enumerate() {
         // Full nested lists only matter if the expression reads nested lists.
-        if shape.filled_from > 1 && !inputs.reads_nested_lists() {
+        if shape.filled_from > 1 && !reads_nested_lists {
             continue;
         }
-        let (cost, _) = inputs.bound(checked, Some(n));
+        let bounds = inputs.bound(checked, Some(n));
+        reads_nested_lists |= bounds.reads_nested_lists;
         if let Some(worst) = by_size.get_mut(n / (MAX_FILLED_FROM + 1)) {
-            *worst = cost.max.max(*worst);
+            *worst = bounds.cost.max.max(*worst);
         }
     }
     costs.by_size = by_size;
