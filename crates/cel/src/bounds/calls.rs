@@ -120,7 +120,11 @@ impl Bounder<'_> {
         let arg_costs: Vec<_> = args.iter().map(|arg| self.visit(*arg)).collect();
         let called = self.called(overloads, target, (args, &arg_costs));
         let operands: Vec<ExprId> = target.into_iter().chain(args.iter().copied()).collect();
-        let bound = self.result(name, &operands, called.result_size);
+        let bound = if self.is_scalar_at(id) {
+            Bound::SCALAR
+        } else {
+            self.result(name, &operands, called.result_size)
+        };
         let mut cost = target_cost.plus(called.cost);
         if let Some(operand) = operands.first().filter(|_| SELECTIONS.contains(name)) {
             cost = cost.plus(self.start_cost(*operand));
@@ -135,29 +139,22 @@ impl Bounder<'_> {
         target: Option<ExprId>,
         (args, arg_costs): (&[ExprId], &[CostEstimate]),
     ) -> CallEstimate {
-        let sizes: Vec<_> = target
-            .iter()
-            .chain(args)
-            .map(|id| self.sizes(*id))
-            .collect();
-        let checked = self.checked;
-        let ast = self.ast;
-        let ids = target.iter().chain(args);
-        let mut nodes: Vec<_> = ids
-            .zip(sizes)
-            .map(|(id, (size, items_size))| AstNode {
+        let nodes = target.iter().chain(args).map(|id| {
+            let (size, items_size) = self.sizes(*id);
+            AstNode {
                 path: NO_PATHS.path(None),
-                type_: checked.type_at(*id),
-                expr: Some(ast.expr(*id)),
+                type_: self.checked.type_at(*id),
+                expr: Some(self.ast.expr(*id)),
                 computed_size: Some(size),
                 size: Some(size),
                 items_size: Some(items_size),
-            })
-            .collect();
-        let args = nodes.split_off(usize::from(target.is_some()));
+            }
+        });
+        let nodes: Vec<_> = nodes.collect();
+        let (target, args) = nodes.split_at(usize::from(target.is_some()));
         let call = Call {
-            target: nodes.first(),
-            args: &args,
+            target: target.first(),
+            args,
         };
         let estimates = overloads.iter().map(|overload| {
             let costs = overload.costs;
@@ -215,11 +212,11 @@ impl Bounder<'_> {
         operands: &[ExprId],
         estimated: Option<SizeEstimate>,
     ) -> Bound {
-        let bounds: Vec<_> = operands.iter().map(|id| self.of(*id)).collect();
-        let estimated = estimated.unwrap_or(SizeEstimate::UNKNOWN);
         let Some(result) = result_bound(function) else {
             return Bound::UNKNOWN;
         };
+        let bounds: Vec<_> = operands.iter().map(|id| self.of(*id)).collect();
+        let estimated = estimated.unwrap_or(SizeEstimate::UNKNOWN);
         match (result, &*bounds) {
             (ResultBound::Nothing, []) => Bound::EMPTY,
             (ResultBound::First, [first, ..]) => {

@@ -193,20 +193,20 @@ impl<'a> Bounder<'a> {
     fn visit(&mut self, id: ExprId) -> CostEstimate {
         checkpoint();
         let (cost, bound) = self.visit_kind(id);
-        let bound = self.limited(id, bound);
+        let bound = if self.is_scalar_at(id) {
+            Bound::SCALAR
+        } else {
+            bound
+        };
         if let Some(slot) = self.bounds.get_mut(id.index()) {
             *slot = bound;
         }
         cost
     }
 
-    /// Returns `bound` with the limits of the type of `id`.
-    fn limited(&self, id: ExprId, bound: Bound) -> Bound {
-        if is_scalar(self.checked.type_at(id)) {
-            Bound::SCALAR
-        } else {
-            bound
-        }
+    /// Returns true if the type of `id` has a fixed size.
+    fn is_scalar_at(&self, id: ExprId) -> bool {
+        is_scalar(self.checked.type_at(id))
     }
 
     fn visit_kind(&mut self, id: ExprId) -> (CostEstimate, Bound) {
@@ -235,7 +235,11 @@ impl<'a> Bounder<'a> {
                 }
                 None => {
                     let cost = self.visit(*operand).plus(self.start_cost(*operand));
-                    let bound = self.field(&self.of(*operand), field);
+                    let bound = if self.is_scalar_at(id) {
+                        Bound::SCALAR
+                    } else {
+                        self.field(&self.of(*operand), field)
+                    };
                     let own = CostEstimate::fixed(SELECT_AND_IDENT_COST);
                     (cost.plus(own), bound)
                 }
