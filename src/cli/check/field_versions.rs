@@ -32,7 +32,7 @@ pub(super) fn hint(builtin: &Builtin, gvk: &Gvk, undefined: &UndefinedField) -> 
             .iter()
             .any(|field| field.name == undefined.name)
     };
-    let versions = Builtin::versions_with_property(&undefined.name).ok()?;
+    let versions = builtin.versions_that_add_property(&undefined.name).ok()?;
     let versions = versions.into_iter().filter(|version| {
         let other = Builtin::load(*version)
             .ok()

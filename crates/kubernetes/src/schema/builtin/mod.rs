@@ -5,7 +5,7 @@
 
 pub mod store;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
 use self::store::{Store, VersionSet};
@@ -84,18 +84,30 @@ impl Builtin {
         Ok(store.minors(|n| sets.iter().any(|set| set.has(n))))
     }
 
-    /// Returns the supported versions with a definition that contains the property `name`, oldest first.
+    /// Returns the supported versions in which a definition has the property `name` and does not have it in this version.
+    /// The oldest version comes first.
     ///
     /// # Errors
     /// Returns [`SchemaError::Document`] if the data in this program is corrupt.
-    pub fn versions_with_property(name: &str) -> Result<Vec<KubernetesVersion>, SchemaError> {
-        let store = store()?;
+    pub fn versions_that_add_property(
+        &self,
+        name: &str,
+    ) -> Result<Vec<KubernetesVersion>, SchemaError> {
         let property = format!("{}:{{", serde_json::Value::from(name));
-        let with_property = store
-            .definitions()?
-            .filter(|(_, row)| row.schema.contains(&property));
-        let sets: Vec<VersionSet> = with_property.map(|(set, _)| set).collect();
-        Ok(store.minors(|n| sets.iter().any(|set| set.has(n))))
+        let definitions = self.store.definitions()?;
+        let with_property: Vec<_> = definitions
+            .filter(|(_, row)| row.schema.contains(&property))
+            .collect();
+        let own = with_property
+            .iter()
+            .filter(|(set, _)| set.has(self.version));
+        let own: HashSet<&str> = own.map(|(_, row)| row.name).collect();
+        let added: Vec<VersionSet> = with_property
+            .iter()
+            .filter(|(_, row)| !own.contains(row.name))
+            .map(|(set, _)| *set)
+            .collect();
+        Ok(self.store.minors(|n| added.iter().any(|set| set.has(n))))
     }
 
     fn from_store(store: &'static Store, minor: u16) -> Result<Self, SchemaError> {

@@ -1,6 +1,7 @@
 use super::store::Store;
 use super::*;
 use crate::schema::DeclKind;
+use crate::schema::escape::unescape;
 
 /// The maximum size of the file, in bytes.
 const MAX_FILE_BYTES: usize = 64 * 1024;
@@ -130,13 +131,71 @@ fn fields_exist_in_their_versions() {
             );
         }
         let name = path.rsplit('.').next().unwrap();
-        let versions = Builtin::versions_with_property(name).unwrap();
-        assert!(versions.contains(&KubernetesVersion::new(first)), "{name}");
+        let lacks = |version: &KubernetesVersion| !(first..=last).contains(&version.minor);
+        for version in KubernetesVersion::supported().filter(lacks) {
+            let versions = builtin(version.minor).versions_that_add_property(name);
+            assert!(versions.unwrap().contains(&KubernetesVersion::new(first)));
+        }
     }
     assert_eq!(
-        Builtin::versions_with_property("evictionResponder"),
+        builtin(36).versions_that_add_property("evictionResponder"),
         Ok(Vec::new())
     );
+}
+
+/// Calls `visit` with the fields of object types in `other` that the types at the same paths in `own` do not have.
+fn for_each_added_field(
+    (own, other): (&Arc<DeclType>, &Arc<DeclType>),
+    compared: &mut HashSet<(*const DeclType, *const DeclType)>,
+    visit: &mut dyn FnMut(&str),
+) {
+    if !compared.insert((Arc::as_ptr(own), Arc::as_ptr(other))) {
+        return;
+    }
+    match (&own.kind, &other.kind) {
+        (DeclKind::List(own), DeclKind::List(other))
+        | (DeclKind::Map(own), DeclKind::Map(other)) => {
+            for_each_added_field((own, other), compared, visit);
+        }
+        (DeclKind::Object(_), DeclKind::Object(_)) => {
+            for field in other.declared_fields() {
+                let mut own = own.declared_fields().iter();
+                match own.find(|own| own.name == field.name) {
+                    Some(own) => {
+                        for_each_added_field((&own.type_, &field.type_), compared, visit);
+                    }
+                    None => visit(&field.name),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn versions_of_added_fields_are_found() {
+    let versions: Vec<_> = KubernetesVersion::supported().collect();
+    let pairs = versions
+        .iter()
+        .flat_map(|a| versions.iter().map(move |b| (*a, *b)));
+    for (version, other) in pairs {
+        let (own, added) = (builtin(version.minor), builtin(other.minor));
+        let (mut compared, mut names) = (HashSet::new(), BTreeSet::new());
+        for (_, row) in own.store.kinds() {
+            let gvk = Gvk::new(row.group, row.version, row.kind);
+            if let (Resolution::Found(own), Resolution::Found(added)) =
+                (own.resolve(&gvk), added.resolve(&gvk))
+            {
+                for_each_added_field((&own, &added), &mut compared, &mut |name| {
+                    names.insert(unescape(name).unwrap().into_owned());
+                });
+            }
+        }
+        for name in names {
+            let with_name = own.versions_that_add_property(&name).unwrap();
+            assert!(with_name.contains(&other), "{version} {other} {name}");
+        }
+    }
 }
 
 #[test]
