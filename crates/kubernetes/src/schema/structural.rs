@@ -157,19 +157,18 @@ fn has_no_unsupported(node: Node<'_>) -> bool {
         "", "array", "boolean", "integer", "number", "object", "string",
     ];
     checkpoint();
-    ["id", "$schema", "$ref"]
-        .iter()
-        .all(|key| node.text(key).is_empty())
-        && ["patternProperties", "dependencies", "definitions"]
-            .iter()
-            .all(|key| node.child(key).is_none_or(|map| map.0.is_empty()))
-        && node.get("additionalItems").is_none()
-        && node.get(PRESERVE_UNKNOWN_FIELDS) != Some(&Value::Bool(false))
-        && node
-            .get("items")
-            .and_then(Value::as_array)
-            .is_none_or(Vec::is_empty)
-        && TYPES.contains(&node.type_())
+    let is_supported = |(key, value): (&String, &Value)| match key.as_str() {
+        "id" | "$schema" | "$ref" => value.as_str().is_none_or(str::is_empty),
+        "patternProperties" | "dependencies" | "definitions" => {
+            value.as_object().is_none_or(Map::is_empty)
+        }
+        "additionalItems" => value.is_null(),
+        PRESERVE_UNKNOWN_FIELDS => *value != Value::Bool(false),
+        "items" => value.as_array().is_none_or(Vec::is_empty),
+        "type" => TYPES.contains(&value.as_str().unwrap_or_default()),
+        _ => true,
+    };
+    node.0.iter().all(is_supported)
         && junctors(node).all(has_no_unsupported)
         && parts(node).all(has_no_unsupported)
 }
