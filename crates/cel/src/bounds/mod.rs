@@ -320,6 +320,12 @@ impl<'a> Bounder<'a> {
     }
 }
 
+/// Returns the bound of all values of the type. `None` if their sizes differ.
+#[must_use]
+pub fn bound_of_type(type_: &Type) -> Option<Bound> {
+    is_scalar(type_).then_some(Bound::SCALAR)
+}
+
 /// Returns true if the type has a fixed size, or if its values have no size.
 fn is_scalar(type_: &Type) -> bool {
     matches!(

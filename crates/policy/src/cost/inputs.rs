@@ -109,13 +109,22 @@ impl Inputs {
             self.complete_variables();
         }
         let checked = checked.filter(|checked| checked.ast().len() <= MAX_COMPUTED_NODES);
-        let variable = Variable {
-            in_largest: checked.map(|checked| self.bound_of(checked, self.largest()).value),
-            in_shapes: Vec::new(),
-        };
         let name: Arc<str> = name.into();
-        let pending = checked.map(|checked| (Arc::clone(&name), Rc::clone(checked)));
-        self.pending.extend(pending);
+        let of_type = checked.and_then(|checked| bounds::bound_of_type(&checked.output_type()));
+        let variable = match of_type {
+            Some(value) => Variable {
+                in_shapes: vec![value.clone(); self.largest()],
+                in_largest: Some(value),
+            },
+            None => {
+                let pending = checked.map(|checked| (Arc::clone(&name), Rc::clone(checked)));
+                self.pending.extend(pending);
+                Variable {
+                    in_largest: checked.map(|checked| self.bound_of(checked, self.largest()).value),
+                    in_shapes: Vec::new(),
+                }
+            }
+        };
         self.variables.insert(name, variable);
     }
 
