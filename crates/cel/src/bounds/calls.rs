@@ -119,16 +119,19 @@ impl Bounder<'_> {
         let target_cost = target.map_or_else(CostEstimate::default, |target| self.visit(target));
         let arg_costs: Vec<_> = args.iter().map(|arg| self.visit(*arg)).collect();
         let called = self.called(overloads, target, (args, &arg_costs));
-        let operands: Vec<ExprId> = target.into_iter().chain(args.iter().copied()).collect();
+        let operands = target.into_iter().chain(args.iter().copied());
+        let mut cost = target_cost.plus(called.cost);
+        if SELECTIONS.contains(name)
+            && let Some(operand) = operands.clone().next()
+        {
+            cost = cost.plus(self.start_cost(operand));
+        }
         let bound = if self.is_scalar_at(id) {
             Bound::SCALAR
         } else {
+            let operands: Vec<ExprId> = operands.collect();
             self.result(name, &operands, called.result_size)
         };
-        let mut cost = target_cost.plus(called.cost);
-        if let Some(operand) = operands.first().filter(|_| SELECTIONS.contains(name)) {
-            cost = cost.plus(self.start_cost(*operand));
-        }
         (cost, bound)
     }
 

@@ -79,11 +79,7 @@ impl DeclaredSizes {
         let Some(target) = self.target(path) else {
             return VariablePart::default();
         };
-        let sizes = shapes.iter().map(|shape| PartSizes {
-            size: target.size(*shape, false).unwrap_or(SizeEstimate::UNKNOWN),
-            shared: target.shared_size(*shape),
-            json: target.json_size(*shape),
-        });
+        let sizes = shapes.iter().map(|shape| target.sizes(*shape));
         VariablePart {
             is_list: target.is_list(),
             is_nested: target.is_nested,
@@ -144,7 +140,7 @@ enum StepTarget<'a> {
 
 impl StepTarget<'_> {
     /// Returns true for a list, and false for a map. `None` for another value.
-    fn is_list(&self) -> Option<bool> {
+    fn is_list(self) -> Option<bool> {
         match self {
             Self::Type(type_) => match type_.kind {
                 DeclKind::List(_) => Some(true),
@@ -155,7 +151,7 @@ impl StepTarget<'_> {
         }
     }
 
-    fn step(&self, step: &PathStep) -> Option<Self> {
+    fn step(self, step: &PathStep) -> Option<Self> {
         let Self::Type(type_) = self else {
             return None;
         };
@@ -176,7 +172,7 @@ impl StepTarget<'_> {
 
     /// Returns true if `step` selects a field that the type does not have. An expression with such a step is evaluated
     /// for another kind only, or fails.
-    fn lacks(&self, step: &PathStep) -> bool {
+    fn lacks(self, step: &PathStep) -> bool {
         match (self, step) {
             (Self::Type(type_), PathStep::Field(name)) => {
                 type_.as_object().is_some_and(|object| !object.is_open)
@@ -189,7 +185,7 @@ impl StepTarget<'_> {
 
     /// Returns true if the fields of this value are part of the object. A type with a name is declared in Rust code,
     /// such as the type of a policy's `variables`. Its fields are computed, not part of an object.
-    fn is_part_of_object(&self) -> bool {
+    fn is_part_of_object(self) -> bool {
         match self {
             Self::Type(type_) => type_.as_object().is_none_or(|object| object.name.is_none()),
             Self::Key => false,
@@ -198,7 +194,7 @@ impl StepTarget<'_> {
 
     /// Returns the maximum size. Upstream assumes that map keys and objects have size 0. `is_upstream` is true for its
     /// estimates.
-    fn max_size(&self, is_upstream: bool) -> u64 {
+    fn max_size(self, is_upstream: bool) -> u64 {
         let max = match self {
             Self::Key if is_upstream => 0,
             Self::Key => sizes::max_string_length(),
@@ -228,7 +224,7 @@ impl StepTarget<'_> {
 impl SizeEstimator for DeclaredSizes {
     fn estimate_size(&self, node: &AstNode<'_>) -> Option<SizeEstimate> {
         let target = self.target(node.path())?;
-        target.size(None, self.otherwise.is_some())
+        target.size_in_largest(self.otherwise.is_some())
     }
 }
 
@@ -257,36 +253,47 @@ enum PathEnd {
 }
 
 impl PathTarget<'_> {
-    /// Returns the size in objects of this shape, or in the largest request. `None` if it is unknown. `is_upstream` is
-    /// true for upstream's estimates.
-    fn size(&self, shape: Option<ObjectShape>, is_upstream: bool) -> Option<SizeEstimate> {
-        let max = match (self.end, shape) {
-            (PathEnd::Declared, None) => self.last.max_size(is_upstream),
-            (PathEnd::Declared, Some(shape)) => self.enclosing(shape).max_size(&self.last, shape),
-            (PathEnd::Missing, _) => return Some(SizeEstimate::fixed(0)),
-            // All untyped values of an object together are at most as large as the object.
-            (PathEnd::Untyped, Some(shape)) if self.last.is_part_of_object() => {
-                let within = sizes::length_within(shape.n_bytes).max(0).cast_unsigned();
-                let n_elements = self.enclosing(shape).n_elements;
-                within.checked_div(n_elements).unwrap_or(1).max(1)
-            }
-            (PathEnd::Untyped, _) => return None,
+    /// Returns the size in the largest request. `None` if it is unknown. `is_upstream` is true for upstream's estimates.
+    fn size_in_largest(&self, is_upstream: bool) -> Option<SizeEstimate> {
+        match self.end {
+            PathEnd::Declared => Some(SizeEstimate::new(0, self.last.max_size(is_upstream))),
+            PathEnd::Missing => Some(SizeEstimate::fixed(0)),
+            PathEnd::Untyped => None,
+        }
+    }
+
+    /// Returns the sizes in objects of this shape. `None` stands for the largest request.
+    fn sizes(&self, shape: Option<ObjectShape>) -> PartSizes {
+        let is_declared = self.is_declared_part();
+        let Some(shape) = shape else {
+            let size = self.size_in_largest(false);
+            return PartSizes {
+                size: size.unwrap_or(SizeEstimate::UNKNOWN),
+                shared: None,
+                json: is_declared.then_some(sizes::MAX_REQUEST_SIZE_BYTES.cast_unsigned()),
+            };
         };
-        Some(SizeEstimate::new(0, max))
-    }
-
-    /// Returns [`PartSizes::shared`].
-    fn shared_size(&self, shape: Option<ObjectShape>) -> Option<u64> {
-        let shape = shape.filter(|_| self.is_declared_part())?;
-        Some(self.enclosing(shape).fitting(&self.last, shape))
-    }
-
-    /// Returns [`PartSizes::json`].
-    fn json_size(&self, shape: Option<ObjectShape>) -> Option<u64> {
-        let n_bytes = shape.map_or(sizes::MAX_REQUEST_SIZE_BYTES, |shape| shape.n_bytes);
-        let n_elements = shape.map_or(1, |shape| self.enclosing(shape).n_elements);
-        self.is_declared_part()
-            .then(|| n_bytes.max(0).cast_unsigned().div_ceil(n_elements.max(1)))
+        let mut enclosing = Enclosing::default();
+        for container in &self.enclosing {
+            enclosing.enter(*container, shape);
+        }
+        let size = match self.end {
+            PathEnd::Declared => SizeEstimate::new(0, enclosing.max_size(self.last, shape)),
+            PathEnd::Missing => SizeEstimate::fixed(0),
+            // All untyped values of an object together are at most as large as the object.
+            PathEnd::Untyped if self.last.is_part_of_object() => {
+                let within = sizes::length_within(shape.n_bytes).max(0).cast_unsigned();
+                let of_each = within.checked_div(enclosing.n_elements).unwrap_or(1).max(1);
+                SizeEstimate::new(0, of_each)
+            }
+            PathEnd::Untyped => SizeEstimate::UNKNOWN,
+        };
+        let n_bytes = shape.n_bytes.max(0).cast_unsigned();
+        PartSizes {
+            size,
+            shared: is_declared.then(|| enclosing.fitting(self.last, shape)),
+            json: is_declared.then(|| n_bytes.div_ceil(enclosing.n_elements.max(1))),
+        }
     }
 
     /// Returns true for a part of an object with a declared type.
@@ -300,15 +307,6 @@ impl PathTarget<'_> {
             PathEnd::Declared => self.last.is_list(),
             PathEnd::Missing | PathEnd::Untyped => None,
         }
-    }
-
-    /// Returns the enclosing lists and maps in objects of this shape.
-    fn enclosing(&self, shape: ObjectShape) -> Enclosing {
-        let mut enclosing = Enclosing::default();
-        for container in &self.enclosing {
-            enclosing.enter(container, shape);
-        }
-        enclosing
     }
 }
 
@@ -330,14 +328,14 @@ impl Default for Enclosing {
 
 impl Enclosing {
     /// Adds `container`, which is nested in these lists and maps.
-    fn enter(&mut self, container: &StepTarget<'_>, shape: ObjectShape) {
+    fn enter(&mut self, container: StepTarget<'_>, shape: ObjectShape) {
         let elements = self.max_size(container, shape);
         self.n_elements = self.n_elements.saturating_mul(elements.max(1));
         self.depth = self.depth.saturating_add(1);
     }
 
     /// Returns the maximum size of `target`, a value nested in these lists and maps.
-    fn max_size(&self, target: &StepTarget<'_>, shape: ObjectShape) -> u64 {
+    fn max_size(&self, target: StepTarget<'_>, shape: ObjectShape) -> u64 {
         let declared = target.max_size(false);
         match target {
             StepTarget::Type(type_) if type_.as_object().is_some_and(|object| !object.is_open) => {
@@ -348,7 +346,7 @@ impl Enclosing {
     }
 
     /// Returns the maximum size of `target` that fits into an object.
-    fn fitting(&self, target: &StepTarget<'_>, shape: ObjectShape) -> u64 {
+    fn fitting(&self, target: StepTarget<'_>, shape: ObjectShape) -> u64 {
         let fitting = match target {
             StepTarget::Type(type_)
                 if matches!(type_.kind, DeclKind::List(_) | DeclKind::Map(_))
