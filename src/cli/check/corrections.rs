@@ -155,7 +155,6 @@ pub(super) fn add_hidden(report: &mut CheckReport, input: &mut Input, check: &mu
         names::copy_other_files(input, &mut corrected);
         let is_corrected = |source: &SourceText| files.contains_key(&source.name);
         let mut findings = with_other_bindings(&mut corrected, input, is_corrected, check);
-        findings.retain(|finding| !conditions.may_exclude(finding));
         conditions.add(&findings);
         // The next round applies all fixes of this round, even if an earlier round had an equal finding.
         edits = edits_by_file(&findings);
@@ -178,7 +177,8 @@ pub(super) fn add_hidden(report: &mut CheckReport, input: &mut Input, check: &mu
         }
         let new = findings
             .into_iter()
-            .filter(|finding| is_shown(finding) && reported.insert(key(finding)));
+            .filter(|finding| is_shown(finding) && !conditions.may_exclude(finding))
+            .filter(|finding| reported.insert(key(finding)));
         hidden.extend(new.map(|mut finding| {
             finding.is_hidden = true;
             finding.fix = None;
@@ -563,6 +563,25 @@ spec:
             .replace("'Größe' and\n", "'Größe' &&\n")
             .replace("replica > 1 and object.spec.paus == true", "paused == true");
         assert_eq!(hidden(&text), [("absent-field", ".paused".to_owned())]);
+    }
+
+    #[test]
+    fn invalid_match_condition_removes_no_findings() {
+        let text = POLICY
+            .replace("matchConstraint:", "matchConstraints:")
+            .replace("[deployment]", "[deployments]")
+            .replace(
+                "  validations:",
+                "  matchConditions: [{name: a, expression: variables.a}]\n  \
+                 variables: [{name: a, expression: object.spec.nothing}]\n  validations:",
+            )
+            .replace("'Größe' and\n", "'Größe' &&\n")
+            .replace(
+                "object.spec.replica > 1 and object.spec.paus == true",
+                "variables.a",
+            );
+        let mut rules = report(&text).findings.into_iter().map(|it| it.rule);
+        assert!(rules.any(|rule| rule == Rule::UndefinedField));
     }
 
     #[test]
