@@ -96,6 +96,7 @@ const DECIDED: [Rule; 30] = [
     Rule::ParamsNotFound,
     Rule::RemovableLabel,
     Rule::TemplateResidue,
+    Rule::UnanchoredPattern,
     Rule::UnknownPolicy,
     Rule::IncomparableTypes,
     Rule::UnservedResource,

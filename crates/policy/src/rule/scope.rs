@@ -161,9 +161,10 @@ impl Rule {
                     RuleObject::Probe,
                 ],
             ),
-            Self::DuplicateVariable | Self::IgnoredContainers | Self::TemplateResidue => {
-                (WARNING, false, POLICY)
-            }
+            Self::DuplicateVariable
+            | Self::IgnoredContainers
+            | Self::TemplateResidue
+            | Self::UnanchoredPattern => (WARNING, false, POLICY),
             Self::EmptyInput | Self::NotAnObject | Self::Unreadable => (ERROR, false, FILE),
             Self::ExemptResource => (ERROR_OR_WARNING, false, RULES),
             Self::ImagePrefix | Self::NegatedExistsOne | Self::WrongDefault => {

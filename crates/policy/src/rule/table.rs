@@ -455,6 +455,13 @@ rules! {
             "object.spec.replicas in [1, 2]",
         ),
         "Use values of one type. If different types are intended, wrap one of the values in dyn().";
+    UnanchoredPattern "unanchored-pattern":
+        "a validation requires a pattern that also matches in the middle of a string",
+        expression(
+            "object.metadata.name.matches('eu-.*')",
+            "object.metadata.name.matches('^eu-.*')",
+        ),
+        "matches() searches the pattern anywhere in the string. Begin the pattern with `^`, and end it with `$` if nothing may follow.";
     UnboundPolicy "unbound-policy":
         "no binding in the input refers to the policy",
         words("The input contains bindings, but none of them has the policy's name as policyName."),
