@@ -20,7 +20,7 @@ use crate::runtime_errors::failures::{Failure, effective_failures, is_missing_va
 use crate::runtime_errors::path_conditions::solver;
 use crate::runtime_errors::requests::builders::RequestBuilders;
 use crate::runtime_errors::requests::kinds::representative_kinds_up_to;
-use crate::runtime_errors::requests::{Budget, RequestBuilder, SyntheticRequest, Witness};
+use crate::runtime_errors::requests::{RequestBuilder, SyntheticRequest, Witness};
 use crate::runtime_errors::symbolic::{BranchCondition, ExprRef, Scope, SymbolicEvaluator};
 use cel::stack::run_on_deep_stack;
 pub use dependence::{Dependence, dependence};
@@ -156,17 +156,27 @@ pub(crate) fn trials(
     evaluator: &SymbolicEvaluator<'_>,
     index: usize,
 ) -> Vec<(FieldPath, Constraint)> {
-    let search = ValueSearch {
-        evaluator,
-        sites: Vec::new(),
-        budget: Budget {
-            n_evaluations: 0,
-            cost: 0,
-        },
-    };
+    let (paths, literals) = inputs(evaluator, index);
+    trials_of(evaluator, &paths, &literals)
+}
+
+/// Returns the inputs that the expression at `index` reads directly or through variables, and the literals.
+pub(crate) fn inputs(
+    evaluator: &SymbolicEvaluator<'_>,
+    index: usize,
+) -> (Vec<FieldPath>, Vec<Json>) {
     let (mut paths, mut literals) = (Vec::new(), Vec::new());
-    search.paths(index, &mut paths, &mut literals);
-    search.trials(&paths, &literals)
+    ValueSearch::for_trials(evaluator).paths(index, &mut paths, &mut literals);
+    (paths, literals)
+}
+
+/// Returns constraints to try on each of `paths`: typical values, and values like `literals`.
+pub(crate) fn trials_of(
+    evaluator: &SymbolicEvaluator<'_>,
+    paths: &[FieldPath],
+    literals: &[Json],
+) -> Vec<(FieldPath, Constraint)> {
+    ValueSearch::for_trials(evaluator).trials(paths, literals)
 }
 
 /// The quality of an example, best first.

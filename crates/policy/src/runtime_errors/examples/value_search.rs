@@ -175,6 +175,18 @@ pub(crate) struct ValueSearch<'r, 'a> {
 }
 
 impl<'r, 'a> ValueSearch<'r, 'a> {
+    /// Returns a search that only collects trial values, and evaluates no request.
+    pub(super) fn for_trials(evaluator: &'r SymbolicEvaluator<'a>) -> Self {
+        Self {
+            evaluator,
+            sites: Vec::new(),
+            budget: Budget {
+                n_evaluations: 0,
+                cost: 0,
+            },
+        }
+    }
+
     /// Returns a search with all failure sites and the budget for one validation.
     pub(super) fn new(evaluator: &'r SymbolicEvaluator<'a>) -> Self {
         Self {

@@ -127,6 +127,32 @@ fn matching_text(pattern: &str) -> Option<String> {
         .or_else(|| sample_text::matching(pattern))
 }
 
+/// Returns strings near the limits of `pattern`: matches, and matches with an added or removed character.
+pub(crate) fn texts_near(pattern: &str) -> Vec<String> {
+    let matching = [matching_text(pattern), sample_text::matching(pattern)];
+    let mut texts: Vec<String> = Vec::new();
+    for text in matching.into_iter().flatten() {
+        let shorter = |n: usize| text.chars().skip(n).collect::<String>();
+        let mut without_last = text.clone();
+        without_last.pop();
+        let more = [
+            format!("{text}x"),
+            format!("{text}-x"),
+            format!("x{text}"),
+            format!("x-{text}"),
+            format!("{text}1"),
+            text.to_uppercase(),
+            text.to_lowercase(),
+            without_last,
+            shorter(1),
+        ];
+        texts.extend([text].into_iter().chain(more));
+    }
+    texts.sort_by_key(String::len);
+    texts.dedup();
+    texts
+}
+
 fn for_each_path(
     alternatives: &[SymbolicValue],
     disjunct: impl Fn(&FieldPath) -> Option<Disjunct>,

@@ -17,8 +17,8 @@ pub(crate) fn disjuncts(
     condition: &BranchCondition,
 ) -> Rc<[Disjunct]> {
     match condition {
-        BranchCondition::NonEmpty(path) => {
-            [Disjunct::from_constraint(path, Constraint::MinLen(1))].into()
+        BranchCondition::HasElements(path, n) => {
+            [Disjunct::from_constraint(path, Constraint::MinLen(*n))].into()
         }
         BranchCondition::Evaluates(node, scope, expected) if scope.is_empty() => {
             let key = (*node, *expected);
@@ -149,7 +149,8 @@ fn comprehension_disjuncts(
         return constant_disjuncts(value == expected);
     }
     let node_at = |id| node.with_id(id);
-    let test = match comprehension_kind(evaluator, node.index, fold) {
+    let kind = comprehension_kind(evaluator, node.index, fold);
+    let test = match kind {
         ComprehensionKind::All(test) => Some((test, true)),
         ComprehensionKind::Exists(test) | ComprehensionKind::ExistsOne(test) => Some((test, false)),
         ComprehensionKind::Bind => {
@@ -180,7 +181,8 @@ fn comprehension_disjuncts(
         });
         disjuncts.extend(empty);
     }
-    for (iteration, mut conditions) in evaluator.iterations(node.index, fold, scope, 0) {
+    let iterations = evaluator.iterations(node.index, fold, scope, 0);
+    for (iteration, mut conditions) in iterations.clone() {
         conditions.push(BranchCondition::Evaluates(
             node_at(test),
             iteration,
@@ -188,8 +190,35 @@ fn comprehension_disjuncts(
         ));
         disjuncts.push(Disjunct::from_conditions(conditions));
     }
+    if evaluator.has_several_elements() && iterations.len() > 1 {
+        let is_one = matches!(kind, ComprehensionKind::ExistsOne(_));
+        disjuncts.extend(combined_disjuncts(node_at(test), &iterations, expected, is_one));
+    }
     if disjuncts.is_empty() {
         disjuncts.push(Disjunct::default());
     }
     disjuncts
+}
+
+/// Returns disjuncts that constrain several elements: all elements have the same result, or one element differs from the
+/// others.
+fn combined_disjuncts(
+    test: ExprRef,
+    iterations: &[(Scope, Vec<BranchCondition>)],
+    expected: bool,
+    is_one: bool,
+) -> Vec<Disjunct> {
+    let combined = |result: &dyn Fn(usize) -> bool| {
+        let iterations = iterations.iter().enumerate();
+        let conditions = iterations.flat_map(|(n, (iteration, conditions))| {
+            let is = BranchCondition::Evaluates(test, iteration.clone(), result(n));
+            conditions.iter().cloned().chain([is])
+        });
+        Disjunct::from_conditions(conditions.collect())
+    };
+    match (is_one, expected) {
+        (true, false) => vec![combined(&|_| true)],
+        (true, true) => vec![combined(&|n| n == 0)],
+        (false, _) => vec![combined(&|_| expected), combined(&|n| (n == 0) == expected)],
+    }
 }

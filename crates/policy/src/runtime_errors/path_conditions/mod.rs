@@ -11,6 +11,7 @@ pub(crate) mod solver;
 use std::rc::Rc;
 
 use crate::runtime_errors::symbolic::BranchCondition;
+pub(crate) use calls::texts_near;
 
 /// A conjunction of branch conditions: a linked list with the innermost condition first.
 #[derive(Clone, Debug, Default)]

@@ -21,6 +21,20 @@ const MAX_SOLVER_STEPS: u32 = 120;
 /// Maximum number of conditions in the contradiction check before the search. Innermost conditions come first.
 const MAX_PRECHECKED: usize = 12;
 
+/// The limits of one search.
+#[derive(Clone, Copy)]
+pub(crate) struct SolverLimits {
+    pub(crate) n_solutions: usize,
+    /// A step takes one entry from the worklist.
+    pub(crate) n_steps: u32,
+}
+
+/// The limits of one [`solve`] call.
+const LIMITS: SolverLimits = SolverLimits {
+    n_solutions: MAX_SOLUTIONS,
+    n_steps: MAX_SOLVER_STEPS,
+};
+
 pub(crate) struct Solution {
     /// The constraints of each combination of disjuncts without a contradiction.
     pub(crate) solutions: Vec<InputConstraints>,
@@ -40,17 +54,35 @@ pub(crate) fn solve(
             is_unsat: true,
         };
     }
+    let conditions = conditions.into_iter();
+    let conditions = conditions.map(|condition| (symbolic, condition));
+    solve_jointly(conditions.collect(), constraints, LIMITS)
+}
+
+/// Finds extensions of `constraints` that satisfy all `conditions`, each of which belongs to the policy of its evaluator.
+pub(crate) fn solve_jointly<'e>(
+    conditions: Vec<(&'e SymbolicEvaluator<'e>, BranchCondition)>,
+    constraints: InputConstraints,
+    limits: SolverLimits,
+) -> Solution {
     let mut solutions = Vec::new();
-    let mut steps_left = MAX_SOLVER_STEPS;
+    let mut steps_left = limits.n_steps;
     let mut is_incomplete = false;
     let mut worklist = vec![(conditions, constraints)];
     while let Some((mut conditions, mut constraints)) = worklist.pop() {
-        if solutions.len() >= MAX_SOLUTIONS || steps_left == 0 || !symbolic.take_step() {
+        if solutions.len() >= limits.n_solutions || steps_left == 0 {
             is_incomplete = true;
             break;
         }
         steps_left -= 1;
-        let Some(condition) = conditions.pop() else {
+        let condition = conditions.pop();
+        if let Some((symbolic, _)) = &condition
+            && !symbolic.take_step()
+        {
+            is_incomplete = true;
+            break;
+        }
+        let Some((symbolic, condition)) = condition else {
             if !solutions.contains(&constraints) {
                 solutions.push(constraints);
             }
@@ -72,7 +104,8 @@ pub(crate) fn solve(
                 .iter()
                 .try_for_each(|(path, constraint)| constraints.add(path, constraint.clone()));
             if added.is_some() {
-                conditions.extend_from_slice(&disjunct.conditions);
+                let more = disjunct.conditions.iter();
+                conditions.extend(more.map(|condition| (symbolic, condition.clone())));
                 worklist.push((conditions, constraints));
             }
         }

@@ -89,6 +89,7 @@ impl RequestBuilder<'_> {
             object: synthetic.object.as_ref().map(Object::new),
             old_object: synthetic.old_object.as_ref().map(Object::new),
             user_info: user_info(synthetic.request.get("userInfo")),
+            dry_run: synthetic.request.get("dryRun") == Some(&Json::Bool(true)),
             ..AdmissionRequest::default()
         };
         let namespace = synthetic

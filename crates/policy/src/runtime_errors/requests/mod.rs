@@ -180,6 +180,16 @@ impl<'a> RequestBuilder<'a> {
         SymbolicEvaluator::new(self.policy, roots, self.constants(), max_steps)
     }
 
+    /// Returns a symbolic evaluator for a search that combines inputs. Comprehensions visit two elements of a list, and
+    /// requests may be dry runs.
+    pub(crate) fn combining_evaluator(&self, max_steps: u32) -> SymbolicEvaluator<'a> {
+        let roots = roots(&self.object, &self.request, self.params.as_ref());
+        let dry_run = FieldPath::new(Root::Request).field("dryRun");
+        let mut constants = self.constants();
+        constants.retain(|(path, _)| Some(path) != dry_run.as_ref());
+        SymbolicEvaluator::new(self.policy, roots, constants, max_steps).with_elements(2)
+    }
+
     /// Returns the inputs that have the same value in all requests for the kind.
     fn constants(&self) -> Vec<(FieldPath, Json)> {
         let (resource, subresource) = self.resource_and_subresource();

@@ -31,9 +31,11 @@ impl RequestBuilder<'_> {
                 "requestResource",
                 "requestSubResource",
                 "options",
-                "dryRun",
             ] {
                 fields.remove(name);
+            }
+            if fields.get("dryRun") == Some(&Json::Bool(false)) {
+                fields.remove("dryRun");
             }
             let or_null = |object: &Option<Json>| object.clone().unwrap_or(Json::Null);
             let [object, old_object] = &synthetic.sent;

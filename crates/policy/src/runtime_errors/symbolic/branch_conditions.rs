@@ -8,8 +8,8 @@ use kubernetes::validity::{Constraint, FieldPath};
 pub(crate) enum BranchCondition {
     /// The boolean expression evaluates to the given value.
     Evaluates(ExprRef, Scope, bool),
-    /// The list or map at the path is not empty.
-    NonEmpty(FieldPath),
+    /// The list or map at the path has at least this many elements or entries.
+    HasElements(FieldPath, usize),
 }
 
 /// One alternative to satisfy a branch condition: constraints, and further branch conditions that must be solved.

@@ -23,18 +23,15 @@ impl SymbolicEvaluator<'_> {
             SymbolicValue::Input { path, .. } if self.is_map(path) => {
                 vec![(
                     SymbolicValue::MapKey(path.clone()),
-                    vec![BranchCondition::NonEmpty(path.clone())],
+                    vec![BranchCondition::HasElements(path.clone(), 1)],
                 )]
             }
-            SymbolicValue::Input { path, .. } => path
-                .element(0)
-                .map(|element| {
-                    (
-                        input_value(element),
-                        vec![BranchCondition::NonEmpty(path.clone())],
-                    )
+            SymbolicValue::Input { path, .. } => (0..self.n_elements)
+                .filter_map(|n| {
+                    let element = input_value(path.element(n)?);
+                    let condition = BranchCondition::HasElements(path.clone(), n.saturating_add(1));
+                    Some((element, vec![condition]))
                 })
-                .into_iter()
                 .collect(),
             SymbolicValue::List(elements) => {
                 let elements = elements.iter().take(MAX_ALTERNATIVES);

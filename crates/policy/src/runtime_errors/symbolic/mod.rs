@@ -53,6 +53,8 @@ pub(crate) struct SymbolicEvaluator<'a> {
     /// The disjuncts of nodes outside of comprehensions.
     pub(crate) disjuncts: RefCell<DisjunctCache>,
     steps_left: Cell<u32>,
+    /// The number of elements that comprehensions visit in a list of an input.
+    n_elements: usize,
 }
 
 impl<'a> SymbolicEvaluator<'a> {
@@ -75,7 +77,19 @@ impl<'a> SymbolicEvaluator<'a> {
             cache: RefCell::default(),
             disjuncts: RefCell::default(),
             steps_left: Cell::new(max_steps),
+            n_elements: 1,
         }
+    }
+
+    /// Sets the number of elements that comprehensions visit in a list of an input.
+    pub(crate) fn with_elements(mut self, n_elements: usize) -> Self {
+        self.n_elements = n_elements;
+        self
+    }
+
+    /// Returns true if comprehensions visit more than one element of a list.
+    pub(crate) fn has_several_elements(&self) -> bool {
+        self.n_elements > 1
     }
 
     /// Takes an evaluation step. Returns false if none is left.

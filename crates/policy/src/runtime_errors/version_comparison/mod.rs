@@ -5,6 +5,9 @@
 //! reach the nodes that a change between them may affect ([`crate::version_changes`]). For a changed policy, further
 //! requests have trial values for the inputs of the changed expressions. Each request is evaluated under both versions.
 
+mod changed_conditions;
+mod distinguishing;
+
 use std::collections::{BTreeSet, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -46,6 +49,9 @@ const MAX_VALIDATION_TRIALS: usize = 300;
 
 /// Maximum number of requests in which the inputs of the validations are changed, for one changed policy.
 const MAX_CHANGED_REQUESTS: usize = 4;
+
+/// Maximum number of requests that the search for differences of changed conditions builds.
+const MAX_DISTINGUISHING: usize = 4_000;
 
 /// The evaluation budget for the affected nodes of one policy and kind.
 const BUDGET: Budget = Budget {
@@ -126,6 +132,10 @@ pub fn compare_policies(
     let is_deep = expressions.any(PolicyExpression::is_deep);
     run_on_deep_stack(is_deep, || {
         let mut comparer = Comparer::new([old, new], &[], LIMITS, is_cancelled);
+        if !comparer.is_mutating {
+            comparer.limits.n_requests = MAX_DISTINGUISHING;
+            comparer.distinguish([old, new], context, match_resources);
+        }
         for [policy, other] in [[old, new], [new, old]] {
             comparer.limits = LIMITS;
             let changed = changed_expressions(policy, other);
@@ -201,10 +211,6 @@ impl DifferenceKey {
         let decisions = (0..n_decisions)
             .map(|n| (n, [result(old, n), result(new, n)]))
             .filter(|(_, [old, new])| old != new);
-        let is_denial = |evaluation: &Evaluation| {
-            let mut decisions = evaluation.decisions.iter();
-            decisions.any(|decision| decision.action == Action::Deny)
-        };
         let n_audited = |evaluation: &Evaluation, max: usize| {
             let decisions = evaluation.decisions.iter();
             let denials = decisions.filter(|it| it.evaluation == EvaluationResult::Deny);
@@ -235,6 +241,19 @@ impl DifferenceKey {
         };
         (!key.decisions.is_empty() || !key.parts.is_empty()).then_some(key)
     }
+}
+
+fn is_denial(evaluation: &Evaluation) -> bool {
+    let mut decisions = evaluation.decisions.iter();
+    decisions.any(|decision| decision.action == Action::Deny)
+}
+
+/// The results of both versions for a request.
+struct Probe {
+    is_difference: bool,
+    /// True if the version denies the request.
+    denies: [bool; 2],
+    evaluations: [Evaluation; 2],
 }
 
 struct Comparer<'n> {
@@ -470,6 +489,16 @@ impl<'n> Comparer<'n> {
         builder: &RequestBuilder<'_>,
         synthetic: &SyntheticRequest,
     ) -> Option<[bool; 2]> {
+        let probe = self.probe(builder, synthetic)?;
+        probe.is_difference.then_some(probe.denies)
+    }
+
+    /// Like [`Self::compare`], but also returns the results if there is no difference.
+    fn probe(
+        &mut self,
+        builder: &RequestBuilder<'_>,
+        synthetic: &SyntheticRequest,
+    ) -> Option<Probe> {
         if self.is_over() {
             return None;
         }
@@ -536,16 +565,23 @@ impl<'n> Comparer<'n> {
         }
         let max_audited = [old_admission, new_admission]
             .map(|admission| admission.version().behavior().max_audited_failures);
-        let key = DifferenceKey::new([&old, &new], matches, max_audited)?;
-        let denies = key.denies;
-        if self.comparison.differences.len() < MAX_DIFFERENCES && self.keys.insert(key) {
+        let key = DifferenceKey::new([&old, &new], matches, max_audited);
+        let probe = Probe {
+            is_difference: key.is_some(),
+            denies: [&old, &new].map(is_denial),
+            evaluations: [old, new],
+        };
+        if self.comparison.differences.len() < MAX_DIFFERENCES
+            && key.is_some_and(|key| self.keys.insert(key))
+        {
+            let [old, new] = probe.evaluations.clone();
             self.comparison.differences.push(VersionDifference {
                 witness: builder.witness(synthetic, ""),
                 old,
                 new,
             });
         }
-        Some(denies)
+        Some(probe)
     }
 }
 
