@@ -742,8 +742,10 @@ pub(in crate::cli) fn request(witness: &Witness, is_short: bool) -> Option<Json>
         request.insert(name.to_owned(), object);
     }
     if !is_short {
-        if let Some(user) = given.get("userInfo") {
-            request.insert("userInfo".to_owned(), user.clone());
+        for name in ["userInfo", "dryRun"] {
+            if let Some(value) = given.get(name) {
+                request.insert(name.to_owned(), value.clone());
+            }
         }
         if let Some(namespace) = &witness.namespace_object {
             request.insert("namespaceObject".to_owned(), namespace.clone());

@@ -195,6 +195,20 @@ fn equality(left: &SymbolicValue, right: &SymbolicValue, expected: bool) -> Vec<
             }
             disjuncts
         }
+        (SymbolicValue::Input { path, .. }, SymbolicValue::List(elements))
+        | (SymbolicValue::List(elements), SymbolicValue::Input { path, .. }) => {
+            let values = elements.iter().map(|element| match element {
+                SymbolicValue::Constant(value) => Some(value.clone()),
+                _ => None,
+            });
+            let values: Option<Vec<Json>> = values.collect();
+            let constraint = values.map(|values| match expected {
+                true => Constraint::Equals(json!(values)),
+                false => Constraint::Differs(json!(values)),
+            });
+            let disjunct = constraint.map(|it| Disjunct::from_constraint(path, it));
+            disjunct.into_iter().collect()
+        }
         (SymbolicValue::Size(path), SymbolicValue::Constant(value))
         | (SymbolicValue::Constant(value), SymbolicValue::Size(path)) => {
             let n = value.as_u64().and_then(|n| usize::try_from(n).ok());

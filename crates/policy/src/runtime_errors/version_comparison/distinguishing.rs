@@ -27,7 +27,7 @@ use crate::runtime_errors::requests::{Budget, RequestBuilder, SyntheticRequest};
 use crate::runtime_errors::search::{MAX_REPAIRS, MAX_SYMBOLIC_STEPS, missing_path};
 use crate::runtime_errors::symbolic::{BranchCondition, ExprRef, Scope, SymbolicEvaluator};
 use cel::ast::{Expr, Literal};
-use kubernetes::validity::{Constraint, FieldPath, InputConstraints};
+use kubernetes::validity::{Constraint, FieldPath, InputConstraints, ValueConstraints};
 
 /// The limits of a solution for a changed condition.
 const CORE_LIMITS: SolverLimits = SolverLimits {
@@ -254,7 +254,7 @@ impl PairSearch<'_, '_, '_, '_> {
 
     /// Returns requests for which the changed condition has these results. Each one is preferably a request for which
     /// the other conditions are true.
-    fn requests(&self, results: [bool; 2]) -> Vec<[Option<InputConstraints>; 2]> {
+    fn requests(&self, results: [bool; 2]) -> Vec<[Option<InputConstraints>; 3]> {
         let Some(core) = self.core(results) else {
             return Vec::new();
         };
@@ -276,7 +276,8 @@ impl PairSearch<'_, '_, '_, '_> {
         let extended = cores.into_iter().map(|core| {
             let mut solutions = self.solutions(&others, core.clone(), OTHERS_LIMITS);
             let best = (!solutions.is_empty()).then(|| solutions.swap_remove(0));
-            [best, Some(core)]
+            let spread = best.as_ref().and_then(spread);
+            [best, spread, Some(core)]
         });
         extended.collect()
     }
@@ -425,7 +426,27 @@ impl PairSearch<'_, '_, '_, '_> {
     fn trials(&self) -> Vec<(FieldPath, Constraint)> {
         let (paths, literals) = self.inputs();
         let [old, _] = &*self.sides;
-        trials_of(&old.evaluator, &paths, &literals)
+        let evaluator = &old.evaluator;
+        // Literals are rarely values of a structure, such as `object.spec`.
+        let is_structure = |path: &&FieldPath| {
+            let has_fields = paths.iter().any(|it| it != *path && it.starts_with(path));
+            let input_type = evaluator.input_type(path);
+            has_fields && !input_type.is_some_and(|it| it.is_map())
+        };
+        let (structures, values): (Vec<_>, Vec<_>) = paths.iter().partition(is_structure);
+        let values: Vec<FieldPath> = values.into_iter().cloned().collect();
+        let mut trials = trials_of(evaluator, &values, &literals);
+        for path in structures {
+            let of_structure = [Constraint::Absent, Constraint::Present, Constraint::MinLen(2)];
+            trials.extend(of_structure.map(|it| (path.clone(), it)));
+        }
+        let mut seen: Vec<(FieldPath, Constraint)> = Vec::new();
+        trials.retain(|trial| {
+            let is_new = !seen.contains(trial);
+            seen.extend(is_new.then(|| trial.clone()));
+            is_new
+        });
+        trials
     }
 
     /// Returns the inputs of the changed condition, and values near its literals. The inputs and literals of only one
@@ -482,6 +503,7 @@ impl PairSearch<'_, '_, '_, '_> {
             let condition = side.condition(index, true)?;
             let base = best.constraints.clone();
             let mut all = self.solutions(&[(n, condition)], base.clone(), OTHERS_LIMITS);
+            all.extend(all.clone().iter().chain([&base]).filter_map(spread));
             let (paths, literals) = inputs(&side.evaluator, index);
             let trials = trials_of(&side.evaluator, &paths, &literals);
             all.extend(trials.iter().filter_map(|(path, it)| changed(&base, path, it)));
@@ -550,6 +572,56 @@ fn changed(
     let mut constraints = base.clone();
     constraints.replace(path, constraint.clone())?;
     Some(constraints)
+}
+
+/// Returns constraints under which all elements of a list that has several elements are like the first one. `None` if there
+/// is no such list.
+fn spread(constraints: &InputConstraints) -> Option<InputConstraints> {
+    let mut all = constraints.clone();
+    for (list, of_list) in constraints.iter().filter(|(_, it)| it.min_len > 1) {
+        let Some(first) = list.element(0) else { continue };
+        for (path, of_value) in constraints.iter().filter(|(path, _)| path.starts_with(&first)) {
+            let rest = path.segments.get(first.segments.len()..).unwrap_or_default();
+            for n in 1..of_list.min_len {
+                let element = list.element(n);
+                let mut rest = rest.iter().cloned();
+                let path = element.and_then(|it| rest.try_fold(it, |path, next| path.then(next)));
+                // An element may have constraints of its own.
+                let mut extended = all.clone();
+                let mut of_value = constraints_of(of_value).into_iter();
+                let is_added = path.is_some_and(|path| {
+                    of_value.all(|constraint| extended.add(&path, constraint).is_some())
+                });
+                if is_added {
+                    all = extended;
+                }
+            }
+        }
+    }
+    (all != *constraints).then_some(all)
+}
+
+/// Returns the single constraints on a value.
+fn constraints_of(of_value: &ValueConstraints) -> Vec<Constraint> {
+    let [prefix, part, suffix] = &of_value.text;
+    let texts = [
+        Constraint::Prefix(prefix.clone()),
+        Constraint::Part(part.clone()),
+        Constraint::Suffix(suffix.clone()),
+    ];
+    let is_present = of_value.is_present.map(|is_present| match is_present {
+        true => Constraint::Present,
+        false => Constraint::Absent,
+    });
+    let mut constraints: Vec<Constraint> = is_present.into_iter().collect();
+    constraints.extend(of_value.equals.clone().map(Constraint::Equals));
+    constraints.extend(of_value.differs.iter().cloned().map(Constraint::Differs));
+    constraints.extend(of_value.holds.iter().cloned().map(Constraint::Holds));
+    constraints.extend((of_value.min_len > 0).then_some(Constraint::MinLen(of_value.min_len)));
+    constraints.extend(of_value.max_len.map(Constraint::MaxLen));
+    let has_text = of_value.text.iter().any(|text| !text.is_empty());
+    constraints.extend(texts.into_iter().filter(|_| has_text));
+    constraints
 }
 
 /// Returns the elements of both lists. Those of only one list come first.
