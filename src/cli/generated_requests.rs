@@ -15,19 +15,19 @@ use crate::cli::eval::policy_set::{PolicySet, PreparedPolicy};
 use crate::cli::input::Object;
 use crate::cli::test::init;
 use crate::cli::time_limit::TimeLimit;
-use crate::policy::runtime_errors::{Context, VersionComparison, Witness};
+use crate::policy::runtime_errors::{Context, Witness};
 use crate::policy::subject::SubjectKind;
 use crate::probe::api::{BindingSource, Case, PolicyProbeSpec, Source};
 
-/// Runs a search for requests within a time limit. `compare` ends if its flag becomes true.
+/// Runs a search for requests within a time limit. `run` ends if its flag becomes true.
 ///
 /// # Errors
 /// Returns the reason why the search failed.
-pub(super) fn search(
+pub(super) fn search<T: Send>(
     policy_set: &PolicySet<'_>,
     limit: TimeLimit,
-    compare: impl Fn(&Context<'_>, &Arc<AtomicBool>) -> VersionComparison + Send + Sync,
-) -> Result<VersionComparison, String> {
+    run: impl Fn(&Context<'_>, &Arc<AtomicBool>) -> T + Send + Sync,
+) -> Result<T, String> {
     let apis = policy_set.known;
     let context = Context {
         mapper: &apis.mapper,
@@ -44,11 +44,11 @@ pub(super) fn search(
         limit.run(|is_cancelled| {
             let flag = Arc::clone(is_cancelled);
             let interrupt = Interrupt::new(move || flag.load(Ordering::Relaxed));
-            interrupt.run(|| compare(&context, is_cancelled))
+            interrupt.run(|| run(&context, is_cancelled))
         })
     };
     match panic::catch_unwind(AssertUnwindSafe(search)) {
-        Ok(Ok(Ok(comparison))) => Ok(comparison),
+        Ok(Ok(Ok(result))) => Ok(result),
         Ok(Err(why)) => Err(why.replace("the evaluation", "the search for requests")),
         Ok(Ok(Err(_))) => Err("the search for requests exceeded the time limit".to_owned()),
         Err(_) => Err(

@@ -37,7 +37,7 @@ pub struct Cause {
     /// The field of the new version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub new_field: Option<String>,
-    /// The old result: `true`, `false`, `error`, `not evaluated`, `not matched`, the name of a match condition that is false, or the
+    /// The old result: `true`, `false`, `error`, `not evaluated`, `not matched`, `no binding`, the name of a match condition that is false, or the
     /// reason why the API server rejects the policy.
     pub old: String,
     /// The new result, in the same notation.
@@ -236,6 +236,8 @@ pub(super) enum Side<'a> {
     Absent,
     /// The API server rejects the version, for this reason.
     Rejected(&'a str),
+    /// The version has no binding, although the other version has one.
+    Unbound,
     NotMatched,
     Evaluated(&'a PolicyResult),
 }
@@ -244,7 +246,7 @@ impl<'a> Side<'a> {
     fn result(self) -> Option<&'a PolicyResult> {
         match self {
             Self::Evaluated(result) => Some(result),
-            Self::Absent | Self::Rejected(_) | Self::NotMatched => None,
+            Self::Absent | Self::Rejected(_) | Self::Unbound | Self::NotMatched => None,
         }
     }
 
@@ -273,6 +275,7 @@ impl<'a> Side<'a> {
         match self {
             Self::Absent => "absent".to_owned(),
             Self::Rejected(why) => format!("the API server rejects the policy: {why}"),
+            Self::Unbound => "no binding".to_owned(),
             Self::NotMatched => "not matched".to_owned(),
             Self::Evaluated(result) => match &result.excluded_by {
                 Some(name) => format!("excluded by `{name}`"),
@@ -491,7 +494,9 @@ fn causes(old: Side<'_>, new: Side<'_>, pairs: &ValidationPairs) -> Vec<Cause> {
         (Side::Absent | Side::Rejected(_), _) | (_, Side::Absent | Side::Rejected(_)) => {
             return whole(CauseKind::Policy);
         }
-        (Side::NotMatched, _) | (_, Side::NotMatched) => return whole(CauseKind::Constraints),
+        (Side::Unbound | Side::NotMatched, _) | (_, Side::Unbound | Side::NotMatched) => {
+            return whole(CauseKind::Constraints);
+        }
         (Side::Evaluated(_), Side::Evaluated(_)) if excluded(old) != excluded(new) => {
             return whole(CauseKind::MatchCondition);
         }

@@ -2,15 +2,18 @@
 //!
 //! The requests are for changed policies. They show the effect of a change for which no probe or object was given.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use kubernetes::validity::{FieldPath, Root};
+use k8s_openapi::api::admissionregistration::v1::MatchResources;
+use kubernetes::validity::{FieldPath, Root, Segment};
 use serde_json::{Value, json};
 
 use super::compare::{Difference, Effect, compare};
+use super::param_objects::ParamObjects;
 use super::report::InputValue;
+use super::settings::bindings;
 use super::{PolicyPair, both_versions};
 use crate::cli::audit::PolicyResult;
 use crate::cli::eval::policy_set::{PolicySet, PreparedPolicy};
@@ -19,9 +22,12 @@ use crate::cli::generated_requests;
 use crate::policy::admission::Binding;
 use crate::policy::expressions::{PolicyExpression, Role};
 use crate::policy::reads::{Input, Reads};
-use crate::policy::runtime_errors::{self, Context, Witness};
+use crate::policy::runtime_errors::{self, Context, Examples, Witness};
 use crate::probe::api::{BindingSource, Case, PolicyProbeSpec, Source};
 use crate::schema::escape::unescape;
+
+/// Maximum number of bindings, and of param objects, for which a version has its own requests.
+const MAX_EXAMPLES: usize = 2;
 
 /// The generated requests for a policy.
 #[derive(Default)]
@@ -45,7 +51,7 @@ pub(super) struct DifferingRequest {
     pub(super) difference: Difference,
 }
 
-/// Returns true if the versions differ in more than the settings of bindings and the reinvocationPolicy.
+/// Returns true if the expressions or settings of the versions differ.
 fn is_changed([old, new]: [&PreparedPolicy<'_>; 2]) -> bool {
     fn expressions<'p>(policy: &'p PreparedPolicy<'_>) -> Vec<(Role, &'p str)> {
         let expressions = policy.compiled.expressions().iter();
@@ -55,58 +61,167 @@ fn is_changed([old, new]: [&PreparedPolicy<'_>; 2]) -> bool {
     old.object.value != new.object.value || expressions(old) != expressions(new)
 }
 
-/// Generates requests for the versions of a changed policy.
-pub(super) fn generate(pair: &PolicyPair, sets: [&PolicySet<'_>; 2]) -> Generated {
-    let Some(policies) = both_versions(pair, sets).filter(|policies| is_changed(*policies)) else {
+/// Returns true if the bindings of the versions differ.
+fn are_bindings_changed([old, new]: [&PreparedPolicy<'_>; 2]) -> bool {
+    let [old, new] = [old, new].map(bindings);
+    let specs = |bindings: &BTreeMap<&str, &Binding>| -> Vec<Value> {
+        let specs = bindings.values().map(|it| serde_json::to_value(it.spec()));
+        specs.map(Result::unwrap_or_default).collect()
+    };
+    !old.keys().eq(new.keys()) || specs(&old) != specs(&new)
+}
+
+/// Generates requests for the versions of a policy if the policy, its bindings or its params changed.
+pub(super) fn generate(
+    pair: &PolicyPair,
+    sets: [&PolicySet<'_>; 2],
+    params: &ParamObjects<'_>,
+) -> Generated {
+    let Some(policies) = both_versions(pair, sets) else {
         return Generated::default();
     };
-    let compiled = policies.map(|policy| &policy.compiled);
-    let bindings = policies[0].bindings.iter();
-    let mut bindings = bindings.filter(|_| !policies[0].is_unbound);
-    let match_resources = bindings.next().map(Binding::spec);
-    let match_resources = match_resources.and_then(|spec| spec.match_resources.as_ref());
-    let compare = |context: &Context<'_>, is_cancelled: &Arc<AtomicBool>| {
-        runtime_errors::compare_policies(compiled, context, match_resources, is_cancelled)
-    };
-    let comparison = match generated_requests::search(sets[0], sets[0].limit, compare) {
-        Ok(comparison) => comparison,
-        Err(error) => {
-            return Generated {
-                error: Some(error),
-                ..Generated::default()
-            };
-        }
-    };
-    let mut generated = Generated {
-        n_requests: comparison.n_requests,
-        ..Generated::default()
-    };
-    let differences = comparison.differences.into_iter().map(|it| it.witness);
-    let n_differences = differences.len();
-    let witnesses = differences.chain(comparison.samples);
-    let confirmed = sets[0].limit.run(|is_cancelled| {
-        for (n, witness) in witnesses.enumerate() {
-            if is_cancelled.load(Ordering::Relaxed) {
-                break;
-            }
-            match confirm(pair, policies, sets, &witness) {
-                Ok(differing) => {
-                    generated.differing.extend(differing);
-                    // The search did not evaluate the samples.
-                    generated.n_requests += usize::from(n >= n_differences);
-                }
-                Err(why) => generated.error = Some(why),
-            }
-        }
-    });
-    if let Err(why) = confirmed {
-        generated.error = Some(why);
+    let are_inputs_changed = are_bindings_changed(policies) || !params.changed().is_empty();
+    // The search for changed expressions also returns requests for mutating policies.
+    let is_mutating = policies.iter().any(|it| it.mutating.is_some());
+    let [old, new] = policies.map(|it| it.mutating.as_ref().is_some_and(|it| it.reinvokes));
+    let is_changed = is_changed(policies) || (is_mutating && are_inputs_changed) || old != new;
+    let mut generated = Generated::default();
+    if is_changed {
+        generated.add_changes(pair, policies, sets);
+    }
+    if are_inputs_changed && !is_mutating {
+        generated.add_examples(pair, policies, sets, params);
     }
     if !generated.differing.is_empty() {
         generated.error = None;
     }
     generated.differing.sort_by_key(|it| it.difference.effect);
     generated
+}
+
+/// Returns the matchResources of the bindings of a policy. `None` is a binding without matchResources.
+fn match_resources<'p>(policy: &'p PreparedPolicy<'_>) -> Vec<Option<&'p MatchResources>> {
+    let bindings = bindings(policy).into_values();
+    let mut all: Vec<_> = bindings
+        .map(|it| it.spec().match_resources.as_ref())
+        .collect();
+    all.dedup();
+    all
+}
+
+impl Generated {
+    /// Adds the differences that changed expressions cause.
+    fn add_changes(
+        &mut self,
+        pair: &PolicyPair,
+        policies: [&PreparedPolicy<'_>; 2],
+        sets: [&PolicySet<'_>; 2],
+    ) {
+        let compiled = policies.map(|policy| &policy.compiled);
+        let match_resources = match_resources(policies[0]).into_iter().next().flatten();
+        let compare = |context: &Context<'_>, is_cancelled: &Arc<AtomicBool>| {
+            runtime_errors::compare_policies(compiled, context, match_resources, is_cancelled)
+        };
+        let comparison = match generated_requests::search(sets[0], sets[0].limit, compare) {
+            Ok(comparison) => comparison,
+            Err(error) => {
+                self.error = Some(error);
+                return;
+            }
+        };
+        self.n_requests += comparison.n_requests;
+        let differences = comparison.differences.into_iter();
+        let differences = differences.map(|it| (it.witness, it.inputs));
+        self.confirm_all(pair, policies, sets, &differences.collect::<Vec<_>>());
+        // The search did not evaluate the samples.
+        let samples = comparison.samples.into_iter();
+        let samples: Vec<_> = samples.map(|witness| (witness, Vec::new())).collect();
+        self.n_requests += self.confirm_all(pair, policies, sets, &samples);
+    }
+
+    /// Adds the differences that changed bindings and params cause. The requests are allowed or denied by a validation of
+    /// a version with its params, and match a binding of this version.
+    fn add_examples(
+        &mut self,
+        pair: &PolicyPair,
+        policies: [&PreparedPolicy<'_>; 2],
+        sets: [&PolicySet<'_>; 2],
+        params: &ParamObjects<'_>,
+    ) {
+        let changed = params.changed();
+        for (n, policy) in policies.into_iter().enumerate() {
+            let objects = changed
+                .iter()
+                .filter_map(|(_, sides)| sides.get(n)?.as_ref());
+            let mut objects: Vec<Option<&Value>> = objects.map(Some).collect();
+            objects.truncate(MAX_EXAMPLES);
+            if objects.is_empty() {
+                objects.push(None);
+            }
+            for resources in match_resources(policy).into_iter().take(MAX_EXAMPLES) {
+                for params in &objects {
+                    let examples = |context: &Context<'_>, _: &Arc<AtomicBool>| {
+                        let context = Context {
+                            match_resources: resources,
+                            ..*context
+                        };
+                        runtime_errors::examples(&policy.compiled, &context, *params)
+                    };
+                    match generated_requests::search(sets[0], sets[0].limit, examples) {
+                        Ok(examples) => {
+                            let witnesses = witnesses(examples);
+                            self.n_requests += self.confirm_all(pair, policies, sets, &witnesses);
+                        }
+                        Err(error) => self.error = Some(error),
+                    }
+                }
+            }
+        }
+    }
+
+    /// Evaluates both versions for requests, and adds those for which they differ. Returns the number of evaluated requests.
+    fn confirm_all(
+        &mut self,
+        pair: &PolicyPair,
+        policies: [&PreparedPolicy<'_>; 2],
+        sets: [&PolicySet<'_>; 2],
+        witnesses: &[(Witness, Vec<FieldPath>)],
+    ) -> usize {
+        let mut n_evaluated = 0;
+        let confirmed = sets[0].limit.run(|is_cancelled| {
+            for (witness, inputs) in witnesses {
+                if is_cancelled.load(Ordering::Relaxed) {
+                    break;
+                }
+                match confirm(pair, policies, sets, (witness, inputs)) {
+                    Ok(differing) => {
+                        self.differing.extend(differing);
+                        n_evaluated += 1;
+                    }
+                    Err(why) => self.error = Some(why),
+                }
+            }
+        });
+        if let Err(why) = confirmed {
+            self.error = Some(why);
+        }
+        n_evaluated
+    }
+}
+
+/// Returns the requests of examples. Denied requests are first, because a change of the bindings affects them.
+fn witnesses(examples: Vec<Examples>) -> Vec<(Witness, Vec<FieldPath>)> {
+    let (mut denied, mut allowed) = (Vec::new(), Vec::new());
+    for example in examples {
+        denied.extend(example.denied);
+        allowed.extend(example.allowed);
+        for boundary in example.boundaries {
+            denied.push(boundary.denied_request);
+            allowed.push(boundary.allowed_request);
+        }
+    }
+    let witnesses = denied.into_iter().chain(allowed);
+    witnesses.map(|witness| (witness, Vec::new())).collect()
 }
 
 /// Evaluates both versions for a generated request, with the params of the input and with generated params. `None` if the
@@ -118,7 +233,7 @@ fn confirm(
     pair: &PolicyPair,
     policies: [&PreparedPolicy<'_>; 2],
     sets: [&PolicySet<'_>; 2],
-    witness: &Witness,
+    (witness, decisive): (&Witness, &[FieldPath]),
 ) -> Result<Option<DifferingRequest>, String> {
     let mut error = None;
     let mut best: Option<DifferingRequest> = None;
@@ -152,7 +267,7 @@ fn confirm(
                 best = Some(DifferingRequest {
                     name: name(witness),
                     request: serde_json::to_value(&case.request).unwrap_or_default(),
-                    inputs: inputs(policies, witness, with_params),
+                    inputs: inputs(policies, (witness, decisive), with_params),
                     results: [old, new],
                     difference,
                 });
@@ -212,11 +327,11 @@ fn name(witness: &Witness) -> String {
     )
 }
 
-/// Returns the values of the inputs that the expressions of both versions select, by path. The values of params are
-/// included if `with_params` is true.
+/// Returns the values of `decisive` and then those of the other inputs that the expressions of both versions select, by
+/// path. The values of params are included if `with_params` is true.
 fn inputs(
     policies: [&PreparedPolicy<'_>; 2],
-    witness: &Witness,
+    (witness, decisive): (&Witness, &[FieldPath]),
     with_params: bool,
 ) -> Vec<InputValue> {
     let expressions = policies
@@ -236,7 +351,19 @@ fn inputs(
         let mut others = paths.iter().filter(|it| *it != path);
         others.any(|it| it.starts_with(path))
     };
-    let paths = paths.iter().filter(|path| {
+    let decisive = decisive.iter().filter(|path| {
+        // An absent element has no value to show.
+        let mut elements = path.segments.iter().enumerate();
+        let element = elements.find(|(_, segment)| matches!(segment, Segment::Index(1..)));
+        element.is_none_or(|(n, _)| {
+            let mut element = (*path).clone();
+            element.segments.truncate(n.saturating_add(1));
+            value(witness, &element).is_some()
+        })
+    });
+    let decisive: Vec<&FieldPath> = decisive.collect();
+    let paths = paths.iter().filter(|path| !decisive.contains(path));
+    let paths = decisive.iter().copied().chain(paths).filter(|path| {
         // The name of the subject has the operation.
         let is_operation = path.root == Root::Request && path.fields() == ["operation"];
         let is_used = with_params || path.root != Root::Params;
@@ -270,6 +397,9 @@ fn value<'w>(witness: &'w Witness, path: &FieldPath) -> Option<&'w Value> {
         Root::Params => witness.params.as_ref(),
         Root::Namespace => witness.namespace_object.as_ref(),
     };
-    let mut fields = path.fields().into_iter();
-    fields.try_fold(root?, |value, field| value.get(field))
+    let mut segments = path.segments.iter();
+    segments.try_fold(root?, |value, segment| match segment {
+        Segment::Field(name) => value.get(&**name),
+        Segment::Index(n) => value.get(n),
+    })
 }

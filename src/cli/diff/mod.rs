@@ -7,6 +7,8 @@ pub mod args;
 mod compare;
 mod expressions;
 mod generated;
+mod pairs;
+mod param_objects;
 pub mod render;
 pub mod report;
 mod settings;
@@ -15,6 +17,8 @@ mod versions;
 pub(super) use compare::mutation_summary;
 pub use compare::{Cause, CauseKind, Effect, Part};
 pub use expressions::ChangedExpression;
+use pairs::both_versions;
+pub(super) use pairs::{PolicyPair, pairs};
 pub use settings::{Setting, SettingField};
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,37 +44,15 @@ use crate::probe::api::{Case, PolicyProbeSpec};
 use crate::probe::run::CaseResult;
 use crate::probe::target::TargetId;
 use args::DiffArgs;
-use compare::{Side, ValidationPairs, compare};
+use compare::compare;
 use generated::Generated;
+use param_objects::ParamObjects;
 use report::{DiffReport, Groups, OneSided, Subject, Summary, Unread};
 use settings::Results;
 use versions::Versions;
 
 /// The number of objects per batch. A batch is evaluated on several threads.
 const BATCH: usize = 512;
-
-/// The two versions of a policy.
-pub(super) struct PolicyPair {
-    pub(super) id: TargetId,
-    /// The index of each version in its policy set. `None` if the version does not exist.
-    pub(super) sides: [Option<usize>; 2],
-    /// The reason why the API server rejects each version. `None` if it accepts the version.
-    rejections: [Option<String>; 2],
-    failure_policies: [&'static str; 2],
-    pairs: ValidationPairs,
-}
-
-impl PolicyPair {
-    fn decisions<'a>(&'a self, results: BothResults<'a>) -> [Side<'a>; 2] {
-        let [old_result, new_result] = results;
-        let [old, new] = self.sides;
-        let [rejected_old, rejected_new] = &self.rejections;
-        [
-            side(old, rejected_old.as_deref(), old_result),
-            side(new, rejected_new.as_deref(), new_result),
-        ]
-    }
-}
 
 /// The request for which two versions of a policy were evaluated.
 #[derive(Clone, Copy)]
@@ -288,7 +270,10 @@ pub(super) fn run(args: &DiffArgs, stdin: &mut dyn Read) -> Result<DiffReport, C
     let compared = requests.compare([&before, &after], &pairs, &cases, stdin, &mut visitor)?;
     if !args.no_generated {
         let sets = [&before, &after];
-        let generated = parallel::map(&pairs, |pair| generated::generate(pair, sets));
+        let generated = parallel::map(&pairs, |pair| {
+            let params = ParamObjects::new(pair, sets, [&old, &new]);
+            generated::generate(pair, sets, &params)
+        });
         for (pair, generated) in pairs.iter().zip(generated) {
             visitor.add_generated(pair, generated);
         }
@@ -305,7 +290,9 @@ pub(super) fn run(args: &DiffArgs, stdin: &mut dyn Read) -> Result<DiffReport, C
     report.finish(groups);
     for pair in &pairs {
         let results = matched.get(&pair.id).copied().unwrap_or_default();
-        let changed = settings::between(pair, [&before, &after], results, &report.groups);
+        let sets = [&before, &after];
+        let params = ParamObjects::new(pair, sets, [&old, &new]);
+        let changed = settings::between(pair, sets, &params, results, &report.groups);
         report.settings.extend(changed);
         if matched.contains_key(&pair.id) {
             let changed = expressions::without_effect(pair, [&before, &after], &report.groups);
@@ -514,65 +501,6 @@ fn policies_of_both<'a>(
     policies
 }
 
-/// Returns the policy with the index `n` in a policy set.
-fn policy_object<'a>(policy_set: &PolicySet<'a>, n: Option<usize>) -> Option<&'a RequestPolicy> {
-    let policy = n.and_then(|n| policy_set.policies.get(n));
-    policy.map(|policy| &policy.object.value)
-}
-
-/// Returns the two versions of a pair. `None` if one is absent or rejected.
-fn both_versions<'a>(
-    pair: &PolicyPair,
-    sets: [&'a PolicySet<'a>; 2],
-) -> Option<[&'a PreparedPolicy<'a>; 2]> {
-    let version = |n: usize| {
-        let policies = &sets.get(n)?.policies;
-        let policy = pair.sides.get(n).copied().flatten();
-        let policy = policy.and_then(|index| policies.get(index));
-        policy.filter(|policy| policy.rejection.is_none())
-    };
-    Some([version(0)?, version(1)?])
-}
-
-/// Pairs the policies of both sets by kind and name.
-pub(super) fn pairs(before: &PolicySet<'_>, after: &PolicySet<'_>) -> Vec<PolicyPair> {
-    let mut by_id: BTreeMap<TargetId, [Option<usize>; 2]> = BTreeMap::new();
-    for (n, policy) in before.policies.iter().enumerate() {
-        let [old, _] = by_id.entry(policy.id()).or_default();
-        *old = Some(n);
-    }
-    for (n, policy) in after.policies.iter().enumerate() {
-        let [_, new] = by_id.entry(policy.id()).or_default();
-        *new = Some(n);
-    }
-    let pair = |(id, sides): (TargetId, [Option<usize>; 2])| {
-        let [old_index, new_index] = sides;
-        PolicyPair {
-            id,
-            sides,
-            rejections: [(before, old_index), (after, new_index)].map(|(policy_set, n)| {
-                let policy = n.and_then(|n| policy_set.policies.get(n));
-                policy.and_then(|policy| policy.rejection.clone())
-            }),
-            failure_policies: [(before, old_index), (after, new_index)].map(|(policy_set, n)| {
-                let policy = policy_object(policy_set, n);
-                let is_ignore =
-                    |policy: &RequestPolicy| policy.failure_policy.as_deref() == Some("Ignore");
-                if policy.is_some_and(is_ignore) {
-                    "Ignore"
-                } else {
-                    "Fail"
-                }
-            }),
-            pairs: ValidationPairs::new(
-                policy_object(before, old_index),
-                policy_object(after, new_index),
-            ),
-        }
-    };
-    by_id.into_iter().map(pair).collect()
-}
-
 /// Compares the decisions for the cases of a probe. Returns the number of cases.
 fn compare_probe(
     probe: &Probe,
@@ -634,19 +562,6 @@ pub(super) fn case_result(
             || !outcome.evaluations.is_empty()
             || !outcome.errors.is_empty());
     Ok(is_matched.then_some(policy_result))
-}
-
-fn side<'a>(
-    index: Option<usize>,
-    rejection: Option<&'a str>,
-    result: Option<&'a PolicyResult>,
-) -> Side<'a> {
-    match (index, rejection, result) {
-        (None, ..) => Side::Absent,
-        (_, Some(why), _) => Side::Rejected(why),
-        (_, _, None) => Side::NotMatched,
-        (_, _, Some(result)) => Side::Evaluated(result),
-    }
 }
 
 struct Differ<'a> {

@@ -205,9 +205,10 @@ fn render_setting(out: &mut String, setting: &Setting, terminal: Terminal) {
         }
         (SettingField::Binding, _) => format!("the binding `{name}` was removed"),
         (_, is_scalar) => {
-            let of = match &setting.binding {
-                Some(binding) => format!(" of the binding `{binding}`"),
-                None => String::new(),
+            let of = match (&setting.binding, &setting.params) {
+                (Some(binding), _) => format!(" of the binding `{binding}`"),
+                (_, Some(params)) => format!(" `{params}`"),
+                (None, None) => String::new(),
             };
             let values = if is_scalar {
                 format!(": {} -> {}", setting.old, setting.new)
@@ -217,7 +218,12 @@ fn render_setting(out: &mut String, setting: &Setting, terminal: Terminal) {
             format!("the {field}{of} changed{values}")
         }
     };
-    if !setting.affected {
+    if let Some(version) = setting.unbound {
+        let _ = write!(
+            text,
+            "; the {version} version has no binding, so it has no effect"
+        );
+    } else if !setting.affected {
         text.push_str("; ");
         text.push_str(setting.field.unaffected());
     }
@@ -312,10 +318,15 @@ fn summary(report: &DiffReport, terminal: Terminal) -> String {
     ];
     let mut parts = counts(parts, terminal);
     let n_requests = summary.objects + summary.cases + summary.generated;
-    let is_compared =
-        n_requests > 0 && summary.policies > 0 && report.unmatched.len() < summary.policies;
-    if is_compared {
-        parts.extend(counts([(n_settings, settings, YELLOW)], terminal));
+    parts.extend(counts([(n_settings, settings, YELLOW)], terminal));
+    if !report.expressions.is_empty() {
+        let n = count(report.expressions.len(), "expression");
+        let requests = match summary.objects + summary.cases {
+            0 => "generated",
+            _ => "compared",
+        };
+        let text = format!("{n} changed without a difference in the {requests} requests");
+        parts.push(painted(&text, YELLOW, terminal));
     }
     let result = match (parts.as_slice(), n_requests) {
         ([], _) if summary.policies == 0 => painted(

@@ -264,9 +264,10 @@ impl DiffReport {
     pub fn exit(&self) -> Exit {
         let summary = &self.summary;
         let is_empty = self.unmatched.len() == summary.policies;
-        if summary.errors > 0 || summary.unread > 0 || is_empty {
+        let has_difference = !self.groups.is_empty() || !self.settings.is_empty();
+        if summary.errors > 0 || summary.unread > 0 || (is_empty && !has_difference) {
             Exit::Failed
-        } else if self.groups.is_empty() && self.settings.is_empty() {
+        } else if !has_difference {
             Exit::Clean
         } else {
             Exit::Findings

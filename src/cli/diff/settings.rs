@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::PolicyPair;
+use super::param_objects::ParamObjects;
 use super::report::Group;
 use crate::cli::audit::PolicyResult;
 use crate::cli::eval::policy_set::{PolicySet, PreparedPolicy};
@@ -25,6 +26,12 @@ pub struct Setting {
     /// The binding, if the setting is that of a binding.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub binding: Option<String>,
+    /// The namespace and name of the params, such as `default/limits`, if they differ.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub params: Option<String>,
+    /// `old` or `new` if only the other version has bindings. This version has no effect.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unbound: Option<&'static str>,
     /// The name of the field, or `binding` for a binding that only one version has.
     pub field: SettingField,
     /// The old value: a name, a list of names, or an object as YAML; `absent` for no value.
@@ -58,6 +65,8 @@ pub enum SettingField {
     ParamKind,
     /// The reinvocationPolicy of a mutating policy.
     ReinvocationPolicy,
+    /// An object of the params.
+    Params,
 }
 
 impl SettingField {
@@ -72,6 +81,7 @@ impl SettingField {
             Self::ParamRef => "paramRef",
             Self::ParamKind => "paramKind",
             Self::ReinvocationPolicy => "reinvocationPolicy",
+            Self::Params => "params",
         }
     }
 
@@ -84,7 +94,8 @@ impl SettingField {
             | Self::Binding
             | Self::MatchResources
             | Self::ParamRef
-            | Self::ParamKind => "no decision about a compared request changes",
+            | Self::ParamKind
+            | Self::Params => "no decision about a compared request changes",
             Self::ReinvocationPolicy => "its effect depends on the other mutating policies",
         }
     }
@@ -111,6 +122,7 @@ impl Results {
 pub(super) fn between(
     pair: &PolicyPair,
     [before, after]: [&PolicySet<'_>; 2],
+    params: &ParamObjects<'_>,
     results: Results,
     groups: &[Group],
 ) -> Vec<Setting> {
@@ -142,11 +154,23 @@ pub(super) fn between(
     });
     settings.add(SettingField::ReinvocationPolicy, None, was, is);
     settings.add_bindings(&bindings(old), &bindings(new));
+    for (name, values) in params.changed() {
+        let n = settings.all.len();
+        let values = values.map(Option::unwrap_or_default);
+        settings.add_values(SettingField::Params, None, values);
+        if let Some(setting) = settings.all.get_mut(n) {
+            setting.params = Some(name);
+        }
+    }
+    for setting in &mut settings.all {
+        let is_binding = setting.field == SettingField::Binding;
+        setting.unbound = pair.unbound_version().filter(|_| is_binding);
+    }
     settings.all
 }
 
 /// Returns the bindings by name, without an implied binding.
-fn bindings<'a>(policy: &'a PreparedPolicy<'_>) -> BTreeMap<&'a str, &'a Binding> {
+pub(super) fn bindings<'a>(policy: &'a PreparedPolicy<'_>) -> BTreeMap<&'a str, &'a Binding> {
     let bindings = policy.bindings.iter().filter(|_| !policy.is_unbound);
     bindings.map(|binding| (binding.name(), binding)).collect()
 }
@@ -229,6 +253,8 @@ impl Settings {
         self.all.push(Setting {
             policy: self.policy.clone(),
             binding: binding.map(str::to_owned),
+            params: None,
+            unbound: None,
             field,
             old,
             new,

@@ -173,14 +173,17 @@ fn is_consistent(of_value: &ValueConstraints) -> bool {
                 && text.ends_with(suffix.as_str())
         })
     };
+    let holds_all = |value: &Json| {
+        let elements = value.as_array();
+        elements.is_none_or(|elements| of_value.holds.iter().all(|it| elements.contains(it)))
+    };
     let is_null = of_value.equals.as_ref().is_some_and(Json::is_null);
     let excludes_null = of_value.min_len > 0
         || !of_value.holds.is_empty()
         || of_value.text.iter().any(|it| !it.is_empty());
     !(is_null && excludes_null)
         && of_value.max_len.is_none_or(|max| of_value.min_len <= max)
-        && of_value
-            .equals
-            .as_ref()
-            .is_none_or(|value| !of_value.differs.contains(value) && fits(value))
+        && of_value.equals.as_ref().is_none_or(|value| {
+            !of_value.differs.contains(value) && fits(value) && holds_all(value)
+        })
 }

@@ -192,7 +192,12 @@ fn comprehension_disjuncts(
     }
     if evaluator.has_several_elements() && iterations.len() > 1 {
         let is_one = matches!(kind, ComprehensionKind::ExistsOne(_));
-        disjuncts.extend(combined_disjuncts(node_at(test), &iterations, expected, is_one));
+        disjuncts.extend(combined_disjuncts(
+            node_at(test),
+            &iterations,
+            expected,
+            is_one,
+        ));
     }
     if disjuncts.is_empty() {
         disjuncts.push(Disjunct::default());

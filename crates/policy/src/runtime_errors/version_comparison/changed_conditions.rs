@@ -19,10 +19,7 @@ pub(super) struct ConditionPair {
 /// Returns the match conditions and validations of both versions. A match condition is paired by its name. A validation is
 /// paired with one that has the same expression, and otherwise by its position among the others.
 pub(super) fn condition_pairs([old, new]: [&CompiledPolicy; 2]) -> Vec<ConditionPair> {
-    let changed = [
-        changed_variables([old, new]),
-        changed_variables([new, old]),
-    ];
+    let changed = [changed_variables([old, new]), changed_variables([new, old])];
     let mut pairs = Vec::new();
     for role in [Role::MatchCondition, Role::Validation] {
         let [of_old, of_new] = [old, new].map(|policy| of_role(policy, role));

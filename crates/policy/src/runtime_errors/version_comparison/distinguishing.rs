@@ -136,9 +136,12 @@ impl Comparer<'_> {
         match_resources: Option<&MatchResources>,
     ) {
         let pairs = condition_pairs([old, new]);
-        let changed: Vec<ConditionPair> = pairs.iter().filter(|it| it.is_changed).copied().collect();
+        let changed: Vec<ConditionPair> =
+            pairs.iter().filter(|it| it.is_changed).copied().collect();
         let targets = [old, new].map(|policy| matching::targets(policy.policy(), context.mapper));
-        let [of_old, of_new] = targets.each_ref().map(|targets| representative_kinds(targets));
+        let [of_old, of_new] = targets
+            .each_ref()
+            .map(|targets| representative_kinds(targets));
         let mut kinds = of_old;
         for (resource, operations) in of_new {
             if !kinds.iter().any(|(known, _)| known.gvr == resource.gvr) {
@@ -171,6 +174,14 @@ impl Comparer<'_> {
                     undecided: Vec::new(),
                     bases: Vec::new(),
                 };
+                let paths = search.leaf_inputs();
+                let inputs = search.comparer.inputs.entry(resource.gvr.clone());
+                let inputs = inputs.or_default();
+                for path in paths {
+                    if !inputs.contains(&path) {
+                        inputs.push(path);
+                    }
+                }
                 search.run(n_trials);
                 *decided = search.is_done;
             }
@@ -232,9 +243,10 @@ impl PairSearch<'_, '_, '_, '_> {
             let sides = sides.filter_map(|(n, index)| Some((n, index?)));
             // The condition of the new version implies an unchanged condition of the old version.
             let sides = sides.skip(usize::from(!pair.is_changed));
-            conditions.extend(sides.filter_map(|(n, index)| {
-                Some((n, self.sides.get(n)?.condition(index, true)?))
-            }));
+            conditions
+                .extend(sides.filter_map(|(n, index)| {
+                    Some((n, self.sides.get(n)?.condition(index, true)?))
+                }));
         }
         conditions
     }
@@ -264,7 +276,10 @@ impl PairSearch<'_, '_, '_, '_> {
             let mut conditions = denying;
             conditions.extend(core.clone());
             let [old, _] = &*self.sides;
-            for base in [usual_constraints(&old.evaluator), InputConstraints::default()] {
+            for base in [
+                usual_constraints(&old.evaluator),
+                InputConstraints::default(),
+            ] {
                 let solutions = self.solutions(&conditions, base, CORE_LIMITS);
                 let is_solved = !solutions.is_empty();
                 cores.extend(solutions);
@@ -294,7 +309,8 @@ impl PairSearch<'_, '_, '_, '_> {
         };
         let validations = self.pairs.iter().filter(|it| it.role == Role::Validation);
         let validations = validations.filter_map(|it| *it.sides.get(n)?);
-        let denying = validations.filter_map(|index| Some(vec![(n, side.condition(index, false)?)]));
+        let denying =
+            validations.filter_map(|index| Some(vec![(n, side.condition(index, false)?)]));
         denying.take(MAX_DENYING).collect()
     }
 
@@ -356,10 +372,7 @@ impl PairSearch<'_, '_, '_, '_> {
     }
 
     /// Compares a request that satisfies `constraints`, and records whether the changed condition differs.
-    fn probe(
-        &mut self,
-        constraints: &InputConstraints,
-    ) -> Option<(Rc<SyntheticRequest>, Probe)> {
+    fn probe(&mut self, constraints: &InputConstraints) -> Option<(Rc<SyntheticRequest>, Probe)> {
         let [old, _] = &*self.sides;
         let synthetic = old.builder.build(constraints)?;
         let probe = self.comparer.probe(&old.builder, &synthetic)?;
@@ -437,7 +450,11 @@ impl PairSearch<'_, '_, '_, '_> {
         let values: Vec<FieldPath> = values.into_iter().cloned().collect();
         let mut trials = trials_of(evaluator, &values, &literals);
         for path in structures {
-            let of_structure = [Constraint::Absent, Constraint::Present, Constraint::MinLen(2)];
+            let of_structure = [
+                Constraint::Absent,
+                Constraint::Present,
+                Constraint::MinLen(2),
+            ];
             trials.extend(of_structure.map(|it| (path.clone(), it)));
         }
         let mut seen: Vec<(FieldPath, Constraint)> = Vec::new();
@@ -458,8 +475,10 @@ impl PairSearch<'_, '_, '_, '_> {
             Some((inputs(&side.evaluator, index), patterns(side.policy)))
         });
         let sides: Vec<_> = sides.map(Option::unwrap_or_default).collect();
-        let [((old_paths, old_literals), old_patterns), ((new_paths, new_literals), new_patterns)] =
-            &*sides
+        let [
+            ((old_paths, old_literals), old_patterns),
+            ((new_paths, new_literals), new_patterns),
+        ] = &*sides
         else {
             return Default::default();
         };
@@ -469,6 +488,16 @@ impl PairSearch<'_, '_, '_, '_> {
         patterns.extend(new_patterns.iter().cloned());
         paths.truncate(MAX_INPUTS);
         (paths, values_near(&literals, &patterns))
+    }
+
+    /// Returns the inputs of the changed condition, without structures of which it only reads fields.
+    fn leaf_inputs(&self) -> Vec<FieldPath> {
+        let (paths, _) = self.inputs();
+        let is_leaf = |path: &&FieldPath| {
+            let mut others = paths.iter().filter(|it| it != path);
+            !others.any(|it| it.starts_with(path))
+        };
+        paths.iter().filter(is_leaf).cloned().collect()
     }
 
     /// Changes the requests for which the condition differs with the same decision, until the other validations are
@@ -506,7 +535,11 @@ impl PairSearch<'_, '_, '_, '_> {
             all.extend(all.clone().iter().chain([&base]).filter_map(spread));
             let (paths, literals) = inputs(&side.evaluator, index);
             let trials = trials_of(&side.evaluator, &paths, &literals);
-            all.extend(trials.iter().filter_map(|(path, it)| changed(&base, path, it)));
+            all.extend(
+                trials
+                    .iter()
+                    .filter_map(|(path, it)| changed(&base, path, it)),
+            );
             for constraints in all {
                 if *n_left == 0 {
                     return None;
@@ -532,7 +565,9 @@ impl PairSearch<'_, '_, '_, '_> {
     fn violated(&self, evaluations: &[Evaluation; 2]) -> Vec<(usize, usize)> {
         let mut violated = Vec::new();
         for (n, evaluation) in evaluations.iter().enumerate() {
-            let Some(side) = self.sides.get(n) else { continue };
+            let Some(side) = self.sides.get(n) else {
+                continue;
+            };
             if evaluation.decisions.len() != n_validations(side.policy) {
                 continue;
             }
@@ -579,9 +614,17 @@ fn changed(
 fn spread(constraints: &InputConstraints) -> Option<InputConstraints> {
     let mut all = constraints.clone();
     for (list, of_list) in constraints.iter().filter(|(_, it)| it.min_len > 1) {
-        let Some(first) = list.element(0) else { continue };
-        for (path, of_value) in constraints.iter().filter(|(path, _)| path.starts_with(&first)) {
-            let rest = path.segments.get(first.segments.len()..).unwrap_or_default();
+        let Some(first) = list.element(0) else {
+            continue;
+        };
+        for (path, of_value) in constraints
+            .iter()
+            .filter(|(path, _)| path.starts_with(&first))
+        {
+            let rest = path
+                .segments
+                .get(first.segments.len()..)
+                .unwrap_or_default();
             for n in 1..of_list.min_len {
                 let element = list.element(n);
                 let mut rest = rest.iter().cloned();
@@ -634,7 +677,10 @@ fn differing_first<T: Clone + PartialEq>(old: &[T], new: &[T]) -> Vec<T> {
 
 /// Returns the regular expressions of a policy that are literals.
 fn patterns(policy: &CompiledPolicy) -> Vec<String> {
-    let asts = policy.expressions().iter().filter_map(|it| it.parsed().ok());
+    let asts = policy
+        .expressions()
+        .iter()
+        .filter_map(|it| it.parsed().ok());
     let patterns = asts.flat_map(|ast| {
         ast.iter().filter_map(|(_, expr)| {
             let Expr::Call { function, args, .. } = expr else {
@@ -653,9 +699,8 @@ fn patterns(policy: &CompiledPolicy) -> Vec<String> {
 /// Returns values near `literals`: strings near the limits of string functions, and strings with a length near a number.
 fn values_near(literals: &[Json], patterns: &[String]) -> Vec<Json> {
     let separators = literals.iter().filter_map(Json::as_str);
-    let separators = separators.filter(|text| {
-        !text.is_empty() && text.chars().all(|it| it.is_ascii_punctuation())
-    });
+    let separators = separators
+        .filter(|text| !text.is_empty() && text.chars().all(|it| it.is_ascii_punctuation()));
     let separators: Vec<&str> = separators.collect();
     let mut values: Vec<Json> = Vec::new();
     for literal in literals.iter().take(MAX_INPUTS) {
@@ -666,7 +711,10 @@ fn values_near(literals: &[Json], patterns: &[String]) -> Vec<Json> {
             Json::String(text) => {
                 values.push(literal.clone());
                 let separated = separators.iter().flat_map(|separator| {
-                    [format!("{text}{separator}example"), format!("example{separator}{text}")]
+                    [
+                        format!("{text}{separator}example"),
+                        format!("example{separator}{text}"),
+                    ]
                 });
                 values.extend(separated.map(|it| json!(it)));
                 let more = [format!("x{text}"), format!("x{text}x"), text.to_uppercase()];

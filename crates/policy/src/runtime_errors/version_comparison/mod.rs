@@ -8,7 +8,7 @@
 mod changed_conditions;
 mod distinguishing;
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,6 +33,7 @@ use crate::expressions::{PolicyExpression, Role};
 use crate::matching;
 use crate::version_changes::AffectedNode;
 use cel::stack::run_on_deep_stack;
+use kubernetes::schema::Gvr;
 use kubernetes::validity::{Constraint, FieldPath, InputConstraints};
 
 /// Maximum number of differences.
@@ -91,6 +92,8 @@ pub struct VersionComparison {
 pub struct VersionDifference {
     /// The request. Its `error` is empty.
     pub witness: Witness,
+    /// The inputs that the changed expressions read, for a changed policy. Those of only one version are first.
+    pub inputs: Vec<FieldPath>,
     /// The result of the old version.
     pub old: Evaluation,
     /// The result of the new version.
@@ -266,6 +269,8 @@ struct Comparer<'n> {
     seen: HashSet<u64>,
     keys: BTreeSet<DifferenceKey>,
     is_mutating: bool,
+    /// The inputs of the changed expressions by resource.
+    inputs: HashMap<Gvr, Vec<FieldPath>>,
     comparison: VersionComparison,
 }
 
@@ -284,6 +289,7 @@ impl<'n> Comparer<'n> {
             seen: HashSet::new(),
             keys: BTreeSet::new(),
             is_mutating: old.is_mutating(),
+            inputs: HashMap::new(),
             comparison: VersionComparison {
                 reached: vec![false; nodes.len()],
                 ..VersionComparison::default()
@@ -575,8 +581,10 @@ impl<'n> Comparer<'n> {
             && key.is_some_and(|key| self.keys.insert(key))
         {
             let [old, new] = probe.evaluations.clone();
+            let inputs = self.inputs.get(&builder.resource.gvr).cloned();
             self.comparison.differences.push(VersionDifference {
                 witness: builder.witness(synthetic, ""),
+                inputs: inputs.unwrap_or_default(),
                 old,
                 new,
             });
