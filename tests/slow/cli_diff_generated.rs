@@ -56,7 +56,7 @@ fn changes_are_shown_for_generated_requests() {
                 "spec.validations[0] changed; no decision about a compared request changes",
                 "- variables.replicas <= 50",
                 "+ variables.replicas < 51",
-                "generated requests: no difference",
+                "generated requests: 1 expression changed without a difference in the generated requests",
             ],
         ),
         (
@@ -102,8 +102,11 @@ fn changes_are_shown_for_generated_requests() {
         (
             "parameterNotFoundAction: Allow",
             "parameterNotFoundAction: Deny",
-            2,
-            &["nothing to evaluate the policies for"],
+            1,
+            &[
+                "the paramRef of the binding `limits` changed",
+                "1 setting changed",
+            ],
         ),
     ];
     for (n, (old, new, status, lines)) in cases.into_iter().enumerate() {

@@ -15,6 +15,7 @@ mod cli_binary;
 mod cli_check_binary;
 mod cli_commands;
 mod cli_diff;
+mod cli_diff_changes;
 mod cli_diff_generated;
 mod cli_expressions;
 mod cli_hints;

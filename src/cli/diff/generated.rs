@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use k8s_openapi::api::admissionregistration::v1::MatchResources;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kubernetes::validity::{FieldPath, Root, Segment};
 use serde_json::{Value, json};
 
@@ -169,7 +170,7 @@ impl Generated {
                     };
                     match generated_requests::search(sets[0], sets[0].limit, examples) {
                         Ok(examples) => {
-                            let witnesses = witnesses(examples);
+                            let witnesses = witnesses(examples, &selected_labels(resources));
                             self.n_requests += self.confirm_all(pair, policies, sets, &witnesses);
                         }
                         Err(error) => self.error = Some(error),
@@ -209,8 +210,30 @@ impl Generated {
     }
 }
 
-/// Returns the requests of examples. Denied requests are first, because a change of the bindings affects them.
-fn witnesses(examples: Vec<Examples>) -> Vec<(Witness, Vec<FieldPath>)> {
+/// Returns the paths of the labels on which the selectors of a binding depend.
+fn selected_labels(resources: Option<&MatchResources>) -> Vec<FieldPath> {
+    let selectors = [
+        (
+            Root::Namespace,
+            resources.and_then(|it| it.namespace_selector.as_ref()),
+        ),
+        (
+            Root::Object,
+            resources.and_then(|it| it.object_selector.as_ref()),
+        ),
+    ];
+    let is_empty = |selector: &LabelSelector| *selector == LabelSelector::default();
+    let roots = selectors.into_iter().filter_map(|(root, selector)| {
+        let selector = selector.filter(|it| !is_empty(it));
+        selector.map(|_| root)
+    });
+    let labels = roots.filter_map(|root| FieldPath::new(root).field("metadata")?.field("labels"));
+    labels.collect()
+}
+
+/// Returns the requests of examples, with their decisive inputs. Denied requests are first, because a change of the
+/// bindings affects them.
+fn witnesses(examples: Vec<Examples>, decisive: &[FieldPath]) -> Vec<(Witness, Vec<FieldPath>)> {
     let (mut denied, mut allowed) = (Vec::new(), Vec::new());
     for example in examples {
         denied.extend(example.denied);
@@ -221,7 +244,8 @@ fn witnesses(examples: Vec<Examples>) -> Vec<(Witness, Vec<FieldPath>)> {
         }
     }
     let witnesses = denied.into_iter().chain(allowed);
-    witnesses.map(|witness| (witness, Vec::new())).collect()
+    let witnesses = witnesses.map(|witness| (witness, decisive.to_vec()));
+    witnesses.collect()
 }
 
 /// Evaluates both versions for a generated request, with the params of the input and with generated params. `None` if the
