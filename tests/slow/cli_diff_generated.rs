@@ -125,8 +125,11 @@ fn changes_are_shown_for_generated_requests() {
         for line in lines {
             assert!(ran.out.contains(line), "{new}: {line}: {}", ran.out);
         }
+        // A changed setting is a difference without requests.
+        let is_setting = new == "[CREATE]" || new.starts_with("parameterNotFoundAction");
         let ran = vap(&["diff", &paths[0], &paths[1], "--no-generated"], "");
-        assert_eq!(ran.status, 2, "{new}: {}{}", ran.out, ran.err);
+        let status = if is_setting { 1 } else { 2 };
+        assert_eq!(ran.status, status, "{new}: {}{}", ran.out, ran.err);
     }
 }
 
@@ -169,4 +172,99 @@ fn validations_without_params_are_not_true() {
         assert!(ran.out.contains(line), "{line}: {}", ran.out);
     }
     assert!(!ran.out.contains("spec.validations[1]"), "{}", ran.out);
+}
+
+const PARAMS: &str = "\
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: limits, namespace: default}
+data: {name: web}
+";
+
+#[test]
+fn changed_bindings_and_params_are_shown_for_generated_requests() {
+    let selected = format!(
+        "{LIMITED}  matchResources: {{namespaceSelector: {{matchLabels: {{tier: gold}}}}}}\n{PARAMS}"
+    );
+    let (_, rest) = selected.split_once("---\n").unwrap();
+    let (binding, _) = rest.split_once("---\n").unwrap();
+    // The replaced text, the new text, and parts of the output.
+    let cases: [(&str, &str, &[&str]); 5] = [
+        (
+            "validationActions: [Deny]",
+            "validationActions: [Audit]",
+            &[
+                "actions of bindings: Deny -> Audit",
+                "1 allowed now, denied before",
+                "the validationActions of the binding `limits` changed: Deny -> Audit",
+            ],
+        ),
+        (
+            "tier: gold",
+            "tier: silver",
+            &[
+                "match constraints or bindings: matched -> not matched",
+                "match constraints or bindings: not matched -> matched",
+                "1 denied now, 1 allowed now, 1 setting changed",
+                "namespaceObject.metadata.labels: {\"kubernetes.io/metadata.name\":\"default\",\"tier\":\"gold\"}",
+            ],
+        ),
+        (
+            "data: {name: web}",
+            "data: {name: api}",
+            &[
+                "spec.validations[1]: true -> false",
+                "spec.validations[1]: false -> true",
+                "the params `default/limits` changed\n",
+                "-  name: web",
+            ],
+        ),
+        (
+            PARAMS,
+            "",
+            &["the params `default/limits` changed", "1 setting changed"],
+        ),
+        (
+            binding,
+            "",
+            &[
+                "match constraints or bindings: matched -> no binding",
+                "1 allowed now, denied before",
+                "the binding `limits` was removed; the new version has no binding, so it has no effect",
+            ],
+        ),
+    ];
+    for (n, (old, new, lines)) in cases.into_iter().enumerate() {
+        assert!(selected.contains(old), "{old}");
+        let changed = selected.replace(old, new);
+        let folder = directory(
+            &format!("generated-inputs-{n}"),
+            &[("old.yaml", &selected), ("new.yaml", &changed)],
+        );
+        let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+        let paths = [path("old.yaml"), path("new.yaml")];
+        let ran = vap(&["diff", &paths[0], &paths[1]], "");
+        assert_eq!(ran.status, 1, "{new}: {}{}", ran.out, ran.err);
+        for line in lines {
+            assert!(ran.out.contains(line), "{new}: {line}: {}", ran.out);
+        }
+    }
+}
+
+#[test]
+fn inputs_of_changed_expressions_are_shown_first() {
+    let new = LIMITED.replace(
+        "variables.replicas <= 50",
+        "variables.replicas <= 50 || request.userInfo.username == 'ops'",
+    );
+    let folder = directory(
+        "generated-first-inputs",
+        &[("old.yaml", LIMITED), ("new.yaml", &new)],
+    );
+    let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    let ran = vap(&["diff", &path("old.yaml"), &path("new.yaml")], "");
+    assert_eq!(ran.status, 1, "{}{}", ran.out, ran.err);
+    let first = "+ a generated CREATE of Deployment\n        request.userInfo.username: \"ops\"\n        object.spec.replicas: 51\n";
+    assert!(ran.out.contains(first), "{}", ran.out);
 }

@@ -267,6 +267,13 @@ impl InputType<'_> {
 
     /// Returns a valid scalar that is not in `values`.
     fn different_scalar(&self, path: &FieldPath, values: &[Json]) -> Option<Json> {
+        let n = values.len().saturating_add(1);
+        let mut scalars = self.sample_scalars(path, n).into_iter();
+        scalars.find(|value| !values.contains(value))
+    }
+
+    /// Returns up to `n` different valid scalars. Those of an enumeration are first.
+    pub(crate) fn sample_scalars(&self, path: &FieldPath, n: usize) -> Vec<Json> {
         let of_kind = self.builtin_kind().and_then(|kind| enum_values(kind, path));
         let of_kind = of_kind.into_iter().flatten().map(|text| json!(text));
         let enumerated = self
@@ -277,16 +284,23 @@ impl InputType<'_> {
         let usual = SAMPLE_STRINGS.iter().map(|text| json!(text));
         let numbers = (0..20).map(|n| json!(n));
         let bools = [json!(true), json!(false)];
-        of_kind
+        let all = of_kind
             .chain(enumerated)
             .chain(self.sample_scalar())
             .chain(usual)
             .chain(numbers)
-            .chain(bools)
-            .find(|value| {
-                let is_another = !values.contains(value) && !value.is_object();
-                is_another && self.allows(value) && !self.is_unlisted_value(path, value)
-            })
+            .chain(bools);
+        let mut samples: Vec<Json> = Vec::new();
+        for value in all {
+            if samples.len() >= n {
+                break;
+            }
+            let is_new = !samples.contains(&value) && !value.is_object();
+            if is_new && self.allows(&value) && !self.is_unlisted_value(path, &value) {
+                samples.push(value);
+            }
+        }
+        samples
     }
 
     /// Returns true if the built-in kind has an enumeration for `path` without `value`.

@@ -13,6 +13,9 @@ use crate::runtime_errors::symbolic::{
 use cel::ast::{Expr, ExprId};
 use kubernetes::validity::{Constraint, FieldPath};
 
+/// Maximum number of sample values of an input that differs from another input.
+const MAX_SAMPLES: usize = 4;
+
 /// Returns the disjuncts for which a call evaluates to `expected`.
 pub(crate) fn call_disjuncts(
     evaluator: &SymbolicEvaluator<'_>,
@@ -47,7 +50,15 @@ pub(crate) fn call_disjuncts(
                 return constant_disjuncts(value == is_equal);
             }
             let pairs = left.iter().flat_map(|l| right.iter().map(move |r| (l, r)));
-            pairs.flat_map(|(l, r)| equality(l, r, is_equal)).collect()
+            pairs
+                .flat_map(|(l, r)| {
+                    let mut disjuncts = equality(l, r, is_equal);
+                    if !is_equal && evaluator.has_several_elements() {
+                        disjuncts.extend(different_inputs(evaluator, l, r));
+                    }
+                    disjuncts
+                })
+                .collect()
         }
         ("@in" | "_in_", None, [element, of]) => {
             let (element, of) = (evaluate(*element), evaluate(*of));
@@ -260,6 +271,29 @@ fn equality(left: &SymbolicValue, right: &SymbolicValue, expected: bool) -> Vec<
     }
 }
 
+/// Returns disjuncts for which two inputs have different values: one has a sample value, and the other a different one.
+fn different_inputs(
+    evaluator: &SymbolicEvaluator<'_>,
+    left: &SymbolicValue,
+    right: &SymbolicValue,
+) -> Vec<Disjunct> {
+    let (SymbolicValue::Input { path: left, .. }, SymbolicValue::Input { path: right, .. }) =
+        (left, right)
+    else {
+        return Vec::new();
+    };
+    let input_type = evaluator.input_type(right);
+    let samples = input_type.map_or_else(Vec::new, |it| it.sample_scalars(right, MAX_SAMPLES));
+    let disjuncts = samples.into_iter().map(|sample| Disjunct {
+        constraints: vec![
+            (right.clone(), Constraint::Equals(sample.clone())),
+            (left.clone(), Constraint::Differs(sample)),
+        ],
+        conditions: Vec::new(),
+    });
+    disjuncts.collect()
+}
+
 fn membership(
     evaluator: &SymbolicEvaluator<'_>,
     element: &SymbolicValue,
@@ -365,18 +399,16 @@ fn ordering(
             Disjunct::from_constraint(path, Constraint::Equals(json!(bound))),
         ],
         SymbolicValue::Size(path) => {
-            let length = |n: i64| usize::try_from(n.max(0)).unwrap_or(0);
-            if is_below {
-                vec![Disjunct::from_constraint(
-                    path,
-                    Constraint::MaxLen(length(value)),
-                )]
-            } else {
-                vec![Disjunct::from_constraint(
-                    path,
-                    Constraint::MinLen(length(value)),
-                )]
-            }
+            let constraint = |n: i64| {
+                let n = usize::try_from(n.max(0)).unwrap_or(0);
+                match is_below {
+                    true => Constraint::MaxLen(n),
+                    false => Constraint::MinLen(n),
+                }
+            };
+            [value, bound]
+                .map(|n| Disjunct::from_constraint(path, constraint(n)))
+                .into()
         }
         _ => Vec::new(),
     }
