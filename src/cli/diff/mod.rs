@@ -151,6 +151,22 @@ impl Visitor for GroupVisitor<'_> {
 }
 
 impl GroupVisitor<'_> {
+    /// Adds the differences for generated requests.
+    fn generate(
+        &mut self,
+        pairs: &[PolicyPair],
+        sets: [&PolicySet<'_>; 2],
+        params: &[ParamObjects<'_>],
+    ) {
+        let inputs: Vec<_> = pairs.iter().zip(params).collect();
+        let generated = parallel::map(&inputs, |(pair, params)| {
+            generated::generate(pair, sets, params)
+        });
+        for (pair, generated) in pairs.iter().zip(generated) {
+            self.add_generated(pair, generated);
+        }
+    }
+
     /// Adds the differences for generated requests whose causes no other request shows.
     fn add_generated(&mut self, pair: &PolicyPair, generated: Generated) {
         if let Some(reason) = generated.error {
@@ -268,15 +284,13 @@ pub(super) fn run(args: &DiffArgs, stdin: &mut dyn Read) -> Result<DiffReport, C
         matched: BTreeMap::new(),
     };
     let compared = requests.compare([&before, &after], &pairs, &cases, stdin, &mut visitor)?;
+    let sets = [&before, &after];
+    let params = pairs
+        .iter()
+        .map(|pair| ParamObjects::new(pair, sets, [&old, &new]));
+    let params: Vec<ParamObjects<'_>> = params.collect();
     if !args.no_generated {
-        let sets = [&before, &after];
-        let generated = parallel::map(&pairs, |pair| {
-            let params = ParamObjects::new(pair, sets, [&old, &new]);
-            generated::generate(pair, sets, &params)
-        });
-        for (pair, generated) in pairs.iter().zip(generated) {
-            visitor.add_generated(pair, generated);
-        }
+        visitor.generate(&pairs, sets, &params);
     }
     let GroupVisitor {
         groups, matched, ..
@@ -288,18 +302,35 @@ pub(super) fn run(args: &DiffArgs, stdin: &mut dyn Read) -> Result<DiffReport, C
     report.summary.cases = compared.cases;
     report.findings.extend(compared.gaps);
     report.finish(groups);
-    for pair in &pairs {
-        let results = matched.get(&pair.id).copied().unwrap_or_default();
-        let sets = [&before, &after];
-        let params = ParamObjects::new(pair, sets, [&old, &new]);
-        let changed = settings::between(pair, sets, &params, results, &report.groups);
-        report.settings.extend(changed);
-        if matched.contains_key(&pair.id) {
-            let changed = expressions::without_effect(pair, [&before, &after], &report.groups);
-            report.expressions.extend(changed);
+    report.add_changes(pairs.iter().zip(&params), sets, &matched);
+    Ok(report)
+}
+
+impl DiffReport {
+    /// Adds the changed settings of each policy, and the changed expressions without an effect on a compared request.
+    /// `matched` has the policies of which at least one version matches a request.
+    fn add_changes<'p>(
+        &mut self,
+        pairs: impl Iterator<Item = (&'p PolicyPair, &'p ParamObjects<'p>)>,
+        sets: [&PolicySet<'_>; 2],
+        matched: &BTreeMap<TargetId, Results>,
+    ) {
+        for (pair, params) in pairs {
+            let results = matched.get(&pair.id).copied();
+            let settings = settings::between(
+                pair,
+                sets,
+                params,
+                results.unwrap_or_default(),
+                &self.groups,
+            );
+            self.settings.extend(settings);
+            if results.is_some() {
+                let expressions = expressions::without_effect(pair, sets, &self.groups);
+                self.expressions.extend(expressions);
+            }
         }
     }
-    Ok(report)
 }
 
 /// The requests for which two versions are compared.

@@ -213,9 +213,12 @@ fn equality(left: &SymbolicValue, right: &SymbolicValue, expected: bool) -> Vec<
                 _ => None,
             });
             let values: Option<Vec<Json>> = values.collect();
-            let constraint = values.map(|values| match expected {
-                true => Constraint::Equals(json!(values)),
-                false => Constraint::Differs(json!(values)),
+            let constraint = values.map(|values| {
+                if expected {
+                    Constraint::Equals(json!(values))
+                } else {
+                    Constraint::Differs(json!(values))
+                }
             });
             let disjunct = constraint.map(|it| Disjunct::from_constraint(path, it));
             disjunct.into_iter().collect()
@@ -401,9 +404,10 @@ fn ordering(
         SymbolicValue::Size(path) => {
             let constraint = |n: i64| {
                 let n = usize::try_from(n.max(0)).unwrap_or(0);
-                match is_below {
-                    true => Constraint::MaxLen(n),
-                    false => Constraint::MinLen(n),
+                if is_below {
+                    Constraint::MaxLen(n)
+                } else {
+                    Constraint::MinLen(n)
                 }
             };
             [value, bound]

@@ -8,9 +8,10 @@
 use std::rc::Rc;
 
 use k8s_openapi::api::admissionregistration::v1::MatchResources;
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 
 use super::changed_conditions::{ConditionPair, condition_pairs};
+use super::trial_values::{changed, differing_first, patterns, spread, values_near};
 use super::{Comparer, Probe};
 use crate::admission::{Evaluation, EvaluationResult};
 use crate::compile::CompiledPolicy;
@@ -20,14 +21,12 @@ use crate::runtime_errors::Context;
 use crate::runtime_errors::examples::{inputs, trials_of, usual_constraints};
 use crate::runtime_errors::failure_sites::{self, FailureSite, sites_by_node};
 use crate::runtime_errors::path_conditions::solver::{SolverLimits, solve_jointly};
-use crate::runtime_errors::path_conditions::texts_near;
 use crate::runtime_errors::requests::builders::RequestBuilders;
 use crate::runtime_errors::requests::kinds::representative_kinds;
 use crate::runtime_errors::requests::{Budget, RequestBuilder, SyntheticRequest};
 use crate::runtime_errors::search::{MAX_REPAIRS, MAX_SYMBOLIC_STEPS, missing_path};
 use crate::runtime_errors::symbolic::{BranchCondition, ExprRef, Scope, SymbolicEvaluator};
-use cel::ast::{Expr, Literal};
-use kubernetes::validity::{Constraint, FieldPath, InputConstraints, ValueConstraints};
+use kubernetes::validity::{Constraint, FieldPath, InputConstraints};
 
 /// The limits of a solution for a changed condition.
 const CORE_LIMITS: SolverLimits = SolverLimits {
@@ -56,14 +55,11 @@ const MAX_IMPROVED: usize = 3;
 /// Maximum number of requests with which one request is improved.
 const MAX_IMPROVEMENTS: usize = 200;
 
-/// Maximum number of inputs, and of literals, with trial values.
+/// Maximum number of inputs with trial values.
 const MAX_INPUTS: usize = 16;
 
 /// Maximum number of validations that are false for a changed match condition.
 const MAX_DENYING: usize = 4;
-
-/// Maximum length of a trial string whose length is near a literal.
-const MAX_TEXT: i64 = 300;
 
 /// The evaluation budget for repairs of requests that lack values.
 const BUDGET: Budget = Budget {
@@ -591,144 +587,4 @@ fn position(policy: &CompiledPolicy, index: usize) -> usize {
     super::validations(policy)
         .take_while(|it| *it != index)
         .count()
-}
-
-/// Returns `base` with another constraint on an input. `None` if this is not possible.
-fn changed(
-    base: &InputConstraints,
-    path: &FieldPath,
-    constraint: &Constraint,
-) -> Option<InputConstraints> {
-    let mut constraints = base.clone();
-    let is_whole = matches!(constraint, Constraint::Equals(_) | Constraint::Absent);
-    if !is_whole && constraints.add(path, constraint.clone()).is_some() {
-        return Some(constraints);
-    }
-    let mut constraints = base.clone();
-    constraints.replace(path, constraint.clone())?;
-    Some(constraints)
-}
-
-/// Returns constraints under which all elements of a list that has several elements are like the first one. `None` if there
-/// is no such list.
-fn spread(constraints: &InputConstraints) -> Option<InputConstraints> {
-    let mut all = constraints.clone();
-    for (list, of_list) in constraints.iter().filter(|(_, it)| it.min_len > 1) {
-        let Some(first) = list.element(0) else {
-            continue;
-        };
-        for (path, of_value) in constraints
-            .iter()
-            .filter(|(path, _)| path.starts_with(&first))
-        {
-            let rest = path
-                .segments
-                .get(first.segments.len()..)
-                .unwrap_or_default();
-            for n in 1..of_list.min_len {
-                let element = list.element(n);
-                let mut rest = rest.iter().cloned();
-                let path = element.and_then(|it| rest.try_fold(it, |path, next| path.then(next)));
-                // An element may have constraints of its own.
-                let mut extended = all.clone();
-                let mut of_value = constraints_of(of_value).into_iter();
-                let is_added = path.is_some_and(|path| {
-                    of_value.all(|constraint| extended.add(&path, constraint).is_some())
-                });
-                if is_added {
-                    all = extended;
-                }
-            }
-        }
-    }
-    (all != *constraints).then_some(all)
-}
-
-/// Returns the single constraints on a value.
-fn constraints_of(of_value: &ValueConstraints) -> Vec<Constraint> {
-    let [prefix, part, suffix] = &of_value.text;
-    let texts = [
-        Constraint::Prefix(prefix.clone()),
-        Constraint::Part(part.clone()),
-        Constraint::Suffix(suffix.clone()),
-    ];
-    let is_present = of_value.is_present.map(|is_present| match is_present {
-        true => Constraint::Present,
-        false => Constraint::Absent,
-    });
-    let mut constraints: Vec<Constraint> = is_present.into_iter().collect();
-    constraints.extend(of_value.equals.clone().map(Constraint::Equals));
-    constraints.extend(of_value.differs.iter().cloned().map(Constraint::Differs));
-    constraints.extend(of_value.holds.iter().cloned().map(Constraint::Holds));
-    constraints.extend((of_value.min_len > 0).then_some(Constraint::MinLen(of_value.min_len)));
-    constraints.extend(of_value.max_len.map(Constraint::MaxLen));
-    let has_text = of_value.text.iter().any(|text| !text.is_empty());
-    constraints.extend(texts.into_iter().filter(|_| has_text));
-    constraints
-}
-
-/// Returns the elements of both lists. Those of only one list come first.
-fn differing_first<T: Clone + PartialEq>(old: &[T], new: &[T]) -> Vec<T> {
-    let only_new = new.iter().filter(|it| !old.contains(it));
-    let only_old = old.iter().filter(|it| !new.contains(it));
-    let both = new.iter().filter(|it| old.contains(it));
-    only_new.chain(only_old).chain(both).cloned().collect()
-}
-
-/// Returns the regular expressions of a policy that are literals.
-fn patterns(policy: &CompiledPolicy) -> Vec<String> {
-    let asts = policy
-        .expressions()
-        .iter()
-        .filter_map(|it| it.parsed().ok());
-    let patterns = asts.flat_map(|ast| {
-        ast.iter().filter_map(|(_, expr)| {
-            let Expr::Call { function, args, .. } = expr else {
-                return None;
-            };
-            let pattern = args.last().filter(|_| &**function == "matches")?;
-            match ast.expr(*pattern) {
-                Expr::Literal(Literal::String(text)) => Some(text.to_string()),
-                _ => None,
-            }
-        })
-    });
-    patterns.collect()
-}
-
-/// Returns values near `literals`: strings near the limits of string functions, and strings with a length near a number.
-fn values_near(literals: &[Json], patterns: &[String]) -> Vec<Json> {
-    let separators = literals.iter().filter_map(Json::as_str);
-    let separators = separators
-        .filter(|text| !text.is_empty() && text.chars().all(|it| it.is_ascii_punctuation()));
-    let separators: Vec<&str> = separators.collect();
-    let mut values: Vec<Json> = Vec::new();
-    for literal in literals.iter().take(MAX_INPUTS) {
-        match literal {
-            Json::String(text) if patterns.contains(text) => {
-                values.extend(texts_near(text).into_iter().map(|it| json!(it)));
-            }
-            Json::String(text) => {
-                values.push(literal.clone());
-                let separated = separators.iter().flat_map(|separator| {
-                    [
-                        format!("{text}{separator}example"),
-                        format!("example{separator}{text}"),
-                    ]
-                });
-                values.extend(separated.map(|it| json!(it)));
-                let more = [format!("x{text}"), format!("x{text}x"), text.to_uppercase()];
-                values.extend(more.map(|it| json!(it)));
-            }
-            Json::Number(number) => {
-                values.push(literal.clone());
-                let n = number.as_i64().filter(|n| (2..MAX_TEXT).contains(n));
-                let lengths = n.into_iter().flat_map(|n| [n - 1, n, n + 1]);
-                let lengths = lengths.filter_map(|n| usize::try_from(n).ok());
-                values.extend(lengths.map(|n| json!("a".repeat(n))));
-            }
-            _ => values.push(literal.clone()),
-        }
-    }
-    values
 }

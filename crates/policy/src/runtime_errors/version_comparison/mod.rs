@@ -7,6 +7,7 @@
 
 mod changed_conditions;
 mod distinguishing;
+mod trial_values;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
