@@ -272,7 +272,7 @@ impl InputType<'_> {
         scalars.find(|value| !values.contains(value))
     }
 
-    /// Returns up to `n` different valid scalars. Those of an enumeration are first.
+    /// Returns up to `n` different valid scalars. The values of an enumeration are first.
     pub(crate) fn sample_scalars(&self, path: &FieldPath, n: usize) -> Vec<Json> {
         let of_kind = self.builtin_kind().and_then(|kind| enum_values(kind, path));
         let of_kind = of_kind.into_iter().flatten().map(|text| json!(text));

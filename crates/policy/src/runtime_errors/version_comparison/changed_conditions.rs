@@ -22,7 +22,7 @@ pub(super) fn condition_pairs([old, new]: [&CompiledPolicy; 2]) -> Vec<Condition
     let changed = [changed_variables([old, new]), changed_variables([new, old])];
     let mut pairs = Vec::new();
     for role in [Role::MatchCondition, Role::Validation] {
-        let [of_old, of_new] = [old, new].map(|policy| of_role(policy, role));
+        let [of_old, of_new] = [old, new].map(|policy| expressions_with(policy, role));
         let mut free: Vec<usize> = of_new;
         let mut take = |is_counterpart: &dyn Fn(&PolicyExpression) -> bool| {
             let at = |n: &usize| new.expressions().get(*n).is_some_and(is_counterpart);
@@ -54,7 +54,7 @@ pub(super) fn condition_pairs([old, new]: [&CompiledPolicy; 2]) -> Vec<Condition
     pairs
 }
 
-fn of_role(policy: &CompiledPolicy, role: Role) -> Vec<usize> {
+fn expressions_with(policy: &CompiledPolicy, role: Role) -> Vec<usize> {
     let expressions = policy.expressions().iter().enumerate();
     let of_role = expressions.filter(|(_, it)| it.role == role);
     of_role.map(|(n, _)| n).collect()

@@ -93,7 +93,7 @@ pub struct VersionComparison {
 pub struct VersionDifference {
     /// The request. Its `error` is empty.
     pub witness: Witness,
-    /// The inputs that the changed expressions read, for a changed policy. Those of only one version are first.
+    /// The inputs that the changed expressions read, for a changed policy. The inputs of only one version are first.
     pub inputs: Vec<FieldPath>,
     /// The result of the old version.
     pub old: Evaluation,

@@ -90,7 +90,7 @@ fn constraints_of(of_value: &ValueConstraints) -> Vec<Constraint> {
     constraints
 }
 
-/// Returns the elements of both lists. Those of only one list come first.
+/// Returns the elements of both lists. The elements of only one list come first.
 pub(super) fn differing_first<T: Clone + PartialEq>(old: &[T], new: &[T]) -> Vec<T> {
     let only_new = new.iter().filter(|it| !old.contains(it));
     let only_old = old.iter().filter(|it| !new.contains(it));
