@@ -69,7 +69,7 @@ impl WitnessesLine {
 
 /// Rules that need no confirmed witness. Their findings follow from the policies and bindings, from schemas and served
 /// resources, or (for lock-outs) from the request in the finding.
-const DECIDED: [Rule; 30] = [
+const DECIDED: [Rule; 33] = [
     Rule::ConstantCondition,
     Rule::ContradictorySelector,
     Rule::DisjointRules,

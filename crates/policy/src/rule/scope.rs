@@ -75,6 +75,13 @@ const CEL: &[RuleObject] = &[
     RuleObject::Webhook,
     RuleObject::Definition,
 ];
+const NAMED: &[RuleObject] = &[
+    RuleObject::Policy,
+    RuleObject::Binding,
+    RuleObject::Webhook,
+    RuleObject::Definition,
+    RuleObject::Probe,
+];
 const ALL: &[RuleObject] = &[
     RuleObject::Policy,
     RuleObject::Binding,
@@ -150,17 +157,7 @@ impl Rule {
                 (WARNING, false, BINDING)
             }
             Self::DuplicateKey | Self::DuplicateValue | Self::TooLarge => (ERROR, false, ALL),
-            Self::DuplicateName => (
-                USUALLY_WARNING,
-                false,
-                &[
-                    RuleObject::Policy,
-                    RuleObject::Binding,
-                    RuleObject::Webhook,
-                    RuleObject::Definition,
-                    RuleObject::Probe,
-                ],
-            ),
+            Self::DuplicateName => (USUALLY_WARNING, false, NAMED),
             Self::DuplicateVariable
             | Self::IgnoredContainers
             | Self::TemplateResidue
