@@ -5,8 +5,8 @@
 //!   subexpression causes no warning if it evaluates without an error for another kind, or may do so for a kind without
 //!   a schema. It causes a warning if it fails for all kinds that reach it. An example is `object.spec.contianers` in
 //!   `object.kind == 'Pod' ? object.spec.contianers.size() > 0 : true`.
-//! - A presence test for a field never fails. If no kind has the field, the test is always false, which is probably a
-//!   mistake. The test then causes a warning instead of an error.
+//! - A presence test for a field and an optional selection never fail. If no kind has the field, it is always absent,
+//!   which is probably a mistake. The expression then causes a warning instead of an error.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
@@ -72,7 +72,7 @@ struct Kind {
     gvk: Gvk,
     is_by_wildcard: bool,
     analysis: KindAnalysis,
-    /// Presence tests for fields that no kind has, by the index of the expression.
+    /// Presence tests and optional selections of fields that no kind has, by the index of the expression.
     always_false: BTreeMap<usize, Vec<Issue>>,
 }
 
@@ -254,7 +254,7 @@ impl Report {
         scope: Scope,
     ) -> Vec<ExpressionFindings> {
         if scope == Scope::Checked {
-            self.find_always_false();
+            self.find_always_false(policy);
         }
         self.kinds.sort_by(|left, right| left.gvk.cmp(&right.gvk));
         let text_left = OutputBudget::default();
@@ -340,8 +340,8 @@ impl Report {
         }
     }
 
-    /// Finds presence tests for fields that no kind has.
-    fn find_always_false(&mut self) {
+    /// Finds presence tests and optional selections of fields that no kind has.
+    fn find_always_false(&mut self, policy: &CompiledPolicy) {
         let present = self.kinds.iter().flat_map(|kind| &kind.analysis.present);
         let present: HashSet<_> = present.copied().collect();
         for kind in &mut self.kinds {
@@ -351,12 +351,17 @@ impl Report {
                 if present.contains(&(*n, *id)) || !reported.insert((*n, *id, &*field.name)) {
                     continue;
                 }
+                let expression = policy.expressions().get(*n);
+                let ast = expression.and_then(|expression| expression.parsed().ok());
+                let is_optional = ast.is_some_and(|ast| matches!(ast.expr(*id), Expr::Call { .. }));
                 let issue = Issue {
                     id: *id,
                     kind: DiagnosticKind::UndefinedField(field.clone()),
-                    note: Some(
-                        "no kind that the rules match has this field, so has() is always false",
-                    ),
+                    note: Some(if is_optional {
+                        "no kind that the rules match has this field, so it is always absent"
+                    } else {
+                        "no kind that the rules match has this field, so has() is always false"
+                    }),
                 };
                 kind.always_false.entry(*n).or_default().push(issue);
             }

@@ -26,17 +26,26 @@ enum ValueKind {
 }
 
 impl Interpreter<'_> {
-    /// Interprets a struct literal of the type `name`.
-    pub(super) fn eval_struct(&mut self, name: &str, fields: &[StructField]) -> AbstractValue {
+    /// Interprets the struct literal `id` of the type `name`.
+    pub(super) fn eval_struct(
+        &mut self,
+        id: ExprId,
+        name: &str,
+        fields: &[StructField],
+    ) -> AbstractValue {
         let name = name.strip_prefix('.').unwrap_or(name);
         let is_object = is_object(name);
+        // A wrong name of a literal does not change the names that its nested literals require.
+        let required = self.required_names.iter().rposition(|(of, _)| *of == id);
+        let required = required.map(|n| self.required_names.swap_remove(n).1);
+        let name = required.as_deref().unwrap_or(name);
         let declared = self.facts.applied_to.as_ref();
         let declared = declared.and_then(|object| part_of(object, name));
         for field in fields {
-            let value = self.eval(field.value);
             if is_object {
                 self.check_place(field.value, name, &field.field);
             }
+            let value = self.eval(field.value);
             if let Some(object) = &declared {
                 self.check_field(field, object, &value);
             }
@@ -44,8 +53,8 @@ impl Interpreter<'_> {
         AbstractValue::top()
     }
 
-    /// Reports object literals that have the wrong type name. `id` is the value of `field` in a literal of the type
-    /// `owner`, so their type must be `owner.field`.
+    /// Reports object literals that have the wrong type name. `id` is the value of `field` in a literal that requires the
+    /// type `owner`, so their type must be `owner.field`.
     fn check_place(&mut self, id: ExprId, owner: &str, field: &str) {
         let ast = self.ast;
         let literals = match ast.expr(id) {
@@ -65,6 +74,9 @@ impl Interpreter<'_> {
                 );
                 let code = Code::TypeMismatch;
                 self.report(id, DiagnosticKind::Other { code, message });
+            }
+            if is_object(name) {
+                self.required_names.push((id, expected));
             }
         }
     }

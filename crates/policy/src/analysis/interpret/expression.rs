@@ -25,6 +25,9 @@ pub(super) struct Interpreter<'a> {
     pub(super) refinements: Vec<Refinement>,
     /// The selections whose latest interpretation failed for all alternatives.
     failed: Vec<ExprId>,
+    /// The object literals in fields of the enclosing literals that are not interpreted yet, with the type names that their
+    /// places require.
+    pub(super) required_names: Vec<(ExprId, String)>,
     pub(super) outcome: Interpretation,
 }
 
@@ -60,6 +63,7 @@ impl<'a> Interpreter<'a> {
             n_conditions: 0,
             refinements: Vec::new(),
             failed: Vec::new(),
+            required_names: Vec::new(),
             outcome: Interpretation {
                 value: AbstractValue::top(),
                 issues: Vec::new(),
@@ -205,7 +209,7 @@ impl<'a> Interpreter<'a> {
                 optional_indices,
             } => self.eval_list(elements, optional_indices),
             Expr::Map(entries) => self.eval_map(entries),
-            Expr::Struct { type_name, fields } => self.eval_struct(type_name, fields),
+            Expr::Struct { type_name, fields } => self.eval_struct(id, type_name, fields),
             Expr::Comprehension(fold) => self.eval_fold(fold),
         }
     }
@@ -358,7 +362,12 @@ impl<'a> Interpreter<'a> {
         field: &str,
     ) -> AbstractValue {
         if value.is_top() {
+            self.outcome.present.push(id);
             return AbstractValue::optional(value.clone());
+        }
+        match undeclared(value, field) {
+            Some(undefined) => self.outcome.absent.push((id, undefined)),
+            None => self.outcome.present.push(id),
         }
         let mut result = AbstractValue::bottom();
         let mut is_there = true;
@@ -539,6 +548,29 @@ fn undefined(field: &str, candidates: Candidates) -> Selected {
     let name = field.into();
     let undefined = UndefinedField { name, candidates };
     Selected::Unfit(DiagnosticKind::UndefinedField(undefined))
+}
+
+/// Returns the field if no value of the types, which include an object or an optional object, can have it.
+fn undeclared(value: &AbstractValue, field: &str) -> Option<UndefinedField> {
+    let mut undefined = None;
+    for alternative in value.alternatives() {
+        match &alternative.shape {
+            AbstractType::Object(object) => {
+                let fields = object.type_.fields.as_ref()?;
+                let is_declared = !fields.alternatives(field).is_empty()
+                    || fields.field_type(&object.type_.name, field).is_some();
+                (!is_declared && !fields.may_hold(field)).then_some(())?;
+                undefined.get_or_insert_with(|| UndefinedField::new(field, fields));
+            }
+            AbstractType::Optional(inner) => {
+                let of_inner = undeclared(inner, field).filter(|_| !inner.is_top())?;
+                undefined.get_or_insert(of_inner);
+            }
+            AbstractType::Plain(Type::Null) => {}
+            _ => return None,
+        }
+    }
+    undefined
 }
 
 fn no_fields(shape: &AbstractType) -> DiagnosticKind {
