@@ -38,6 +38,7 @@
 pub mod admission;
 pub mod analysis;
 pub mod compile;
+mod comprehensions;
 pub mod consequence;
 pub mod cost;
 mod environment;

@@ -12,6 +12,7 @@ use super::path::{self, Operator};
 use super::{Lint, bounds};
 use crate::analysis::{ConstantResult, evaluate_closed};
 use crate::compile::CompiledPolicy;
+use crate::comprehensions::{ComprehensionKind, comprehension_kind};
 use crate::environment::{Declared, policy_env};
 use crate::expressions::{PolicyExpression, Role};
 use crate::matching::{self, MatchedResource, Operations};
@@ -212,6 +213,7 @@ impl Search<'_> {
     fn at(&mut self, ast: &Ast, id: ExprId, expr: &Expr) -> Option<Found> {
         decided(ast, expr)
             .or_else(|| size(ast, id))
+            .or_else(|| mapped_size(ast, id))
             .or_else(|| self.impossible(ast, id, expr))
             .or_else(|| text_order(ast, id))
             .or_else(|| negated_exists_one(ast, id))
@@ -465,17 +467,7 @@ fn size(ast: &Ast, id: ExprId) -> Option<Found> {
     let Literal::Int(bound) = literal else {
         return None;
     };
-    let Expr::Call {
-        function,
-        target,
-        args,
-    } = ast.expr(other)
-    else {
-        return None;
-    };
-    if &**function != "size" || target.iter().count() + args.len() != 1 {
-        return None;
-    }
+    measured(ast, other)?;
     let value = match (operator, *bound) {
         (Operator::GreaterOrEqual, ..=0) | (Operator::Greater | Operator::NotEqual, ..=-1) => true,
         (Operator::Less, ..=0) | (Operator::LessOrEqual | Operator::Equal, ..=-1) => false,
@@ -484,6 +476,51 @@ fn size(ast: &Ast, id: ExprId) -> Option<Found> {
     let message = format!("a size is never below 0, so this is always {value}");
     let fix = value.then(|| "to require at least one, write `> 0`".to_owned());
     Some((Rule::ConstantCondition, message, fix, false))
+}
+
+/// Finds a comparison of the size of a list with that of the list that `map()` returns for it.
+fn mapped_size(ast: &Ast, id: ExprId) -> Option<Found> {
+    let (operator, left, right) = path::operands(ast, id)?;
+    let (left, right) = (measured(ast, left)?, measured(ast, right)?);
+    let mapped_list = |id: ExprId| {
+        let Expr::Comprehension(fold) = ast.expr(id) else {
+            return None;
+        };
+        let kind = comprehension_kind(ast, fold);
+        matches!(kind, ComprehensionKind::FilterMap(None, _)).then_some(fold.iter_range)
+    };
+    let is_mapped = |mapped: ExprId, list: ExprId| {
+        let range = mapped_list(mapped).and_then(|range| path::path(ast, range));
+        range.is_some() && range == path::path(ast, list)
+    };
+    (is_mapped(left, right) || is_mapped(right, left)).then_some(())?;
+    let value = match operator {
+        Operator::Equal | Operator::LessOrEqual | Operator::GreaterOrEqual => true,
+        Operator::NotEqual | Operator::Less | Operator::Greater => false,
+    };
+    let message = format!("`map()` keeps the size of the list, so this is always {value}");
+    let fix = "to compare the items with each other, write `list.all(a, list.exists_one(b, b.name == a.name))`";
+    Some((
+        Rule::ConstantCondition,
+        message,
+        Some(fix.to_owned()),
+        false,
+    ))
+}
+
+/// Returns the operand of a call of `size()`.
+fn measured(ast: &Ast, id: ExprId) -> Option<ExprId> {
+    let Expr::Call {
+        function,
+        target,
+        args,
+    } = ast.expr(id)
+    else {
+        return None;
+    };
+    let mut operands = target.iter().chain(args);
+    let operand = operands.next().filter(|_| &**function == "size")?;
+    operands.next().is_none().then_some(*operand)
 }
 
 /// Finds a negation of `exists_one()`, which is also true for a list with several such elements.

@@ -98,7 +98,7 @@ rules! {
     ConstantCondition "constant-condition":
         "a condition is always true, or always false",
         expression("size(object.metadata.name) >= 0", "size(object.metadata.name) > 0"),
-        "Review the condition: its value does not depend on the request. Common causes are `||` instead of `&&`, a bound that every size satisfies, and a literal left over from a test.";
+        "Review the condition: its value does not depend on the request. Common causes are `||` instead of `&&`, a bound that every size satisfies, the size of a list after `map()`, and a literal left over from a test.";
     ContradictorySelector "contradictory-selector":
         "the requirements of a selector contradict each other, so it selects nothing",
         spec(
@@ -477,7 +477,7 @@ rules! {
     UndefinedField "undefined-field":
         "the schema does not have the field",
         expression("object.spec.replica <= 50", "object.spec.replicas <= 50"),
-        "Use the name in the schema. If the matched kinds differ, test `object.kind` or `has()` first, or narrow the rules.";
+        "Use the name in the schema. If the matched kinds differ, test `object.kind` or `has()` first, or narrow the rules. `has()` and `.?` never fail, but if no matched kind has the field, it is always absent.";
     UnknownField "unknown-field":
         "the kind does not have the field",
         spec("failurepolicy: Fail", "failurePolicy: Fail"),
