@@ -46,7 +46,10 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
                 fix: Some("give each variable a unique name".to_owned()),
                 is_harmless: false,
             });
-        } else if policy.compiles(n) && policy.consequence(n) == Consequence::Unread {
+        } else if policy.compiles(n)
+            && policy.consequence(n) == Consequence::Unread
+            && !may_be_read(policy, name)
+        {
             lints.push(Lint {
                 rule: Rule::UnusedVariable,
                 field_ref: format!("{own}.name"),
@@ -61,6 +64,15 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
     }
     lints.extend(unused_params(policy));
     lints
+}
+
+/// Returns true if the text of an expression with a syntax error contains the name.
+fn may_be_read(policy: &CompiledPolicy, name: &str) -> bool {
+    let is_of_word = |c: char| c.is_alphanumeric() || c == '_';
+    policy.expressions().iter().any(|expression| {
+        let mut words = expression.text.split(|c| !is_of_word(c));
+        expression.parsed().is_err() && words.any(|word| word == name)
+    })
 }
 
 /// Returns a lint if no expression reads the params of the paramKind.
