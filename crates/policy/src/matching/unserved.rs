@@ -76,7 +76,8 @@ pub(super) fn unserved(
         core if core.is_empty() => versions,
         groups => format!("{groups}/{versions}"),
     };
-    let variant = suggestion(groups, name, mapper);
+    let all_versions = list(rule.api_versions.as_ref());
+    let variant = suggestion((groups, all_versions), name, mapper);
     let is_variant = variant.as_ref().is_some_and(|(group, _)| group.is_none());
     let (suggestion, is_only) = match variant {
         Some((Some(group), name)) => (Some(format!("{group} {name}")), None),
@@ -168,10 +169,54 @@ fn is_typo(rule: &NamedRuleWithOperations, name: &str, meant: &str) -> bool {
     is_long && !is_listed && digits(name) == digits(meant) && is_near(name, meant)
 }
 
+/// A version such as `v2beta1`: the major version, the stability (0 for alpha, 2 for a stable version), and the minor
+/// version.
+type VersionParts = (u32, u8, u32);
+
+/// Parses a version of an API group. `None` for a version in another format.
+///
+/// Source: `k8s.io/apimachinery` `pkg/version/helpers.go`, `parseKubeVersion`.
+fn version_parts(version: &str) -> Option<VersionParts> {
+    let rest = version.strip_prefix('v')?;
+    let end = rest.find(|c: char| !c.is_ascii_digit());
+    let (major, rest) = rest.split_at(end.unwrap_or(rest.len()));
+    let (stability, minor) = if let Some(minor) = rest.strip_prefix("alpha") {
+        (0, minor)
+    } else if let Some(minor) = rest.strip_prefix("beta") {
+        (1, minor)
+    } else {
+        (2, if rest.is_empty() { "0" } else { rest })
+    };
+    Some((major.parse().ok()?, stability, minor.parse().ok()?))
+}
+
+/// Returns the resource in the version that replaces one of `versions`: the most stable one with the same major version.
+/// If there is none, returns the most stable and newest one.
+fn newest<'m>(
+    resources: impl Iterator<Item = &'m ApiResource>,
+    versions: &[String],
+) -> Option<&'m ApiResource> {
+    let majors = versions
+        .iter()
+        .filter_map(|version| Some(version_parts(version)?.0));
+    let majors: Vec<u32> = majors.collect();
+    let mut newest: Option<(_, &ApiResource)> = None;
+    for resource in resources {
+        let parts = version_parts(&resource.gvr.version);
+        let is_successor = parts.is_some_and(|(major, ..)| majors.contains(&major));
+        let order = parts.map(|(major, stability, minor)| (stability, major, minor));
+        let rank = (is_successor, order);
+        if newest.is_none_or(|(known, _)| known < rank) {
+            newest = Some((rank, resource));
+        }
+    }
+    newest.map(|(_, resource)| resource)
+}
+
 /// Returns the served resource that the rule probably intended: a resource in `groups` with a similar spelling, or a
 /// resource in another group, with its API version.
 fn suggestion(
-    groups: &[String],
+    (groups, versions): (&[String], &[String]),
     name: &str,
     mapper: &RestMapper,
 ) -> Option<(Option<String>, String)> {
@@ -197,9 +242,13 @@ fn suggestion(
             let is_near_own =
                 |r: &&ApiResource| groups.iter().any(|own| is_near(own, &r.gvr.group));
             let resources = || mapper.resources.iter();
-            let served = resources()
-                .find(|r| is_same(r) && is_own(r))
-                .or_else(|| resources().find(|r| is_same(r) && is_near_own(r)))
+            let served = newest(resources().filter(|r| is_same(r) && is_own(r)), versions)
+                .or_else(|| {
+                    newest(
+                        resources().filter(|r| is_same(r) && is_near_own(r)),
+                        versions,
+                    )
+                })
                 .or_else(|| candidates().find(|r| is_spelling_variant(r)))?;
             let gvk = Gvk::new(served.gvr.group.clone(), served.gvr.version.clone(), "");
             Some((Some(gvk.api_version()), served.gvr.resource.clone()))
