@@ -94,6 +94,12 @@ fn directive(words: &str) -> Directive {
             "remove the cause of the finding, or set the level of the rule",
         );
     }
+    if let Some(second) = id.split_whitespace().nth(1)
+        && Rule::from_id(second).is_some()
+    {
+        let message = format!("a comma is missing between `{first}` and `{second}`");
+        return invalid(message, "write `# vap: allow RULE, RULE, reason`");
+    }
     if reason.is_empty() || first != id {
         let message = format!("a reason is missing after `{first}`");
         return invalid(message, FORM);
@@ -254,6 +260,10 @@ mod tests {
             (
                 "allow undefined-field for a reason",
                 "a reason is missing after `undefined-field`",
+            ),
+            (
+                "allow undefined-field absent-field, why",
+                "a comma is missing between `undefined-field` and `absent-field`",
             ),
             (
                 "allow unused-suppression, why",
