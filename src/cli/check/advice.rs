@@ -7,6 +7,7 @@ use super::tokens::{RELATION, TokenText};
 use crate::cel::ast::{Ast, Expr, ExprId, Literal};
 use crate::cel::source::{Location, SourceMap};
 use crate::cel::syntax;
+use crate::cel::syntax::token::Kind;
 use crate::policy::compile::CompiledPolicy;
 use crate::policy::expressions::{PolicyExpression, Role};
 use crate::policy::reads::variable;
@@ -69,6 +70,44 @@ const OPERATORS: [(&str, &str); 9] = [
     ("|", "||"),
 ];
 
+/// Returns a hint about a comment that contains the rest of the expression, because the lines of the expression are joined.
+/// The syntax error is at `location`.
+pub(super) fn comment_advice(text: &str, location: Location) -> Option<String> {
+    let source = TokenText::new(text);
+    let last = source.len().checked_sub(1)?;
+    let end = source.bytes(&(last..last + 1))?.end;
+    let comment = text.get(end..)?.trim_start();
+    let is_at_end = SourceMap::new(text)
+        .byte(location)
+        .is_none_or(|at| at >= end);
+    (is_at_end && comment.starts_with("//")).then(|| {
+        "`>` joins the lines, so the comment contains the rest of the expression: write `|` instead of `>`"
+            .to_owned()
+    })
+}
+
+/// Returns true if a bitwise operator is before the token `n`, and one of its operands is a number.
+pub(super) fn is_bitwise(source: &TokenText<'_>, n: usize) -> bool {
+    let between = || {
+        let before = n.checked_sub(1)?;
+        let (start, end) = (
+            source.bytes(&(before..n))?.end,
+            source.bytes(&(n..n + 1))?.start,
+        );
+        Some((before, source.text.get(start..end)?.trim()))
+    };
+    between().is_some_and(|(before, operator)| {
+        let is_number = |n: usize| source.kind(n) == Some(Kind::Int);
+        let is_operand = |n: usize| {
+            let ends = source.kind(n).is_some_and(Kind::closes_bracket);
+            ends || matches!(source.kind(n), Some(Kind::Int | Kind::Ident))
+        };
+        matches!(operator, "&" | "|" | "^" | "<<" | ">>")
+            && is_operand(before)
+            && (is_number(before) || is_number(n))
+    })
+}
+
 /// Returns the operator of another language at the location of a syntax error, as code points, and the CEL operator.
 pub(super) fn operator_correction(
     text: &str,
@@ -106,6 +145,8 @@ pub(super) fn operator_correction(
         }
         let operator = if word == "=" {
             "=="
+        } else if matches!(word, "&" | "|") && is_bitwise_at(text, part.end) {
+            return None;
         } else {
             let mut rows = OPERATORS.iter();
             rows.find(|(wrong, _)| word.eq_ignore_ascii_case(wrong))?.1
@@ -113,6 +154,17 @@ pub(super) fn operator_correction(
         let offset = |byte: usize| Some(text.get(..byte)?.chars().count());
         Some((offset(part.start)?..offset(part.end)?, operator))
     })
+}
+
+/// Returns true if the operator that ends at byte `end` is bitwise.
+fn is_bitwise_at(text: &str, end: usize) -> bool {
+    let source = TokenText::new(text);
+    let mut tokens = 0..source.len();
+    let next = tokens.find(|n| {
+        let bytes = source.bytes(&(*n..n + 1));
+        bytes.is_some_and(|bytes| bytes.start >= end)
+    });
+    next.is_some_and(|n| is_bitwise(&source, n))
 }
 
 /// Suggests `['b-c']` for the key in `a.b-c`, which CEL parses as a subtraction. `name` is the operand at `location`,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::baseline::{Baseline, write_baseline};
 use super::config::{self, Config};
+use super::finding::Finding;
 use super::fix::{self, AppliedFix, FixReport};
 use super::render::count;
 use super::report::CheckReport;
@@ -157,6 +158,7 @@ pub(in crate::cli) fn run(
         }
         report = fix::fix(&plan.options, &plan.settings, report, flags.diff)?;
         messages = fix_messages(&report.fixes, flags.diff);
+        messages.extend(report.findings.iter().filter_map(withheld_message));
     }
     if let Some(path) = &flags.write_baseline {
         let n = write_baseline(path, &mut report)?;
@@ -200,6 +202,16 @@ fn fix_messages(fixes: &[FixReport], is_dry: bool) -> Vec<String> {
         ));
     }
     messages
+}
+
+/// Returns the line about a finding whose fix was withheld.
+fn withheld_message(finding: &Finding) -> Option<String> {
+    let (place, reason) = finding.location.place.zip(finding.fix_objection)?;
+    let (file, rule) = (clean(&finding.location.file), finding.rule.id());
+    Some(format!(
+        "{file}:{}:{} {rule}: not fixed: {reason}",
+        place.line, place.column
+    ))
 }
 
 /// Returns the line about an applied fix.

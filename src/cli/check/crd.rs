@@ -365,6 +365,7 @@ fn rule_proposal(text: &str, issue: &Diagnostic) -> Option<Proposal> {
         role: Role::Validation,
         text,
         is_collection: &|_| false,
+        is_declared: &|_| false,
     };
     let rule = Rule::from(issue.kind.code());
     match rule {

@@ -2,6 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use goyaml::{Data, Node, Style};
+
 use super::advice;
 use super::finding::{Assumption, ConsequenceReport, Finding, Severity, UNPROVEN, joined_help};
 use super::fixes;
@@ -80,7 +82,8 @@ pub(super) fn errors(
                 .and_then(|(expression, text)| {
                     let context = (&policy.value, expression);
                     let issue = (issue.kind, &*issue.message);
-                    text.proposal(context, (analysis, known), problem, issue)
+                    let comment = || comment_proposal(node, expression, problem);
+                    comment().or_else(|| text.proposal(context, (analysis, known), problem, issue))
                 });
             let is_match_condition =
                 expression.is_some_and(|expression| expression.role == Role::MatchCondition);
@@ -208,6 +211,19 @@ fn assume_order(
             }
         }
     }
+}
+
+/// Returns a hint about a comment that contains the rest of the expression, because the YAML style of its field `node` joins
+/// the lines.
+fn comment_proposal(
+    node: &Node,
+    expression: &PolicyExpression,
+    (rule, location): (Rule, Location),
+) -> Option<Proposal> {
+    let is_folded = matches!(node.data, Data::Scalar(_, Style::Folded { .. }));
+    let is_joined = is_folded && !expression.text.trim_end().contains('\n');
+    (is_joined && rule == Rule::Syntax).then_some(())?;
+    advice::comment_advice(&expression.text, location).map(Proposal::hint)
 }
 
 /// Adds to the first error of each match condition without a fix the assumption that the condition is true. Otherwise, the
@@ -597,6 +613,7 @@ impl<'a> Text<'a> {
             role,
             text: self.compiled,
             is_collection: &|path| kinds::is_collection(policy, facts, path),
+            is_declared: &|path| kinds::is_declared(policy, facts, path),
         };
         match rule {
             Rule::Syntax => other_languages::proposal_at(role, self.compiled, location),

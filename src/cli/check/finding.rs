@@ -87,6 +87,9 @@ pub struct Finding {
     /// If there is no fix: the change with which the check continues, to find what the problem hides.
     #[serde(skip)]
     pub(in crate::cli) assumption: Option<Assumption>,
+    /// The reason why the only fix was withheld, as a sentence.
+    #[serde(skip)]
+    pub(in crate::cli) fix_objection: Option<&'static str>,
     /// The other places of the object with the same finding.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub also: Vec<OtherPlace>,
@@ -130,6 +133,7 @@ impl Finding {
             suggestions: Vec::new(),
             fix: None,
             assumption: None,
+            fix_objection: None,
             also: Vec::new(),
             fingerprint: String::new(),
             versions: Vec::new(),

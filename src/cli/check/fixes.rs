@@ -180,6 +180,23 @@ impl<'a> Fixes<'a> {
             .edit_text(field_ref, offset..offset + 1, &optional)
     }
 
+    /// Removes a fix of a comparison whose operands are never equal if the policy then allows requests that it denies now.
+    /// The size of a collection and a literal of the type of a field are certain.
+    pub(super) fn withhold_unsafe_comparison(&self, finding: &mut Finding) {
+        let (Some(edit), Some(field_ref)) = (&finding.fix, &finding.field_ref) else {
+            return;
+        };
+        let new = edit.text.as_str();
+        let is_number = || new.parse::<i64>().is_ok();
+        let is_certain = new.starts_with("size(") || matches!(new, "true" | "false") || is_number();
+        let Some(text) = edit.value().filter(|_| !is_certain) else {
+            return;
+        };
+        if self.allows_denied_requests(field_ref, text, DenialReasons::False) {
+            withhold_fix(finding);
+        }
+    }
+
     /// Removes the fixes of field names after which the policy allows requests that it denies now, as for a misspelled
     /// field in `!has()`.
     pub(super) fn remove_unsafe_names(&self, findings: &mut [Finding]) {
@@ -205,8 +222,7 @@ impl<'a> Fixes<'a> {
                 *compared.entry(key).or_insert_with(compare)
             };
             if !is_compared || is_unsafe() {
-                finding.assumption = finding.fix.take().map(Assumption::new);
-                finding.help = Some(with_consequence(finding.help.take()));
+                withhold_fix(finding);
             }
         }
     }
@@ -241,12 +257,19 @@ impl<'a> Fixes<'a> {
     }
 }
 
-/// Adds the consequence of a fix that the author has to decide about.
-pub(super) fn with_consequence(help: Option<String>) -> String {
-    joined_help(
-        help,
-        "the policy may then allow requests that it denies now",
-    )
+/// Removes the fix of a finding, and adds its consequence to the help. The check continues with it.
+fn withhold_fix(finding: &mut Finding) {
+    finding.assumption = finding.fix.take().map(Assumption::new);
+    mark_withheld(finding);
+}
+
+/// The consequence of a fix that only the author can decide about.
+const MAY_ALLOW: &str = "the policy may then allow requests that it denies now";
+
+/// Adds the reason why a finding has no fix to its help.
+pub(super) fn mark_withheld(finding: &mut Finding) {
+    finding.fix_objection = Some(MAY_ALLOW);
+    finding.help = Some(joined_help(finding.help.take(), MAY_ALLOW));
 }
 
 /// Corrects an item of `apiGroups`: replaces `apps/v1` with `apps`, and `core`, `core/v1` and `v1` with the empty

@@ -121,11 +121,33 @@ fn selected_path(expression: &PolicyExpression, location: Location) -> Option<(&
 }
 
 /// Returns true if `path`, such as `object.metadata.labels` or `params.spec.names`, is a list or a map in the schema of
-/// each matched kind, or of the paramKind.
+/// each matched kind, or of the paramKind. `[]` denotes an item of a list, or a value of a map.
 pub(super) fn is_collection(
+    policy: &RequestPolicy,
+    facts: (&PolicyAnalysis, &Known),
+    path: &str,
+) -> bool {
+    let is_collection =
+        |type_: &DeclType| matches!(type_.kind, DeclKind::List(_) | DeclKind::Map(_));
+    all_types(policy, facts, path, is_collection)
+}
+
+/// Returns true if the schema of each matched kind, or of the paramKind, declares `path`.
+pub(super) fn is_declared(
+    policy: &RequestPolicy,
+    facts: (&PolicyAnalysis, &Known),
+    path: &str,
+) -> bool {
+    all_types(policy, facts, path, |_| true)
+}
+
+/// Returns true if `path` has a type in the schema of each matched kind, or of the paramKind, and `test` returns true for
+/// all these types.
+fn all_types(
     policy: &RequestPolicy,
     (analysis, known): (&PolicyAnalysis, &Known),
     path: &str,
+    test: impl Fn(&DeclType) -> bool,
 ) -> bool {
     let mut fields = path.split('.');
     let kinds: Vec<Gvk> = match fields.next() {
@@ -138,12 +160,9 @@ pub(super) fn is_collection(
     };
     let fields: Vec<&str> = fields.collect();
     !kinds.is_empty()
-        && kinds.iter().all(|gvk| {
-            let type_ = field_type(known, gvk, &fields);
-            let is_collection =
-                |it: &DeclType| matches!(it.kind, DeclKind::List(_) | DeclKind::Map(_));
-            type_.is_some_and(|it| is_collection(&it))
-        })
+        && kinds
+            .iter()
+            .all(|gvk| field_type(known, gvk, &fields).is_some_and(|type_| test(&type_)))
 }
 
 /// Returns true if the schema of `gvk` declares the field at `path`.
@@ -157,9 +176,17 @@ fn field_type(known: &Known, gvk: &Gvk, path: &[&str]) -> Option<Arc<DeclType>> 
         return None;
     };
     let mut type_ = root;
-    for name in path {
+    for step in path {
+        let name = step.trim_end_matches("[]");
         let field = type_.declared_field(name)?;
         type_ = Arc::clone(&field.type_);
+        let n_items = step.len().saturating_sub(name.len()) / "[]".len();
+        for _ in 0..n_items {
+            let (DeclKind::List(item) | DeclKind::Map(item)) = &type_.kind else {
+                return None;
+            };
+            type_ = Arc::clone(item);
+        }
     }
     Some(type_)
 }

@@ -2,18 +2,21 @@
 
 use std::collections::HashMap;
 
+use goyaml::Node;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 
 use super::expressions::{finding_at, lint_proposal};
-use super::finding::{Finding, Severity};
-use super::fixes::{Fixes, with_consequence};
+use super::finding::{Assumption, Finding, Severity};
+use super::fixes::{Fixes, mark_withheld};
 use super::known::Known;
 use super::policy::{PolicyAnalysis, bindings_of, object_finding};
 use crate::cel::source::SourceMap;
 use crate::cli::input::Object;
+use crate::cli::input::edit::Edit;
 use crate::policy::RequestPolicy;
 use crate::policy::expressions::Role;
 use crate::policy::lint::{self, Lint};
+use crate::policy::matching;
 use crate::policy::rule::Rule;
 
 /// Maximum number of bindings to check per policy, since each is compared with all served resources.
@@ -88,9 +91,12 @@ pub(super) fn check(
         };
         let mut finding = lint_finding(policy, analysis, lint);
         if fixes.is_unsafe {
-            finding.help = Some(with_consequence(finding.help.take()));
+            mark_withheld(&mut finding);
         }
         finding.fix = fix;
+        if lint.rule == Rule::ImpossibleOperation {
+            finding.assumption = possible_operation(policy, lint).map(Assumption::new);
+        }
         let proposal = lint
             .location
             .filter(|_| !fixes.is_unsafe)
@@ -104,9 +110,26 @@ pub(super) fn check(
                 Some(more) => format!("{help}; {more}"),
                 None => help,
             });
+            if lint.rule == Rule::IncomparableTypes {
+                fixes.withhold_unsafe_comparison(&mut finding);
+            }
         }
         findings.push(finding);
     }
+}
+
+/// Replaces the first operation of a rule with the only operation of all its resources. The author may have intended
+/// another resource.
+fn possible_operation(policy: &Object<RequestPolicy>, lint: &Lint) -> Option<Edit> {
+    let root = &policy.document.node;
+    let rule = root.nearest(lint.field_ref.split(".resources[").next()?);
+    let resource = root.nearest(&lint.field_ref).as_str()?;
+    let operation = matching::only_operation(resource)?;
+    let is_same =
+        |other: &Node| other.as_str().and_then(matching::only_operation) == Some(operation);
+    let all_same = rule.get("resources")?.items().iter().all(is_same);
+    let first = rule.get("operations")?.items().first()?;
+    all_same.then(|| policy.document.edit_value(&policy.source, first, operation))?
 }
 
 /// Adds findings about match conditions that are false for every request, unless the condition has another finding.

@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use super::changes::SuggestionReport;
 use super::expressions::finding_at;
 use super::finding::{ConsequenceReport, Finding, Severity};
-use super::fixes::Fixes;
+use super::fixes::{Fixes, mark_withheld};
 use super::known::Known;
 use super::lint;
 use super::policy::{PolicyAnalysis, bindings_of, object_finding};
@@ -153,7 +153,10 @@ fn constant_values(
     for lint in lints {
         if !analysis.has_type_finding(&lint) {
             let fix = fixes.fix(&lint);
-            let finding = lint::lint_finding(policy, analysis, &lint);
+            let mut finding = lint::lint_finding(policy, analysis, &lint);
+            if fixes.is_unsafe {
+                mark_withheld(&mut finding);
+            }
             findings.push(Finding { fix, ..finding });
         }
     }

@@ -294,6 +294,8 @@ fn function_of_other_languages(name: &str) -> Option<&'static str> {
         "equalsIgnoreCase" => "write `a.lowerAscii() == b.lowerAscii()`",
         "between" => "write `a <= x && x <= b`",
         "now" => "expressions cannot read the current time",
+        "base64Decode" | "base64decode" | "b64decode" | "atob" | "base64Encode"
+        | "base64encode" | "b64encode" | "btoa" => "expressions cannot encode or decode base64",
         _ => return None,
     })
 }
@@ -343,6 +345,9 @@ fn elsewhere(undefined: &UndefinedField) -> Option<(String, Option<String>)> {
                       Namespace";
         return Some((advice.to_owned(), None));
     }
+    if let Some(path) = field_of_object(&**fields, name) {
+        return Some((format!("did you mean `{path}`?"), Some(path)));
+    }
     if let Some(owner) = security_context_with(&**fields, name) {
         let advice = format!("`{name}` is a field of the securityContext of {owner}");
         return Some((advice, None));
@@ -356,6 +361,24 @@ fn elsewhere(undefined: &UndefinedField) -> Option<(String, Option<String>)> {
     }
     let only = (paths.len() == 1).then(|| path.clone());
     Some((format!("did you mean `{path}`?"), only))
+}
+
+/// Returns the path of the field of a nested object that a name such as `serviceName` combines, here `service.name`. `None`
+/// if the nested field is an object.
+fn field_of_object(fields: &dyn FieldTypes, name: &str) -> Option<String> {
+    let names = fields.field_names();
+    let mut objects = names.into_iter().filter(|object| {
+        let rest = name.strip_prefix(object);
+        rest.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase()))
+    });
+    let object = objects.next().filter(|_| objects.next().is_none())?;
+    let (first, rest) = name.strip_prefix(object)?.split_at_checked(1)?;
+    let field = first.to_ascii_lowercase() + rest;
+    let Some(Type::Struct(type_)) = fields.field_type("", object) else {
+        return None;
+    };
+    let nested = type_.fields?.field_type(&type_.name, &field)?;
+    (!matches!(nested, Type::Struct(_))).then(|| format!("{object}.{field}"))
 }
 
 /// Returns the owner of the other securityContext, which has the field `name`, if `fields` are those of a Pod's or a

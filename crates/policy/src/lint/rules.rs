@@ -259,7 +259,13 @@ fn operations<'a>(
                  rule matches none of them",
                 names.join(", ")
             );
-            (message, format!("add `{}` to the operations", names.join("`, `")))
+            let mut others = rule.resources.iter().flatten();
+            let fix = if others.all(|other| Operations::possible(other) == possible) {
+                format!("write `operations: [{}]`", names.join(", "))
+            } else {
+                format!("add `{}` to the operations", names.join("`, `"))
+            };
+            (message, fix)
         };
         Some(Lint {
             rule: Rule::ImpossibleOperation,

@@ -82,6 +82,20 @@ impl Operations {
     }
 }
 
+/// Returns true if requests for `resource`, which may be a subresource such as `pods/eviction`, can have the operation.
+#[must_use]
+pub fn may_have_operation(resource: &str, operation: &str) -> bool {
+    let mut possible = Operations::possible(resource).names();
+    possible.any(|name| name == operation)
+}
+
+/// Returns the only operation that requests for `resource` can have. `None` if there are several, or none.
+#[must_use]
+pub fn only_operation(resource: &str) -> Option<&'static str> {
+    let mut possible = Operations::possible(resource).names();
+    possible.next().filter(|_| possible.next().is_none())
+}
+
 /// A resource that rules match. Its properties combine all rules that match it.
 #[derive(Clone, Debug)]
 pub(super) struct Target<'a> {

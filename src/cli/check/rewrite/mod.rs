@@ -4,16 +4,20 @@
 //! A proposal with an edit is unambiguous. It requires that the expression as written cannot be evaluated, or has only
 //! one possible result.
 
+mod calls;
 mod literals;
 mod selection;
+mod sizes;
 mod undeclared;
 
 use std::ops::Range;
 
+use self::calls::{MemberCall, alternatives, call, conversion, decision, has_name, item_of_list};
 use self::literals::{format_verbs, json_patch, literal, quantity, type_name};
 use self::selection::{decision_method, range_of_macro, selection, undefined_field};
+use self::sizes::{path, size_of_collection};
 use self::undeclared::undeclared;
-use super::tokens::{RELATION, TokenText};
+use super::tokens::TokenText;
 use crate::cel::diagnostic::{Candidates, DiagnosticKind};
 use crate::cel::source::{Location, SourceMap};
 use crate::cel::syntax::token::Kind;
@@ -22,6 +26,7 @@ use crate::cel::value::Value;
 use crate::cli::text::{cut, names_hint};
 use crate::policy::RequestPolicy;
 use crate::policy::expressions::Role;
+use crate::policy::matching;
 use crate::policy::rule::Rule;
 
 /// Maximum width of source that a hint quotes, in columns.
@@ -71,10 +76,12 @@ pub(super) struct Context<'a> {
     pub(super) text: &'a str,
     /// Returns true if a path, such as `object.metadata.labels`, is certainly a list or a map.
     pub(super) is_collection: &'a dyn Fn(&str) -> bool,
+    /// Returns true if the schemas declare a path, such as `object.metadata.name`.
+    pub(super) is_declared: &'a dyn Fn(&str) -> bool,
 }
 
 impl Context<'_> {
-    /// Returns true if all rules of the policy only match requests with this operation.
+    /// Returns true if all rules of the policy only match requests with this operation, and match such requests.
     fn has_only(&self, operation: &str) -> bool {
         let constraints = self.policy.match_constraints.iter();
         let mut rules = constraints
@@ -84,7 +91,10 @@ impl Context<'_> {
         rules.peek().is_some()
             && rules.all(|rule| {
                 let operations = rule.operations.as_deref().unwrap_or_default();
-                !operations.is_empty() && operations.iter().all(is_only)
+                let mut resources = rule.resources.iter().flatten();
+                !operations.is_empty()
+                    && operations.iter().all(is_only)
+                    && resources.all(|name| matching::may_have_operation(name, operation))
             })
     }
 }
@@ -122,13 +132,18 @@ pub(super) fn proposal(
         {
             json_patch(&source)
         }
+        Some(DiagnosticKind::TypeMismatch { actual, .. }) if *actual == Type::String => {
+            alternatives(&source, n)
+        }
         Some(DiagnosticKind::FieldTypeMismatch { declared, .. }) => {
             field_value(&source, n, declared)
         }
         _ if rule == Rule::TypeMismatch => type_name(&source, n, message),
         _ if rule == Rule::InvalidLiteral => literal(&source, n).or_else(|| format_verbs(&source)),
         _ if rule == Rule::FailingCall => quantity(&source, n),
-        _ if rule == Rule::IncomparableTypes => incomparable(&source, n, message),
+        _ if rule == Rule::IncomparableTypes => size_of_collection(context, &source, n)
+            .or_else(|| field_of_object(context, &source, n, message))
+            .or_else(|| incomparable(&source, n, message)),
         _ => None,
     }
 }
@@ -165,49 +180,6 @@ fn is_object_like(type_: &Type) -> bool {
     matches!(type_, Type::Struct(_) | Type::List(_) | Type::Map(_))
 }
 
-/// A call of a member function.
-struct MemberCall<'a, 's> {
-    source: &'a TokenText<'s>,
-    receiver: Range<usize>,
-    args: Range<usize>,
-    /// All tokens of the call.
-    whole: Range<usize>,
-}
-
-impl<'a, 's> MemberCall<'a, 's> {
-    /// Returns the call with the parenthesis or the name at `n`.
-    fn new(source: &'a TokenText<'s>, n: usize) -> Option<Self> {
-        let open = if source.kind(n)? == Kind::OpenParen {
-            n
-        } else {
-            n + 1
-        };
-        (source.kind(open)? == Kind::OpenParen).then_some(())?;
-        let dot = open.checked_sub(2)?;
-        (source.kind(dot)? == Kind::Dot).then_some(())?;
-        let receiver = source.receiver(dot)?;
-        let close = source.close(open)?;
-        Some(Self {
-            source,
-            whole: receiver.start..close + 1,
-            receiver,
-            args: open + 1..close,
-        })
-    }
-
-    fn replace(&self, text: String, precedence: u8) -> Option<Proposal> {
-        let text = self.source.in_place_of(&self.whole, text, precedence);
-        Some(Proposal::edit(self.source.bytes(&self.whole)?, text))
-    }
-
-    /// Proposes `argument in receiver`.
-    fn as_in(&self) -> Option<Proposal> {
-        let key = self.source.operand_text(&self.args, RELATION)?;
-        let receiver = self.source.source(&self.receiver)?;
-        self.replace(format!("{key} in {receiver}"), RELATION)
-    }
-}
-
 /// Proposes a replacement for a call or operation without a matching overload.
 fn overload(
     context: Context<'_>,
@@ -216,7 +188,10 @@ fn overload(
     (function, args): (&str, &[Type]),
 ) -> Option<Proposal> {
     if source.kind(n)? == Kind::OpenParen {
-        return call(&MemberCall::new(source, n)?, function, args);
+        return match MemberCall::new(source, n) {
+            Some(member) => call(&member, function, args),
+            None => conversion(source, n, function, args),
+        };
     }
     match (function, args) {
         ("!_", [operand]) => {
@@ -237,56 +212,9 @@ fn overload(
             let (left, right) = source.operands(n)?;
             swapped_in(context, source, &left, &right).or_else(|| in_string(source, &left, &right))
         }
-        (_, [left, right]) => negated(source, n, (left, right))
+        (_, [left, right]) => size_of_collection(context, source, n)
+            .or_else(|| negated(source, n, (left, right)))
             .or_else(|| operator(source, n, function, (left, right))),
-        _ => None,
-    }
-}
-
-fn call(call: &MemberCall<'_, '_>, function: &str, args: &[Type]) -> Option<Proposal> {
-    let source = call.source;
-    match (function, args) {
-        ("contains", [Type::List(item), Type::String]) if is_object_like(item) => {
-            let (list, text) = (source.source(&call.receiver)?, source.source(&call.args)?);
-            Some(Proposal::hint(format!(
-                "the items of the list are not strings: compare a field, as in `{list}.exists(x, x.name == {text})`"
-            )))
-        }
-        ("contains", [Type::List(_), _]) => call.as_in(),
-        // The author may have meant a value of the map.
-        ("contains", [Type::Map(_), _]) => {
-            let mut proposal = call.as_in()?;
-            proposal.edit = None;
-            proposal.help.push_str(" to search the keys of the map");
-            Some(proposal)
-        }
-        ("isLessThan" | "isGreaterThan" | "compareTo" | "add" | "sub", [left, Type::String])
-            if is_quantity(left) =>
-        {
-            let text = source.source(&call.args)?;
-            let bytes = source.bytes(&call.args)?;
-            Some(Proposal::edit(bytes, format!("quantity({text})")))
-        }
-        ("allowed", [check, Type::String]) if is_named(check, "Check") => {
-            let (receiver, verb) = (source.source(&call.receiver)?, source.source(&call.args)?);
-            call.replace(format!("{receiver}.check({verb}).allowed()"), 6)
-        }
-        ("format", [Type::String, values]) if !matches!(values, Type::List(_) | Type::Dyn) => {
-            let text = source.source(&call.args)?;
-            Some(Proposal::edit(
-                source.bytes(&call.args)?,
-                format!("[{text}]"),
-            ))
-        }
-        (
-            "getFullYear" | "getMonth" | "getDate" | "getDayOfMonth" | "getDayOfWeek"
-            | "getDayOfYear",
-            [Type::String],
-        ) => {
-            let receiver = source.source(&call.receiver)?;
-            let bytes = source.bytes(&call.receiver)?;
-            Some(Proposal::edit(bytes, format!("timestamp({receiver})")))
-        }
         _ => None,
     }
 }
@@ -315,7 +243,7 @@ fn condition(source: &TokenText<'_>, tokens: &Range<usize>, type_: &Type) -> Opt
 }
 
 /// Returns the content of a string literal without escape sequences.
-fn string_content<'t>(source: &TokenText<'t>, tokens: &Range<usize>) -> Option<&'t str> {
+pub(super) fn string_content<'t>(source: &TokenText<'t>, tokens: &Range<usize>) -> Option<&'t str> {
     (tokens.len() == 1 && source.kind(tokens.start)? == Kind::String).then_some(())?;
     let text = source.source(tokens)?;
     let quote = text.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
@@ -442,9 +370,20 @@ fn operator(
     }
     if equal {
         return sides.into_iter().find_map(|(tokens, type_, other)| {
+            if let (Type::List(item), Type::String) = (type_, other)
+                && matches!(**item, Type::String | Type::Dyn)
+            {
+                let text = if *tokens == left { &right } else { &left };
+                let (list, text) = (source.source(tokens)?, source.source(text)?);
+                return Some(item_of_list(source, n, text, list));
+            }
+            if is_decision(type_) {
+                return decision(source, n, tokens, other);
+            }
             let field = match () {
                 () if is_named(type_, "GroupVersionKind") => "kind",
                 () if is_named(type_, "GroupVersionResource") => "resource",
+                () if has_name(type_) => "name",
                 () => return None,
             };
             let text = source.source(tokens)?;
@@ -656,6 +595,28 @@ fn comparison(
     ))
 }
 
+/// Proposes the name or the type of an object that is compared with a string, such as `roleRef.name`.
+fn field_of_object(
+    context: Context<'_>,
+    source: &TokenText<'_>,
+    n: usize,
+    message: &str,
+) -> Option<Proposal> {
+    let is_of_types = message.contains("a map ") && message.contains(" a string");
+    let (left, right) = source.operands(n).filter(|_| is_of_types)?;
+    let object = if string_content(source, &right).is_some() {
+        left
+    } else {
+        string_content(source, &left)?;
+        right
+    };
+    let path = path(source, &object)?;
+    let mut fields = ["name", "type"].into_iter();
+    let field = fields.find(|field| (context.is_declared)(&format!("{path}.{field}")))?;
+    let text = format!("{}.{field}", source.source(&object)?);
+    Some(Proposal::edit(source.bytes(&object)?, text))
+}
+
 /// Proposes a correction of a comparison whose operands are never equal. `message` names their types.
 fn incomparable(source: &TokenText<'_>, n: usize, message: &str) -> Option<Proposal> {
     let (left, right) = source.operands(n)?;
@@ -691,9 +652,7 @@ fn incomparable(source: &TokenText<'_>, n: usize, message: &str) -> Option<Propo
                 "compare a field of the items, as in `{list}.exists(x, x.name == {item})`"
             )));
         }
-        return Some(Proposal::hint(format!(
-            "write `{item} in {list}` if one item is enough, or `{list} == [{item}]`"
-        )));
+        return Some(item_of_list(source, n, item, list));
     } else {
         return None;
     };
@@ -771,6 +730,7 @@ fn result_type(context: Context<'_>, source: &TokenText<'_>, message: &str) -> O
             }
             _ => None,
         },
+        Role::JsonPatch if actual.starts_with("list(map(") => json_patch(source),
         Role::JsonPatch if actual == "JSONPatch" => {
             Some(Proposal::edit(bytes, format!("[{text}]")))
         }

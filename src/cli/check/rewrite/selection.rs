@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::sizes::is_length;
 use super::{Context, MAX_SHOWN, Proposal};
 use crate::cel::syntax::token::Kind;
 use crate::cel::types::Type;
@@ -113,9 +114,8 @@ pub(super) fn label_key(source: &TokenText<'_>, n: usize) -> Option<Proposal> {
 /// Proposes `.size()` for a selection of the length.
 fn length(source: &TokenText<'_>, n: usize) -> Option<Proposal> {
     let field = source.word(n + 1)?;
-    let is_length = matches!(field, "length" | "len" | "size" | "count" | "Length");
     let is_call = source.kind(n + 2) == Some(Kind::OpenParen);
-    (is_length && !is_call).then(|| {
+    (is_length(field) && !is_call).then(|| {
         let bytes = source.bytes(&(n..n + 2))?;
         Some(Proposal::edit(bytes, ".size()".to_owned()))
     })?

@@ -45,6 +45,160 @@ fn corrected(operations: &str, role: &str, text: &str) -> String {
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table of cases")]
+fn idioms_of_other_languages_are_corrected() {
+    for (text, expected) in [
+        (
+            "object.metadata.name.startsWith(['a-', 'b-'])",
+            "['a-', 'b-'].exists(p, object.metadata.name.startsWith(p))",
+        ),
+        (
+            "request.userInfo.groups == 'admins'",
+            "write `'admins' in request.userInfo.groups` if one item is enough, or `request.userInfo.groups == ['admins']`; the API server rejects the policy",
+        ),
+        (
+            "request.userInfo.groups != 'admins'",
+            "write `!('admins' in request.userInfo.groups)` if no item may be equal, or `request.userInfo.groups != ['admins']`; the API server rejects the policy",
+        ),
+        (
+            "object.metadata.name in ['a'] || 'b' || 'c'",
+            "object.metadata.name in ['a', 'b', 'c']",
+        ),
+        (
+            "object.metadata.name == 'a' || 'b'",
+            "object.metadata.name in ['a', 'b']",
+        ),
+        (
+            "cidr('10.0.0.0/8').contains('10.0.0.1')",
+            "cidr('10.0.0.0/8').containsIP('10.0.0.1')",
+        ),
+        (
+            "cidr('10.0.0.0/8').contains('10.0.0.0/16')",
+            "cidr('10.0.0.0/8').containsCIDR('10.0.0.0/16')",
+        ),
+        (
+            "cidr('10.0.0.0/8').contains(string(object.metadata.name))",
+            "write `containsIP()` for an address, or `containsCIDR()` for a network; the API server rejects the policy",
+        ),
+        (
+            "double(quantity('1Gi')) > 1.0",
+            "quantity('1Gi').asApproximateFloat() > 1.0",
+        ),
+        (
+            "int(quantity('1Gi')) > 1",
+            "write `quantity('1Gi').asInteger()`, which fails for a quantity such as `500m`, or `quantity('1Gi').asApproximateFloat()`; the API server rejects the policy",
+        ),
+        (
+            "authorizer.group('').resource('pods').check('get') == true",
+            "authorizer.group('').resource('pods').check('get').allowed()",
+        ),
+        (
+            "authorizer.group('').resource('pods').check('get') != true",
+            "!authorizer.group('').resource('pods').check('get').allowed()",
+        ),
+        (
+            "object.spec.template.spec.containers.sum(c, size(c.name)) < 9",
+            "object.spec.template.spec.containers.map(c, size(c.name)).sum() < 9",
+        ),
+        (
+            "exists(object.spec.template.spec.containers, c, c.name == 'a')",
+            "object.spec.template.spec.containers.exists(c, c.name == 'a')",
+        ),
+        (
+            "all(c in object.spec.template.spec.containers, c.name == 'a')",
+            "object.spec.template.spec.containers.all(c, c.name == 'a')",
+        ),
+        (
+            "re('^a').matches(object.metadata.name)",
+            "object.metadata.name.matches('^a')",
+        ),
+        (
+            "re.match('^a', object.metadata.name)",
+            "object.metadata.name.matches('^a')",
+        ),
+        (
+            "strings.HasPrefix(object.metadata.name, 'a')",
+            "object.metadata.name.startsWith('a')",
+        ),
+        ("self.spec.replicas < 5", "object.spec.replicas < 5"),
+        (
+            "input.review.object.spec.replicas < 5",
+            "object.spec.replicas < 5",
+        ),
+        (
+            "base64.decode(object.metadata.name) == b'a'",
+            "expressions cannot encode or decode base64; the API server rejects the policy",
+        ),
+        (
+            "any(c.name == 'a' for c in object.spec.template.spec.containers)",
+            "object.spec.template.spec.containers.exists(c, c.name == 'a')",
+        ),
+        (
+            "all(c.name == 'a' for c in object.spec.template.spec.containers if c.tty)",
+            "object.spec.template.spec.containers.all(c, !(c.tty) || c.name == 'a')",
+        ),
+        (
+            "[c.name for c in object.spec.template.spec.containers if c.tty] == []",
+            "object.spec.template.spec.containers.map(c, c.tty, c.name) == []",
+        ),
+        (
+            "[c for c in variables.names if c == 'a'] == []",
+            "variables.names.filter(c, c == 'a') == []",
+        ),
+        (
+            "object.metadata.name[0:3] == 'abc'",
+            "object.metadata.name.substring(0, 3) == 'abc'",
+        ),
+        (
+            "object.metadata.name[-3:] == 'abc'",
+            "object.metadata.name.substring(size(object.metadata.name) - 3) == 'abc'",
+        ),
+        (
+            "object.metadata.name LIKE 'a%'",
+            "object.metadata.name.startsWith('a')",
+        ),
+        (
+            "object.metadata.name not like '%a%' && true",
+            "!object.metadata.name.contains('a') && true",
+        ),
+        (
+            "object.spec.replicas BETWEEN 1 AND 5 || false",
+            "1 <= object.spec.replicas && object.spec.replicas <= 5 || false",
+        ),
+        (
+            "(object.spec.replicas & 1) == 1",
+            "CEL has no bitwise operator `&`; the API server rejects the policy",
+        ),
+        (
+            "object.spec.strategy != 'Recreate'",
+            "object.spec.strategy.type != 'Recreate'",
+        ),
+        (
+            "object.metadata.annotations.size > 3",
+            "size(object.metadata.annotations) > 3",
+        ),
+        (
+            "object.metadata.labels.count != 0",
+            "size(object.metadata.labels) != 0",
+        ),
+        (
+            "object.spec.template.spec.containers.all(c, c.resources.limits.len <= 2)",
+            "object.spec.template.spec.containers.all(c, size(c.resources.limits) <= 2)",
+        ),
+        (
+            "object.spec.replicas <= object.metadata.labels.size",
+            "object.spec.replicas <= int(object.metadata.labels.size)",
+        ),
+    ] {
+        assert_eq!(
+            corrected("[CREATE]", "expression", text),
+            expected,
+            "{text}"
+        );
+    }
+}
+
+#[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn expressions_of_other_languages_are_corrected() {
     for (text, expected) in [
         (
@@ -202,7 +356,7 @@ fn expressions_of_other_languages_are_corrected() {
         ("object.spec.replicas != '5'", "object.spec.replicas != 5"),
         (
             "5 == object.metadata.labels['x']",
-            "'5' == object.metadata.labels['x']",
+            "write `'5'`; the policy may then allow requests that it denies now",
         ),
         (
             "object.spec.template.spec.activeDeadlineSeconds <= duration('1h')",

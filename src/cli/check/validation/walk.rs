@@ -201,7 +201,9 @@ fn is_empty(node: Option<&Node>) -> bool {
 }
 
 /// Values of other policy engines, each with the value of a validationAction.
-const SYNONYMS: [(&str, &str); 8] = [
+const SYNONYMS: [(&str, &str); 10] = [
+    ("Apply", "ApplyConfiguration"),
+    ("ServerSideApply", "ApplyConfiguration"),
     ("Enforce", "Deny"),
     ("DryRun", "Audit"),
     ("=", "In"),

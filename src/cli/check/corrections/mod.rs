@@ -6,7 +6,7 @@
 //! objects. New errors and warnings are added with their location in the original file. The next round also applies
 //! their fixes.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::finding::{Finding, Location, Owner, Severity};
@@ -121,7 +121,7 @@ pub(super) fn add_hidden(report: &mut CheckReport, input: &mut Input, check: &mu
     // The numbers of policies in each corrected file after its last round.
     let mut n_policies: BTreeMap<String, usize> = BTreeMap::new();
     // The findings about each corrected file after its last round.
-    let mut remaining: BTreeMap<String, HashSet<Key>> = BTreeMap::new();
+    let mut remaining: BTreeMap<String, Remaining> = BTreeMap::new();
     // The findings that a later round fixes. They are not consequences of the findings of earlier rounds.
     let mut fixed: HashSet<Key> = HashSet::new();
     for _ in 0..MAX_ROUNDS {
@@ -168,11 +168,11 @@ pub(super) fn add_hidden(report: &mut CheckReport, input: &mut Input, check: &mu
             .filter(|finding| correction(finding).is_some());
         fixed.extend(with_fix.map(key));
         for source in &corrected.files {
-            remaining.insert(source.clone(), HashSet::new());
+            remaining.insert(source.clone(), Remaining::new());
         }
         for finding in &findings {
             if let Some(keys) = remaining.get_mut(&finding.location.file) {
-                keys.insert(key(finding));
+                keys.insert(key(finding), finding.help.clone());
             }
         }
         let new = findings
@@ -194,24 +194,76 @@ pub(super) fn add_hidden(report: &mut CheckReport, input: &mut Input, check: &mu
         report.n_corrected_policies += n.saturating_sub(n_before);
     }
     name_assumptions(&mut report.findings, &hidden);
-    // A finding that the fixes of other findings remove is a consequence of them.
-    report.findings.retain(|finding| {
+    remove_consequences(&mut report.findings, &mut remaining, |finding| {
+        conditions.has_cause_of(finding) || fixed.contains(&key(finding))
+    });
+    remove_unsafe_renames(&mut report.findings, &hidden);
+    report.findings.extend(hidden);
+}
+
+/// The findings about a corrected file, each with its help.
+type Remaining = HashMap<Key, Option<String>>;
+
+/// Removes the findings that the fixes of other findings remove: they are consequences of them. `remaining` are the
+/// findings about each corrected file after its last round.
+fn remove_consequences(
+    findings: &mut Vec<Finding>,
+    remaining: &mut BTreeMap<String, Remaining>,
+    is_of_other_round: impl Fn(&Finding) -> bool,
+) {
+    let replaced = replaced_code(findings);
+    findings.retain(|finding| {
         // Only the newest version is checked again.
         let is_of_some_versions = !finding.versions.is_empty();
         // The fix of an absent value also adds the `?` that this finding requires, but this finding concerns present
         // values too.
         let is_of_present = finding.rule == Rule::OrValueWithoutOptional;
-        let has_own_cause = correction(finding).is_some()
+        let has_own_cause = correction(finding).is_some() && !is_replaced(finding, &replaced)
             || is_of_some_versions
             || is_of_present
-            || conditions.has_cause_of(finding)
+            || is_of_other_round(finding)
             || !is_of_content(finding);
         let keys = remaining.get(&finding.location.file);
-        let key = key(finding);
-        has_own_cause || fixed.contains(&key) || keys.is_none_or(|keys| keys.contains(&key))
+        has_own_cause || keys.is_none_or(|keys| keys.contains_key(&key(finding)))
     });
-    remove_unsafe_renames(&mut report.findings, &hidden);
-    report.findings.extend(hidden);
+    for finding in findings {
+        let keys = remaining.get_mut(&finding.location.file);
+        // The replaced code is wrong, so a change of it is no remedy.
+        if is_replaced(finding, &replaced)
+            && let Some(help) = keys.and_then(|keys| keys.remove(&key(finding)))
+        {
+            finding.help = help;
+            finding.suggestions.clear();
+            finding.fix = None;
+        }
+    }
+}
+
+/// Returns the code that the fixes of type errors replace, by file.
+fn replaced_code(findings: &[Finding]) -> Vec<Edit> {
+    let of_types = findings.iter().filter(|finding| {
+        let is_type = matches!(
+            finding.rule,
+            Rule::NoMatchingOverload | Rule::NoFieldSelection | Rule::IncomparableTypes
+        );
+        is_type && finding.severity != Severity::Note
+    });
+    of_types.filter_map(|finding| finding.fix.clone()).collect()
+}
+
+/// Returns true if the finding is about an absent value in code that the fix of a type error replaces.
+fn is_replaced(finding: &Finding, replaced: &[Edit]) -> bool {
+    let is_absent = matches!(
+        finding.rule,
+        Rule::AbsentField | Rule::AbsentKey | Rule::FailingConversion
+    );
+    let (Some(source), Some(place)) = (&finding.location.source, finding.location.place) else {
+        return false;
+    };
+    let byte = source.byte_at(place);
+    let is_of_source = |edit: &&Edit| edit.source.name == source.name;
+    let mut replaced = replaced.iter().filter(is_of_source);
+    is_absent && replaced.any(|edit| edit.bytes.contains(&byte))
 }
 
 /// Removes the fixes that replace a variable that is always null, if the changed expression has a comparison that always has
@@ -454,239 +506,4 @@ fn with_other_bindings(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::settings::Settings;
-    use super::super::{Options, run, run_with};
-    use super::*;
-    use crate::cli::probe_check;
-
-    fn report(text: &str) -> CheckReport {
-        let options = Options {
-            paths: vec!["-".into()],
-            ..Options::default()
-        };
-        run(&options, &mut text.as_bytes()).unwrap()
-    }
-
-    /// Returns the rule of each added finding, and the part of `text` at its location.
-    fn hidden(text: &str) -> Vec<(&'static str, String)> {
-        let report = report(text);
-        let hidden = report.findings.iter().filter(|finding| finding.is_hidden);
-        let mut hidden: Vec<_> = hidden
-            .filter(|finding| finding.severity != Severity::Note)
-            .map(|finding| {
-                let place = finding.location.place.unwrap();
-                let line = text.lines().nth(place.line - 1).unwrap();
-                let marked = line.chars().skip(place.column - 1);
-                let marked: String = marked.take(finding.location.length).collect();
-                (finding.rule.id(), marked.trim_matches('"').to_owned())
-            })
-            .collect();
-        hidden.sort();
-        hidden
-    }
-
-    const POLICY: &str = "apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicy
-metadata: {name: a}
-spec:
-  matchConstraint:
-    resourceRules:
-    - {apiGroups: [apps], apiVersions: [v1], operations: [CREATE], resources: [deployment]}
-  validations:
-  - expression: |
-      object.metadata.name != 'Größe' and
-      object.spec.replica > 1 and object.spec.paus == true
-    message: a
-";
-
-    #[test]
-    fn hidden_findings_have_locations_in_written_file() {
-        let wanted = vec![
-            ("undefined-field", ".paus".to_owned()),
-            ("undefined-field", ".replica".to_owned()),
-            ("unserved-resource", "deployment".to_owned()),
-        ];
-        let of_written = |text: &str| {
-            let mut hidden = hidden(text);
-            // The optional field `paused` may be absent, and the second `and` is a finding after the first is fixed.
-            hidden.retain(|(rule, _)| !matches!(*rule, "absent-field" | "syntax"));
-            hidden
-        };
-        assert_eq!(of_written(POLICY), wanted);
-        assert_eq!(of_written(&POLICY.replace('\n', "\r\n")), wanted);
-        let folded = POLICY.replace("expression: |", "expression: >-");
-        assert_eq!(of_written(&folded), wanted);
-        let json: serde_json::Value = goyaml::to_json(POLICY).unwrap();
-        assert_eq!(of_written(&json.to_string()), wanted);
-    }
-
-    #[test]
-    fn invalid_match_condition_hides_no_absent_fields() {
-        let policy = |condition: &str| {
-            POLICY
-                .replace("matchConstraint:", "matchConstraints:")
-                .replace("[deployment]", "[deployments]")
-                .replace(
-                    "  validations:",
-                    &format!("  matchConditions: [{{name: a, expression: \"{condition}\"}}]\n  validations:"),
-                )
-                .replace("'Größe' and\n", "'Größe' &&\n")
-                .replace("replica > 1 and object.spec.paus == true", "paused == true")
-        };
-        let absent = vec![("absent-field", ".paused".to_owned())];
-        let invalid = "!object.metadata.name.matches('^(?!a)')";
-        assert_eq!(hidden(&policy(invalid)), absent);
-        assert!(report(&policy(invalid)).findings.iter().any(|finding| {
-            let help = finding.help.as_deref().unwrap_or_default();
-            help.ends_with("continuing as if the condition were true")
-        }));
-        // The condition may exclude objects without the field, or some kinds and operations.
-        for guard in [
-            "object.spec.paused == 1",
-            "has(object.spec.paused) && !",
-            "request.operation.matches('(?!a)')",
-        ] {
-            assert_eq!(hidden(&policy(guard)), [], "{guard}");
-        }
-    }
-
-    #[test]
-    fn failing_match_condition_hides_no_absent_fields() {
-        let text = POLICY
-            .replace("matchConstraint:", "matchConstraints:")
-            .replace("[deployment]", "[deployments]")
-            .replace(
-                "  validations:",
-                "  matchConditions: [{name: a, expression: \"namespaceObject.metadata.labels.env == 'a'\"}]\n  validations:",
-            )
-            .replace("'Größe' and\n", "'Größe' &&\n")
-            .replace("replica > 1 and object.spec.paus == true", "paused == true");
-        assert_eq!(hidden(&text), [("absent-field", ".paused".to_owned())]);
-    }
-
-    #[test]
-    fn invalid_match_condition_removes_no_findings() {
-        let text = POLICY
-            .replace("matchConstraint:", "matchConstraints:")
-            .replace("[deployment]", "[deployments]")
-            .replace(
-                "  validations:",
-                "  matchConditions: [{name: a, expression: variables.a}]\n  \
-                 variables: [{name: a, expression: object.spec.nothing}]\n  validations:",
-            )
-            .replace("'Größe' and\n", "'Größe' &&\n")
-            .replace(
-                "object.spec.replica > 1 and object.spec.paus == true",
-                "variables.a",
-            );
-        let mut rules = report(&text).findings.into_iter().map(|it| it.rule);
-        assert!(rules.any(|rule| rule == Rule::UndefinedField));
-    }
-
-    #[test]
-    fn late_variable_hides_no_absent_fields() {
-        let text = POLICY
-            .replace("matchConstraint:", "matchConstraints:")
-            .replace("[deployment]", "[deployments]")
-            .replace(
-                "  validations:",
-                "  variables:\n  - {name: a, expression: variables.b.paused}\n  \
-                 - {name: b, expression: object.spec}\n  validations:",
-            )
-            .replace("'Größe' and\n", "'Größe' &&\n")
-            .replace(
-                "object.spec.replica > 1 and object.spec.paus == true",
-                "variables.a == true",
-            );
-        assert_eq!(hidden(&text), [("absent-field", ".paused".to_owned())]);
-        let helps = report(&text).findings.into_iter().filter_map(|it| it.help);
-        assert!(
-            helps
-                .into_iter()
-                .any(|help| help.ends_with("continuing as if it were declared first"))
-        );
-    }
-
-    #[test]
-    fn invalid_reason_of_rule_hides_no_rules() {
-        let text = "apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: boxes.example.com}
-spec:
-  group: example.com
-  scope: Namespaced
-  names: {kind: Box, plural: boxes}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema:
-      openAPIV3Schema:
-        type: object
-        x-kubernetes-validations:
-        - {rule: 'self.metadata.name != oldSelf.metadata.name', reason: Immutable}
-        - {rule: has(self.metadata.size)}
-";
-        assert_eq!(hidden(text), [("undefined-field", "(".to_owned())]);
-    }
-
-    #[test]
-    fn wrong_scope_hides_no_findings() {
-        let text = POLICY
-            .replace("matchConstraint:", "matchConstraints:")
-            .replace("[apps]", "['']")
-            .replace("[deployment]", "[namespaces], scope: Namespaced")
-            .replace(
-                "object.metadata.name != 'Größe' and\n",
-                "object.spec.finalizrs == [] &&\n",
-            )
-            .replace(
-                "object.spec.replica > 1 and object.spec.paus == true",
-                "true",
-            );
-        let wanted = vec![("undefined-field", ".finalizrs".to_owned())];
-        assert_eq!(hidden(&text), wanted);
-        let help =
-            "did you mean `scope: Cluster`? the policy never runs; continuing as if `Cluster`";
-        let report = report(&text);
-        let mut helps = report.findings.iter().filter_map(|it| it.help.as_deref());
-        assert!(helps.any(|it| it == help));
-        assert!(
-            report
-                .findings
-                .iter()
-                .all(|it| it.rule != Rule::UnservedResource || it.fix.is_none())
-        );
-    }
-
-    #[test]
-    fn errors_of_probe_remain_if_policy_is_corrected() {
-        let probe =
-            "---\napiVersion: vap-status.dev/v1alpha1\nkind: PolicyProbe\nmetadata: {name: p}
-spec:
-  policyName: a
-  cases: [{name: c, request: {}, expect: {decision: Denied}}]\n";
-        let text = format!("{POLICY}{probe}");
-        let options = Options {
-            paths: vec!["-".into()],
-            ..Options::default()
-        };
-        let settings = Settings {
-            probe_check: Some(probe_check::check),
-            ..Settings::default()
-        };
-        let report = run_with(&options, &settings, &mut text.as_bytes()).unwrap();
-        let mut rules = report.findings.iter().map(|finding| finding.rule);
-        assert!(rules.any(|rule| rule == Rule::InvalidProbe));
-    }
-
-    #[test]
-    fn summary_counts_policies_that_fixes_make_readable() {
-        let text = POLICY.replace("message: a", "message: 5");
-        assert_eq!(report(&text).summary.policies, 1);
-        assert_eq!(report(POLICY).summary.policies, 1);
-        let unreadable = POLICY.replace("message: a", "message: [a]");
-        assert_eq!(report(&unreadable).summary.policies, 0);
-    }
-}
+mod tests;

@@ -1,5 +1,8 @@
 //! Proposes CEL for the syntax of other languages, such as `!(a in b)` for `a not in b`.
 
+mod sequences;
+mod sql;
+
 use std::ops::Range;
 
 use super::advice;
@@ -66,7 +69,12 @@ pub(super) fn proposal(role: Role, text: &str) -> Option<Proposal> {
         return Some(prose(role, text));
     }
     let source = TokenText::new(text);
-    not_in(&source)
+    sequences::comprehension(&source)
+        .or_else(|| sequences::slice(&source))
+        .or_else(|| sql::like(&source))
+        .or_else(|| sql::between(&source))
+        .or_else(|| bitwise(&source))
+        .or_else(|| not_in(&source))
         .or_else(|| not(&source))
         .or_else(|| pattern(&source))
         .or_else(|| optional_key(&source))
@@ -150,6 +158,20 @@ fn not(source: &TokenText<'_>) -> Option<Proposal> {
         format!("!({text})")
     };
     Some(Proposal::edit(source.bytes(&(not..end))?, text))
+}
+
+/// Returns a hint about a bitwise operator, of which one operand is a number.
+fn bitwise(source: &TokenText<'_>) -> Option<Proposal> {
+    let n = (1..source.len()).find(|n| advice::is_bitwise(source, *n))?;
+    let operands = source.bytes(&(n - 1..n + 1))?;
+    let operator = source
+        .text
+        .get(operands)?
+        .trim_start_matches(source.word(n - 1)?);
+    let operator = operator.trim_end_matches(source.word(n)?).trim();
+    Some(Proposal::hint(format!(
+        "CEL has no bitwise operator `{operator}`"
+    )))
 }
 
 /// Replaces `a =~ 'b'` by `a.matches('b')`.
