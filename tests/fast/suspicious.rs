@@ -309,6 +309,12 @@ fn impossible_operations_are_reported() {
             "{resource} {operation}"
         );
     }
+    let misspelled = found(&of("pods/evictions", "DELETE"));
+    let mut impossible = misspelled.iter();
+    assert!(
+        !impossible.any(|it| it.contains("impossible-operation")),
+        "{misspelled:?}"
+    );
 }
 
 #[test]

@@ -30,7 +30,7 @@ pub(super) fn find(policy: &CompiledPolicy, mapper: &RestMapper) -> Vec<Lint> {
     for (n, rule) in rules.iter().enumerate() {
         let field_ref = format!("spec.matchConstraints.resourceRules[{n}]");
         lints.extend(groups(rule, &field_ref, &served).take(MAX_FOUND));
-        lints.extend(operations(rule, &field_ref).take(MAX_FOUND));
+        lints.extend(operations(rule, &field_ref, mapper).take(MAX_FOUND));
         lints.extend(names(rule, &field_ref).take(MAX_FOUND));
     }
     let excluded = constraints.exclude_resource_rules.iter().flatten();
@@ -236,6 +236,7 @@ fn names<'a>(
 fn operations<'a>(
     rule: &'a NamedRuleWithOperations,
     field_ref: &'a str,
+    mapper: &'a RestMapper,
 ) -> impl Iterator<Item = Lint> + 'a {
     let asked = Operations::from_names(rule.operations.as_deref().unwrap_or_default());
     // Only built-in subresources have known operations. A group wildcard may match other subresources.
@@ -245,6 +246,11 @@ fn operations<'a>(
     resources.filter_map(move |(n, resource)| {
         let (main, sub) = resource.split_once('/').unwrap_or((resource, ""));
         let possible = Operations::possible(resource);
+        // The name of an unserved subresource may be misspelled.
+        let is_served = mapper.resources.iter().any(|it| it.gvr.resource == *resource);
+        if !sub.is_empty() && !is_served {
+            return None;
+        }
         let is_possible = |name| possible.names().any(|known| known == name);
         if !is_known || main == "*" || sub == "*" || asked.names().any(is_possible) {
             return None;
