@@ -156,6 +156,28 @@ fn impossible_enumeration_values_are_reported() {
 }
 
 #[test]
+fn integers_in_quotes_are_reported_for_builtin_int_or_string() {
+    for (expression, always) in [
+        (
+            "object.spec.ports.all(p, p.targetPort != '80')",
+            "so this is always true",
+        ),
+        (
+            "object.spec.ports.all(p, p.targetPort in ['80', 'http'])",
+            "so `80` never matches",
+        ),
+    ] {
+        warns(SERVICE, expression, &[always, "write `80` without quotes"]);
+    }
+    for expression in [
+        "object.spec.ports.all(p, p.targetPort != 'http' && p.targetPort != 80)",
+        "object.spec.ports.all(p, string(p.targetPort) != '80')",
+    ] {
+        is_silent(SERVICE, expression);
+    }
+}
+
+#[test]
 fn possible_values_are_not_reported() {
     for expression in [
         "object.spec.restartPolicy == 'Never'",

@@ -275,6 +275,25 @@ fn correct_value(finding: &mut Finding, crd: &Object<Crd>, error: &DefinitionErr
     finding.fix = crd.document.edit_value(&crd.source, node, meant);
 }
 
+/// Returns the path of a property if the error is about the fieldPath of a rule.
+fn valid_field_path(crd: &Object<Crd>, error: &DefinitionError) -> Option<String> {
+    let [
+        schema @ ..,
+        PathStep::Field(rules),
+        _,
+        PathStep::Field(name),
+    ] = &*error.place
+    else {
+        return None;
+    };
+    let is_field_path = rules == "x-kubernetes-validations" && name == "fieldPath";
+    let schema = is_field_path.then(|| nearest(&crd.document.node, schema))?;
+    match &schema.get("properties")?.data {
+        Data::Map(entries) => entries.iter().next().map(|(name, _)| format!(".{name}")),
+        Data::Scalar(..) | Data::List(_) => None,
+    }
+}
+
 /// Returns the findings for an error in a validation rule or a default. An expression that does not compile has one
 /// finding per diagnostic. Any other error has one finding.
 fn rule_findings(crd: &Object<Crd>, error: &DefinitionError) -> Vec<Finding> {
@@ -299,6 +318,10 @@ fn rule_findings(crd: &Object<Crd>, error: &DefinitionError) -> Vec<Finding> {
         };
         let mut finding = refused(whole(Severity::Error, rule_of(error), &message));
         correct_value(&mut finding, crd, error);
+        if let Some(path) = valid_field_path(crd, error) {
+            let edit = crd.document.edit_value(&crd.source, node, &path);
+            finding.assumption = edit.map(Assumption::new);
+        }
         return vec![finding];
     };
     let (severity, rule) = match expression.kind {

@@ -135,7 +135,7 @@ fn late_variable_hides_no_absent_fields() {
 }
 
 #[test]
-fn invalid_reason_of_rule_hides_no_rules() {
+fn invalid_reason_or_path_of_rule_hides_no_rules() {
     let text = "apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: boxes.example.com}
@@ -154,7 +154,15 @@ spec:
         - {rule: 'self.metadata.name != oldSelf.metadata.name', reason: Immutable}
         - {rule: has(self.metadata.size)}
 ";
-    assert_eq!(hidden(text), [("undefined-field", "(".to_owned())]);
+    let expected = [("undefined-field", "(".to_owned())];
+    assert_eq!(hidden(text), expected);
+    let path = text
+        .replace("reason: Immutable", "fieldPath: .nothing")
+        .replace(
+            "        x-kubernetes-validations",
+            "        properties: {spec: {type: object}}\n        x-kubernetes-validations",
+        );
+    assert_eq!(hidden(&path), expected);
 }
 
 #[test]

@@ -65,6 +65,15 @@ fn find(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<Lint> {
     // There are no requests for a kind without operations.
     kinds.retain(|target| !operations(target).is_empty());
     let params = params_type(policy, context);
+    let mut expressions = policy.expressions().iter();
+    let converts_to_string = expressions.any(|expression| {
+        expression.parsed().is_ok_and(|ast| {
+            let mut nodes = ast.iter();
+            nodes.any(
+                |(_, expr)| matches!(expr, Expr::Call { function, .. } if &**function == "string"),
+            )
+        })
+    });
     let mut outcomes: BTreeMap<(usize, usize), ComparisonOutcome> = BTreeMap::new();
     for target in kinds {
         let resource = target.resource;
@@ -81,6 +90,7 @@ fn find(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<Lint> {
             evaluator: &evaluator,
             kind: &resource.gvk,
             outcomes: BTreeMap::new(),
+            converts_to_string,
             is_complete: true,
         };
         for (n, expression) in policy.expressions().iter().enumerate() {
@@ -192,6 +202,8 @@ struct ComparisonChecker<'r, 'a> {
     /// The kind of the objects.
     kind: &'r Gvk,
     outcomes: BTreeMap<(usize, usize), ComparisonOutcome>,
+    /// True if an expression calls `string()`, whose result has the path of its argument.
+    converts_to_string: bool,
     /// False if the step limit or the nesting limit was exceeded.
     is_complete: bool,
 }
@@ -506,13 +518,22 @@ impl ComparisonChecker<'_, '_> {
             if default.as_ref() == Some(value) {
                 continue;
             }
-            let impossible = Self::impossible_value(path, &input_type, text);
-            let Some((allowed, intended)) = impossible else {
-                continue;
-            };
             let outcome = match values {
                 [_] => format!("so this is always {is_not}"),
                 _ => format!("so `{text}` never matches"),
+            };
+            let is_string_of_integer = input_type.is_int_or_string() && is_integer(text);
+            if is_string_of_integer && input_type.is_builtin() && !self.converts_to_string {
+                return ComparisonOutcome::Constant(ConstantComparison {
+                    rule: Rule::ImpossibleValue,
+                    message: format!("as a string, `{shown}` is a name or a percentage, {outcome}"),
+                    fix: Some(format!("write `{text}` without quotes for the integer")),
+                    is_harmless: false,
+                });
+            }
+            let impossible = Self::impossible_value(path, &input_type, text);
+            let Some((allowed, intended)) = impossible else {
+                continue;
             };
             return ComparisonOutcome::Constant(ConstantComparison {
                 rule: Rule::ImpossibleValue,
@@ -523,4 +544,13 @@ impl ComparisonChecker<'_, '_> {
         }
         ComparisonOutcome::Varying
     }
+}
+
+/// Returns true for digits only. A string of a built-in int-or-string is a percentage or the name of a port, which has a
+/// letter.
+///
+/// Source: `k8s.io/kubernetes` `pkg/apis/apps/validation/validation.go`, `ValidatePositiveIntOrPercent`;
+/// `k8s.io/apimachinery` `pkg/util/validation/validation.go`, `IsValidPortName`.
+fn is_integer(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit())
 }
