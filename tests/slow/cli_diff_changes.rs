@@ -399,3 +399,26 @@ fn changed_validation_decides_alone() {
         );
     }
 }
+
+#[test]
+fn exceptions_for_deletions_are_found() {
+    let old = "oldObject.metadata.name != 'zebra'";
+    let exceptions = [
+        "'cleaners' in request.userInfo.groups",
+        "oldObject.metadata.?labels['done'].orValue('') == 'yes'",
+        "request.namespace == 'scratch'",
+    ];
+    let pairs = exceptions.iter().enumerate().map(|(n, exception)| {
+        [old.to_owned(), format!("{old} || {exception}")].map(|it| {
+            let mut policy = policy(&format!("p{n}"), DEPLOYMENTS, &[&it]);
+            policy["spec"]["matchConstraints"]["resourceRules"][0]["operations"] =
+                json!(["DELETE"]);
+            policy
+        })
+    });
+    let report = report("diff-deletions", &pairs.collect::<Vec<_>>());
+    for (n, exception) in exceptions.iter().enumerate() {
+        let [denied, allowed] = counts(&report, &format!("p{n}"));
+        assert_eq!([denied > 0, allowed > 0], [false, true], "{exception}");
+    }
+}

@@ -277,7 +277,8 @@ impl PairSearch<'_, '_, '_, '_> {
                 InputConstraints::default(),
             ] {
                 let solutions = self.solutions(&conditions, base, CORE_LIMITS);
-                let is_solved = !solutions.is_empty();
+                // No request to delete has the usual values of an object.
+                let is_solved = solutions.iter().any(|it| old.builder.build(it).is_some());
                 cores.extend(solutions);
                 if is_solved {
                     break;
