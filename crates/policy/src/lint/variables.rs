@@ -87,7 +87,7 @@ fn unused_params(policy: &CompiledPolicy) -> Option<Lint> {
     let is_unused = !expressions.is_empty() && !expressions.iter().any(reads_params);
     is_unused.then(|| Lint {
         rule: Rule::UnusedParams,
-        field_ref: "spec.paramKind".to_owned(),
+        field_ref: "spec.paramKind.kind".to_owned(),
         location: None,
         message:
             "no expression reads `params`, but the policy needs the param objects of its bindings"
