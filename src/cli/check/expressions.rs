@@ -197,12 +197,8 @@ fn assume_order(
             if text != reference || expression.name.as_deref() == Some(&*variable.name) {
                 continue;
             }
-            let one_line = variable
-                .expression
-                .split_whitespace()
-                .collect::<Vec<_>>()
-                .join(" ");
-            let edit = policy.edit_text(field_ref, part, &format!("({one_line})"));
+            let value = format!("({})", one_line(&variable.expression));
+            let edit = policy.edit_text(field_ref, part, &value);
             if let Some((finding, edit)) = findings.iter_mut().find(is_of_issue).zip(edit) {
                 finding.assumption = Some(Assumption {
                     as_if: Some("it were declared first"),

@@ -131,8 +131,8 @@ fn negative_index(expression: &PolicyExpression, ast: &Ast, id: ExprId) -> Optio
     })
 }
 
-/// Returns a lint if a validation requires a pattern such as `eu-.*`. The end `.*` has no effect unless the author believes
-/// that the pattern must match the whole string.
+/// Returns a lint if a validation requires a pattern such as `eu-.*`. A trailing `.*` has no effect, so its author probably
+/// believes that the pattern must match the whole string.
 fn unanchored_pattern(expression: &PolicyExpression, ast: &Ast, id: ExprId) -> Option<Lint> {
     let Expr::Call {
         function,
@@ -151,8 +151,9 @@ fn unanchored_pattern(expression: &PolicyExpression, ast: &Ast, id: ExprId) -> O
         .filter(|_| &**function == "matches")?;
     let is_plain = start.starts_with(|c: char| c.is_ascii_alphanumeric()) && !start.contains('|');
     // A negated test denies more than intended, which is harmless.
-    let is_negated = ast.iter().any(|(_, expr)| {
-        matches!(expr, Expr::Call { function, args, .. } if &**function == "!_" && args.iter().any(|arg| ast.descendants(*arg).contains(&id)))
+    let is_negated = ast.iter().any(|(other, _)| match ast.global_call(other) {
+        Some(("!_", [operand])) => ast.descendants(*operand).contains(&id),
+        _ => false,
     });
     let is_required = expression.role == Role::Validation && !is_negated && is_plain;
     (is_required && pattern.len() <= MAX_SHOWN).then(|| Lint {

@@ -246,13 +246,13 @@ fn operations<'a>(
     resources.filter_map(move |(n, resource)| {
         let (main, sub) = resource.split_once('/').unwrap_or((resource, ""));
         let possible = Operations::possible(resource);
-        // The name of an unserved subresource may be misspelled.
-        let is_served = mapper.resources.iter().any(|it| it.gvr.resource == *resource);
-        if !sub.is_empty() && !is_served {
-            return None;
-        }
         let is_possible = |name| possible.names().any(|known| known == name);
         if !is_known || main == "*" || sub == "*" || asked.names().any(is_possible) {
+            return None;
+        }
+        // The name of an unserved subresource may be misspelled.
+        let is_served = || mapper.resources.iter().any(|it| it.gvr.resource == *resource);
+        if !sub.is_empty() && !is_served() {
             return None;
         }
         let names: Vec<&str> = possible.names().collect();

@@ -587,7 +587,7 @@ rules! {
         ),
         "Use admissionregistration.k8s.io/v1, and apiextensions.k8s.io/v1 for a CustomResourceDefinition. API servers serve older versions of policies and bindings only if --runtime-config enables them, so this is a warning. A version that only newer API servers serve is an error.";
     WrongDefault "wrong-default":
-        "an absent field is treated as a value for which it does not stand",
+        "a validation treats an absent field as a value other than its effective default",
         expression(
             "!object.spec.template.spec.?automountServiceAccountToken.orValue(false)",
             "!object.spec.template.spec.?automountServiceAccountToken.orValue(true)",

@@ -77,17 +77,11 @@ impl ComparisonChecker<'_, '_> {
             };
             let outcomes = self.paths(field, scope).map(|path| {
                 let is_tested = absent.contains(&path);
-                let is_object = matches!(path.root, Root::Object | Root::OldObject);
-                let effective = effective_default(self.kind, &path).filter(|effective| {
-                    is_object
-                        && effective.inherited_from.is_none()
-                        && effective.value == Json::Bool(!required)
-                });
-                let Some(effective) = effective.filter(|_| is_tested) else {
+                let usually = self.counts_as(&path, !required).filter(|_| is_tested);
+                let Some(usually) = usually else {
                     return ComparisonOutcome::Varying;
                 };
                 let root = path.root.name();
-                let usually = if effective.is_certain { "" } else { "usually " };
                 ComparisonOutcome::Constant(ConstantComparison {
                     rule: Rule::WrongDefault,
                     message: format!(
@@ -103,6 +97,15 @@ impl ComparisonChecker<'_, '_> {
                 self.add(*node, outcome);
             }
         }
+    }
+
+    /// Returns `Some` if a field of the object stands for `value` if it is absent, with `usually ` if a setting outside of the
+    /// object can change this.
+    pub(super) fn counts_as(&self, path: &FieldPath, value: bool) -> Option<&'static str> {
+        let is_object = matches!(path.root, Root::Object | Root::OldObject);
+        let effective = effective_default(self.kind, path).filter(|_| is_object)?;
+        let is_same = effective.inherited_from.is_none() && effective.value == Json::Bool(value);
+        is_same.then_some(if effective.is_certain { "" } else { "usually " })
     }
 
     /// Returns the path that `!has()` tests. `None` for other expressions.

@@ -28,7 +28,7 @@ use cel::ast::{Expr, ExprId, Literal};
 use cel::source::SourceMap;
 use cel::stack::run_on_deep_stack;
 use kubernetes::schema::Gvk;
-use kubernetes::validity::{EffectiveDefault, FieldPath, Root, effective_default, enum_values};
+use kubernetes::validity::{FieldPath, Root, enum_values};
 
 /// Maximum number of matched kinds. A policy for more kinds is not checked.
 const MAX_KINDS: usize = 20;
@@ -367,19 +367,13 @@ impl ComparisonChecker<'_, '_> {
             let SymbolicValue::Input { path, default, .. } = symbolic else {
                 return ComparisonOutcome::Varying;
             };
-            let is_object = matches!(path.root, Root::Object | Root::OldObject);
-            let effective = effective_default(self.kind, path).filter(|_| is_object);
-            let is_other = |effective: &EffectiveDefault| {
-                effective.inherited_from.is_none() && effective.value == Json::Bool(!given)
-            };
-            let Some(effective) = effective.filter(is_other) else {
+            let Some(usually) = self.counts_as(path, !given) else {
                 return ComparisonOutcome::Varying;
             };
             if *default != Some(Json::Bool(*given)) {
                 return ComparisonOutcome::Varying;
             }
             let root = path.root.name();
-            let usually = if effective.is_certain { "" } else { "usually " };
             ComparisonOutcome::Constant(ConstantComparison {
                 rule: Rule::WrongDefault,
                 message: format!(
