@@ -1,5 +1,6 @@
 //! Proposes CEL for the syntax of other languages, such as `!(a in b)` for `a not in b`.
 
+mod operands;
 mod sequences;
 mod sql;
 
@@ -84,6 +85,8 @@ pub(super) fn proposal(role: Role, text: &str) -> Option<Proposal> {
         .or_else(|| conditional(&source))
         .or_else(|| statement(&source))
         .or_else(|| null_test(&source))
+        .or_else(|| operands::repeated(&source))
+        .or_else(|| operands::missing_branch(&source))
         .or_else(|| infix_function(&source))
         .or_else(|| plain_text(role, &source))
 }

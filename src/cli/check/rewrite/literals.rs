@@ -7,23 +7,61 @@ use crate::cel::syntax::token::Kind;
 use crate::cli::check::tokens::TokenText;
 use crate::library::quantity::Quantity;
 
-/// Proposes a correction of an invalid literal: a duration with days or weeks, or a format string with `{}`.
+/// Proposes a correction of an invalid duration, such as `1d` or `5 minutes`.
 pub(super) fn literal(source: &TokenText<'_>, n: usize) -> Option<Proposal> {
-    let tokens = n..n + 1;
-    let content = string_content(source, &tokens)?;
-    let bytes = source.bytes(&tokens)?;
-    let quoted = |text: &str| format!("'{text}'");
-    let hours = |unit: char, hours: u64| {
-        let number: u64 = content.strip_suffix(unit)?.parse().ok()?;
-        Some(format!("{}h", number.checked_mul(hours)?))
+    let content = string_content(source, &(n..n + 1))?;
+    let is_call = source.word(n.checked_sub(2)?)? == "duration";
+    let duration = is_call.then(|| duration(content))?;
+    let Some(duration) = duration else {
+        let is_number = content.parse::<f64>().is_ok();
+        return is_number.then(|| {
+            Proposal::hint(format!(
+                "a duration has a unit: write `{content}s` for seconds, `{content}m` for minutes or `{content}h` for hours"
+            ))
+        });
     };
-    if let Some(duration) = hours('d', 24).or_else(|| hours('w', 7 * 24)) {
-        return Some(
-            Proposal::edit(bytes, quoted(&duration))
-                .with_reason("the units of a duration are h, m, s, ms, us and ns"),
-        );
+    let bytes = source.bytes(&(n..n + 1))?;
+    let proposal = Proposal::edit(bytes, format!("'{duration}'"));
+    Some(proposal.with_reason("the units of a duration are h, m, s, ms, us and ns"))
+}
+
+/// Returns the duration in the format of Go for a text such as `1d`, `5 minutes`, `1 hour 30 min` or `PT5M`.
+fn duration(text: &str) -> Option<String> {
+    let lower = text.trim().to_ascii_lowercase();
+    // ISO 8601 has months, whose unit is `M`, before the `T`.
+    let mut rest = match lower.strip_prefix("pt") {
+        Some(rest) => rest,
+        None => match lower.strip_prefix('p') {
+            Some(days) if days.ends_with('d') => days,
+            Some(_) => return None,
+            None => &lower,
+        },
+    };
+    let mut duration = String::new();
+    while !rest.is_empty() {
+        let is_of_number = |c: char| c.is_ascii_digit() || c == '.';
+        let n_number = rest.find(|c| !is_of_number(c))?;
+        let (number, after) = rest.split_at_checked(n_number)?;
+        let after = after.trim_start();
+        let n_unit = after.find(|c: char| !c.is_ascii_alphabetic());
+        let (unit, after) = after.split_at_checked(n_unit.unwrap_or(after.len()))?;
+        number.parse::<f64>().ok()?;
+        let hours = |of_unit: u64| {
+            let number: u64 = number.parse().ok()?;
+            Some(format!("{}h", number.checked_mul(of_unit)?))
+        };
+        duration.push_str(&match unit {
+            "w" | "week" | "weeks" => hours(7 * 24)?,
+            "d" | "day" | "days" => hours(24)?,
+            "h" | "hr" | "hrs" | "hour" | "hours" => format!("{number}h"),
+            "m" | "min" | "mins" | "minute" | "minutes" => format!("{number}m"),
+            "s" | "sec" | "secs" | "second" | "seconds" => format!("{number}s"),
+            "ms" | "milliseconds" => format!("{number}ms"),
+            _ => return None,
+        });
+        rest = after.trim_start();
     }
-    None
+    (!duration.is_empty()).then_some(duration)
 }
 
 /// Proposes the verb `%s` for `{}` in a format string.

@@ -8,6 +8,7 @@ mod calls;
 mod literals;
 mod selection;
 mod sizes;
+mod times;
 mod undeclared;
 
 use std::ops::Range;
@@ -16,6 +17,7 @@ use self::calls::{MemberCall, alternatives, call, conversion, decision, has_name
 use self::literals::{format_verbs, json_patch, literal, quantity, type_name};
 use self::selection::{decision_method, range_of_macro, selection, undefined_field};
 use self::sizes::{path, size_of_collection};
+use self::times::{seconds, time_difference, time_sum};
 use self::undeclared::undeclared;
 use super::tokens::TokenText;
 use crate::cel::diagnostic::{Candidates, DiagnosticKind};
@@ -294,21 +296,6 @@ fn convert(
     wrap(source, tokens, name)
 }
 
-/// Proposes the seconds of a duration that is compared with a number.
-fn seconds(
-    source: &TokenText<'_>,
-    duration: &Range<usize>,
-    number: &Range<usize>,
-) -> Option<Proposal> {
-    let text = format!("{}.getSeconds()", source.receiver_text(duration)?);
-    let last = number.end.checked_sub(1).and_then(|n| source.word(n))?;
-    Some(if last.ends_with("Seconds") {
-        Proposal::edit(source.bytes(duration)?, text)
-    } else {
-        Proposal::hint(format!("write `{text}` if the number counts seconds"))
-    })
-}
-
 /// Returns true if the tokens read params, labels, annotations or the data of a `ConfigMap`, whose values are strings.
 fn reads_string_values(source: &TokenText<'_>, tokens: &Range<usize>) -> bool {
     let is_first = |n: usize| n == tokens.start;
@@ -317,25 +304,6 @@ fn reads_string_values(source: &TokenText<'_>, tokens: &Range<usize>) -> bool {
         Some("labels" | "annotations" | "data") => !is_first(n),
         _ => false,
     })
-}
-
-/// Proposes the conversion of the operands of a sum of a string and a duration or timestamp. A string that is a timestamp
-/// or a duration is converted. Otherwise, the sum is a concatenation of strings.
-fn time_sum(
-    source: &TokenText<'_>,
-    (tokens, type_): (&Range<usize>, &Type),
-    text: &Range<usize>,
-) -> Option<Proposal> {
-    let (name, to) = match type_ {
-        Type::Duration => ("timestamp", Type::Timestamp),
-        _ => ("duration", Type::Duration),
-    };
-    match string_content(source, text) {
-        Some(content) if Value::from(content).convert_to(&to).is_ok() => wrap(source, text, name),
-        Some(_) => wrap(source, tokens, "string"),
-        None if *type_ == Type::Duration => wrap(source, text, name),
-        None => None,
-    }
 }
 
 fn operator(
@@ -350,6 +318,9 @@ fn operator(
         (&right, right_type, left_type),
     ];
     let equal = matches!(function, "_==_" | "_!=_");
+    if equal && let Some(proposal) = null_of_test(source, n, (left_type, right_type)) {
+        return Some(proposal);
+    }
     let ordered = matches!(function, "_<_" | "_<=_" | "_>_" | "_>=_");
     if equal || ordered {
         for (tokens, type_, other) in sides {
@@ -419,7 +390,24 @@ fn operator(
     arithmetic(source, function, [(&left, left_type), (&right, right_type)])
 }
 
-/// Proposes the correction of `+`, `in` or `%` with operands of the wrong types.
+/// Proposes `has(a.b)` for `has(a.b) != null`, and `!has(a.b)` for `has(a.b) == null`.
+fn null_of_test(
+    source: &TokenText<'_>,
+    n: usize,
+    (left_type, right_type): (&Type, &Type),
+) -> Option<Proposal> {
+    let (left, right) = source.operands(n)?;
+    let is_null = *left_type == Type::Bool && *right_type == Type::Null;
+    let is_test = source.word(left.start)? == "has" && source.is_chain(&left);
+    (is_null && is_test).then_some(())?;
+    let is_equal = source.kind(n)? == Kind::Equals;
+    let sign = if is_equal { "!" } else { "" };
+    let text = format!("{sign}{}", source.source(&left)?);
+    let proposal = Proposal::edit(source.bytes(&(left.start..right.end))?, text);
+    Some(proposal.with_reason("has() is true or false, never null"))
+}
+
+/// Proposes the correction of `+`, `-`, `in` or `%` with operands of the wrong types.
 fn arithmetic(
     source: &TokenText<'_>,
     function: &str,
@@ -457,6 +445,10 @@ fn arithmetic(
                 _ => None,
             }
         }),
+        ("_-_", Type::String | Type::Timestamp, Type::String)
+        | ("_-_", Type::String, Type::Timestamp) => {
+            time_difference(source, (left, left_type), (right, right_type))
+        }
         ("@in", Type::String | Type::Dyn, Type::String) => in_string(source, left, right),
         ("_%_", Type::String, _) => {
             let values = source.source(right)?;

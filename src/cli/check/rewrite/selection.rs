@@ -7,7 +7,9 @@ use super::{Context, MAX_SHOWN, Proposal};
 use crate::cel::syntax::token::Kind;
 use crate::cel::types::Type;
 use crate::cli::check::tokens::TokenText;
+use crate::library::environment::base_env;
 use crate::policy::expressions::Role;
+use crate::version::KubernetesVersion;
 
 /// Proposes a replacement for a selection from a value without fields. `n` is the dot.
 pub(super) fn selection(
@@ -25,6 +27,10 @@ pub(super) fn selection(
         return Some(proposal);
     }
     let field = source.word(n + 1)?;
+    if source.kind(n + 2) != Some(Kind::OpenParen) && is_method(operand, field) {
+        let bytes = source.bytes(&(n + 1..n + 2))?;
+        return Some(Proposal::edit(bytes, format!("{field}()")));
+    }
     if *operand == Type::String
         && context.role != Role::MatchCondition
         && matches!(field, "labels" | "annotations")
@@ -45,6 +51,16 @@ pub(super) fn selection(
         Proposal::hint(format!(
             "a list has no fields: select the field of each item, as in `{list}.all(x, x.{field} ...)` or `{list}.exists(x, x.{field} ...)`"
         ))
+    })
+}
+
+/// Returns true if the type has a member function `name` without arguments, such as `isLoopback()` of an IP address.
+fn is_method(type_: &Type, name: &str) -> bool {
+    let mut functions = base_env(KubernetesVersion::NEWEST).library().functions();
+    let function = functions.find(|function| function.name == name);
+    function.is_some_and(|function| {
+        let mut overloads = function.overloads.iter();
+        overloads.any(|it| it.is_member() && matches!(&*it.args, [only] if only == type_))
     })
 }
 

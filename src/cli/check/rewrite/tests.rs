@@ -51,6 +51,51 @@ fn idioms_of_other_languages_are_corrected() {
             "object.metadata.name.startsWith(['a-', 'b-'])",
             "['a-', 'b-'].exists(p, object.metadata.name.startsWith(p))",
         ),
+        ("has(object.spec.paused) != null", "has(object.spec.paused)"),
+        (
+            "has(object.spec.paused) == null",
+            "!has(object.spec.paused)",
+        ),
+        (
+            "ip(object.metadata.name).isLoopback",
+            "ip(object.metadata.name).isLoopback()",
+        ),
+        (
+            "object.spec.replicas > 1 && < 5",
+            "object.spec.replicas > 1 && object.spec.replicas < 5",
+        ),
+        (
+            "object.metadata.name == 'a' || == 'b' || 'c' == 'c'",
+            "object.metadata.name == 'a' || object.metadata.name == 'b' || 'c' == 'c'",
+        ),
+        (
+            "object.spec.paused ? object.metadata.name == 'x'",
+            "`a ? b` has no value for a false condition: write `a ? b : true` to allow such requests, or `a ? b : false` to deny them; the API server rejects the policy",
+        ),
+        (
+            "duration(object.metadata.name) < duration('5 minutes')",
+            "duration(object.metadata.name) < duration('5m')",
+        ),
+        (
+            "duration(object.metadata.name) < duration('1 day 2 hours')",
+            "duration(object.metadata.name) < duration('24h2h')",
+        ),
+        (
+            "duration(object.metadata.name) < duration('PT1H30M')",
+            "duration(object.metadata.name) < duration('1h30m')",
+        ),
+        (
+            "duration(object.metadata.name) < duration('30')",
+            "a duration has a unit: write `30s` for seconds, `30m` for minutes or `30h` for hours; the API server rejects the policy",
+        ),
+        (
+            "object.metadata.name - object.metadata.namespace < duration('5m')",
+            "convert the strings: `timestamp(object.metadata.name) - timestamp(object.metadata.namespace)` if they are times, `int(object.metadata.name) - int(object.metadata.namespace)` if they are numbers, `quantity(object.metadata.name).sub(quantity(object.metadata.namespace))` if they are quantities; with failurePolicy Fail, a request for which the expression fails is denied",
+        ),
+        (
+            "timestamp(object.metadata.name) - object.metadata.namespace < duration('5m')",
+            "convert the string: `timestamp(object.metadata.name) - timestamp(object.metadata.namespace)` if it is a time, `timestamp(object.metadata.name) - duration(object.metadata.namespace)` if it is a duration; with failurePolicy Fail, a request for which the expression fails is denied",
+        ),
         (
             "request.userInfo.groups == 'admins'",
             "write `'admins' in request.userInfo.groups` if one item is enough, or `request.userInfo.groups == ['admins']`; the API server rejects the policy",
