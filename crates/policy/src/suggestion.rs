@@ -18,7 +18,7 @@ pub struct Suggestion {
     pub effect: Effect,
     /// The value that an absent field counts as, as a CEL expression. It is the effective default of the field, so the
     /// suggestion needs no decision by the author. `None` if the author has to choose, or if the effect is
-    /// [`Effect::Compared`].
+    /// [`Effect::Compared`] or [`Effect::Tested`].
     pub default: Option<String>,
 }
 
@@ -37,9 +37,14 @@ pub enum Effect {
     Evaluated,
     /// A comparison has the result that it would have if the missing value differed from every other value.
     Compared,
+    /// A test of presence replaces a comparison with null.
+    Tested,
 }
 
 impl Effect {
+    /// The effects that keep the intent of the replaced code, so the suggestion needs no decision by the author.
+    pub const INTENDED: [Self; 2] = [Self::Compared, Self::Tested];
+
     /// Returns the name in JSON.
     #[must_use]
     pub fn id(self) -> &'static str {
@@ -50,6 +55,7 @@ impl Effect {
             Self::NotMatched => "not-matched",
             Self::Evaluated => "evaluated",
             Self::Compared => "compared",
+            Self::Tested => "tested",
         }
     }
 
@@ -62,6 +68,7 @@ impl Effect {
             Self::NotMatched => format!("skip {requests}"),
             Self::Evaluated => format!("evaluate the expression for {requests}"),
             Self::Compared => "compare absent values too".to_owned(),
+            Self::Tested => "test for an absent value, which is not null".to_owned(),
         }
     }
 
@@ -79,6 +86,7 @@ impl Effect {
             }
             Self::Evaluated => "the expression no longer fails",
             Self::Compared => "an absent value is only equal to an absent value",
+            Self::Tested => "a test of presence replaces the comparison with null",
         }
     }
 

@@ -49,6 +49,9 @@ pub(super) fn remove_consequences(
         .filter(|finding| finding.rule == Rule::UnknownField)
         .map(field)
         .collect();
+    // The costs of params without a schema are estimated for values of any size.
+    let is_param_kind = |finding: &Finding| finding.rule == Rule::ParamKindNotFound;
+    let has_params_without_schema = findings.iter().any(is_param_kind);
     findings.retain(|finding| {
         let field_ref = field(finding);
         let of_spec = field_ref.strip_prefix("spec.");
@@ -73,6 +76,7 @@ pub(super) fn remove_consequences(
                 .iter()
                 .any(|of| of.starts_with(&field_ref) || field_ref.starts_with(of.as_str())),
             Rule::NotChecked => rules.is_empty(),
+            Rule::CostNearLimit => !has_params_without_schema,
             _ => true,
         }
     });

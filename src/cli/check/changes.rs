@@ -65,7 +65,9 @@ impl SuggestionReport {
 
     /// Returns the edit if the change needs no decision by the author and is one edit.
     pub(super) fn fix(&self) -> Option<&Edit> {
-        let is_decided = self.default.is_some() || self.effect.id == Effect::Compared.id();
+        let mut intended = Effect::INTENDED.iter();
+        let is_decided =
+            self.default.is_some() || intended.any(|effect| self.effect.id == effect.id());
         self.only_edit().filter(|_| is_decided)
     }
 }

@@ -233,16 +233,24 @@ fn complete_security(spec: &mut Map<String, Json>) {
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/core/validation/validation.go` (`ValidateService`, `isHeadlessService`),
 /// `pkg/apis/core/v1/defaults.go` (`SetDefaults_Service`), `pkg/registry/core/service/storage/alloc.go`
-/// (`allocateCreate`).
+/// (`allocateCreate`), `pkg/apis/networking/validation/validation.go` (`ValidateIngressSpec`).
 pub fn add_implied_constraints(
     kind: &str,
     root: Root,
     constraints: &mut InputConstraints,
 ) -> Option<()> {
-    if kind != "Service" {
-        return Some(());
-    }
     let spec = FieldPath::new(root).field("spec")?;
+    match kind {
+        "Service" => add_service_constraints(&spec, constraints),
+        // An Ingress has rules or a default backend.
+        "Ingress" if constraints.is_absent(&spec.field("defaultBackend")?) => {
+            constraints.add(&spec.field("rules")?, Constraint::Present)
+        }
+        _ => Some(()),
+    }
+}
+
+fn add_service_constraints(spec: &FieldPath, constraints: &mut InputConstraints) -> Option<()> {
     let type_ = spec.field("type")?;
     let external = json!("ExternalName");
     let addresses: Option<Vec<FieldPath>> =

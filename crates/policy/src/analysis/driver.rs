@@ -460,7 +460,7 @@ impl KindAnalysis {
                     id: *id,
                     kind: DiagnosticKind::NoFieldSelection { operand },
                     note: Some(
-                        "this value is null in every request that the rules match, so the expression always fails",
+                        "this value is null in every request for this kind, so the expression always fails",
                     ),
                 };
                 self.add_issue(n, issue);

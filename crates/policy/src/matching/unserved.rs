@@ -1,5 +1,7 @@
 //! Describes resources in rules that the cluster does not serve, and suggests the resource that was probably intended.
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::api::admissionregistration::v1::NamedRuleWithOperations;
 use kubernetes::schema::Gvk;
 use kubernetes::schema::rest_mapper::{ApiResource, RestMapper};
@@ -91,11 +93,8 @@ pub(super) fn unserved(
     let is_misspelled = is_variant || meant.is_some_and(|meant| is_typo(rule, name, meant));
     let words = format!("{group_version} {name}");
     let suggestion = match rule.scope.as_deref() {
-        Some("Cluster") if is_excluded_by_scope(rule, name, mapper) => {
-            Some("scope: Namespaced".to_owned())
-        }
-        Some("Namespaced") if is_excluded_by_scope(rule, name, mapper) => {
-            Some("scope: Cluster".to_owned())
+        Some("Cluster" | "Namespaced") if is_excluded_by_scope(rule, name, mapper) => {
+            Some(format!("scope: {}", scope_of_all(rule, mapper)))
         }
         _ => suggestion,
     };
@@ -120,6 +119,21 @@ fn is_excluded_by_scope(rule: &NamedRuleWithOperations, name: &str, mapper: &Res
             && includes(rule.api_groups.as_ref(), &served.gvr.group)
             && includes(rule.api_versions.as_ref(), &served.gvr.version)
     })
+}
+
+/// Returns the scope that includes all served resources of `rule`.
+fn scope_of_all(rule: &NamedRuleWithOperations, mapper: &RestMapper) -> &'static str {
+    let names = list(rule.resources.as_ref());
+    let served = mapper.resources.iter().filter(|served| {
+        let is_named = names.contains(&served.gvr.resource);
+        is_named && is_excluded_by_scope(rule, &served.gvr.resource, mapper)
+    });
+    let is_namespaced: BTreeSet<bool> = served.map(|served| served.namespaced).collect();
+    match (is_namespaced.first(), is_namespaced.last()) {
+        (Some(true), Some(true)) => "Namespaced",
+        (Some(false), Some(false)) => "Cluster",
+        _ => "*",
+    }
 }
 
 /// Returns true if the groups differ only in the last label, such as `pki.acme.com` and `pki.acme.io`.

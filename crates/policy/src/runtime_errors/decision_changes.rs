@@ -2,13 +2,15 @@
 //!
 //! The requests are those of the search for examples, for both policies. If a match condition changes, requests that it
 //! skips have no examples. Therefore the minimal requests of each kind are compared too, with values for each input that
-//! the changed expression reads.
+//! the changed expression reads. Finally, the solver searches for requests for which the changed expression has different
+//! results.
 
 use std::sync::Arc;
 
 use super::Context;
 use super::examples::{for_each_request, for_each_trial};
 use super::requests::{RequestBuilder, SyntheticRequest};
+use super::version_comparison::distinguishing_requests;
 use crate::admission::{
     Action, Admission, AuthorizerList, Evaluation, EvaluationResult, Object, ParamList,
     ReviewContext,
@@ -19,6 +21,9 @@ use cel::stack::run_on_deep_stack;
 
 /// Maximum number of compared requests of each search.
 const MAX_REQUESTS: usize = 200;
+
+/// Maximum number of requests of the search for different results of the changed expression.
+const MAX_DISTINGUISHING: usize = 600;
 
 /// The reasons for which a validation denies a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +71,12 @@ pub fn allows_denied_requests(
                 &mut |builder, _, synthetic| comparison.compare(builder, synthetic),
             );
         }
-        comparison.allows
+        comparison.allows || {
+            let policies = [policy, changed];
+            let differences = distinguishing_requests(policies, context, MAX_DISTINGUISHING);
+            let mut differences = differences.iter();
+            differences.any(|it| is_weaker([&it.old, &it.new], reasons))
+        }
     })
 }
 
@@ -91,13 +101,18 @@ impl Comparison {
                 let namespace = namespace.as_ref();
                 admission.evaluate(&request, gvk, params.as_ref(), namespace, &context)
             });
-            let is_denied = |evaluation| is_denied(evaluation, self.reasons);
-            let is_allowed = !is_denied(&after) && after.exceeded.is_none();
-            self.allows |=
-                is_allowed && (is_denied(&before) || is_checked(&before) && is_skipped(&after));
+            self.allows |= is_weaker([&before, &after], self.reasons);
         }
         !self.allows && self.n_left > 0
     }
+}
+
+/// Returns true if the change allows a request that is denied before it for one of `reasons`, or skips a request for which
+/// all match conditions are true before it.
+fn is_weaker([before, after]: [&Evaluation; 2], reasons: DenialReasons) -> bool {
+    let is_denied = |evaluation| is_denied(evaluation, reasons);
+    let is_allowed = !is_denied(after) && after.exceeded.is_none();
+    is_allowed && (is_denied(before) || is_checked(before) && is_skipped(after))
 }
 
 /// Returns true if a validation denies the request for one of `reasons`.

@@ -638,7 +638,7 @@ impl<'a> Search<'a> {
         self.findings.retain(|LocatedFinding { finding, .. }| {
             let mut suggestions = finding.suggestions.iter();
             suggestions.all(|it| {
-                it.effect != Effect::Compared
+                !Effect::INTENDED.contains(&it.effect)
                     || compared.insert((finding.index, it.replacement.clone()))
             })
         });

@@ -23,6 +23,7 @@ use crate::runtime_errors::string_data::{NO_STRING_DATA, is_string_data};
 use crate::runtime_errors::symbolic::ExprRef;
 use crate::subexpressions;
 use crate::subexpressions::conditions::{self, Condition, condition_around};
+use crate::suggestion::Effect;
 use cel::ast::{Ast, Expr, ExprId, Literal};
 use kubernetes::schema::Gvk;
 use kubernetes::validity::{
@@ -44,8 +45,8 @@ pub(crate) struct Candidate {
     pub(crate) default: Option<KnownDefault>,
     /// False if the replacement has another value for some requests for which the expression does not fail.
     pub(crate) is_exact: bool,
-    /// True if the replacement keeps the intent of the replaced code. Its effect may then differ between requests.
-    pub(crate) keeps_intent: bool,
+    /// The effect if the replacement keeps the intent of the replaced code. The results may then differ between requests.
+    pub(crate) intent: Option<Effect>,
 }
 
 /// The effective default of a field.
@@ -257,13 +258,21 @@ impl MessageWriter<'_, '_> {
             let variable = variable.and_then(|it| it.name.as_deref());
             default.may_require_value = intent::asks_for_value(policy, n)
                 || intent::is_required(origin.ast, site.chain, field)
-                || variable.is_some_and(|name| intent::is_variable_required(policy, name, field));
+                || variable.is_some_and(|name| intent::is_variable_required(policy, name, field))
+                || origin.role == Role::MatchCondition
+                    && intent::is_negated_all(origin.ast, site.chain);
         }
         let may_require_value =
             matches!(&default, Some(ProposedDefault::Known(default)) if default.may_require_value);
         let mut candidates: Vec<Candidate> = Vec::new();
         let sides = intent::with_optional_sides(origin.ast, origin.text, site.chain, &chain);
         let null_roots = self.null_roots(n, sites_by_node);
+        let may_be_null = path.as_ref().is_some_and(|path| {
+            let input_type = self.evaluator.input_type(path);
+            input_type.is_none_or(|it| it.may_be_null(path))
+        });
+        let presence = intent::presence_test(origin.ast, origin.text, site.chain, &chain);
+        candidates.extend(presence.filter(|_| null_roots.is_empty() && !may_be_null));
         // If a root is null, optional sides are not proposed. A default for one side is not proposed either, because it
         // would not compare the absent values of both sides.
         let is_one_side = sides.is_some() && !null_roots.is_empty();

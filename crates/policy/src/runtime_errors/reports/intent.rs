@@ -1,15 +1,17 @@
 //! Finds expressions for which a default or a guard would have an effect that their author probably does not intend.
 
 use cel::ast::{Ast, Comprehension, Expr, ExprId, Literal};
+use cel::source::SourceMap;
 
 use super::candidates::Candidate;
-use super::guard::OptionalChain;
+use super::guard::{self, OptionalChain};
 use crate::compile::CompiledPolicy;
 use crate::expressions::{PolicyExpression, Role};
 use crate::lint::path::with_literal;
 use crate::reads;
 use crate::subexpressions::conditions::chain_range;
 use crate::subexpressions::{self, quantifier};
+use crate::suggestion::Effect;
 
 /// Fields whose elements each add something to the object. If such a field is absent, there is nothing to check.
 const ADDITIVE: [&str; 20] = [
@@ -53,6 +55,18 @@ pub(super) fn is_required(ast: &Ast, id: ExprId, field: Option<&str>) -> bool {
             }
             _ => false,
         })
+}
+
+/// Returns true for `!list.all(x, condition)` about the list or map `id`, which is false for a list without elements.
+///
+/// In a match condition, such a list skips the policy. The author may mean `!list.exists(x, condition)`.
+pub(super) fn is_negated_all(ast: &Ast, id: ExprId) -> bool {
+    ast.iter().any(|(fold_id, expr)| match expr {
+        Expr::Comprehension(fold) if fold.iter_range == id => {
+            matches!(quantifier(ast, fold), Some((true, _))) && is_negated(ast, fold_id)
+        }
+        _ => false,
+    })
 }
 
 /// Same as [`is_required`], for the value of a variable and all expressions that read the variable.
@@ -186,6 +200,48 @@ pub(super) fn compared_number(ast: &Ast, id: ExprId) -> Option<(&'static str, St
     })
 }
 
+/// Proposes a test for the presence of the chain `id` in place of its comparison with null. `None` for other expressions,
+/// and if the last value of the chain is always present.
+pub(super) fn presence_test(
+    ast: &Ast,
+    text: &str,
+    id: ExprId,
+    chain: &OptionalChain,
+) -> Option<Candidate> {
+    let is_null = |id: ExprId| matches!(ast.expr(id), Expr::Literal(Literal::Null));
+    let (is_equal, null) = ast
+        .iter()
+        .find_map(|(call, _)| match ast.global_call(call)? {
+            (operator @ ("_==_" | "_!=_"), [left, right]) if [left, right].contains(&&id) => {
+                let other = if *left == id { *right } else { *left };
+                is_null(other).then_some((operator == "_==_", other))
+            }
+            _ => None,
+        })?;
+    (chain.test_nodes.last() == Some(&id)).then_some(())?;
+    let test = match &*chain.tests {
+        [only] => only.clone(),
+        _ => format!("{}.hasValue()", chain.optional_text),
+    };
+    let test = if is_equal {
+        guard::negated(&[test])
+    } else {
+        test
+    };
+    let of_chain = chain_range(ast, text, (chain.base, id))?;
+    let source = SourceMap::new(text);
+    let null = source.byte(source.location(ast.offset(null)))?;
+    let bytes = of_chain.start.min(null)..of_chain.end.max(null + "null".len());
+    Some(Candidate {
+        shown: test.clone(),
+        bytes,
+        replacement: test,
+        default: None,
+        is_exact: true,
+        intent: Some(Effect::Tested),
+    })
+}
+
 /// Proposes optional selections on both sides of a comparison of `object` and `oldObject`, so that an absent value is
 /// only equal to an absent value. `id` is the chain with the absent value. `None` for other expressions.
 pub(super) fn with_optional_sides(
@@ -240,7 +296,7 @@ pub(super) fn with_optional_sides(
         replacement,
         default: None,
         is_exact: true,
-        keeps_intent: true,
+        intent: Some(Effect::Compared),
     })
 }
 

@@ -68,7 +68,7 @@ pub(super) fn guards(
             replacement: conjunction,
             default: None,
             is_exact: true,
-            keeps_intent: false,
+            intent: None,
         },
         Candidate {
             shown: condition.disjunction(&format!(
@@ -79,7 +79,7 @@ pub(super) fn guards(
             replacement: condition.disjunction(&disjunction),
             default: None,
             is_exact: true,
-            keeps_intent: false,
+            intent: None,
         },
     ]
 }
@@ -179,7 +179,7 @@ pub(super) fn with_default(
         replacement,
         default,
         is_exact: true,
-        keeps_intent: false,
+        intent: None,
     })
 }
 
@@ -291,7 +291,7 @@ pub(super) fn renamed(origin: &Origin<'_>, (name, other): (&str, &str)) -> Optio
         replacement,
         default: None,
         is_exact: true,
-        keeps_intent: false,
+        intent: None,
     })
 }
 

@@ -99,11 +99,11 @@ pub(crate) fn try_all(
             break;
         };
         *n_left = left;
-        let may_differ = candidate.keeps_intent;
+        let may_differ = candidate.intent.is_some();
         let Some(suggestion) = passing(policy, candidate, (&requests, failure), may_differ) else {
             continue;
         };
-        let is_decided = suggestion.default.is_some() || candidate.keeps_intent;
+        let is_decided = suggestion.default.is_some() || candidate.intent.is_some();
         let is_repeated = suggestions.iter().any(|it| it.effect == suggestion.effect);
         if !is_repeated && suggestions.len() < MAX_SUGGESTIONS {
             suggestions.push(suggestion);
@@ -218,11 +218,7 @@ fn passing(
         field_ref: expression.field_ref.clone(),
         range: start..end,
         replacement: candidate.replacement.clone(),
-        effect: if candidate.keeps_intent {
-            Effect::Compared
-        } else {
-            effect
-        },
+        effect: candidate.intent.unwrap_or(effect),
         default: default.map(|default| default.literal.clone()),
     })
 }

@@ -151,6 +151,24 @@ pub fn compare_policies(
     })
 }
 
+/// Returns requests for which a changed validation or match condition of a policy has different results in `old` and `new`,
+/// with at most `n_requests` evaluated requests.
+pub(super) fn distinguishing_requests(
+    [old, new]: [&CompiledPolicy; 2],
+    context: &Context<'_>,
+    n_requests: usize,
+) -> Vec<VersionDifference> {
+    let limits = Limits {
+        n_requests,
+        ..LIMITS
+    };
+    let mut comparer = Comparer::new([old, new], &[], limits, &Arc::default());
+    if !comparer.is_mutating {
+        comparer.distinguish([old, new], context, None);
+    }
+    comparer.comparison.differences
+}
+
 /// Returns the indices of the expressions of `policy` that `other` does not have for the same purpose.
 fn changed_expressions(policy: &CompiledPolicy, other: &CompiledPolicy) -> Vec<usize> {
     let key = |it: &PolicyExpression| (it.role, Arc::clone(&it.text));
