@@ -19,6 +19,7 @@ use crate::cli::input::files::ReadFile;
 use crate::cli::input::{Input, KindFilter, Object, Place, SourceText};
 use crate::cli::live::FileCounts;
 use crate::policy::rule::Rule;
+use crate::policy::suggestion::Effect;
 
 /// Maximum number of rounds. Each round uncovers what the findings of the previous one hide.
 const MAX_ROUNDS: usize = 5;
@@ -313,7 +314,9 @@ fn name_assumptions(findings: &mut [Finding], hidden: &[Finding]) {
         let as_if = finding.assumption.as_ref().and_then(|it| it.as_if);
         if let Some(as_if) = as_if.filter(|_| finding.fix.is_none()) {
             finding.add_help(&format!("continuing as if {as_if}"));
-        } else if finding.suggestions.is_empty() && finding.rule != Rule::OldVersion {
+        } else if (finding.suggestions.is_empty() || is_false_condition(finding))
+            && finding.rule != Rule::OldVersion
+        {
             // The edit of a quoted value does not contain the quotes.
             let shown = match fix.shown() {
                 shown if shown.is_empty() => "\"\"".into(),
@@ -446,7 +449,7 @@ fn edits_by_file(findings: &[Finding]) -> BTreeMap<String, Vec<Edit>> {
     let fixes = findings.iter().filter(|finding| {
         // Fixes of expressions that may fail, and of old versions, uncover no other findings.
         finding.severity != Severity::Note
-            && finding.suggestions.is_empty()
+            && (finding.suggestions.is_empty() || is_false_condition(finding))
             && finding.rule != Rule::OldVersion
             && !is_short_name(finding)
     });
@@ -460,6 +463,15 @@ fn edits_by_file(findings: &[Finding]) -> BTreeMap<String, Vec<Edit>> {
         edits.truncate(MAX_EDITS);
     }
     by_file
+}
+
+/// Returns true for a match condition that compares an absent value with null. It is never true for `==`, so it hides all
+/// other expressions.
+fn is_false_condition(finding: &Finding) -> bool {
+    let field_ref = finding.field_ref.as_deref().unwrap_or_default();
+    let mut suggestions = finding.suggestions.iter();
+    field_ref.starts_with("spec.matchConditions[")
+        && suggestions.any(|it| it.effect.id == Effect::Tested.id())
 }
 
 /// Returns true for the fix of a variable's name that is too short to be a likely misspelling.
