@@ -205,7 +205,7 @@ fn advised_guard_fixes_finding() {
     for (expression, code) in [
         (
             "object.metadata.deletionTimestamp == null",
-            "!has(object.metadata.deletionTimestamp) || ...",
+            "!has(object.metadata.deletionTimestamp)",
         ),
         (
             "object.spec.hostNetwork == false",
@@ -221,7 +221,7 @@ fn advised_guard_fixes_finding() {
         ),
         (
             "object.spec.runtimeClassName != null",
-            "has(object.spec.runtimeClassName) && ...",
+            "has(object.spec.runtimeClassName)",
         ),
     ] {
         let help = help(POD, expression);
