@@ -116,7 +116,7 @@ pub trait FieldTypes: fmt::Debug + Send + Sync {
     /// `field` is the name as written in the expression, that is, escaped.
     fn field_type(&self, owner: &str, field: &str) -> Option<Type>;
 
-    /// Returns true if `field` is a keyword that denotes a field with an escaped name.
+    /// Returns true if `field` is a CEL keyword, and the type has a field with the escaped form of this name.
     fn is_keyword(&self, _field: &str) -> bool {
         false
     }

@@ -26,11 +26,11 @@ const MAX_FLATTENED_LEVELS: i64 = 8;
 /// operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultBound {
-    /// The first operand, with other elements in a list of the same size or smaller. Also a string that is not longer.
+    /// A value that is at most as large as the first operand, with the same bounds of its elements.
     First,
     /// A string that is at most this many times as long as the first operand, plus a number of bytes.
     Text(u64, u64),
-    /// One of the two last operands.
+    /// One of the last two operands.
     Either,
     /// The concatenation of both operands.
     Sum,
@@ -42,7 +42,7 @@ pub enum ResultBound {
     Field,
     /// The elements of the lists in the first operand.
     Flattened,
-    /// The parts of the first operand, a string.
+    /// A list of substrings of the first operand.
     Parts,
     /// A string of the length that the function's cost estimate returns.
     Estimated,
@@ -52,9 +52,10 @@ pub enum ResultBound {
     Formatted,
     /// The first operand as a string.
     Converted,
-    /// No value.
+    /// An optional without a value.
     Nothing,
-    /// The accumulator of a comprehension. Only known in the expansion of a macro.
+    /// The accumulator of a comprehension with one more entry. Has a bound only if the comprehension is the expansion
+    /// of a macro.
     Accumulated,
 }
 
@@ -208,7 +209,8 @@ impl Bounder<'_> {
         (size, items_size)
     }
 
-    /// Returns the bound of the result of a function. `estimated` is the size that its cost estimate returns.
+    /// Returns the bound of the result of a function. `estimated` is the result size that the function's cost estimate
+    /// returns.
     fn result(
         &mut self,
         function: &str,
@@ -259,7 +261,8 @@ impl Bounder<'_> {
         };
         match self.ast.expr(*index) {
             Expr::Literal(Literal::String(name)) => self.field(container, name),
-            // Each iteration selects another value. All of them together are at most as large as all values.
+            // Each iteration selects a different value, so all selected values together are at most as large as all
+            // values of the container.
             Expr::Ident(name)
                 if self
                     .local(name)
@@ -315,14 +318,14 @@ impl Bounder<'_> {
         flat
     }
 
-    /// Returns the bound of the parts of a string. There are at most `n_parts`.
+    /// Returns the bound of the list of parts into which `text` is split. The list has at most `n_parts` elements.
     fn parts_of_text(&mut self, text: &Bound, n_parts: SizeEstimate) -> Bound {
         let length = text.max();
         if self.variables.has_single_parts() {
             let part = Bound::at_most(length);
             return Bound::list(SizeEstimate::new(0, 1), part).with_greatest(length);
         }
-        // An empty string has one part. A separator is between two parts.
+        // An empty string has one part. Without a separator, each character is a part.
         let n = n_parts.max.min(length.saturating_add(1));
         let part = Bound::at_most(length.div_ceil(n.max(1)));
         Bound::list(SizeEstimate::new(0, n), part).with_greatest(length)

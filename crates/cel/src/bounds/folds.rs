@@ -72,8 +72,8 @@ impl Bounder<'_> {
         });
     }
 
-    /// Returns the bound of the last value of the accumulator after `n` steps. It is known if each step adds elements to
-    /// an initially empty list or map, or nothing.
+    /// Returns the bound of the accumulator after `n` steps. It is known only if the accumulator is an initially empty
+    /// list or map, and each step adds elements to it or leaves it unchanged.
     fn accumulated(&mut self, fold: &Comprehension, n: u64) -> Bound {
         if self.of(fold.accu_init).max() != 0 {
             return Bound::UNKNOWN;
@@ -106,7 +106,8 @@ impl Bounder<'_> {
 }
 
 impl Bound {
-    /// Returns the bound of the concatenation of values with this bound. `size` is the size of all of them.
+    /// Returns the bound of a concatenation of several values that each have this bound. `size` is the size of the
+    /// concatenation.
     fn repeated(&self, size: SizeEstimate, bounder: &mut Bounder<'_>) -> Self {
         let value = bounder.values(self);
         match bounder.keys(self) {
