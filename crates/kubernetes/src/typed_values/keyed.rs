@@ -1,4 +1,5 @@
-//! Lists of type `set` or `map` with CEL values as elements: the concatenations of lists with a schema since 1.37.
+//! Lists of type `set` or `map` with CEL values as elements. Since 1.37, they result from concatenations of lists with
+//! a schema.
 //!
 //! Source: apiserver 0.37 `pkg/cel/common/valuesreflect.go`, `refValSetList`, `refValMapList`.
 
@@ -15,7 +16,7 @@ use super::{ValueSchema, no_such_overload, part_equals};
 /// The memory of a set element, or of a key without its characters, in bytes.
 pub(super) const MEMBER: usize = 96;
 
-/// The type of a list whose elements have keys.
+/// The source of the keys of a list's elements.
 #[derive(Clone, Debug)]
 pub(super) enum Keys {
     /// An element is its own key.

@@ -114,8 +114,8 @@ impl TypedList {
         Ok(Some(text))
     }
 
-    /// Returns the index of each key in a list of type `map`, and the number of different keys. If several elements have
-    /// the same key, the last index is returned. An element that is not an object has a key of its own.
+    /// Returns the index of each key in a list of type `map`, and the number of different keys. If several elements
+    /// have the same key, the last index is returned. Each element that is not an object counts as a different key.
     fn places(&self) -> Result<(HashMap<String, usize>, usize), EvalError> {
         let mut places = HashMap::new();
         let mut n_others: usize = 0;

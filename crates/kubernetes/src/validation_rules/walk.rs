@@ -58,7 +58,7 @@ struct Values<'a> {
     before: Option<Lazy<'a>>,
     /// The value of `oldSelf` in rules with `optionalOldSelf`.
     optional: OnceLock<Value>,
-    /// True if an optional `oldSelf` holds a CEL value, and not a Go value.
+    /// True if an optional `oldSelf` contains a CEL value. False if it contains a Go value.
     is_optional_typed: bool,
 }
 

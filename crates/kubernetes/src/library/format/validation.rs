@@ -19,7 +19,7 @@ const LABEL_PATTERN: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 /// The unit in upstream's older messages. It is incorrect, because upstream measures the length in bytes.
 const CHARACTERS: &str = "characters";
 const BYTES: &str = "bytes";
-/// The subject of the message about a key of another form.
+/// The description of a valid key in the message about an invalid one.
 const LABEL_KEY: &str = "a valid label key";
 
 /// Returns a message of this module in the wording of versions before 1.35.
