@@ -52,7 +52,7 @@ fn admitted_request_that_fails_in_the_new_version_is_found() {
     assert!(same.n_requests > 0);
 }
 
-/// The minimal request that reaches the call is denied in the old version. Other values of the inputs are tried.
+/// The old version denies the minimal request that reaches the call, so other values of the inputs must be tried.
 #[test]
 fn admitted_request_is_searched_after_denied_one() {
     let spec = json!({
@@ -156,8 +156,8 @@ fn request_has_a_permitted_name() {
     assert!(comparison.n_requests > 0);
 }
 
-/// Compares two policies for the creation and update of Pods. Returns which of them denies the request, for each
-/// difference.
+/// Compares two policies for the creation and update of Pods. For each difference, returns whether the old and the new
+/// policy deny the request.
 fn denials(old: &Json, new: &Json) -> Vec<[bool; 2]> {
     let compile = |spec: &Json| {
         let policy = policy(PODS, &["CREATE", "UPDATE"], spec);
