@@ -560,7 +560,7 @@ fn text_order(ast: &Ast, id: ExprId) -> Option<Found> {
         let comparison = format!("quantity({operand}).compareTo(quantity('{text}')) {symbol} 0");
         ("quantities", comparison)
     } else if is_version(text) {
-        // The second argument accepts a `v` and missing parts.
+        // With `true` as second argument, `semver()` accepts a leading `v` and missing parts.
         let is_complete = !text.starts_with('v') && text.matches('.').count() == 2;
         let more = if is_complete { "" } else { ", true" };
         let [one, other] = [operand, &format!("'{text}'")].map(|it| format!("semver({it}{more})"));

@@ -320,7 +320,7 @@ const BYPASSES: [SubresourceBypass; 3] = [
         how: "`kubectl scale` and autoscalers",
         is_exclusive: false,
     },
-    // The strategies for `status` of these resources keep the labels and annotations of the request.
+    // The update strategies for `status` of these resources store the labels and annotations of the request.
     SubresourceBypass {
         resources: &["nodes", "pods"],
         fields: &["labels", "annotations"],

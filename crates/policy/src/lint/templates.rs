@@ -1,5 +1,5 @@
-//! Finds residue of templates in strings: `{{ ... }}` of Helm, Kyverno and other tools, and `${...}` or `{...}` with a CEL
-//! variable in a message. The API server replaces nothing.
+//! Finds residue of templates in strings: `{{ ... }}` of Helm, Kyverno and other tools, and `${...}` or `{...}` with a
+//! CEL variable in a message. The API server does not replace such placeholders.
 
 use cel::ast::{Expr, Literal};
 use cel::source::SourceMap;

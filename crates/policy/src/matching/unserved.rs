@@ -128,7 +128,8 @@ fn differ_in_domain(group: &str, other: &str) -> bool {
     matches!(parts, [Some((own, _)), Some((others, _))] if own == others)
 }
 
-/// Returns true if the rule's only group, or a group with a nearly equal name, has a resource `name` in other versions.
+/// Returns true if the rule has only one group, and this group or a group with a similar name serves a resource `name`.
+/// For a subresource, the main resource is sufficient.
 fn is_known(groups: &[String], name: &str, mapper: &RestMapper) -> bool {
     let [group] = groups else {
         return false;
@@ -156,8 +157,8 @@ fn near(groups: &[String], name: &str, mapper: &RestMapper) -> Option<(String, b
     nearest_of(name, names).map(|(known, is_only)| (known.to_owned(), is_only))
 }
 
-/// Minimum length of a name that is assumed to be misspelled if another name differs by one edit, in bytes. Shorter names
-/// of two resources of a group are often similar.
+/// Minimum length of a name that is assumed to be misspelled if another name differs by one edit, in bytes. Shorter
+/// names of different resources in a group are often similar.
 const MIN_TYPO_BYTES: usize = 6;
 
 /// Returns true if `name` certainly is a misspelling of `meant`, a resource of the same group: they differ by one edit, but
