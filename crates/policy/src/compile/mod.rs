@@ -404,8 +404,8 @@ impl CompiledPolicy {
         compiled
     }
 
-    /// Returns the calls because of which an API server of `version` rejects a new policy: they call newer functions
-    /// and macros. Expressions that do not compile are skipped.
+    /// Returns the calls of functions and macros that new expressions cannot use in `version`. An API server of
+    /// `version` rejects a new policy with such a call. Expressions that do not compile are skipped.
     #[must_use]
     pub fn too_new(&self, version: KubernetesVersion) -> Vec<NewerCall> {
         let mut calls = Vec::new();
