@@ -183,7 +183,7 @@ impl Bounder<'_> {
     /// Returns the size of a visited expression, and that of the elements of a list or the keys of a map. Values that
     /// are neither strings nor lists nor maps have at least the size 1.
     fn sizes(&mut self, id: ExprId) -> (SizeEstimate, SizeEstimate) {
-        let bound = self.of(id);
+        let bound = self.bound_of(id);
         let mut size = bound.size();
         let type_ = self.checked.type_at(id);
         let has_size = matches!(
@@ -220,7 +220,7 @@ impl Bounder<'_> {
         let Some(result) = result_bound(function) else {
             return Bound::UNKNOWN;
         };
-        let bounds: Vec<_> = operands.iter().map(|id| self.of(*id)).collect();
+        let bounds: Vec<_> = operands.iter().map(|id| self.bound_of(*id)).collect();
         let estimated = estimated.unwrap_or(SizeEstimate::UNKNOWN);
         match (result, &*bounds) {
             (ResultBound::Nothing, []) => Bound::EMPTY,
@@ -345,13 +345,13 @@ impl Bounder<'_> {
         match ast.expr(*args_id) {
             Expr::List { elements, .. } => {
                 for element in elements {
-                    let bound = self.of(*element);
+                    let bound = self.bound_of(*element);
                     let type_ = self.checked.type_at(*element);
                     size = size.saturating_add(self.formatted_value(&bound, type_, precision));
                 }
             }
             _ => {
-                let args = self.of(*args_id);
+                let args = self.bound_of(*args_id);
                 size = match self.checked.type_at(*args_id) {
                     Type::List(_) => {
                         let type_ = self.checked.type_at(*args_id);

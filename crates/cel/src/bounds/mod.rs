@@ -154,7 +154,7 @@ pub fn bound(
         let cost = bounder.visit(ast.root());
         ExpressionBounds {
             cost,
-            value: bounder.of(ast.root()),
+            value: bounder.bound_of(ast.root()),
             reads_nested_lists: bounder.reads_nested_lists,
         }
     })
@@ -187,7 +187,7 @@ struct Local {
 
 impl<'a> Bounder<'a> {
     /// Returns the bound of a visited expression.
-    fn of(&self, id: ExprId) -> Bound {
+    fn bound_of(&self, id: ExprId) -> Bound {
         self.bounds.get(id.index()).cloned().unwrap_or_default()
     }
 
@@ -240,7 +240,7 @@ impl<'a> Bounder<'a> {
                     let bound = if self.is_scalar_at(id) {
                         Bound::SCALAR
                     } else {
-                        self.field(&self.of(*operand), field)
+                        self.field(&self.bound_of(*operand), field)
                     };
                     let own = CostEstimate::fixed(SELECT_AND_IDENT_COST);
                     (cost.plus(own), bound)
@@ -252,7 +252,7 @@ impl<'a> Bounder<'a> {
                 let mut element = Bound::EMPTY;
                 for id in elements {
                     cost = cost.plus(self.visit(*id));
-                    element = element.union(&self.of(*id), self);
+                    element = element.union(&self.bound_of(*id), self);
                 }
                 let greatest = element.max();
                 let list = Bound::list(fixed(elements.len()), element);
@@ -264,8 +264,8 @@ impl<'a> Bounder<'a> {
                 for entry in entries {
                     cost = cost.plus(self.visit(entry.key));
                     cost = cost.plus(self.visit(entry.value));
-                    key = key.union(&self.of(entry.key), self);
-                    value = value.union(&self.of(entry.value), self);
+                    key = key.union(&self.bound_of(entry.key), self);
+                    value = value.union(&self.bound_of(entry.value), self);
                 }
                 let greatest = value.max();
                 let map = Bound::map(fixed(entries.len()), key, value);

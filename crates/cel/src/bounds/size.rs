@@ -381,7 +381,7 @@ impl Bounder<'_> {
     /// Returns the maximum total number of elements of the parts `own` and `others` if all are disjoint parts of one
     /// object. `None` if a part may contain another one, or if the parts belong to different objects.
     fn shared_size(&self, own: &[PathId], others: &[PathId]) -> Option<u64> {
-        let are_apart = |part: &PathId, other: &PathId| {
+        let are_disjoint = |part: &PathId, other: &PathId| {
             let (steps, others) = (self.path(*part).steps(), self.path(*other).steps());
             let mut pairs = steps.iter().zip(&others).enumerate();
             let differ = pairs.find(|(_, (step, other))| step != other);
@@ -393,7 +393,7 @@ impl Bounder<'_> {
         let mut pairs = own
             .iter()
             .flat_map(|part| others.iter().map(move |other| (part, other)));
-        if own.is_empty() || !pairs.all(|(part, other)| are_apart(part, other)) {
+        if own.is_empty() || !pairs.all(|(part, other)| are_disjoint(part, other)) {
             return None;
         }
         let parts = own.iter().chain(others);
