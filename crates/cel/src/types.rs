@@ -183,20 +183,20 @@ impl StructType {
 ///
 /// The suffix is part of the name. The names of nested types start with the name of their owner, so they contain the
 /// suffix too.
-const APART: char = '\u{1}';
+const DISTINCTION: char = '\u{1}';
 
 impl StructType {
     /// Returns a name that is displayed as `name` but identifies another type.
     #[must_use]
     pub fn distinct_name(name: &str) -> String {
-        format!("{name}{APART}")
+        format!("{name}{DISTINCTION}")
     }
 
     /// Returns the name as displayed in messages.
     #[must_use]
     pub fn shown_name(&self) -> Cow<'_, str> {
-        if self.name.contains(APART) {
-            Cow::Owned(self.name.replace(APART, ""))
+        if self.name.contains(DISTINCTION) {
+            Cow::Owned(self.name.replace(DISTINCTION, ""))
         } else {
             Cow::Borrowed(&self.name)
         }
