@@ -138,8 +138,8 @@ fn is_escaped(text: &str, part: Part) -> bool {
 
 /// Returns `raw` if it is a valid encoding of `plain`. Otherwise encodes `plain`.
 fn escaped(raw: &str, plain: &[u8], part: Part) -> String {
-    let says_plain = || unescape(raw.as_bytes(), part).is_ok_and(|said| said == plain);
-    if !raw.is_empty() && is_escaped(raw, part) && says_plain() {
+    let decodes_to_plain = || unescape(raw.as_bytes(), part).is_ok_and(|decoded| decoded == plain);
+    if !raw.is_empty() && is_escaped(raw, part) && decodes_to_plain() {
         return raw.to_owned();
     }
     escape(plain, part)
