@@ -238,7 +238,7 @@ fn operations<'a>(
     field_ref: &'a str,
     mapper: &'a RestMapper,
 ) -> impl Iterator<Item = Lint> + 'a {
-    let asked = Operations::from_names(rule.operations.as_deref().unwrap_or_default());
+    let operations = Operations::from_names(rule.operations.as_deref().unwrap_or_default());
     // Only built-in subresources have known operations. A group wildcard may match other subresources.
     let of_core = |group: &String| group.is_empty() || group == "apps" || group == "*";
     let is_known = rule.api_groups.iter().flatten().any(of_core);
@@ -247,7 +247,7 @@ fn operations<'a>(
         let (main, sub) = resource.split_once('/').unwrap_or((resource, ""));
         let possible = Operations::possible(resource);
         let is_possible = |name| possible.names().any(|known| known == name);
-        if !is_known || main == "*" || sub == "*" || asked.names().any(is_possible) {
+        if !is_known || main == "*" || sub == "*" || operations.names().any(is_possible) {
             return None;
         }
         // The name of an unserved subresource may be misspelled.
@@ -355,8 +355,9 @@ fn bypasses(policy: &CompiledPolicy, rules: &[NamedRuleWithOperations], lints: &
             let named = rule.resources.iter().flatten().enumerate();
             for (m, resource) in named.filter(|(_, name)| bypass.resources.contains(&name.as_str()))
             {
-                let asked = Operations::from_names(rule.operations.as_deref().unwrap_or_default());
-                if !bypass.is_exclusive && !asked.names().any(|name| name == "UPDATE") {
+                let operations =
+                    Operations::from_names(rule.operations.as_deref().unwrap_or_default());
+                if !bypass.is_exclusive && !operations.names().any(|name| name == "UPDATE") {
                     continue;
                 }
                 let subresource_name = format!("{resource}/{}", bypass.subresource);

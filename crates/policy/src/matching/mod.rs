@@ -293,8 +293,8 @@ pub fn resolve(policy: &RequestPolicy, mapper: &RestMapper) -> Matches {
             checkpoint();
             // A repeated name is reported once.
             if matched_names.insert(name.clone()) {
-                let is_looked_at = matches.unserved.len() < MAX_SEARCHED;
-                let unserved = unserved(n, rule.spec, name, mapper, is_looked_at);
+                let is_searched = matches.unserved.len() < MAX_SEARCHED;
+                let unserved = unserved(n, rule.spec, name, mapper, is_searched);
                 matches.unserved.push(unserved);
             }
         }

@@ -68,7 +68,7 @@ pub(super) fn unserved(
     rule: &NamedRuleWithOperations,
     name: &str,
     mapper: &RestMapper,
-    is_looked_at: bool,
+    is_searched: bool,
 ) -> UnservedResource {
     let groups = list(rule.api_groups.as_ref());
     let versions = joined(list(rule.api_versions.as_ref()));
@@ -84,7 +84,7 @@ pub(super) fn unserved(
         Some((None, name)) => (Some(name), None),
         // The name may be correct, because discovery of its group may be incomplete. A similar name is suggested only
         // as a last resort.
-        None if is_looked_at => near(groups, name, mapper).unzip(),
+        None if is_searched => near(groups, name, mapper).unzip(),
         None => (None, None),
     };
     let meant = suggestion.as_deref().filter(|_| is_only == Some(true));
