@@ -30,7 +30,7 @@ pub(super) fn find(policy: &CompiledPolicy, mapper: &RestMapper) -> Vec<Lint> {
     for (n, rule) in rules.iter().enumerate() {
         let field_ref = format!("spec.matchConstraints.resourceRules[{n}]");
         lints.extend(groups(rule, &field_ref, &served).take(MAX_FOUND));
-        lints.extend(operations(rule, &field_ref, mapper).take(MAX_FOUND));
+        lints.extend(impossible_operations(rule, &field_ref, mapper).take(MAX_FOUND));
         lints.extend(names(rule, &field_ref).take(MAX_FOUND));
     }
     let excluded = constraints.exclude_resource_rules.iter().flatten();
@@ -233,7 +233,7 @@ fn names<'a>(
 }
 
 /// Finds resources in rules whose requests never have one of the rule's operations.
-fn operations<'a>(
+fn impossible_operations<'a>(
     rule: &'a NamedRuleWithOperations,
     field_ref: &'a str,
     mapper: &'a RestMapper,
