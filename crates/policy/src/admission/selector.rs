@@ -102,7 +102,7 @@ fn label_text(messages: &[String], behavior: &Behavior) -> String {
     if behavior.limits_labels_in_bytes {
         text
     } else {
-        validation::in_older_words(&text)
+        validation::with_older_wording(&text)
     }
 }
 

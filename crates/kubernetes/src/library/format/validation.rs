@@ -26,7 +26,7 @@ const LABEL_KEY: &str = "a valid label key";
 ///
 /// Source: apimachinery 0.34 `pkg/util/validation/validation.go`, `MaxLenError`, `IsQualifiedName`.
 #[must_use]
-pub fn in_older_words(message: &str) -> String {
+pub fn with_older_wording(message: &str) -> String {
     message
         .replace(BYTES, CHARACTERS)
         .replace(LABEL_KEY, "a qualified name")
