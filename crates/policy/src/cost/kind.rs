@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn loop_over_computed_variable_has_cost_of_its_source() {
+    fn loop_over_computed_list_is_bounded_by_its_source() {
         let check = |variable, max| {
             check(
                 &[("names", variable)],

@@ -440,7 +440,7 @@ mod tests {
 
     /// Source: k8s.io/apiserver 0.32 `pkg/features/kube_features.go`, `StrictCostEnforcementForVAP`.
     #[test]
-    fn authorization_checks_are_cheap_before_costs_of_libraries() {
+    fn authorization_checks_are_cheap_before_1_32() {
         let check = "authorizer.group('').resource('a').check('get').allowed()";
         let spec = json!({"validations": [{"expression": check}]});
         let policy = json!({"metadata": {"name": "test"}, "spec": spec});
