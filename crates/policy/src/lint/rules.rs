@@ -29,7 +29,7 @@ pub(super) fn find(policy: &CompiledPolicy, mapper: &RestMapper) -> Vec<Lint> {
     let mut lints = Vec::new();
     for (n, rule) in rules.iter().enumerate() {
         let field_ref = format!("spec.matchConstraints.resourceRules[{n}]");
-        lints.extend(groups(rule, &field_ref, &served).take(MAX_FOUND));
+        lints.extend(impossible_groups(rule, &field_ref, &served).take(MAX_FOUND));
         lints.extend(impossible_operations(rule, &field_ref, mapper).take(MAX_FOUND));
         lints.extend(names(rule, &field_ref).take(MAX_FOUND));
     }
@@ -114,7 +114,7 @@ impl<'m> ServedGroups<'m> {
 ///
 /// Source: `k8s.io/apiextensions-apiserver` `pkg/apis/apiextensions/validation/validation.go`,
 /// `ValidateCustomResourceDefinitionSpec` (the group of a CRD contains a dot).
-fn groups<'a, 'm: 'a>(
+fn impossible_groups<'a, 'm: 'a>(
     rule: &'a NamedRuleWithOperations,
     field_ref: &'a str,
     served: &'a ServedGroups<'m>,
