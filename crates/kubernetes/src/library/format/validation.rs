@@ -208,7 +208,7 @@ pub fn is_uuid(text: &str) -> bool {
             rest = rest.strip_prefix(b"-").unwrap_or(rest);
         }
         match rest.split_at_checked(len) {
-            Some((digits, behind)) if digits.iter().all(u8::is_ascii_hexdigit) => rest = behind,
+            Some((digits, after)) if digits.iter().all(u8::is_ascii_hexdigit) => rest = after,
             _ => return false,
         }
     }
@@ -271,11 +271,8 @@ fn is_time(text: &str) -> bool {
         zone == "z" || offset.is_some_and(|(h, m)| number(h).is_some() && number(m).is_some())
     };
     // Upstream's pattern has an unescaped dot. Any character may therefore precede the fraction of a second.
-    let mut behind = rest.chars();
-    let fraction = behind
-        .next()
-        .filter(|c| *c != '\n')
-        .map(|_| behind.as_str());
+    let mut after = rest.chars();
+    let fraction = after.next().filter(|c| *c != '\n').map(|_| after.as_str());
     let zone = fraction.map(|fraction| fraction.trim_start_matches(|c: char| c.is_ascii_digit()));
     let has_digits = fraction != zone;
     is_zone(rest) || has_digits && zone.is_some_and(is_zone)

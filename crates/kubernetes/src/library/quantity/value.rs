@@ -448,9 +448,9 @@ impl<'a> Parts<'a> {
         let rest = significant.trim_start_matches(is_digit);
         let whole = before(significant, rest);
         let (fraction, suffix) = match rest.strip_prefix('.') {
-            Some(behind) => {
-                let suffix = behind.trim_start_matches(is_digit);
-                (before(behind, suffix), suffix)
+            Some(after) => {
+                let suffix = after.trim_start_matches(is_digit);
+                (before(after, suffix), suffix)
             }
             None => ("", rest),
         };
