@@ -98,7 +98,7 @@ pub fn help(suggestions: &[Suggestion]) -> Option<String> {
         [only] => Some(match &only.default {
             Some(default) => {
                 let value = if default.contains("orValue(") {
-                    "an absent value is that of the Pod".to_owned()
+                    "an absent value is inherited from the Pod".to_owned()
                 } else {
                     format!("an absent value counts as `{default}`")
                 };

@@ -534,7 +534,7 @@ fn negated_exists_one(ast: &Ast, id: ExprId) -> Option<Found> {
         "`!{}()` is also true if several elements match",
         call.function
     );
-    let fix = "to allow no such element, write `exists()`".to_owned();
+    let fix = "to require that no element matches, write `exists()`".to_owned();
     Some((Rule::NegatedExistsOne, message, Some(fix), false))
 }
 
