@@ -1,7 +1,7 @@
 //! Kubernetes versions: their functions and macros, and their other differences.
 //!
-//! A [`KubernetesVersion`] determines all answers of the engine that depend on a version. Each overload row has the range
-//! of releases that have it. All other differences are fields of [`Behavior`].
+//! A [`KubernetesVersion`] determines all results of this crate that depend on a version. Each overload row has the
+//! range of releases that have it. All other differences are fields of [`Behavior`].
 //!
 //! An API server checks new expressions with the environment of the previous version, so that a policy survives a
 //! rollback. For example, additions of 1.34 are available in new expressions since 1.35. Stored expressions are checked
