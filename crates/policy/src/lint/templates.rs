@@ -21,7 +21,9 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
                 rule: Rule::TemplateResidue,
                 field_ref: format!("spec.validations[{n}].message"),
                 location: None,
-                message: format!("users see `{residue}` in the message: the API server does not replace it"),
+                message: format!(
+                    "users see `{residue}` in the message: the API server does not replace it"
+                ),
                 fix: Some(
                     "for a message with values of the request, use a messageExpression".to_owned(),
                 ),
@@ -41,7 +43,9 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
                     rule: Rule::TemplateResidue,
                     field_ref: expression.field_ref.clone(),
                     location: Some(SourceMap::new(&expression.text).location(ast.offset(id))),
-                    message: format!("the string contains `{residue}`: the API server does not replace it"),
+                    message: format!(
+                        "the string contains `{residue}`: the API server does not replace it"
+                    ),
                     fix: Some("render the template first, or write the value".to_owned()),
                     is_harmless: false,
                 });

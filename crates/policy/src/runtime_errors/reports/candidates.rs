@@ -597,7 +597,9 @@ impl MessageWriter<'_, '_> {
             let rename = renamed(origin, (root.name(), other));
             let name = root.name();
             let advice = match rename {
-                Some(_) => format!("`{name}` is null in each request that the rules match: use `{other}`"),
+                Some(_) => {
+                    format!("`{name}` is null in each request that the rules match: use `{other}`")
+                }
                 None => format!(
                     "`{name}` is null in each request that the rules match: only UPDATE requests have both `object` and \
                      `oldObject`"
