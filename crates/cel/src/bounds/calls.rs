@@ -180,8 +180,8 @@ impl Bounder<'_> {
         union.unwrap_or(CallEstimate::from_cost(CostEstimate::default()))
     }
 
-    /// Returns the size of a visited expression, and that of the elements of a list or the keys of a map. Values that
-    /// are neither strings nor lists nor maps have at least the size 1.
+    /// Returns the size of a visited expression, and the size of its elements if it is a list, or of its keys if it is
+    /// a map. Values that are neither strings nor lists nor maps have at least the size 1.
     fn sizes(&mut self, id: ExprId) -> (SizeEstimate, SizeEstimate) {
         let bound = self.bound_of(id);
         let mut size = bound.size();

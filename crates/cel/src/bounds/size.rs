@@ -37,8 +37,8 @@ struct Elements {
     value: Bound,
     /// The size of the largest single element. `None` if one element may be as large as all elements together.
     greatest: Option<u64>,
-    /// The lists and maps, as parts of variables, from whose elements these elements are computed. Each source element
-    /// is the source of at most one element. Empty if the sources are unknown.
+    /// The parts of variables, lists or maps, that contain the source elements. Each element is computed from a source
+    /// element, and at most one element is computed from each source element. Empty if the sources are unknown.
     sources: Arc<[PathId]>,
 }
 

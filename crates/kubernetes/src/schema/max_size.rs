@@ -72,7 +72,7 @@ impl DeclaredSizes {
         }
     }
 
-    /// Returns the part of a variable at `path`, with its sizes in objects of each of `shapes`. `None` stands for the
+    /// Returns the part of a variable at `path`, with its sizes in objects of each of `shapes`. `None` means the
     /// largest request.
     #[must_use]
     pub fn part(&self, path: Path<'_>, shapes: &[Option<ObjectShape>]) -> VariablePart {
@@ -262,7 +262,7 @@ impl PathTarget<'_> {
         }
     }
 
-    /// Returns the sizes in objects of this shape. `None` stands for the largest request.
+    /// Returns the sizes in objects of this shape. `None` means the largest request.
     fn sizes(&self, shape: Option<ObjectShape>) -> PartSizes {
         let is_declared = self.is_declared_part();
         let Some(shape) = shape else {

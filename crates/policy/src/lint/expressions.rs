@@ -478,7 +478,7 @@ fn size(ast: &Ast, id: ExprId) -> Option<Found> {
     Some((Rule::ConstantCondition, message, fix, false))
 }
 
-/// Finds a comparison of the size of a list with that of the list that `map()` returns for it.
+/// Finds a comparison of `list.size()` with `list.map(...).size()`. `map()` keeps the size.
 fn mapped_size(ast: &Ast, id: ExprId) -> Option<Found> {
     let (operator, left, right) = path::operands(ast, id)?;
     let (left, right) = (measured(ast, left)?, measured(ast, right)?);

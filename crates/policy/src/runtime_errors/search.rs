@@ -764,8 +764,7 @@ pub(super) fn missing_path<'c>(
         .find_map(absent_path)
 }
 
-/// Lists in whose items the value of one field requires another field. For example, the operator `In` requires
-/// `values`.
+/// Lists whose items need one field because of the value of another. For example, the operator `In` requires `values`.
 const DEPENDENT: [&str; 2] = ["matchExpressions", "tolerations"];
 
 /// Returns true if validation rejects the request because an item of a [`DEPENDENT`] list lacks the field of `site`. In

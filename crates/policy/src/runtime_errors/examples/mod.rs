@@ -60,7 +60,7 @@ pub struct Examples {
     pub attempts: Attempts,
 }
 
-/// Two neighboring values of an input, one of which a validation allows.
+/// Two neighboring values of an input. A validation allows one of them and denies the other.
 #[derive(Clone, Debug)]
 pub struct Boundary {
     /// The input, such as `object.spec.replicas`.

@@ -406,8 +406,8 @@ impl<'a> SymbolicEvaluator<'a> {
         self.variable(name)
     }
 
-    /// Returns the index of the variable that `node` reads or tests. The evaluation of the node fails if that of the
-    /// variable fails.
+    /// Returns the index of the variable that `node` reads or tests. If the evaluation of the variable fails, the node
+    /// fails too.
     pub(crate) fn evaluated_variable(&self, node: ExprRef) -> Option<usize> {
         let read = self.read_variable(node);
         read.or_else(|| self.tested_variable(node))

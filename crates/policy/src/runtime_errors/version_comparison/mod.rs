@@ -1,7 +1,7 @@
 //! Compares two versions of a policy for generated requests: the same policy under two Kubernetes versions, or a policy
 //! before and after a change.
 //!
-//! The requests are those of the search for examples ([`super::examples`]). For two Kubernetes versions, further requests
+//! The search for examples ([`super::examples`]) generates the requests. For two Kubernetes versions, further requests
 //! reach the nodes that a change between them may affect ([`crate::version_changes`]). For a changed policy, further
 //! requests have trial values for the inputs of the changed expressions. Each request is evaluated under both versions.
 
@@ -49,7 +49,7 @@ const MAX_REQUESTS_PER_NODE: usize = 40;
 /// Maximum number of variations of one request with trial values for the inputs of the validations.
 const MAX_VALIDATION_TRIALS: usize = 300;
 
-/// Maximum number of requests, for one changed policy, of which such variations are compared.
+/// Maximum number of requests that are varied in this way, for one changed policy.
 const MAX_CHANGED_REQUESTS: usize = 4;
 
 /// Maximum number of requests that the search for differences of changed conditions builds.
