@@ -226,7 +226,7 @@ impl CompiledPolicy {
     }
 
     /// Like [`Self::with_expression`], but compiles only the changed expression. `None` if the policy has no expression
-    /// in this field, if `text` is empty, or if an expression of the unchanged policy does not compile.
+    /// in this field, if `text` is empty, or if the unchanged policy has findings.
     #[must_use]
     pub fn with_changed(&self, field_ref: &str, text: &str, has_mutations: bool) -> Option<Self> {
         let of_field = |expression: &PolicyExpression| expression.field_ref == field_ref;

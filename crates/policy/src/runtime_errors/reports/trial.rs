@@ -7,7 +7,7 @@
 //! An expression that fails denies the request under failurePolicy Fail. A change that allows such requests is only
 //! suggested in two cases: the effective default of the field implies it, or a change that denies the requests is also
 //! suggested, so the author can choose. The effective default only counts if it is certain, and if the field has it in
-//! all matched kinds.
+//! all tried kinds.
 
 use std::rc::Rc;
 

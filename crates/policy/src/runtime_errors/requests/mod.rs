@@ -109,7 +109,8 @@ pub(crate) struct RequestBuilder<'a> {
     match_resources: Vec<&'a MatchResources>,
     /// The matchResources of the binding with parsed selectors.
     binding_constraints: Option<Constraints>,
-    /// The builders of the other matched kinds, whose requests are used to try changed expressions.
+    /// The builders of several matched kinds, whose requests are used to try changed expressions. They may include the
+    /// kind of this builder.
     pub(crate) other_kinds: Rc<Vec<RequestBuilder<'a>>>,
 }
 
