@@ -98,8 +98,7 @@ impl KubernetesVersion {
         self.minor < other.minor
     }
 
-    /// Returns true if the minor version is that of `other`, but the version of cel-go differs. Ignores the patch
-    /// version.
+    /// Returns true if the minor version is that of `other`, but the version of cel-go differs. Ignores the patch.
     #[must_use]
     pub fn differs_only_in_cel_go(&self, other: &Self) -> bool {
         self.minor == other.minor && self.cel_go != other.cel_go
@@ -495,8 +494,7 @@ pub enum StaticNames {
 /// Source: k8s.io/apimachinery 0.30 to 0.34 `pkg/util/validation/field/errors.go`, `TooLong`, `TooLongMaxLength`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LengthErrors {
-    /// Metadata and strings of custom resources have different texts: `must have at most 5 bytes` and `may not be
-    /// longer than 5`.
+    /// `must have at most 5 bytes` for metadata, but `may not be longer than 5` for strings of custom resources.
     Separate,
     /// `may not be more than 1 bytes`, with a plural for every number.
     Bytes,

@@ -86,8 +86,7 @@ pub struct CompiledPolicy {
     consequences: Vec<Consequence>,
     /// The program of each expression, or `None` for an expression that does not compile.
     programs: Vec<Option<Arc<Program>>>,
-    /// For each expression, the type that a variable with this expression has. `Type::Dyn` for an expression that does
-    /// not compile.
+    /// The type that a variable with each expression has. `Type::Dyn` for an expression that does not compile.
     types: Vec<Type>,
 }
 
