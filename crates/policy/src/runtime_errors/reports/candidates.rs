@@ -274,7 +274,7 @@ impl MessageWriter<'_, '_> {
             // The first of `defaults` that passes its trial is suggested.
             let places = (&chain, site.chain);
             let defaults = with_defaults(origin, places, condition.as_ref(), default);
-            // The request may also lack the value of another chain.
+            // The request may also lack the values that other chains read.
             let combined = defaults
                 .last()
                 .and_then(|one| self.at_all_chains(origin, sites_by_node, (site, one)));

@@ -321,8 +321,8 @@ impl RequestBuilder<'_> {
         fields.extend(namespace.map(|namespace| ("namespace".to_owned(), namespace)));
         let before = request.clone();
         satisfy_all(&self.request, &mut request, Root::Request, constraints)?;
-        // `userInfo` is the only field of the request that a client can choose. The constraints must not change other
-        // fields.
+        // The rules and the object determine these fields, so a request in which the constraints change one of them is
+        // not possible. `userInfo` may change.
         let is_unchanged = |name: &str| before.get(name) == request.get(name);
         let request_fields = [
             "operation",
