@@ -125,7 +125,7 @@ pub enum Operator {
 /// The receivers that `or` and `orValue` accept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Receiver {
-    /// Any value. A receiver that is not an optional is the result.
+    /// Any value. A receiver that is not an optional is returned unchanged.
     Any,
     /// Optionals only.
     Optional,

@@ -14,7 +14,7 @@ use super::types::Type;
 use super::validators::Validator;
 use super::version::{Behavior, Release, Version};
 
-/// The first version of the platform in which keywords are names of fields.
+/// The first version of the platform in which an expression can select a field whose name is a CEL keyword.
 const KEYWORDS_AS_FIELD_NAMES: Version = Version::new(1, 31);
 
 /// Functions and named types of one release, shared by many environments.
@@ -46,7 +46,7 @@ impl Library {
         }
     }
 
-    /// Measures costs without the rules of the platform. Estimates do not change.
+    /// Sets the measured cost of all calls whose cost the platform defines to 1. Estimates do not change.
     pub fn ignore_platform_costs(&mut self) {
         self.ignores_platform_costs = true;
     }

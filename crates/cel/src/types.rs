@@ -116,7 +116,7 @@ pub trait FieldTypes: fmt::Debug + Send + Sync {
     /// `field` is the name as written in the expression, that is, escaped.
     fn field_type(&self, owner: &str, field: &str) -> Option<Type>;
 
-    /// Returns true if `field` is a keyword that denotes a field with an escaped name.
+    /// Returns true if `field` is a CEL keyword, and the type has a field with the escaped form of this name.
     fn is_keyword(&self, _field: &str) -> bool {
         false
     }
@@ -183,20 +183,20 @@ impl StructType {
 ///
 /// The suffix is part of the name. The names of nested types start with the name of their owner, so they contain the
 /// suffix too.
-const APART: char = '\u{1}';
+const DISTINCTION: char = '\u{1}';
 
 impl StructType {
     /// Returns a name that is displayed as `name` but identifies another type.
     #[must_use]
     pub fn distinct_name(name: &str) -> String {
-        format!("{name}{APART}")
+        format!("{name}{DISTINCTION}")
     }
 
     /// Returns the name as displayed in messages.
     #[must_use]
     pub fn shown_name(&self) -> Cow<'_, str> {
-        if self.name.contains(APART) {
-            Cow::Owned(self.name.replace(APART, ""))
+        if self.name.contains(DISTINCTION) {
+            Cow::Owned(self.name.replace(DISTINCTION, ""))
         } else {
             Cow::Borrowed(&self.name)
         }

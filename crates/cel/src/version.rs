@@ -1,8 +1,8 @@
 //! Versions of the platform and of cel-go, and the behavior that depends on them.
 //!
-//! A [`Release`] names both versions, because they are independent: a vendor may build a Kubernetes version with a newer
-//! cel-go. Declarations have an [`Availability`], a range of releases. All other differences are fields of [`Behavior`].
-//! The parser, the type checker and the planner read them. The evaluator does not.
+//! A [`Release`] names both versions, because they are independent: a vendor may build a Kubernetes version with a
+//! newer cel-go. Declarations have an [`Availability`], a range of releases. All other differences are fields of
+//! [`Behavior`]. The parser, the type checker, the cost estimator and the planner read them. The evaluator does not.
 
 use std::fmt;
 
@@ -49,7 +49,8 @@ impl fmt::Display for Version {
 pub struct CelGo(u16);
 
 impl CelGo {
-    /// The oldest version whose behavior the engine reproduces in part: the one in Kubernetes 1.30.
+    /// cel-go 0.17, the version in Kubernetes 1.30. It is the oldest version whose behavior the engine reproduces, in
+    /// part.
     pub const OLDEST: Self = Self(17);
 
     /// cel-go 0.20, the version in Kubernetes 1.31.

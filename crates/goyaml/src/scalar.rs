@@ -242,7 +242,7 @@ fn has_misplaced_underscore(text: &str) -> bool {
     let parts: Vec<_> = text.split('_').collect();
     let is_digit = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_digit());
     parts.windows(2).any(|pair| match pair {
-        [before, behind] => !is_digit(before.bytes().last()) || !is_digit(behind.bytes().next()),
+        [before, after] => !is_digit(before.bytes().last()) || !is_digit(after.bytes().next()),
         _ => false,
     })
 }

@@ -88,7 +88,7 @@ pub(super) struct Scanner<'a> {
     key_of_token: KeysOfTokens,
     /// True if a key may start here.
     allows_key: bool,
-    /// Start of the comments to collect.
+    /// The mark with which collected comments begin. `None` if no comments are collected.
     comment_mark: Option<&'a str>,
     /// Spans of the collected comments.
     comments: Vec<Range<usize>>,

@@ -1,6 +1,7 @@
 //! Writes values as YAML, in the style of `kubectl get -o yaml`.
 //!
-//! All readers get the same values, because strings that are not strings in YAML 1.1 or 1.2 are quoted.
+//! A string is quoted if YAML 1.1 or 1.2 would otherwise read it as a value of another type, so all parsers return the
+//! same values.
 //!
 //! Source: libyaml `emitter.c` (`yaml_emitter_analyze_scalar`, `yaml_emitter_select_scalar_style`,
 //! `yaml_emitter_write_literal_scalar`, `yaml_emitter_write_double_quoted_scalar`).
@@ -13,14 +14,14 @@ use serde_json::ser::{CharEscape, Formatter};
 
 use super::scalar::{Scalar, resolve};
 
-/// Number of spaces by which maps and the lines of strings are indented.
+/// Number of spaces by which nested maps and the lines of block strings are indented.
 const INDENT: usize = 2;
 
 /// Maximum length of a key without `?`, in bytes.
 const MAX_SIMPLE_KEY: usize = 128;
 
-/// Writes `value` as a YAML document. Strings with a character for which `is_escaped` returns true are written with
-/// escapes instead of these characters. `is_escaped` is only called for printable characters below U+10000.
+/// Writes `value` as a YAML document. Characters in strings for which `is_escaped` returns true are written as escape
+/// sequences. `is_escaped` is only called for printable characters below U+10000.
 ///
 /// # Errors
 /// Returns an error if `value` cannot be serialized, for example because a key is not a string.
@@ -54,7 +55,7 @@ enum Position {
     AfterKey,
 }
 
-/// A list or map of which the start was written.
+/// A list or map whose items are being written.
 #[derive(Clone, Copy, Debug)]
 struct Container {
     position: Position,
@@ -64,7 +65,7 @@ struct Container {
     has_complex_key: bool,
 }
 
-/// The style of YAML as a formatter of JSON's serializer.
+/// A formatter for the JSON serializer that writes YAML.
 #[derive(Debug)]
 struct Style {
     is_escaped: fn(char) -> bool,
@@ -96,7 +97,7 @@ impl Style {
         self.put(out, &" ".repeat(indent))
     }
 
-    /// Writes a scalar in its final form.
+    /// Writes a scalar whose quotes and escapes are already in `text`.
     fn scalar<W: ?Sized + Write>(&mut self, out: &mut W, text: &str) -> io::Result<()> {
         if self.position == Position::AfterKey {
             self.put(out, " ")?;
@@ -299,7 +300,7 @@ fn is_break(character: char) -> bool {
     matches!(character, '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// Returns true for characters that are written without escapes, except for line breaks.
+/// Returns true for characters other than line breaks that need no escape sequence.
 fn is_printable(character: char) -> bool {
     matches!(character,
         ' '..='~' | '\u{a0}'..='\u{2027}' | '\u{202a}'..='\u{d7ff}' | '\u{e000}'..='\u{fefe}' | '\u{ff00}'..='\u{fffd}'

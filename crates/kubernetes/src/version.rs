@@ -1,7 +1,7 @@
 //! Kubernetes versions: their functions and macros, and their other differences.
 //!
-//! A [`KubernetesVersion`] determines all answers of the engine that depend on a version. Each overload row has the range
-//! of releases that have it. All other differences are fields of [`Behavior`].
+//! A [`KubernetesVersion`] determines all results of this crate that depend on a version. Each overload row has the
+//! range of releases that have it. All other differences are fields of [`Behavior`].
 //!
 //! An API server checks new expressions with the environment of the previous version, so that a policy survives a
 //! rollback. For example, additions of 1.34 are available in new expressions since 1.35. Stored expressions are checked
@@ -98,7 +98,7 @@ impl KubernetesVersion {
         self.minor < other.minor
     }
 
-    /// Returns true if the minor version is that of `other`, but the version of cel-go differs. The patch may differ.
+    /// Returns true if the minor version is that of `other`, but the version of cel-go differs. Ignores the patch.
     #[must_use]
     pub fn differs_only_in_cel_go(&self, other: &Self) -> bool {
         self.minor == other.minor && self.cel_go != other.cel_go
@@ -128,8 +128,8 @@ impl KubernetesVersion {
         self.minor > Self::NEWEST.minor
     }
 
-    /// Returns this version, or the oldest supported version if this version is older. The behavior of a version that is
-    /// too new is that of the newest supported version.
+    /// Returns this version, or the oldest supported version if this version is older. A version that is too new is not
+    /// changed, because it has the behavior of the newest supported version.
     #[must_use]
     pub const fn at_least_oldest(self) -> Self {
         if self.minor < Self::OLDEST.minor {
@@ -157,8 +157,8 @@ impl KubernetesVersion {
         self.minor > minor || self.minor == minor && self.patch.is_none_or(|own| own >= patch)
     }
 
-    /// Returns the versions between this version and `to`, and `to` itself. Each differs from the previous one by one
-    /// minor version of cel-go or of Kubernetes: first cel-go changes, then Kubernetes. Empty if `to` is not newer.
+    /// Returns the steps of an upgrade from this version to `to`. First the minor version of cel-go increases by one in
+    /// each step, then that of Kubernetes. The last element is `to`. Empty if `to` is not newer.
     #[must_use]
     pub fn steps_to(self, to: Self) -> Vec<Self> {
         let mut steps = Vec::new();
@@ -243,8 +243,8 @@ impl KubernetesVersion {
         }
     }
 
-    /// Returns true if this version has a change that patch releases of several minor versions have. `patches` are pairs of
-    /// a minor version and a patch, newest first.
+    /// Returns true if this version has a change that was backported to several minor versions. `patches` contains the
+    /// first patch release with the change for each minor version, newest first, as pairs of minor and patch version.
     #[must_use]
     pub fn has_one_of(&self, patches: &[(u16, u16)]) -> bool {
         let newest = patches.first().map_or(u16::MAX, |(minor, _)| *minor);
@@ -478,7 +478,7 @@ const fn upstream_cel_go(minor: u16) -> CelGo {
     }
 }
 
-/// The response of an API server to names that are reserved for static manifests.
+/// The response of an API server to a request that creates an object with a name reserved for static manifests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StaticNames {
     /// The request succeeds.
@@ -494,11 +494,11 @@ pub enum StaticNames {
 /// Source: k8s.io/apimachinery 0.30 to 0.34 `pkg/util/validation/field/errors.go`, `TooLong`, `TooLongMaxLength`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LengthErrors {
-    /// Metadata `must have at most 5 bytes`, and a string of a custom resource `may not be longer than 5`.
+    /// `must have at most 5 bytes` for metadata, but `may not be longer than 5` for strings of custom resources.
     Separate,
-    /// The value `may not be more than 1 bytes`.
+    /// `may not be more than 1 bytes`, with a plural for every number.
     Bytes,
-    /// The value `may not be more than 1 byte`.
+    /// `may not be more than 1 byte`, with a singular for one byte.
     #[default]
     ByteOrBytes,
 }
@@ -544,7 +544,7 @@ pub struct Behavior {
     ///
     /// Source: k8s.io/apiserver 0.36 `pkg/admission/plugin/policy/validating/typechecking.go`, `TypeChecker.compiler`.
     pub declares_untyped_params: bool,
-    /// The error about a result of the wrong type contains the type.
+    /// The error about an expression whose result has the wrong type contains the actual type.
     ///
     /// Source: k8s.io/apiserver 0.32 `pkg/admission/plugin/cel/compile.go`, `compiler.CompileCELExpression`.
     pub names_result_types: bool,
@@ -587,7 +587,7 @@ pub struct Behavior {
     /// The version is newer than all supported versions, so this crate may lack functions, macros and syntax.
     pub is_incomplete: bool,
     /// Lists with a schema concatenate CEL values, and lists of type `set` compare CEL values. Before, they used Go
-    /// values. Lists of type `set` and `map` with repeated elements are equal only if they have the same elements.
+    /// values. Two lists of type `set` or `map` with repeated elements are equal only if they have the same elements.
     ///
     /// Source: k8s.io/apiserver 0.37 `pkg/cel/common/valuesunstructured.go`, `unstructuredSetList.Equal`,
     /// `unstructuredMapList.Equal`, `unstructuredList.Add`.
@@ -647,12 +647,12 @@ pub(crate) const V1_34: Version = Version::new(1, 34);
 pub(crate) const V1_35: Version = Version::new(1, 35);
 pub(crate) const V1_37: Version = Version::new(1, 37);
 
-/// The patch release since which `containsCIDR` is true for networks that start at any address of the other network.
+/// The first patch release in which `containsCIDR` is true for networks that start at any address of the other network.
 ///
 /// Source: k8s.io/kubernetes `CHANGELOG/CHANGELOG-1.32.md`, v1.32.4 (#130773).
 pub(crate) const CONTAINED_NETWORKS: Version = V1_32.with_patch(4);
 
-/// The patch releases since which [`Behavior::patches_convert_nested_objects`] is true.
+/// The first patch releases in which [`Behavior::patches_convert_nested_objects`] is true.
 pub const NESTED_PATCH_VALUES: &[(u16, u16)] = &[(36, 5), (35, 10)];
 
 /// Returns true if an API server of `release` measures the costs of calls with the rules of its libraries.

@@ -1,6 +1,6 @@
-//! The functions of the playground in the documentation, compiled to WebAssembly. Each takes and returns JSON.
+//! The functions of the documentation's playground, compiled to WebAssembly. Each takes and returns JSON.
 //!
-//! `web` has the page, which calls these functions in a worker and ends the worker at a deadline.
+//! The page is in `web`. It calls these functions in a worker, and terminates the worker after a timeout.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -50,7 +50,7 @@ pub fn decide(input: &str) -> String {
     )
 }
 
-/// Returns a JSON value as YAML: an object with `yaml` or with an `error`.
+/// Converts a JSON value to YAML. Returns an object with `yaml`, or with `error` if the conversion fails.
 #[wasm_bindgen]
 #[must_use]
 pub fn yaml(value: &str) -> String {

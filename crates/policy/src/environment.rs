@@ -146,7 +146,7 @@ impl NamedTypes {
     }
 }
 
-/// The fields of an object type, with the types of their JSON. For example, timestamps are strings.
+/// The fields of an object type, with the CEL types of their JSON values. For example, timestamps are strings.
 #[derive(Debug)]
 struct JsonFields(Arc<dyn FieldTypes>);
 

@@ -232,8 +232,9 @@ pub(super) fn parse_all(
     })
 }
 
-/// Returns the expressions with the source `text` in the expression with the index `n`. Expressions of mutations are only
-/// included if `has_mutations`. `None` if `n` is of a mutation, or if the expressions have too many nodes.
+/// Returns the expressions after the source of the expression with the index `n` is replaced by `text`. Expressions of
+/// mutations are only included if `has_mutations` is true. `None` if `n` is the index of a mutation, or if the
+/// expressions have too many nodes.
 pub(super) fn with_text(
     expressions: &[PolicyExpression],
     n: usize,

@@ -12,7 +12,8 @@ const MAX_TIES: usize = 3;
 /// Cost of an inserted, deleted or changed letter.
 const EDIT: usize = 4;
 
-/// Cost of two exchanged adjacent letters. It is lower, because `STCP` is rather `SCTP` than `TCP`.
+/// Cost of two exchanged adjacent letters. It is lower than that of an edit, so `STCP` is more similar to `SCTP` than
+/// to `TCP`.
 const EXCHANGE: usize = 3;
 
 /// Pairs of words that turn a name into its opposite. The empty word means that the other name has no such word.
@@ -68,7 +69,8 @@ pub fn nearest_of<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Optio
     all.first().map(|first| (*first, all.len() == 1))
 }
 
-/// Returns the most similar names for a hint in backquotes, such as ``TCP` or `UDP``. `None` if no name is similar enough.
+/// Returns the most similar names, joined with a backquoted "or", such as ``TCP` or `UDP``. The caller adds the outer
+/// backquotes. `None` if no name is similar enough.
 #[must_use]
 pub fn nearest_joined<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
     let all = all_nearest(name, names);
@@ -140,11 +142,12 @@ fn is_opposite(name: &str, other: &str, differing: usize) -> bool {
         lefts.any(|left| rights.iter().any(|right| is_near(left, right)))
     };
     let mut pairs = OPPOSITES.into_iter();
-    // Not tested in reverse: if only `other` begins with `n`, `name` probably lacks its first letter.
+    // Not tested in reverse: if only `other` begins with `n`, the first letter of `name` is probably missing.
     differ_in(("n", "")) || pairs.any(|(a, b)| differ_in((a, b)) || differ_in((b, a)))
 }
 
-/// Returns the forms of a name, in lower case, without `word` at the start of one of its words. `not` may be anywhere.
+/// Returns the strings, in lower case, that remain if `word` is removed from the start of one of the words in `name`.
+/// `not` is removed at any position.
 fn without_word(name: &str, word: &str) -> Vec<String> {
     let lower = name.to_lowercase();
     if word.is_empty() {

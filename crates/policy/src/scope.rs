@@ -1,7 +1,7 @@
 //! The names that an expression of a policy can use, with their types, for editors.
 //!
-//! The environment is the one of the type checker, except that variables keep the types of their expressions. Unlike the
-//! analysis, it does not need an expression that can be parsed.
+//! The environment is that of the API server's type checker, except that each variable has the type of its expression.
+//! The expression itself is not needed, so it may have syntax errors.
 
 use cel::env::Env;
 use cel::types::Type;
@@ -16,10 +16,10 @@ use crate::expressions::{ExpressionCheck, PolicyExpression, Role};
 use crate::matching::{self, Kinds};
 use crate::param_kind;
 
-/// Maximum number of kinds of a policy for which an expression has an environment.
+/// Maximum number of kinds for which environments are returned.
 const MAX_KINDS: usize = 8;
 
-/// Maximum number of kinds whose schemas are searched.
+/// Maximum number of matched kinds whose schemas are looked up.
 const MAX_SEARCHED: usize = 4 * MAX_KINDS;
 
 /// The environment of an expression for the objects of one kind.
@@ -69,8 +69,8 @@ pub fn scopes(
     scopes
 }
 
-/// Returns the environment of the expression with the index `n`. A variable can read the variables before it, and a match
-/// condition can read none.
+/// Returns the environment of the expression with the index `n`. A variable can read the preceding variables. A match
+/// condition cannot read variables.
 fn env(policy: &CompiledPolicy, n: usize, object: &Type, params: Option<&Type>) -> Env {
     let mut env = policy_env(&Declared {
         release: policy.version().release(),

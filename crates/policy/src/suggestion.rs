@@ -16,9 +16,9 @@ pub struct Suggestion {
     pub replacement: String,
     /// The effect on the requests for which the expression fails now.
     pub effect: Effect,
-    /// The value that an absent field counts as, as a CEL expression. It is the effective default of the field, so the
-    /// suggestion needs no decision by the author. `None` if the author has to choose, or if the effect is
-    /// [`Effect::Compared`] or [`Effect::Tested`].
+    /// The effective default of the absent field, as a CEL expression. The suggestion then needs no decision by the
+    /// author. `None` if the author has to choose, or if the effect is [`Effect::Compared`]
+    /// or [`Effect::Tested`].
     pub default: Option<String>,
 }
 
@@ -35,7 +35,7 @@ pub enum Effect {
     NotMatched,
     /// The expression has a value. It does not decide about the request.
     Evaluated,
-    /// A comparison has the result that it would have if the missing value differed from every other value.
+    /// A comparison treats an absent value as different from every present value.
     Compared,
     /// A test of presence replaces a comparison with null.
     Tested,
@@ -59,7 +59,8 @@ impl Effect {
         }
     }
 
-    /// Returns the effect on requests that `requests` names, such as `deny such requests`.
+    /// Returns the effect as the purpose of the suggestion, such as `deny such requests`. `requests` is the noun, such
+    /// as `such requests`.
     fn purpose(self, requests: &str) -> String {
         match self {
             Self::Denied => format!("deny {requests}"),
@@ -90,7 +91,8 @@ impl Effect {
         }
     }
 
-    /// Returns true if requests that failurePolicy Fail denies now would not be denied by this expression.
+    /// Returns true if, with the suggestion, this expression no longer denies the requests that it denies now under
+    /// failurePolicy Fail.
     #[must_use]
     pub fn may_allow(self) -> bool {
         matches!(self, Self::Passed | Self::NotMatched)
@@ -105,7 +107,7 @@ pub fn help(suggestions: &[Suggestion]) -> Option<String> {
         [only] => Some(match &only.default {
             Some(default) => {
                 let value = if default.contains("orValue(") {
-                    "an absent value is that of the Pod".to_owned()
+                    "an absent value is inherited from the Pod".to_owned()
                 } else {
                     format!("an absent value counts as `{default}`")
                 };

@@ -461,7 +461,7 @@ impl Machine {
         scratch: &mut Scratch,
         limits: &L,
     ) -> Result<Option<Range<usize>>, L::Error> {
-        let Some((behind, rest)) = text.split_at_checked(start) else {
+        let Some((skipped, rest)) = text.split_at_checked(start) else {
             return Ok(None);
         };
         let Scratch {
@@ -477,7 +477,7 @@ impl Machine {
         now.reached.resize(self.program.len(), 0);
         then.reached.resize(self.program.len(), 0);
         class_cache.answers.resize(self.ranges.len(), (0, false));
-        let mut before = behind.chars().next_back();
+        let mut before = skipped.chars().next_back();
         let mut rest = rest.chars();
         let mut best = None;
         let mut n_steps = 0_usize;

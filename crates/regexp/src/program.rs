@@ -490,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn trial_pattern_at_limit_of_instructions() {
+    fn trial_pattern_beyond_instruction_limit_fails() {
         // Each repeated character is one instruction. The end is another one.
         let program = |n: usize| {
             let pattern = format!("(?:a{{1000}}){}b{{{n}}}", "a".repeat(3_000));

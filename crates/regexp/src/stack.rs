@@ -42,7 +42,7 @@ pub(super) struct Stack {
     pub(super) flags: Flags,
     nodes: Vec<Node>,
     free: Vec<NodeId>,
-    /// Nodes without a parent, and marks.
+    /// Nodes without a parent, and marks for `(` and `|`.
     open: Vec<NodeId>,
     n_runes: usize,
     repeats: u64,

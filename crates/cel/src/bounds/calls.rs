@@ -26,11 +26,11 @@ const MAX_FLATTENED_LEVELS: i64 = 8;
 /// operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultBound {
-    /// The first operand, with other elements in a list of the same size or smaller. Also a string that is not longer.
+    /// A value that is at most as large as the first operand, with the same bounds of its elements.
     First,
     /// A string that is at most this many times as long as the first operand, plus a number of bytes.
     Text(u64, u64),
-    /// One of the two last operands.
+    /// One of the last two operands.
     Either,
     /// The concatenation of both operands.
     Sum,
@@ -42,7 +42,7 @@ pub enum ResultBound {
     Field,
     /// The elements of the lists in the first operand.
     Flattened,
-    /// The parts of the first operand, a string.
+    /// A list of substrings of the first operand.
     Parts,
     /// A string of the length that the function's cost estimate returns.
     Estimated,
@@ -52,9 +52,10 @@ pub enum ResultBound {
     Formatted,
     /// The first operand as a string.
     Converted,
-    /// No value.
+    /// An optional without a value.
     Nothing,
-    /// The accumulator of a comprehension. Only known in the expansion of a macro.
+    /// The accumulator of a comprehension with one more entry. Has a bound only if the comprehension is the expansion
+    /// of a macro.
     Accumulated,
 }
 
@@ -179,10 +180,10 @@ impl Bounder<'_> {
         union.unwrap_or(CallEstimate::from_cost(CostEstimate::default()))
     }
 
-    /// Returns the size of a visited expression, and that of the elements of a list or the keys of a map. Values that
-    /// are neither strings nor lists nor maps have at least the size 1.
+    /// Returns the size of a visited expression, and the size of its elements if it is a list, or of its keys if it is
+    /// a map. Values that are neither strings nor lists nor maps have at least the size 1.
     fn sizes(&mut self, id: ExprId) -> (SizeEstimate, SizeEstimate) {
-        let bound = self.of(id);
+        let bound = self.bound_of(id);
         let mut size = bound.size();
         let type_ = self.checked.type_at(id);
         let has_size = matches!(
@@ -208,7 +209,8 @@ impl Bounder<'_> {
         (size, items_size)
     }
 
-    /// Returns the bound of the result of a function. `estimated` is the size that its cost estimate returns.
+    /// Returns the bound of the result of a function. `estimated` is the result size that the function's cost estimate
+    /// returns.
     fn result(
         &mut self,
         function: &str,
@@ -218,7 +220,7 @@ impl Bounder<'_> {
         let Some(result) = result_bound(function) else {
             return Bound::UNKNOWN;
         };
-        let bounds: Vec<_> = operands.iter().map(|id| self.of(*id)).collect();
+        let bounds: Vec<_> = operands.iter().map(|id| self.bound_of(*id)).collect();
         let estimated = estimated.unwrap_or(SizeEstimate::UNKNOWN);
         match (result, &*bounds) {
             (ResultBound::Nothing, []) => Bound::EMPTY,
@@ -259,7 +261,8 @@ impl Bounder<'_> {
         };
         match self.ast.expr(*index) {
             Expr::Literal(Literal::String(name)) => self.field(container, name),
-            // Each iteration selects another value. All of them together are at most as large as all values.
+            // Each iteration selects a different value, so all selected values together are at most as large as all
+            // values of the container.
             Expr::Ident(name)
                 if self
                     .local(name)
@@ -315,14 +318,14 @@ impl Bounder<'_> {
         flat
     }
 
-    /// Returns the bound of the parts of a string. There are at most `n_parts`.
+    /// Returns the bound of the list of parts into which `text` is split. The list has at most `n_parts` elements.
     fn parts_of_text(&mut self, text: &Bound, n_parts: SizeEstimate) -> Bound {
         let length = text.max();
         if self.variables.has_single_parts() {
             let part = Bound::at_most(length);
             return Bound::list(SizeEstimate::new(0, 1), part).with_greatest(length);
         }
-        // An empty string has one part. A separator is between two parts.
+        // An empty string has one part. Without a separator, each character is a part.
         let n = n_parts.max.min(length.saturating_add(1));
         let part = Bound::at_most(length.div_ceil(n.max(1)));
         Bound::list(SizeEstimate::new(0, n), part).with_greatest(length)
@@ -342,13 +345,13 @@ impl Bounder<'_> {
         match ast.expr(*args_id) {
             Expr::List { elements, .. } => {
                 for element in elements {
-                    let bound = self.of(*element);
+                    let bound = self.bound_of(*element);
                     let type_ = self.checked.type_at(*element);
                     size = size.saturating_add(self.formatted_value(&bound, type_, precision));
                 }
             }
             _ => {
-                let args = self.of(*args_id);
+                let args = self.bound_of(*args_id);
                 size = match self.checked.type_at(*args_id) {
                     Type::List(_) => {
                         let type_ = self.checked.type_at(*args_id);

@@ -13,13 +13,13 @@ impl Bounder<'_> {
         cost = cost.plus(self.visit(fold.accu_init));
         let n_outer = self.locals.len();
         if self.ast.is_bind(fold) {
-            let bound = self.of(fold.accu_init);
+            let bound = self.bound_of(fold.accu_init);
             self.push(&fold.accu_var, bound, None);
             cost = cost.plus(self.visit(fold.result));
             self.locals.truncate(n_outer);
-            return (cost, self.of(fold.result));
+            return (cost, self.bound_of(fold.result));
         }
-        let init = self.of(fold.accu_init);
+        let init = self.bound_of(fold.accu_init);
         let is_scalar = is_scalar(self.checked.type_at(fold.accu_init));
         let during = if is_scalar {
             init.clone()
@@ -40,12 +40,12 @@ impl Bounder<'_> {
         self.push(&fold.accu_var, last, None);
         cost = cost.plus(self.visit(fold.result));
         self.locals.truncate(n_outer);
-        (cost, self.of(fold.result))
+        (cost, self.bound_of(fold.result))
     }
 
     /// Adds the variables of an iteration. Returns the number of iterations.
     fn push_iteration(&mut self, fold: &Comprehension) -> SizeEstimate {
-        let range = self.of(fold.iter_range);
+        let range = self.bound_of(fold.iter_range);
         let n = range.size();
         let value = self.values(&range);
         let (keys, is_map) = match self.checked.type_at(fold.iter_range) {
@@ -72,10 +72,10 @@ impl Bounder<'_> {
         });
     }
 
-    /// Returns the bound of the last value of the accumulator after `n` steps. It is known if each step adds elements to
-    /// an initially empty list or map, or nothing.
+    /// Returns the bound of the accumulator after `n` steps. It is known only if the accumulator is an initially empty
+    /// list or map, and each step adds elements to it or leaves it unchanged.
     fn accumulated(&mut self, fold: &Comprehension, n: u64) -> Bound {
-        if self.of(fold.accu_init).max() != 0 {
+        if self.bound_of(fold.accu_init).max() != 0 {
             return Bound::UNKNOWN;
         }
         let mut step = fold.loop_step;
@@ -89,10 +89,14 @@ impl Bounder<'_> {
                     step = *then;
                     continue;
                 }
-                ("_+_" | "cel.@mapInsert", [accu, added]) if is_accu(*accu) => self.of(*added),
-                ("cel.@mapInsert", [accu, key, value]) if is_accu(*accu) => {
-                    Bound::map(SizeEstimate::fixed(1), self.of(*key), self.of(*value))
+                ("_+_" | "cel.@mapInsert", [accu, added]) if is_accu(*accu) => {
+                    self.bound_of(*added)
                 }
+                ("cel.@mapInsert", [accu, key, value]) if is_accu(*accu) => Bound::map(
+                    SizeEstimate::fixed(1),
+                    self.bound_of(*key),
+                    self.bound_of(*value),
+                ),
                 _ => return Bound::UNKNOWN,
             };
             let size = SizeEstimate::new(0, n.saturating_mul(added.max()));
@@ -100,13 +104,14 @@ impl Bounder<'_> {
             if added.max() > 1 {
                 return repeated;
             }
-            return repeated.with_sources(self.of(fold.iter_range).sources());
+            return repeated.with_sources(self.bound_of(fold.iter_range).sources());
         }
     }
 }
 
 impl Bound {
-    /// Returns the bound of the concatenation of values with this bound. `size` is the size of all of them.
+    /// Returns the bound of a concatenation of several values that each have this bound. `size` is the size of the
+    /// concatenation.
     fn repeated(&self, size: SizeEstimate, bounder: &mut Bounder<'_>) -> Self {
         let value = bounder.values(self);
         match bounder.keys(self) {

@@ -1,16 +1,17 @@
 //! Upper bounds of measured costs, and of the sizes of values.
 //!
-//! Differs from [`estimate`](crate::estimate): there, as in cel-go, the size of a computed value is often unknown, or
-//! that of a part of it. Here, each value has a bound of its size and, if it is a list or map, of the sizes of its keys
-//! and elements. The bound of a computed value follows from the bounds of its operands. If there is no rule for a
-//! function, the size of its result is unknown, and costs that depend on it are unbounded.
+//! Differs from [`estimate`](crate::estimate), which like cel-go often has no size for a computed value or for its
+//! elements. Here, each value has a bound of its size and, if it is a list or map, of the sizes of its keys and
+//! elements. The bound of a computed value follows from the bounds of its operands. If there is no rule for a function,
+//! the size of its result is unknown, and costs that depend on it are unbounded.
 //!
 //! # Sizes of elements
 //!
-//! The bound of the elements of a list or map is not the size of the largest one. It is a size with which the number of
-//! elements multiplied by the size is at least the size of all elements together. Within a list of `n` lists that have
-//! `m` elements each, all lists together have at most `n * m` elements. [`BoundVariables`] can therefore distribute the
-//! size of an object over its elements. A single element, as in `list[0]`, may be as large as all elements together.
+//! The size bound of the elements of a list or map is an average, not the size of the largest element. Multiplied by
+//! the number of elements, it is at least the size of all elements together. For example, the `n` inner lists of a
+//! nested list together have at most `n * m` elements if `m` is the bound of the inner lists. [`BoundVariables`] can
+//! therefore distribute the size of an object over its elements. A single element, as in `list[0]`, may be as large as
+//! all elements together.
 
 #![warn(clippy::arithmetic_side_effects)]
 
@@ -38,8 +39,8 @@ pub use size::Bound;
 /// Operators that select from their first operand.
 const SELECTIONS: [&str; 3] = ["_[_]", "_[?_]", "_?._"];
 
-/// The parts of variables in [`Bound`]s. All bounds that are used together must have the same parts, and variables with
-/// the same types and sizes.
+/// The parts of variables to which [`Bound`]s refer. Bounds that are used together must share one instance, and their
+/// variables must have the same types and sizes.
 #[derive(Debug, Default)]
 pub struct BoundPaths {
     paths: Paths,
@@ -50,7 +51,7 @@ pub struct BoundPaths {
 /// The result of [`BoundVariables::part`].
 #[derive(Debug)]
 struct KnownPart {
-    /// The path of the part, as in the bound of a value that is this part.
+    /// The path of the part, as a slice with one element. Bounds of values that are this part share the slice.
     path: Arc<[PathId]>,
     part: VariablePart,
 }
@@ -71,8 +72,8 @@ pub struct VariablePart {
 pub struct PartSizes {
     /// The size of the part.
     pub size: SizeEstimate,
-    /// The maximum number of elements of this list or map and of other parts of the same variable together, if they share
-    /// the size of an object. `None` if it is unknown.
+    /// The maximum total number of elements of this list or map and of other parts of the same object, which limits the
+    /// size of all its parts together. `None` if it is unknown.
     pub shared: Option<u64>,
     /// The maximum JSON size in bytes. `None` if it is unknown.
     pub json: Option<u64>,
@@ -105,8 +106,9 @@ pub trait BoundVariables: Sync {
     /// Returns the index of the shape of the variables in [`VariablePart::sizes`].
     fn shape(&self) -> usize;
 
-    /// Returns the bound of a field of the variable `root` whose fields are computed. An outer `None` means that the
-    /// fields of `root` are parts of it. An inner `None` means that the bound is unknown.
+    /// Returns the bound of `root.field` if the fields of the variable `root` are computed, as those of `variables`
+    /// are. The outer `Option` is `None` if the fields of `root` are not computed but parts of its value. The inner
+    /// `Option` is `None` if the bound is unknown.
     fn field(&self, root: &str, field: &str) -> Option<Option<Bound>>;
 
     /// Returns true if the parts of a string, as after `split`, are assumed to be a single long part. If false, they are
@@ -152,7 +154,7 @@ pub fn bound(
         let cost = bounder.visit(ast.root());
         ExpressionBounds {
             cost,
-            value: bounder.of(ast.root()),
+            value: bounder.bound_of(ast.root()),
             reads_nested_lists: bounder.reads_nested_lists,
         }
     })
@@ -185,7 +187,7 @@ struct Local {
 
 impl<'a> Bounder<'a> {
     /// Returns the bound of a visited expression.
-    fn of(&self, id: ExprId) -> Bound {
+    fn bound_of(&self, id: ExprId) -> Bound {
         self.bounds.get(id.index()).cloned().unwrap_or_default()
     }
 
@@ -238,7 +240,7 @@ impl<'a> Bounder<'a> {
                     let bound = if self.is_scalar_at(id) {
                         Bound::SCALAR
                     } else {
-                        self.field(&self.of(*operand), field)
+                        self.field(&self.bound_of(*operand), field)
                     };
                     let own = CostEstimate::fixed(SELECT_AND_IDENT_COST);
                     (cost.plus(own), bound)
@@ -250,7 +252,7 @@ impl<'a> Bounder<'a> {
                 let mut element = Bound::EMPTY;
                 for id in elements {
                     cost = cost.plus(self.visit(*id));
-                    element = element.union(&self.of(*id), self);
+                    element = element.union(&self.bound_of(*id), self);
                 }
                 let greatest = element.max();
                 let list = Bound::list(fixed(elements.len()), element);
@@ -262,8 +264,8 @@ impl<'a> Bounder<'a> {
                 for entry in entries {
                     cost = cost.plus(self.visit(entry.key));
                     cost = cost.plus(self.visit(entry.value));
-                    key = key.union(&self.of(entry.key), self);
-                    value = value.union(&self.of(entry.value), self);
+                    key = key.union(&self.bound_of(entry.key), self);
+                    value = value.union(&self.bound_of(entry.value), self);
                 }
                 let greatest = value.max();
                 let map = Bound::map(fixed(entries.len()), key, value);
@@ -280,8 +282,8 @@ impl<'a> Bounder<'a> {
         }
     }
 
-    /// Returns the cost of starting a selection from `operand`. Selections from a computed value are measured like those
-    /// from a variable, whose cost is included in that of the variable. Estimates of upstream do not include this cost.
+    /// Returns the additional cost of the first selection from `operand`. The measured cost of a variable includes this
+    /// cost. For a computed value, such as the result of a call, it is added. Upstream's estimates do not include it.
     ///
     /// Source: cel-go `interpreter/runtimecost.go`, `CostTracker`.
     fn start_cost(&self, operand: ExprId) -> CostEstimate {

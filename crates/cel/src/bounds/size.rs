@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Bounder, KnownPart, PartSizes};
 use crate::cost::{Path, PathId, PathStep, SizeEstimate};
 
-/// Maximum number of parts of variables in a bound. With more parts, only the size is known.
+/// Maximum number of parts of variables in a bound. If a value may be one of more parts, only its size is known.
 const MAX_PARTS: usize = 8;
 
 /// The bound of the size of a value and, if it is a list or map, of its keys and elements.
@@ -21,8 +21,7 @@ pub struct Bound {
 /// The contents of a value.
 #[derive(Clone, Debug)]
 enum Inside {
-    /// The value is one of these parts of variables. They have the contents that the paths have. If there are no parts,
-    /// the value is empty or has no contents.
+    /// The value is one of the parts of variables at these paths. Its contents are those of the parts.
     Parts(Arc<[PathId]>),
     Elements(Arc<Elements>),
     Empty,
@@ -36,10 +35,10 @@ struct Elements {
     key: Option<Bound>,
     /// The elements of a list or the values of a map.
     value: Bound,
-    /// The size of the largest single element. `None` if it is that of all elements together.
+    /// The size of the largest single element. `None` if one element may be as large as all elements together.
     greatest: Option<u64>,
-    /// The parts of variables that have the elements from which these are computed. Each of them is the source of at
-    /// most one element. Empty if they are unknown.
+    /// The parts of variables, lists or maps, that contain the source elements. Each element is computed from a source
+    /// element, and at most one element is computed from each source element. Empty if the sources are unknown.
     sources: Arc<[PathId]>,
 }
 
@@ -59,7 +58,7 @@ impl Bound {
     /// A value without elements. Its size is 1.
     pub(super) const SCALAR: Self = Self::sized(SizeEstimate::fixed(1));
 
-    /// An empty string, list or map, and no value at all.
+    /// An empty string, list or map, or an optional without a value.
     pub(super) const EMPTY: Self = Self::sized(SizeEstimate::fixed(0));
 
     /// A value without elements, such as a string.
@@ -101,7 +100,7 @@ impl Bound {
         self.with_elements(|elements| elements.greatest = Some(greatest))
     }
 
-    /// Sets the parts of variables from whose elements those of a computed list or map are computed.
+    /// Sets the sources of the elements of a computed list or map. See [`Elements::sources`].
     pub(super) fn with_sources(self, sources: Arc<[PathId]>) -> Self {
         self.with_elements(|elements| elements.sources = sources)
     }
@@ -114,8 +113,7 @@ impl Bound {
         self
     }
 
-    /// Returns the parts of variables from whose elements those of this list or map are computed. Empty if they are
-    /// unknown.
+    /// Returns the sources of the elements of this list or map. See [`Elements::sources`].
     pub(super) fn sources(&self) -> Arc<[PathId]> {
         match &self.inside {
             Inside::Parts(parts) => Arc::clone(parts),
@@ -149,7 +147,7 @@ impl Bound {
         self.size.max == 0 && !matches!(self.inside, Inside::Unknown)
     }
 
-    /// Returns the bound of a value that has one of both bounds.
+    /// Returns the bound of a value that has either this bound or the bound `other`.
     pub(super) fn union(&self, other: &Self, bounder: &mut Bounder<'_>) -> Self {
         let size = self.size.union(other.size);
         let inside = match (&self.inside, &other.inside) {
@@ -326,7 +324,8 @@ impl Bounder<'_> {
         value.with_size(SizeEstimate::new(0, greatest))
     }
 
-    /// Returns the bound of single ones of these parts, each of which may be as large as the object.
+    /// Returns the bound of a single value at one of the paths `parts`, which include all elements of lists and maps. A
+    /// single value may be as large as the object.
     fn single(&mut self, parts: &[PathId], size: SizeEstimate) -> Bound {
         let mut union = Bound::sized(SizeEstimate::new(0, size.max));
         for part in parts {
@@ -379,10 +378,10 @@ impl Bounder<'_> {
             .with_sources(sources)
     }
 
-    /// Returns the maximum number of elements of different parts of an object together. `None` if a part may contain
-    /// another one, or if they are parts of different objects.
+    /// Returns the maximum total number of elements of the parts `own` and `others` if all are disjoint parts of one
+    /// object. `None` if a part may contain another one, or if the parts belong to different objects.
     fn shared_size(&self, own: &[PathId], others: &[PathId]) -> Option<u64> {
-        let are_apart = |part: &PathId, other: &PathId| {
+        let are_disjoint = |part: &PathId, other: &PathId| {
             let (steps, others) = (self.path(*part).steps(), self.path(*other).steps());
             let mut pairs = steps.iter().zip(&others).enumerate();
             let differ = pairs.find(|(_, (step, other))| step != other);
@@ -394,7 +393,7 @@ impl Bounder<'_> {
         let mut pairs = own
             .iter()
             .flat_map(|part| others.iter().map(move |other| (part, other)));
-        if own.is_empty() || !pairs.all(|(part, other)| are_apart(part, other)) {
+        if own.is_empty() || !pairs.all(|(part, other)| are_disjoint(part, other)) {
             return None;
         }
         let parts = own.iter().chain(others);
@@ -402,7 +401,7 @@ impl Bounder<'_> {
         shared.try_fold(0, |max: u64, size| Some(max.max(size?)))
     }
 
-    /// Returns the bound of what `step` selects: a field, or the value of a map.
+    /// Returns the bound of the field or map value that `step` selects.
     pub(super) fn selected(&mut self, operand: &Bound, step: &PathStep) -> Bound {
         match &operand.inside {
             Inside::Parts(parts) => self.step(&Arc::clone(parts), step),

@@ -399,7 +399,7 @@ impl<'a> Checker<'a> {
 
     fn check_struct(&mut self, id: ExprId, type_name: &str, fields: &[StructField]) {
         let name = type_name.strip_prefix('.').unwrap_or(type_name);
-        // Variables hide no type names. Before cel-go 0.27, a variable of the same name was an error of its own.
+        // Variables hide no type names. Before cel-go 0.27, a variable with the same name caused an error.
         let ident = if self.locals_hide_qualified_names {
             self.env.lookup_type_name(name).map(Ident::TypeName)
         } else {

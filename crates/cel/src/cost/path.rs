@@ -55,7 +55,8 @@ const USUAL_STEPS: usize = 12;
 pub(crate) struct Paths {
     /// Each step, with the path that precedes it.
     steps: Vec<(Option<PathId>, PathStep)>,
-    /// The paths that [`Paths::add_once`] added after each path, preceded by those without a preceding path.
+    /// The paths that [`Paths::add_once`] added: at index 0 those with a single step, at index `n + 1` those that
+    /// continue the path `n`.
     continuations: Vec<Vec<PathId>>,
 }
 

@@ -96,8 +96,8 @@ pub struct Costs {
     pub actual: RuntimeCost,
     /// The calls to which `actual` applies.
     pub scope: CostScope,
-    /// True if the platform defines `actual`. A call costs 1 in a [`Library`](crate::env::Library) that ignores the costs
-    /// of the platform.
+    /// True if the platform defines `actual`. In a [`Library`](crate::env::Library) that ignores the costs of the
+    /// platform, such a call costs 1.
     ///
     /// Source: cel-go `interpreter/runtimecost.go`, `CostTracker.costCall`.
     pub is_of_platform: bool,

@@ -102,8 +102,8 @@ pub(super) enum Target {
     /// A single overload: the one that the checker resolved, or the only one with an implementation. The signature is
     /// `None` if argument types are not checked.
     Overload(Implementation, Option<Arc<Overload>>),
-    /// Several overloads, of which the first one with a matching signature is called. If the flag is true, argument
-    /// types are not checked.
+    /// Several overloads. The first one with a matching signature is called. If the flag is true, argument types are
+    /// not checked.
     Dispatch(Box<[(Implementation, Arc<Overload>, bool)]>),
     /// An implementation that was specialized during planning.
     Specialized(Specialized),

@@ -15,7 +15,7 @@ const DEEP_BYTES: usize = usize::MAX;
 
 thread_local! {
     /// Stack of the evaluations in progress on this thread. `None` if there are none.
-    static AROUND: Cell<Option<Stack>> = const { Cell::new(None) };
+    static ENCLOSING: Cell<Option<Stack>> = const { Cell::new(None) };
 }
 
 /// The usable part of a thread's stack.
@@ -30,7 +30,7 @@ impl Stack {
     /// Returns the stack of the enclosing evaluation on this thread. If there is none, returns a stack that starts
     /// here.
     pub(super) fn here() -> Self {
-        AROUND.get().unwrap_or_else(|| Self {
+        ENCLOSING.get().unwrap_or_else(|| Self {
             base: address(),
             n_bytes: SHALLOW_BYTES,
         })
@@ -46,7 +46,7 @@ impl Stack {
 
     /// Runs `work`. Evaluations within `work` share this stack.
     pub(super) fn enter<T>(self, work: impl FnOnce() -> T) -> T {
-        let _restored = Restored(AROUND.replace(Some(self)));
+        let _restored = Restored(ENCLOSING.replace(Some(self)));
         work()
     }
 
@@ -62,7 +62,7 @@ struct Restored(Option<Stack>);
 
 impl Drop for Restored {
     fn drop(&mut self) {
-        AROUND.set(self.0);
+        ENCLOSING.set(self.0);
     }
 }
 
@@ -103,6 +103,6 @@ mod tests {
         let stack = Stack::here();
         let within = stack.enter(Stack::here);
         assert_eq!(stack.base, within.base);
-        assert!(AROUND.get().is_none());
+        assert!(ENCLOSING.get().is_none());
     }
 }

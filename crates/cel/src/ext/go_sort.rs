@@ -17,8 +17,8 @@ fn n_bits(len: usize) -> u32 {
 /// Ranges of at most this length are sorted by insertion.
 const MAX_INSERTION: usize = 12;
 
-/// Minimum length of a range for which the pivot is a median of medians. Shorter ranges are also not corrected by
-/// shifting elements.
+/// Minimum length of ranges for which the pivot is a median of medians, and in which a few misplaced elements are
+/// corrected by shifting them.
 const LONG: usize = 50;
 
 /// Maximum number of swaps while choosing a pivot. At this number, the elements are assumed to be in reverse order.

@@ -286,8 +286,8 @@ fn milliseconds(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     }
 }
 
-/// Returns a duration in units of `unit` nanoseconds, converted to a double and truncated toward zero. A long duration that
-/// is slightly shorter than a whole number of units is rounded.
+/// Returns a duration in units of `unit` nanoseconds, converted to a double and truncated toward zero. If a long
+/// duration is slightly shorter than a whole number of units, the conversion rounds it up to this number.
 ///
 /// Source: Go `time/time.go`, `Duration.Hours`, `Duration.Minutes`, `Duration.Seconds`.
 #[expect(

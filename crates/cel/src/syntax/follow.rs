@@ -1,4 +1,4 @@
-//! Follow sets, by which the parser recovers from errors.
+//! Follow sets. The parser uses them to recover from errors.
 //!
 //! Source: cel-go `parser/gen/CEL.g4`; `github.com/antlr4-go/antlr/v4` `ll1_analyzer.go`.
 

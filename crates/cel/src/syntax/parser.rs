@@ -1,8 +1,8 @@
 //! Parser state and error recovery.
 //!
-//! Recovery is that of cel-go's generated parser. It determines later errors, their locations, and the exceeded limits.
-//! An extraneous token is dropped, and a missing token is treated as present. Otherwise the rule fails, and tokens are
-//! skipped until one is in the follow set.
+//! Errors are recovered from as in cel-go's generated parser, because the recovery determines which errors follow,
+//! their locations, and which limits are exceeded. An extraneous token is dropped, and a missing token is treated as
+//! present. Otherwise the rule fails, and tokens are skipped until one is in the follow set.
 //!
 //! Source: `github.com/antlr4-go/antlr/v4` `error_strategy.go` (`DefaultErrorStrategy`); cel-go
 //! `parser/parser.go` (`recoveryLimitErrorStrategy`, `recursionListener`, `SyntaxError`).

@@ -90,7 +90,7 @@ fn equals_hint(text: &str, error: &LexError) -> &'static str {
     let after = text.get(end..).unwrap_or_default();
     let before = text.get(..start).unwrap_or_default();
     match (dropped.chars().nth(1), after.chars().next()) {
-        (Some('~'), _) | (None, Some('~')) => "; use `matches()` to search a pattern",
+        (Some('~'), _) | (None, Some('~')) => "; use `matches()` to search for a pattern",
         (Some('<'), _) | (None, Some('<')) => "; use `<=` to compare",
         (Some('>'), _) | (None, Some('>')) => "; use `>=` to compare",
         _ if before.ends_with(['+', '-', '*', '/', '%', ':']) => {

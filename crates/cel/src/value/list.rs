@@ -20,7 +20,7 @@ pub trait ListSource: Any + fmt::Debug + Send + Sync {
     /// Returns the element at `index`. `None` if it is out of range.
     fn get(&self, index: usize) -> Option<Value>;
 
-    /// Returns the elements. `None` if the list does not hold them.
+    /// Returns the elements as a slice. `None` if the list does not store [`Value`]s.
     fn held(&self) -> Option<&[Value]> {
         None
     }
@@ -324,8 +324,8 @@ impl List {
         }
     }
 
-    /// Returns the elements as a slice, also those of a list with its own rules. `None` if they are not contiguous in
-    /// memory.
+    /// Returns the elements as a slice, including those of a custom [`ListSource`]. `None` if they are not contiguous
+    /// in memory.
     pub(crate) fn held(&self) -> Option<&[Value]> {
         self.as_slice().or_else(|| self.source()?.held())
     }

@@ -91,8 +91,8 @@ pub struct Verdict {
     pub cost: u64,
 }
 
-/// Validates `object` against a CRD. Returns the errors of an API server of `kubernetes`, or an empty list if the object
-/// is valid.
+/// Validates `object` against a CRD. Returns the errors that an API server of the version `kubernetes` reports, or an
+/// empty list if the object is valid.
 ///
 /// `definition` must be a CustomResourceDefinition of `apiextensions.k8s.io/v1`. The `apiVersion` of the object
 /// determines the version. For an update, `before` is the old object.
@@ -175,7 +175,7 @@ pub struct Validator {
 }
 
 impl Validator {
-    /// Compiles the schema and the rules of `version`, for an API server of `kubernetes`.
+    /// Compiles the schema and the rules of the CRD version `version`, for an API server of the version `kubernetes`.
     ///
     /// # Errors
     /// Returns an error if the version has no schema, or if the schema is too deep or too large.

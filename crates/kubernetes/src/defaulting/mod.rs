@@ -199,7 +199,8 @@ fn write(encoder: Encoder<'_>, root: usize, gvk: &Gvk, compact: &Value) -> Value
     value
 }
 
-/// Decodes an object into its Go type and encodes it again, like the version with `behavior`. Does not set defaults.
+/// Decodes an object into its Go type and encodes it again, as an API server with `behavior` does. Does not set
+/// defaults.
 ///
 /// # Errors
 /// Returns an error if the kind has no Go type, or if a value has the wrong type.

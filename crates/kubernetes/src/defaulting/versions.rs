@@ -1,4 +1,4 @@
-//! Adapts objects to a Kubernetes version. The table has the Go types and the defaults of one version.
+//! Adapts objects to a Kubernetes version. The table of defaults has only the Go types and defaults of one version.
 
 use std::sync::LazyLock;
 
@@ -69,12 +69,13 @@ fn newer_table_version(version: KubernetesVersion) -> Option<KubernetesVersion> 
     TABLE_VERSION.filter(|newer| version.is_older_than(newer))
 }
 
-/// Changes a prepared object of a built-in kind to the form that an API server of `version` would produce.
+/// Changes a prepared object of a built-in kind to the object that an API server of `version` would produce.
 ///
 /// Removes the fields that `version` does not have, but that the version of the table has. An API server drops these
 /// fields when it decodes the object. Kinds without a schema in both versions keep them. Before 1.34, also sets missing
-/// creation times to null, for example those of Pod templates. Since 1.37, sets the defaults that the table does not have.
-/// `given` is the object of the request, since the table's version may have dropped the fields with such defaults.
+/// creation times to null, for example those of Pod templates. Since 1.37, sets the defaults that the table does not
+/// have. `given` is the object of the request: `object` may lack the fields with such defaults, because the version of
+/// the table does not know them.
 pub fn adapt_to_version(
     version: KubernetesVersion,
     gvk: &Gvk,
@@ -158,8 +159,8 @@ mod tests {
 
     use super::*;
 
-    /// Asserts that the Pod becomes `before` in the versions older than `first`, and is unchanged in the other
-    /// versions.
+    /// Asserts that versions older than 1.`first` change `pod` to `before`, and that the other versions do not change
+    /// it.
     #[track_caller]
     fn check(first: u16, pod: &Value, before: &Value) {
         let gvk = Gvk::new("", "v1", "Pod");
@@ -175,7 +176,7 @@ mod tests {
         }
     }
 
-    /// The defaults are those that `./dev defaults-of 1.37.2` lists.
+    /// The expected defaults are in the output of `./dev defaults-of 1.37.2`.
     #[test]
     fn defaults_since_1_37_are_set() {
         let set = |type_: &str| json!({"spec": {"updateStrategy": {"type": type_, "rollingUpdate": {"partition": 0}}}});
@@ -206,7 +207,7 @@ mod tests {
         }
     }
 
-    /// API servers of 1.36 drop the field.
+    /// API servers of 1.36 drop `maxUnavailable`, so `object` lacks it.
     #[test]
     fn given_field_replaces_default_since_1_37() {
         let given =

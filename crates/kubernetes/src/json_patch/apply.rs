@@ -387,17 +387,17 @@ fn find<'a>(root: &'a mut Node, path: &str) -> Option<(&'a mut Node, String)> {
 fn unescaped(part: &str) -> String {
     let mut key = String::with_capacity(part.len());
     let mut rest = part;
-    while let Some((before, behind)) = rest.split_once('~') {
+    while let Some((before, after)) = rest.split_once('~') {
         key.push_str(before);
-        rest = if let Some(behind) = behind.strip_prefix('1') {
+        rest = if let Some(after) = after.strip_prefix('1') {
             key.push('/');
-            behind
-        } else if let Some(behind) = behind.strip_prefix('0') {
+            after
+        } else if let Some(after) = after.strip_prefix('0') {
             key.push('~');
-            behind
+            after
         } else {
             key.push('~');
-            behind
+            after
         };
     }
     key.push_str(rest);

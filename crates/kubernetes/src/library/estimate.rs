@@ -18,8 +18,8 @@ pub const COST_OPTIONS: CostOptions = CostOptions {
     presence_test_has_cost: false,
 };
 
-/// Returns the options for [`bounds`](cel::bounds) of the costs that the API server of `release` measures for policies.
-/// The API server makes no such estimates.
+/// Returns the options with which [`bounds`](cel::bounds) computes upper bounds of the costs that an API server of
+/// `release` measures when it evaluates policies. The API server itself computes no such bounds.
 #[must_use]
 pub fn policy_options(release: Release) -> BoundOptions {
     BoundOptions {

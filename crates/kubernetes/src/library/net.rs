@@ -112,13 +112,13 @@ fn parse_ipv6(text: &[u8]) -> Result<Address, Problem<'_>> {
     }
     let mut bytes: Vec<u8> = Vec::with_capacity(16);
     let mut gap = None;
-    if let Some(behind) = rest.strip_prefix(b"::") {
+    if let Some(remaining) = rest.strip_prefix(b"::") {
         gap = Some(0);
-        rest = behind;
+        rest = remaining;
     }
     while bytes.len() < 16 && !(rest.is_empty() && gap == Some(0) && bytes.is_empty()) {
-        let (group, behind) = hex_group(rest)?;
-        if behind.first() == Some(&b'.') {
+        let (group, remaining) = hex_group(rest)?;
+        if remaining.first() == Some(&b'.') {
             if gap.is_none() && bytes.len() != 12 {
                 return Err(Problem(
                     "embedded IPv4 address must replace the final 2 fields of the address",
@@ -136,26 +136,26 @@ fn parse_ipv6(text: &[u8]) -> Result<Address, Problem<'_>> {
             break;
         }
         bytes.extend(group.to_be_bytes());
-        rest = behind;
+        rest = remaining;
         if rest.is_empty() {
             break;
         }
-        let Some(behind) = rest.strip_prefix(b":") else {
+        let Some(remaining) = rest.strip_prefix(b":") else {
             return Err(Problem("unexpected character, want colon", Some(rest)));
         };
-        if behind.is_empty() {
+        if remaining.is_empty() {
             return Err(Problem(
                 "colon must be followed by more characters",
                 Some(rest),
             ));
         }
-        rest = behind;
-        if let Some(behind) = rest.strip_prefix(b":") {
+        rest = remaining;
+        if let Some(remaining) = rest.strip_prefix(b":") {
             if gap.is_some() {
                 return Err(Problem("multiple :: in address", Some(rest)));
             }
             gap = Some(bytes.len());
-            rest = behind;
+            rest = remaining;
             if rest.is_empty() {
                 break;
             }
@@ -202,8 +202,8 @@ fn hex_group(text: &[u8]) -> Result<(u16, &[u8]), Problem<'_>> {
         let message = "each colon-separated field must have at least one digit";
         return Err(Problem(message, Some(text)));
     }
-    let behind = text.get(n_digits..).unwrap_or_default();
-    Ok((u16::try_from(value).unwrap_or(u16::MAX), behind))
+    let remaining = text.get(n_digits..).unwrap_or_default();
+    Ok((u16::try_from(value).unwrap_or(u16::MAX), remaining))
 }
 
 /// Returns true if the address is an IPv4-mapped IPv6 address.

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 /// The names and the types of fields.
 type Fields = &'static [(&'static str, &'static str)];
 
-/// The kinds in the group version `v1`, each with lists of its fields.
+/// The kinds, all in the group version `v1`. The fields of a kind are the concatenation of its lists.
 ///
 /// Source: `k8s.io/api` `core/v1/types.go`.
 const KINDS: [(&str, &[Fields]); 6] = [
@@ -58,7 +58,7 @@ pub fn has(gvk: &Gvk) -> bool {
     gvk.group.is_empty() && gvk.version == "v1" && KINDS.iter().any(|(kind, _)| *kind == gvk.kind)
 }
 
-/// Returns true if the API server passes an unset field as null. The field has no `omitempty`.
+/// Returns true if the API server passes an unset field as null, because the field has no `omitempty`.
 #[must_use]
 pub fn is_null_unset<'a>(gvk: &Gvk, path: impl IntoIterator<Item = Option<&'a str>>) -> bool {
     let is_command = path.into_iter().eq([Some("command")]);

@@ -90,7 +90,7 @@ pub fn unescape(escaped: &str) -> Option<Cow<'_, str>> {
         let sequence = after
             .split_once("__")
             .filter(|(s, _)| !s.is_empty() && !s.contains('_'));
-        let Some((sequence, behind)) = sequence else {
+        let Some((sequence, remaining)) = sequence else {
             // There may be three underscores. Try again at the second underscore.
             name.push('_');
             rest = rest.get(before.len() + 1..).unwrap_or_default();
@@ -104,7 +104,7 @@ pub fn unescape(escaped: &str) -> Option<Cow<'_, str>> {
             word if is_reserved(word) && word.len() + 4 == escaped.len() => name.push_str(word),
             _ => return None,
         }
-        rest = behind;
+        rest = remaining;
     }
     name.push_str(rest);
     Some(name.into())

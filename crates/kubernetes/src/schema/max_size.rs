@@ -72,7 +72,7 @@ impl DeclaredSizes {
         }
     }
 
-    /// Returns the part of a variable at `path`, with its sizes in objects of each of `shapes`. `None` stands for the
+    /// Returns the part of a variable at `path`, with its sizes in objects of each of `shapes`. `None` means the
     /// largest request.
     #[must_use]
     pub fn part(&self, path: Path<'_>, shapes: &[Option<ObjectShape>]) -> VariablePart {
@@ -244,11 +244,11 @@ struct PathTarget<'a> {
 /// The relation of the value at a path to the last value on the path that has a declared type.
 #[derive(Clone, Copy)]
 enum PathEnd {
-    /// It is that value.
+    /// It is the last value itself.
     Declared,
-    /// It is a field that the type does not have.
+    /// It is a field that the type of the last value does not have.
     Missing,
-    /// It is a part of that value, and has no declared type.
+    /// It is a part of the last value, and has no declared type.
     Untyped,
 }
 
@@ -262,7 +262,7 @@ impl PathTarget<'_> {
         }
     }
 
-    /// Returns the sizes in objects of this shape. `None` stands for the largest request.
+    /// Returns the sizes in objects of this shape. `None` means the largest request.
     fn sizes(&self, shape: Option<ObjectShape>) -> PartSizes {
         let is_declared = self.is_declared_part();
         let Some(shape) = shape else {
@@ -327,7 +327,7 @@ impl Default for Enclosing {
 }
 
 impl Enclosing {
-    /// Adds `container`, which is nested in these lists and maps.
+    /// Adds `container`, a list or map nested in these lists and maps.
     fn enter(&mut self, container: StepTarget<'_>, shape: ObjectShape) {
         let elements = self.max_size(container, shape);
         self.n_elements = self.n_elements.saturating_mul(elements.max(1));

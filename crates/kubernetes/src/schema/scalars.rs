@@ -15,7 +15,7 @@ pub(super) fn is_int_or_string(schema: &Schema) -> bool {
     schema.int_or_string || schema.format == Format::IntOrString
 }
 
-/// The maximum size is the maximum length of a string.
+/// Returns the type of a value that is an integer or a string. Its maximum size is the maximum size of the string.
 pub(super) fn int_or_string(schema: &Schema) -> DeclType {
     let mut type_ = DeclType::scalar(DeclKind::IntOrString);
     type_.max_elements = max_length(schema).map_or(sizes::max_string_length(), sizes::max_bytes);

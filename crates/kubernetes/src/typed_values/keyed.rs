@@ -1,4 +1,5 @@
-//! Lists of type `set` or `map` with CEL values as elements: the concatenations of lists with a schema since 1.37.
+//! Lists of type `set` or `map` with CEL values as elements. Since 1.37, they result from concatenations of lists with
+//! a schema.
 //!
 //! Source: apiserver 0.37 `pkg/cel/common/valuesreflect.go`, `refValSetList`, `refValMapList`.
 
@@ -15,7 +16,7 @@ use super::{ValueSchema, no_such_overload, part_equals};
 /// The memory of a set element, or of a key without its characters, in bytes.
 pub(super) const MEMBER: usize = 96;
 
-/// The type of a list whose elements have keys.
+/// The source of the keys of a list's elements.
 #[derive(Clone, Debug)]
 pub(super) enum Keys {
     /// An element is its own key.
@@ -125,10 +126,10 @@ impl KeyedList {
                 }
             }
             Keys::Map(schema) => {
-                let places = places(&elements, schema, budget)?;
+                let indices = indices_by_key(&elements, schema, budget)?;
                 for other in other {
-                    let place = places.get(&map_key(&other, schema)?);
-                    match place.and_then(|place| elements.get_mut(*place)) {
+                    let index = indices.get(&map_key(&other, schema)?);
+                    match index.and_then(|index| elements.get_mut(*index)) {
                         Some(slot) => *slot = other,
                         None => elements.push(other),
                     }
@@ -153,36 +154,39 @@ impl KeyedList {
             Keys::Set => return are_equal_sets(self.elements.iter().cloned(), other, &self.budget),
             Keys::Map(schema) => schema,
         };
-        let places = places(&self.elements, schema, &self.budget)?;
+        let indices = indices_by_key(&self.elements, schema, &self.budget)?;
         let mut seen = HashSet::new();
         for other in other {
             let key = map_key(&other, schema)?;
-            match places.get(&key).and_then(|place| self.elements.get(*place)) {
+            match indices
+                .get(&key)
+                .and_then(|index| self.elements.get(*index))
+            {
                 None => return Ok(false),
                 Some(Value::Error(error)) => return Err(error.clone()),
                 Some(own) if !part_equals(own, &other, &self.budget)? => return Ok(false),
                 Some(_) => seen.insert(key),
             };
         }
-        Ok(seen.len() == places.len())
+        Ok(seen.len() == indices.len())
     }
 }
 
 /// Returns the index of each key in a list of type `map`. If several elements have the same key, the last index is
 /// returned.
-fn places(
+fn indices_by_key(
     elements: &[Value],
     schema: &ValueSchema,
     budget: &EvalBudget,
 ) -> Result<HashMap<String, usize>, EvalError> {
-    let mut places = HashMap::new();
-    for (place, element) in elements.iter().enumerate() {
+    let mut indices = HashMap::new();
+    for (index, element) in elements.iter().enumerate() {
         budget.step()?;
         let key = map_key(element, schema)?;
         budget.allocate(key.len().saturating_add(MEMBER))?;
-        places.insert(key, place);
+        indices.insert(key, index);
     }
-    Ok(places)
+    Ok(indices)
 }
 
 impl ListSource for KeyedList {

@@ -114,22 +114,22 @@ impl TypedList {
         Ok(Some(text))
     }
 
-    /// Returns the index of each key in a list of type `map`, and the number of different keys. If several elements have
-    /// the same key, the last index is returned. An element that is not an object has a key of its own.
-    fn places(&self) -> Result<(HashMap<String, usize>, usize), EvalError> {
-        let mut places = HashMap::new();
+    /// Returns the index of each key in a list of type `map`, and the number of different keys. If several elements
+    /// have the same key, the last index is returned. Each element that is not an object counts as a different key.
+    fn indices_by_key(&self) -> Result<(HashMap<String, usize>, usize), EvalError> {
+        let mut indices = HashMap::new();
         let mut n_others: usize = 0;
         for (at, own) in self.raw.iter().enumerate() {
             self.budget.step()?;
             if let Some(key) = self.key_of(&own)? {
                 self.budget.allocate(key.len().saturating_add(MEMBER))?;
-                places.insert(key, at);
+                indices.insert(key, at);
             } else {
                 n_others = n_others.saturating_add(1);
             }
         }
-        let n_keys = places.len().saturating_add(n_others);
-        Ok((places, n_keys))
+        let n_keys = indices.len().saturating_add(n_others);
+        Ok((indices, n_keys))
     }
 
     fn is_equal(&self, other: &Value) -> Result<bool, EvalError> {
@@ -150,12 +150,12 @@ impl TypedList {
                 }
             }
             ListKind::Map => {
-                let (places, n_keys) = self.places()?;
+                let (indices, n_keys) = self.indices_by_key()?;
                 let mut seen: HashSet<usize> = HashSet::new();
                 for other in other {
                     let position = self
                         .key_of(&unwrapped(&other, &self.budget)?)?
-                        .and_then(|key| places.get(&key));
+                        .and_then(|key| indices.get(&key));
                     seen.extend(position);
                     let Some(own) = position.and_then(|position| self.raw.get(*position)) else {
                         return Ok(false);
@@ -235,10 +235,10 @@ impl TypedList {
                 }
             }
             ListKind::Map => {
-                let (places, _) = self.places()?;
+                let (indices, _) = self.indices_by_key()?;
                 for element in others {
                     let element = element?;
-                    let position = self.key_of(&element)?.and_then(|key| places.get(&key));
+                    let position = self.key_of(&element)?.and_then(|key| indices.get(&key));
                     match position.and_then(|position| raw.get_mut(*position)) {
                         Some(slot) => *slot = element,
                         None => raw.push(element),

@@ -100,7 +100,7 @@ pub(super) struct Compiler {
     language: Behavior,
     /// The number of AST nodes that may still be created.
     nodes: usize,
-    /// The number of bytes that error messages may still have.
+    /// The remaining number of bytes of all error messages together.
     text_bytes: usize,
 }
 
@@ -167,8 +167,8 @@ fn env_of(base: &Env, type_: &Arc<DeclType>, has_optional_old_self: bool) -> Env
     ])
 }
 
-/// Returns the environment of the rules of a schema, for editors. `is_resource` is true for the schema of a whole custom
-/// resource. Returns `None` if the schema has no CEL type.
+/// Returns the environment of the rules of a schema, for completion in editors. `is_resource` is true for the schema of
+/// a whole custom resource. Returns `None` if the schema has no CEL type.
 #[must_use]
 pub fn rule_env(
     schema: &Json,

@@ -62,8 +62,8 @@ pub enum ValidateError {
     Exceeded(Exceeded),
 }
 
-/// Validates `object` against the rules of a CRD. Returns the errors of an API server of `kubernetes`, or an empty list
-/// if all rules hold.
+/// Validates `object` against the rules of a CRD. Returns the errors that an API server of the version `kubernetes`
+/// reports, or an empty list if all rules hold.
 ///
 /// `definition` must be a CustomResourceDefinition of `apiextensions.k8s.io/v1`. The `apiVersion` of the object
 /// determines the version. For an update, `before` is the old object.

@@ -80,7 +80,7 @@ impl ValidationRule {
         )
     }
 
-    /// Formats the rule in Go syntax. The addresses of pointers vary, so they are placeholders.
+    /// Formats the rule in Go syntax. The addresses of pointers vary, so the result has a constant address instead.
     fn as_go_struct(&self) -> String {
         let pointer = |is_set| if is_set { "0xc000000000" } else { "nil" };
         format!(

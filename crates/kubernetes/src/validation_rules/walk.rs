@@ -31,8 +31,8 @@ pub(super) struct Ratchet<'a, 'j> {
 impl<'a, 'j> Ratchet<'a, 'j> {
     /// Returns true if the value did not change, so its errors are only warnings.
     fn is_unchanged(self) -> bool {
-        let asked = self.current.or(self.around);
-        asked.is_some_and(Correlated::is_equal)
+        let correlated = self.current.or(self.around);
+        correlated.is_some_and(Correlated::is_equal)
     }
 
     /// Returns the state for a nested value. `part` is the correlated nested value, or `None` if the old object lacks
@@ -58,7 +58,7 @@ struct Values<'a> {
     before: Option<Lazy<'a>>,
     /// The value of `oldSelf` in rules with `optionalOldSelf`.
     optional: OnceLock<Value>,
-    /// True if an optional `oldSelf` holds a CEL value, and not a Go value.
+    /// True if an optional `oldSelf` contains a CEL value. False if it contains a Go value.
     is_optional_typed: bool,
 }
 
@@ -270,9 +270,9 @@ impl Walk<'_> {
             if compiled.uses_old_self && before.is_none() && !is_optional {
                 continue;
             }
-            let asked = variables(is_optional && node.uses_old_self);
+            let inputs = variables(is_optional && node.uses_old_self);
             let n_errors = self.outcome.errors.len();
-            let holds = self.evaluate(program, rule, (node, path), &asked);
+            let holds = self.evaluate(program, rule, (node, path), &inputs);
             if holds == Some(false) {
                 let shown = match value {
                     _ if !self.rule_errors_have_values => Some(go_quote(node.schema.type_name())),

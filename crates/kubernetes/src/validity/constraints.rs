@@ -143,8 +143,8 @@ impl InputConstraints {
         is_consistent(of_value).then_some(())
     }
 
-    /// Replaces the constraints on the value at `path`, and on nested values, by a constraint. Returns `None` if it
-    /// contradicts another constraint, or if there are too many paths.
+    /// Replaces the constraints on the value at `path`, and on nested values, by `constraint`. Returns `None` if
+    /// `constraint` contradicts a remaining constraint, or if there are too many paths.
     pub fn replace(&mut self, path: &FieldPath, constraint: Constraint) -> Option<()> {
         self.0.retain(|known, _| !known.starts_with(path));
         self.add(path, constraint)

@@ -130,10 +130,10 @@ const POD_SPECS: [&str; 4] = [
     "template.spec",
 ];
 
-/// The location of the spec of a Pod itself. The other Pod specs are in templates.
+/// The location of the spec in a Pod. Other kinds contain Pod specs in templates.
 const POD_SPEC: &str = "spec";
 
-/// The containers that are added to a running Pod. Pod templates and new Pods cannot have them.
+/// The field of containers that can only be added to a running Pod. Pod templates and new Pods cannot have it.
 ///
 /// Source: `pkg/apis/core/validation/validation.go` (`ValidatePodTemplateSpec`, `ValidatePodCreate`).
 const EPHEMERAL_CONTAINERS: &str = "ephemeralContainers";

@@ -1,9 +1,10 @@
 //! Effective defaults: the value that the components of Kubernetes use for an absent field.
 //!
-//! Absence has two sources. Go's encoder omits the zero value of a field without a pointer, so an absent field has this
-//! value, unless its absence has another meaning ([`DEFAULTS`], [`WITHOUT_DEFAULT`]). A field with a pointer is absent if
-//! it is not set. Its effective default is a decision of the component that reads it, and is in [`DEFAULTS`]. Some fields
-//! of a container inherit the value of the Pod ([`INHERITED`]).
+//! A field can be absent for two reasons. If the Go type of the field is not a pointer, Go's encoder omits the zero
+//! value, so an absent field has the zero value unless [`DEFAULTS`] or [`WITHOUT_DEFAULT`] has a row for the field. If
+//! the Go type is a pointer, the field is absent if it is not set. The component that reads the field then decides the
+//! effective default, which is in [`DEFAULTS`]. Some fields of a container inherit the value of the Pod
+//! ([`INHERITED`]).
 
 use serde_json::{Value, json};
 
@@ -12,8 +13,8 @@ use super::{FieldPath, Segment};
 use crate::defaulting::table::{Go, Shape, Table, Type};
 use crate::schema::Gvk;
 
-/// A field whose absence stands for a value other than that of Go's encoder: the Go struct, the field, and the value.
-/// Pointers have no value of the encoder.
+/// The fields whose effective default is not Go's zero value, and pointers with an effective default. Each row is the
+/// Go struct, the field, and the effective default.
 ///
 /// Source: the comments of the fields in `k8s.io/api` (`core/v1/types.go`, `apps/v1/types.go`, `batch/v1/types.go`,
 /// `storage/v1/types.go`, `policy/v1/types.go`, `discovery/v1/types.go`) and in
@@ -91,8 +92,9 @@ const DEFAULTS: [(&str, &str, FieldDefault); 48] = [
     ("EndpointConditions", "terminating", Bool(false)),
 ];
 
-/// The fields whose absence has a meaning that the value of Go's encoder does not express, so they have no effective
-/// default. Most of them restrict something, and do not restrict it if they are absent.
+/// The fields without an effective default: no value, not even Go's zero value, has the same meaning as an absent
+/// field. Most of these fields restrict something, and an absent field means no restriction. The comments describe the
+/// meaning of the absence.
 ///
 /// Source: the comments of the fields in `k8s.io/api`. A list, map or string is absent if it is empty.
 const WITHOUT_DEFAULT: [(&str, &str); 54] = [
@@ -141,7 +143,7 @@ const WITHOUT_DEFAULT: [(&str, &str); 54] = [
     ("ConfigMapProjection", "items"),
     // The audience of the API server.
     ("ServiceAccountTokenProjection", "audience"),
-    // The same for devices and tokens.
+    // Devices and tokens: all requests, devices or taints, or the audience of the API server.
     ("DeviceConstraint", "requests"),
     ("DeviceClaimConfiguration", "requests"),
     ("ExactDeviceRequest", "selectors"),
@@ -178,7 +180,7 @@ const INHERITED: [(&str, &str); 3] = [
 enum FieldDefault {
     Bool(bool),
     Text(&'static str),
-    /// The value without settings of the node or of another object.
+    /// The usual value, which a setting of the node or of another object may change.
     UsualBool(bool),
     UsualText(&'static str),
 }
@@ -196,15 +198,15 @@ impl FieldDefault {
     }
 }
 
-/// The value that an absent field stands for.
+/// The value that Kubernetes components use for an absent field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EffectiveDefault {
     /// A boolean, a number, a string, an empty list or an empty map.
     pub value: Value,
     /// False if a setting outside of the object can change the value.
     pub is_certain: bool,
-    /// The field from which an absent field inherits its value. `value` is the value if both are absent. The members
-    /// are the names of the fields from the object, each with true if it may be absent.
+    /// The path of the field from which an absent field inherits its value: field names, each with true if the field
+    /// may be absent. `value` applies if both fields are absent. `None` if the field inherits no value.
     pub inherited_from: Option<Vec<(String, bool)>>,
 }
 
@@ -217,8 +219,8 @@ struct PodPosition {
     security_context: Option<usize>,
 }
 
-/// Returns the value that an absent field of the built-in kind `gvk` stands for. `None` if there is no such value, if
-/// `path` ends with a key of a map or an index of a list, or if the kind is not in the table of defaults.
+/// Returns the effective default of the field at `path` in objects of the built-in kind `gvk`. `None` if there is none,
+/// if `path` ends with a key of a map or an index of a list, or if the kind is not in the table of defaults.
 #[must_use]
 pub fn effective_default(gvk: &Gvk, path: &FieldPath) -> Option<EffectiveDefault> {
     let table = Table::get().ok()?;
@@ -289,7 +291,8 @@ pub fn effective_default(gvk: &Gvk, path: &FieldPath) -> Option<EffectiveDefault
     let row = DEFAULTS.iter().find(|row| (row.0, row.1) == field);
     let (value, is_certain) = match (row, go.type_.shape()) {
         (Some((_, _, default)), _) => (default.value(), default.is_certain()),
-        // Without the struct, the field has no value of the encoder: a container without a probe has no period of 0 s.
+        // If the enclosing struct is absent, the field has no zero value. For example, a container without a probe does
+        // not have a probe with a period of 0 s.
         (None, Shape::Text | Shape::Bool | Shape::Int) if has_pointer(&names) => return None,
         (None, Shape::Text) => (json!(""), true),
         (None, Shape::Bool) => (json!(false), true),
@@ -305,8 +308,9 @@ pub fn effective_default(gvk: &Gvk, path: &FieldPath) -> Option<EffectiveDefault
     })
 }
 
-/// Returns true if a struct of a path is a pointer, so that it may be absent. `names` has the fields of the path, each with
-/// true for a pointer. Elements, whose name is empty, are present.
+/// Returns true if one of the structs that enclose the last field of a path is a pointer, so it may be absent. `names`
+/// has the fields of the path, each with true for a pointer. Elements of lists and maps have an empty name. They exist,
+/// so only structs within the last element count.
 fn has_pointer(names: &[(String, bool)]) -> bool {
     let parents = names.iter().rev().skip(1);
     let mut of_element = parents.take_while(|(name, _)| !name.is_empty());

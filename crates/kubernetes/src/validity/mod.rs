@@ -9,7 +9,7 @@
 //! - unions and dependent fields ([`complete`], [`add_implied_constraints`]);
 //! - fields that an update cannot change ([`preserve_immutable`], [`may_update`]);
 //! - invalid values ([`fails_validation`]);
-//! - the values that absent fields stand for ([`effective_default`]).
+//! - the values that Kubernetes components use for absent fields ([`effective_default`]).
 //!
 //! A [`FieldPath`] identifies a value in a request. [`InputConstraints`] constrain the values of a generated request.
 

@@ -44,7 +44,7 @@ struct Validation {
 /// The result of the match conditions.
 pub(super) enum Conditions {
     Met,
-    /// The policy is not evaluated further. These are its decisions.
+    /// The evaluation of the policy ends with these decisions.
     End(Vec<Decision>),
 }
 

@@ -123,8 +123,8 @@ impl fmt::Debug for ReviewContext<'_> {
 impl Admission {
     /// Prepares `policy` for an API server of `version`: parses its selectors and compiles its expressions.
     ///
-    /// As in the API server, an expression that does not compile is an error of each request. To reject such a policy,
-    /// use [`CompiledPolicy::findings`] and [`Admission::from_compiled`].
+    /// As in the API server, an expression that does not compile causes an error for each request. To reject such a
+    /// policy, check [`CompiledPolicy::findings`] before calling [`Admission::from_compiled`].
     #[must_use]
     pub fn new(policy: impl Into<RequestPolicy>, version: KubernetesVersion) -> Self {
         Self::from_compiled(&CompiledPolicy::from_parts(policy.into(), None, version))
@@ -200,7 +200,8 @@ impl Admission {
         })
     }
 
-    /// Returns the params that a binding selects for `request`. `None` is one evaluation without params.
+    /// Returns the params that a binding selects for `request`. The policy is evaluated once for each element. An
+    /// element `None` means an evaluation without params.
     fn collect_params(
         &self,
         binding: &Binding,

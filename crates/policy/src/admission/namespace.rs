@@ -22,11 +22,11 @@ pub struct Namespace {
     whole: Arc<Forms>,
 }
 
-/// The forms of a value. They depend on the version of the API server.
+/// The representations of one value in the supported versions.
 #[derive(Debug)]
 struct Forms {
     unstructured: Value,
-    /// The unstructured value in versions without [`Behavior::omits_zero_times`], if it differs.
+    /// The unstructured value for versions without [`Behavior::omits_zero_times`]. `None` if it equals `unstructured`.
     with_null_time: Option<Value>,
     /// Created on first use.
     go: OnceLock<Value>,
@@ -43,7 +43,7 @@ impl Forms {
         })
     }
 
-    /// Returns the form in the version with `behavior`.
+    /// Returns the representation in a version with `behavior`.
     fn get(&self, behavior: &Behavior) -> Value {
         let convert = || {
             let gvk = Gvk::new("", "v1", "Namespace");

@@ -20,8 +20,8 @@ pub struct ReviewOutcome {
     pub bindings: Vec<BindingMatch>,
     /// The evaluations, one for each matching binding and each object of its params.
     pub evaluations: Vec<Evaluation>,
-    /// The status of the rejected request. `None` if the request is allowed, and if there is no decision (`exceeded`):
-    /// use [`ReviewOutcome::is_allowed`] to decide.
+    /// The status of the rejected request. `None` if the request is allowed or if there is no decision.
+    /// [`ReviewOutcome::is_allowed`] distinguishes these cases.
     pub denial: Option<Status>,
     /// The warnings that the client receives.
     pub warnings: Vec<String>,

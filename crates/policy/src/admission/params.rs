@@ -36,7 +36,7 @@ pub trait ParamSource {
 }
 
 /// Params in memory. The default is an empty list of a cluster-scoped kind. All objects must be of the policy's
-/// paramKind, which is not checked.
+/// paramKind. This is not checked.
 #[derive(Clone, Debug, Default)]
 pub struct ParamList {
     namespaced: bool,

@@ -9,7 +9,7 @@ use cel::eval::Observer;
 use cel::value::{EvalError, Map, Value};
 use kubernetes::library::mutation::{JsonPatchValue, ObjectValue};
 
-/// The prefix of an error. A string value starts with a quotation mark instead.
+/// The prefix of a recorded error. No value starts with it: strings are recorded with quotation marks.
 const ERROR: &str = "error: ";
 
 /// The placeholder for a value that cannot be formatted.

@@ -90,8 +90,8 @@ pub struct Equivalent {
 
 /// A request to an API server, as admission plugins receive it.
 ///
-/// Clones share the objects. The API server sets defaults and drops unknown fields before admission: the caller does the
-/// same with the objects of built-in kinds, for example with [`kubernetes::defaulting::prepare`].
+/// Clones share the objects. The API server sets defaults and drops unknown fields before admission. For objects of
+/// built-in kinds, the caller must do this, for example with [`kubernetes::defaulting::prepare`].
 #[derive(Clone, Debug, Default)]
 pub struct AdmissionRequest {
     /// The operation of the request.

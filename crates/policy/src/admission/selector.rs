@@ -12,7 +12,8 @@ use kubernetes::version::{Behavior, KubernetesVersion};
 use super::object::Labels;
 use super::text::go_quote;
 
-/// An error of the configuration of a policy or binding. [`fmt::Display`] formats it like the newest version.
+/// An error of the configuration of a policy or binding. [`fmt::Display`] formats it with the text of the newest
+/// version.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ConfigurationError {
     /// An error whose text does not depend on the version.
@@ -40,7 +41,7 @@ impl ConfigurationError {
         }
     }
 
-    /// Formats the error like the version with `behavior`.
+    /// Formats the error with the text of a version with `behavior`.
     pub(super) fn text(&self, behavior: &Behavior) -> String {
         match self {
             Self::Text(text) => text.clone(),
@@ -78,7 +79,7 @@ impl fmt::Display for ConfigurationError {
     }
 }
 
-/// Formats a list in an error.
+/// Formats a list for an error message.
 fn list_text(list: &[String], behavior: &Behavior) -> String {
     if behavior.writes_lists_as_json {
         return match list {
@@ -101,7 +102,7 @@ fn label_text(messages: &[String], behavior: &Behavior) -> String {
     if behavior.limits_labels_in_bytes {
         text
     } else {
-        validation::in_older_words(&text)
+        validation::with_older_wording(&text)
     }
 }
 

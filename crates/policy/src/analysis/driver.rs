@@ -85,8 +85,8 @@ pub(super) struct KindAnalysis {
     pub(super) maybe_optional: Vec<(usize, ExprId)>,
     /// The evaluated match conditions, by index. True if the condition is false in every request class.
     pub(super) is_false: BTreeMap<usize, bool>,
-    /// Facts about each evaluated expression, by its index: the number of request classes that evaluate it, and its
-    /// selections from null, one for each class that has any.
+    /// For each evaluated expression, by its index: the number of request classes that evaluate it, and one selection
+    /// from null for each class in which the expression selects from null.
     evaluated: BTreeMap<usize, (usize, Vec<ExprId>)>,
     /// The evaluated nodes, by the index of the expression.
     pub(super) visited: BTreeMap<usize, Vec<bool>>,

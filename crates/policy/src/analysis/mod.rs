@@ -49,9 +49,8 @@ use report::{Report, Scope};
 pub enum Profile {
     /// The type checker of kube-controller-manager v1.36, including its quirks.
     Upstream,
-    /// The type analysis of this crate, for all uses except a comparison with statuses of kube-controller-manager. It
-    /// checks all expressions and kinds, and only reports expressions that fail for
-    /// some request.
+    /// The type analysis of this crate. It checks all expressions and kinds, and reports only expressions that fail for
+    /// some request. Used for everything except comparisons with the statuses that kube-controller-manager writes.
     #[default]
     Truthful,
 }

@@ -66,8 +66,8 @@ fn object_below(type_: &Type) -> Option<String> {
     }
 }
 
-/// Returns a finding for each variable that reads itself. Its evaluation does not end and crashes the API server. There
-/// are two cases:
+/// Returns a finding for each variable that reads itself. Evaluating such a variable never ends, and crashes the API
+/// server. There are two cases:
 ///
 /// - The variable has the same name as an earlier variable, and reads this name.
 /// - The variable reads itself through a later variable, with `dyn(variables)`. If a variable of the cycle does not

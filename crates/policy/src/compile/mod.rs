@@ -86,11 +86,11 @@ pub struct CompiledPolicy {
     consequences: Vec<Consequence>,
     /// The program of each expression, or `None` for an expression that does not compile.
     programs: Vec<Option<Arc<Program>>>,
-    /// The type of each expression as a variable. `Type::Dyn` for an expression that does not compile.
+    /// The type that a variable with each expression has. `Type::Dyn` for an expression that does not compile.
     types: Vec<Type>,
 }
 
-/// A policy without compile errors, from which the results of unchanged expressions are taken.
+/// A compiled policy without errors whose results are reused for unchanged expressions.
 #[derive(Clone, Copy)]
 struct Reused<'a> {
     compiled: &'a CompiledPolicy,
@@ -224,8 +224,8 @@ impl CompiledPolicy {
         Some(Self::from_parts(policy, None, self.version))
     }
 
-    /// Like [`Self::with_expression`], but compiles only the changed expression. `None` if it is not in the list of
-    /// expressions, as an empty message expression, or if an expression does not compile.
+    /// Like [`Self::with_expression`], but compiles only the changed expression. `None` if the policy has no expression
+    /// in this field, if `text` is empty, or if the unchanged policy has findings.
     #[must_use]
     pub fn with_changed(&self, field_ref: &str, text: &str, has_mutations: bool) -> Option<Self> {
         let of_field = |expression: &PolicyExpression| expression.field_ref == field_ref;
@@ -403,8 +403,8 @@ impl CompiledPolicy {
         compiled
     }
 
-    /// Returns the calls because of which an API server of `version` rejects a new policy: they call newer functions
-    /// and macros. Expressions that do not compile are skipped.
+    /// Returns the calls of functions and macros that new expressions cannot use in `version`. An API server of
+    /// `version` rejects a new policy with such a call. Expressions that do not compile are skipped.
     #[must_use]
     pub fn too_new(&self, version: KubernetesVersion) -> Vec<NewerCall> {
         let mut calls = Vec::new();
@@ -586,8 +586,8 @@ struct Compiler<'a, V> {
 }
 
 impl<V: FnMut(CompiledExpression, Option<CheckedProgram>)> Compiler<'_, V> {
-    /// Compiles an expression and passes the result to `visit`, unless the result is reused. Returns the type of the
-    /// expression as a variable.
+    /// Compiles an expression and passes the result to `visit`, unless the result is reused. Returns the type that a
+    /// variable with this expression has.
     fn compile(&mut self, (index, expression): (usize, &PolicyExpression), env: &Env) -> Type {
         if let Some((type_, _)) = self.reused.and_then(|reused| reused.unchanged(index)) {
             return type_.clone();
@@ -600,7 +600,7 @@ impl<V: FnMut(CompiledExpression, Option<CheckedProgram>)> Compiler<'_, V> {
             (&self.text_left, &self.runtime),
         );
         let type_ = outcome.as_ref().map_or(Type::Dyn, variable_type_upstream);
-        // The type of a variable affects the expressions that read it.
+        // If the type of a variable changes, the results of other expressions are no longer reused.
         let is_type_kept = |of: &Reused<'_>| of.compiled.types.get(index) == Some(&type_);
         if expression.role == Role::Variable {
             self.reused = self.reused.filter(is_type_kept);

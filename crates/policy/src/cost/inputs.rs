@@ -44,7 +44,8 @@ pub(super) struct Inputs {
     /// All [`shapes`], followed by `None` for the largest request.
     shapes: Vec<Option<ObjectShape>>,
     variables: HashMap<Arc<str>, Variable>,
-    /// The variables without bounds for the shapes, in order. Most expressions are only estimated for the largest request.
+    /// The variables whose `in_shapes` is not computed yet, in the order of the policy. It is computed on demand,
+    /// because most expressions are only estimated for the largest request.
     pending: Vec<(Arc<str>, Rc<CheckedAst>)>,
 }
 
@@ -101,8 +102,8 @@ impl Inputs {
         bounds::bound(checked, &inputs, self.options, &mut self.paths)
     }
 
-    /// Adds the variable `name`. An existing variable of this name is replaced. Its value has an unknown size if its
-    /// expression is not given.
+    /// Adds the variable `name`. An existing variable of this name is replaced. If `checked` is `None`, the value has
+    /// an unknown size.
     pub(super) fn add_variable(&mut self, name: &str, checked: Option<&Rc<CheckedAst>>) {
         if self.variables.contains_key(name) {
             // Other variables may read the replaced one.
@@ -134,7 +135,7 @@ impl Inputs {
             let mut values: Vec<Bound> = Vec::new();
             let mut reads_nested_lists = false;
             for (n, shape) in shapes().enumerate() {
-                // The bounds do not depend on the distribution of nested lists that the expression does not read.
+                // If the expression reads no nested lists, their distribution does not affect the bounds.
                 let same = values
                     .last()
                     .filter(|_| shape.filled_from > 1 && !reads_nested_lists);

@@ -214,7 +214,7 @@ fn estimated(
     let mut by_size = [0; N_SIZES];
     let mut reads_nested_lists = false;
     for (n, shape) in shapes().enumerate() {
-        // Full nested lists only matter if the expression reads nested lists.
+        // Shapes whose nested lists are full only matter if the expression reads nested lists.
         if shape.filled_from > 1 && !reads_nested_lists {
             continue;
         }
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn loop_over_computed_variable_has_cost_of_its_source() {
+    fn loop_over_computed_list_is_bounded_by_its_source() {
         let check = |variable, max| {
             check(
                 &[("names", variable)],
@@ -348,7 +348,7 @@ mod tests {
             );
         };
         check("object.spec.containers.map(c, c.name)", 23);
-        // A list in the variable may have as many elements as the largest request.
+        // A list in the variable may have as many elements as fit into the largest request.
         check("object.spec.containers.map(c, [c.name])", 23);
         check("object.spec.containers.map(c, {c.name: c})", 23);
     }
@@ -389,7 +389,8 @@ mod tests {
         );
     }
 
-    /// A variable may be larger than the object, and parts of a string are together as large as the string.
+    /// The value of a variable may be larger than the object. All parts of a string together are as large as the
+    /// string.
     #[test]
     fn variable_grows_with_its_expression() {
         let usual = |variable: &str, validation: &str| {
@@ -452,7 +453,8 @@ mod tests {
         );
     }
 
-    /// An object of 1 KiB has 78 elements of 12 bytes and a comma, with the required field that a request may omit.
+    /// A required field counts, even if the request may omit it because it has a default. An element `{"name":""}` and
+    /// a comma are estimated as 13 bytes, so an object of 1 KiB has at most 78 elements.
     #[test]
     fn elements_have_their_required_fields() {
         let by_size = |required: &[&str]| {
@@ -483,7 +485,7 @@ mod tests {
         };
         let (most, of_required) = by_size(&["name"]);
         let (most_optional, of_optional) = by_size(&[]);
-        // The estimate of the API server does not depend on it.
+        // The API server's own estimate does not depend on required fields.
         assert_eq!(most, most_optional);
         assert!(of_required < 80 * 80 * 4, "{of_required}");
         assert!(of_optional > 300 * 300 * 2, "{of_optional}");

@@ -1,5 +1,5 @@
-//! Compares estimates with the costs of evaluations. Expressions are generated from a seed, over variables whose values
-//! are larger than the object.
+//! Compares estimates with the costs of evaluations. The expressions are generated from a seed. They read variables
+//! whose values are larger than the object.
 
 use std::sync::Arc;
 
@@ -42,7 +42,8 @@ enum Kind {
 
 const KINDS: [Kind; 4] = [Kind::Text, Kind::List, Kind::Lists, Kind::Map];
 
-/// Placeholders of templates: `T`, `L`, `N` and `M` for a text, a list of texts, a list of such lists, and a map of texts.
+/// Returns templates of expressions of the kind. The placeholders `T`, `L`, `N` and `M` stand for a string, a list of
+/// strings, a list of such lists, and a map of strings.
 fn templates(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::Text => &[
@@ -174,7 +175,8 @@ impl Generator<'_> {
         self.filled(template, depth - 1)
     }
 
-    /// Replaces the placeholders of `template`. A placeholder has no adjacent letters.
+    /// Replaces the placeholders of `template` by expressions. A placeholder is a letter without adjacent letters and
+    /// digits.
     fn filled(&mut self, template: &str, depth: usize) -> String {
         let chars: Vec<char> = template.chars().collect();
         let is_letter = |n: Option<usize>| {

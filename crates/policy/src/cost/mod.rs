@@ -60,8 +60,7 @@ const MIN_OBJECT_BYTES: i64 = 1024;
 /// The number of object sizes with an estimate. The largest size is 2 MiB.
 const N_SIZES: usize = 12;
 
-/// Maximum nesting level in [`ObjectShape`]. Estimates assume objects whose lists are full from this level on. Levels
-/// above 1 are only tried for expressions that read nested lists.
+/// Maximum value of [`ObjectShape::filled_from`]. Values above 1 are only tried for expressions that read nested lists.
 const MAX_FILLED_FROM: usize = 2;
 
 /// The estimated costs of all expressions of a policy.
@@ -242,7 +241,8 @@ fn object_sizes() -> impl Iterator<Item = i64> {
     std::iter::successors(Some(MIN_OBJECT_BYTES), |n| n.checked_mul(2)).take(N_SIZES)
 }
 
-/// Returns the shapes of objects for the estimates: for each size, all numbers of outer levels with one element.
+/// Returns the shapes of objects for the estimates: for each size, a shape with each value of
+/// [`ObjectShape::filled_from`].
 fn shapes() -> impl Iterator<Item = ObjectShape> {
     object_sizes().flat_map(|n_bytes| {
         (0..=MAX_FILLED_FROM).map(move |filled_from| ObjectShape {
@@ -440,7 +440,7 @@ mod tests {
 
     /// Source: k8s.io/apiserver 0.32 `pkg/features/kube_features.go`, `StrictCostEnforcementForVAP`.
     #[test]
-    fn authorization_checks_are_cheap_before_costs_of_libraries() {
+    fn authorization_checks_are_cheap_before_1_32() {
         let check = "authorizer.group('').resource('a').check('get').allowed()";
         let spec = json!({"validations": [{"expression": check}]});
         let policy = json!({"metadata": {"name": "test"}, "spec": spec});

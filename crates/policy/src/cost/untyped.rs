@@ -1,4 +1,4 @@
-//! Checks of expressions without types, for expressions that do not match the types of a kind.
+//! Checks expressions without types. Used for expressions that do not compile with the types of a kind.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -10,15 +10,15 @@ use cel::checker::CheckedAst;
 use cel::env::Env;
 use cel::types::Type;
 
-/// Maximum number of kinds of a policy whose expressions may have a branch for each kind. Policies with wildcards match
-/// more kinds.
+/// Maximum number of matched kinds for which undefined fields are accepted, because the expressions may have a branch
+/// for each kind. Policies with wildcards match more kinds.
 const MAX_BRANCH_KINDS: usize = 16;
 
 /// The checks of a policy's expressions in an environment in which all variables have the type `dyn`. They do not depend
 /// on the kind.
 pub(super) struct UntypedChecks {
     env: Env,
-    /// True if expressions with fields that a kind does not have are checked, too.
+    /// True if an expression with fields that a kind does not have is also checked without types.
     pub(super) accepts_undefined_fields: bool,
     /// The results by the index of the expression.
     checks: HashMap<usize, Option<Rc<CheckedAst>>>,

@@ -84,8 +84,8 @@ struct PathConstraints<'a> {
     lower: Option<(f64, bool)>,
     /// The upper bound, represented like the lower bound.
     upper: Option<(f64, bool)>,
-    /// The results of the tests of the string in a conjunction: of the chain of `&&` itself, or of the negation of a chain
-    /// of `||`.
+    /// The tests of the string at the path, each with its result if the chain of `&&` is true, or if the chain of `||`
+    /// is false.
     tests: Vec<TestResult<'a>>,
 }
 

@@ -1,5 +1,5 @@
-//! Finds policies that read the containers of Pods and ignore their init or ephemeral containers, and prefixes of images
-//! that other registries also have.
+//! Finds policies that check the containers of Pods but not their init or ephemeral containers. Also finds image
+//! prefixes with which the names of other registries can start.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,8 @@ use crate::compile::CompiledPolicy;
 use crate::expressions::{PolicyExpression, Role};
 use crate::rule::Rule;
 
-/// Fields of a container that matter as much for init containers, because the container runs with them.
+/// Security-relevant fields of a container. Init containers have them too, so a policy that restricts them for
+/// containers should restrict them for init containers.
 ///
 /// Source: `k8s.io/api` `core/v1/types.go`, `Container`; `pod-security-admission` `policy/visitor.go`
 /// (`visitContainers` visits init, regular and ephemeral containers).
@@ -26,7 +27,7 @@ const SECURITY_FIELDS: [&str; 6] = [
 
 const POD_CONTAINERS: &str = "object.spec.containers";
 
-/// Maximum number of variables that read each other on the way to the containers.
+/// Maximum length of a chain of variables through which an expression reads the containers.
 const MAX_VARIABLES: usize = 5;
 
 /// Returns the lints of `policy`.
@@ -138,8 +139,8 @@ fn fix(paths: &BTreeSet<String>) -> String {
     format!("iterate over {}{rules}", lists.join(" and "))
 }
 
-/// Returns the paths of the containers that a macro such as `all()` iterates over, with the node of the selection. The
-/// condition of the macro reads a security field.
+/// Returns the paths of the containers that the macro `expr`, such as `all()`, iterates over, and the node of the list.
+/// `None` if the macro reads no security field.
 fn iterated(
     policy: &CompiledPolicy,
     ast: &Ast,
@@ -156,7 +157,7 @@ fn iterated(
         Expr::Literal(Literal::String(text)) => SECURITY_FIELDS.contains(&&**text),
         _ => false,
     });
-    // A comparison with the old containers concerns the containers that both objects have.
+    // A comparison with the old object is only about containers that both objects have.
     let mut nodes = ast.descendants(id).into_iter();
     let reads_old =
         nodes.any(|id| matches!(ast.expr(id), Expr::Ident(name) if **name == *"oldObject"));
@@ -206,7 +207,8 @@ fn containers(
     }
 }
 
-/// Adds lints about `image.startsWith('registry.example.com')`: another registry's name may start with this one.
+/// Adds lints about `image.startsWith('registry.example.com')`: the name of another registry may start with this
+/// prefix.
 fn image_prefixes(expression: &PolicyExpression, ast: &Ast, lints: &mut Vec<Lint>) {
     let negated: BTreeSet<usize> = ast
         .iter()

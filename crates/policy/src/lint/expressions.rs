@@ -478,7 +478,7 @@ fn size(ast: &Ast, id: ExprId) -> Option<Found> {
     Some((Rule::ConstantCondition, message, fix, false))
 }
 
-/// Finds a comparison of the size of a list with that of the list that `map()` returns for it.
+/// Finds a comparison of `list.size()` with `list.map(...).size()`. `map()` keeps the size.
 fn mapped_size(ast: &Ast, id: ExprId) -> Option<Found> {
     let (operator, left, right) = path::operands(ast, id)?;
     let (left, right) = (measured(ast, left)?, measured(ast, right)?);
@@ -534,7 +534,7 @@ fn negated_exists_one(ast: &Ast, id: ExprId) -> Option<Found> {
         "`!{}()` is also true if several elements match",
         call.function
     );
-    let fix = "to allow no such element, write `exists()`".to_owned();
+    let fix = "to require that no element matches, write `exists()`".to_owned();
     Some((Rule::NegatedExistsOne, message, Some(fix), false))
 }
 
@@ -560,7 +560,7 @@ fn text_order(ast: &Ast, id: ExprId) -> Option<Found> {
         let comparison = format!("quantity({operand}).compareTo(quantity('{text}')) {symbol} 0");
         ("quantities", comparison)
     } else if is_version(text) {
-        // The second argument accepts a `v` and missing parts.
+        // With `true` as second argument, `semver()` accepts a leading `v` and missing parts.
         let is_complete = !text.starts_with('v') && text.matches('.').count() == 2;
         let more = if is_complete { "" } else { ", true" };
         let [one, other] = [operand, &format!("'{text}'")].map(|it| format!("semver({it}{more})"));

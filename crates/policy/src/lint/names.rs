@@ -160,7 +160,7 @@ fn unanchored_pattern(expression: &PolicyExpression, ast: &Ast, id: ExprId) -> O
         rule: Rule::UnanchoredPattern,
         field_ref: expression.field_ref.clone(),
         location: Some(SourceMap::new(&expression.text).location(ast.offset(*argument))),
-        message: format!("`{pattern}` also matches strings that only contain `{start}`"),
+        message: format!("`{pattern}` also matches strings that contain `{start}` in the middle"),
         fix: Some(format!("to require it at the start, write `^{pattern}`")),
         is_harmless: false,
     })

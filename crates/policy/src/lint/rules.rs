@@ -29,8 +29,8 @@ pub(super) fn find(policy: &CompiledPolicy, mapper: &RestMapper) -> Vec<Lint> {
     let mut lints = Vec::new();
     for (n, rule) in rules.iter().enumerate() {
         let field_ref = format!("spec.matchConstraints.resourceRules[{n}]");
-        lints.extend(groups(rule, &field_ref, &served).take(MAX_FOUND));
-        lints.extend(operations(rule, &field_ref, mapper).take(MAX_FOUND));
+        lints.extend(impossible_groups(rule, &field_ref, &served).take(MAX_FOUND));
+        lints.extend(impossible_operations(rule, &field_ref, mapper).take(MAX_FOUND));
         lints.extend(names(rule, &field_ref).take(MAX_FOUND));
     }
     let excluded = constraints.exclude_resource_rules.iter().flatten();
@@ -114,7 +114,7 @@ impl<'m> ServedGroups<'m> {
 ///
 /// Source: `k8s.io/apiextensions-apiserver` `pkg/apis/apiextensions/validation/validation.go`,
 /// `ValidateCustomResourceDefinitionSpec` (the group of a CRD contains a dot).
-fn groups<'a, 'm: 'a>(
+fn impossible_groups<'a, 'm: 'a>(
     rule: &'a NamedRuleWithOperations,
     field_ref: &'a str,
     served: &'a ServedGroups<'m>,
@@ -233,12 +233,12 @@ fn names<'a>(
 }
 
 /// Finds resources in rules whose requests never have one of the rule's operations.
-fn operations<'a>(
+fn impossible_operations<'a>(
     rule: &'a NamedRuleWithOperations,
     field_ref: &'a str,
     mapper: &'a RestMapper,
 ) -> impl Iterator<Item = Lint> + 'a {
-    let asked = Operations::from_names(rule.operations.as_deref().unwrap_or_default());
+    let operations = Operations::from_names(rule.operations.as_deref().unwrap_or_default());
     // Only built-in subresources have known operations. A group wildcard may match other subresources.
     let of_core = |group: &String| group.is_empty() || group == "apps" || group == "*";
     let is_known = rule.api_groups.iter().flatten().any(of_core);
@@ -247,7 +247,7 @@ fn operations<'a>(
         let (main, sub) = resource.split_once('/').unwrap_or((resource, ""));
         let possible = Operations::possible(resource);
         let is_possible = |name| possible.names().any(|known| known == name);
-        if !is_known || main == "*" || sub == "*" || asked.names().any(is_possible) {
+        if !is_known || main == "*" || sub == "*" || operations.names().any(is_possible) {
             return None;
         }
         // The name of an unserved subresource may be misspelled.
@@ -320,7 +320,7 @@ const BYPASSES: [SubresourceBypass; 3] = [
         how: "`kubectl scale` and autoscalers",
         is_exclusive: false,
     },
-    // The strategies for `status` of these resources keep the labels and annotations of the request.
+    // The update strategies for `status` of these resources store the labels and annotations of the request.
     SubresourceBypass {
         resources: &["nodes", "pods"],
         fields: &["labels", "annotations"],
@@ -355,8 +355,9 @@ fn bypasses(policy: &CompiledPolicy, rules: &[NamedRuleWithOperations], lints: &
             let named = rule.resources.iter().flatten().enumerate();
             for (m, resource) in named.filter(|(_, name)| bypass.resources.contains(&name.as_str()))
             {
-                let asked = Operations::from_names(rule.operations.as_deref().unwrap_or_default());
-                if !bypass.is_exclusive && !asked.names().any(|name| name == "UPDATE") {
+                let operations =
+                    Operations::from_names(rule.operations.as_deref().unwrap_or_default());
+                if !bypass.is_exclusive && !operations.names().any(|name| name == "UPDATE") {
                     continue;
                 }
                 let subresource_name = format!("{resource}/{}", bypass.subresource);

@@ -1,5 +1,5 @@
-//! Finds residue of templates in strings: `{{ ... }}` of Helm, Kyverno and other tools, and `${...}` or `{...}` with a CEL
-//! variable in a message. The API server replaces nothing.
+//! Finds residue of templates in strings: `{{ ... }}` of Helm, Kyverno and other tools, and `${...}` or `{...}` with a
+//! CEL variable in a message. The API server does not replace such placeholders.
 
 use cel::ast::{Expr, Literal};
 use cel::source::SourceMap;
@@ -21,7 +21,9 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
                 rule: Rule::TemplateResidue,
                 field_ref: format!("spec.validations[{n}].message"),
                 location: None,
-                message: format!("users see `{residue}` in the message: nothing replaces it"),
+                message: format!(
+                    "users see `{residue}` in the message: the API server does not replace it"
+                ),
                 fix: Some(
                     "for a message with values of the request, use a messageExpression".to_owned(),
                 ),
@@ -41,7 +43,9 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
                     rule: Rule::TemplateResidue,
                     field_ref: expression.field_ref.clone(),
                     location: Some(SourceMap::new(&expression.text).location(ast.offset(id))),
-                    message: format!("the string contains `{residue}`: nothing replaces it"),
+                    message: format!(
+                        "the string contains `{residue}`: the API server does not replace it"
+                    ),
                     fix: Some("render the template first, or write the value".to_owned()),
                     is_harmless: false,
                 });

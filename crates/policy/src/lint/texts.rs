@@ -43,7 +43,7 @@ pub(super) fn text_test(ast: &Ast, id: ExprId) -> Option<(String, TestResult<'_>
         let Expr::Literal(Literal::String(text)) = ast.expr(*arg) else {
             return None;
         };
-        // Each string contains the empty string.
+        // A test for an empty string is always true, so it is ignored.
         let test = TextTest { kind, text };
         return (!text.is_empty()).then_some((path::path(ast, *target)?, (test, true)));
     }

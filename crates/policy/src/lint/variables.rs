@@ -80,7 +80,7 @@ fn unused_params(policy: &CompiledPolicy) -> Option<Lint> {
     param_kind(policy.policy())?;
     let expressions = policy.expressions();
     let reads_params = |expression: &PolicyExpression| {
-        // An expression with an error may be intended to read them.
+        // An expression that cannot be parsed may be intended to read the params.
         let reads = |ast: &Arc<Ast>| Reads::new(ast).has(&[Input::Params]);
         expression.parsed().map_or(true, reads)
     };

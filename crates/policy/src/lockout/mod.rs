@@ -126,8 +126,8 @@ fn are_missing(reference: &ParamRef) -> bool {
             .iter()
             .any(|labels| !labels.is_empty());
         // These objects have no labels. Only a selector that requires no label selects them.
-        let mut asks = selector.match_expressions.iter().flatten();
-        !has_labels && !asks.any(|it| matches!(&*it.operator, "In" | "Exists"))
+        let mut requirements = selector.match_expressions.iter().flatten();
+        !has_labels && !requirements.any(|it| matches!(&*it.operator, "In" | "Exists"))
     });
     is_empty(reference.namespace.as_deref()) && !is_published && !selects_all
 }

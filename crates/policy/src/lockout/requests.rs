@@ -261,7 +261,8 @@ fn all() -> Vec<EssentialRequest> {
     ]
 }
 
-/// Returns the `ConfigMap` that each namespace gets, without which its pods do not start.
+/// Returns the `ConfigMap` that the controller manager creates in each namespace. Pods in a namespace without it do not
+/// start.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/controller/certificates/rootcacertpublisher/publisher.go` (`syncNamespace`).
 fn root_certificates() -> Json {

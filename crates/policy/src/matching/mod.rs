@@ -121,8 +121,7 @@ pub struct UnservedResource {
     /// True if the suggested resource is in a group of the rule, and differs in case, number or one edit. The name in the
     /// rule is then most likely misspelled.
     pub is_misspelled: bool,
-    /// True if the APIs are known to lack the resource: the group, or a group with a nearly equal name, has a resource with
-    /// this name in other versions.
+    /// True if the resource is served in another version of the group, or in a group with a similar name.
     pub is_known: bool,
 }
 
@@ -294,8 +293,8 @@ pub fn resolve(policy: &RequestPolicy, mapper: &RestMapper) -> Matches {
             checkpoint();
             // A repeated name is reported once.
             if matched_names.insert(name.clone()) {
-                let is_looked_at = matches.unserved.len() < MAX_SEARCHED;
-                let unserved = unserved(n, rule.spec, name, mapper, is_looked_at);
+                let is_searched = matches.unserved.len() < MAX_SEARCHED;
+                let unserved = unserved(n, rule.spec, name, mapper, is_searched);
                 matches.unserved.push(unserved);
             }
         }

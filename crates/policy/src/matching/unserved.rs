@@ -70,7 +70,7 @@ pub(super) fn unserved(
     rule: &NamedRuleWithOperations,
     name: &str,
     mapper: &RestMapper,
-    is_looked_at: bool,
+    is_searched: bool,
 ) -> UnservedResource {
     let groups = list(rule.api_groups.as_ref());
     let versions = joined(list(rule.api_versions.as_ref()));
@@ -86,7 +86,7 @@ pub(super) fn unserved(
         Some((None, name)) => (Some(name), None),
         // The name may be correct, because discovery of its group may be incomplete. A similar name is suggested only
         // as a last resort.
-        None if is_looked_at => near(groups, name, mapper).unzip(),
+        None if is_searched => near(groups, name, mapper).unzip(),
         None => (None, None),
     };
     let meant = suggestion.as_deref().filter(|_| is_only == Some(true));
@@ -142,7 +142,8 @@ fn differ_in_domain(group: &str, other: &str) -> bool {
     matches!(parts, [Some((own, _)), Some((others, _))] if own == others)
 }
 
-/// Returns true if the rule's only group, or a group with a nearly equal name, has a resource `name` in other versions.
+/// Returns true if the rule has only one group, and this group or a group with a similar name serves a resource `name`.
+/// For a subresource, the main resource is sufficient.
 fn is_known(groups: &[String], name: &str, mapper: &RestMapper) -> bool {
     let [group] = groups else {
         return false;
@@ -170,8 +171,8 @@ fn near(groups: &[String], name: &str, mapper: &RestMapper) -> Option<(String, b
     nearest_of(name, names).map(|(known, is_only)| (known.to_owned(), is_only))
 }
 
-/// Minimum length of a name that is assumed to be misspelled if another name differs by one edit, in bytes. Shorter names
-/// of two resources of a group are often similar.
+/// Minimum length of a name that is assumed to be misspelled if another name differs by one edit, in bytes. Shorter
+/// names of different resources in a group are often similar.
 const MIN_TYPO_BYTES: usize = 6;
 
 /// Returns true if `name` certainly is a misspelling of `meant`, a resource of the same group: they differ by one edit, but

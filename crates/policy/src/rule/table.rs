@@ -149,7 +149,7 @@ rules! {
     DuplicateKey "duplicate-key":
         "a YAML map contains the same key twice",
         spec("failurePolicy: Fail\nfailurePolicy: Ignore", "failurePolicy: Fail"),
-        "Remove one of the two keys. kubectl converts YAML to JSON and silently keeps the last value; the API server rejects YAML with duplicate keys. A key that a merge key (`<<`) also provides is only noted: these clients send it once, with the value next to the merge key.";
+        "Remove one of the two keys. kubectl converts YAML to JSON and silently keeps the last value; the API server rejects YAML with duplicate keys. A key that a merge key (`<<`) also provides is only a note: kubectl sends it once, with the value next to the merge key.";
     DuplicateName "duplicate-name":
         "two objects of one kind have the same name",
         words("Two input files contain a ValidatingAdmissionPolicy with the same name."),
@@ -443,7 +443,7 @@ rules! {
             "validations:\n- expression: object.metadata.name != 'a'\n  message: 'the name {{request.object.metadata.name}} is taken'",
             "validations:\n- expression: object.metadata.name != 'a'\n  messageExpression: \"'the name ' + object.metadata.name + ' is taken'\"",
         ),
-        "Render the template before you apply the policy. The API server replaces nothing in strings: a message with values of the request is a messageExpression.";
+        "Render the template before you apply the policy. The API server does not replace placeholders in strings. To show values of the request in a message, use a messageExpression.";
     TooLarge "too-large":
         "a value exceeds a size limit of the API server",
         words("A policy has 21 audit annotations, or a valueExpression has more than 5,120 bytes."),

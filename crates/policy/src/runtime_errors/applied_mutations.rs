@@ -37,7 +37,8 @@ impl<'a> AppliedMutations<'a> {
         }
     }
 
-    /// Returns true if the expression with an index fails to evaluate after the mutations before it.
+    /// Returns true if the evaluation of the mutation with the index `index` fails after the preceding mutations were
+    /// applied.
     pub(super) fn fails_to_evaluate(
         &self,
         builder: &RequestBuilder<'_>,

@@ -34,10 +34,11 @@ pub struct Context<'a> {
     pub without_params: Option<&'a str>,
     /// True if the policy has bindings and none of them has a paramRef.
     pub never_has_params: bool,
-    /// The matchResources of the policy's binding. `None` if there are several bindings, or it matches all requests.
+    /// The matchResources of the policy's binding. `None` if there are several bindings, or if the binding matches all
+    /// requests.
     pub match_resources: Option<&'a MatchResources>,
-    /// The types of the kinds, to apply mutations. `None` if findings about expressions that follow other mutations are
-    /// not needed.
+    /// The types of the kinds, to apply mutations. If `None`, mutations are not applied, and expressions that depend on
+    /// earlier mutations have no findings.
     pub kinds: Option<&'a (dyn Kinds + Sync)>,
     /// A cache of generated objects. Several policies can share it.
     pub object_cache: &'a ObjectCache,

@@ -1,4 +1,5 @@
-//! Compares kinds by what a policy reads of them. A search for one kind also covers later kinds with the same signature.
+//! Compares kinds by the properties that affect the failures of a policy. A search for one kind also covers later kinds
+//! with the same signature.
 
 use super::failure_sites::{FailureCause, FailureSite};
 use super::requests::RequestBuilder;

@@ -45,8 +45,8 @@
 //! 2. Create sites with the cause in `FailureSiteFinder` (`failure_sites::finder` and `failure_sites::causes`). Use
 //!    `symbolic::free_values` to check that an input can have a value that triggers it.
 //! 3. Recognize the evaluator's error in `Search::matches_site` (`search`).
-//! 4. Add the rule and the message to `MessageWriter` (`reports::messages`), and the changes to `reports::candidates`. A new rule also needs an entry in
-//!    `crate::rule`.
+//! 4. Add the rule and the message to `MessageWriter` (`reports::messages`), and the suggested changes to
+//!    `reports::candidates`. A new rule also needs an entry in `crate::rule`.
 //!
 //! To add a constraint:
 //!

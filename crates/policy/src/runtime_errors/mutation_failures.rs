@@ -42,10 +42,10 @@ const MAX_EVALUATIONS: usize = 100;
 /// The start of the message of a mutation that fails.
 const CANNOT_APPLY: &str = "the mutation cannot be applied";
 
-/// The start of the message of a mutation that fails for objects without a field.
+/// The start of the message of a mutation that fails only for objects that lack a field.
 const MAY_FAIL: &str = "the mutation may fail";
 
-/// The error of an expression that reads the name of an object without a name.
+/// The evaluator's error for a read of the name of an object without a name.
 const NO_NAME: &str = "no such key: name";
 
 /// A mutation that fails for a request.
@@ -133,7 +133,7 @@ struct MutationSearch<'a> {
     succeeded: HashSet<usize>,
     n_evaluations: usize,
     failures: Vec<FailingMutation>,
-    /// The mutations that fail for objects whose name is not generated yet, with the first such kind.
+    /// The mutations that fail for objects whose name is not generated yet, each for the first kind for which it fails.
     nameless: Vec<FailingMutation>,
 }
 
@@ -303,8 +303,8 @@ impl MutationSearch<'_> {
     }
 
     /// Applies the policy to a request that satisfies `constraints` and lacks the value at `site`. If the evaluation
-    /// fails on another absent value, adds the value and tries again. Returns the request for which a mutation fails
-    /// because its name is not generated yet, and the index of the mutation.
+    /// fails on another absent value, adds the value and tries again. Returns a request for which a mutation fails
+    /// because the object's name is not generated yet, and the index of the mutation.
     fn nameless_failure(
         &mut self,
         builder: &RequestBuilder<'_>,
@@ -341,7 +341,7 @@ impl MutationSearch<'_> {
         None
     }
 
-    /// Reports the mutation with an index, which fails at `site` for a request without a name.
+    /// Reports the mutation with the given index, which fails at `site` for a request without a name.
     fn report_nameless(
         &mut self,
         builder: &RequestBuilder<'_>,
@@ -378,7 +378,8 @@ impl MutationSearch<'_> {
         });
     }
 
-    /// Returns the site at which the mutation with an index fails because the request lacks its value.
+    /// Returns the site at which the mutation with the index `index` fails because the request lacks the value at the
+    /// site.
     fn missing_site<'s>(
         &self,
         sites: &'s [FailureSite],

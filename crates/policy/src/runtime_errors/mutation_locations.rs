@@ -34,8 +34,8 @@ pub(super) fn failing_node(ast: &Ast, cause: &StepCause) -> Option<ExprId> {
     patch_node(ast, &patches, path)
 }
 
-/// Returns the first field of the path of a patch that `object` lacks. `None` for other errors, and if no object of the
-/// type `input_type` has the path.
+/// Returns the path of the first field that `object` lacks on the path of a failed patch. `None` for other errors, and
+/// if no object of the type `input_type` can have the path.
 pub(super) fn absent_path(
     object: &Json,
     input_type: &InputType<'_>,
@@ -75,7 +75,8 @@ pub(super) fn absent_path(
     absent
 }
 
-/// Returns a hint about how to fix a mutation that fails with `error`. With `is_valid_path`, some objects have the path.
+/// Returns a hint about how to fix a mutation that fails with `error`. `is_valid_path` is true if some objects have the
+/// path of the patch.
 pub(super) fn fix(error: &StepError, is_valid_path: bool) -> Option<&'static str> {
     match &error.cause {
         StepCause::Decoding if error.message.ends_with(" of type string") => {

@@ -15,7 +15,7 @@ const OPERATIONS: [&str; 6] = ["add", "remove", "replace", "copy", "move", "test
 /// The maximum number of names in a help message.
 const MAX_NAMES: usize = 8;
 
-/// A literal of a mutation that is wrong for each request.
+/// A mistake in a literal of a mutation, whatever the request.
 #[derive(Debug)]
 pub(super) struct LiteralMistake {
     pub(super) node: ExprId,
@@ -115,7 +115,7 @@ fn patch_mistakes(ast: &Ast, fields: &[StructField], types: &MatchedTypes) -> Ve
             continue;
         }
         if let Some(escaped) = with_escaped_key(inner) {
-            let message = format!("the path `{path}` goes on after a value of a map of strings");
+            let message = format!("the path `{path}` continues below a value of a map of strings");
             add(
                 node,
                 message,
@@ -162,7 +162,8 @@ fn patch_mistakes(ast: &Ast, fields: &[StructField], types: &MatchedTypes) -> Ve
     mistakes
 }
 
-/// Escapes the key of a label or annotation, the rest of a path such as `metadata/labels/a.b/c`. `None` for other paths.
+/// Returns a path of a label or annotation, such as `metadata/labels/a.b/c`, with the `/` in the key escaped. `None`
+/// for other paths.
 fn with_escaped_key(path: &str) -> Option<String> {
     let maps = ["metadata/labels/", "metadata/annotations/"];
     let (start, map) = maps
@@ -194,7 +195,7 @@ fn moved_path(path: &str, types: &MatchedTypes) -> Option<String> {
 /// The result of following a path in a type.
 enum Reached<'t> {
     Value(&'t DeclType),
-    /// The type of the object at this name has no such field.
+    /// The object type has no field with this name.
     Undefined(String, &'t DeclType),
     Unknown,
 }
@@ -238,7 +239,7 @@ fn names_help(undefined: &str, type_: &DeclType) -> String {
     format!("the fields are {}{more}", shown.join(", "))
 }
 
-/// Returns the mistake of a literal that is not a value of `type_`, or that lacks a required field.
+/// Returns a mistake if the literal is not a value of `type_`, or lacks a required field.
 fn value_mistake(
     ast: &Ast,
     value: ExprId,
@@ -330,8 +331,8 @@ fn given_fields(ast: &Ast, value: ExprId) -> Option<Vec<&str>> {
     }
 }
 
-/// Returns the mistake of an item of a list in an `ApplyConfiguration` that has none of the required fields. The API
-/// server cannot merge it with an existing item, and cannot add it.
+/// Returns a mistake if an item of a list in an `ApplyConfiguration` has none of the required fields. The API server
+/// can neither merge such an item with an existing one nor add it.
 fn keyless_item(
     (id, name, fields): (ExprId, &str, &[StructField]),
     types: &MatchedTypes,

@@ -52,13 +52,13 @@ pub(super) const MAX_SYMBOLIC_STEPS: u32 = 20_000;
 /// request has one more value.
 pub(super) const MAX_REPAIRS: usize = 6;
 
-/// The number of evaluations that earlier kinds leave to each later kind.
+/// The number of evaluations reserved for each kind that has not been searched yet.
 const RESERVED_EVALUATIONS: u32 = 12;
 
 /// Maximum number of findings for one policy.
 const MAX_FOUND: usize = 200;
 
-/// Maximum number of other kinds for whose requests a change of an expression is tried.
+/// Maximum number of other kinds with whose requests a changed expression is tried.
 const MAX_OTHER_KINDS: usize = 8;
 
 /// Maximum number of changes of expressions that are tried for one policy. Further findings have no suggestions.
@@ -129,18 +129,18 @@ fn lacks_spec(
 pub struct DenyingValidation {
     /// The path of the field in the policy, such as `spec.validations[0].expression`.
     pub field_ref: String,
-    /// True if the user gets its message. False if the user gets the error of the failing expression, which is that of
-    /// an earlier validation.
+    /// True if the user gets the message of this validation. False if the failing expression belongs to an earlier
+    /// validation, so the user gets its error.
     pub is_message_shown: bool,
-    /// True if the validation is false without the value. False if it is false for the value of the witness.
+    /// True if the validation is false because the value is absent. False if it is false for the string in the witness.
     pub is_of_absence: bool,
 }
 
 /// Finds the expressions of `policy` that fail at run time, in the order of the policy's fields. Also returns what the
 /// search did not cover.
 ///
-/// An empty result does not prove that no expression fails: the number of kinds and requests is limited, and of params,
-/// only absent values are searched, because their values are chosen by the author of the policy.
+/// An empty result does not prove that no expression fails, because the number of kinds and requests is limited. For
+/// params, only absent values are tried, because the author of the policy chooses the other values.
 #[must_use]
 pub fn find_runtime_errors(
     policy: &CompiledPolicy,
@@ -277,7 +277,8 @@ impl<'a> Search<'a> {
             }
             self.try_site(builder, &symbolic, &sites_by_node, site);
         }
-        // After a finding, a search for an equal kind may find more: reported sites are no longer tried.
+        // After a new finding, a search for a kind with the same signature may find more errors, because reported sites
+        // are skipped. Such a kind is therefore searched too.
         let has_new_finding = self.findings.len() > n_findings;
         if builder.has_evaluated() && !self.budget.is_used_up() && !has_new_finding {
             self.searched.extend(signature);
@@ -360,8 +361,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Evaluates a request that satisfies `constraints`, and reports its failures, each request once. Returns the request
-    /// and the failures, which are empty if no expression failed.
+    /// Evaluates a request that satisfies `constraints`, and reports its failures unless the request was already
+    /// evaluated. Returns the request and the failures, which are empty if no expression failed.
     ///
     /// Returns `None` if no valid request satisfies the constraints, or if [`RequestBuilder::evaluate`] returns `None`.
     fn try_constraints(
@@ -528,8 +529,9 @@ impl<'a> Search<'a> {
         });
     }
 
-    /// Returns false for a mutation that may not fail: an earlier mutation may add the missing value. Also returns false
-    /// for names that the API server generates after mutations, which `mutation_failures` reports.
+    /// Returns false for a mutation that does not fail after the earlier mutations, because one of them adds the
+    /// missing value. Also returns false for names that the API server generates after mutations, because
+    /// `mutation_failures` reports them.
     fn is_confirmed(
         &self,
         builder: &RequestBuilder<'_>,
@@ -550,8 +552,8 @@ impl<'a> Search<'a> {
         !is_name && self.applied.as_ref().is_some_and(is_applied)
     }
 
-    /// Returns the validation that is false for all requests without the value of `site`, or with the string that cannot
-    /// be converted.
+    /// Returns another validation that is false whenever the expression fails at `site`: if the value is absent, or if
+    /// the string cannot be converted.
     ///
     /// Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/validating/dispatcher.go`, `Dispatch` (each validation is
     /// evaluated, and the first denial has the message).
@@ -632,8 +634,8 @@ impl<'a> Search<'a> {
         self.findings.retain(|located| !is_type_error(located));
         self.findings
             .sort_by_key(|located| (located.finding.index, located.offset));
-        // A change that makes both sides of a comparison optional fixes the findings about both. Only the first is
-        // kept.
+        // If a suggestion makes both sides of a comparison optional, it also fixes the finding about the other side.
+        // Only the first finding is kept.
         let mut compared = HashSet::new();
         self.findings.retain(|LocatedFinding { finding, .. }| {
             let mut suggestions = finding.suggestions.iter();
@@ -649,7 +651,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Strings that conversions accept.
+/// Strings that at least one conversion accepts.
 const CONVERTIBLE: [&str; 8] = [
     "1",
     "50",
@@ -661,9 +663,9 @@ const CONVERTIBLE: [&str; 8] = [
     "10.0.0.0/8",
 ];
 
-/// Returns true if the expressions with these indices have a value for a request with another string at the path of
-/// `site`, and the first one is true. If it is false for a string that cannot be converted, it therefore tests the
-/// string.
+/// Returns true if, for a request with one of [`CONVERTIBLE`] at the path of `site`, the expression `tested` is true
+/// and the expression `converting` does not fail. Then `tested` is false for the unconvertible string because of this
+/// string, not for another reason.
 fn accepts_other_string(
     builder: &RequestBuilder<'_>,
     site: &FailureSite,
@@ -687,7 +689,7 @@ fn accepts_other_string(
     })
 }
 
-/// Returns the suggestions as one line, after `first` and before `advice`. Without suggestions, returns only the advice.
+/// Returns `first`, the suggestions and `advice` as one line. Without suggestions, returns only `advice`.
 fn with_advice(
     suggestions: &[Suggestion],
     first: Option<String>,
@@ -762,11 +764,11 @@ pub(super) fn missing_path<'c>(
         .find_map(absent_path)
 }
 
-/// Lists whose items have fields that the value of another field requires, such as `values` with the operator `In`.
+/// Lists whose items need one field because of the value of another. For example, the operator `In` requires `values`.
 const DEPENDENT: [&str; 2] = ["matchExpressions", "tolerations"];
 
-/// Returns true if validation rejects the request because an item of a [`DEPENDENT`] list lacks the field of `site`: with
-/// the field, the request is valid.
+/// Returns true if validation rejects the request because an item of a [`DEPENDENT`] list lacks the field of `site`. In
+/// this case, the request is valid if the field is added.
 fn is_required(
     builder: &RequestBuilder<'_>,
     constraints: &InputConstraints,

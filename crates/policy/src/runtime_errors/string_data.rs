@@ -28,8 +28,8 @@ fn is_secret(gvk: &Gvk) -> bool {
     gvk.group.is_empty() && &*gvk.kind == "Secret"
 }
 
-/// Returns a lint for each expression that reads an optional `stringData` if the policy matches only Secrets. Other reads
-/// fail, and are reported as such.
+/// If the policy matches only Secrets, returns a lint for each presence test and optional selection of `stringData`.
+/// Other reads of the field fail, and are reported as runtime errors.
 #[must_use]
 pub fn optional_string_data(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<Lint> {
     let mut expressions = policy.expressions().iter();

@@ -17,12 +17,13 @@ pub struct Condition {
     pub id: ExprId,
     /// The bytes of the condition in the source, without enclosing parentheses.
     pub bytes: Range<usize>,
-    /// True if `&&` is next to the condition, so `||` in its place needs parentheses.
+    /// True if the condition is an operand of `&&`. An expression with `||` that replaces the condition then needs
+    /// parentheses.
     pub is_beside_and: bool,
 }
 
 impl Condition {
-    /// Returns `text` in parentheses if its operator `||` needs them in place of the condition.
+    /// Returns `text`, an expression with `||` that replaces the condition, with parentheses if they are needed.
     #[must_use]
     pub fn disjunction(&self, text: &str) -> String {
         if self.is_beside_and {
@@ -70,8 +71,8 @@ pub fn whole(ast: &Ast, text: &str) -> Option<Condition> {
 }
 
 /// Returns true if `child` is a condition in `parent`: an operand of a logical operator, the condition of `?:`, or the
-/// condition of a macro. The branches of `?:` are conditions if `parent` is one. The operand of `!` is a part of the
-/// negated condition.
+/// condition of a macro. The branches of `?:` are conditions if `parent` is one. The operand of `!` is not a condition
+/// of its own: it belongs to the negated condition.
 fn is_condition(ast: &Ast, (parent, is_in_condition): (ExprId, bool), child: ExprId) -> bool {
     match ast.global_call(parent) {
         Some(("_&&_" | "_||_", _)) => true,
@@ -139,8 +140,7 @@ fn range(ast: &Ast, text: &str, id: ExprId) -> Option<Condition> {
     })
 }
 
-/// Returns the bytes from the start of the identifier `base` to the end of `id`: a selection, an index or a call at the
-/// end of a chain that starts with the identifier.
+/// Returns the bytes of the chain from the identifier `base` to the end of `id`, its last selection, index or call.
 #[must_use]
 pub fn chain_range(ast: &Ast, text: &str, (base, id): (ExprId, ExprId)) -> Option<Range<usize>> {
     let source = SourceMap::new(text);

@@ -1,4 +1,4 @@
-//! The type of a change, and the releases that have it.
+//! The type of an API server change, and the releases that contain the change.
 
 use std::fmt;
 
@@ -23,8 +23,8 @@ pub struct VersionChange {
     pub rule: Option<Rule>,
     /// Returns true if the change may affect a node of an expression. `None` if the change does not affect single nodes.
     pub(super) affects: Option<fn(&CheckedAst, ExprId) -> bool>,
-    /// Returns true if an expression with this text may compile only since the change. `None` if the change makes no
-    /// expression compile.
+    /// Returns true if an expression with this text may not compile without the change. `None` if all expressions that
+    /// compile with the change also compile without it.
     pub(super) compiles: Option<fn(&str) -> bool>,
 }
 

@@ -1,7 +1,7 @@
 //! Changes between Kubernetes versions that affect policies, and the nodes of expressions that a change may affect.
 //!
-//! A node that [`affected_nodes`] returns is only a candidate: the change affects requests only if an evaluation under
-//! both versions confirms it ([`crate::runtime_errors::compare_versions`]).
+//! The nodes that [`affected_nodes`] returns are only candidates. [`crate::runtime_errors::compare_versions`] evaluates
+//! requests under both versions, and so confirms that a change affects them.
 
 mod calls;
 mod change;
@@ -68,8 +68,8 @@ pub fn affected_nodes(
     nodes
 }
 
-/// Returns the change between two versions because of which the expression `text` compiles only in the newer one. `None`
-/// if no change explains it.
+/// Returns the change between two versions that explains why the expression `text` compiles only in the newer version.
+/// `None` if no change explains it.
 #[must_use]
 pub fn compiling_change(
     text: &str,

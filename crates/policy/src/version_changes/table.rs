@@ -8,7 +8,7 @@ use cel::types::Type;
 use cel::version::CelGo;
 use kubernetes::version::NESTED_PATCH_VALUES;
 
-/// The defaults of the rows below.
+/// The default values of the fields in the rows of [`ALL`].
 const CHANGE: VersionChange = VersionChange {
     id: "",
     since: Since::Kubernetes(0),
@@ -111,7 +111,8 @@ pub static ALL: &[VersionChange] = &[
                     matches!(type_of(container), Type::Dyn)
                         && matches!(type_of(key), Type::Uint | Type::Double | Type::Bool)
                 }
-                // An empty list or map in a whole object or part may equal an absent one.
+                // Only comparisons of whole objects or of their top-level fields are affected: they may contain an
+                // empty list or map that now equals an absent one.
                 Some(("_==_" | "_!=_", None, [left, right])) => [left, right].iter().all(|id| {
                     let name = checked.ast().qualified_name(**id).unwrap_or_default();
                     let mut parts = name.split('.');

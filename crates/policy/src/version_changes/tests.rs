@@ -29,7 +29,8 @@ fn ids_are_unique() {
     assert_eq!(ids.len(), ALL.len());
 }
 
-/// Asserts the changes from 1.36 to 1.37 that may affect `expression`, each with the source of the node.
+/// Asserts that exactly these changes from 1.36 to 1.37 may affect `expression`. Each expected change has the source of
+/// the affected node.
 #[track_caller]
 fn check(expression: &str, expected: &[(&str, &str)]) {
     let policy: ValidatingAdmissionPolicy = serde_json::from_value(json!({

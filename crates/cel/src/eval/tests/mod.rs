@@ -201,7 +201,7 @@ fn constants_are_folded() {
 }
 
 #[test]
-fn failing_argument_limits_evaluated_arguments() {
+fn only_binary_calls_evaluate_arguments_after_an_error() {
     // Both arguments of a binary call are evaluated. Three or more arguments are evaluated up to the first error.
     check("o.x + o.a.b", "error: no such key: x", 6);
     check("[o.x, o.a.b]", "error: no such key: x", 12);

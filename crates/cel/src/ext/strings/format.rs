@@ -122,15 +122,15 @@ pub fn interpolate<A: Arguments>(format: &str, arguments: &mut A) -> Result<Stri
     let mut text = String::with_capacity(format.len());
     let mut rest = format;
     let mut index = 0;
-    while let Some((before, behind)) = rest.split_once('%') {
+    while let Some((before, after)) = rest.split_once('%') {
         text.push_str(before);
-        if let Some(behind) = behind.strip_prefix('%') {
+        if let Some(after) = after.strip_prefix('%') {
             text.push('%');
-            rest = behind;
+            rest = after;
             continue;
         }
         arguments.request(index)?;
-        if behind.is_empty() {
+        if after.is_empty() {
             return Err(A::Error::from_message(
                 "unexpected end of string".to_owned(),
             ));
@@ -140,14 +140,14 @@ pub fn interpolate<A: Arguments>(format: &str, arguments: &mut A) -> Result<Stri
                 "index {index} out of range"
             )));
         }
-        let (clause, behind) = parse_clause(behind).map_err(|message| {
+        let (clause, after) = parse_clause(after).map_err(|message| {
             A::Error::from_message(message).with_prefix("could not parse formatting clause")
         })?;
         let written = arguments
             .write(index, clause)
             .map_err(|error| error.with_prefix("error during formatting"))?;
         text.push_str(&written);
-        rest = behind;
+        rest = after;
         index += 1;
     }
     text.push_str(rest);
@@ -160,9 +160,9 @@ pub fn interpolate<A: Arguments>(format: &str, arguments: &mut A) -> Result<Stri
 /// Source: cel-go `ext/formatting.go`, `parseFormattingClause`, `parsePrecision`.
 fn parse_clause(text: &str) -> Result<(Clause, &str), String> {
     let (precision, rest) = match text.strip_prefix('.') {
-        Some(behind) => {
-            let rest = behind.trim_start_matches(|c: char| c.is_ascii_digit());
-            let digits = behind.strip_suffix(rest).unwrap_or_default();
+        Some(after) => {
+            let rest = after.trim_start_matches(|c: char| c.is_ascii_digit());
+            let digits = after.strip_suffix(rest).unwrap_or_default();
             (parse_precision(digits, rest)?, rest)
         }
         None => (DEFAULT_PRECISION, text),
@@ -186,9 +186,9 @@ fn parse_clause(text: &str) -> Result<(Clause, &str), String> {
     Ok((clause, rest.get(1..).unwrap_or_default()))
 }
 
-fn parse_precision(digits: &str, behind: &str) -> Result<u64, String> {
+fn parse_precision(digits: &str, after: &str) -> Result<u64, String> {
     let error = |reason: &str| Err(format!("error while parsing precision: {reason}"));
-    if behind.is_empty() {
+    if after.is_empty() {
         return error("could not find end of precision specifier");
     }
     let reason = match digits.parse::<i64>() {

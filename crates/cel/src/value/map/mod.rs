@@ -34,8 +34,8 @@ pub trait MapSource: Any + fmt::Debug + Send + Sync {
     /// Returns an error if the value cannot be created.
     fn find(&self, key: &Value) -> Result<Option<Value>, EvalError>;
 
-    /// Returns the object in memory that has the same fields. A string key is looked up in it without a copy, instead
-    /// of by [`Self::find`]. `None` if the values are created on access.
+    /// Returns a map in memory with the same fields. Lookups of string keys use it instead of [`Self::find`], and do
+    /// not copy the value. `None` if the values are created on access.
     fn held(&self) -> Option<&Map> {
         None
     }

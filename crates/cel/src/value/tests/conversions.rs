@@ -265,7 +265,7 @@ fn opaque_value_without_overrides_has_defaults() {
 }
 
 #[test]
-fn through_native_agrees_with_upstream() {
+fn conversion_through_native_agrees_with_upstream() {
     let budget = EvalBudget::default();
     let single = List::new(ints([1]));
     let joined = single.clone().join(&single);

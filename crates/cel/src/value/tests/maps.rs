@@ -129,7 +129,7 @@ fn insert_into_shared_map_copies() {
 }
 
 #[test]
-fn object_becomes_entries_on_insertion() {
+fn insert_converts_fields_to_entries() {
     let fields = vec![
         ("b".into(), Value::Int(1)),
         ("a".into(), Value::Int(2)),

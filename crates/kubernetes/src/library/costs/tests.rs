@@ -1,4 +1,4 @@
-//! Tests of costs that expressions cannot show. `tests/cases/cost` contains the other tests.
+//! Tests of costs that cannot be tested with expressions. `tests/cases/cost` contains the other tests.
 
 use crate::library::environment::base_env;
 use crate::library::types;

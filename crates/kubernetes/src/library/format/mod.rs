@@ -187,7 +187,7 @@ fn optional_list(messages: Vec<std::string::String>) -> Value {
 fn validate_characters(_: &EvalBudget, args: &[Value]) -> Result {
     let format: &Format = opaque(args, 0)?;
     let messages = format.messages(text(args, 1)?).into_iter();
-    let messages = messages.map(|message| validation::in_older_words(&message));
+    let messages = messages.map(|message| validation::with_older_wording(&message));
     Ok(optional_list(messages.collect()))
 }
 

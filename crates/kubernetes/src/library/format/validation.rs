@@ -19,14 +19,14 @@ const LABEL_PATTERN: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 /// The unit in upstream's older messages. It is incorrect, because upstream measures the length in bytes.
 const CHARACTERS: &str = "characters";
 const BYTES: &str = "bytes";
-/// The subject of the message about a key of another form.
+/// The description of a valid key in the message about an invalid one.
 const LABEL_KEY: &str = "a valid label key";
 
 /// Returns a message of this module in the wording of versions before 1.35.
 ///
 /// Source: apimachinery 0.34 `pkg/util/validation/validation.go`, `MaxLenError`, `IsQualifiedName`.
 #[must_use]
-pub fn in_older_words(message: &str) -> String {
+pub fn with_older_wording(message: &str) -> String {
     message
         .replace(BYTES, CHARACTERS)
         .replace(LABEL_KEY, "a qualified name")
@@ -208,7 +208,7 @@ pub fn is_uuid(text: &str) -> bool {
             rest = rest.strip_prefix(b"-").unwrap_or(rest);
         }
         match rest.split_at_checked(len) {
-            Some((digits, behind)) if digits.iter().all(u8::is_ascii_hexdigit) => rest = behind,
+            Some((digits, after)) if digits.iter().all(u8::is_ascii_hexdigit) => rest = after,
             _ => return false,
         }
     }
@@ -271,11 +271,8 @@ fn is_time(text: &str) -> bool {
         zone == "z" || offset.is_some_and(|(h, m)| number(h).is_some() && number(m).is_some())
     };
     // Upstream's pattern has an unescaped dot. Any character may therefore precede the fraction of a second.
-    let mut behind = rest.chars();
-    let fraction = behind
-        .next()
-        .filter(|c| *c != '\n')
-        .map(|_| behind.as_str());
+    let mut after = rest.chars();
+    let fraction = after.next().filter(|c| *c != '\n').map(|_| after.as_str());
     let zone = fraction.map(|fraction| fraction.trim_start_matches(|c: char| c.is_ascii_digit()));
     let has_digits = fraction != zone;
     is_zone(rest) || has_digits && zone.is_some_and(is_zone)

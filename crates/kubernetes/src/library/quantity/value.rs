@@ -242,7 +242,7 @@ impl Quantity {
         Ok(order.is_eq())
     }
 
-    /// Adds `other` to this quantity.
+    /// Returns the sum of both quantities.
     ///
     /// # Errors
     ///
@@ -253,7 +253,7 @@ impl Quantity {
         self.state().copied().plus(&other.state(), false)
     }
 
-    /// Adds `other` to this quantity. If this quantity is a large number, its value becomes the sum.
+    /// Returns the sum of both quantities. If this quantity is a large number, its value becomes the sum.
     ///
     /// # Errors
     ///
@@ -265,7 +265,7 @@ impl Quantity {
         self.state().plus(&other.state(), false)
     }
 
-    /// Subtracts `other` from this quantity.
+    /// Returns the difference of both quantities.
     ///
     /// # Errors
     ///
@@ -276,7 +276,7 @@ impl Quantity {
         self.state().copied().plus(&other.state(), true)
     }
 
-    /// Subtracts `other` from this quantity. If this quantity is a large number, its value becomes the difference.
+    /// Returns the difference of both quantities. If this quantity is a large number, its value becomes the difference.
     ///
     /// # Errors
     ///
@@ -448,9 +448,9 @@ impl<'a> Parts<'a> {
         let rest = significant.trim_start_matches(is_digit);
         let whole = before(significant, rest);
         let (fraction, suffix) = match rest.strip_prefix('.') {
-            Some(behind) => {
-                let suffix = behind.trim_start_matches(is_digit);
-                (before(behind, suffix), suffix)
+            Some(after) => {
+                let suffix = after.trim_start_matches(is_digit);
+                (before(after, suffix), suffix)
             }
             None => ("", rest),
         };

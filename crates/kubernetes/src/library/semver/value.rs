@@ -156,7 +156,7 @@ impl fmt::Display for Semver {
 
 fn split_off(text: &str, separator: char) -> (&str, Option<&str>) {
     text.split_once(separator)
-        .map_or((text, None), |(before, behind)| (before, Some(behind)))
+        .map_or((text, None), |(before, after)| (before, Some(after)))
 }
 
 /// Removes leading zeros, but keeps the last zero of `00`.

@@ -83,7 +83,7 @@ fn hex_value(byte: Option<&u8>) -> Option<u8> {
 fn unescape(text: &[u8], part: Part) -> Result<Vec<u8>, String> {
     let mut plain = Vec::with_capacity(text.len());
     let mut rest = text;
-    while let Some((&byte, behind)) = rest.split_first() {
+    while let Some((&byte, remaining)) = rest.split_first() {
         if byte != b'%' {
             let is_host = matches!(part, Part::Host | Part::Zone);
             if is_host && byte.is_ascii() && part.must_escape(byte) {
@@ -92,10 +92,11 @@ fn unescape(text: &[u8], part: Part) -> Result<Vec<u8>, String> {
             }
             let is_space = byte == b'+' && part == Part::QueryComponent;
             plain.push(if is_space { b' ' } else { byte });
-            rest = behind;
+            rest = remaining;
             continue;
         }
-        let (Some(high), Some(low)) = (hex_value(behind.first()), hex_value(behind.get(1))) else {
+        let (Some(high), Some(low)) = (hex_value(remaining.first()), hex_value(remaining.get(1)))
+        else {
             return Err(bad_escape(rest));
         };
         let value = high << 4 | low;
@@ -110,7 +111,7 @@ fn unescape(text: &[u8], part: Part) -> Result<Vec<u8>, String> {
             return Err(bad_escape(rest));
         }
         plain.push(value);
-        rest = behind.get(2..).unwrap_or_default();
+        rest = remaining.get(2..).unwrap_or_default();
     }
     Ok(plain)
 }
@@ -138,8 +139,8 @@ fn is_escaped(text: &str, part: Part) -> bool {
 
 /// Returns `raw` if it is a valid encoding of `plain`. Otherwise encodes `plain`.
 fn escaped(raw: &str, plain: &[u8], part: Part) -> String {
-    let says_plain = || unescape(raw.as_bytes(), part).is_ok_and(|said| said == plain);
-    if !raw.is_empty() && is_escaped(raw, part) && says_plain() {
+    let decodes_to_plain = || unescape(raw.as_bytes(), part).is_ok_and(|decoded| decoded == plain);
+    if !raw.is_empty() && is_escaped(raw, part) && decodes_to_plain() {
         return raw.to_owned();
     }
     escape(plain, part)
@@ -205,13 +206,13 @@ impl Url {
         }
         let has_scheme = !url.scheme.is_empty();
         if (has_scheme || !via_request && !rest.starts_with("///"))
-            && let Some(behind) = rest.strip_prefix("//")
+            && let Some(remaining) = rest.strip_prefix("//")
         {
-            let path = behind
+            let path = remaining
                 .find('/')
-                .and_then(|at| behind.get(at..))
+                .and_then(|at| remaining.get(at..))
                 .unwrap_or_default();
-            let authority = behind.strip_suffix(path).unwrap_or(behind);
+            let authority = remaining.strip_suffix(path).unwrap_or(remaining);
             url.set_authority(authority)?;
             rest = path;
         } else if has_scheme && rest.starts_with('/') {
@@ -399,9 +400,9 @@ fn first_segment(path: &str) -> &str {
 /// Source: Go `net/url/url.go`, `getScheme`.
 fn split_scheme(text: &str) -> Result<(&str, &str), String> {
     let is_scheme = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
-    let behind = text.trim_start_matches(is_scheme);
-    let scheme = text.strip_suffix(behind).unwrap_or_default();
-    match behind.strip_prefix(':') {
+    let remaining = text.trim_start_matches(is_scheme);
+    let scheme = text.strip_suffix(remaining).unwrap_or_default();
+    match remaining.strip_prefix(':') {
         Some(_) if scheme.is_empty() => Err("missing protocol scheme".to_owned()),
         Some(rest) if scheme.starts_with(|c: char| c.is_ascii_alphabetic()) => Ok((scheme, rest)),
         _ => Ok(("", text)),
@@ -426,7 +427,7 @@ fn parse_host(scheme: &str, host: &str) -> Result<Vec<u8>, String> {
         }
     };
     match host.rsplit_once('[') {
-        Some(("", behind)) => return parse_literal(behind, check_port),
+        Some(("", remaining)) => return parse_literal(remaining, check_port),
         Some(_) => return Err("invalid IP-literal".to_owned()),
         None => {}
     }

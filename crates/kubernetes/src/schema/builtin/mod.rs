@@ -84,8 +84,8 @@ impl Builtin {
         Ok(store.minors(|n| sets.iter().any(|set| set.has(n))))
     }
 
-    /// Returns the supported versions in which a definition has the property `name` and does not have it in this version.
-    /// The oldest version comes first.
+    /// Returns the supported versions in which some definition has a property `name` that it lacks in this version,
+    /// oldest first.
     ///
     /// # Errors
     /// Returns [`SchemaError::Document`] if the data in this program is corrupt.

@@ -34,7 +34,7 @@ const RESOURCE: &str = "resource";
 /// The last field of a line with a namespaced resource.
 const NAMESPACED: &str = "namespaced";
 
-/// The set of versions with a row.
+/// The set of versions that share a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VersionSet(u32);
 

@@ -6,7 +6,7 @@ use crate::schema::escape::unescape;
 /// The maximum size of the file, in bytes.
 const MAX_FILE_BYTES: usize = 64 * 1024;
 
-/// Fields and the first and last minor version with them.
+/// Fields, each with the first and last minor version that has the field.
 const FIELDS: [(&str, &str, &str, u16, u16); 17] = [
     ("", "Pod", "spec.containers.image", 30, 37),
     ("", "Pod", "spec.resourceClaims.source", 30, 30),
@@ -45,7 +45,7 @@ const FIELDS: [(&str, &str, &str, u16, u16); 17] = [
     ("storage.k8s.io", "CSINode", "status", 37, 37),
 ];
 
-/// Resources and the first and last minor version that serves them.
+/// Resources, each with the first and last minor version that serves the resource.
 const RESOURCES: [(&str, &str, &str, u16, u16); 9] = [
     (
         "admissionregistration.k8s.io",
@@ -98,8 +98,8 @@ fn builtin(minor: u16) -> &'static Builtin {
     Builtin::load(KubernetesVersion::new(minor)).unwrap()
 }
 
-/// Returns true if the type has a field at the path. Items of lists and values of maps are part of the path of their
-/// list or map.
+/// Returns true if the type has a field at the path. The path contains only field names: items of lists and values of
+/// maps have the path of their list or map.
 fn has_field(type_: &DeclType, path: &str) -> bool {
     let (first, rest) = path.split_once('.').unwrap_or((path, ""));
     match &type_.kind {

@@ -259,8 +259,8 @@ const IMMUTABLE_METADATA: [&str; 5] = [
     "uid",
 ];
 
-/// Returns true if an update of some object of the kind can change the value at `path`. The names in `path` are fields,
-/// without steps into lists and maps.
+/// Returns true if an update of some object of the kind can change the value at `path`. `path` consists of field names
+/// only. It has no steps into lists and maps.
 ///
 /// If `is_whole` is false, changes of nested fields do not count.
 #[must_use]

@@ -470,8 +470,8 @@ impl<'a> Run<'a> {
         invocations
     }
 
-    /// Returns true if the results of the remaining mutations are unknown, so they are not evaluated. A limit was
-    /// exceeded, or a trial reached a step that cannot be reproduced.
+    /// Returns true if the remaining mutations are not evaluated, because a limit was exceeded or a trial reached a
+    /// step that cannot be reproduced.
     fn ends_early(&self) -> bool {
         self.budget.exceeded().is_some() || (self.is_trial && !self.unknown.is_empty())
     }

@@ -6,8 +6,8 @@ use super::{BoundPolicy, MutationContext, Run, StepError};
 use crate::admission::AdmissionRequest;
 
 /// Returns the errors of a policy's mutations, each with the index of the mutation. They equal the errors of
-/// [`mutate`](super::mutate), except that later mutations are applied even if a mutation rejects the request. They end at
-/// the first mutation with an unknown result.
+/// [`mutate`](super::mutate), except that later mutations are applied even if a mutation rejects the request. The trial
+/// ends at the first mutation with an unknown result.
 pub(crate) fn step_errors(
     request: AdmissionRequest,
     object: Json,

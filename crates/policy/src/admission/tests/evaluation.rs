@@ -281,8 +281,8 @@ fn recorder_does_not_evaluate_lazy_variables() {
             done.send(evaluate_with(Some(Arc::clone(&recorder))))
                 .unwrap();
         });
-        // A recorder that evaluates variables would deadlock, so the test process could not exit. The process is then
-        // aborted.
+        // If the recorder evaluated variables, it would deadlock. The test process could then not exit normally, so it
+        // is aborted.
         let recorded = is_done.recv_timeout(std::time::Duration::from_secs(60));
         let Ok(recorded) = recorded else {
             eprintln!("the recorder waits for itself");

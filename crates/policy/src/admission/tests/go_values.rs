@@ -270,7 +270,7 @@ const SECRET: &[Case] = &[
     ("object.data.a == b'hello'", "false", "false"),
 ];
 
-/// The API server sets no defaults in this kind that the engine knows.
+/// Cases with a kind that has no defaults in the table of this program.
 const KIND_WITHOUT_DEFAULTS: &[Case] = &[
     ("object == oldObject", "true", "true"),
     ("object.spec == 'x'", "false", "no such overload"),

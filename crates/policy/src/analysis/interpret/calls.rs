@@ -83,7 +83,7 @@ impl Interpreter<'_> {
                 let operator = if function == "_!=_" { "!=" } else { "==" };
                 self.record_comparison(id, operator, &sides.0, &sides.1);
                 let equal = equals(&sides.0, &sides.1);
-                // The comparison may fail instead. An error of `!=` counts as true.
+                // If the comparison may fail, the result is unknown. With `!=`, an error counts as true.
                 let equal =
                     equal.filter(|_| function == "_!=_" || !self.may_fail(&sides.0, &sides.1));
                 let wanted = function == "_==_";

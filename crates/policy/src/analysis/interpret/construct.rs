@@ -35,7 +35,7 @@ impl Interpreter<'_> {
     ) -> AbstractValue {
         let name = name.strip_prefix('.').unwrap_or(name);
         let is_object = is_object(name);
-        // A wrong name of a literal does not change the names that its nested literals require.
+        // If the literal has the wrong type name, nested literals are checked against the required name instead.
         let required = self.required_names.iter().rposition(|(of, _)| *of == id);
         let required = required.map(|n| self.required_names.swap_remove(n).1);
         let name = required.as_deref().unwrap_or(name);

@@ -25,8 +25,8 @@ pub(super) struct Interpreter<'a> {
     pub(super) refinements: Vec<Refinement>,
     /// The selections whose latest interpretation failed for all alternatives.
     failed: Vec<ExprId>,
-    /// The object literals in fields of the enclosing literals that are not interpreted yet, with the type names that their
-    /// places require.
+    /// The object literals that are not interpreted yet, each with the type name that the enclosing literal requires
+    /// for it.
     pub(super) required_names: Vec<(ExprId, String)>,
     pub(super) outcome: Interpretation,
 }
@@ -550,7 +550,8 @@ fn undefined(field: &str, candidates: Candidates) -> Selected {
     Selected::Unfit(DiagnosticKind::UndefinedField(undefined))
 }
 
-/// Returns the field if no value of the types, which include an object or an optional object, can have it.
+/// Returns `field` if no value of the possible types can have it. At least one of the types is an object or an optional
+/// object.
 fn undeclared(value: &AbstractValue, field: &str) -> Option<UndefinedField> {
     let mut undefined = None;
     for alternative in value.alternatives() {

@@ -48,8 +48,8 @@ pub(super) struct Facts<'a> {
     pub(super) roots: Vec<(&'static str, AbstractValue)>,
     /// The policy variables before the expression, by name. If several have the same name, this is the last one.
     pub(super) variables: HashMap<String, Variable>,
-    /// True if objects, `request` and `namespaceObject` may be Go values, whose comparison with a value of another type
-    /// fails.
+    /// True if objects, `request` and `namespaceObject` may be Go values. Comparing a Go value with a value of another
+    /// type fails.
     ///
     /// Source: k8s.io/apiserver `pkg/cel/common/valuesschemalesstyped.go`, `reflectSchemalessTypedStruct.Equal`.
     pub(super) reads_go_values: bool,

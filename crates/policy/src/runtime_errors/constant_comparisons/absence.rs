@@ -12,8 +12,8 @@ use cel::ast::{Expr, ExprId, Literal};
 use kubernetes::validity::{FieldPath, Root, effective_default};
 
 impl ComparisonChecker<'_, '_> {
-    /// Visits the subexpressions of a validation that must be true for the validation to be true, or that are one of
-    /// several alternatives.
+    /// Visits the subexpressions of a validation that must be true for the validation to be true, and the operands of
+    /// `||` in them.
     pub(super) fn visit_required(&mut self, node: ExprRef, scope: &Scope) {
         if !self.evaluator.take_step() {
             self.is_complete = false;
@@ -64,8 +64,8 @@ impl ComparisonChecker<'_, '_> {
         }
     }
 
-    /// Adds a finding for each alternative that compares a field with a boolean, if another alternative is true because
-    /// the field is absent, and an absent field stands for the other boolean.
+    /// Adds a finding for an operand of `||` that compares a field with a boolean, if another operand is true for an
+    /// absent field, and the effective default of the field is the other boolean.
     fn check_absence(&mut self, operands: &[ExprRef], scope: &Scope) {
         let absent = operands
             .iter()
@@ -99,8 +99,8 @@ impl ComparisonChecker<'_, '_> {
         }
     }
 
-    /// Returns `Some` if a field of the object stands for `value` if it is absent, with `usually ` if a setting outside of the
-    /// object can change this.
+    /// Returns `Some` if `value` is the effective default of the field at `path`. The string is `usually ` if a setting
+    /// outside of the object can change the default, and empty otherwise.
     pub(super) fn counts_as(&self, path: &FieldPath, value: bool) -> Option<&'static str> {
         let is_object = matches!(path.root, Root::Object | Root::OldObject);
         let effective = effective_default(self.kind, path).filter(|_| is_object)?;

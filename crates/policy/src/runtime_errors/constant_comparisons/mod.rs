@@ -1,7 +1,7 @@
 //! Finds comparisons whose result is constant because of the schemas. Examples are a comparison of an enumeration with
 //! a value that it lacks, and of null with a field that is never null. Also finds object literals of mutations that set
-//! an enumeration to a value that it lacks, and calls of `orValue()` and alternatives `!has()` whose boolean is not the
-//! value that an absent field stands for.
+//! an enumeration to a value that it lacks, and calls of `orValue()` and operands `!has()` of `||` that treat an absent
+//! field as the opposite of its effective default.
 
 mod absence;
 
@@ -124,7 +124,7 @@ fn find(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<Lint> {
     findings.take(MAX_FOUND).collect()
 }
 
-/// Returns true if the policy has a comparison with `==`, `!=` or `in`, an alternative, a call of `orValue()`, or the
+/// Returns true if the policy has a comparison with `==`, `!=` or `in`, an operator `||`, a call of `orValue()`, or the
 /// expression of an apply configuration, and has no function that changes the case of strings.
 fn has_literal_comparison(policy: &CompiledPolicy) -> bool {
     let mut has_any = false;
@@ -202,7 +202,7 @@ struct ComparisonChecker<'r, 'a> {
     /// The kind of the objects.
     kind: &'r Gvk,
     outcomes: BTreeMap<(usize, usize), ComparisonOutcome>,
-    /// True if an expression calls `string()`, whose result has the path of its argument.
+    /// True if an expression calls `string()`. The symbolic result of this call has the path of the argument.
     converts_to_string: bool,
     /// False if the step limit or the nesting limit was exceeded.
     is_complete: bool,
@@ -324,8 +324,8 @@ impl ComparisonChecker<'_, '_> {
         }))
     }
 
-    /// Returns the values of the enumeration at `path` as a list in words, and the probably intended value. `None` if
-    /// `text` may be such a value.
+    /// Returns the values of the enumeration at `path` as a list for a message, and the probably intended value. `None`
+    /// if `text` may be such a value.
     fn impossible_value(
         path: &FieldPath,
         input_type: &InputType<'_>,
@@ -350,8 +350,8 @@ impl ComparisonChecker<'_, '_> {
         Some((format!("{}{suffix}", names.join(", ")), intended))
     }
 
-    /// Returns the outcome of a call of `orValue()`, which is constant if an absent field stands for the other boolean.
-    /// `None` if the argument is not a boolean.
+    /// Returns the outcome of a call of `orValue()`. It is constant if the effective default of the field is the other
+    /// boolean. `None` if the argument is not a boolean literal.
     fn default_outcome(
         &self,
         call: ExprRef,
@@ -484,7 +484,7 @@ impl ComparisonChecker<'_, '_> {
         let shown = format!("{}.{path}", path.root.name());
         let is_not = function == "_!=_";
         if let [Json::Null] = values {
-            // The selection of an absent key fails, so it is not null either.
+            // Selecting an absent key fails, so the result is never null.
             let is_key = path.parent().is_some_and(|parent| {
                 let parent = self.evaluator.input_type(&parent);
                 parent.is_some_and(|input_type| input_type.is_map())

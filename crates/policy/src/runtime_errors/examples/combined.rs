@@ -1,7 +1,7 @@
 //! Finds a request for which all validations are true by satisfying one validation after the other, and requests at the
 //! limits of validations.
 //!
-//! Each step adds constraints to a request for which more validations are true than before.
+//! Each step adds constraints to the request, so that more validations are true than before.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -50,7 +50,8 @@ impl ExampleSearch<'_, '_> {
         let evaluator = builder.evaluator(MAX_EXAMPLE_STEPS);
         let mut value_search = ValueSearch::new(&evaluator);
         let mut bases: Vec<InputConstraints> = self.allowed.take().into_iter().collect();
-        // The examples that were found for single validations are simpler.
+        // If the search for single validations found an allowed request, no further examples are recorded, because
+        // those found so far are simpler.
         self.is_recording = bases.is_empty();
         if bases.is_empty() {
             let conditions = self.match_conditions(&value_search);
@@ -74,7 +75,7 @@ impl ExampleSearch<'_, '_> {
         }
     }
 
-    /// Returns the conditions that all match conditions are true.
+    /// Returns branch conditions that require each match condition to be true.
     fn match_conditions(&self, value_search: &ValueSearch<'_, '_>) -> Vec<BranchCondition> {
         let expressions = self.policy.expressions().iter().enumerate();
         let conditions = expressions.filter(|(_, it)| it.role == Role::MatchCondition);
@@ -177,7 +178,8 @@ impl ExampleSearch<'_, '_> {
         (paths, literals)
     }
 
-    /// Evaluates a request that satisfies `constraints`. Adds values on whose absence the evaluation fails.
+    /// Evaluates a request that satisfies `constraints`. If the evaluation fails because a value is absent, adds the
+    /// value and tries again.
     fn attempt(
         &mut self,
         builder: &mut RequestBuilder<'_>,
@@ -212,7 +214,8 @@ impl ExampleSearch<'_, '_> {
         None
     }
 
-    /// Finds the values of each input of the validation `n` between which its result changes.
+    /// Finds, for each input of the validation `n`, neighboring values between which the result of the validation
+    /// changes.
     fn find_boundaries(
         &mut self,
         builder: &mut RequestBuilder<'_>,
@@ -275,7 +278,7 @@ impl ExampleSearch<'_, '_> {
     }
 }
 
-/// Returns the integers or quantities next to a literal, in ascending order: the previous one, itself, and the next one.
+/// Returns the literal, a number or quantity, and its neighbors, in ascending order.
 fn neighbors(literal: &Json, has_quantities: bool) -> Vec<Json> {
     if let Some(n) = literal.as_i64() {
         let all = [n.checked_sub(1), Some(n), n.checked_add(1)];

@@ -60,7 +60,7 @@ pub struct Examples {
     pub attempts: Attempts,
 }
 
-/// Two neighboring values of an input, one of which a validation allows.
+/// Two neighboring values of an input. A validation allows one of them and denies the other.
 #[derive(Clone, Debug)]
 pub struct Boundary {
     /// The input, such as `object.spec.replicas`.
@@ -202,7 +202,7 @@ struct ExampleSearch<'a, 'o> {
     attempts: Vec<Attempts>,
     /// True to search for an allowed request by combining constraints, and for boundaries.
     is_thorough: bool,
-    /// False if requests are counted, but do not become examples.
+    /// False if requests are only counted, and not recorded as examples.
     is_recording: bool,
     /// The params of all requests.
     params: Option<Arc<Json>>,
@@ -618,7 +618,8 @@ impl<'a, 'o> ExampleSearch<'a, 'o> {
     }
 }
 
-/// Returns the input on whose absence the evaluation of a request fails. Errors of the expression at `index` come first.
+/// Returns the input whose absence makes the evaluation of a request fail. Prefers an error of the expression at
+/// `index`.
 fn missing_input(
     value_search: &ValueSearch<'_, '_>,
     synthetic: &SyntheticRequest,

@@ -68,7 +68,7 @@ impl FailureSiteFinder<'_, '_> {
         }
     }
 
-    /// Adds a site for each operand of a call with a default for which the call may fail.
+    /// Adds a site for each operand with a default, such as `x.orValue('')`, if the call may fail for the default.
     pub(super) fn add_failing_defaults(
         &mut self,
         node: ExprRef,
@@ -90,7 +90,7 @@ impl FailureSiteFinder<'_, '_> {
                 else {
                     continue;
                 };
-                // For other strings, the site of the cause `InvalidString` is sufficient.
+                // For a string that can have any value, the site with the cause `InvalidString` is sufficient.
                 let is_parsed = default.is_string()
                     && parsed == Some(*id)
                     && !self.evaluator.is_free_string(&path);

@@ -24,7 +24,7 @@ const MAX_DEPTH: usize = 150;
 /// Maximum number of path conditions for one variable. Further reads of the variable are ignored.
 const MAX_READS_PER_VARIABLE: usize = 3;
 
-/// Finds the failure sites of the policy, and the path conditions of `target_nodes`.
+/// Finds the failure sites of the policy, and the path conditions of the nodes that `is_target` selects.
 pub(crate) fn find_all(
     evaluator: &SymbolicEvaluator<'_>,
     is_target: Option<&dyn Fn(ExprRef) -> bool>,

@@ -13,7 +13,7 @@ use crate::runtime_errors::symbolic::{
 use cel::ast::{Expr, ExprId};
 use kubernetes::validity::{Constraint, FieldPath};
 
-/// Maximum number of sample values of an input that differs from another input.
+/// Maximum number of sample values for an input that must differ from another input.
 const MAX_SAMPLES: usize = 4;
 
 /// Returns the disjuncts for which a call evaluates to `expected`.
@@ -138,7 +138,7 @@ fn matching_text(pattern: &str) -> Option<String> {
         .or_else(|| sample_text::matching(pattern))
 }
 
-/// Returns strings near the limits of `pattern`: matches, and matches with an added or removed character.
+/// Returns strings that match `pattern`, and the same strings with an added or removed character.
 pub(crate) fn texts_near(pattern: &str) -> Vec<String> {
     let matching = [matching_text(pattern), sample_text::matching(pattern)];
     let mut texts: Vec<String> = Vec::new();

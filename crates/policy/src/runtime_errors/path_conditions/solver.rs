@@ -59,7 +59,8 @@ pub(crate) fn solve(
     solve_jointly(conditions.collect(), constraints, LIMITS)
 }
 
-/// Finds extensions of `constraints` that satisfy all `conditions`, each of which belongs to the policy of its evaluator.
+/// Finds extensions of `constraints` that satisfy all `conditions`. Each condition has its own evaluator, so the
+/// conditions may belong to different policies.
 pub(crate) fn solve_jointly<'e>(
     conditions: Vec<(&'e SymbolicEvaluator<'e>, BranchCondition)>,
     constraints: InputConstraints,

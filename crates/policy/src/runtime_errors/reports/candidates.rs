@@ -40,8 +40,7 @@ pub(crate) struct Candidate {
     pub(crate) bytes: Range<usize>,
     /// The replacement.
     pub(crate) replacement: String,
-    /// The value of an absent field that the replacement contains. `None` if it contains none, or not the effective
-    /// default of the field.
+    /// The effective default of the absent field if the replacement contains it. `None` otherwise.
     pub(crate) default: Option<KnownDefault>,
     /// False if the replacement has another value for some requests for which the expression does not fail.
     pub(crate) is_exact: bool,
@@ -57,7 +56,8 @@ pub(crate) struct KnownDefault {
     /// The field. `None` if the default does not depend on the kind of the object.
     pub(crate) path: Option<FieldPath>,
     pub(crate) effective: EffectiveDefault,
-    /// True if the default satisfies a condition that may require a value, or whose message asks for one.
+    /// True if the author may intend to deny absent values, although the condition is true for the default. An example
+    /// is a message such as `must be set`.
     pub(crate) may_require_value: bool,
 }
 
@@ -273,8 +273,8 @@ impl MessageWriter<'_, '_> {
         });
         let presence = intent::presence_test(origin.ast, origin.text, site.chain, &chain);
         candidates.extend(presence.filter(|_| null_roots.is_empty() && !may_be_null));
-        // If a root is null, optional sides are not proposed. A default for one side is not proposed either, because it
-        // would not compare the absent values of both sides.
+        // If a root is null, optional selections on both sides are not proposed. A default for only one side is not
+        // proposed either: with it, an absent value on this side would differ from an absent value on the other side.
         let is_one_side = sides.is_some() && !null_roots.is_empty();
         candidates.extend(sides.filter(|_| null_roots.is_empty()));
         let has_root = !null_roots.contains(&site.path.root) && !is_one_side;
@@ -282,7 +282,7 @@ impl MessageWriter<'_, '_> {
             // The first of `defaults` that passes its trial is suggested.
             let places = (&chain, site.chain);
             let defaults = with_defaults(origin, places, condition.as_ref(), default);
-            // The request may also lack the value of another chain.
+            // The request may also lack the values that other chains read.
             let combined = defaults
                 .last()
                 .and_then(|one| self.at_all_chains(origin, sites_by_node, (site, one)));
@@ -415,8 +415,8 @@ impl MessageWriter<'_, '_> {
         Some(path)
     }
 
-    /// Returns the unguarded variables, such as `oldObject`, that may be null in the expression with an index. With optional
-    /// fields, the expression would no longer fail for such requests, and its author would not learn of them.
+    /// Returns the variables, such as `oldObject`, that may be null where the expression with the index `index` reads
+    /// them without a guard. Optional selections would hide this error from the author.
     fn null_roots(self, index: usize, sites_by_node: &SitesByNode<'_>) -> Vec<Root> {
         // The operations without the object.
         let operations = |root| {
@@ -448,8 +448,8 @@ impl MessageWriter<'_, '_> {
         unguarded.map(|site| site.path.root).collect()
     }
 
-    /// Returns advice if the expression reads the namespace of a cluster-scoped object whose resource the rules name. The
-    /// object never has a namespace, so no default replaces it.
+    /// Returns advice if the expression reads the namespace of a cluster-scoped object whose resource the rules name.
+    /// Such an object never has a namespace, so a default makes no sense.
     fn advice_about_namespace(self, site: &FailureSite) -> Option<String> {
         let root = site.path.root;
         let is_read = matches!(root, Root::Object | Root::OldObject)
@@ -539,8 +539,8 @@ impl MessageWriter<'_, '_> {
         (literal == "''").then(|| ProposedDefault::Any(literal.to_owned()))
     }
 
-    /// Returns the value that an absent field of the request stands for. The fields of an `AdmissionRequest` are not
-    /// pointers, but those of its options may be.
+    /// Returns the effective default of a field of `request`. The fields of an `AdmissionRequest` are not pointers, so
+    /// an absent field has Go's zero value. The fields of its options may be pointers, and have no default here.
     fn default_of_request(self, path: &FieldPath) -> Option<EffectiveDefault> {
         let names = path.names();
         if names.len() > 2 || matches!(*names, [] | ["options", ..]) {
@@ -605,9 +605,11 @@ impl MessageWriter<'_, '_> {
             let rename = renamed(origin, (root.name(), other));
             let name = root.name();
             let advice = match rename {
-                Some(_) => format!("`{name}` is null in each request of the rules: use `{other}`"),
+                Some(_) => {
+                    format!("`{name}` is null in each request that the rules match: use `{other}`")
+                }
                 None => format!(
-                    "`{name}` is null in each request of the rules: only UPDATE requests have both `object` and \
+                    "`{name}` is null in each request that the rules match: only UPDATE requests have both `object` and \
                      `oldObject`"
                 ),
             };
@@ -632,7 +634,8 @@ impl MessageWriter<'_, '_> {
                 "test `{test}` in the expressions that read the variable, {advice}"
             ));
         };
-        // A condition usually selects objects by their content, which a deletion has in `oldObject`.
+        // A match condition usually selects objects by their content, which is in `oldObject` if the request deletes
+        // the object.
         let is_of_deletions = root == Root::Object && origin.role == Role::MatchCondition;
         let has_old = is_of_deletions && renamed(origin, ("object", "oldObject")).is_some();
         let first_advice = has_old.then(|| instead.to_owned());
@@ -645,7 +648,7 @@ impl MessageWriter<'_, '_> {
     }
 }
 
-/// Returns the chain with a default: at all its places, and at one place.
+/// Returns the candidates that give the chain a default: first at each of its occurrences, then only at `id`.
 fn with_defaults(
     origin: &Origin<'_>,
     (chain, id): (&OptionalChain, ExprId),
@@ -659,7 +662,8 @@ fn with_defaults(
     all.into_iter().chain(one).collect()
 }
 
-/// Returns true if the node has a boolean value. Expressions of validations and match conditions are boolean.
+/// Returns true if the condition `id` has a boolean value. The whole expression of a validation or match condition is
+/// boolean, and so are the conditions within an expression.
 pub(super) fn is_boolean(origin: &Origin<'_>, id: ExprId) -> bool {
     let ast = origin.ast;
     if id == ast.root() {
@@ -724,7 +728,7 @@ fn guarded(origin: &Origin<'_>, site: &FailureSite, test: Option<(String, bool)>
     }
 }
 
-/// The value for an absent field in a replacement.
+/// The value that a replacement uses for an absent field.
 #[derive(Clone, Debug)]
 pub(super) enum ProposedDefault {
     Known(KnownDefault),
@@ -740,7 +744,7 @@ fn certain(value: Json) -> EffectiveDefault {
     }
 }
 
-/// A test that is true for each value for which the expression does not fail.
+/// Returns a guard whose test is true for each value for which the expression does not fail.
 fn exact(test: String) -> (String, bool) {
     (test, true)
 }

@@ -17,7 +17,7 @@ enum Accessor {
     Index(i64),
 }
 
-/// The comparisons that end a test, each with its negation.
+/// The operators of tests, each with its negation. A test with `in` has no negated operator.
 const NEGATIONS: [(&str, &str); 4] = [
     (" != ", " == "),
     (" == ", " != "),
@@ -70,7 +70,7 @@ pub(crate) fn is_compared_with_null(ast: &Ast, id: ExprId) -> bool {
     })
 }
 
-/// The ways to write a chain of selections that may select absent values.
+/// The CEL sources of tests and optional selections for a chain that may select absent values.
 pub(crate) struct OptionalChain {
     /// The identifier at the start of the chain.
     pub(crate) base: ExprId,
@@ -86,8 +86,9 @@ pub(crate) struct OptionalChain {
     pub(crate) may_lack_element: bool,
 }
 
-/// Returns the ways to write the chain of selections at `chain`. The nodes in `optional` may select absent values.
-/// Returns `None` if the chain has other expressions, or if there are no such nodes.
+/// Returns the tests and optional selections for the chain of selections that ends at `chain`. The nodes in `optional`
+/// may select absent values. Returns `None` if `optional` contains no node of the chain, or if the chain does not only
+/// consist of selections and indices.
 pub(crate) fn optional_chain(
     evaluator: &SymbolicEvaluator<'_>,
     n: usize,

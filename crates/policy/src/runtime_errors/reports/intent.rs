@@ -43,9 +43,9 @@ const MAX_DEPTH: usize = 50;
 /// Returns true if the expression requires something of each element of the list or map `id`, with `all(x, condition)` or
 /// `!exists(x, !condition)`.
 ///
-/// Both are true for a list without elements. For a prohibition, such as `object.spec.volumes.all(v, !has(v.nfs))`, the
-/// author means that. For a requirement, such as `object.spec.tls.all(t, t.secretName != '')`, the author may also mean
-/// that the list has an element.
+/// Both are true for an empty list. The author of a prohibition, such as `object.spec.volumes.all(v, !has(v.nfs))`,
+/// intends to allow empty lists. The author of a requirement, such as `object.spec.tls.all(t, t.secretName != '')`, may
+/// intend to require at least one element.
 pub(super) fn is_required(ast: &Ast, id: ExprId, field: Option<&str>) -> bool {
     let is_additive = field.is_some_and(|field| ADDITIVE.contains(&field));
     !is_additive

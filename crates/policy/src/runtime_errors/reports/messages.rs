@@ -185,7 +185,8 @@ impl MessageWriter<'_, '_> {
         }
     }
 
-    /// Returns true if the default at `site` is a string for a number, or a number for a string.
+    /// Returns true if the default at `site` is a string where a number is expected, or a number where a string is
+    /// expected.
     pub(super) fn has_default_of_other_type(self, site: &FailureSite) -> bool {
         let default = self.default_at(site).map(|(_, default)| default);
         default.is_some_and(|default| self.evaluator.has_other_type(&site.path, &default))
@@ -234,7 +235,7 @@ impl MessageWriter<'_, '_> {
                 && !["int", "uint", "double", "-_"].contains(&&**function);
         let type_ = if takes_text { "string" } else { "int" };
         let operand = self.operand_at(site).or_else(|| {
-            // An element of a macro's list. The other operand must be a literal.
+            // The value is an element of a list in a macro. It is the only operand that is not a literal.
             let is_literal =
                 |id: &&ExprId| matches!(self.evaluator.expr(node_at(**id)), Expr::Literal(_));
             let mut others = target.iter().chain(args).filter(|id| !is_literal(id));

@@ -18,7 +18,7 @@ use cel::syntax::token::Kind;
 /// Maximum length of a condition in a message, in bytes.
 const MAX_SHOWN: usize = 80;
 
-/// The variables that are declared in the whole expression.
+/// The variables that are declared everywhere in an expression. Macro variables are declared only within their macro.
 const DECLARED: [&str; 6] = [
     "object",
     "oldObject",
@@ -28,7 +28,8 @@ const DECLARED: [&str; 6] = [
     "variables",
 ];
 
-/// Returns the guarded condition in both forms: false if a test fails, or true.
+/// Returns the guarded condition in two forms. If a test is false, the first form is false, and the second form is
+/// true.
 pub(super) fn guards(
     origin: &Origin<'_>,
     condition: &Condition,

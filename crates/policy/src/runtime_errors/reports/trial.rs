@@ -5,8 +5,9 @@
 //! by true for one request and by false for another, because such an effect cannot be described.
 //!
 //! An expression that fails denies the request under failurePolicy Fail. A change that allows such requests is only
-//! suggested if the effective default of the field requires it, or if the author can choose a change that denies them.
-//! A default that is not certain, or that the field of another matched kind does not have, requires nothing.
+//! suggested in two cases: the effective default of the field implies it, or a change that denies the requests is also
+//! suggested, so the author can choose. The effective default only counts if it is certain, and if the field has it in
+//! all tried kinds.
 
 use std::rc::Rc;
 
@@ -67,7 +68,7 @@ pub(crate) fn try_all(
     let other_kinds = builder.other_kinds.iter();
     for other in other_kinds.filter(|other| other.resource.gvk != builder.resource.gvk) {
         let mut all = minimal_constraints(&other.operations);
-        // Also tries objects that lack the field with the default, but have the object that contains it.
+        // Also tries requests that lack the field with the default, but have the enclosing object.
         let defaults = proposal
             .candidates
             .iter()
@@ -115,7 +116,8 @@ pub(crate) fn try_all(
     suggestions.sort_by_key(|suggestion| suggestion.effect.may_allow());
     // The same change may be proposed for different conditions.
     suggestions.dedup_by(|second, first| second.text == first.text);
-    // Only the author can decide that requests which were denied are allowed.
+    // A suggestion that allows requests that are denied now is a decision of the author, who needs an alternative to
+    // choose from.
     if let [only] = &*suggestions
         && only.default.is_none()
         && only.effect.may_allow()
@@ -175,7 +177,7 @@ fn passing(
             .default
             .as_ref()
             .is_some_and(|default| default.is_of(gvk));
-        // For this kind, the field inherits its value from another field, or does not inherit it.
+        // In this kind, the field does not inherit the value of the same field as in the candidate.
         let inherits = |it: &KnownDefault| it.effective.inherited_from.is_some();
         if !is_of_kind && candidate.default.as_ref().is_some_and(inherits) {
             return None;
@@ -190,7 +192,7 @@ fn passing(
                 _ if role == Role::Variable => true,
                 (Ok(old), Some(Ok(new))) => old == new,
                 (Ok(_), Some(Err(_))) => false,
-                // A match condition that is false now ends the evaluation.
+                // The changed match condition is false, so later expressions are not evaluated.
                 (Ok(_), None) => effect == Effect::NotMatched,
                 (Err(_), Some(Ok(new))) if step.index == failure.index => {
                     let new = effect_of(role, *new);

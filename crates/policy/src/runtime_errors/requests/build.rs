@@ -321,8 +321,8 @@ impl RequestBuilder<'_> {
         fields.extend(namespace.map(|namespace| ("namespace".to_owned(), namespace)));
         let before = request.clone();
         satisfy_all(&self.request, &mut request, Root::Request, constraints)?;
-        // `userInfo` is the only field of the request that a client can choose. The constraints must not change other
-        // fields.
+        // The rules and the object determine these fields, so a request in which the constraints change one of them is
+        // not possible. `userInfo` may change.
         let is_unchanged = |name: &str| before.get(name) == request.get(name);
         let request_fields = [
             "operation",
@@ -340,8 +340,8 @@ impl RequestBuilder<'_> {
             .then_some(request)
     }
 
-    /// Returns a name that the resourceNames of a rule for the resource permit. If they permit all names, a Namespace has
-    /// the name that the namespaceSelectors select.
+    /// Returns a name that the resourceNames of a rule for the resource permit. If all names are permitted and the
+    /// resource is Namespace, returns a name that the namespaceSelectors select.
     fn object_name(&self) -> String {
         let (resource, _) = self.resource_and_subresource();
         let rules = matching::rules(self.policy.policy()).iter();
@@ -389,8 +389,8 @@ impl RequestBuilder<'_> {
         named.unwrap_or_else(|| if is_excluded { NAME } else { NAMESPACE }.to_owned())
     }
 
-    /// Adds the constraints on labels that make the objectSelectors select the object. The namespaceSelectors also select
-    /// a Namespace by its own labels.
+    /// Adds constraints on labels, so that the objectSelectors select the object. If the object is a Namespace, the
+    /// namespaceSelectors apply to its own labels, so these labels are constrained too.
     ///
     /// Source: `k8s.io/apiserver` `pkg/admission/plugin/webhook/predicates/namespace/matcher.go`, `GetNamespaceLabels`.
     fn add_selector_constraints(

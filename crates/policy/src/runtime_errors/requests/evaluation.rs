@@ -28,7 +28,7 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// For a search whose number of evaluations is limited in another way.
+    /// No limit. Used by searches that limit the number of evaluations otherwise.
     pub(crate) const UNLIMITED: Self = Self {
         n_evaluations: u32::MAX,
         cost: u64::MAX,
@@ -40,8 +40,8 @@ impl Budget {
 }
 
 impl RequestBuilder<'_> {
-    /// Returns `request`, built from `synthetic`, with the built-in objects of `version`: without newer fields and, before
-    /// 1.34, with null creation times. `None` if nothing changes.
+    /// Returns `request`, which was built from `synthetic`, with its built-in objects adapted to `version`. For
+    /// example, removes newer fields. `None` if nothing changes.
     pub(crate) fn adapted(
         &self,
         synthetic: &SyntheticRequest,
@@ -127,14 +127,14 @@ impl RequestBuilder<'_> {
         self.evaluated.contains_key(synthetic)
     }
 
-    /// Evaluates the policy for a request, and returns the failures. They are empty if no expression fails. A request
-    /// is evaluated once.
+    /// Evaluates the policy for a request, and returns the failures, which are empty if no expression fails. Repeated
+    /// calls return the cached result.
     ///
     /// Returns `None` in each of these cases:
     ///
     /// - The budget is used up.
-    /// - The rules of the policy do not match the resource of the request itself, or those of the given binding do not
-    ///   match.
+    /// - The rules of the policy or of the given binding do not match the request. An equivalent resource that matches
+    ///   is not sufficient.
     /// - The evaluation exceeds a limit of this crate. The API server's decision is then unknown.
     pub(crate) fn evaluate(
         &mut self,
@@ -182,7 +182,7 @@ impl RequestBuilder<'_> {
         requests
     }
 
-    /// Returns the request for `constraints`, which is built once. `None` if no valid request is found.
+    /// Returns a request that satisfies `constraints`. Builds it on first use. `None` if no valid request is found.
     pub(crate) fn built(&self, constraints: &InputConstraints) -> Option<Rc<SyntheticRequest>> {
         let mut built = self.built.borrow_mut();
         if let Some(known) = built.get(constraints) {

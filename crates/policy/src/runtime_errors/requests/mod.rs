@@ -41,7 +41,7 @@ use prepare::stored_operation;
 pub(crate) use synthetic_request::{SyntheticRequest, TracedRequest};
 pub use witness::Witness;
 
-/// Maximum number of values of given params that the symbolic evaluator knows.
+/// Maximum number of values of given params that are passed to the symbolic evaluator.
 const MAX_SCALARS: usize = 200;
 
 /// Adds the numbers, strings and booleans of a value, with their paths.
@@ -99,7 +99,8 @@ pub(crate) struct RequestBuilder<'a> {
     /// The failures of the evaluated requests. `None` if the evaluation has no result
     /// ([`RequestBuilder::evaluate`]), or if only the trace was requested ([`RequestBuilder::trace_once`]).
     evaluated: HashMap<Rc<SyntheticRequest>, Option<Rc<Vec<Failure>>>>,
-    /// The requests of the search and of trials by their constraints. `None` if no valid request is found.
+    /// The requests that were built for the search and for trials, by their constraints. `None` if no valid request is
+    /// found.
     built: RefCell<HashMap<InputConstraints, Option<Rc<SyntheticRequest>>>>,
     /// The evaluations of requests for trials. `None` if an evaluation has no result.
     traced: RefCell<HashMap<Rc<SyntheticRequest>, Option<Rc<TracedRequest>>>>,
@@ -108,7 +109,8 @@ pub(crate) struct RequestBuilder<'a> {
     match_resources: Vec<&'a MatchResources>,
     /// The matchResources of the binding with parsed selectors.
     binding_constraints: Option<Constraints>,
-    /// The builders of the matched kinds, which build requests for trials of changed expressions.
+    /// The builders of several matched kinds, whose requests are used to try changed expressions. They may include the
+    /// kind of this builder.
     pub(crate) other_kinds: Rc<Vec<RequestBuilder<'a>>>,
 }
 
@@ -180,8 +182,8 @@ impl<'a> RequestBuilder<'a> {
         SymbolicEvaluator::new(self.policy, roots, self.constants(), max_steps)
     }
 
-    /// Returns a symbolic evaluator for a search that combines inputs. Comprehensions visit two elements of a list, and
-    /// requests may be dry runs.
+    /// Returns a symbolic evaluator whose comprehensions visit two elements of a list, for searches that need requests
+    /// with several elements. Requests may be dry runs.
     pub(crate) fn combining_evaluator(&self, max_steps: u32) -> SymbolicEvaluator<'a> {
         let roots = roots(&self.object, &self.request, self.params.as_ref());
         let dry_run = FieldPath::new(Root::Request).field("dryRun");

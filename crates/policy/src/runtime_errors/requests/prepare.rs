@@ -154,7 +154,7 @@ fn copy_unchangeable_fields(
         path.is_some_and(|path| {
             constraints
                 .iter()
-                .any(|(asked, _)| asked.starts_with(&path))
+                .any(|(constrained, _)| constrained.starts_with(&path))
         })
     };
     let is_copied = |name: &str| is_unchangeable(name) && !is_constrained(name);

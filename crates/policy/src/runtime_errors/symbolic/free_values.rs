@@ -83,7 +83,7 @@ impl SymbolicEvaluator<'_> {
             && !self.has_crd_rules(path)
     }
 
-    /// Returns true if `value` is a string or number, and the values at `path` are of the other type.
+    /// Returns true if `value` is a string and the values at `path` are numbers, or the other way around.
     pub(crate) fn has_other_type(&self, path: &FieldPath, value: &Json) -> bool {
         let Some(input_type) = self.input_type(path) else {
             return false;

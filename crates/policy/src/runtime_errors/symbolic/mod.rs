@@ -99,7 +99,8 @@ impl<'a> SymbolicEvaluator<'a> {
         left > 0
     }
 
-    /// Calls `run`, and restores the number of steps afterwards. `None` if no step is left when `run` ends.
+    /// Calls `run` without charging its steps: restores the number of remaining steps afterwards. `None` if `run` uses
+    /// all remaining steps.
     pub(crate) fn with_refund<T>(&self, run: impl FnOnce() -> T) -> Option<T> {
         let n_left = self.steps_left.get();
         let result = run();
@@ -405,7 +406,8 @@ impl<'a> SymbolicEvaluator<'a> {
         self.variable(name)
     }
 
-    /// Returns the index of the variable that `node` reads or tests. The node fails if the variable fails.
+    /// Returns the index of the variable that `node` reads or tests. If the evaluation of the variable fails, the node
+    /// fails too.
     pub(crate) fn evaluated_variable(&self, node: ExprRef) -> Option<usize> {
         let read = self.read_variable(node);
         read.or_else(|| self.tested_variable(node))

@@ -10,8 +10,9 @@ const FINDINGS: &str = concat!(
     "/src/runtime_errors/tests/findings.txt"
 );
 
-/// Returns the findings about a case, each with the other validation that denies the same requests. Its source is an expression of a validation or a spec, and may start with a
-/// resource and operations in brackets.
+/// Returns the findings for `source`, which is the expression of a validation or a whole spec. A resource and
+/// operations in brackets may precede it. Each finding includes the other validation that denies the same requests, if
+/// there is one.
 fn findings(source: &str) -> Vec<String> {
     let (target, source) = match source.strip_prefix('[').and_then(|it| it.split_once("] ")) {
         Some((target, source)) if target.contains(' ') => (target, source),

@@ -52,9 +52,9 @@ fn admitted_request_that_fails_in_the_new_version_is_found() {
     assert!(same.n_requests > 0);
 }
 
-/// The minimal request that reaches the call is denied in the old version. Other values of the inputs are tried.
+/// The old version denies the minimal request that reaches the call, so other values of the inputs must be tried.
 #[test]
-fn admitted_request_is_searched_after_denied_one() {
+fn search_continues_after_denied_request_until_one_is_admitted() {
     let spec = json!({
         "variables": [{"name": "names", "expression": "object.spec.volumes.orValue([]).filter(v, has(v.emptyDir)).map(v, v.name)"}],
         "validations": [{"expression":
@@ -66,7 +66,7 @@ fn admitted_request_is_searched_after_denied_one() {
 }
 
 #[test]
-fn unreachable_node_is_not_reached() {
+fn node_that_is_never_evaluated_is_not_reached() {
     let spec = validation(
         "object.metadata.name == object.metadata.name.lowerAscii() || object.spec.volumes.orValue([]) == []",
     );
@@ -156,8 +156,8 @@ fn request_has_a_permitted_name() {
     assert!(comparison.n_requests > 0);
 }
 
-/// Compares two policies for the creation and update of Pods. Returns which of them denies the request, for each
-/// difference.
+/// Compares two policies for the creation and update of Pods. For each difference, returns whether the old and the new
+/// policy deny the request.
 fn denials(old: &Json, new: &Json) -> Vec<[bool; 2]> {
     let compile = |spec: &Json| {
         let policy = policy(PODS, &["CREATE", "UPDATE"], spec);

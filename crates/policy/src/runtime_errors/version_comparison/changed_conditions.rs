@@ -16,8 +16,8 @@ pub(super) struct ConditionPair {
     pub(super) is_changed: bool,
 }
 
-/// Returns the match conditions and validations of both versions. A match condition is paired by its name. A validation is
-/// paired with one that has the same expression, and otherwise by its position among the others.
+/// Pairs the match conditions and validations of both versions. Match conditions are paired by name. Validations with
+/// the same expression are paired first, and the remaining ones by their order.
 pub(super) fn condition_pairs([old, new]: [&CompiledPolicy; 2]) -> Vec<ConditionPair> {
     let changed = [changed_variables([old, new]), changed_variables([new, old])];
     let mut pairs = Vec::new();
@@ -76,7 +76,7 @@ fn is_changed(
     old.text.trim() != new.text.trim() || reads(old, of_old) || reads(new, of_new)
 }
 
-/// Returns the names of the variables that the other version does not have with the same value.
+/// Returns the names of the variables that the other version lacks or defines differently.
 fn changed_variables([policy, other]: [&CompiledPolicy; 2]) -> BTreeSet<String> {
     let variables = |policy: &CompiledPolicy| {
         let expressions = policy.expressions().iter();

@@ -3,7 +3,7 @@
 //! The solver combines the conditions of both versions: the old expression has one result, the new expression has the
 //! other, and all other conditions are true. The solutions are refined with trial values for the inputs of the changed
 //! expressions, because the solver interprets only some functions. A request that other validations deny is changed
-//! until only the changed condition decides.
+//! until only the changed condition determines the decision.
 
 use std::rc::Rc;
 
@@ -28,13 +28,13 @@ use crate::runtime_errors::search::{MAX_REPAIRS, MAX_SYMBOLIC_STEPS, missing_pat
 use crate::runtime_errors::symbolic::{BranchCondition, ExprRef, Scope, SymbolicEvaluator};
 use kubernetes::validity::{Constraint, FieldPath, InputConstraints};
 
-/// The limits of a solution for a changed condition.
+/// The limits of the solver for a changed condition.
 const CORE_LIMITS: SolverLimits = SolverLimits {
     n_solutions: 10,
     n_steps: 600,
 };
 
-/// The limits of a solution for the other conditions.
+/// The limits of the solver for the other conditions.
 const OTHERS_LIMITS: SolverLimits = SolverLimits {
     n_solutions: 2,
     n_steps: 300,
@@ -46,19 +46,19 @@ const MAX_BASES: usize = 8;
 /// Maximum number of requests with trial values for one policy.
 const MAX_TRIALS: usize = 3_000;
 
-/// Maximum number of requests with trial values if the condition already differs for a request.
+/// Maximum number of requests with trial values if a request with different decisions has already been found.
 const MAX_FURTHER_TRIALS: usize = 400;
 
 /// Maximum number of requests that are changed so that the other validations are true, for one condition and kind.
 const MAX_IMPROVED: usize = 3;
 
-/// Maximum number of requests with which one request is improved.
+/// Maximum number of requests that are tried to improve one request.
 const MAX_IMPROVEMENTS: usize = 200;
 
 /// Maximum number of inputs with trial values.
 const MAX_INPUTS: usize = 16;
 
-/// Maximum number of validations that are false for a changed match condition.
+/// Maximum number of validations that the solver tries to make false for a changed match condition.
 const MAX_DENYING: usize = 4;
 
 /// The evaluation budget for repairs of requests that lack values.
@@ -88,14 +88,14 @@ impl<'a> Side<'a> {
         }
     }
 
-    /// Returns the condition that the expression at `index` has the result `expected`.
+    /// Returns the branch condition that requires the expression at `index` to have the result `expected`.
     fn condition(&self, index: usize, expected: bool) -> Option<BranchCondition> {
         let id = self.evaluator.ast(index)?.root();
         let node = ExprRef { index, id };
         Some(BranchCondition::Evaluates(node, Scope::default(), expected))
     }
 
-    /// Returns the path of an absent value because of which this version fails for the request.
+    /// Returns the path of the absent value that makes the expression at `index` fail in this version.
     fn missing(&mut self, synthetic: &Rc<SyntheticRequest>, index: usize) -> Option<FieldPath> {
         let budget = &mut self.budget;
         let failures = self.builder.evaluate(&self.evaluator, synthetic, budget)?;
@@ -103,7 +103,7 @@ impl<'a> Side<'a> {
     }
 }
 
-/// A request for which the changed condition differs, although the decision may be the same.
+/// A request for which the results of the changed condition differ, although the decisions may be the same.
 struct Candidate {
     constraints: InputConstraints,
     evaluations: [Evaluation; 2],
@@ -115,11 +115,12 @@ struct PairSearch<'s, 'a, 'c, 'n> {
     sides: &'s mut [Side<'a>; 2],
     pairs: &'s [ConditionPair],
     pair: ConditionPair,
-    /// True for each result of the old version for which a request with different decisions is found.
+    /// For the old results false and true: true if a request with different decisions was found for which the changed
+    /// condition has this result in the old version.
     is_done: [bool; 2],
-    /// The requests for which the condition differs with the same decision.
+    /// The requests for which the results of the condition differ, but the decisions are the same.
     undecided: Vec<Candidate>,
-    /// The requests that the trials change.
+    /// The constraints of requests to which trial values are added.
     bases: Vec<InputConstraints>,
 }
 
@@ -212,8 +213,8 @@ impl PairSearch<'_, '_, '_, '_> {
         if old_result { if_true } else { if_false }
     }
 
-    /// Returns the conditions that the changed condition has these results. `None` if a version without the condition
-    /// would need the result false.
+    /// Returns branch conditions that require the changed condition to have these results in the two versions. `None`
+    /// if a version lacks the condition and the required result is false.
     fn core(&self, results: [bool; 2]) -> Option<Vec<(usize, BranchCondition)>> {
         let mut conditions = Vec::new();
         for (n, (side, result)) in self.pair.sides.into_iter().zip(results).enumerate() {
@@ -226,8 +227,8 @@ impl PairSearch<'_, '_, '_, '_> {
         Some(conditions)
     }
 
-    /// Returns the conditions that all other conditions are true. For a match condition, these are the other match
-    /// conditions.
+    /// Returns branch conditions that require all other match conditions and validations to be true. If the changed
+    /// condition is a match condition, only other match conditions are required.
     fn others(&self) -> Vec<(usize, BranchCondition)> {
         let is_other = |pair: &&ConditionPair| {
             pair.sides != self.pair.sides
@@ -237,7 +238,7 @@ impl PairSearch<'_, '_, '_, '_> {
         for pair in self.pairs.iter().filter(is_other) {
             let sides = pair.sides.into_iter().enumerate();
             let sides = sides.filter_map(|(n, index)| Some((n, index?)));
-            // The condition of the new version implies an unchanged condition of the old version.
+            // If the condition is unchanged, it is sufficient to require it in the new version.
             let sides = sides.skip(usize::from(!pair.is_changed));
             conditions
                 .extend(sides.filter_map(|(n, index)| {
@@ -260,8 +261,8 @@ impl PairSearch<'_, '_, '_, '_> {
         solve_jointly(conditions.collect(), base, limits).solutions
     }
 
-    /// Returns requests for which the changed condition has these results. Each one is preferably a request for which
-    /// the other conditions are true.
+    /// Returns constraints of requests for which the changed condition has these results. Each array contains
+    /// alternatives, best first: those for which the other conditions are also true come before the others.
     fn requests(&self, results: [bool; 2]) -> Vec<[Option<InputConstraints>; 3]> {
         let Some(core) = self.core(results) else {
             return Vec::new();
@@ -277,7 +278,7 @@ impl PairSearch<'_, '_, '_, '_> {
                 InputConstraints::default(),
             ] {
                 let solutions = self.solutions(&conditions, base, CORE_LIMITS);
-                // No request to delete has the usual values of an object.
+                // The usual constraints cannot be satisfied by a DELETE request, because it has no object.
                 let is_solved = solutions.iter().any(|it| old.builder.build(it).is_some());
                 cores.extend(solutions);
                 if is_solved {
@@ -294,8 +295,8 @@ impl PairSearch<'_, '_, '_, '_> {
         extended.collect()
     }
 
-    /// Returns the conditions under which a changed match condition decides: a validation is false in the version that
-    /// evaluates the validations. For a validation, there is no such condition.
+    /// Returns alternative branch conditions under which a changed match condition affects the decision: a validation
+    /// must be false in the version that evaluates the validations. A changed validation needs no such condition.
     fn denying(&self, results: [bool; 2]) -> Vec<Vec<(usize, BranchCondition)>> {
         if self.pair.role == Role::Validation {
             return vec![Vec::new()];
@@ -331,7 +332,7 @@ impl PairSearch<'_, '_, '_, '_> {
         }
     }
 
-    /// Adds requests for which both versions have these results.
+    /// Adds bases for which the solver expects these results.
     fn add_bases(&mut self, results: [bool; 2]) {
         for request in self.requests(results).into_iter().take(2) {
             if let Some(constraints) = request.into_iter().flatten().next() {
@@ -344,8 +345,8 @@ impl PairSearch<'_, '_, '_, '_> {
         self.bases.truncate(MAX_BASES);
     }
 
-    /// Compares a request that satisfies `constraints`. Adds values on whose absence an expression of the changed
-    /// condition fails.
+    /// Compares a request that satisfies `constraints`. If the changed condition fails in a version because a value is
+    /// absent, adds the value and tries again.
     fn attempt(&mut self, mut constraints: InputConstraints) -> Option<Probe> {
         for _ in 0..MAX_REPAIRS {
             let (synthetic, probe) = self.probe(&constraints)?;
@@ -388,7 +389,8 @@ impl PairSearch<'_, '_, '_, '_> {
         Some((synthetic, probe))
     }
 
-    /// Returns the result of the changed condition in the old version if the versions differ. An error is false.
+    /// Returns the result of the changed condition in the old version if the result in the new version differs. An
+    /// error counts as false.
     fn differs(&self, evaluations: &[Evaluation; 2]) -> Option<bool> {
         let results = [0, 1].map(|n| self.result(n, evaluations.get(n)?));
         match results {
@@ -463,8 +465,8 @@ impl PairSearch<'_, '_, '_, '_> {
         trials
     }
 
-    /// Returns the inputs of the changed condition, and values near its literals. The inputs and literals of only one
-    /// version come first.
+    /// Returns the inputs of the changed condition, and values near its literals. Inputs and literals that only one
+    /// version has come first.
     fn inputs(&self) -> (Vec<FieldPath>, Vec<Json>) {
         let sides = self.sides.iter().zip(self.pair.sides);
         let sides = sides.map(|(side, index)| {
@@ -487,7 +489,7 @@ impl PairSearch<'_, '_, '_, '_> {
         (paths, values_near(&literals, &patterns))
     }
 
-    /// Returns the inputs of the changed condition, without structures of which it only reads fields.
+    /// Returns the inputs of the changed condition. Structures are excluded if it also reads their fields.
     fn leaf_inputs(&self) -> Vec<FieldPath> {
         let (paths, _) = self.inputs();
         let is_leaf = |path: &&FieldPath| {
@@ -497,8 +499,7 @@ impl PairSearch<'_, '_, '_, '_> {
         paths.iter().filter(is_leaf).cloned().collect()
     }
 
-    /// Changes the requests for which the condition differs with the same decision, until the other validations are
-    /// true.
+    /// Changes the requests in `undecided` until the other validations are true, so that the decisions differ.
     fn improve(&mut self) {
         for candidate in std::mem::take(&mut self.undecided) {
             let Some(old_result) = self.differs(&candidate.evaluations) else {
@@ -558,7 +559,7 @@ impl PairSearch<'_, '_, '_, '_> {
         None
     }
 
-    /// Returns the other validations that are not true, with their versions.
+    /// Returns the other validations that are not true, as pairs of the version and the index of the expression.
     fn violated(&self, evaluations: &[Evaluation; 2]) -> Vec<(usize, usize)> {
         let mut violated = Vec::new();
         for (n, evaluation) in evaluations.iter().enumerate() {

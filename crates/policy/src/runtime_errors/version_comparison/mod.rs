@@ -1,7 +1,7 @@
 //! Compares two versions of a policy for generated requests: the same policy under two Kubernetes versions, or a policy
 //! before and after a change.
 //!
-//! The requests are those of the search for examples ([`super::examples`]). For two Kubernetes versions, further requests
+//! The search for examples ([`super::examples`]) generates the requests. For two Kubernetes versions, further requests
 //! reach the nodes that a change between them may affect ([`crate::version_changes`]). For a changed policy, further
 //! requests have trial values for the inputs of the changed expressions. Each request is evaluated under both versions.
 
@@ -46,10 +46,10 @@ const MAX_SAMPLES: usize = 48;
 /// Maximum number of requests for one affected node and kind.
 const MAX_REQUESTS_PER_NODE: usize = 40;
 
-/// Maximum number of requests that change the inputs of the validations in one request.
+/// Maximum number of variations of one request with trial values for the inputs of the validations.
 const MAX_VALIDATION_TRIALS: usize = 300;
 
-/// Maximum number of requests in which the inputs of the validations are changed, for one changed policy.
+/// Maximum number of requests that are varied in this way, for one changed policy.
 const MAX_CHANGED_REQUESTS: usize = 4;
 
 /// Maximum number of requests that the search for differences of changed conditions builds.
@@ -61,7 +61,7 @@ const BUDGET: Budget = Budget {
     cost: 2_000_000,
 };
 
-/// The limits of one comparison. Counts instead of a time limit, so that each run compares the same requests.
+/// The limits of one comparison. They are counts instead of a time, so that each run compares the same requests.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     /// The number of requests that may be built, including those that are skipped.
@@ -93,7 +93,8 @@ pub struct VersionComparison {
 pub struct VersionDifference {
     /// The request. Its `error` is empty.
     pub witness: Witness,
-    /// The inputs that the changed expressions read, for a changed policy. The inputs of only one version are first.
+    /// For a changed policy, the inputs that the changed expressions read. Inputs that only one version reads are
+    /// first.
     pub inputs: Vec<FieldPath>,
     /// The result of the old version.
     pub old: Evaluation,
@@ -169,7 +170,7 @@ pub(super) fn distinguishing_requests(
     comparer.comparison.differences
 }
 
-/// Returns the indices of the expressions of `policy` that `other` does not have for the same purpose.
+/// Returns the indices of the expressions of `policy` for which `other` has no equal expression with the same role.
 fn changed_expressions(policy: &CompiledPolicy, other: &CompiledPolicy) -> Vec<usize> {
     let key = |it: &PolicyExpression| (it.role, Arc::clone(&it.text));
     let others: HashSet<_> = other.expressions().iter().map(key).collect();
@@ -198,7 +199,7 @@ pub(super) fn compare_within(
 /// The kind of a difference.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct DifferenceKey {
-    /// True if the version denies the request.
+    /// For each version, true if it denies the request.
     denies: [bool; 2],
     /// The indices of the validations with different results, and these results.
     decisions: Vec<(usize, [Option<&'static str>; 2])>,
@@ -218,7 +219,7 @@ enum Part {
 }
 
 impl DifferenceKey {
-    /// Returns `None` if the results are equal, except for their costs.
+    /// Returns the kind of the difference between the results. `None` if they are equal, except for their costs.
     fn new(
         evaluations: [&Evaluation; 2],
         matches: [bool; 2],
@@ -273,7 +274,7 @@ fn is_denial(evaluation: &Evaluation) -> bool {
 /// The results of both versions for a request.
 struct Probe {
     is_difference: bool,
-    /// True if the version denies the request.
+    /// For each version, true if it denies the request.
     denies: [bool; 2],
     evaluations: [Evaluation; 2],
 }
@@ -342,8 +343,8 @@ impl<'n> Comparer<'n> {
         }
     }
 
-    /// Compares requests with trial values for the inputs of the expressions at `changed`. If a match condition changes
-    /// for a request that both versions allow, changes the inputs of the validations too.
+    /// Compares requests with trial values for the inputs of the expressions at `changed`. If the results of a match
+    /// condition differ for a request that both versions allow, varies the inputs of the validations too.
     fn try_changes(
         &mut self,
         policy: &CompiledPolicy,
@@ -457,7 +458,8 @@ impl<'n> Comparer<'n> {
                     let solution = solver::solve(symbolic, conditions, base.clone());
                     for mut constraints in solution.solutions {
                         if self.is_mutating {
-                            // The mutations are not evaluated here, so all values that the node reads are added.
+                            // Mutations are not evaluated here, so a missing value would not be noticed. All values
+                            // that the node reads are added.
                             let mut with_values = constraints.clone();
                             let mut needed = needed.iter();
                             let is_consistent = needed
@@ -502,7 +504,8 @@ impl<'n> Comparer<'n> {
                 }
             }
         }
-        // The old version also denies this request. A request that only the new version denies shows a greater effect.
+        // The old version also denies this request. Searches for a request that only the new version denies, because it
+        // shows the effect better.
         let Some(failing) = failing else { return };
         self.try_validations(builder, &failing, validations);
     }
@@ -612,7 +615,7 @@ impl<'n> Comparer<'n> {
     }
 }
 
-/// Returns the paths of the values without which `node` or a node in it fails.
+/// Returns the paths of the values whose absence makes `node` or one of its descendants fail.
 fn needed_values<'s>(
     symbolic: &SymbolicEvaluator<'_>,
     sites_by_node: &SitesByNode<'s>,
@@ -635,7 +638,7 @@ fn validations(policy: &CompiledPolicy) -> impl Iterator<Item = usize> {
     validations.map(|(index, _)| index)
 }
 
-/// Returns the conditions that all match conditions and validations of `policy` are true.
+/// Returns branch conditions that require all match conditions and validations of `policy` to be true.
 fn true_conditions(
     policy: &CompiledPolicy,
     symbolic: &SymbolicEvaluator<'_>,
@@ -654,7 +657,7 @@ fn true_conditions(
     conditions.collect()
 }
 
-/// Returns the path of an absent value because of which the old version fails for the request.
+/// Returns the path of the absent value that makes the expression at `index` fail in the old version.
 fn missing<'c>(
     builder: &mut RequestBuilder<'_>,
     (symbolic, sites_by_node): (&SymbolicEvaluator<'_>, &SitesByNode<'c>),

@@ -7,13 +7,14 @@ use crate::runtime_errors::path_conditions::texts_near;
 use cel::ast::{Expr, Literal};
 use kubernetes::validity::{Constraint, FieldPath, InputConstraints, ValueConstraints};
 
-/// Maximum number of literals with trial values.
+/// Maximum number of literals for which near values are tried.
 const MAX_LITERALS: usize = 16;
 
-/// Maximum length of a trial string whose length is near a literal.
+/// Maximum length of a trial string for a literal that may be a length.
 const MAX_TEXT: i64 = 300;
 
-/// Returns `base` with another constraint on an input. `None` if this is not possible.
+/// Returns `base` with the constraint on the value at `path` added, or replaced if it contradicts `base`. `None` if
+/// neither is possible.
 pub(super) fn changed(
     base: &InputConstraints,
     path: &FieldPath,
@@ -29,8 +30,8 @@ pub(super) fn changed(
     Some(constraints)
 }
 
-/// Returns constraints under which all elements of a list that has several elements are like the first one. `None` if there
-/// is no such list.
+/// Copies the constraints on the first element of each list with several elements to its other elements. `None` if no
+/// constraint can be copied.
 pub(super) fn spread(constraints: &InputConstraints) -> Option<InputConstraints> {
     let mut all = constraints.clone();
     for (list, of_list) in constraints.iter().filter(|(_, it)| it.min_len > 1) {
@@ -49,7 +50,7 @@ pub(super) fn spread(constraints: &InputConstraints) -> Option<InputConstraints>
                 let element = list.element(n);
                 let mut rest = rest.iter().cloned();
                 let path = element.and_then(|it| rest.try_fold(it, |path, next| path.then(next)));
-                // An element may have constraints of its own.
+                // An element may have its own constraints, which may contradict the copied ones.
                 let mut extended = all.clone();
                 let mut of_value = constraints_of(of_value).into_iter();
                 let is_added = path.is_some_and(|path| {
@@ -64,7 +65,7 @@ pub(super) fn spread(constraints: &InputConstraints) -> Option<InputConstraints>
     (all != *constraints).then_some(all)
 }
 
-/// Returns the single constraints on a value.
+/// Splits the combined constraints on a value into separate ones.
 fn constraints_of(of_value: &ValueConstraints) -> Vec<Constraint> {
     let [prefix, part, suffix] = &of_value.text;
     let texts = [
@@ -119,7 +120,8 @@ pub(super) fn patterns(policy: &CompiledPolicy) -> Vec<String> {
     patterns.collect()
 }
 
-/// Returns values near `literals`: strings near the limits of string functions, and strings with a length near a number.
+/// Returns trial values for `literals`: variations of strings and of matches of `patterns`, and strings whose length is
+/// near a number.
 pub(super) fn values_near(literals: &[Json], patterns: &[String]) -> Vec<Json> {
     let separators = literals.iter().filter_map(Json::as_str);
     let separators = separators

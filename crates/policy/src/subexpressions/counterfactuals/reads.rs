@@ -9,7 +9,7 @@ use crate::reads::{Attribute, Key};
 /// Maximum number of paths of one subexpression. A subexpression with more paths counts as reading any path.
 const MAX_READS: usize = 500;
 
-/// A path that a subexpression reads. It starts at a root variable. An empty path stands for any path.
+/// A path that a subexpression reads. It starts at a root variable. An empty path means that any path may be read.
 #[derive(Clone, Debug)]
 pub(super) struct Read {
     path: Vec<String>,
