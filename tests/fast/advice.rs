@@ -457,7 +457,7 @@ fn operand_types_and_pattern_syntax_are_shown() {
         (
             "object.metadata.name.matches('*.example.com')",
             "invalid-literal",
-            "the glob is `^.*[.]example[.]com$` as a regular expression",
+            "as a regular expression, the glob is `^.*[.]example[.]com$`",
         ),
         (
             "object.metadata.name",

@@ -363,7 +363,7 @@ fn applied_fixes_are_listed() {
         "  9:29 absent-field: `object.spec.hostPID` -> `object.spec.?hostPID.orValue(false)`",
         &*format!("{name}/b.yaml: 1 fix applied"),
         "  7:80 unserved-resource: `deployment` -> `deployments`",
-        "5 fixes of 2 files applied in 2 rounds, 1 of them of findings that other fixes uncovered",
+        "5 fixes of 2 files applied in 2 rounds, including 1 fix for findings that other fixes uncovered",
     ];
     assert_eq!(lines, wanted);
 }

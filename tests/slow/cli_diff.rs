@@ -613,14 +613,14 @@ fn definition_of_one_version_is_used_for_both() {
             &old,
             &with_crd,
             1,
-            "a CustomResourceDefinition is only in NEW, and used for OLD too: `widgets.acme.io`",
+            "a CustomResourceDefinition is only in NEW, but also used for OLD: `widgets.acme.io`",
         ),
         (
             "old",
             &with_crd,
             &old,
             1,
-            "a CustomResourceDefinition is only in OLD, and used for NEW too: `widgets.acme.io`",
+            "a CustomResourceDefinition is only in OLD, but also used for NEW: `widgets.acme.io`",
         ),
         (
             "neither",

@@ -381,7 +381,7 @@ impl Requests<'_> {
         }
     }
 
-    /// Evaluates the policies of both sets for `probes`, and for the objects of files or of the cluster.
+    /// Evaluates the policies of both sets for the cases of `probes`, and for the objects of files or of the cluster.
     ///
     /// # Errors
     /// Returns an error if the cluster cannot be reached.
