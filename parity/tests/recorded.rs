@@ -86,7 +86,7 @@ const UNRECORDED: [(&str, &str); 3] = [
 /// Every change of the table in docs/versions.md has a case whose upstream result changes in the same release. Every
 /// other hand-written change has a case whose upstream result changes in some release.
 #[test]
-fn changes_have_a_case_that_changes() {
+fn every_change_has_a_case_with_a_changed_result() {
     let tables = TableKind::ALL.map(|kind| (kind.name(), kind.load().unwrap()));
     let tables: HashMap<_, _> = tables.into_iter().collect();
     let changes = hand::changes().unwrap();
@@ -158,7 +158,7 @@ fn table_round_trips() {
 }
 
 #[test]
-fn other_result_is_a_difference_in_its_versions() {
+fn different_result_is_reported_for_each_version() {
     let actual = differences(&TABLE.replace("optional(1)", "optional(2)"));
     let starts = [
         "1.33.13: [1].first()",

@@ -761,7 +761,7 @@ fn fix_of_json_patch_keeps_its_lines() {
 }
 
 #[test]
-fn version_that_some_clusters_lack_is_fixed_only_for_a_given_version() {
+fn api_version_is_fixed_only_for_a_given_kubernetes_version() {
     let text = |version: &str| {
         format!(
             "apiVersion: admissionregistration.k8s.io/{version}\nkind: MutatingAdmissionPolicy\nmetadata: {{name: p}}\nspec:\n  \
