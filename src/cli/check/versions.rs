@@ -24,7 +24,8 @@ pub fn check(
     if is_whole_in(version) && !findings.iter().any(is_undeclared) {
         return;
     }
-    // The newest version has all functions, so that their calls resolve. Here, new expressions can use its additions.
+    // Compiles with the newest version, including the functions that it accepts only in stored policies, so that all
+    // calls resolve.
     let newest = KubernetesVersion {
         min_compat: KubernetesVersion::NEWEST.minor,
         ..KubernetesVersion::NEWEST
