@@ -98,10 +98,11 @@ pub(in crate::cli) fn policy_finding<T>(object: &Object<T>, known: &Known) -> Op
                 String::new()
             }
         };
+        let version = &gvr.version;
         let effect = match (is_served, is_rejected) {
-            (true, _) => "only API servers that enable it accept this one",
-            (false, true) => "the API server of this version rejects this one",
-            (false, false) => "API servers of this version reject this one",
+            (true, _) => format!("API servers accept {version} only if it is enabled"),
+            (false, true) => format!("the API server rejects {version}"),
+            (false, false) => format!("API servers reject {version}"),
         };
         format!("checked as {POLICY_VERSION}: use that version{since}, because {effect}")
     } else {

@@ -1,5 +1,5 @@
-//! Removes invalid operations and label requirements from policies after they are reported, so that the check can
-//! continue and find what they hide.
+//! Continues the check without the invalid operations and label requirements of policies, so that they do not hide
+//! other findings. The validation of the manifest reports these values.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::policy::admission::Selector;
 use crate::policy::matching;
 use crate::policy::rule::Rule;
 
-/// Part of the help of a finding about a removed value.
+/// Part of the help of a finding about an ignored value.
 const WITHOUT: &str = "continuing without it";
 
 /// The fields with the selectors of a policy.
@@ -79,8 +79,8 @@ fn remove_invalid(selector: &mut LabelSelector) {
     }
 }
 
-/// Returns true if the finding is about a value that the check removes before it continues: a label requirement, or one
-/// of several operations.
+/// Returns true if the finding is about an invalid value that the rest of the check ignores: a label requirement, or
+/// one of several operations.
 pub(super) fn is_left_out(policy: &Object<RequestPolicy>, finding: &Finding) -> bool {
     let Some(field_ref) = finding.field_ref.as_deref().filter(|_| finding.rejected) else {
         return false;
@@ -108,7 +108,7 @@ fn is_operation(name: &str) -> bool {
     name == "*" || OPERATIONS.contains(&name)
 }
 
-/// Marks the findings about removed values: their help states that the check continues without the value.
+/// Adds to the help of each finding about an ignored value that the check continues without the value.
 pub(super) fn mark(policy: &Object<RequestPolicy>, findings: &mut [Finding]) {
     let without_fix = findings.iter_mut().filter(|finding| finding.fix.is_none());
     for finding in without_fix.filter(|finding| is_left_out(policy, finding)) {

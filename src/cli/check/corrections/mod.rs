@@ -432,7 +432,7 @@ impl AssumedConditions {
     }
 }
 
-/// Returns the identifiers, keywords and numbers of an expression, also those in its strings.
+/// Returns the identifiers, keywords and numbers of an expression, including those in its strings.
 fn words(text: &str) -> HashSet<String> {
     let words = text.split(|c| !is_of_word(c));
     words.map(str::to_owned).collect()
