@@ -595,7 +595,7 @@ fn key_next_to_merge_key_has_note_only() {
     };
     let note = merged("{<<: *a, description: second}");
     assert!(
-        matches!(&note[..], [only] if only.starts_with("note duplicate-key: kubectl and other clients")),
+        matches!(&note[..], [only] if only.starts_with("note duplicate-key: clients that convert YAML to JSON")),
         "{note:?}"
     );
     let error = merged("{type: string, description: first, description: second}");

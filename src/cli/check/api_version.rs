@@ -99,10 +99,10 @@ pub(in crate::cli) fn policy_finding<T>(object: &Object<T>, known: &Known) -> Op
             }
         };
         let version = &gvr.version;
-        let effect = match (is_served, is_rejected) {
-            (true, _) => format!("API servers accept {version} only if it is enabled"),
-            (false, true) => format!("the API server rejects {version}"),
-            (false, false) => format!("API servers reject {version}"),
+        let effect = if is_served {
+            format!("API servers accept {version} only if it is enabled")
+        } else {
+            format!("Kubernetes {kubernetes} rejects {version}")
         };
         format!("checked as {POLICY_VERSION}: use that version{since}, because {effect}")
     } else {
