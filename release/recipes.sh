@@ -209,7 +209,8 @@ start_registry() {
     cat "$log" >&2
     fail 'the registry did not start'
   fi
-  # The registry keeps manifests only in memory, so a later step pushes the images of an earlier one.
+  # The registry keeps manifests only in memory. Each step that starts it therefore pushes the images
+  # of earlier steps again.
   local program
   for program in vap-status-controller kubectl-vap; do
     [ ! -d "$DIST/$program.oci" ] || crane push --index "$DIST/$program.oci" "$registry/$program:$(version)" > /dev/null

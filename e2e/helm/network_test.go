@@ -123,8 +123,8 @@ func allowsPeer(peers []networkingv1.NetworkPolicyPeer, other peer) bool {
 	return len(peers) == 0
 }
 
-// assertReaches checks the connections that the pods need, also with the policy `base` of the namespace: those to the API
-// server, those to DNS, and that of `helm test` to the controller.
+// assertReaches checks that the pods can reach the API server and DNS, and that `helm test` can reach the controller.
+// `base` is an additional policy of the namespace.
 func assertReaches(t *testing.T, m manifests, base networkingv1.NetworkPolicy, apiServerPort int32) {
 	t.Helper()
 	all, policies := pods(t, m), append(networkPolicies(m), base)

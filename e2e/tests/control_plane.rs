@@ -287,7 +287,7 @@ async fn control_plane_after_panic_leaves_nothing() {
 }
 
 #[test]
-fn control_plane_after_ctrl_c_leaves_nothing() {
+fn interrupted_control_plane_leaves_no_files_or_processes() {
     let mut owner = Owner::start();
     owner.signal("INT");
     let status = owner.program.wait().unwrap();
@@ -296,7 +296,7 @@ fn control_plane_after_ctrl_c_leaves_nothing() {
 }
 
 #[test]
-fn control_plane_after_kill_leaves_nothing() {
+fn killed_control_plane_leaves_no_files_or_processes() {
     let mut owner = Owner::start();
     owner.signal("KILL");
     assert!(!owner.program.wait().unwrap().success());

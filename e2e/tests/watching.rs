@@ -497,7 +497,8 @@ async fn mutating_policies_without_flag_are_not_requested() {
     let mut controller = Controller::start(&cluster.control_plane, &[])
         .await
         .unwrap();
-    // When this new policy has its status, all watches run. A watch of mutating policies would also run.
+    // When this new policy has its status, all watches have started. A watch of mutating policies would have started
+    // too.
     let validating = cluster.admission("ValidatingAdmissionPolicy", "validatingadmissionpolicies");
     for name in ["first", "second"] {
         let spec = json!({

@@ -444,7 +444,7 @@ func (l *learner) rules(at site) []rule {
 					continue
 				}
 				o, there := l.outcome(at, t, f)
-				// If the site was removed, the outcome is that its fields are kept.
+				// If base does not have the site, outcome returns that the fields are kept.
 				was, _ := l.outcome(at, base, f)
 				if there && o.String() != was.String() {
 					note(f, d)

@@ -22,7 +22,7 @@ func newTypeCheckingCompiler(envSet *environment.EnvSet) (*plugincel.CompositedC
 	return &plugincel.CompositedCompiler{CompositionEnv: env}, nil
 }
 
-// newValidator returns upstream's validator. These versions return errors of the compiler earlier, so that the last
+// newValidator returns upstream's validator. These versions return errors of the compiler earlier, so the last
 // argument is always nil.
 func newValidator(validations conditionEvaluator, matcher matchconditions.Matcher, auditAnnotations, messages conditionEvaluator, failurePolicy *v1.FailurePolicyType, _ error) validating.Validator {
 	return validating.NewValidator(validations, matcher, auditAnnotations, messages, failurePolicy)

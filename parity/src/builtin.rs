@@ -123,7 +123,7 @@ impl Contents {
         let builtin = Builtin::load(version.parse()?)?;
         ensure!(
             builtin.kubernetes() == version,
-            "they are of {}",
+            "they are of version {}",
             builtin.kubernetes()
         );
         ensure!(

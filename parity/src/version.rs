@@ -1,4 +1,5 @@
-//! The version of the API server that all comparisons of this process reproduce, unless they select another one.
+//! The version of the API server with whose results all comparisons of this process compare ours. [`with`] selects
+//! another version for one call.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -8,7 +9,7 @@ use vap_status_controller::version::KubernetesVersion;
 static VERSION: OnceLock<KubernetesVersion> = OnceLock::new();
 
 thread_local! {
-    /// The version of [`with`] on this thread.
+    /// The version that the innermost [`with`] on this thread selects.
     static SCOPED: Cell<Option<KubernetesVersion>> = const { Cell::new(None) };
 }
 
@@ -28,7 +29,8 @@ pub fn with<T>(version: KubernetesVersion, f: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Returns the version of the innermost [`with`], otherwise the version that was set, otherwise that of the oracle.
+/// Returns the version of the innermost [`with`]. Without one, returns the version that [`set`] has set, or by default
+/// [`ORACLE`].
 #[must_use]
 pub fn get() -> KubernetesVersion {
     SCOPED

@@ -76,17 +76,17 @@ fn tables_have_all_hand_written_cases() {
     }
 }
 
-/// The changes that the oracle has no command for, with the tests of our behavior.
+/// The changes for which the oracle has no command, each with the file that tests our behavior.
 const UNRECORDED: [(&str, &str); 3] = [
     ("new-defaults", "parity/tests/defaults.rs"),
     ("static-names", "tests/cli_upgrade/static-name.yaml"),
     ("webhooks-skip-reviews", "crates/policy/src/exempt.rs"),
 ];
 
-/// Every change of the table in docs/versions.md has a case whose result of upstream changes in the same release, and
-/// every other change has one with different results.
+/// Every change of the table in docs/versions.md has a case whose upstream result changes in the same release. Every
+/// other hand-written change has a case whose upstream result changes in some release.
 #[test]
-fn changes_have_a_case_that_changes() {
+fn every_change_has_a_case_with_a_changed_result() {
     let tables = TableKind::ALL.map(|kind| (kind.name(), kind.load().unwrap()));
     let tables: HashMap<_, _> = tables.into_iter().collect();
     let changes = hand::changes().unwrap();
@@ -158,7 +158,7 @@ fn table_round_trips() {
 }
 
 #[test]
-fn other_result_is_a_difference_in_its_versions() {
+fn different_result_is_reported_for_each_version() {
     let actual = differences(&TABLE.replace("optional(1)", "optional(2)"));
     let starts = [
         "1.33.13: [1].first()",

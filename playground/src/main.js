@@ -165,7 +165,7 @@ async function share() {
     await navigator.clipboard.writeText(address.href);
     status.textContent = 'The link is copied. It contains all texts; nothing is sent to a server.';
   } catch {
-    status.textContent = 'The address of the page is the link. It contains all texts.';
+    status.textContent = 'Copying is not possible: use the address of the page as the link. It contains all texts.';
   }
 }
 

@@ -1,4 +1,4 @@
-// Runs the engine. A trap leaves the instance in an undefined state, so that the page then replaces the worker.
+// Runs the engine. A trap leaves the instance in an undefined state, so the page then replaces the worker.
 import { initSync, check, decide, versions, yaml } from '../dist/playground.js';
 
 const functions = { check, decide, versions, yaml };

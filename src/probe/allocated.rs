@@ -235,8 +235,8 @@ mod tests {
             ("spec.clusterIP", Whole, "spec.clusterIPs", false),
             // The read value is inside the unknown value.
             ("spec.clusterIPs.*", Presence, "spec.clusterIPs", true),
-            // The read value contains the unknown value. Its keys depend on the unknown value, but its presence does
-            // not.
+            // The read value contains the unknown value. The presence of the unknown value can change the keys of
+            // `spec`, but not the presence of `spec`.
             ("spec", Whole, "spec.clusterIP", true),
             ("spec", Elements, "spec.clusterIP", true),
             ("spec", Presence, "spec.clusterIP", false),

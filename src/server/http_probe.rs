@@ -99,7 +99,7 @@ pub fn run(target: &Target, timeout: Duration, out: &mut dyn Write) -> Result<()
 pub(super) fn get(target: &Target, deadline: Instant) -> Result<(StatusCode, Vec<u8>), String> {
     let mut stream = connect(target, deadline)?;
     let mut exchange = || {
-        // The response to a request of HTTP 1.0 is not chunked.
+        // HTTP 1.0 has no chunked responses, so the response is simple to parse.
         write!(
             stream,
             "GET {} HTTP/1.0\r\nHost: {}\r\nConnection: close\r\n\r\n",

@@ -457,7 +457,7 @@ fn operand_types_and_pattern_syntax_are_shown() {
         (
             "object.metadata.name.matches('*.example.com')",
             "invalid-literal",
-            "the glob is `^.*[.]example[.]com$` as a regular expression",
+            "as a regular expression, the glob is `^.*[.]example[.]com$`",
         ),
         (
             "object.metadata.name",
@@ -549,7 +549,7 @@ fn all_findings(manifest: &str) -> Vec<String> {
 }
 
 #[test]
-fn kustomize_patches_are_only_noted() {
+fn kustomize_patches_have_notes_only() {
     let patch = |kind: &str| {
         format!(
             "$patch: delete\napiVersion: admissionregistration.k8s.io/v1\nkind: {kind}\nmetadata: {{name: p}}\n"
@@ -583,7 +583,7 @@ fn kustomize_patches_are_only_noted() {
 }
 
 #[test]
-fn key_next_to_merge_key_is_only_noted() {
+fn key_next_to_merge_key_has_note_only() {
     let merged = |second: &str| {
         all_findings(&format!(
             "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n\
@@ -595,7 +595,7 @@ fn key_next_to_merge_key_is_only_noted() {
     };
     let note = merged("{<<: *a, description: second}");
     assert!(
-        matches!(&note[..], [only] if only.starts_with("note duplicate-key: kubectl and other clients")),
+        matches!(&note[..], [only] if only.starts_with("note duplicate-key: clients that convert YAML to JSON")),
         "{note:?}"
     );
     let error = merged("{type: string, description: first, description: second}");
@@ -641,7 +641,7 @@ fn unknown_policy_suggests_unbound_policy() {
 }
 
 #[test]
-fn text_without_quotes_advises_quotes() {
+fn unquoted_text_has_hint_to_add_quotes() {
     let help_on = |field: &str| {
         let spec = format!(
             "  validations: [{{expression: \"object.metadata.name != 'x'\"}}]\n  auditAnnotations: [{{key: a, \

@@ -363,7 +363,7 @@ fn applied_fixes_are_listed() {
         "  9:29 absent-field: `object.spec.hostPID` -> `object.spec.?hostPID.orValue(false)`",
         &*format!("{name}/b.yaml: 1 fix applied"),
         "  7:80 unserved-resource: `deployment` -> `deployments`",
-        "5 fixes of 2 files applied in 2 rounds, 1 of them of findings that other fixes uncovered",
+        "5 fixes of 2 files applied in 2 rounds, including 1 fix for findings that other fixes uncovered",
     ];
     assert_eq!(lines, wanted);
 }
@@ -761,7 +761,7 @@ fn fix_of_json_patch_keeps_its_lines() {
 }
 
 #[test]
-fn version_that_some_clusters_lack_is_fixed_only_for_a_given_version() {
+fn api_version_is_fixed_only_for_a_given_kubernetes_version() {
     let text = |version: &str| {
         format!(
             "apiVersion: admissionregistration.k8s.io/{version}\nkind: MutatingAdmissionPolicy\nmetadata: {{name: p}}\nspec:\n  \

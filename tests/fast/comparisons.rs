@@ -61,7 +61,7 @@ fn is_silent(resource: (&str, &str, &str), expression: &str) {
 }
 
 #[test]
-fn alternatives_for_absent_fields_with_other_default_are_reported() {
+fn tests_that_contradict_defaults_of_absent_fields_are_reported() {
     const ROOT: &str = "c.securityContext.readOnlyRootFilesystem";
     for (expression, path, counts) in [
         (

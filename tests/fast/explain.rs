@@ -116,7 +116,7 @@ fn search_words_list_matching_rules() {
 
 /// Words that are in no id and no summary are searched in the examples and remedies.
 #[test]
-fn search_words_of_texts_list_rules() {
+fn search_covers_examples_and_remedies() {
     for (word, rule) in [("quantity", "string-order"), ("semver", "string-order")] {
         let (out, err, exit) = vap(&[word, "-o", "json"]);
         assert_eq!((err.as_str(), exit), ("", Exit::Clean));

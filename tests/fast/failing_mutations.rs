@@ -433,7 +433,7 @@ fn failure_after_failing_mutation_is_hidden() {
 }
 
 #[test]
-fn absent_part_of_the_object_is_a_condition_of_the_failure() {
+fn message_has_absent_part_for_which_mutation_fails() {
     for (path, value, expected) in [
         (
             "/spec/template/spec/containers/0/volumeMounts/-",

@@ -480,7 +480,7 @@ fn object_in_patch_value_list_has_error_of_upstream_panic() {
 }
 
 #[test]
-fn variable_with_name_of_type_hides_no_type_since_1_37() {
+fn variable_named_object_does_not_hide_type_since_1_37() {
     let expression = "[1].map(Object, Object{spec: Object.spec{size: 7}})[0]";
     let spec = json!({"failurePolicy": "Fail", "mutations": [applied(expression)]});
     for (minor, expected) in [(36, None), (37, Some(json!(7)))] {

@@ -174,7 +174,7 @@ fn params_without_similar_name_are_noted() {
 }
 
 #[test]
-fn deletions_of_mutating_policies_are_not_searched() {
+fn invalid_operation_delete_of_mutating_policy_causes_no_other_findings() {
     let manifest = policy("a", "CREATE, DELETE", "object.metadata.name != 'a'")
         .replace("ValidatingAdmissionPolicy", "MutatingAdmissionPolicy")
         .replace(

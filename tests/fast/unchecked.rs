@@ -174,7 +174,7 @@ fn namespaces_satisfy_namespace_selector_by_their_own_labels() {
 }
 
 #[test]
-fn only_binding_restricts_requests() {
+fn single_binding_restricts_requests() {
     let binding = |name: &str, selector: &str| {
         format!(
             "---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\n\

@@ -170,7 +170,7 @@ fn diff_evaluates_each_matched_operation() {
 }
 
 #[test]
-fn diff_without_matched_request_is_not_clean() {
+fn diff_without_matched_request_exits_2() {
     let policy = ["CREATE", "true"];
     let ran = diff_operations("operations-none", policy, policy, "Secret");
     assert_eq!(ran.status, 2, "{}{}", ran.out, ran.err);
@@ -292,7 +292,7 @@ fn check_versions(cases: &[VersionCase]) {
 }
 
 #[test]
-fn diff_names_changed_settings() {
+fn diff_lists_changed_settings() {
     check_versions(&[
         (
             "failure-policy",
@@ -360,7 +360,7 @@ fn diff_names_changed_settings() {
 }
 
 #[test]
-fn diff_names_changed_annotations() {
+fn diff_lists_changed_annotations() {
     check_versions(&[
         (
             "reason-error",
@@ -403,7 +403,7 @@ fn diff_names_changed_annotations() {
 }
 
 #[test]
-fn diff_names_part_that_differs_for_denied_request() {
+fn diff_lists_part_that_differs_for_denied_request() {
     let policy = CONFIG_MAPS.replace("== 'b'", "== 'c'");
     let warned = policy.replace("[Deny]", "[Warn]");
     let same = "1 with the same decision, another";
@@ -613,14 +613,14 @@ fn definition_of_one_version_is_used_for_both() {
             &old,
             &with_crd,
             1,
-            "a CustomResourceDefinition is only in NEW, and used for OLD too: `widgets.acme.io`",
+            "a CustomResourceDefinition is only in NEW, but also used for OLD: `widgets.acme.io`",
         ),
         (
             "old",
             &with_crd,
             &old,
             1,
-            "a CustomResourceDefinition is only in OLD, and used for NEW too: `widgets.acme.io`",
+            "a CustomResourceDefinition is only in OLD, but also used for NEW: `widgets.acme.io`",
         ),
         (
             "neither",

@@ -354,7 +354,7 @@ fn effects_of_changes_are_found() {
 
 /// The sample requests satisfy the validations that did not change.
 #[test]
-fn changed_validation_decides_alone() {
+fn generated_requests_satisfy_unchanged_validations() {
     const OTHERS: [&str; 4] = [
         "object.spec.containers.all(c, c.image.startsWith('one.example/'))",
         "object.metadata.?labels['team'].orValue('') in ['a', 'b']",

@@ -134,7 +134,7 @@ fn changes_are_shown_for_generated_requests() {
 }
 
 #[test]
-fn validations_without_params_are_not_true() {
+fn validations_without_params_are_not_evaluated() {
     let object = serde_json::json!({
         "apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": {"name": "a", "namespace": "b"},

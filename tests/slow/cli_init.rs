@@ -121,11 +121,11 @@ fn init_gives_reason_for_missing_request() {
     for (expressions, reason) in [
         (
             vec!["object.metadata.name.size() > 500"],
-            "no allowed request was found: the expression is true for none of the",
+            "generated requests makes the expression true",
         ),
         (
             vec!["object.metadata.name.size() < 500"],
-            "no denied request was found: the expression is false for none of the",
+            "generated requests makes the expression false",
         ),
         (
             vec![

@@ -77,7 +77,7 @@ fn each_class_has_a_case() {
 }
 
 #[test]
-fn policies_that_are_not_compared_are_named() {
+fn policies_that_are_not_compared_are_listed() {
     compare_output(&CASES, "cases.txt");
 }
 

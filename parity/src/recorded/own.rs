@@ -18,7 +18,7 @@ use crate::{admit, compile, eval, mutate_requests, rules, typecheck};
 /// Returns an error if a case is not valid.
 pub(super) fn lines(kind: TableKind, cases: &[&str]) -> Result<Vec<Value>> {
     let schemas = match kind {
-        // All versions have the same schemas, like in `./dev parity`.
+        // All versions use the same schemas, as in `./dev parity`.
         TableKind::TypeChecks => {
             Schemas::builtin(KubernetesVersion::DEFAULT)?.with_crds(&hand::crds())?
         }

@@ -8,7 +8,7 @@ use crate::share::cut_syntax_errors;
 /// The result of a case that makes upstream panic. Our result for it is not compared.
 pub(super) const PANIC: &str = "panic";
 
-/// Returns the text for a line of the oracle. It has no source lines of errors, and only the fact of a syntax error.
+/// Returns the text for a line of the oracle. Omits source lines of errors, and the details of syntax errors.
 pub(super) fn render(kind: TableKind, line: &Value) -> String {
     if line.get("panic").is_some() {
         return PANIC.to_owned();

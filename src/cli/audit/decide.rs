@@ -215,12 +215,12 @@ impl Operations {
         }
     }
 
-    /// Returns true if one of the operations fulfills `is`.
+    /// Returns true if the predicate `is` holds for one of the operations.
     pub(in crate::cli) fn any(&self, is: impl Fn(Operation) -> bool) -> bool {
         self.operations.iter().any(|operation| is(*operation))
     }
 
-    /// All operations that a policy matches, except CONNECT.
+    /// Each operation that a policy matches, except CONNECT.
     pub(in crate::cli) fn each() -> Self {
         Self {
             operations: vec![Operation::Create, Operation::Update, Operation::Delete],
@@ -712,7 +712,7 @@ pub(in crate::cli) fn policy_result(
             fails("spec.mutations", error);
         }
     }
-    // The failurePolicy does not apply to such an error, for example if the API server panics.
+    // A denial without violations and errors: the API server denies the request for another reason, such as a panic.
     let unexplained = outcome.denial.as_ref();
     let unexplained = unexplained.filter(|_| violations.is_empty() && errors.is_empty());
     errors.extend(unexplained.map(|denial| Failure {

@@ -70,8 +70,8 @@ const OPERATORS: [(&str, &str); 9] = [
     ("|", "||"),
 ];
 
-/// Returns a hint about a comment that contains the rest of the expression, because the lines of the expression are joined.
-/// The syntax error is at `location`.
+/// Returns a hint for an expression whose lines YAML has joined, if the rest of the expression is now part of a `//`
+/// comment. The syntax error is at `location`.
 pub(super) fn comment_advice(text: &str, location: Location) -> Option<String> {
     let source = TokenText::new(text);
     let last = source.len().checked_sub(1)?;
@@ -86,7 +86,7 @@ pub(super) fn comment_advice(text: &str, location: Location) -> Option<String> {
     })
 }
 
-/// Returns true if a bitwise operator is before the token `n`, and one of its operands is a number.
+/// Returns true if the token `n` follows a bitwise operator, one of whose operands is a number.
 pub(super) fn is_bitwise(source: &TokenText<'_>, n: usize) -> bool {
     let between = || {
         let before = n.checked_sub(1)?;
@@ -411,7 +411,7 @@ fn pattern_advice(ast: &Ast, offset: usize) -> Option<String> {
     if let Some(expression) = expression_of_glob(pattern) {
         let code = error.code;
         return Some(format!(
-            "{code}: `{part}`; `*` repeats the character before it: the glob is `{expression}` as a regular expression"
+            "{code}: `{part}`; `*` repeats the character before it: as a regular expression, the glob is `{expression}`"
         ));
     }
     let syntax = "patterns use RE2 syntax, which has no lookaround or backreferences";

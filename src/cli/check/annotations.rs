@@ -136,8 +136,8 @@ fn full_message(finding: &Finding) -> String {
     text
 }
 
-/// Formats findings as a GitLab code quality report. The paths, also in fingerprints, are relative to the root of the
-/// repository.
+/// Formats findings as a GitLab code quality report. All paths, including those in fingerprints, are relative to the
+/// root of the repository.
 ///
 /// Source: GitLab documentation, "Code Quality", "Code Quality report format".
 #[must_use]

@@ -37,8 +37,8 @@ pub(in crate::cli) fn resource_of<T>(object: &Object<T>) -> Option<Gvr> {
     Some(Gvr::new(group, version, resource))
 }
 
-/// Returns the error about a policy or binding whose `apiVersion` the old version serves, at least if enabled, but the
-/// new version does not.
+/// Returns the error about a policy or binding whose `apiVersion` only the old version serves, by default or if
+/// enabled.
 pub(in crate::cli) fn removed<T>(object: &Object<T>, [old, new]: [&Known; 2]) -> Option<Finding> {
     let gvr = resource_of(object)?;
     let is_served = |known: &Known| known.mapper.resource(&gvr).is_some();
@@ -88,7 +88,8 @@ pub(in crate::cli) fn policy_finding<T>(object: &Object<T>, known: &Known) -> Op
     finding.help = Some(if known.mapper.resource(&stable).is_some() {
         let serving = Builtin::versions_with_resource(&stable).unwrap_or_default();
         let first = serving.first().filter(|first| !first.is_oldest());
-        // The cluster may have an older version of Kubernetes than the one that is assumed.
+        // Without a version from the user or the cluster, the message must not assume that the cluster has the default
+        // version.
         let is_assumed = !known.is_requested() && !known.is_of_cluster();
         let since = match first.filter(|_| is_assumed) {
             Some(first) => format!(" if Kubernetes is {first} or later"),
@@ -97,10 +98,11 @@ pub(in crate::cli) fn policy_finding<T>(object: &Object<T>, known: &Known) -> Op
                 String::new()
             }
         };
-        let effect = match (is_served, is_rejected) {
-            (true, _) => "only API servers that enable it accept this one",
-            (false, true) => "the API server of this version rejects this one",
-            (false, false) => "API servers of this version reject this one",
+        let version = &gvr.version;
+        let effect = if is_served {
+            format!("API servers accept {version} only if it is enabled")
+        } else {
+            format!("Kubernetes {kubernetes} rejects {version}")
         };
         format!("checked as {POLICY_VERSION}: use that version{since}, because {effect}")
     } else {

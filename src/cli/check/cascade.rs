@@ -19,8 +19,8 @@ fn is_misspelling(unknown: &str, meant: &str) -> bool {
     unknown.0 == meant.0 && nearest(&unknown.1, std::iter::once(meant.1.as_str())).is_some()
 }
 
-/// Removes the findings that are consequences of others. `is_left_out` returns true for a finding about an invalid value
-/// without which the check continued.
+/// Removes the findings that are consequences of others. `is_left_out` returns true for a finding about an invalid
+/// value that the rest of the check ignores.
 pub(super) fn remove_consequences(
     findings: &mut Vec<Finding>,
     is_left_out: &dyn Fn(&Finding) -> bool,

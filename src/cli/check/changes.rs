@@ -7,19 +7,21 @@ use crate::cli::input::Object;
 use crate::cli::input::edit::Edit;
 use crate::policy::suggestion::{Effect, Suggestion};
 
-/// A change of an expression after which it does not fail. Several suggestions of a finding are alternatives with
-/// different effects, among which the author chooses. A single suggestion without `default` denies or checks the
-/// requests for which the expression fails now.
+/// A change of an expression, after which the expression does not fail. If a finding has several suggestions, they have
+/// different effects, and the author chooses one. A single suggestion without `default` denies or checks the requests
+/// for which the expression fails now.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SuggestionReport {
     /// The new code. It may contain `...` for the unchanged condition.
     pub text: String,
-    /// The edits of the file, all of which make the change. Empty if the style of the YAML scalar does not permit them.
+    /// The edits of the file, which together make the change. Empty if the style of the YAML scalar does not permit
+    /// them.
     pub edits: Vec<Edit>,
     /// The effect on the requests for which the expression fails now.
     pub effect: EffectReport,
-    /// The value that an absent field counts as, as a CEL expression, if this is the effective default of the field.
+    /// The effective default of the field, as a CEL expression. Present if the change treats an absent field as this
+    /// value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<String>,
 }
@@ -63,7 +65,7 @@ impl SuggestionReport {
         }
     }
 
-    /// Returns the edit if the change needs no decision by the author and is one edit.
+    /// Returns the edit if there is only one and the author does not have to choose.
     pub(super) fn fix(&self) -> Option<&Edit> {
         let mut intended = Effect::INTENDED.iter();
         let is_decided =

@@ -190,9 +190,10 @@ fn fix_messages(fixes: &[FixReport], is_dry: bool) -> Vec<String> {
         let n_later = applied().filter(|fix| fix.round > 1).count();
         let later = match n_later {
             0 => String::new(),
-            n => {
-                format!(" in {n_rounds} rounds, {n} of them of findings that other fixes uncovered")
-            }
+            n => format!(
+                " in {n_rounds} rounds, including {} for findings that other fixes uncovered",
+                fix_count(n)
+            ),
         };
         messages.push(format!(
             "{} of {} {}{later}",

@@ -266,7 +266,7 @@ fn correct_value(finding: &mut Finding, crd: &Object<Crd>, error: &DefinitionErr
     let alias = alias.filter(|type_| supported.contains(type_));
     let first = supported.first().copied();
     let Some(meant) = alias.or_else(|| nearest_only(text, supported.into_iter())) else {
-        // Without the error, the rules of the schema are checked too.
+        // The check continues with the first supported value, so that the rules of the schema are checked too.
         let edit = first.and_then(|it| crd.document.edit_value(&crd.source, node, it));
         finding.assumption = edit.map(Assumption::new);
         return;

@@ -55,7 +55,7 @@ pub(super) fn errors(
         let mut has_syntax_error = false;
         for issue in cause.issues() {
             let rule = rule.unwrap_or(issue.rule);
-            // The syntax errors of a text have one cause.
+            // All syntax errors of a sentence in a natural language have the same cause.
             if rule == Rule::Syntax && std::mem::replace(&mut has_syntax_error, true) && is_prose {
                 continue;
             }
@@ -129,7 +129,7 @@ pub(super) fn errors(
                     .and_then(|(part, operator)| policy.edit_text(field_ref, part, operator)),
             };
             if rule == Rule::Syntax {
-                // The API server also rejects an expression with another syntax error.
+                // A fix is useless if the expression still has another syntax error that cannot be corrected.
                 let behavior = analysis.compiled().version().behavior().language;
                 finding.fix = finding.fix.filter(|edit| {
                     let text = edit.value();
@@ -145,7 +145,7 @@ pub(super) fn errors(
     }
 }
 
-/// Adds assumptions to findings that hide others and have no fix.
+/// Adds an assumption to each finding that hides others and has no fix.
 pub(super) fn add_assumptions(
     policy: &Object<RequestPolicy>,
     analysis: &PolicyAnalysis,
@@ -209,8 +209,8 @@ fn assume_order(
     }
 }
 
-/// Returns a hint about a comment that contains the rest of the expression, because the YAML style of its field `node` joins
-/// the lines.
+/// Returns a hint if the YAML style of the field `node` joins the lines of the expression, so that a comment contains
+/// the rest of the expression.
 fn comment_proposal(
     node: &Node,
     expression: &PolicyExpression,
@@ -222,8 +222,8 @@ fn comment_proposal(
     advice::comment_advice(&expression.text, location).map(Proposal::hint)
 }
 
-/// Adds to the first error of each match condition without a fix the assumption that the condition is true. Otherwise, the
-/// error hides all values that may be absent. A condition that always fails hides them too.
+/// Adds an assumption to the first error of each match condition that has no fix: the condition is true. Without the
+/// assumption, the error hides the findings about absent values, because no request reaches the validations.
 fn assume_conditions(
     policy: &Object<RequestPolicy>,
     analysis: &PolicyAnalysis,
@@ -256,8 +256,8 @@ fn assume_conditions(
     }
 }
 
-/// Returns the severity of a finding about an expression that does not compile, its rule if it differs from that of the
-/// cause, and the effect.
+/// Returns the severity and the effect of an expression that does not compile. Also returns the rule, if it is not the
+/// rule of the compiler's error.
 fn effect_of_error(
     kind: CompileFindingKind,
     is_rejected: bool,
@@ -410,7 +410,8 @@ pub(super) fn warnings(
             let hints = [proposed, other_kinds, meant, shorter, advice, fields];
             let mut helps: Vec<String> = hints.into_iter().flatten().take(1).collect();
             if severity == diagnostic::Severity::Error {
-                // The search for requests does not cover expressions of mutations.
+                // There are no witnesses for expressions of mutations, because the search for requests does not cover
+                // them.
                 let is_mutation = expression.is_some_and(|it| it.role.is_mutation());
                 let proofs = proofs.filter(|_| !is_mutation);
                 // An API server does not evaluate a policy that it rejects.
@@ -424,7 +425,7 @@ pub(super) fn warnings(
     }
 }
 
-/// Joins the parts of a help, of which hints end with a semicolon. `None` if there are none.
+/// Joins the parts of a help. A part that is a hint ends with a semicolon. `None` if there are no parts.
 fn joined_sentences(helps: &[String]) -> Option<String> {
     let help = helps.join(" ");
     let help = help.trim_end_matches(';').to_owned();
@@ -451,7 +452,7 @@ fn param_kind_at(
     kinds::is_of_params(expression?, location).then(|| message::kind(&params))
 }
 
-/// Adds the consequence and the witness of a type error at `location`. Returns the help about them.
+/// Adds the consequence and the witness of a type error at `location`. Returns the parts of the help about them.
 fn add_effect(
     finding: &mut Finding,
     typed: &ExpressionFindings,
@@ -464,7 +465,7 @@ fn add_effect(
     if let Some(proofs) = proofs {
         set_proof(finding, proofs, (typed.index, location));
     }
-    // A correction explains the finding better than a missing witness.
+    // If there is a fix, the help does not mention the missing witness.
     if finding.is_unproven && finding.fix.is_none() && can_evaluate {
         helps.push(UNPROVEN.to_owned());
     }
@@ -483,7 +484,7 @@ fn set_proof(
     finding.is_unproven = proof.is_none();
 }
 
-/// Returns true if the expression probably evaluates a part of it for some kinds only.
+/// Returns true if the expression probably tests the kind, so that some of its parts are evaluated only for some kinds.
 fn tests_kind(expression: &PolicyExpression) -> bool {
     let tests = [".kind", ".resource", ".requestKind", ".requestResource"];
     tests.into_iter().any(|test| expression.text.contains(test))

@@ -67,8 +67,8 @@ type Predicate<'a> = &'a dyn Fn(&DeclType) -> bool;
 
 type Pair = (*const DeclType, *const DeclType);
 
-/// Returns true if two types at the same path below `own` and `other` satisfy the predicates. `compared` are the pairs that
-/// do not.
+/// Returns true if `own` and `other` have two types at the same path that satisfy the predicates. `compared` contains
+/// the pairs that were already visited.
 fn has_pair(
     (own, other): (&Arc<DeclType>, &Arc<DeclType>),
     predicates: (Predicate<'_>, Predicate<'_>),

@@ -78,13 +78,13 @@ pub struct Finding {
     #[schemars(with = "Option<WitnessShape>")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub witness: Option<Box<Witness>>,
-    /// The changes of the expression after which it does not fail. The author chooses if there are several.
+    /// Changes of the expression, after which it does not fail. If there are several, the author chooses one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub suggestions: Vec<SuggestionReport>,
     /// The fix, if there is exactly one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<Edit>,
-    /// If there is no fix: the change with which the check continues, to find what the problem hides.
+    /// If there is no fix: the change with which the check continues, to find the findings that this one hides.
     #[serde(skip)]
     pub(in crate::cli) assumption: Option<Assumption>,
     /// The reason why the only fix was withheld, as a sentence.
@@ -100,8 +100,8 @@ pub struct Finding {
     /// The checked versions with this finding, oldest first; absent if all checked versions have it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub versions: Vec<String>,
-    /// True if other mistakes in the file hide this one: it was found as if their fixes were applied, or an earlier
-    /// mutation of the policy fails for its witness.
+    /// True if another mistake in the file hides this one: the check found it only with the fix of the other mistake,
+    /// or an earlier mutation of the policy already fails for the request in `witness`.
     #[serde(rename = "hidden", skip_serializing_if = "std::ops::Not::not")]
     pub is_hidden: bool,
     /// True for a type error if no request was found for which the expression fails.
@@ -163,8 +163,8 @@ impl Finding {
         self.also.len().saturating_add(1)
     }
 
-    /// Returns short remedies of the other places that differ from that of the first place, each with its lines. If the
-    /// author has a choice, as at the first place, a remedy has only the first change.
+    /// Returns the remedies of the other places that differ from the remedy of the first place, each with its lines. If
+    /// a place has several suggestions, its remedy is the first one.
     pub(in crate::cli) fn other_remedies(&self) -> Vec<(BTreeSet<usize>, String)> {
         let mut remedies: Vec<(BTreeSet<usize>, String)> = Vec::new();
         for other in &self.also {
@@ -211,7 +211,7 @@ impl Finding {
     }
 }
 
-/// Appends `text` to a help. A question and a help that ends with a semicolon need no other separator.
+/// Appends `text` to a help, after a semicolon unless the help already ends with `?` or `;`.
 pub(super) fn joined_help(help: Option<String>, text: &str) -> String {
     match help {
         Some(help) if help.ends_with(['?', ';']) => format!("{help} {text}"),
@@ -220,13 +220,14 @@ pub(super) fn joined_help(help: Option<String>, text: &str) -> String {
     }
 }
 
-/// A change that is not a fix, because only the author knows what is meant.
+/// A change with which the check continues. It is not a fix, because only the author knows the intention.
 #[derive(Clone, Debug)]
 pub(in crate::cli) struct Assumption {
     pub(super) edit: Edit,
-    /// The assumption, as the end of a sentence that begins with `as if`. `None` names the replacement.
+    /// The end of a sentence that begins with `continuing as if`. If `None`, the sentence shows the replacement.
     pub(super) as_if: Option<&'static str>,
-    /// The match condition that the edit makes true. It may exclude the requests of some hidden findings.
+    /// The original match condition that the edit replaces with `true`. It may exclude the requests of some hidden
+    /// findings.
     pub(super) condition: Option<String>,
 }
 

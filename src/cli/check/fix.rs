@@ -1,8 +1,8 @@
 //! Applies the fixes of findings, and checks the result.
 //!
 //! Fixes are applied in rounds until no finding has a fix, because a fix may uncover other findings. After each round,
-//! the new content of the files is checked. A fix is dropped if the check still reports its finding, or if it makes a
-//! sound expression invalid. The files are written after the last round.
+//! the new content of the files is checked. A fix is dropped if the check still reports its finding, or if the fix
+//! makes a valid expression invalid. The files are written after the last round.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
@@ -377,8 +377,8 @@ impl Fixer<'_> {
         Ok((files, Some(after)))
     }
 
-    /// Checks the files with their fixes. Returns an objection for each fixed finding that remains, and for each sound
-    /// expression that a fix makes invalid.
+    /// Checks the files with their fixes. Returns an objection for each finding that remains despite its fix, and for
+    /// each valid expression that a fix makes invalid.
     ///
     /// Other new findings are accepted, because the check may cover more of an object after it is fixed.
     fn check(&self, files: &[(PathBuf, Candidate)]) -> Result<Attempt, SchemaError> {
@@ -391,7 +391,7 @@ impl Fixer<'_> {
         let edits = || files.iter().flat_map(|(_, file)| &file.edits);
         let mut open: HashMap<Key, usize> = HashMap::new();
         let mut fixed: HashSet<Key> = HashSet::new();
-        // The fields of sound expressions that a fix changes.
+        // The fields of valid expressions that a fix changes.
         let mut changed_fields: HashSet<(&str, &str)> = HashSet::new();
         // The ends of the corrections of syntax errors.
         let mut syntax_ends: HashMap<(&str, &str), Place> = HashMap::new();
@@ -429,7 +429,7 @@ impl Fixer<'_> {
                 _ if fixed.contains(&key) || is_before(finding, &syntax_ends) => {
                     format!("the fix has no effect: {}", finding.message)
                 }
-                // A fix may uncover findings that were there before, but must not make a sound expression invalid.
+                // A fix may uncover hidden findings, but must not make a valid expression invalid.
                 _ if !finding.rejected
                     || !is_duplicate(finding)
                         && !changed_fields.contains(&(
@@ -467,7 +467,8 @@ impl Fixer<'_> {
     }
 }
 
-/// Returns true for a syntax error that is not after the correction of the syntax error of the same expression.
+/// Returns true for a syntax error within or before the corrected part of the same expression. Such an error means that
+/// the correction has no effect.
 fn is_before(finding: &Finding, ends: &HashMap<(&str, &str), Place>) -> bool {
     let field_ref = finding.field_ref.as_deref().unwrap_or_default();
     let end = ends.get(&(&*finding.location.file, field_ref));
@@ -477,7 +478,8 @@ fn is_before(finding: &Finding, ends: &HashMap<(&str, &str), Place>) -> bool {
     finding.rule == Rule::Syntax && end.zip(finding.location.place).is_some_and(is_before)
 }
 
-/// Returns true if the finding is about a repeated key or value. A renamed key or value may repeat another.
+/// Returns true if the finding is about a repeated key or value. A fix that renames a key or value can cause such a
+/// finding.
 fn is_duplicate(finding: &Finding) -> bool {
     matches!(finding.rule, Rule::DuplicateKey | Rule::DuplicateValue)
 }

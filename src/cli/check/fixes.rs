@@ -59,7 +59,7 @@ pub(super) struct Fixes<'a> {
     analysis: &'a PolicyAnalysis,
     /// The number of fixes that can still be compiled.
     compilations_left: u32,
-    /// True if the last fix was not returned because the fixed policy may allow requests that are denied now.
+    /// True if the last call returned no fix because the fixed policy might allow requests that are denied now.
     pub(super) is_unsafe: bool,
 }
 
@@ -86,7 +86,7 @@ impl<'a> Fixes<'a> {
             Rule::ImpossibleGroup => {
                 group(self.policy, field_ref).or_else(|| self.intended_group(field_ref))
             }
-            // The effect of a comparison on a mutated object is unknown.
+            // A comparison in a mutation has no fix, because the effect of its result on the mutated object is unknown.
             Rule::ImpossibleValue if self.is_of_mutation(field_ref) => None,
             Rule::ImpossibleValue => {
                 let edit = value(self.policy, self.analysis, lint)?;
@@ -123,9 +123,9 @@ impl<'a> Fixes<'a> {
         expression.is_some_and(|expression| expression.role.is_mutation())
     }
 
-    /// Returns true if the comparison of the lint never holds as written, and is an alternative of a validation, as in
-    /// `request.operation == 'delete' || ...`. If the comparison holds, the validation allows more requests, including
-    /// those for which the rest of the expression fails now.
+    /// Returns true if the comparison at the lint is an operand of `||` in a validation, as in `request.operation ==
+    /// 'delete' || ...`. As written, the comparison is never true. A corrected comparison would allow more requests,
+    /// including those for which the rest of the expression fails now.
     fn is_alternative(&self, lint: &Lint) -> bool {
         let find = || {
             let expression = self.analysis.expression(&lint.field_ref)?;
@@ -180,8 +180,9 @@ impl<'a> Fixes<'a> {
             .edit_text(field_ref, offset..offset + 1, &optional)
     }
 
-    /// Removes a fix of a comparison whose operands are never equal if the policy then allows requests that it denies now.
-    /// The size of a collection and a literal of the type of a field are certain.
+    /// Removes a fix of a comparison whose operands are never equal if the policy then allows requests that it denies
+    /// now. A fix that inserts `size()`, a number, `true` or `false` remains, because it is certainly what the author
+    /// intended.
     pub(super) fn withhold_unsafe_comparison(&self, finding: &mut Finding) {
         let (Some(edit), Some(field_ref)) = (&finding.fix, &finding.field_ref) else {
             return;
@@ -197,8 +198,8 @@ impl<'a> Fixes<'a> {
         }
     }
 
-    /// Removes the fixes of field names after which the policy allows requests that it denies now, as for a misspelled
-    /// field in `!has()`.
+    /// Removes the fixes of misspelled field names that would make the policy allow requests that it denies now. An
+    /// example is a misspelled field in `!has()`.
     pub(super) fn remove_unsafe_names(&self, findings: &mut [Finding]) {
         let mut n_left = MAX_COMPILATIONS;
         // Findings about several kinds have the same fix.
@@ -208,7 +209,7 @@ impl<'a> Fixes<'a> {
             let (Some(edit), Some(field_ref)) = (&finding.fix, &finding.field_ref) else {
                 continue;
             };
-            // Without these tests, the expression fails for an unknown field.
+            // An expression without such a test fails for an unknown field, so the fix cannot allow more requests.
             let tests = |text: &&str| text.contains("has(") || text.contains('?');
             let Some(text) = edit.value().filter(tests).filter(|_| is_name) else {
                 continue;
@@ -257,13 +258,13 @@ impl<'a> Fixes<'a> {
     }
 }
 
-/// Removes the fix of a finding, and adds its consequence to the help. The check continues with it.
+/// Changes the fix of a finding to an assumption with which the check continues, and adds the reason to the help.
 fn withhold_fix(finding: &mut Finding) {
     finding.assumption = finding.fix.take().map(Assumption::new);
     mark_withheld(finding);
 }
 
-/// The consequence of a fix that only the author can decide about.
+/// The reason for a withheld fix, in a help.
 const MAY_ALLOW: &str = "the policy may then allow requests that it denies now";
 
 /// Adds the reason why a finding has no fix to its help.
@@ -373,8 +374,8 @@ fn value(policy: &Object<RequestPolicy>, analysis: &PolicyAnalysis, lint: &Lint)
     policy.edit_text(field_ref, part, meant)
 }
 
-/// Returns true if an operand of `||` in a conjunction or disjunction `id` is a comparison with `==` or `in` for which
-/// `is_found` returns true.
+/// Returns true if `is_found` holds for a comparison with `==` or `in` that is an operand of `||`. Searches the
+/// operands of `&&` and `||` below `id`.
 fn has_alternative(
     ast: &Ast,
     id: ExprId,

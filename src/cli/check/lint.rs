@@ -68,7 +68,8 @@ pub(super) fn check(
     let mut fixes = Fixes::new(policy, known, analysis);
     fixes.remove_unsafe_names(findings);
     for lint in &lints {
-        // The effect of a default on requests without the value is known, and has its own finding.
+        // The finding about the absent value already shows the effects of the possible defaults, so the lint has no fix
+        // of its own.
         let role = analysis.expression(&lint.field_ref).map(|it| it.role);
         let decides = !matches!(
             role,

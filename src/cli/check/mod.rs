@@ -208,7 +208,8 @@ pub(in crate::cli) fn check_input(
 /// Checks the objects of one file, for a caller that has read all files.
 ///
 /// The first objects of each list of `input` are those of the file. The others are objects of other files that affect
-/// the findings about the file. `context` has the numbers of the former and the names of policies in other files.
+/// the findings about the file. `context` contains the number of objects that are from the file, and the names of
+/// policies in other files.
 ///
 /// # Errors
 /// Returns an error if the built-in schemas cannot be read.
@@ -253,7 +254,7 @@ pub(in crate::cli) struct OtherFiles<'a> {
 }
 
 impl OtherFiles<'_> {
-    /// Returns the findings about objects of the input with the names of earlier objects.
+    /// Returns the findings about objects of the input that have the same name as an earlier object.
     fn duplicates(&self, input: &Input) -> Vec<Finding> {
         let before = self.before.iter().copied();
         let after = self.after.iter().copied();

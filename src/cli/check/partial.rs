@@ -1,4 +1,4 @@
-//! Adapts findings about objects that are probably not applied to a cluster as they are: assertions of tests, and templates.
+//! Adapts findings about files that are probably not manifests for a cluster: assertions of tests, and templates.
 
 use std::path::Path;
 

@@ -224,8 +224,8 @@ fn check_whole(
     }
 }
 
-/// Corrects the consequence of failing expressions if no binding of the policy has the action Deny. The decisions of
-/// audit annotations that fail do not depend on the actions.
+/// Changes the consequence of failing expressions if no binding of the policy has the action Deny: requests are then
+/// not denied. An exception are audit annotations, whose errors deny requests regardless of the actions.
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/validating/dispatcher.go`, `Dispatch`.
 fn apply_actions(
@@ -542,8 +542,8 @@ fn resources(
     }
 }
 
-/// Replaces the scope of a rule if only the scope excludes the rule's resources. The scope may be right, and the resource
-/// the mistake.
+/// Replaces the scope of a rule if only the scope excludes the rule's resources. The edit is an assumption instead of a
+/// fix, because the resource may be the mistake.
 fn scope_edit(
     policy: &Object<RequestPolicy>,
     rule: &Node,
@@ -554,7 +554,8 @@ fn scope_edit(
     document.edit_value(&policy.source, rule.get("scope")?, meant)
 }
 
-/// Corrects the only group or the only version of a rule that serves none of the rule's resources.
+/// Corrects the group or the version of a rule if the rule has only one of each, and the suggestion for all its
+/// resources differs in this group or version.
 fn group_version_fix(
     policy: &Object<RequestPolicy>,
     matches: &Matches,

@@ -75,7 +75,7 @@ pub fn text(report: &CheckReport, terminal: Terminal) -> String {
     out
 }
 
-/// The help of an unproven finding without other help.
+/// The help of an unproven finding that has no other help.
 const ONLY_UNPROVEN: &str =
     "this is unproven, because no request was found for which the expression fails";
 
@@ -84,7 +84,7 @@ fn is_denied_by_default(finding: &Finding) -> bool {
     finding.consequence.as_ref() == Some(&ConsequenceReport::from(Consequence::Denied))
 }
 
-/// Returns the help message. Without the effect of failurePolicy Fail unless `has_default`.
+/// Returns the help message. Omits the effect of failurePolicy Fail unless `has_default` is true.
 fn help(finding: &Finding, has_default: bool) -> Option<String> {
     let help = finding.help.clone()?;
     if has_default || !is_denied_by_default(finding) {
@@ -175,12 +175,12 @@ pub(in crate::cli) fn write_finding(out: &mut String, finding: &Finding, termina
     write_with(out, finding, style, terminal);
 }
 
-/// The facts that are shown with a finding.
+/// Selects the optional parts of a finding's output.
 #[derive(Clone, Copy)]
 struct Style {
-    /// True for the effect of failurePolicy Fail.
+    /// True to show the effect of failurePolicy Fail.
     has_default: bool,
-    /// True for the name of the policy.
+    /// True to show the name of the policy.
     has_names: bool,
 }
 

@@ -340,7 +340,7 @@ impl CheckReport {
         if !is_live {
             policies.extend(facts.other_policies.iter().cloned());
         }
-        // Returns the name without the parts that a Kustomization adds, if that is the name of a policy.
+        // Removes the prefix and suffix that a Kustomization adds. `None` if the result is not the name of a policy.
         let without_affixes = |name: &'_ str| {
             let mut names = facts.name_affixes.iter().filter_map(|(prefix, suffix)| {
                 name.strip_prefix(prefix.as_str())?
@@ -479,7 +479,7 @@ impl CheckReport {
     }
 }
 
-/// Merges the findings of an object that differ only in their location, because they have one cause.
+/// Merges the findings of an object that differ only in their location. They have the same cause.
 fn merge_places(findings: &mut Vec<Finding>) {
     let mut firsts: HashMap<_, usize> = HashMap::new();
     let mut merged: Vec<Finding> = Vec::with_capacity(findings.len());
@@ -658,8 +658,8 @@ fn wrong_binding_kind(binding: &Object<ValidatingAdmissionPolicyBinding>, name: 
 /// Returns the names of the policies that a binding of the unknown policy `name` probably refers to, for a hint in
 /// backquotes.
 ///
-/// `unbound` are the policies without a binding, each with true if it is in the file of the binding. They are preferred
-/// to bound policies unless `name` certainly is a misspelling of a bound policy.
+/// `unbound` are the policies without a binding, each with true if it is in the same file as the binding. They are
+/// preferred to bound policies, unless `name` is certainly a misspelling of a bound policy.
 fn intended_policy(
     name: &str,
     policies: &BTreeSet<String>,

@@ -52,7 +52,7 @@ pub struct FindingArgs {
     /// expression becomes invalid
     #[arg(long)]
     pub fix: bool,
-    /// Print the changes of --fix as a diff, and write nothing, also together with --fix
+    /// Print the changes of --fix as a diff instead of writing the files, even if --fix is set
     #[arg(long)]
     pub diff: bool,
     /// Explain each reported rule after the findings, as `kubectl vap explain` does

@@ -249,8 +249,8 @@ impl<T> Walk<'_, T> {
                 last.severity = Severity::Note;
                 last.rejected = false;
                 last.help = Some(
-                    "kubectl and other clients that convert YAML to JSON send the value next to `<<`; the API server \
-                     only rejects YAML that is sent unchanged"
+                    "clients that convert YAML to JSON, such as kubectl, send only the value next to `<<`; the API \
+                     server rejects the object only if it receives the YAML unchanged"
                         .to_owned(),
                 );
             }

@@ -1,5 +1,5 @@
-//! Continues the check without the invalid operations and label requirements of a policy, so that they do not hide other
-//! findings.
+//! Continues the check without the invalid operations and label requirements of policies, so that they do not hide
+//! other findings. The validation of the manifest reports these values.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::policy::admission::Selector;
 use crate::policy::matching;
 use crate::policy::rule::Rule;
 
-/// Part of the help of a finding about a value that the check leaves out.
+/// Part of the help of a finding about an ignored value.
 const WITHOUT: &str = "continuing without it";
 
 /// The fields with the selectors of a policy.
@@ -22,15 +22,15 @@ const SELECTORS: [&str; 2] = [
     "spec.matchConstraints.objectSelector.",
 ];
 
-/// Removes the invalid label requirements of all policies of the input, and the operation DELETE of mutating policies. An
-/// API server rejects a policy with such a value, and no request can match it.
+/// Removes the invalid label requirements of all policies of the input, and the operation DELETE of mutating policies.
+/// An API server rejects a policy with such a value.
 pub(super) fn remove_invalid_requirements(input: &mut Input) {
     for policy in &mut input.mutating_policies {
         let constraints = policy.shared.value.match_constraints.as_mut();
         let rules = constraints.and_then(|it| it.resource_rules.as_mut());
         let operations = rules.into_iter().flatten();
         for operations in operations.filter_map(|rule| rule.operations.as_mut()) {
-            // Without other operations, the rule keeps its meaning.
+            // A rule without other valid operations stays unchanged.
             if operations
                 .iter()
                 .any(|it| it != "DELETE" && is_operation(it))
@@ -79,8 +79,8 @@ fn remove_invalid(selector: &mut LabelSelector) {
     }
 }
 
-/// Returns true if the check continues without the invalid value of a finding about a policy: it is a label requirement,
-/// or one of several operations.
+/// Returns true if the finding is about an invalid value that the rest of the check ignores: a label requirement, or
+/// one of several operations.
 pub(super) fn is_left_out(policy: &Object<RequestPolicy>, finding: &Finding) -> bool {
     let Some(field_ref) = finding.field_ref.as_deref().filter(|_| finding.rejected) else {
         return false;
@@ -108,7 +108,7 @@ fn is_operation(name: &str) -> bool {
     name == "*" || OPERATIONS.contains(&name)
 }
 
-/// Adds to the help of findings that the check continued without the invalid value.
+/// Adds to the help of each finding about an ignored value that the check continues without the value.
 pub(super) fn mark(policy: &Object<RequestPolicy>, findings: &mut [Finding]) {
     let without_fix = findings.iter_mut().filter(|finding| finding.fix.is_none());
     for finding in without_fix.filter(|finding| is_left_out(policy, finding)) {

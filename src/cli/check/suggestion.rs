@@ -162,8 +162,8 @@ pub(super) fn only_meaning(name: &str, is_call: bool) -> Option<&'static str> {
     }
 }
 
-/// Returns the function that an undeclared function name stands for: the equivalent of another language's function with
-/// the same arguments, or the only function with a similar name.
+/// Returns the function that an undeclared function name probably denotes: the equivalent of another language's
+/// function with the same arguments, or the only function with a similar name.
 pub(super) fn only_function(name: &str) -> Option<&'static str> {
     let equivalent = match name {
         "len" | "length" | "count" => Some("size"),
@@ -185,7 +185,7 @@ pub(super) fn only_function(name: &str) -> Option<&'static str> {
         }
         let names: BTreeSet<&str> = functions().collect();
         let meant = nearest_only(name, names.into_iter()).filter(|meant| *meant != name);
-        // A short name of another library may be similar to several names.
+        // A short name may be similar to a function name by accident.
         meant.filter(|meant| {
             name.eq_ignore_ascii_case(meant)
                 || name.len() >= MIN_FUNCTION_NAME
@@ -198,10 +198,10 @@ pub(super) fn only_function(name: &str) -> Option<&'static str> {
     })
 }
 
-/// Minimum length of a function name whose only similar name is assumed to be intended, in bytes.
+/// Minimum length, in bytes, of a function name that is corrected to the only similar name.
 const MIN_FUNCTION_NAME: usize = 5;
 
-/// Minimum length of a function name that may differ from the intended name by more than one edit, in bytes.
+/// Minimum length, in bytes, of a function name that is corrected to a name that differs by more than one edit.
 const MIN_LONG_NAME: usize = 9;
 
 /// Returns the function that an undeclared function negates, such as `contains` for `notContains`.
@@ -209,7 +209,7 @@ pub(super) fn negated_function(name: &str) -> Option<&'static str> {
     negated(name, functions())
 }
 
-/// Returns the literal that a name of another language stands for.
+/// Returns the literal that a name of another language denotes.
 pub(super) fn literal_of_other_languages(name: &str) -> Option<&'static str> {
     Some(match name {
         "True" | "TRUE" => "true",
@@ -354,7 +354,7 @@ fn elsewhere(undefined: &UndefinedField) -> Option<(String, Option<String>)> {
     }
     let paths = below(fields, name, MAX_DEPTH);
     let path = paths.first()?;
-    // The path may lack a step, or have one too many.
+    // The path may lack a step, or it may have an additional step.
     if ROOT_FIELDS.contains(&&**name) {
         let advice = format!("did you mean `{path}`, or `object.{name}`?");
         return Some((advice, None));
@@ -363,8 +363,8 @@ fn elsewhere(undefined: &UndefinedField) -> Option<(String, Option<String>)> {
     Some((format!("did you mean `{path}`?"), only))
 }
 
-/// Returns the path of the field of a nested object that a name such as `serviceName` combines, here `service.name`. `None`
-/// if the nested field is an object.
+/// Returns the path of a nested field whose object and field name form `name`, such as `service.name` for
+/// `serviceName`. `None` if the nested field is an object.
 fn field_of_object(fields: &dyn FieldTypes, name: &str) -> Option<String> {
     let names = fields.field_names();
     let mut objects = names.into_iter().filter(|object| {
@@ -408,7 +408,7 @@ fn security_context_with(fields: &dyn FieldTypes, name: &str) -> Option<&'static
     (has("privileged") && OF_POD.contains(&name)).then_some("the Pod")
 }
 
-/// Returns the least nested paths of a field.
+/// Returns the paths of a field with the least nesting.
 fn below(fields: &Arc<dyn FieldTypes>, name: &str, depth: usize) -> Vec<String> {
     let Some(depth) = depth.checked_sub(1) else {
         return Vec::new();

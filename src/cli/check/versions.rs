@@ -24,7 +24,8 @@ pub fn check(
     if is_whole_in(version) && !findings.iter().any(is_undeclared) {
         return;
     }
-    // The newest version has all functions, so that their calls resolve. Here, new expressions can use its additions.
+    // Compiles with the newest version, including the functions that it accepts only in stored policies, so that all
+    // calls resolve.
     let newest = KubernetesVersion {
         min_compat: KubernetesVersion::NEWEST.minor,
         ..KubernetesVersion::NEWEST
@@ -83,7 +84,8 @@ fn newer_function(
     {
         let help = finding.help.unwrap_or_default();
         finding.help = Some(format!("{hint}; {help}"));
-        // A computed receiver is often a list, which the other function does not accept.
+        // There is no fix for a computed receiver, because it is often a list, which the other function does not
+        // accept.
         let receiver: String = text.chars().take(start).collect();
         let is_computed = receiver.trim_end_matches('.').ends_with([')', ']']);
         if !is_computed && text.chars().skip(start).take(length).eq(name.chars()) {

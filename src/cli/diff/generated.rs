@@ -388,7 +388,7 @@ fn inputs(
     let decisive: Vec<&FieldPath> = decisive.collect();
     let paths = paths.iter().filter(|path| !decisive.contains(path));
     let paths = decisive.iter().copied().chain(paths).filter(|path| {
-        // The name of the subject has the operation.
+        // The name of the request already shows the operation.
         let is_operation = path.root == Root::Request && path.fields() == ["operation"];
         let is_used = with_params || path.root != Root::Params;
         is_used && !path.fields().is_empty() && !is_operation && !is_read_in_part(path)

@@ -99,7 +99,7 @@ pub(super) struct Compared {
 struct GroupVisitor<'a> {
     groups: Groups,
     report: &'a mut DiffReport,
-    /// The policies of which at least one version matches a request.
+    /// The policies with at least one version that matches a request.
     matched: BTreeMap<TargetId, Results>,
 }
 
@@ -308,7 +308,7 @@ pub(super) fn run(args: &DiffArgs, stdin: &mut dyn Read) -> Result<DiffReport, C
 
 impl DiffReport {
     /// Adds the changed settings of each policy, and the changed expressions without an effect on a compared request.
-    /// `matched` has the policies of which at least one version matches a request.
+    /// `matched` contains the policies with at least one version that matches a request.
     fn add_changes<'p>(
         &mut self,
         pairs: impl Iterator<Item = (&'p PolicyPair, &'p ParamObjects<'p>)>,
@@ -381,7 +381,7 @@ impl Requests<'_> {
         }
     }
 
-    /// Evaluates the policies of both sets for `probes`, and for the objects of files or of the cluster.
+    /// Evaluates the policies of both sets for the cases of `probes`, and for the objects of files or of the cluster.
     ///
     /// # Errors
     /// Returns an error if the cluster cannot be reached.

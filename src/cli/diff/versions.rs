@@ -146,7 +146,7 @@ fn copied_note(from: &str, to: &str, copied: &[Object<Crd>]) -> Option<Finding> 
         1 => "a CustomResourceDefinition is only in",
         _ => "CustomResourceDefinitions are only in",
     };
-    let message = format!("{is} {from}, and used for {to} too: {}", listed.join(", "));
+    let message = format!("{is} {from}, but also used for {to}: {}", listed.join(", "));
     let (severity, rule) = (Severity::Note, Rule::UnknownResource);
     Some(object_finding(
         first,

@@ -139,7 +139,7 @@ impl Inputs<'_> {
         policies.next().filter(|_| policies.next().is_none())
     }
 
-    /// Replaces the hint with the names of all variables by one without the variable of the expression itself.
+    /// If the hint lists all variables, replaces it with a hint that omits the generated variable of the expression.
     fn explain_variables(&self, finding: &mut Finding, document: &Document) {
         let policy = self.policy();
         let variables = policy.map(|policy| &policy.object.value.variables);

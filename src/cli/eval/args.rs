@@ -62,8 +62,8 @@ pub struct EvalArgs {
     /// the object is that of a subresource [default: that of the object's kind]
     #[arg(long, value_name = "RESOURCE", conflicts_with = "request")]
     pub resource: Option<String>,
-    /// Evaluate a CEL expression for the request instead of the policies, and print its value; repeatable. It has the
-    /// inputs of a validation and, with one policy in the input, the variables and params of that policy
+    /// Evaluate a CEL expression for the request instead of the policies, and print its value; repeatable. The
+    /// expression can use the inputs of a validation and, if the input has one policy, its variables and params
     #[arg(long = "expression", value_name = "EXPR")]
     pub expressions: Vec<String>,
     /// The version of the API server.

@@ -151,8 +151,7 @@ pub(in crate::cli) fn from_texts(texts: &RequestTexts) -> Result<Request, CliErr
 
 /// Completes a request. `missing` is the message if the request has neither an object nor a resource.
 ///
-/// # Errors
-/// Returns an error if no API server receives the request.
+/// # Errors Returns an error if no such request can exist.
 fn completed(mut request: Request, has_resource: bool, missing: &str) -> Result<Request, CliError> {
     complete(&mut request);
     if let Some(why) = impossible_subresource(&request) {
@@ -203,7 +202,8 @@ pub(super) fn resource(name: &str, served: &[ApiResource]) -> Result<Resource, C
     })
 }
 
-/// Returns the reason why no API server receives the request for a status or a scale. `None` if it may.
+/// Returns the reason why a request for the subresource `status` or `scale` cannot exist. `None` if it can exist, or is
+/// for another subresource.
 ///
 /// Source: `k8s.io/apiserver` `pkg/endpoints/installer.go` (the verbs of a storage that only implements `Updater`).
 fn impossible_subresource(request: &Request) -> Option<String> {

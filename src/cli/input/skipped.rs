@@ -78,7 +78,7 @@ pub(super) enum Kind {
     Unknown(Option<&'static str>),
 }
 
-/// Returns the key of a document that is, or that is similar to, `name`, with its value.
+/// Returns the entry of a document with the key `name` or, if there is none, with a similar key.
 fn key<'d>(document: &'d Document, name: &str) -> Option<(&'d str, &'d Entry)> {
     let Data::Map(entries) = &document.node.data else {
         return None;

@@ -72,7 +72,7 @@ impl<'a> Item<'a> {
         self.text("metadata.name")
     }
 
-    /// Returns true for a validating or mutating policy, also if it cannot be decoded.
+    /// Returns true for a validating or mutating policy, even if it cannot be decoded.
     pub(super) fn is_policy(&self) -> bool {
         matches!(
             self.kind_name(),
@@ -80,7 +80,7 @@ impl<'a> Item<'a> {
         )
     }
 
-    /// Returns true for the binding of a policy, also if it cannot be decoded.
+    /// Returns true for the binding of a policy, even if it cannot be decoded.
     pub(super) fn is_binding(&self) -> bool {
         matches!(
             self.kind_name(),

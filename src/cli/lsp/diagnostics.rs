@@ -55,8 +55,8 @@ pub(super) fn diagnostics(
         .collect()
 }
 
-/// Returns true if a finding is reported as a diagnostic of the file. Files of a workspace may be unrelated to policies, so
-/// that other objects and doubtful YAML are not reported.
+/// Returns true if a finding is reported as a diagnostic of the file. Files of a workspace may be unrelated to
+/// policies, so notes about skipped objects and invalid YAML are not reported.
 pub(super) fn is_shown(finding: &Finding, file: &File) -> bool {
     let is_unrelated = finding.rule == Rule::SkippedObject
         || finding.rule == Rule::InvalidYaml && finding.severity == Severity::Note;

@@ -61,7 +61,7 @@ pub(super) const MACROS: &[Macro] = &[
         "exists",
         &["x", "condition"],
         "bool",
-        "True if the condition is true for an element of the list or a key of the map.",
+        "True if the condition is true for at least one element of the list or key of the map.",
     ),
     collection_macro(
         "exists_one",
@@ -79,25 +79,25 @@ pub(super) const MACROS: &[Macro] = &[
         "map",
         &["x", "value"],
         "list",
-        "The values for all elements of the list or keys of the map.",
+        "A list with the value for each element of the list or key of the map.",
     ),
     collection_macro(
         "transformList",
         &["k", "v", "value"],
         "list",
-        "The values for all entries of the list or map, as a list.",
+        "A list with the value for each element of the list or entry of the map; `k` is the index or key.",
     ),
     collection_macro(
         "transformMap",
         &["k", "v", "value"],
         "map",
-        "The values for all entries of the list or map, as a map with the same keys.",
+        "A map with the value for each element of the list or entry of the map, with the same index or key.",
     ),
     collection_macro(
         "transformMapEntry",
         &["k", "v", "entry"],
         "map",
-        "The map with the entries for all entries of the list or map.",
+        "A map with a new entry for each element of the list or entry of the map, such as `{v: k}`.",
     ),
     Macro {
         name: "sortBy",
@@ -111,14 +111,14 @@ pub(super) const MACROS: &[Macro] = &[
         receiver: Receiver::Optional,
         params: &["x", "value"],
         result: "optional_type",
-        summary: "The value for the content of the optional, or an empty optional.",
+        summary: "If the optional has content `x`, an optional with the value; otherwise an empty optional.",
     },
     Macro {
         name: "optFlatMap",
         receiver: Receiver::Optional,
         params: &["x", "optional"],
         result: "optional_type",
-        summary: "The optional for the content of the optional, or an empty optional.",
+        summary: "If the optional has content `x`, the optional that the second argument returns; otherwise an empty optional.",
     },
 ];
 

@@ -267,8 +267,8 @@ pub(super) fn rename(
     params: &RenameParams,
 ) -> Result<WorkspaceEdit, Failure> {
     let at = &params.text_document_position_params;
-    let (file, symbol, _) =
-        symbol_at(context, at).ok_or_else(|| Failure::new("no variable or policy is here"))?;
+    let (file, symbol, _) = symbol_at(context, at)
+        .ok_or_else(|| Failure::new("there is no variable or policy at this position"))?;
     let new = params.new_name.as_str();
     match &symbol {
         Symbol::Variable { .. } if !is_identifier(new) => {
@@ -276,7 +276,9 @@ pub(super) fn rename(
             return Err(Failure::new(&message));
         }
         Symbol::Policy { .. } if new.is_empty() || new.contains(char::is_whitespace) => {
-            return Err(Failure::new(&format!("`{new}` cannot name a policy")));
+            return Err(Failure::new(&format!(
+                "`{new}` is not a valid name for a policy"
+            )));
         }
         Symbol::Kind(_) => {
             return Err(Failure::new("the kind of a definition cannot be renamed"));

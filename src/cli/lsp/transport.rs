@@ -1,7 +1,7 @@
 //! Reads and writes the frames of JSON-RPC: a header with the length, and a JSON message.
 //!
-//! A malformed frame is an error of that frame. The reader continues at the next header, so that a broken client
-//! cannot end the server.
+//! A malformed frame affects only itself: the reader continues at the next header. A broken client therefore cannot end
+//! the server.
 //!
 //! Source: Language Server Protocol 3.17, "Base Protocol".
 
@@ -52,7 +52,7 @@ pub(super) fn read(input: &mut dyn BufRead) -> io::Result<Option<Frame>> {
             }
         }
         has_header = true;
-        // Other lines are headers without a meaning here, or the rest of a malformed frame.
+        // Other lines are ignored: they are unknown headers, or the rest of a malformed frame.
         if let Some((name, value)) = line.split_once(':')
             && name.trim().eq_ignore_ascii_case(CONTENT_LENGTH)
         {

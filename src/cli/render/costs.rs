@@ -90,7 +90,8 @@ fn exceeds(cost: &CostReport) -> bool {
 
 fn table(out: &mut String, policy: &PolicyReport, has_kinds: bool, terminal: Terminal) {
     let mut costs: Vec<&CostReport> = policy.costs.iter().collect();
-    // The shares of expressions fall, followed by those of sums. Unbounded costs are first, unknown costs are last.
+    // Expressions are sorted by descending share, followed by sums. Unbounded costs are first, and unknown costs are
+    // last.
     costs.sort_by_key(|cost| {
         let max = cost.max_for_usual_object.unwrap_or(u64::MAX);
         let permille = u128::from(max) * 1_000_000 / u128::from(cost.limit.max(1));

@@ -359,7 +359,7 @@ impl ProbeSearch<'_> {
     /// Adds the examples of all validations for the same params, or for generated params.
     fn add_all(&mut self, all: &[Examples], dependence: &dyn Fn(&Examples) -> Dependence) {
         let mut has_allowed = false;
-        // The denials by an error of another validation, which is probably a mistake.
+        // Requests that are denied because another validation fails with an error, which is probably a mistake.
         let mut by_errors = Vec::new();
         let is_broken = all.iter().any(|it| dependence(it) == Dependence::Broken);
         for examples in all {
@@ -529,7 +529,7 @@ fn reason_without_example(
                 )
             }
             _ => format!(
-                "the expression is {expected} for none of the {}",
+                "none of the {} makes the expression {expected}",
                 requests(n)
             ),
         };
@@ -545,7 +545,7 @@ fn reason_without_example(
     } else if blocking.is_empty() {
         let n = requests(n);
         format!(
-            "each validation is true for some of the {n}, but no valid one satisfies all of them"
+            "each validation is true for some of the {n}, but no valid request satisfies all validations"
         )
     } else {
         format!("{} is not true for any request", blocking.join(" or "))

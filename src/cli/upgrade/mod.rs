@@ -348,7 +348,8 @@ struct UpgradeCheck<'a> {
     policies: Vec<PolicyState>,
     unread: Vec<Unevaluated>,
     n_unread: u64,
-    /// True if unreadable files of objects are errors. The files of policies are read before, with their errors.
+    /// True if an unreadable object in a file of `-f` is an error. Without `-f`, the objects are in the files of the
+    /// policies, whose errors have already been reported.
     reports_unreadable: bool,
     /// The errors about files with objects.
     unreadable: Vec<Finding>,
@@ -503,8 +504,8 @@ impl<'a> UpgradeCheck<'a> {
         }
     }
 
-    /// Returns the changes of evaluations with their causes, probes with their generated requests, and the number of
-    /// changes whose request no probe can show.
+    /// Returns the changes of evaluations with their causes, the probes with the generated requests that show these
+    /// changes, and the number of changes whose request cannot be written as a probe.
     fn changes(&self, setup: &Setup, with_text: bool) -> (Vec<Change>, Vec<Json>, usize) {
         let decided: BTreeSet<(usize, &Option<String>)> = self
             .drafts
@@ -512,7 +513,8 @@ impl<'a> UpgradeCheck<'a> {
             .filter(|(_, class, ..)| matches!(class, Class::Denies | Class::Admits))
             .map(|(index, _, field, _)| (*index, field))
             .collect();
-        // If requests with another decision show a change, those with the same decision add nothing.
+        // If the decision about some requests changes, changes without another decision are not listed for the same
+        // field.
         let shown = self.drafts.iter().filter(|((index, class, field, _), _)| {
             let is_minor = matches!(class, Class::Errors | Class::Audit | Class::Text);
             (with_text || *class != Class::Text)
@@ -538,7 +540,7 @@ impl<'a> UpgradeCheck<'a> {
         (finished.into_iter().flatten().collect(), probes, n_without)
     }
 
-    /// Returns the change of a draft.
+    /// Completes a draft: finds the cause of the change and its fix.
     fn finish(&self, index: usize, draft: &Draft, setup: &Setup) -> Option<Change> {
         let both = self.both(index)?;
         let policy = both.policies[0];
@@ -657,7 +659,8 @@ impl<'a> UpgradeCheck<'a> {
             }
             let mut reasons = state.generated.undecided.clone();
             if state.n_requests > 0 && state.generated.unreached.is_empty() {
-                // Probe cases or objects were compared instead.
+                // Probe cases or objects were compared, and all affected nodes were reached, so a failed generation of
+                // requests does not matter.
                 reasons.clear();
             }
             let unreached = state.generated.unreached.iter();
@@ -685,7 +688,7 @@ impl<'a> UpgradeCheck<'a> {
     }
 
     fn summary(&self, changes: &[Change], undecided: &[Undecided]) -> UpgradeSummary {
-        // A binding counts as one of the policies if it has a change.
+        // Changes of bindings and other objects have no index, so they are not counted.
         let of_policies = |matters: bool| -> BTreeSet<usize> {
             let changes = changes.iter().filter(|it| it.class.matters() == matters);
             changes.filter_map(|change| change.index).collect()

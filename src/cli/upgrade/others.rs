@@ -1,7 +1,7 @@
 //! CustomResourceDefinitions and webhook configurations of the input.
 //!
-//! The rules for creating them are compared. Their validation rules and match conditions are not evaluated, which the
-//! report shows for each object.
+//! The rules for creating them are compared. Their validation rules and match conditions are not evaluated. The report
+//! lists each object with such expressions.
 
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,7 @@
-//! Finds the release and the change because of which a result differs.
+//! Finds the release and the change that cause a different result.
 //!
-//! The policy is evaluated for the same request in each release between the two versions. The first release with the new
-//! result has the change.
+//! The policy is evaluated for the same request in each release between the two versions. The first release with the
+//! new result contains the change.
 
 use super::effects::{Effect, FieldResult, effects};
 use super::generated::BothVersions;
@@ -25,7 +25,8 @@ pub(super) struct Cause {
     pub(super) node: Option<(String, String)>,
 }
 
-/// Finds the cause of `effect`, which both versions have for `case`. `nodes` are the nodes that a change may affect.
+/// Finds the cause of `effect`, the difference between the results of both versions for `case`. `nodes` are the nodes
+/// that a change may affect.
 pub(super) fn find(
     both: BothVersions<'_>,
     nodes: &[AffectedNode],
@@ -105,7 +106,7 @@ fn from_nodes(
     }
 }
 
-/// Finds the change of an effect that no affected node explains, from its class and its messages.
+/// Guesses the change that causes an effect from its class and messages, if no affected node explains the effect.
 fn fallback_change(
     effect: &Effect,
     policy: &PreparedPolicy<'_>,
@@ -131,7 +132,7 @@ fn fallback_change(
         {
             "format-messages"
         }
-        // The API server panics, so no field has the error.
+        // The API server panics, so the error belongs to no field.
         Class::Admits if field.is_none() && policy.mutating.is_some() => "nested-patch-values",
         Class::Audit => "audit-failures",
         Class::Text if has("format-messages") => "format-messages",
@@ -152,7 +153,8 @@ pub(super) fn node_text(
     Some((expression.field_ref.clone(), text))
 }
 
-/// Returns the reason for a change between two versions. Without a change of the table, it is only the release.
+/// Returns the reason for a different result in two versions. If no change of the table is known, the reason contains
+/// only the release.
 pub(super) fn reason(
     change: Option<&'static VersionChange>,
     (old, new): (KubernetesVersion, KubernetesVersion),
@@ -162,7 +164,7 @@ pub(super) fn reason(
     } else if new.has_minor_of(&old) {
         format!("Kubernetes {new}")
     } else {
-        // The patch release of the newer version does not matter.
+        // The first patch release of a new minor version already contains the change.
         format!("Kubernetes {}", new.platform())
     };
     Reason {

@@ -355,8 +355,8 @@ fn summary(report: &UpgradeReport, terminal: Terminal) -> String {
         ),
         (
             summary.informed,
-            "changes only in accepted versions, audit or messages",
-            "change only in accepted versions, audit or messages",
+            "has only changes of TAKEN, AUDIT or TEXT",
+            "have only changes of TAKEN, AUDIT or TEXT",
             GREEN,
         ),
         (summary.unchanged, "does not change", "do not change", GREEN),

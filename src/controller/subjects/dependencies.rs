@@ -166,7 +166,7 @@ mod tests {
                 "{dependencies:?} {change:?}"
             );
         }
-        // The profile `upstream` treats the core group as any group.
+        // The profile `upstream` treats the core group like any other group.
         let change = resources("events.k8s.io/v1");
         assert!(core.are_touched_by(&change, Profile::Upstream));
     }

@@ -32,8 +32,8 @@ pub(crate) fn owns_status(metadata: &ObjectMeta) -> bool {
 
 /// Returns true if another manager may own one of our conditions.
 ///
-/// If an entry of the controller does not list its fields, this is assumed. Entries of other managers that do not list
-/// their fields are ignored.
+/// Also returns true if an entry of the controller does not list its fields. Ignores entries of other managers that do
+/// not list their fields.
 pub(crate) fn may_share(metadata: &ObjectMeta) -> bool {
     let mut ours = ours(metadata);
     ours.any(|entry| entry.fields_v1.is_none()) || !shared(metadata).is_empty()

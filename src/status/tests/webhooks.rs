@@ -110,7 +110,7 @@ fn from_webhooks_counts_shared_kind_once() {
 }
 
 #[test]
-fn resources_matched_of_webhooks_is_the_worst_of_all() {
+fn resources_matched_of_configuration_is_the_worst_of_its_webhooks() {
     use super::super::verdict::Evidence::{Complete, Partial, Pending};
     let some = |n| matched(n, &[]);
     let undiscovered = |n_resources| MatchSummary {

@@ -61,7 +61,7 @@ rules! {
             "object.spec.template.spec.securityContext.runAsNonRoot == true",
             "object.spec.template.spec.securityContext.?runAsNonRoot.orValue(false) == true",
         ),
-        "Test the field with has() before you read it: `has(a.b) && ...` denies objects without the field, `!has(a.b) || ...` allows them. Or use `.?` with `orValue()` and the value that an absent field counts as, such as `true` for allowPrivilegeEscalation. If the expression is negated, put the guard inside the negation: `!(has(a.b) && ...)` is true for an object without the field, and `has(a.b) && !(...)` is false. A guard in another validation has no effect, since all validations are evaluated. In a mutating policy, `metadata.name` is absent if the API server generates the name. The output of `-o json` contains a request for which the expression fails.";
+        "Test the field with has() before you read it: `has(a.b) && ...` denies objects without the field, `!has(a.b) || ...` allows them. Or use `.?` with `orValue()` and the effective default of the field, such as `true` for allowPrivilegeEscalation. If the expression is negated, put the guard inside the negation: `!(has(a.b) && ...)` is true for an object without the field, and `has(a.b) && !(...)` is false. A guard in another validation has no effect, since all validations are evaluated. In a mutating policy, `metadata.name` is absent if the API server generates the name. The output of `-o json` contains a request for which the expression fails.";
     AbsentKey "absent-key":
         "a map key is read without a guard",
         expression(
@@ -78,11 +78,11 @@ rules! {
             "matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    \
              operations: [CREATE]\n    resources: [deployments]\nvalidations:\n- expression: object.metadata.name != 'a'",
         ),
-        "Test for null first: `object != null && ...` denies these requests, `object == null || ...` allows them, and so does `!(object != null && ...)` inside a negation. If you remove the operation from the rule, the policy allows it. If the rules only match DELETE, use `oldObject`: `object` is always null. The output of `-o json` contains a request for which the expression fails.";
+        "Test for null first: `object != null && ...` denies these requests, `object == null || ...` allows them. In a negated expression, `!(object != null && ...)` also allows them. If you remove the operation from the rule, the policy allows it. If the rules only match DELETE, use `oldObject`: `object` is always null. The output of `-o json` contains a request for which the expression fails.";
     AbsentParams "absent-params":
         "`params` is read, but a binding provides none",
         words("A policy with a paramKind reads `params.data`, and one of its bindings has no paramRef."),
-        "Add a paramRef to the binding, or test for null first: `params != null && ...` denies requests without params, `params == null || ...` allows them, and so does `!(params != null && ...)` inside a negation.";
+        "Add a paramRef to the binding, or test for null first: `params != null && ...` denies requests without params, `params == null || ...` allows them. In a negated expression, `!(params != null && ...)` also allows them.";
     CheckFailed "check-failed":
         "the check of a policy took too long or failed with an internal error",
         words("A megabyte of expressions under a rule that matches hundreds of kinds can take more than 60 s."),
@@ -149,7 +149,7 @@ rules! {
     DuplicateKey "duplicate-key":
         "a YAML map contains the same key twice",
         spec("failurePolicy: Fail\nfailurePolicy: Ignore", "failurePolicy: Fail"),
-        "Remove one of the two keys. kubectl converts YAML to JSON and silently keeps the last value; the API server rejects YAML with duplicate keys. A key that a merge key (`<<`) also provides is only a note: kubectl sends it once, with the value next to the merge key.";
+        "Remove one of the two keys. kubectl converts YAML to JSON and silently keeps the last value; the API server rejects YAML with duplicate keys. If a merge key (`<<`) also provides the key, the finding is only a note: kubectl sends the key once, with the value next to the merge key.";
     DuplicateName "duplicate-name":
         "two objects of one kind have the same name",
         words("Two input files contain a ValidatingAdmissionPolicy with the same name."),
@@ -315,7 +315,7 @@ rules! {
         words("A policy with the rule `*/*` is bound with Deny, and requires a label that leases and nodes do not have."),
         "Name the intended resources instead of `*`, or exclude the components of the cluster with a matchCondition such as `!('system:nodes' in request.userInfo.groups)` or `!request.userInfo.username.startsWith('system:')`. A namespaceSelector with `kubernetes.io/metadata.name` NotIn kube-system and kube-node-lease also helps, but does not exclude cluster-scoped objects such as nodes. The policy allows excluded requests. The check evaluates requests of kubelets, the scheduler and the controllers against the expressions of the policy. A validation that is false for every request that the rules match denies all of them: compare it with the resources and operations of the rules.";
     NegatedExistsOne "negated-exists-one":
-        "the negation of `exists_one()` allows several such elements",
+        "the negation of `exists_one()` is also true if several elements match",
         expression(
             "!(object.spec.template.spec.containers + object.spec.template.spec.?initContainers.orValue([])).exists_one(c, c.image.endsWith(':latest'))",
             "!(object.spec.template.spec.containers + object.spec.template.spec.?initContainers.orValue([])).exists(c, c.image.endsWith(':latest'))",
@@ -555,13 +555,13 @@ rules! {
             "validations:\n# vap: allow undefined-field, added by a webhook\n- expression: object.spec.replicas < 5",
             "validations:\n- expression: object.spec.replicas < 5",
         ),
-        "Remove the comment. A comment applies to its own line, or to the following line if it stands alone. Comments cannot suppress errors that the API server reports.";
+        "Remove the comment. A comment at the end of a line applies to that line. A comment on its own line applies to the next key or list item. Comments cannot suppress errors that the API server reports.";
     UnusedVariable "unused-variable":
         "no expression reads the variable",
         spec("variables:\n- {name: a, expression: object.spec.replicas}\nvalidations:\n- expression: object.spec.replicas < 5", "variables:\n- {name: a, expression: object.spec.replicas}\nvalidations:\n- expression: variables.a < 5"),
         "Remove the variable, or read it: the API server never evaluates a variable that no expression reads.";
     UnwatchedOperation "unwatched-operation":
-        "an update, which no rule matches, can change a field that the policy reads",
+        "no rule matches UPDATE requests, which can change a field that the policy reads",
         spec("matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    operations: [CREATE]\n    resources: [deployments]\nvalidations:\n- expression: has(object.spec.strategy)", "matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    operations: [CREATE, UPDATE]\n    resources: [deployments]\nvalidations:\n- expression: has(object.spec.strategy)"),
         "Add UPDATE to the operations. Otherwise a user can create an object that the policy allows, and change it afterwards. Fields that an update cannot change, such as most of the spec of a Pod, are not reported. If the policy is meant for new objects only, allow the rule in a comment or the configuration.";
     UnwatchedSubresource "unwatched-subresource":
@@ -585,12 +585,12 @@ rules! {
             "apiVersion: apps/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: p}\nspec: {}",
             "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: p}",
         ),
-        "Use admissionregistration.k8s.io/v1, and apiextensions.k8s.io/v1 for a CustomResourceDefinition. API servers serve older versions of policies and bindings only if --runtime-config enables them, so this is a warning. A version that only newer API servers serve is an error.";
+        "Use admissionregistration.k8s.io/v1 for policies and bindings, and apiextensions.k8s.io/v1 for a CustomResourceDefinition.";
     WrongDefault "wrong-default":
         "a validation treats an absent field as a value other than its effective default",
         expression(
             "!object.spec.template.spec.?automountServiceAccountToken.orValue(false)",
             "!object.spec.template.spec.?automountServiceAccountToken.orValue(true)",
         ),
-        "Write the other boolean in `orValue()`: if the field is absent, the components of Kubernetes use it. If the policy requires that the field is set, test it with has(). `!has(f) || f` allows all objects without the field.";
+        "Write the effective default, which is the other boolean, in `orValue()`. If the policy requires that the field is set, test it with has(). `!has(f) || f` allows all objects without the field.";
 }

@@ -2,9 +2,9 @@
 //! value does not hide other findings. Some findings without a fix have an assumption instead, such as that a match
 //! condition with an error is true.
 //!
-//! Each round applies the fixes and assumptions of all findings to the text of their files, reads these files again, and checks their
-//! objects. New errors and warnings are added with their location in the original file. The next round also applies
-//! their fixes.
+//! Each round applies the fixes and assumptions of all findings to the text of their files, parses the new text, and
+//! checks the objects. New errors and warnings are added with their location in the original file. The next round also
+//! applies their fixes.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::cli::live::FileCounts;
 use crate::policy::rule::Rule;
 use crate::policy::suggestion::Effect;
 
-/// Maximum number of rounds. Each round uncovers what the findings of the previous one hide.
+/// Maximum number of rounds. Each round uncovers findings that those of the previous round hide.
 const MAX_ROUNDS: usize = 5;
 
 /// Maximum number of applied fixes per file and round.
@@ -86,7 +86,7 @@ impl CorrectedFile {
 type Key = (&'static str, String, String, String, Option<Place>);
 
 fn key(finding: &Finding) -> Key {
-    // The messages of these rules contain results of the whole policy.
+    // The messages of these rules depend on the whole policy, so a fix elsewhere changes them.
     let is_of_whole = matches!(
         finding.rule,
         Rule::Lockout | Rule::CostNearLimit | Rule::CostLimit | Rule::NotChecked
@@ -123,7 +123,8 @@ pub(super) fn add_hidden(report: &mut CheckReport, input: &mut Input, check: &mu
     let mut n_policies: BTreeMap<String, usize> = BTreeMap::new();
     // The findings about each corrected file after its last round.
     let mut remaining: BTreeMap<String, Remaining> = BTreeMap::new();
-    // The findings that a later round fixes. They are not consequences of the findings of earlier rounds.
+    // The findings that have a fix in one of the rounds. If such a finding disappears, its own fix may be the reason,
+    // so it is not treated as a consequence of another finding.
     let mut fixed: HashSet<Key> = HashSet::new();
     for _ in 0..MAX_ROUNDS {
         let mut corrected = Input::default();
@@ -157,7 +158,7 @@ pub(super) fn add_hidden(report: &mut CheckReport, input: &mut Input, check: &mu
         let is_corrected = |source: &SourceText| files.contains_key(&source.name);
         let mut findings = with_other_bindings(&mut corrected, input, is_corrected, check);
         conditions.add(&findings);
-        // The next round applies all fixes of this round, even if an earlier round had an equal finding.
+        // The next round applies the fixes of all findings, including those that an earlier round has already reported.
         edits = edits_by_file(&findings);
         for finding in &mut findings {
             if let Some(file) = files.get(&finding.location.file) {
@@ -205,8 +206,8 @@ pub(super) fn add_hidden(report: &mut CheckReport, input: &mut Input, check: &mu
 /// The findings about a corrected file, each with its help.
 type Remaining = HashMap<Key, Option<String>>;
 
-/// Removes the findings that the fixes of other findings remove: they are consequences of them. `remaining` are the
-/// findings about each corrected file after its last round.
+/// Removes the findings that are consequences of others, which means that they disappear with the fixes of the others.
+/// `remaining` are the findings about each corrected file after its last round.
 fn remove_consequences(
     findings: &mut Vec<Finding>,
     remaining: &mut BTreeMap<String, Remaining>,
@@ -216,8 +217,8 @@ fn remove_consequences(
     findings.retain(|finding| {
         // Only the newest version is checked again.
         let is_of_some_versions = !finding.versions.is_empty();
-        // The fix of an absent value also adds the `?` that this finding requires, but this finding concerns present
-        // values too.
+        // The fix for an absent value also adds the missing `?`. This finding remains nevertheless, because it also
+        // concerns present values.
         let is_of_present = finding.rule == Rule::OrValueWithoutOptional;
         let has_own_cause = correction(finding).is_some() && !is_replaced(finding, &replaced)
             || is_of_some_versions
@@ -229,7 +230,7 @@ fn remove_consequences(
     });
     for finding in findings {
         let keys = remaining.get_mut(&finding.location.file);
-        // The replaced code is wrong, so a change of it is no remedy.
+        // The fix of the type error replaces this code, so the remedy must be for the new code.
         if is_replaced(finding, &replaced)
             && let Some(help) = keys.and_then(|keys| keys.remove(&key(finding)))
         {
@@ -304,7 +305,8 @@ fn is_shown(finding: &Finding) -> bool {
     finding.severity != Severity::Note || finding.witness.is_some()
 }
 
-/// Adds the assumed correction to the help of each finding whose fix was applied before others of its file were found.
+/// Adds the assumed correction to the help of each finding with a fix, if the check found hidden findings in the same
+/// file.
 fn name_assumptions(findings: &mut [Finding], hidden: &[Finding]) {
     let has_hidden = |file: &str| hidden.iter().any(|finding| finding.location.file == file);
     for finding in findings {
@@ -354,7 +356,7 @@ fn is_of_content(finding: &Finding) -> bool {
             | Rule::IgnoredParams
             | Rule::DuplicateName
             | Rule::StaticManifest
-            // An API server reports these for the object as written.
+            // These findings remain, because the API server reports them for the object as written.
             | Rule::TooLarge
             | Rule::InvalidValue
             | Rule::InvalidName
@@ -378,7 +380,7 @@ struct AssumedCondition {
     owner: Owner,
     field_ref: Option<String>,
     words: HashSet<String>,
-    /// True if the condition may read elements of lists by other names.
+    /// True if the condition has a macro, which reads elements of lists by the name of its variable.
     has_macro: bool,
 }
 
@@ -399,15 +401,15 @@ impl AssumedConditions {
         }
     }
 
-    /// Returns true if the finding is about an assumed condition.
+    /// Returns true if the finding is about a condition that is assumed to be true.
     fn has_cause_of(&self, finding: &Finding) -> bool {
         self.0
             .iter()
             .any(|it| it.owner == finding.owner && it.field_ref == finding.field_ref)
     }
 
-    /// Returns true if an assumed condition may exclude the request of the finding, because it reads the same field,
-    /// variables, the operation or the resource.
+    /// Returns true if a condition that is assumed to be true may exclude the request of the finding: it reads the same
+    /// field, a variable, the operation or the resource.
     fn may_exclude(&self, finding: &Finding) -> bool {
         let mut conditions = self.0.iter().filter(|it| it.owner == finding.owner);
         conditions.any(|condition| {
@@ -433,7 +435,7 @@ impl AssumedConditions {
     }
 }
 
-/// Returns the identifiers, keywords and numbers of an expression, also those in its strings.
+/// Returns the identifiers, keywords and numbers of an expression, including those in its strings.
 fn words(text: &str) -> HashSet<String> {
     let words = text.split(|c| !is_of_word(c));
     words.map(str::to_owned).collect()
@@ -447,7 +449,7 @@ fn is_of_word(c: char) -> bool {
 fn edits_by_file(findings: &[Finding]) -> BTreeMap<String, Vec<Edit>> {
     let mut by_file: BTreeMap<String, Vec<Edit>> = BTreeMap::new();
     let fixes = findings.iter().filter(|finding| {
-        // Fixes of expressions that may fail, and of old versions, uncover no other findings.
+        // The fixes for expressions that may fail and for old API versions uncover no other findings.
         finding.severity != Severity::Note
             && (finding.suggestions.is_empty() || is_false_condition(finding))
             && finding.rule != Rule::OldVersion
@@ -474,7 +476,8 @@ fn is_false_condition(finding: &Finding) -> bool {
         && suggestions.any(|it| it.effect.id == Effect::Tested.id())
 }
 
-/// Returns true for the fix of a variable's name that is too short to be a likely misspelling.
+/// Returns true if the fix renames a field or variable to a name of one or two characters. Such a short name is similar
+/// to many others.
 fn is_short_name(finding: &Finding) -> bool {
     let is_name = matches!(
         finding.rule,

@@ -22,8 +22,9 @@ const MAX_CORRECTIONS: usize = 20;
 /// Maximum number of syntax nodes of a corrected expression.
 const MAX_NODES: usize = 100_000;
 
-/// Returns the proposal for an expression with a syntax error at `location`. `None` if the operator at the location is
-/// to be corrected first, because the parser does not get to a later part of the expression without this correction.
+/// Returns the proposal for an expression with a syntax error at `location`. `None` if the proposal is for a later part
+/// of the expression, and the operator at the location can be corrected. The operator is then corrected first, because
+/// the parser stops there.
 pub(super) fn proposal_at(role: Role, text: &str, location: Location) -> Option<Proposal> {
     let proposal = proposal(role, text)?;
     let at = SourceMap::new(text).byte(location);
@@ -33,7 +34,7 @@ pub(super) fn proposal_at(role: Role, text: &str, location: Location) -> Option<
     (!is_later || correction().is_none()).then_some(proposal)
 }
 
-/// Returns true if the expression can be parsed, perhaps after the corrections of its syntax errors.
+/// Returns true if the expression can be parsed as written or after corrections of its syntax errors.
 pub(super) fn is_correctable(role: Role, text: &str, behavior: Behavior) -> bool {
     let mut text = text.to_owned();
     for _ in 0..MAX_CORRECTIONS {
@@ -163,7 +164,7 @@ fn not(source: &TokenText<'_>) -> Option<Proposal> {
     Some(Proposal::edit(source.bytes(&(not..end))?, text))
 }
 
-/// Returns a hint about a bitwise operator, of which one operand is a number.
+/// Returns a hint about a bitwise operator, if one of its operands is a number.
 fn bitwise(source: &TokenText<'_>) -> Option<Proposal> {
     let n = (1..source.len()).find(|n| advice::is_bitwise(source, *n))?;
     let operands = source.bytes(&(n - 1..n + 1))?;
@@ -403,7 +404,7 @@ fn infix_function(source: &TokenText<'_>) -> Option<Proposal> {
     ))
 }
 
-/// Returns a hint about a message that is not an expression.
+/// Returns a hint about a messageExpression that is a fixed text instead of an expression.
 fn plain_text(role: Role, source: &TokenText<'_>) -> Option<Proposal> {
     let is_word = |n: usize| source.kind(n) == Some(Kind::Ident);
     (role == Role::MessageExpression && is_word(0) && is_word(1)).then(fixed_message)
@@ -438,7 +439,7 @@ pub(super) fn is_prose(role: Role, text: &str) -> bool {
         && !(0..source.len()).any(reads_variable)
 }
 
-/// Quotes the text of an audit annotation, and advises to use `message` for a message.
+/// Quotes the text of an audit annotation. For a messageExpression, recommends the field `message` instead.
 fn prose(role: Role, text: &str) -> Proposal {
     const HELP: &str = "a valueExpression is a CEL expression, whose strings have quotes";
     if role == Role::MessageExpression {

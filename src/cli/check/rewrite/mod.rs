@@ -177,7 +177,7 @@ fn is_decision(type_: &Type) -> bool {
     is_named(type_, ".Decision")
 }
 
-/// Returns true if a value of the type can be set, but is neither true nor false.
+/// Returns true for an object, a list or a map.
 fn is_object_like(type_: &Type) -> bool {
     matches!(type_, Type::Struct(_) | Type::List(_) | Type::Map(_))
 }
@@ -638,7 +638,7 @@ fn incomparable(source: &TokenText<'_>, n: usize, message: &str) -> Option<Propo
             (&right, &left)
         };
         let (list, item) = (source.source(list)?, source.source(item)?);
-        // With `in`, the type error means that the items are objects.
+        // If the operator is `in`, the type error means that the items are objects.
         if source.kind(n)? == Kind::In {
             return Some(Proposal::hint(format!(
                 "compare a field of the items, as in `{list}.exists(x, x.name == {item})`"

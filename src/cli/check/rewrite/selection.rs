@@ -90,7 +90,7 @@ pub(super) fn range_of_macro(source: &TokenText<'_>, n: usize, range: &Type) -> 
     )))
 }
 
-/// Proposes `labels['a.b/c']` for the key in `labels.a.b/c`, of which `n` is a token.
+/// Proposes `labels['a.b/c']` for `labels.a.b/c`. `n` is a token of the key.
 pub(super) fn label_key(source: &TokenText<'_>, n: usize) -> Option<Proposal> {
     let is_map = |at: usize| {
         let is_field = at > 0 && source.kind(at - 1) == Some(Kind::Dot);

@@ -79,7 +79,7 @@ struct Violation {
     message: String,
     /// A hint about how to correct the value.
     advice: Option<String>,
-    /// The values that replace the value, if there is exactly one fix. Several values replace an item of a list.
+    /// The replacement of the value, if there is exactly one fix. An item of a list can be replaced with several items.
     meant: Vec<String>,
 }
 

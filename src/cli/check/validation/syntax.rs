@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn meant_invalid_string_returns_similar_valid_string() {
+    fn meant_returns_valid_string_similar_to_invalid_string() {
         for (form, text, meant) in [
             (Form::Subdomain, "My_Policy", Some("my-policy")),
             (Form::Subdomain, "{{ .Release.Name }}-x", None),

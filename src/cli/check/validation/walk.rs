@@ -357,7 +357,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_that_match_labels_cannot_express_become_requirements() {
+    fn values_invalid_in_match_labels_become_requirements() {
         let of = |text: &str| label_requirement("spec.namespaceSelector.matchLabels.a.b/c", text);
         for (text, expected) in [
             ("!prod", "`{key: a.b/c, operator: NotIn, values: [prod]}`"),

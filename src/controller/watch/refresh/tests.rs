@@ -196,7 +196,7 @@ async fn changed_version_queues_all_and_lowest_version_applies() {
     assert_eq!(version(), 35);
 }
 
-/// A version that is too new is not replaced by a supported one, because its additions may explain errors.
+/// The snapshot must contain the version of an API server that is too new, because new features may explain errors.
 #[tokio::test(start_paused = true)]
 async fn version_that_is_too_new_is_retained() {
     let cluster = cluster();

@@ -106,8 +106,8 @@ fn each_constraint_is_violated_by_a_case() {
     ] {
         let mut leaves = leaves(kind.rows(), "");
         if kind == Subject::Webhooks {
-            // The cases of policies already violate the rows of rules and selectors, which webhooks share with
-            // policies.
+            // Webhooks and policies share the rows for rules and selectors. The cases of policies already test these
+            // rows.
             let is_shared = |field: &str| field.contains("rules[].") || field.contains("Selector.");
             leaves.retain(|leaf| !is_shared(leaf.field));
         }
