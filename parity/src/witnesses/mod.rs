@@ -69,7 +69,7 @@ impl WitnessesLine {
 
 /// Rules that need no confirmed witness. Their findings follow from the policies and bindings, from schemas and served
 /// resources, or (for lock-outs) from the request in the finding.
-const DECIDED: [Rule; 33] = [
+const DECIDED: [Rule; 34] = [
     Rule::ConstantCondition,
     Rule::ContradictorySelector,
     Rule::DisjointRules,
@@ -80,6 +80,7 @@ const DECIDED: [Rule; 33] = [
     Rule::ExemptResource,
     Rule::FailingCall,
     Rule::IgnoredContainers,
+    Rule::IgnoredMessage,
     Rule::IgnoredParams,
     Rule::ImagePrefix,
     Rule::ImpossibleGroup,

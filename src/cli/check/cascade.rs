@@ -76,6 +76,7 @@ pub(super) fn remove_consequences(
                 .iter()
                 .any(|of| of.starts_with(&field_ref) || field_ref.starts_with(of.as_str())),
             Rule::NotChecked => rules.is_empty(),
+            Rule::ParamKindNotFound => !causes.iter().any(|of| of.starts_with("spec.paramKind")),
             Rule::CostNearLimit => !has_params_without_schema,
             _ => true,
         }

@@ -12,6 +12,7 @@ mod bounds;
 pub mod containers;
 mod expressions;
 mod labels;
+mod messages;
 mod names;
 mod operations;
 mod optionals;
@@ -60,6 +61,7 @@ pub fn find(
 ) -> Vec<Lint> {
     let mut lints = rules::find(policy, mapper);
     lints.extend(labels::find(policy));
+    lints.extend(messages::find(policy));
     lints.extend(variables::find(policy));
     lints.extend(expressions::find(policy, resources, mapper));
     lints.extend(containers::find(policy));

@@ -160,6 +160,7 @@ impl Rule {
             Self::DuplicateName => (USUALLY_WARNING, false, NAMED),
             Self::DuplicateVariable
             | Self::IgnoredContainers
+            | Self::IgnoredMessage
             | Self::TemplateResidue
             | Self::UnanchoredPattern => (WARNING, false, POLICY),
             Self::EmptyInput | Self::NotAnObject | Self::Unreadable => (ERROR, false, FILE),

@@ -212,6 +212,10 @@ rules! {
             "(object.spec.template.spec.containers + object.spec.template.spec.?initContainers.orValue([])).all(c, !has(c.securityContext) || !has(c.securityContext.privileged) || !c.securityContext.privileged)",
         ),
         "Check all lists of containers. An init container runs with the same rights as another container, and `kubectl debug` adds ephemeral containers to running Pods. A policy of the input that checks the init containers for the same rules suffices. If such a policy is elsewhere, allow the finding with a comment.";
+    IgnoredMessage "ignored-message":
+        "the API server ignores the value of a messageExpression",
+        words("A messageExpression such as `'denied\\n' + object.metadata.name`, whose value always has a line break."),
+        "Write a message in one line. The API server ignores a message with a line break, and shows `message` or the expression of the validation in its place.";
     IgnoredParams "ignored-params":
         "a binding has a paramRef, but its policy has no paramKind",
         words("A binding has `paramRef: {name: limits}`, and its policy has no paramKind."),

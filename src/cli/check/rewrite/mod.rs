@@ -609,9 +609,30 @@ fn field_of_object(
     Some(Proposal::edit(source.bytes(&object)?, text))
 }
 
+/// Proposes `a.?b.hasValue()` for `a.?b != null`.
+fn optional_and_null(source: &TokenText<'_>, n: usize) -> Option<Proposal> {
+    let (left, right) = source.operands(n)?;
+    let is_null = source.kind(right.start)? == Kind::Null && right.len() == 1;
+    let (optional, whole) = if is_null {
+        (&left, left.start..right.end)
+    } else {
+        (&right, left.start..right.end)
+    };
+    let sign = match source.kind(n)? {
+        Kind::Equals => "!",
+        Kind::NotEquals => "",
+        _ => return None,
+    };
+    let text = format!("{sign}{}.hasValue()", source.receiver_text(optional)?);
+    Some(Proposal::edit(source.bytes(&whole)?, text))
+}
+
 /// Proposes a correction of a comparison whose operands are never equal. `message` names their types.
 fn incomparable(source: &TokenText<'_>, n: usize, message: &str) -> Option<Proposal> {
     let (left, right) = source.operands(n)?;
+    if message.contains(" equal to null:") {
+        return optional_and_null(source, n);
+    }
     let unwrapped = match message {
         _ if message.starts_with("an optional ") => Some(&left),
         _ if message.contains(" to an optional:") => Some(&right),

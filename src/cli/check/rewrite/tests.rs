@@ -51,6 +51,10 @@ fn idioms_of_other_languages_are_corrected() {
             "object.metadata.name.startsWith(['a-', 'b-'])",
             "['a-', 'b-'].exists(p, object.metadata.name.startsWith(p))",
         ),
+        (
+            "object.metadata.?annotations != null",
+            "object.metadata.?annotations.hasValue()",
+        ),
         ("has(object.spec.paused) != null", "has(object.spec.paused)"),
         (
             "has(object.spec.paused) == null",

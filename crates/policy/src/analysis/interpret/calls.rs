@@ -242,6 +242,12 @@ impl Interpreter<'_> {
         left: &AbstractValue,
         right: &AbstractValue,
     ) {
+        if operator != "in" && is_optional_and_null(left, right) {
+            let is_not = operator == "!=";
+            let message = format!("an optional is never equal to null: this is always {is_not}");
+            self.outcome.incomparable.push((id, message));
+            return;
+        }
         let (Some(first), Some(second)) = (category(left), category(right)) else {
             self.outcome.comparable.push(id);
             return;
@@ -609,6 +615,17 @@ fn category(value: &AbstractValue) -> Option<&'static str> {
         AbstractType::Optional(_) => Some("optional"),
         shape => shape.type_name().filter(|name| *name != "null_type"),
     }
+}
+
+/// Returns true if one value is an optional, and the other one is null.
+fn is_optional_and_null(left: &AbstractValue, right: &AbstractValue) -> bool {
+    let name = |value: &AbstractValue| match value.alternatives() {
+        [only] if !value.is_top() => only.shape.type_name(),
+        _ => None,
+    };
+    let is_pair =
+        |one, other| category(one) == Some("optional") && name(other) == Some("null_type");
+    is_pair(left, right) || is_pair(right, left)
 }
 
 fn with_article(category: &str) -> String {

@@ -8,7 +8,7 @@ use crate::runtime_errors::symbolic::{
     BranchCondition, ComprehensionKind, Disjunct, ExprRef, Scope, SymbolicEvaluator, SymbolicValue,
     comprehension_kind,
 };
-use cel::ast::{Comprehension, Expr, Literal};
+use cel::ast::{Comprehension, Expr, ExprId, Literal};
 use kubernetes::validity::Constraint;
 
 /// Returns the disjuncts of a branch condition. They are cached for expressions outside of comprehensions.
@@ -68,6 +68,12 @@ fn expression_disjuncts(
     );
     if is_test && evaluator.tested_variable(node).is_some() {
         return constant_disjuncts(expected);
+    }
+    if let Some((operand, value)) = compared_condition(evaluator, node, scope) {
+        return vec![Disjunct::from_conditions(vec![is(
+            operand,
+            value == expected,
+        )])];
     }
     match evaluator.expr(node) {
         Expr::Literal(Literal::Bool(value)) => constant_disjuncts(*value == expected),
@@ -135,6 +141,32 @@ fn expression_disjuncts(
             disjuncts
         }
     }
+}
+
+/// Returns the operand of a comparison with a bool literal, such as `has(a.b) == true`, and the value of the operand for
+/// which the comparison is true. `None` for other expressions, and if the operand is an input.
+fn compared_condition(
+    evaluator: &SymbolicEvaluator<'_>,
+    node: ExprRef,
+    scope: &Scope,
+) -> Option<(ExprId, bool)> {
+    let ast = evaluator.ast(node.index)?;
+    let (function, [left, right]) = ast.global_call(node.id)? else {
+        return None;
+    };
+    let is_equal = match function {
+        "_==_" => true,
+        "_!=_" => false,
+        _ => return None,
+    };
+    let (operand, value) = match (ast.expr(*left), ast.expr(*right)) {
+        (_, Expr::Literal(Literal::Bool(value))) => (*left, *value),
+        (Expr::Literal(Literal::Bool(value)), _) => (*right, *value),
+        _ => return None,
+    };
+    let values = evaluator.evaluate(node.with_id(operand), scope);
+    let is_input = |value: &SymbolicValue| matches!(value, SymbolicValue::Input { .. });
+    (!values.iter().any(is_input)).then_some((operand, value == is_equal))
 }
 
 /// Returns the disjuncts for which a comprehension evaluates to `expected`.

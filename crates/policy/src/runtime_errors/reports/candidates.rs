@@ -236,7 +236,8 @@ impl MessageWriter<'_, '_> {
         if let Some(advice) = intent::inverted_guard(origin.ast, site.node.id, &chain) {
             return Proposal::only_advice(advice);
         }
-        if let Some(advice) = self.advice_about_namespace(site) {
+        let advice = intent::optional_entry(origin.ast, site.chain, &chain);
+        if let Some(advice) = advice.or_else(|| self.advice_about_namespace(site)) {
             return Proposal::only_advice(advice);
         }
         if is_string_data(&self.resource.gvk, &site.path) {
@@ -314,9 +315,9 @@ impl MessageWriter<'_, '_> {
             };
         }
         let advice = (origin.role == Role::Variable).then(|| {
+            let text = intent::optional_variable(origin.ast, origin.text, site.chain, &chain);
             format!(
-                "write `{}`, and handle the absent value in the expressions that read the variable",
-                chain.optional_text
+                "write `{text}`, and handle the absent value in the expressions that read the variable"
             )
         });
         Proposal {

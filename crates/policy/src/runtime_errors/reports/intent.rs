@@ -37,6 +37,9 @@ const ADDITIVE: [&str; 20] = [
     "volumes",
 ];
 
+/// Maximum length of the rest of an expression that advice quotes, in bytes.
+const MAX_REST: usize = 60;
+
 /// Maximum nesting of searched conditions.
 const MAX_DEPTH: usize = 50;
 
@@ -197,6 +200,53 @@ pub(super) fn compared_number(ast: &Ast, id: ExprId) -> Option<(&'static str, St
             _ => return None,
         };
         (operand == id).then(|| (operator.symbol(), number))
+    })
+}
+
+/// Returns an optional for the value of a variable that reads the chain `id`: the chain itself, or a call of the rest of
+/// the expression for its value.
+pub(super) fn optional_variable(
+    ast: &Ast,
+    text: &str,
+    id: ExprId,
+    chain: &OptionalChain,
+) -> String {
+    let optional = &chain.optional_text;
+    let rest = || {
+        let of_chain = chain_range(ast, text, (chain.base, id))?;
+        let rest = text.get(of_chain.end..)?.trim_end();
+        let is_of_value = rest.starts_with('.') && of_chain.start == 0;
+        let is_plain = !rest.contains("&&") && !rest.contains("||") && !rest.contains('\n');
+        (is_of_value && is_plain && rest.len() <= MAX_REST).then_some(rest)
+    };
+    match rest() {
+        Some(rest) => format!("{optional}.optMap(v, v{rest})"),
+        None => optional.clone(),
+    }
+}
+
+/// Returns advice for a comparison of map literals of which `id` is a value, such as `list.map(c, {'args': c.args}) == ...`.
+/// An entry with an optional value is omitted if the value is absent, on both sides.
+pub(super) fn optional_entry(ast: &Ast, id: ExprId, chain: &OptionalChain) -> Option<String> {
+    let key = ast.iter().find_map(|(_, expr)| match expr {
+        Expr::Map(entries) => {
+            let mut entries = entries.iter();
+            entries
+                .find(|entry| entry.value == id)
+                .map(|entry| entry.key)
+        }
+        _ => None,
+    })?;
+    let is_compared = ast.iter().any(|(call, _)| {
+        matches!(ast.global_call(call), Some(("_==_" | "_!=_", _)))
+            && ast.descendants(call).contains(&id)
+    });
+    let key = subexpressions::text(ast, key);
+    is_compared.then(|| {
+        format!(
+            "write `?{key}: {}` on both sides of the comparison: the entry is omitted if the value is absent",
+            chain.optional_text
+        )
     })
 }
 
