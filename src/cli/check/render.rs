@@ -141,26 +141,34 @@ pub fn concise(report: &CheckReport, terminal: Terminal) -> String {
     out
 }
 
-/// Writes a line for each rule with findings: the number of findings, the severity, and the number of fixable ones.
+/// Writes a table with a row for each rule with findings: the numbers of errors, warnings, notes and fixable findings.
 fn write_counts(out: &mut String, report: &CheckReport, terminal: Terminal) {
-    let mut counts: BTreeMap<(Severity, Rule), (usize, usize)> = BTreeMap::new();
+    const COLUMNS: [Severity; 3] = [Severity::Error, Severity::Warning, Severity::Note];
+    let mut counts: BTreeMap<Rule, ([usize; COLUMNS.len()], usize)> = BTreeMap::new();
     for finding in &report.findings {
-        let entry = counts.entry((finding.severity, finding.rule)).or_default();
-        entry.0 += 1;
-        entry.1 += usize::from(finding.is_fixable());
+        let (by_severity, n_fixable) = counts.entry(finding.rule).or_default();
+        for (n, severity) in by_severity.iter_mut().zip(COLUMNS) {
+            *n += usize::from(finding.severity == severity);
+        }
+        *n_fixable += usize::from(finding.is_fixable());
     }
     let mut rows: Vec<_> = counts.into_iter().collect();
-    rows.sort_by_key(|((severity, rule), (n, _))| (*severity, std::cmp::Reverse(*n), rule.id()));
-    for ((severity, rule), (n, n_fixable)) in rows {
-        let severity_text = format!("{:7}", severity.as_str());
-        let fixable = match n_fixable {
-            0 => String::new(),
-            n => format!("  {n} fixable"),
-        };
+    // The rules with the most errors are first, then those with the most warnings.
+    rows.sort_by_key(|(rule, (by_severity, _))| (by_severity.map(std::cmp::Reverse), rule.id()));
+    let _ = writeln!(out, "errors  warnings   notes  fixable  rule");
+    let cell = |n: usize, width: usize| match n {
+        0 => " ".repeat(width),
+        n => format!("{n:width$}"),
+    };
+    for (rule, ([errors, warnings, notes], n_fixable)) in rows {
+        let painted = |n, width, severity| painted(&cell(n, width), color(severity), terminal);
         let _ = writeln!(
             out,
-            "{n:6} {} {}{fixable}",
-            painted(&severity_text, color(severity), terminal),
+            "{}  {}  {}  {}  {}",
+            painted(errors, 6, Severity::Error),
+            painted(warnings, 8, Severity::Warning),
+            painted(notes, 6, Severity::Note),
+            cell(n_fixable, 7),
             rule.id()
         );
     }
