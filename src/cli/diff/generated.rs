@@ -3,10 +3,13 @@
 //! The requests are for changed policies. They show the effect of a change for which no probe or object was given.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use k8s_openapi::api::admissionregistration::v1::MatchResources;
+use k8s_openapi::api::admissionregistration::v1::{
+    MatchResources, ValidatingAdmissionPolicyBindingSpec,
+};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kubernetes::validity::{FieldPath, Root, Segment};
 use serde_json::{Value, json};
@@ -20,7 +23,7 @@ use crate::cli::audit::PolicyResult;
 use crate::cli::eval::policy_set::{PolicySet, PreparedPolicy};
 use crate::cli::eval::run_case;
 use crate::cli::generated_requests;
-use crate::policy::admission::Binding;
+use crate::policy::admission::{AuthorizerDecision, AuthorizerRule, Binding};
 use crate::policy::expressions::{PolicyExpression, Role};
 use crate::policy::reads::{Input, Reads};
 use crate::policy::runtime_errors::{self, Context, Examples, Witness};
@@ -29,6 +32,9 @@ use crate::schema::escape::unescape;
 
 /// Maximum number of bindings, and of param objects, for which a version has its own requests.
 const MAX_EXAMPLES: usize = 2;
+
+/// Maximum number of changed values in params that requests have.
+const MAX_VALUES: usize = 24;
 
 /// The generated requests for a policy.
 #[derive(Default)]
@@ -93,6 +99,9 @@ pub(super) fn generate(
     if are_inputs_changed && !is_mutating {
         generated.add_examples(pair, policies, sets, params);
     }
+    if is_changed || are_inputs_changed {
+        generated.add_matches(pair, policies, sets);
+    }
     if !generated.differing.is_empty() {
         generated.error = None;
     }
@@ -150,6 +159,21 @@ impl Generated {
         params: &ParamObjects<'_>,
     ) {
         let changed = params.changed();
+        let values = changed_values(&changed);
+        if !values.is_empty() {
+            let [old, _] = policies;
+            let search = |context: &Context<'_>, _: &Arc<AtomicBool>| {
+                runtime_errors::requests_near(&old.compiled, context, &values)
+            };
+            match generated_requests::search(sets[0], sets[0].limit, search) {
+                Ok(witnesses) => {
+                    let witnesses = witnesses.into_iter().map(|it| (it, Vec::new()));
+                    let witnesses: Vec<_> = witnesses.collect();
+                    self.n_requests += self.confirm_all(pair, policies, sets, &witnesses);
+                }
+                Err(error) => self.error = Some(error),
+            }
+        }
         for (n, policy) in policies.into_iter().enumerate() {
             let objects = changed
                 .iter()
@@ -177,6 +201,60 @@ impl Generated {
                     }
                 }
             }
+        }
+    }
+
+    /// Adds the differences that changed match constraints and bindings cause: requests that only one version matches, or
+    /// that other bindings select.
+    fn add_matches(
+        &mut self,
+        pair: &PolicyPair,
+        policies: [&PreparedPolicy<'_>; 2],
+        sets: [&PolicySet<'_>; 2],
+    ) {
+        let [old, new] = policies.map(|policy| {
+            let bindings = bindings(policy).into_values();
+            bindings.map(Binding::spec).collect::<Vec<_>>()
+        });
+        let implied = ValidatingAdmissionPolicyBindingSpec {
+            validation_actions: vec!["Deny".to_owned()],
+            ..ValidatingAdmissionPolicyBindingSpec::default()
+        };
+        let implied = [&implied];
+        let bindings: [&[_]; 2] = if old.is_empty() && new.is_empty() {
+            [&implied, &implied]
+        } else {
+            [&old, &new]
+        };
+        let compiled = policies.map(|policy| &policy.compiled);
+        let search = |context: &Context<'_>, is_cancelled: &Arc<AtomicBool>| {
+            let matches = runtime_errors::differing_matches(compiled, bindings, context.mapper);
+            let mut witnesses = Vec::new();
+            for resources in &matches {
+                let decisive = selected_labels(Some(resources));
+                let context = Context {
+                    match_resources: Some(resources),
+                    ..*context
+                };
+                if compiled[0].is_mutating() {
+                    let comparison =
+                        runtime_errors::compare_policies(compiled, &context, None, is_cancelled);
+                    let samples = comparison.samples.into_iter();
+                    witnesses.extend(samples.map(|it| (it, decisive.clone())));
+                    continue;
+                }
+                for policy in compiled {
+                    let examples = runtime_errors::examples(policy, &context, None);
+                    witnesses.extend(self::witnesses(examples, &decisive));
+                }
+            }
+            witnesses
+        };
+        match generated_requests::search(sets[0], sets[0].limit, search) {
+            Ok(witnesses) => {
+                self.n_requests += self.confirm_all(pair, policies, sets, &witnesses);
+            }
+            Err(error) => self.error = Some(error),
         }
     }
 
@@ -208,6 +286,23 @@ impl Generated {
         }
         n_evaluated
     }
+}
+
+/// Returns the values that only one version of the params has, and strings that start with them.
+fn changed_values(changed: &[(String, [Option<Value>; 2])]) -> Vec<Value> {
+    let mut all: Vec<Value> = Vec::new();
+    for (_, sides) in changed {
+        let sides = sides.each_ref().map(Option::as_ref);
+        let [old, new] = sides.map(|it| it.map_or_else(Vec::new, runtime_errors::param_values));
+        let of_old = old.iter().filter(|it| !new.contains(it));
+        let of_new = new.iter().filter(|it| !old.contains(it));
+        for value in of_old.chain(of_new) {
+            all.push(value.clone());
+            all.extend(value.as_str().map(|text| json!(format!("{text}/x"))));
+        }
+    }
+    all.truncate(MAX_VALUES);
+    all
 }
 
 /// Returns the paths of the labels on which the selectors of a binding depend.
@@ -249,7 +344,7 @@ fn witnesses(examples: Vec<Examples>, decisive: &[FieldPath]) -> Vec<(Witness, V
 }
 
 /// Evaluates both versions for a generated request, with the params of the input and with generated params. `None` if the
-/// versions do not differ. Prefers the shortest form of the request for which the decisions differ.
+/// versions do not differ. Prefers the short form of the request if it has the same difference.
 ///
 /// # Errors
 /// Returns the reason why a version could not be evaluated.
@@ -263,39 +358,29 @@ fn confirm(
     let mut best: Option<DifferingRequest> = None;
     let has_params = policies.iter().any(|policy| policy.param_kind.is_some());
     for with_params in [false, true] {
-        for is_short in [true, false] {
-            let Some((spec, case)) = case(policies[0], witness, is_short, with_params) else {
-                continue;
+        let mut evaluate = |is_short: bool| {
+            let form = Form {
+                is_short,
+                with_params,
             };
-            let evaluate = |policy: &PreparedPolicy<'_>, set: &PolicySet<'_>| {
-                super::case_result(policy, run_case(policy, &spec, &case, set))
-            };
-            let ([old, new], [old_set, new_set]) = (policies, sets);
-            let (old, new) = match (evaluate(old, old_set), evaluate(new, new_set)) {
-                (Ok(old), Ok(new)) => (old, new),
-                (old, new) => {
-                    error = Some(super::error_of_sides(
-                        old.as_ref().err(),
-                        new.as_ref().err(),
-                    ));
-                    continue;
-                }
-            };
-            let [old_side, new_side] = pair.decisions([old.as_ref(), new.as_ref()]);
-            let difference = compare(old_side, new_side, &pair.pairs, pair.failure_policies);
-            let Some(difference) = difference else {
-                continue;
-            };
-            let is_better = |best: &DifferingRequest| difference.effect < best.difference.effect;
-            if best.as_ref().is_none_or(is_better) {
-                best = Some(DifferingRequest {
-                    name: name(witness),
-                    request: serde_json::to_value(&case.request).unwrap_or_default(),
-                    inputs: inputs(policies, (witness, decisive), with_params),
-                    results: [old, new],
-                    difference,
-                });
-            }
+            let differing = confirm_form(pair, policies, sets, (witness, decisive), form);
+            differing.unwrap_or_else(|why| {
+                error = Some(why);
+                None
+            })
+        };
+        // The short form has another user and no labels of the namespace, so its difference may be another one.
+        let differing = match (evaluate(false), evaluate(true)) {
+            (Some(long), Some(short)) if short.difference != long.difference => Some(long),
+            (long, short) => short.or(long),
+        };
+        let is_better = |it: &DifferingRequest| {
+            let effect = it.difference.effect;
+            best.as_ref()
+                .is_none_or(|best| effect < best.difference.effect)
+        };
+        if let Some(differing) = differing.filter(is_better) {
+            best = Some(differing);
         }
         let is_decided = |best: &DifferingRequest| best.difference.effect != Effect::Same;
         if !has_params || best.as_ref().is_some_and(is_decided) {
@@ -306,6 +391,80 @@ fn confirm(
         (None, Some(error)) => Err(error),
         (best, _) => Ok(best),
     }
+}
+
+/// The form in which a generated request is evaluated.
+#[derive(Clone, Copy)]
+struct Form {
+    /// True if the request lacks its user, its namespace, and fields that the API server sets.
+    is_short: bool,
+    /// True if the bindings and params are generated, false if they are those of the input.
+    with_params: bool,
+}
+
+/// Evaluates both versions for a generated request in one form. `None` if the versions do not differ.
+///
+/// # Errors
+/// Returns the reason why a version could not be evaluated.
+fn confirm_form(
+    pair: &PolicyPair,
+    policies: [&PreparedPolicy<'_>; 2],
+    sets: [&PolicySet<'_>; 2],
+    (witness, decisive): (&Witness, &[FieldPath]),
+    form: Form,
+) -> Result<Option<DifferingRequest>, String> {
+    let Some((spec, case)) = case(policies[0], witness, form.is_short, form.with_params) else {
+        return Ok(None);
+    };
+    let evaluate = |policy: &PreparedPolicy<'_>, set: &PolicySet<'_>| {
+        super::case_result(policy, run_case(policy, &spec, &case, set))
+    };
+    let ([old, new], [old_set, new_set]) = (policies, sets);
+    let (old, new) = match (evaluate(old, old_set), evaluate(new, new_set)) {
+        (Ok(old), Ok(new)) => (old, new),
+        (old, new) => {
+            return Err(super::error_of_sides(
+                old.as_ref().err(),
+                new.as_ref().err(),
+            ));
+        }
+    };
+    let [old_side, new_side] = pair.decisions([old.as_ref(), new.as_ref()]);
+    let difference = compare(old_side, new_side, &pair.pairs, pair.failure_policies);
+    let Some(difference) = difference else {
+        return Ok(None);
+    };
+    let shown = if form.is_short {
+        &short(witness)
+    } else {
+        witness
+    };
+    Ok(Some(DifferingRequest {
+        name: name(witness),
+        request: serde_json::to_value(&case.request).unwrap_or_default(),
+        inputs: inputs(policies, (shown, decisive), form.with_params),
+        results: [old, new],
+        difference,
+    }))
+}
+
+/// Returns the witness with the user and the namespace that a probe uses if the case has none.
+fn short(witness: &Witness) -> Witness {
+    let mut short = witness.clone();
+    if let Some(request) = short.request.as_object_mut() {
+        let user = json!({
+            "username": "system:anonymous",
+            "groups": ["system:unauthenticated"],
+        });
+        request.insert("userInfo".to_owned(), user);
+        request.remove("dryRun");
+    }
+    if let Some(namespace) = &mut short.namespace_object {
+        let name = namespace.pointer("/metadata/name").cloned();
+        let labels = json!({"kubernetes.io/metadata.name": name});
+        *namespace = json!({"metadata": {"name": name, "labels": labels}});
+    }
+    short
 }
 
 /// Returns the case of a generated request. Its bindings and params are generated if `with_params` is true, and those of
@@ -390,14 +549,45 @@ fn inputs(
     let paths = decisive.iter().copied().chain(paths).filter(|path| {
         // The name of the subject has the operation.
         let is_operation = path.root == Root::Request && path.fields() == ["operation"];
-        let is_used = with_params || path.root != Root::Params;
+        let is_used =
+            (with_params || path.root != Root::Params) && path.root != Root::Authorizer;
         is_used && !path.fields().is_empty() && !is_operation && !is_read_in_part(path)
     });
     let values = paths.map(|path| InputValue {
         path: format!("{}.{path}", path.root.name()),
         value: value(witness, path).filter(|it| !it.is_null()).cloned(),
     });
-    values.collect()
+    let mut inputs: Vec<InputValue> = witness.authorizer.iter().map(assumption).collect();
+    inputs.extend(values);
+    inputs
+}
+
+/// Returns the assumed decision about an authorization check.
+fn assumption(rule: &AuthorizerRule) -> InputValue {
+    let mut path = Root::Authorizer.name().to_owned();
+    let attributes = [
+        ("path", &rule.path),
+        ("group", &rule.group),
+        ("resource", &rule.resource),
+        ("subresource", &rule.subresource),
+        ("namespace", &rule.namespace),
+        ("name", &rule.name),
+        ("check", &rule.verb),
+    ];
+    for (function, value) in attributes {
+        if let Some(value) = value {
+            let _ = write!(path, ".{function}('{value}')");
+        }
+    }
+    let decision = match rule.answer.decision {
+        AuthorizerDecision::Allow => "allowed",
+        AuthorizerDecision::Deny => "denied",
+        AuthorizerDecision::NoOpinion => "not allowed",
+    };
+    InputValue {
+        path,
+        value: Some(json!(decision)),
+    }
 }
 
 fn root(input: Input) -> Option<Root> {
@@ -420,6 +610,7 @@ fn value<'w>(witness: &'w Witness, path: &FieldPath) -> Option<&'w Value> {
         Root::Request => Some(request),
         Root::Params => witness.params.as_ref(),
         Root::Namespace => witness.namespace_object.as_ref(),
+        Root::Authorizer => None,
     };
     let mut segments = path.segments.iter();
     segments.try_fold(root?, |value, segment| match segment {

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::Context;
-use super::examples::{for_each_request, for_each_trial};
+use super::examples::{Trials, for_each_request, for_each_trial};
 use super::requests::{RequestBuilder, SyntheticRequest};
 use crate::admission::{
     Action, Admission, AuthorizerList, Evaluation, EvaluationResult, Object, ParamList,
@@ -62,7 +62,7 @@ pub fn allows_denied_requests(
                 changed,
                 context,
                 None,
-                &[index],
+                &Trials::new(&[index]),
                 &mut |builder, _, synthetic| comparison.compare(builder, synthetic),
             );
         }

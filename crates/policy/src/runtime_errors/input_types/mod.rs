@@ -2,7 +2,7 @@
 
 mod minimal;
 pub(crate) mod roots;
-mod satisfy;
+pub(crate) mod satisfy;
 
 use std::collections::HashSet;
 use std::sync::Arc;
