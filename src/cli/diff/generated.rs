@@ -45,6 +45,8 @@ pub(super) struct Generated {
     pub(super) differing: Vec<DifferingRequest>,
     /// The reason why requests could not be generated or evaluated.
     pub(super) error: Option<String>,
+    /// The reason why a version rejects the object of a request.
+    rejection: Option<String>,
 }
 
 /// A generated request for which the two versions differ.
@@ -93,20 +95,63 @@ pub(super) fn generate(
     let [old, new] = policies.map(|it| it.mutating.as_ref().is_some_and(|it| it.reinvokes));
     let is_changed = is_changed(policies) || (is_mutating && are_inputs_changed) || old != new;
     let mut generated = Generated::default();
-    if is_changed {
-        generated.add_changes(pair, policies, sets);
-    }
-    if are_inputs_changed && !is_mutating {
-        generated.add_examples(pair, policies, sets, params);
-    }
-    if is_changed || are_inputs_changed {
-        generated.add_matches(pair, policies, sets);
+    for set in sets {
+        let search = Search {
+            pair,
+            policies,
+            sets,
+            set,
+        };
+        if is_changed {
+            generated.add_changes(&search);
+        }
+        if are_inputs_changed && !is_mutating {
+            generated.add_examples(&search, params);
+        }
+        if is_changed || are_inputs_changed {
+            generated.add_matches(&search);
+        }
+        // If the new version rejects objects, its schemas differ, so further objects are built from them.
+        if generated.rejection.is_none() {
+            break;
+        }
     }
     if !generated.differing.is_empty() {
         generated.error = None;
+    } else if generated.n_requests == 0 {
+        generated.error = generated.error.or(generated.rejection.take());
     }
     generated.differing.sort_by_key(|it| it.difference.effect);
     generated
+}
+
+/// The versions of a policy for which requests are generated.
+struct Search<'s, 'p> {
+    pair: &'s PolicyPair,
+    policies: [&'s PreparedPolicy<'p>; 2],
+    sets: [&'s PolicySet<'p>; 2],
+    /// The set with the schemas from which the requests are built.
+    set: &'s PolicySet<'p>,
+}
+
+impl Search<'_, '_> {
+    /// Runs a search for requests.
+    ///
+    /// # Errors
+    /// Returns the reason why the search failed.
+    fn run<T: Send>(
+        &self,
+        run: impl Fn(&Context<'_>, &Arc<AtomicBool>) -> T + Send + Sync,
+    ) -> Result<T, String> {
+        generated_requests::search(self.set, self.sets[0].limit, run)
+    }
+}
+
+/// The reason why a version could not be evaluated for a request.
+struct Unconfirmed {
+    why: String,
+    /// True if the schemas of a version do not permit the object.
+    is_rejection: bool,
 }
 
 /// Returns the matchResources of the bindings of a policy. `None` is a binding without matchResources.
@@ -121,18 +166,14 @@ fn match_resources<'p>(policy: &'p PreparedPolicy<'_>) -> Vec<Option<&'p MatchRe
 
 impl Generated {
     /// Adds the differences that changed expressions cause.
-    fn add_changes(
-        &mut self,
-        pair: &PolicyPair,
-        policies: [&PreparedPolicy<'_>; 2],
-        sets: [&PolicySet<'_>; 2],
-    ) {
+    fn add_changes(&mut self, search: &Search<'_, '_>) {
+        let policies = search.policies;
         let compiled = policies.map(|policy| &policy.compiled);
         let match_resources = match_resources(policies[0]).into_iter().next().flatten();
         let compare = |context: &Context<'_>, is_cancelled: &Arc<AtomicBool>| {
             runtime_errors::compare_policies(compiled, context, match_resources, is_cancelled)
         };
-        let comparison = match generated_requests::search(sets[0], sets[0].limit, compare) {
+        let comparison = match search.run(compare) {
             Ok(comparison) => comparison,
             Err(error) => {
                 self.error = Some(error);
@@ -142,34 +183,29 @@ impl Generated {
         self.n_requests += comparison.n_requests;
         let differences = comparison.differences.into_iter();
         let differences = differences.map(|it| (it.witness, it.inputs));
-        self.confirm_all(pair, policies, sets, &differences.collect::<Vec<_>>());
+        self.confirm_all(search, &differences.collect::<Vec<_>>());
         // The search did not evaluate the samples.
         let samples = comparison.samples.into_iter();
         let samples: Vec<_> = samples.map(|witness| (witness, Vec::new())).collect();
-        self.n_requests += self.confirm_all(pair, policies, sets, &samples);
+        self.n_requests += self.confirm_all(search, &samples);
     }
 
     /// Adds the differences that changed bindings and params cause. The requests are allowed or denied by a validation of
     /// a version with its params, and match a binding of this version.
-    fn add_examples(
-        &mut self,
-        pair: &PolicyPair,
-        policies: [&PreparedPolicy<'_>; 2],
-        sets: [&PolicySet<'_>; 2],
-        params: &ParamObjects<'_>,
-    ) {
+    fn add_examples(&mut self, search: &Search<'_, '_>, params: &ParamObjects<'_>) {
+        let policies = search.policies;
         let changed = params.changed();
         let values = changed_values(&changed);
         if !values.is_empty() {
             let [old, _] = policies;
-            let search = |context: &Context<'_>, _: &Arc<AtomicBool>| {
+            let near = |context: &Context<'_>, _: &Arc<AtomicBool>| {
                 runtime_errors::requests_near(&old.compiled, context, &values)
             };
-            match generated_requests::search(sets[0], sets[0].limit, search) {
+            match search.run(near) {
                 Ok(witnesses) => {
                     let witnesses = witnesses.into_iter().map(|it| (it, Vec::new()));
                     let witnesses: Vec<_> = witnesses.collect();
-                    self.n_requests += self.confirm_all(pair, policies, sets, &witnesses);
+                    self.n_requests += self.confirm_all(search, &witnesses);
                 }
                 Err(error) => self.error = Some(error),
             }
@@ -192,10 +228,10 @@ impl Generated {
                         };
                         runtime_errors::examples(&policy.compiled, &context, *params)
                     };
-                    match generated_requests::search(sets[0], sets[0].limit, examples) {
+                    match search.run(examples) {
                         Ok(examples) => {
                             let witnesses = witnesses(examples, &selected_labels(resources));
-                            self.n_requests += self.confirm_all(pair, policies, sets, &witnesses);
+                            self.n_requests += self.confirm_all(search, &witnesses);
                         }
                         Err(error) => self.error = Some(error),
                     }
@@ -206,12 +242,8 @@ impl Generated {
 
     /// Adds the differences that changed match constraints and bindings cause: requests that only one version matches, or
     /// that other bindings select.
-    fn add_matches(
-        &mut self,
-        pair: &PolicyPair,
-        policies: [&PreparedPolicy<'_>; 2],
-        sets: [&PolicySet<'_>; 2],
-    ) {
+    fn add_matches(&mut self, search: &Search<'_, '_>) {
+        let policies = search.policies;
         let [old, new] = policies.map(|policy| {
             let bindings = bindings(policy).into_values();
             bindings.map(Binding::spec).collect::<Vec<_>>()
@@ -227,7 +259,7 @@ impl Generated {
             [&old, &new]
         };
         let compiled = policies.map(|policy| &policy.compiled);
-        let search = |context: &Context<'_>, is_cancelled: &Arc<AtomicBool>| {
+        let differing = |context: &Context<'_>, is_cancelled: &Arc<AtomicBool>| {
             let matches = runtime_errors::differing_matches(compiled, bindings, context.mapper);
             let mut witnesses = Vec::new();
             for resources in &matches {
@@ -250,9 +282,9 @@ impl Generated {
             }
             witnesses
         };
-        match generated_requests::search(sets[0], sets[0].limit, search) {
+        match search.run(differing) {
             Ok(witnesses) => {
-                self.n_requests += self.confirm_all(pair, policies, sets, &witnesses);
+                self.n_requests += self.confirm_all(search, &witnesses);
             }
             Err(error) => self.error = Some(error),
         }
@@ -261,23 +293,22 @@ impl Generated {
     /// Evaluates both versions for requests, and adds those for which they differ. Returns the number of evaluated requests.
     fn confirm_all(
         &mut self,
-        pair: &PolicyPair,
-        policies: [&PreparedPolicy<'_>; 2],
-        sets: [&PolicySet<'_>; 2],
+        search: &Search<'_, '_>,
         witnesses: &[(Witness, Vec<FieldPath>)],
     ) -> usize {
         let mut n_evaluated = 0;
-        let confirmed = sets[0].limit.run(|is_cancelled| {
+        let confirmed = search.sets[0].limit.run(|is_cancelled| {
             for (witness, inputs) in witnesses {
                 if is_cancelled.load(Ordering::Relaxed) {
                     break;
                 }
-                match confirm(pair, policies, sets, (witness, inputs)) {
+                match confirm(search, (witness, inputs)) {
                     Ok(differing) => {
                         self.differing.extend(differing);
                         n_evaluated += 1;
                     }
-                    Err(why) => self.error = Some(why),
+                    Err(error) if error.is_rejection => self.rejection = Some(error.why),
+                    Err(error) => self.error = Some(error.why),
                 }
             }
         });
@@ -349,21 +380,22 @@ fn witnesses(examples: Vec<Examples>, decisive: &[FieldPath]) -> Vec<(Witness, V
 /// # Errors
 /// Returns the reason why a version could not be evaluated.
 fn confirm(
-    pair: &PolicyPair,
-    policies: [&PreparedPolicy<'_>; 2],
-    sets: [&PolicySet<'_>; 2],
+    search: &Search<'_, '_>,
     (witness, decisive): (&Witness, &[FieldPath]),
-) -> Result<Option<DifferingRequest>, String> {
+) -> Result<Option<DifferingRequest>, Unconfirmed> {
     let mut error = None;
     let mut best: Option<DifferingRequest> = None;
-    let has_params = policies.iter().any(|policy| policy.param_kind.is_some());
+    let has_params = search
+        .policies
+        .iter()
+        .any(|policy| policy.param_kind.is_some());
     for with_params in [false, true] {
         let mut evaluate = |is_short: bool| {
             let form = Form {
                 is_short,
                 with_params,
             };
-            let differing = confirm_form(pair, policies, sets, (witness, decisive), form);
+            let differing = confirm_form(search, (witness, decisive), form);
             differing.unwrap_or_else(|why| {
                 error = Some(why);
                 None
@@ -407,26 +439,26 @@ struct Form {
 /// # Errors
 /// Returns the reason why a version could not be evaluated.
 fn confirm_form(
-    pair: &PolicyPair,
-    policies: [&PreparedPolicy<'_>; 2],
-    sets: [&PolicySet<'_>; 2],
+    search: &Search<'_, '_>,
     (witness, decisive): (&Witness, &[FieldPath]),
     form: Form,
-) -> Result<Option<DifferingRequest>, String> {
+) -> Result<Option<DifferingRequest>, Unconfirmed> {
+    let Search { pair, policies, .. } = *search;
     let Some((spec, case)) = case(policies[0], witness, form.is_short, form.with_params) else {
         return Ok(None);
     };
-    let evaluate = |policy: &PreparedPolicy<'_>, set: &PolicySet<'_>| {
-        super::case_result(policy, run_case(policy, &spec, &case, set))
+    let mut is_rejection = false;
+    let mut evaluate = |policy: &PreparedPolicy<'_>, set: &PolicySet<'_>| {
+        let result = run_case(policy, &spec, &case, set);
+        is_rejection |= !result.invalid.is_empty();
+        super::case_result(policy, result)
     };
-    let ([old, new], [old_set, new_set]) = (policies, sets);
+    let ([old, new], [old_set, new_set]) = (policies, search.sets);
     let (old, new) = match (evaluate(old, old_set), evaluate(new, new_set)) {
         (Ok(old), Ok(new)) => (old, new),
         (old, new) => {
-            return Err(super::error_of_sides(
-                old.as_ref().err(),
-                new.as_ref().err(),
-            ));
+            let why = super::error_of_sides(old.as_ref().err(), new.as_ref().err());
+            return Err(Unconfirmed { why, is_rejection });
         }
     };
     let [old_side, new_side] = pair.decisions([old.as_ref(), new.as_ref()]);
@@ -549,8 +581,7 @@ fn inputs(
     let paths = decisive.iter().copied().chain(paths).filter(|path| {
         // The name of the subject has the operation.
         let is_operation = path.root == Root::Request && path.fields() == ["operation"];
-        let is_used =
-            (with_params || path.root != Root::Params) && path.root != Root::Authorizer;
+        let is_used = (with_params || path.root != Root::Params) && path.root != Root::Authorizer;
         is_used && !path.fields().is_empty() && !is_operation && !is_read_in_part(path)
     });
     let values = paths.map(|path| InputValue {

@@ -215,7 +215,9 @@ fn is_consistent(of_value: &ValueConstraints) -> bool {
         || of_value.text.iter().any(|it| !it.is_empty());
     !(is_null && excludes_null)
         && of_value.max_len.is_none_or(|max| of_value.min_len <= max)
-        && of_value.min.is_none_or(|min| of_value.max.is_none_or(|max| min <= max))
+        && of_value
+            .min
+            .is_none_or(|min| of_value.max.is_none_or(|max| min <= max))
         && of_value.equals.as_ref().is_none_or(|value| {
             !of_value.differs.contains(value)
                 && fits(value)

@@ -197,7 +197,10 @@ fn complete_pod(kind: &str, spec: &mut Map<String, Json>) {
 ///
 /// Source: `pkg/apis/core/validation/validation.go` (`ValidateTolerations`).
 fn complete_toleration(toleration: &mut Map<String, Json>) {
-    if toleration.get("effect").is_none_or(|effect| effect != "NoExecute") {
+    if toleration
+        .get("effect")
+        .is_none_or(|effect| effect != "NoExecute")
+    {
         toleration.remove("tolerationSeconds");
     }
     let has_value = toleration.get("value").is_some_and(|value| value != "");

@@ -184,7 +184,8 @@ impl Walk<'_> {
             || IP_ADDRESSES.contains(&holder)
                 && !(text == "None" || text.is_empty() && !is_element)
                 && !is_address()
-            || matches!(holder, "maxSurge" | "maxUnavailable" | "minAvailable") && !is_percentage(text)
+            || matches!(holder, "maxSurge" | "maxUnavailable" | "minAvailable")
+                && !is_percentage(text)
             || holder == "fieldPath"
                 && self.path.names().contains(&"fieldRef")
                 && !["metadata.", "spec.", "status."]

@@ -100,8 +100,7 @@ pub use search::{DenyingValidation, RuntimeErrorFinding, find_runtime_errors};
 pub use string_data::optional_string_data;
 pub use type_error_witnesses::{TypeErrorWitness, partial_failure_witnesses, type_error_witnesses};
 pub use version_comparison::{
-    differing_matches,
-    VersionComparison, VersionDifference, compare_policies, compare_versions,
+    VersionComparison, VersionDifference, compare_policies, compare_versions, differing_matches,
 };
 
 #[cfg(test)]

@@ -64,7 +64,7 @@ pub fn requests_near(
     };
     let mut witnesses: Vec<Witness> = Vec::new();
     let observe: ObserveTrial<'_> = &mut |builder, _, synthetic| {
-        if !builder.fails_validation(synthetic) {
+        if !builder.fails_validation(synthetic) && !builder.fails_crd_rules(synthetic) {
             let witness = builder.witness(synthetic, "");
             if !witnesses.contains(&witness) {
                 witnesses.push(witness);

@@ -59,7 +59,9 @@ impl InputType<'_> {
                 }
                 let child = fields.get_mut(&**name)?;
                 input_type.satisfy(child, &child_path, rest, constraints)?;
-                if is_last && !is_always_present && self.is_builtin() {
+                // A field that may be null is not omitted if it is empty.
+                let is_kept = input_type.may_be_null(&child_path);
+                if is_last && !is_always_present && !is_kept && self.is_builtin() {
                     let is_dropped = match &*child {
                         Json::Bool(false) => is_omitted_if_false(name),
                         Json::String(text) => text.is_empty() && !self.is_map(),
@@ -260,7 +262,8 @@ impl InputType<'_> {
             }
             *value = text;
         }
-        if constraints.equals.is_none() && (constraints.min.is_some() || constraints.max.is_some()) {
+        if constraints.equals.is_none() && (constraints.min.is_some() || constraints.max.is_some())
+        {
             self.satisfy_range(value, constraints)?;
         }
         if constraints.differs.contains(value) {
@@ -287,9 +290,8 @@ impl InputType<'_> {
             Json::String(text) => text.parse::<i64>().is_ok(),
             value => value.is_number(),
         };
-        let is_right = |value: &Json| {
-            constraints.is_in_range(value) && !constraints.differs.contains(value)
-        };
+        let is_right =
+            |value: &Json| constraints.is_in_range(value) && !constraints.differs.contains(value);
         if is_number && is_right(value) {
             return Some(());
         }

@@ -485,7 +485,8 @@ fn input_range(
     };
     let is_in_range = |value: &Json| {
         let mut required = InputConstraints::default();
-        let is_number = value.is_number() || value.as_str().is_some_and(|it| it.parse::<i64>().is_ok());
+        let is_number =
+            value.is_number() || value.as_str().is_some_and(|it| it.parse::<i64>().is_ok());
         let added = required.add(path, range.clone());
         let required = added.and_then(|()| required.at(path));
         is_number && required.is_some_and(|it| it.is_in_range(value))

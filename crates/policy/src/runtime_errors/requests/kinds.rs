@@ -68,9 +68,8 @@ pub(crate) fn named_targets<'a>(
 ) -> Vec<Target<'a>> {
     let rules = match_resources.and_then(|it| it.resource_rules.as_deref());
     let rules = rules.unwrap_or_default();
-    let has = |values: &Option<Vec<String>>, value: &str| {
-        values.iter().flatten().any(|it| it == value)
-    };
+    let has =
+        |values: &Option<Vec<String>>, value: &str| values.iter().flatten().any(|it| it == value);
     let is_named = |target: &Target<'_>| {
         let gvr = &target.resource.gvr;
         let mut rules = rules.iter();

@@ -172,7 +172,9 @@ impl<'a> RequestBuilder<'a> {
         self.match_resources.extend(match_resources);
         let rules = match_resources.and_then(|it| it.resource_rules.as_deref());
         if let Some(rules) = rules.filter(|rules| !rules.is_empty()) {
-            let names = rules.iter().flat_map(|rule| rule.operations.iter().flatten());
+            let names = rules
+                .iter()
+                .flat_map(|rule| rule.operations.iter().flatten());
             let names: Vec<&String> = names.collect();
             let is_named = |it: &Operation| {
                 let mut names = names.iter();

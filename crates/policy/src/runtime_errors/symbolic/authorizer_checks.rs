@@ -62,11 +62,7 @@ impl SymbolicEvaluator<'_> {
 
     /// Returns the path of the check with `target` as its receiver and `verb` as its argument. `None` if the receiver
     /// cannot be interpreted.
-    fn authorizer_check(
-        &self,
-        target: ExprRef,
-        verb: &[SymbolicValue],
-    ) -> Option<FieldPath> {
+    fn authorizer_check(&self, target: ExprRef, verb: &[SymbolicValue]) -> Option<FieldPath> {
         let mut attributes = Map::new();
         if let [SymbolicValue::Constant(Json::String(verb))] = verb {
             attributes.insert("verb".to_owned(), json!(verb));
@@ -149,7 +145,8 @@ pub(crate) fn authorizer_rules(constraints: &InputConstraints) -> Vec<Authorizer
     }
     rules.sort_by_key(|rule| std::cmp::Reverse(n_attributes(rule)));
     // Checks without a rule are not allowed, so such a rule is only needed for an exception.
-    let decisive: Vec<AuthorizerRule> = rules.iter().filter(|it| is_decisive(it)).cloned().collect();
+    let decisive: Vec<AuthorizerRule> =
+        rules.iter().filter(|it| is_decisive(it)).cloned().collect();
     rules.retain(|rule| is_decisive(rule) || decisive.iter().any(|it| covers(it, rule)));
     rules
 }

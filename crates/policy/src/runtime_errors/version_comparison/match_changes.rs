@@ -234,9 +234,18 @@ pub fn differing_matches(
     let [of_old, of_new] = targets.each_ref().map(|it| representative_kinds(it));
     let mut kinds = of_old;
     for (resource, operations) in of_new {
-        match kinds.iter_mut().find(|(known, _)| known.gvr == resource.gvr) {
+        match kinds
+            .iter_mut()
+            .find(|(known, _)| known.gvr == resource.gvr)
+        {
             Some((_, known)) => {
-                known.extend(operations.iter().filter(|it| !known.contains(it)).copied().collect::<Vec<_>>());
+                known.extend(
+                    operations
+                        .iter()
+                        .filter(|it| !known.contains(it))
+                        .copied()
+                        .collect::<Vec<_>>(),
+                );
             }
             None => kinds.push((resource, operations)),
         }
@@ -302,7 +311,8 @@ fn names(versions: &[VersionMatch<'_>; 2]) -> Vec<String> {
 /// Returns the labels of namespaces and objects of the candidates.
 fn label_pairs(versions: &[VersionMatch<'_>; 2]) -> Vec<(Labels, Labels)> {
     let all: Vec<&MatchResources> = versions.iter().flat_map(VersionMatch::resources).collect();
-    let of_namespaces = LabelValues::new(all.iter().filter_map(|it| it.namespace_selector.as_ref()));
+    let of_namespaces =
+        LabelValues::new(all.iter().filter_map(|it| it.namespace_selector.as_ref()));
     let of_objects = LabelValues::new(all.iter().filter_map(|it| it.object_selector.as_ref()));
     let mut bases = vec![(of_namespaces.none(), of_objects.none())];
     for version in versions {
@@ -377,7 +387,11 @@ impl LabelValues {
         let mut labels = self.none();
         let mut excluded: Vec<(&String, &String)> = Vec::new();
         let selectors: Vec<_> = selectors.collect();
-        let requirements = || selectors.iter().flat_map(|it| it.match_expressions.iter().flatten());
+        let requirements = || {
+            selectors
+                .iter()
+                .flat_map(|it| it.match_expressions.iter().flatten())
+        };
         for requirement in requirements().filter(|it| it.operator == "NotIn") {
             let values = requirement.values.iter().flatten();
             excluded.extend(values.map(|value| (&requirement.key, value)));
@@ -386,13 +400,21 @@ impl LabelValues {
             let key = &requirement.key;
             let is_allowed = |value: &&String| !excluded.contains(&(key, *value));
             let value = match &*requirement.operator {
-                "In" => requirement.values.iter().flatten().find(is_allowed).cloned(),
+                "In" => requirement
+                    .values
+                    .iter()
+                    .flatten()
+                    .find(is_allowed)
+                    .cloned(),
                 "Exists" if labels.get(key).is_some_and(Option::is_none) => Some(OTHER.to_owned()),
                 _ => continue,
             };
             labels.insert(key.clone(), value);
         }
-        for (key, value) in selectors.iter().flat_map(|it| it.match_labels.iter().flatten()) {
+        for (key, value) in selectors
+            .iter()
+            .flat_map(|it| it.match_labels.iter().flatten())
+        {
             labels.insert(key.clone(), Some(value.clone()));
         }
         // The name of a namespace cannot be absent.

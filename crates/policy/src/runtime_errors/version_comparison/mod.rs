@@ -29,8 +29,8 @@ use super::requests::{Budget, RequestBuilder, SyntheticRequest, Witness, minimal
 use super::search::{MAX_REPAIRS, MAX_SYMBOLIC_STEPS, missing_path};
 use super::symbolic::{BranchCondition, ExprRef, Scope, SymbolicEvaluator};
 use crate::admission::{
-    Action, Admission, Evaluation, EvaluationResult, Object, ParamList,
-    RecordedValue, Recorder, ReviewContext,
+    Action, Admission, Evaluation, EvaluationResult, Object, ParamList, RecordedValue, Recorder,
+    ReviewContext,
 };
 use crate::compile::CompiledPolicy;
 use crate::expressions::{PolicyExpression, Role};
@@ -38,7 +38,8 @@ use crate::matching;
 use crate::version_changes::AffectedNode;
 use cel::stack::run_on_deep_stack;
 use kubernetes::schema::Gvr;
-use kubernetes::validity::{Constraint, FieldPath, InputConstraints};
+use kubernetes::validity::{Constraint, FieldPath, InputConstraints, Root};
+use serde_json::Value as Json;
 
 /// Maximum number of differences.
 const MAX_DIFFERENCES: usize = 32;
@@ -63,6 +64,9 @@ const MAX_CHANGED_SAMPLES: usize = 160;
 
 /// Maximum number of requests that the search for differences of changed conditions builds.
 const MAX_DISTINGUISHING: usize = 4_000;
+
+/// Maximum number of requests with null and an empty list in the same field, for one kind.
+const MAX_NULL_LISTS: usize = 6;
 
 /// The evaluation budget for the affected nodes of one policy and kind.
 const BUDGET: Budget = Budget {
@@ -428,6 +432,11 @@ impl<'n> Comparer<'n> {
             return;
         }
         let is_target = |node| targets.contains(&node);
+        for constraints in null_and_empty(builder) {
+            if let Some(synthetic) = builder.build(&constraints) {
+                let _ = self.compare(builder, &synthetic);
+            }
+        }
         let (sites, reached) = failure_sites::find_with_targets(&symbolic, &is_target);
         let sites_by_node = sites_by_node(&sites);
         let mut budget = BUDGET;
@@ -543,7 +552,7 @@ impl<'n> Comparer<'n> {
         if !self.seen.insert(synthetic.digest) {
             return None;
         }
-        if builder.fails_validation(synthetic) {
+        if builder.fails_validation(synthetic) || builder.fails_crd_rules(synthetic) {
             return None;
         }
         let (request, namespace, namespaces) = builder.admission_request(synthetic)?;
@@ -623,6 +632,23 @@ impl<'n> Comparer<'n> {
     }
 }
 
+/// Returns constraints of updates that change an unset list or map, which is null, to an empty one.
+fn null_and_empty(builder: &RequestBuilder<'_>) -> Vec<InputConstraints> {
+    let object = FieldPath::new(Root::Object);
+    let paths = builder.object.nullable_lists(&object, 0).into_iter();
+    let all = paths.filter_map(|path| {
+        let mut constraints = InputConstraints::default();
+        let old = FieldPath {
+            root: Root::OldObject,
+            segments: path.segments.clone(),
+        };
+        constraints.add(&old, Constraint::Equals(Json::Null))?;
+        constraints.add(&path, Constraint::MaxLen(0))?;
+        Some(constraints)
+    });
+    all.take(MAX_NULL_LISTS).collect()
+}
+
 /// Returns the paths of the values without which `node` or a node in it fails.
 fn needed_values<'s>(
     symbolic: &SymbolicEvaluator<'_>,
@@ -648,7 +674,9 @@ fn message_validations(policy: &CompiledPolicy, changed: &[usize]) -> Vec<usize>
     let validations = fields.filter_map(|(field, _)| {
         let mut validations = validations(policy);
         validations.find(|n| {
-            let own = expressions.get(*n).and_then(|it| it.field_ref.split_once(']'));
+            let own = expressions
+                .get(*n)
+                .and_then(|it| it.field_ref.split_once(']'));
             own.is_some_and(|(own, _)| own == field)
         })
     });

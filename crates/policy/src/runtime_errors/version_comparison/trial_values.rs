@@ -149,7 +149,11 @@ pub(super) fn number_texts(literals: &[Json], kinds: NumberTexts) -> Vec<Json> {
     if kinds.has_durations {
         texts.extend(numbers.iter().map(|n| json!(format!("{n}s"))));
     }
-    texts.extend(fractions_near(literals).iter().map(|n| json!(n.to_string())));
+    texts.extend(
+        fractions_near(literals)
+            .iter()
+            .map(|n| json!(n.to_string())),
+    );
     texts
 }
 
@@ -185,7 +189,9 @@ pub(super) fn calls(policy: &CompiledPolicy, functions: &[&str]) -> bool {
 
 /// Returns numbers near the fractions in `literals`.
 fn fractions_near(literals: &[Json]) -> Vec<f64> {
-    let fractions = literals.iter().filter_map(|it| it.as_f64().filter(|_| it.is_f64()));
+    let fractions = literals
+        .iter()
+        .filter_map(|it| it.as_f64().filter(|_| it.is_f64()));
     let near = fractions.flat_map(|n| [n, n - FRACTION, n + FRACTION]);
     // The sum of decimal fractions is not exact.
     let rounded = near.map(|n| (n / FRACTION).round() * FRACTION);
