@@ -29,28 +29,10 @@ pub(super) fn complete(kind: &str, object: &mut Json) -> Option<()> {
         }
     }
     match kind {
-        "ClusterRoleBinding" | "RoleBinding" => {
-            let subjects = object.get_mut("subjects").and_then(Json::as_array_mut);
-            for subject in subjects.into_iter().flatten() {
-                let subject = subject.as_object_mut()?;
-                if subject
-                    .get("kind")
-                    .is_some_and(|kind| kind == "ServiceAccount")
-                {
-                    subject.remove("apiGroup");
-                    fill(subject, "namespace", json!("default"));
-                }
-            }
-            Some(())
-        }
+        "ClusterRoleBinding" | "RoleBinding" => complete_subjects(object),
         "Service" => complete_service(object.get_mut("spec")?.as_object_mut()?),
         "HorizontalPodAutoscaler" => {
-            let spec = object.get_mut("spec")?.as_object_mut()?;
-            let min = spec.get("minReplicas").and_then(Json::as_i64);
-            let max = spec.get("maxReplicas").and_then(Json::as_i64);
-            if let Some(min) = min.filter(|min| max.is_some_and(|max| max < *min)) {
-                spec.insert("maxReplicas".to_owned(), json!(min));
-            }
+            complete_autoscaler(object.get_mut("spec")?.as_object_mut()?);
             Some(())
         }
         "Secret" => {
@@ -321,6 +303,35 @@ const LOAD_BALANCER_FIELDS: [&str; 2] = ["loadBalancerClass", "loadBalancerSourc
 
 fn fill(object: &mut Map<String, Json>, field: &str, value: Json) {
     object.entry(field).or_insert(value);
+}
+
+/// Completes the service accounts among the subjects of a role binding.
+///
+/// Source: `pkg/apis/rbac/validation/validation.go` (`ValidateRoleBindingSubject`).
+fn complete_subjects(object: &mut Json) -> Option<()> {
+    let subjects = object.get_mut("subjects").and_then(Json::as_array_mut);
+    for subject in subjects.into_iter().flatten() {
+        let subject = subject.as_object_mut()?;
+        if subject
+            .get("kind")
+            .is_some_and(|kind| kind == "ServiceAccount")
+        {
+            subject.remove("apiGroup");
+            fill(subject, "namespace", json!("default"));
+        }
+    }
+    Some(())
+}
+
+/// Raises the maximum of an autoscaler to its minimum.
+///
+/// Source: `pkg/apis/autoscaling/validation/validation.go` (`validateHorizontalPodAutoscalerSpec`).
+fn complete_autoscaler(spec: &mut Map<String, Json>) {
+    let min = spec.get("minReplicas").and_then(Json::as_i64);
+    let max = spec.get("maxReplicas").and_then(Json::as_i64);
+    if let Some(min) = min.filter(|min| max.is_some_and(|max| max < *min)) {
+        spec.insert("maxReplicas".to_owned(), json!(min));
+    }
 }
 
 /// Completes a Service spec: adds the external name or the node ports that the type requires.

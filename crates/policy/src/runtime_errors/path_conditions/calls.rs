@@ -79,15 +79,7 @@ pub(crate) fn call_disjuncts(
             let (left, right) = (evaluate(*left), evaluate(*right));
             let pairs = left.iter().flat_map(|l| right.iter().map(move |r| (l, r)));
             pairs
-                .flat_map(|(l, r)| {
-                    if evaluator.has_several_elements() {
-                        let disjuncts = ranges(function, l, r, expected);
-                        if !disjuncts.is_empty() {
-                            return disjuncts;
-                        }
-                    }
-                    ordering(function, l, r, expected)
-                })
+                .flat_map(|(l, r)| order_disjuncts(evaluator, function, (l, r), expected))
                 .collect()
         }
         ("startsWith" | "endsWith" | "contains" | "matches", Some(target), [arg]) => {
@@ -432,6 +424,22 @@ fn ordering(
         }
         _ => Vec::new(),
     }
+}
+
+/// Returns the disjuncts of a comparison of two values.
+fn order_disjuncts(
+    evaluator: &SymbolicEvaluator<'_>,
+    function: &str,
+    (left, right): (&SymbolicValue, &SymbolicValue),
+    expected: bool,
+) -> Vec<Disjunct> {
+    if evaluator.has_several_elements() {
+        let disjuncts = ranges(function, left, right, expected);
+        if !disjuncts.is_empty() {
+            return disjuncts;
+        }
+    }
+    ordering(function, left, right, expected)
 }
 
 /// Returns the disjuncts for which two inputs, or an input and a constant, have an order. Unlike [`ordering`], the result
