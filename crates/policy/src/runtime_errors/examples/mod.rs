@@ -112,6 +112,7 @@ pub fn examples(
 }
 
 /// Returns the numbers and strings in params, and the words of each string.
+#[must_use]
 pub fn param_values(params: &Json) -> Vec<Json> {
     let fields = params.as_object().into_iter().flatten();
     let fields = fields.filter(|(name, _)| !matches!(&***name, "apiVersion" | "kind" | "metadata"));
