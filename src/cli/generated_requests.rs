@@ -15,9 +15,10 @@ use crate::cli::eval::policy_set::{PolicySet, PreparedPolicy};
 use crate::cli::input::Object;
 use crate::cli::test::init;
 use crate::cli::time_limit::TimeLimit;
+use crate::policy::admission::{AuthorizerDecision, AuthorizerRule};
 use crate::policy::runtime_errors::{Context, Witness};
 use crate::policy::subject::SubjectKind;
-use crate::probe::api::{BindingSource, Case, PolicyProbeSpec, Source};
+use crate::probe::api::{self, BindingSource, Case, PolicyProbeSpec, Source};
 
 /// Runs a search for requests within a time limit. `run` ends if its flag becomes true.
 ///
@@ -88,7 +89,8 @@ pub(super) fn case(
         "request": init::request(witness, is_short)?,
         "expect": {},
     });
-    let case: Case = serde_json::from_value(case).ok()?;
+    let mut case: Case = serde_json::from_value(case).ok()?;
+    case.request.authorizer = witness.authorizer.iter().map(authorizer_rule).collect();
     let mut spec = PolicyProbeSpec::default();
     if policy.kind() == SubjectKind::ValidatingAdmissionPolicy {
         policy.name.clone_into(&mut spec.policy_name);
@@ -125,4 +127,24 @@ pub(super) fn case(
             .collect();
     }
     Some((spec, case))
+}
+
+/// Converts a decision about an authorization check to an entry of a case.
+fn authorizer_rule(rule: &AuthorizerRule) -> api::AuthorizerRule {
+    api::AuthorizerRule {
+        verb: rule.verb.clone(),
+        group: rule.group.clone(),
+        resource: rule.resource.clone(),
+        sub_resource: rule.subresource.clone(),
+        namespace: rule.namespace.clone(),
+        name: rule.name.clone(),
+        path: rule.path.clone(),
+        decision: match rule.answer.decision {
+            AuthorizerDecision::Allow => api::AuthorizerDecision::Allow,
+            AuthorizerDecision::Deny => api::AuthorizerDecision::Deny,
+            AuthorizerDecision::NoOpinion => api::AuthorizerDecision::NoOpinion,
+        },
+        reason: None,
+        error: None,
+    }
 }

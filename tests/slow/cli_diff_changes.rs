@@ -422,3 +422,336 @@ fn exceptions_for_deletions_are_found() {
         assert_eq!([denied > 0, allowed > 0], [false, true], "{exception}");
     }
 }
+
+/// A case: the documents of both versions, and true if requests are denied and allowed.
+type Case = ([Vec<Value>; 2], [bool; 2]);
+
+/// Compares the documents of each case on their own.
+fn check_cases(name: &str, cases: &[Case]) {
+    let mut wrong = Vec::new();
+    for (n, (documents, expected)) in cases.iter().enumerate() {
+        let text = |side: &Vec<Value>| {
+            let documents = side.iter().map(Value::to_string);
+            documents.collect::<Vec<_>>().join("\n---\n")
+        };
+        let [old, new] = documents.each_ref().map(text);
+        let folder = directory(
+            &format!("{name}-{n}"),
+            &[("old.yaml", &old), ("new.yaml", &new)],
+        );
+        let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+        let args = ["diff", &path("old.yaml"), &path("new.yaml"), "-o", "json"];
+        let report = vap(&args, "").json();
+        let [denied, allowed] = counts(&report, "p0");
+        if [denied > 0, allowed > 0] != *expected || report["notGenerated"] != json!([]) {
+            wrong.push(format!("{old}\n->\n{new}\n{denied} {allowed}\n{report:#}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Returns the case of a changed expression.
+fn case(resource: Resource, expressions: [&str; 2], expected: [bool; 2]) -> Case {
+    let documents = expressions.map(|it| vec![policy("p0", resource, &[it])]);
+    (documents, expected)
+}
+
+const DENIED: [bool; 2] = [true, false];
+const ALLOWED: [bool; 2] = [false, true];
+const BOTH_WAYS: [bool; 2] = [true, true];
+const NEITHER: [bool; 2] = [false, false];
+
+const BUDGETS: Resource = ["policy", "v1", "poddisruptionbudgets"];
+
+#[test]
+fn texts_of_numbers_are_tried() {
+    let unavailable = |rest: &str| format!("!has(object.spec.maxUnavailable) || {rest}");
+    let age = "int(object.metadata.annotations['age'])";
+    let check = |resource: Resource, [old, new]: [String; 2], expected| {
+        case(resource, [&old, &new], expected)
+    };
+    check_cases(
+        "diff-number-texts",
+        &[
+            check(
+                BUDGETS,
+                [
+                    "has(object.spec.maxUnavailable)".to_owned(),
+                    "type(object.spec.maxUnavailable) == int".to_owned(),
+                ],
+                DENIED,
+            ),
+            check(
+                BUDGETS,
+                [
+                    unavailable("type(object.spec.maxUnavailable) == int"),
+                    unavailable("string(object.spec.maxUnavailable) != '40%'"),
+                ],
+                ALLOWED,
+            ),
+            check(
+                DEPLOYMENTS,
+                [format!("{age} <= 5"), format!("{age} <= 10")],
+                ALLOWED,
+            ),
+            check(
+                CONFIG_MAPS,
+                [
+                    "duration(object.data['wait']).getSeconds() < 20".to_owned(),
+                    "duration(object.data['wait']).getSeconds() < 40".to_owned(),
+                ],
+                ALLOWED,
+            ),
+            check(
+                DEPLOYMENTS,
+                [
+                    "double(object.metadata.?annotations['part'].orValue('0')) < 0.25".to_owned(),
+                    "double(object.metadata.?annotations['part'].orValue('0')) < 0.5".to_owned(),
+                ],
+                ALLOWED,
+            ),
+            check(
+                DEPLOYMENTS,
+                [
+                    format!("{age} <= object.spec.replicas"),
+                    format!("{age} < object.spec.replicas"),
+                ],
+                DENIED,
+            ),
+        ],
+    );
+}
+
+#[test]
+fn values_of_formats_are_tried() {
+    check_cases(
+        "diff-formats",
+        &[
+            case(
+                DEPLOYMENTS,
+                [
+                    "object.metadata.?labels['tier'].orValue('').matches('^(x|y)$')",
+                    "object.metadata.?labels['tier'].orValue('').matches('^(x|y|z)$')",
+                ],
+                ALLOWED,
+            ),
+            case(
+                INGRESSES,
+                [
+                    "object.spec.rules.all(r, r.host.matches('^.*[.]corp[.]test$'))",
+                    "object.spec.rules.all(r, r.host.matches('^[^.]*[.]corp[.]test$'))",
+                ],
+                DENIED,
+            ),
+            case(
+                INGRESSES,
+                [
+                    "object.spec.rules.all(r, has(r.host))",
+                    "object.spec.rules.all(r, has(r.host) && !r.host.startsWith('*'))",
+                ],
+                DENIED,
+            ),
+            case(
+                SERVICES,
+                [
+                    "object.spec.?loadBalancerSourceRanges.orValue([]).all(r, cidr('10.0.0.0/8').containsCIDR(r))",
+                    "object.spec.?loadBalancerSourceRanges.orValue([]).all(r, cidr('10.9.0.0/16').containsCIDR(r))",
+                ],
+                DENIED,
+            ),
+            case(
+                PODS,
+                [
+                    "object.spec.?tolerations.orValue([]).all(t, t.?key.orValue('') != 'gpu')",
+                    "object.spec.?tolerations.orValue([]).all(t, t.?key.orValue('') != 'gpu' || t.?effect.orValue('') == 'NoSchedule')",
+                ],
+                ALLOWED,
+            ),
+            case(
+                PODS,
+                [
+                    "object.spec.containers.map(c, c.?ports.orValue([]).size()).sum() <= 2",
+                    "object.spec.containers.map(c, c.?ports.orValue([]).size()).sum() <= 3",
+                ],
+                ALLOWED,
+            ),
+            case(
+                ["autoscaling", "v2", "horizontalpodautoscalers"],
+                [
+                    "object.spec.maxReplicas <= 8",
+                    "object.spec.maxReplicas <= 8 && object.spec.?minReplicas.orValue(1) <= object.spec.maxReplicas",
+                ],
+                NEITHER,
+            ),
+        ],
+    );
+}
+
+#[test]
+fn authorization_checks_are_assumed() {
+    let check = "authorizer.group('apps').resource('deployments').check";
+    let old = format!("object.spec.replicas <= 5 || {check}('grow').allowed()");
+    let changes = [
+        ("object.spec.replicas <= 5".to_owned(), old.clone(), ALLOWED),
+        (
+            format!("{check}('grow').allowed()"),
+            format!("{check}('shrink').allowed()"),
+            BOTH_WAYS,
+        ),
+        (
+            format!("{check}('grow').allowed()"),
+            "authorizer.group('apps').resource('deployments').subresource('scale').check('grow').allowed()"
+                .to_owned(),
+            BOTH_WAYS,
+        ),
+        (
+            format!("{check}('grow').allowed() && object.spec.replicas <= 5"),
+            format!("{check}('grow').allowed() && object.spec.replicas <= 10"),
+            ALLOWED,
+        ),
+        (
+            old,
+            format!("{check}('grow').allowed() || object.spec.replicas < 6"),
+            NEITHER,
+        ),
+    ];
+    let cases = changes
+        .iter()
+        .map(|(old, new, expected)| case(DEPLOYMENTS, [old, new], *expected));
+    check_cases("diff-authorizer", &cases.collect::<Vec<_>>());
+
+    let (old, new, _) = &changes[0];
+    let report = report(
+        "diff-assumed",
+        &[[old, new].map(|it| policy("p0", DEPLOYMENTS, &[it]))],
+    );
+    let groups = report["groups"].as_array().unwrap().iter();
+    let mut allowed = groups.filter(|it| it["allowed"] != 0);
+    let subject = &allowed.next().unwrap()["subjects"][0];
+    assert_eq!(
+        subject["request"]["authorizer"],
+        json!([{"decision": "Allow", "group": "apps", "resource": "deployments", "verb": "grow"}])
+    );
+    assert_eq!(
+        subject["inputs"][0],
+        json!({
+            "path": "authorizer.group('apps').resource('deployments').check('grow')",
+            "value": "allowed",
+        })
+    );
+}
+
+#[test]
+fn changed_selectors_are_found() {
+    let labels = |key: &str, value: &str| json!({"matchLabels": {key: value}});
+    let set = |operator: &str, values: &[&str]| json!({"matchExpressions": [{"key": "env", "operator": operator, "values": values}]});
+    let unset =
+        |operator: &str| json!({"matchExpressions": [{"key": "env", "operator": operator}]});
+    let changes = [
+        (json!({}), labels("env", "live"), ALLOWED),
+        (labels("env", "live"), json!({}), DENIED),
+        (labels("env", "live"), labels("env", "test"), BOTH_WAYS),
+        (labels("env", "live"), labels("stage", "live"), BOTH_WAYS),
+        (set("In", &["a"]), set("In", &["a", "b"]), DENIED),
+        (set("In", &["a", "b"]), set("In", &["a"]), ALLOWED),
+        (set("NotIn", &["a"]), set("NotIn", &["a", "b"]), ALLOWED),
+        (set("NotIn", &["a", "b"]), set("NotIn", &["a"]), DENIED),
+        (unset("Exists"), unset("DoesNotExist"), BOTH_WAYS),
+        (unset("DoesNotExist"), json!({}), DENIED),
+        (labels("env", "live"), set("In", &["live"]), NEITHER),
+    ];
+    let mut cases = Vec::new();
+    for field in ["namespaceSelector", "objectSelector"] {
+        for (old, new, expected) in &changes {
+            let base = policy("p0", DEPLOYMENTS, &["object.spec.replicas <= 5"]);
+            let of_policy = [old, new].map(|selector| {
+                let mut policy = base.clone();
+                policy["spec"]["matchConstraints"][field] = selector.clone();
+                vec![policy]
+            });
+            cases.push((of_policy, *expected));
+            let of_binding = [old, new].map(|selector| {
+                let binding = json!({
+                    "apiVersion": "admissionregistration.k8s.io/v1",
+                    "kind": "ValidatingAdmissionPolicyBinding",
+                    "metadata": {"name": "b"},
+                    "spec": {
+                        "policyName": "p0",
+                        "validationActions": ["Deny"],
+                        "matchResources": {field: selector},
+                    },
+                });
+                vec![base.clone(), binding]
+            });
+            cases.push((of_binding, *expected));
+        }
+    }
+    check_cases("diff-selectors", &cases);
+}
+
+/// A version whose schemas do not permit an object has no decision about it.
+#[test]
+fn objects_are_valid_in_both_versions() {
+    let definition = |mode: &Value, rules: &Value| {
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": "limits.shop.test"},
+            "spec": {
+                "group": "shop.test",
+                "scope": "Namespaced",
+                "names": {"plural": "limits", "singular": "limit", "kind": "Limit"},
+                "versions": [{
+                    "name": "v1", "served": true, "storage": true,
+                    "schema": {"openAPIV3Schema": {"type": "object", "required": ["spec"], "properties": {
+                        "spec": {
+                            "type": "object",
+                            "required": ["mode", "max"],
+                            "properties": {"mode": mode, "max": {"type": "integer"}},
+                            "x-kubernetes-validations": rules,
+                        },
+                    }}},
+                }],
+            },
+        })
+    };
+    let free = definition(&json!({"type": "string"}), &json!([]));
+    let limited = definition(
+        &json!({"type": "string", "enum": ["a", "b"]}),
+        &json!([{"rule": "self.max > 3"}]),
+    );
+    let limits: Resource = ["shop.test", "v1", "limits"];
+    let documents = |definitions: [&Value; 2], expressions: [&str; 2]| {
+        let [old, new] = expressions.map(|it| policy("p0", limits, &[it]));
+        [
+            vec![definitions[0].clone(), old],
+            vec![definitions[1].clone(), new],
+        ]
+    };
+    check_cases(
+        "diff-schemas",
+        &[
+            (
+                documents(
+                    [&free, &limited],
+                    ["object.spec.max <= 10", "object.spec.max <= 12"],
+                ),
+                ALLOWED,
+            ),
+            (
+                documents(
+                    [&free, &limited],
+                    ["object.spec.mode == 'a'", "object.spec.mode in ['a']"],
+                ),
+                NEITHER,
+            ),
+            (
+                documents(
+                    [&limited, &limited],
+                    ["object.spec.max > 2", "object.spec.max > 1"],
+                ),
+                NEITHER,
+            ),
+        ],
+    );
+}

@@ -8,7 +8,7 @@
 
 use std::fmt::Write as _;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::cli_commands::{directory, vap};
 use crate::golden;
@@ -306,4 +306,24 @@ fn strict_counts_undecided_policies() {
     assert_eq!(run(&words).status, 2);
     let words = command("unchanged", "--from 1.36 --strict");
     assert_eq!(run(&words).status, 0);
+}
+
+/// A generated update has null in the old object and an empty list in the new one.
+#[test]
+fn null_and_empty_lists_are_compared() {
+    let policy = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "unchanged"},
+        "spec": {
+            "matchConstraints": {"resourceRules": [{
+                "apiGroups": ["rbac.authorization.k8s.io"], "apiVersions": ["v1"],
+                "operations": ["UPDATE"], "resources": ["roles"],
+            }]},
+            "validations": [{"expression": "object == oldObject"}],
+        },
+    });
+    let words = ["upgrade-check", "-", "--from", "1.36", "-o", "json"];
+    let report = vap(&words, &policy.to_string()).json();
+    assert_eq!(report["changes"][0]["class"], "ADMITS", "{report:#}");
 }

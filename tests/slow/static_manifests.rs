@@ -15,6 +15,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::Value;
 
+use crate::cli_commands::{directory, vap};
+
 const POLICY: &str = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: \
                       a.static.k8s.io}\nspec:\n  matchConstraints:\n    resourceRules:\n    - {apiGroups: [apps], apiVersions: \
                       [v1], operations: [CREATE], resources: [deployments]}\n  validations:\n  - expression: \
@@ -106,4 +108,31 @@ fn static_manifests_invalid_sets_are_reported() {
         &[("a.yaml", POLICY), ("sub/b.yaml", BINDING)],
         &["does not load"],
     );
+}
+
+/// Static policies also apply to policies, which are exempt from other policies.
+#[test]
+fn static_policies_deny_policies() {
+    let policy = POLICY
+        .replace("[apps]", "[admissionregistration.k8s.io]")
+        .replace("[deployments]", "[validatingadmissionpolicies]");
+    let object = POLICY.replace("a.static.k8s.io", "a");
+    let folder = directory(
+        "static-eval",
+        &[("policy.yaml", &policy), ("object.yaml", &object)],
+    );
+    let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    let (policy, object) = (path("policy.yaml"), path("object.yaml"));
+    for (version, status) in [("1.37", 1), ("1.36", 1), ("1.35", 0)] {
+        let args = [
+            "eval",
+            &policy,
+            "--object",
+            &object,
+            "--kubernetes-version",
+            version,
+        ];
+        let result = vap(&args, "");
+        assert_eq!(result.status, status, "{version}: {}", result.out);
+    }
 }

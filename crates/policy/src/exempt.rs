@@ -9,7 +9,7 @@
 //! same in v0.36 and v0.37); `k8s.io/kubernetes` `pkg/kubeapiserver/admission/exclusion/resources.go`, `excluded`.
 
 use kubernetes::schema::Gvr;
-use kubernetes::version::Behavior;
+use kubernetes::version::{Behavior, StaticNames};
 
 /// The API group of policies and webhook configurations.
 pub(crate) const CONFIGURATION_GROUP: &str = "admissionregistration.k8s.io";
@@ -46,6 +46,22 @@ pub fn is_exempt(resource: &Gvr) -> bool {
     EXEMPT
         .iter()
         .any(|(group, resources)| *group == resource.group && resources.contains(&main))
+}
+
+/// The suffix of the names of policies and bindings that an API server loads from a directory.
+///
+/// Source: `k8s.io/apiserver` `pkg/admission/plugin/manifest/validation.go`, `StaticConfigSuffix`.
+pub const STATIC_SUFFIX: &str = ".static.k8s.io";
+
+/// Returns true if requests for `resource` are exempt from the policy `name` in an API server with `behavior`. A static
+/// policy also applies to policies and bindings.
+///
+/// Source: `k8s.io/apiserver` 0.36 `pkg/admission/plugin/policy/generic/plugin.go`, `Dispatch`.
+#[must_use]
+pub fn is_exempt_from(name: &str, resource: &Gvr, behavior: &Behavior) -> bool {
+    let has_static = behavior.static_names != StaticNames::Accepted;
+    let is_static = has_static && name.ends_with(STATIC_SUFFIX);
+    is_exempt(resource) && !(is_static && resource.group == CONFIGURATION_GROUP)
 }
 
 /// Returns true if requests for `resource` are exempt from webhooks in an API server with `behavior`. Policies, bindings

@@ -13,13 +13,9 @@ use super::finding::{Finding, Location, Severity};
 use super::policy::object_finding;
 use super::validation;
 use crate::cli::input::{Input, Object, POLICY_VERSION, SourceText};
+pub(super) use crate::policy::exempt::STATIC_SUFFIX as SUFFIX;
 use crate::policy::rule::Rule;
 use crate::version::{KubernetesVersion, StaticNames};
-
-/// The suffix of the names of static policies and bindings.
-///
-/// Source: `k8s.io/apiserver` `pkg/admission/plugin/manifest/validation.go`, `StaticConfigSuffix`.
-pub(super) const SUFFIX: &str = ".static.k8s.io";
 
 /// The consequence of an invalid manifest.
 const CONSEQUENCE: &str = "the API server rejects the whole directory";

@@ -3,10 +3,13 @@
 //! The requests are for changed policies. They show the effect of a change for which no probe or object was given.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use k8s_openapi::api::admissionregistration::v1::MatchResources;
+use k8s_openapi::api::admissionregistration::v1::{
+    MatchResources, ValidatingAdmissionPolicyBindingSpec,
+};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kubernetes::validity::{FieldPath, Root, Segment};
 use serde_json::{Value, json};
@@ -20,7 +23,7 @@ use crate::cli::audit::PolicyResult;
 use crate::cli::eval::policy_set::{PolicySet, PreparedPolicy};
 use crate::cli::eval::run_case;
 use crate::cli::generated_requests;
-use crate::policy::admission::Binding;
+use crate::policy::admission::{AuthorizerDecision, AuthorizerRule, Binding};
 use crate::policy::expressions::{PolicyExpression, Role};
 use crate::policy::reads::{Input, Reads};
 use crate::policy::runtime_errors::{self, Context, Examples, Witness};
@@ -29,6 +32,9 @@ use crate::schema::escape::unescape;
 
 /// Maximum number of bindings, and of param objects, for which a version has its own requests.
 const MAX_EXAMPLES: usize = 2;
+
+/// Maximum number of changed values in params that requests have.
+const MAX_VALUES: usize = 24;
 
 /// The generated requests for a policy.
 #[derive(Default)]
@@ -39,6 +45,8 @@ pub(super) struct Generated {
     pub(super) differing: Vec<DifferingRequest>,
     /// The reason why requests could not be generated or evaluated.
     pub(super) error: Option<String>,
+    /// The reason why a version rejects the object of a request.
+    rejection: Option<String>,
 }
 
 /// A generated request for which the two versions differ.
@@ -87,17 +95,63 @@ pub(super) fn generate(
     let [old, new] = policies.map(|it| it.mutating.as_ref().is_some_and(|it| it.reinvokes));
     let is_changed = is_changed(policies) || (is_mutating && are_inputs_changed) || old != new;
     let mut generated = Generated::default();
-    if is_changed {
-        generated.add_changes(pair, policies, sets);
-    }
-    if are_inputs_changed && !is_mutating {
-        generated.add_examples(pair, policies, sets, params);
+    for set in sets {
+        let search = Search {
+            pair,
+            policies,
+            sets,
+            set,
+        };
+        if is_changed {
+            generated.add_changes(&search);
+        }
+        if are_inputs_changed && !is_mutating {
+            generated.add_examples(&search, params);
+        }
+        if is_changed || are_inputs_changed {
+            generated.add_matches(&search);
+        }
+        // If the new version rejects objects, its schemas differ, so further objects are built from them.
+        if generated.rejection.is_none() {
+            break;
+        }
     }
     if !generated.differing.is_empty() {
         generated.error = None;
+    } else if generated.n_requests == 0 {
+        generated.error = generated.error.or(generated.rejection.take());
     }
     generated.differing.sort_by_key(|it| it.difference.effect);
     generated
+}
+
+/// The versions of a policy for which requests are generated.
+struct Search<'s, 'p> {
+    pair: &'s PolicyPair,
+    policies: [&'s PreparedPolicy<'p>; 2],
+    sets: [&'s PolicySet<'p>; 2],
+    /// The set with the schemas from which the requests are built.
+    set: &'s PolicySet<'p>,
+}
+
+impl Search<'_, '_> {
+    /// Runs a search for requests.
+    ///
+    /// # Errors
+    /// Returns the reason why the search failed.
+    fn run<T: Send>(
+        &self,
+        run: impl Fn(&Context<'_>, &Arc<AtomicBool>) -> T + Send + Sync,
+    ) -> Result<T, String> {
+        generated_requests::search(self.set, self.sets[0].limit, run)
+    }
+}
+
+/// The reason why a version could not be evaluated for a request.
+struct Unconfirmed {
+    why: String,
+    /// True if the schemas of a version do not permit the object.
+    is_rejection: bool,
 }
 
 /// Returns the matchResources of the bindings of a policy. `None` is a binding without matchResources.
@@ -112,18 +166,14 @@ fn match_resources<'p>(policy: &'p PreparedPolicy<'_>) -> Vec<Option<&'p MatchRe
 
 impl Generated {
     /// Adds the differences that changed expressions cause.
-    fn add_changes(
-        &mut self,
-        pair: &PolicyPair,
-        policies: [&PreparedPolicy<'_>; 2],
-        sets: [&PolicySet<'_>; 2],
-    ) {
+    fn add_changes(&mut self, search: &Search<'_, '_>) {
+        let policies = search.policies;
         let compiled = policies.map(|policy| &policy.compiled);
         let match_resources = match_resources(policies[0]).into_iter().next().flatten();
         let compare = |context: &Context<'_>, is_cancelled: &Arc<AtomicBool>| {
             runtime_errors::compare_policies(compiled, context, match_resources, is_cancelled)
         };
-        let comparison = match generated_requests::search(sets[0], sets[0].limit, compare) {
+        let comparison = match search.run(compare) {
             Ok(comparison) => comparison,
             Err(error) => {
                 self.error = Some(error);
@@ -133,23 +183,33 @@ impl Generated {
         self.n_requests += comparison.n_requests;
         let differences = comparison.differences.into_iter();
         let differences = differences.map(|it| (it.witness, it.inputs));
-        self.confirm_all(pair, policies, sets, &differences.collect::<Vec<_>>());
+        self.confirm_all(search, &differences.collect::<Vec<_>>());
         // The search did not evaluate the samples.
         let samples = comparison.samples.into_iter();
         let samples: Vec<_> = samples.map(|witness| (witness, Vec::new())).collect();
-        self.n_requests += self.confirm_all(pair, policies, sets, &samples);
+        self.n_requests += self.confirm_all(search, &samples);
     }
 
     /// Adds the differences that changed bindings and params cause. The requests are allowed or denied by a validation of
     /// a version with its params, and match a binding of this version.
-    fn add_examples(
-        &mut self,
-        pair: &PolicyPair,
-        policies: [&PreparedPolicy<'_>; 2],
-        sets: [&PolicySet<'_>; 2],
-        params: &ParamObjects<'_>,
-    ) {
+    fn add_examples(&mut self, search: &Search<'_, '_>, params: &ParamObjects<'_>) {
+        let policies = search.policies;
         let changed = params.changed();
+        let values = changed_values(&changed);
+        if !values.is_empty() {
+            let [old, _] = policies;
+            let near = |context: &Context<'_>, _: &Arc<AtomicBool>| {
+                runtime_errors::requests_near(&old.compiled, context, &values)
+            };
+            match search.run(near) {
+                Ok(witnesses) => {
+                    let witnesses = witnesses.into_iter().map(|it| (it, Vec::new()));
+                    let witnesses: Vec<_> = witnesses.collect();
+                    self.n_requests += self.confirm_all(search, &witnesses);
+                }
+                Err(error) => self.error = Some(error),
+            }
+        }
         for (n, policy) in policies.into_iter().enumerate() {
             let objects = changed
                 .iter()
@@ -168,10 +228,10 @@ impl Generated {
                         };
                         runtime_errors::examples(&policy.compiled, &context, *params)
                     };
-                    match generated_requests::search(sets[0], sets[0].limit, examples) {
+                    match search.run(examples) {
                         Ok(examples) => {
                             let witnesses = witnesses(examples, &selected_labels(resources));
-                            self.n_requests += self.confirm_all(pair, policies, sets, &witnesses);
+                            self.n_requests += self.confirm_all(search, &witnesses);
                         }
                         Err(error) => self.error = Some(error),
                     }
@@ -180,26 +240,75 @@ impl Generated {
         }
     }
 
+    /// Adds the differences that changed match constraints and bindings cause: requests that only one version matches, or
+    /// that other bindings select.
+    fn add_matches(&mut self, search: &Search<'_, '_>) {
+        let policies = search.policies;
+        let [old, new] = policies.map(|policy| {
+            let bindings = bindings(policy).into_values();
+            bindings.map(Binding::spec).collect::<Vec<_>>()
+        });
+        let implied = ValidatingAdmissionPolicyBindingSpec {
+            validation_actions: vec!["Deny".to_owned()],
+            ..ValidatingAdmissionPolicyBindingSpec::default()
+        };
+        let implied = [&implied];
+        let bindings: [&[_]; 2] = if old.is_empty() && new.is_empty() {
+            [&implied, &implied]
+        } else {
+            [&old, &new]
+        };
+        let compiled = policies.map(|policy| &policy.compiled);
+        let differing = |context: &Context<'_>, is_cancelled: &Arc<AtomicBool>| {
+            let matches = runtime_errors::differing_matches(compiled, bindings, context.mapper);
+            let mut witnesses = Vec::new();
+            for resources in &matches {
+                let decisive = selected_labels(Some(resources));
+                let context = Context {
+                    match_resources: Some(resources),
+                    ..*context
+                };
+                if compiled[0].is_mutating() {
+                    let comparison =
+                        runtime_errors::compare_policies(compiled, &context, None, is_cancelled);
+                    let samples = comparison.samples.into_iter();
+                    witnesses.extend(samples.map(|it| (it, decisive.clone())));
+                    continue;
+                }
+                for policy in compiled {
+                    let examples = runtime_errors::examples(policy, &context, None);
+                    witnesses.extend(self::witnesses(examples, &decisive));
+                }
+            }
+            witnesses
+        };
+        match search.run(differing) {
+            Ok(witnesses) => {
+                self.n_requests += self.confirm_all(search, &witnesses);
+            }
+            Err(error) => self.error = Some(error),
+        }
+    }
+
     /// Evaluates both versions for requests, and adds those for which they differ. Returns the number of evaluated requests.
     fn confirm_all(
         &mut self,
-        pair: &PolicyPair,
-        policies: [&PreparedPolicy<'_>; 2],
-        sets: [&PolicySet<'_>; 2],
+        search: &Search<'_, '_>,
         witnesses: &[(Witness, Vec<FieldPath>)],
     ) -> usize {
         let mut n_evaluated = 0;
-        let confirmed = sets[0].limit.run(|is_cancelled| {
+        let confirmed = search.sets[0].limit.run(|is_cancelled| {
             for (witness, inputs) in witnesses {
                 if is_cancelled.load(Ordering::Relaxed) {
                     break;
                 }
-                match confirm(pair, policies, sets, (witness, inputs)) {
+                match confirm(search, (witness, inputs)) {
                     Ok(differing) => {
                         self.differing.extend(differing);
                         n_evaluated += 1;
                     }
-                    Err(why) => self.error = Some(why),
+                    Err(error) if error.is_rejection => self.rejection = Some(error.why),
+                    Err(error) => self.error = Some(error.why),
                 }
             }
         });
@@ -208,6 +317,23 @@ impl Generated {
         }
         n_evaluated
     }
+}
+
+/// Returns the values that only one version of the params has, and strings that start with them.
+fn changed_values(changed: &[(String, [Option<Value>; 2])]) -> Vec<Value> {
+    let mut all: Vec<Value> = Vec::new();
+    for (_, sides) in changed {
+        let sides = sides.each_ref().map(Option::as_ref);
+        let [old, new] = sides.map(|it| it.map_or_else(Vec::new, runtime_errors::param_values));
+        let of_old = old.iter().filter(|it| !new.contains(it));
+        let of_new = new.iter().filter(|it| !old.contains(it));
+        for value in of_old.chain(of_new) {
+            all.push(value.clone());
+            all.extend(value.as_str().map(|text| json!(format!("{text}/x"))));
+        }
+    }
+    all.truncate(MAX_VALUES);
+    all
 }
 
 /// Returns the paths of the labels on which the selectors of a binding depend.
@@ -249,53 +375,44 @@ fn witnesses(examples: Vec<Examples>, decisive: &[FieldPath]) -> Vec<(Witness, V
 }
 
 /// Evaluates both versions for a generated request, with the params of the input and with generated params. `None` if the
-/// versions do not differ. Prefers the shortest form of the request for which the decisions differ.
+/// versions do not differ. Prefers the short form of the request if it has the same difference.
 ///
 /// # Errors
 /// Returns the reason why a version could not be evaluated.
 fn confirm(
-    pair: &PolicyPair,
-    policies: [&PreparedPolicy<'_>; 2],
-    sets: [&PolicySet<'_>; 2],
+    search: &Search<'_, '_>,
     (witness, decisive): (&Witness, &[FieldPath]),
-) -> Result<Option<DifferingRequest>, String> {
+) -> Result<Option<DifferingRequest>, Unconfirmed> {
     let mut error = None;
     let mut best: Option<DifferingRequest> = None;
-    let has_params = policies.iter().any(|policy| policy.param_kind.is_some());
+    let has_params = search
+        .policies
+        .iter()
+        .any(|policy| policy.param_kind.is_some());
     for with_params in [false, true] {
-        for is_short in [true, false] {
-            let Some((spec, case)) = case(policies[0], witness, is_short, with_params) else {
-                continue;
+        let mut evaluate = |is_short: bool| {
+            let form = Form {
+                is_short,
+                with_params,
             };
-            let evaluate = |policy: &PreparedPolicy<'_>, set: &PolicySet<'_>| {
-                super::case_result(policy, run_case(policy, &spec, &case, set))
-            };
-            let ([old, new], [old_set, new_set]) = (policies, sets);
-            let (old, new) = match (evaluate(old, old_set), evaluate(new, new_set)) {
-                (Ok(old), Ok(new)) => (old, new),
-                (old, new) => {
-                    error = Some(super::error_of_sides(
-                        old.as_ref().err(),
-                        new.as_ref().err(),
-                    ));
-                    continue;
-                }
-            };
-            let [old_side, new_side] = pair.decisions([old.as_ref(), new.as_ref()]);
-            let difference = compare(old_side, new_side, &pair.pairs, pair.failure_policies);
-            let Some(difference) = difference else {
-                continue;
-            };
-            let is_better = |best: &DifferingRequest| difference.effect < best.difference.effect;
-            if best.as_ref().is_none_or(is_better) {
-                best = Some(DifferingRequest {
-                    name: name(witness),
-                    request: serde_json::to_value(&case.request).unwrap_or_default(),
-                    inputs: inputs(policies, (witness, decisive), with_params),
-                    results: [old, new],
-                    difference,
-                });
-            }
+            let differing = confirm_form(search, (witness, decisive), form);
+            differing.unwrap_or_else(|why| {
+                error = Some(why);
+                None
+            })
+        };
+        // The short form has another user and no labels of the namespace, so its difference may be another one.
+        let differing = match (evaluate(false), evaluate(true)) {
+            (Some(long), Some(short)) if short.difference != long.difference => Some(long),
+            (long, short) => short.or(long),
+        };
+        let is_better = |it: &DifferingRequest| {
+            let effect = it.difference.effect;
+            best.as_ref()
+                .is_none_or(|best| effect < best.difference.effect)
+        };
+        if let Some(differing) = differing.filter(is_better) {
+            best = Some(differing);
         }
         let is_decided = |best: &DifferingRequest| best.difference.effect != Effect::Same;
         if !has_params || best.as_ref().is_some_and(is_decided) {
@@ -306,6 +423,80 @@ fn confirm(
         (None, Some(error)) => Err(error),
         (best, _) => Ok(best),
     }
+}
+
+/// The form in which a generated request is evaluated.
+#[derive(Clone, Copy)]
+struct Form {
+    /// True if the request lacks its user, its namespace, and fields that the API server sets.
+    is_short: bool,
+    /// True if the bindings and params are generated, false if they are those of the input.
+    with_params: bool,
+}
+
+/// Evaluates both versions for a generated request in one form. `None` if the versions do not differ.
+///
+/// # Errors
+/// Returns the reason why a version could not be evaluated.
+fn confirm_form(
+    search: &Search<'_, '_>,
+    (witness, decisive): (&Witness, &[FieldPath]),
+    form: Form,
+) -> Result<Option<DifferingRequest>, Unconfirmed> {
+    let Search { pair, policies, .. } = *search;
+    let Some((spec, case)) = case(policies[0], witness, form.is_short, form.with_params) else {
+        return Ok(None);
+    };
+    let mut is_rejection = false;
+    let mut evaluate = |policy: &PreparedPolicy<'_>, set: &PolicySet<'_>| {
+        let result = run_case(policy, &spec, &case, set);
+        is_rejection |= !result.invalid.is_empty();
+        super::case_result(policy, result)
+    };
+    let ([old, new], [old_set, new_set]) = (policies, search.sets);
+    let (old, new) = match (evaluate(old, old_set), evaluate(new, new_set)) {
+        (Ok(old), Ok(new)) => (old, new),
+        (old, new) => {
+            let why = super::error_of_sides(old.as_ref().err(), new.as_ref().err());
+            return Err(Unconfirmed { why, is_rejection });
+        }
+    };
+    let [old_side, new_side] = pair.decisions([old.as_ref(), new.as_ref()]);
+    let difference = compare(old_side, new_side, &pair.pairs, pair.failure_policies);
+    let Some(difference) = difference else {
+        return Ok(None);
+    };
+    let shown = if form.is_short {
+        &short(witness)
+    } else {
+        witness
+    };
+    Ok(Some(DifferingRequest {
+        name: name(witness),
+        request: serde_json::to_value(&case.request).unwrap_or_default(),
+        inputs: inputs(policies, (shown, decisive), form.with_params),
+        results: [old, new],
+        difference,
+    }))
+}
+
+/// Returns the witness with the user and the namespace that a probe uses if the case has none.
+fn short(witness: &Witness) -> Witness {
+    let mut short = witness.clone();
+    if let Some(request) = short.request.as_object_mut() {
+        let user = json!({
+            "username": "system:anonymous",
+            "groups": ["system:unauthenticated"],
+        });
+        request.insert("userInfo".to_owned(), user);
+        request.remove("dryRun");
+    }
+    if let Some(namespace) = &mut short.namespace_object {
+        let name = namespace.pointer("/metadata/name").cloned();
+        let labels = json!({"kubernetes.io/metadata.name": name});
+        *namespace = json!({"metadata": {"name": name, "labels": labels}});
+    }
+    short
 }
 
 /// Returns the case of a generated request. Its bindings and params are generated if `with_params` is true, and those of
@@ -390,14 +581,44 @@ fn inputs(
     let paths = decisive.iter().copied().chain(paths).filter(|path| {
         // The name of the request already shows the operation.
         let is_operation = path.root == Root::Request && path.fields() == ["operation"];
-        let is_used = with_params || path.root != Root::Params;
+        let is_used = (with_params || path.root != Root::Params) && path.root != Root::Authorizer;
         is_used && !path.fields().is_empty() && !is_operation && !is_read_in_part(path)
     });
     let values = paths.map(|path| InputValue {
         path: format!("{}.{path}", path.root.name()),
         value: value(witness, path).filter(|it| !it.is_null()).cloned(),
     });
-    values.collect()
+    let mut inputs: Vec<InputValue> = witness.authorizer.iter().map(assumption).collect();
+    inputs.extend(values);
+    inputs
+}
+
+/// Returns the assumed decision about an authorization check.
+fn assumption(rule: &AuthorizerRule) -> InputValue {
+    let mut path = Root::Authorizer.name().to_owned();
+    let attributes = [
+        ("path", &rule.path),
+        ("group", &rule.group),
+        ("resource", &rule.resource),
+        ("subresource", &rule.subresource),
+        ("namespace", &rule.namespace),
+        ("name", &rule.name),
+        ("check", &rule.verb),
+    ];
+    for (function, value) in attributes {
+        if let Some(value) = value {
+            let _ = write!(path, ".{function}('{value}')");
+        }
+    }
+    let decision = match rule.answer.decision {
+        AuthorizerDecision::Allow => "allowed",
+        AuthorizerDecision::Deny => "denied",
+        AuthorizerDecision::NoOpinion => "not allowed",
+    };
+    InputValue {
+        path,
+        value: Some(json!(decision)),
+    }
 }
 
 fn root(input: Input) -> Option<Root> {
@@ -420,6 +641,7 @@ fn value<'w>(witness: &'w Witness, path: &FieldPath) -> Option<&'w Value> {
         Root::Request => Some(request),
         Root::Params => witness.params.as_ref(),
         Root::Namespace => witness.namespace_object.as_ref(),
+        Root::Authorizer => None,
     };
     let mut segments = path.segments.iter();
     segments.try_fold(root?, |value, segment| match segment {

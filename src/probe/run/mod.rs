@@ -370,7 +370,7 @@ impl<'a> PreparedProbe<'a> {
             Err(why) => return pending(case, &why),
         };
         if target::is_exempt(
-            run_context.kind,
+            (run_context.kind, run_context.admission.name()),
             &request.gvr,
             run_context.admission.version(),
         ) {

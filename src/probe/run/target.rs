@@ -9,11 +9,15 @@ use crate::policy::subject::SubjectKind;
 use crate::schema::Gvr;
 use crate::version::KubernetesVersion;
 
-/// Returns true if API servers of `version` never evaluate this kind of subject for `resource`.
-pub(super) fn is_exempt(kind: SubjectKind, resource: &Gvr, version: KubernetesVersion) -> bool {
+/// Returns true if API servers of `version` never evaluate the subject `name` of this kind for `resource`.
+pub(super) fn is_exempt(
+    (kind, name): (SubjectKind, &str),
+    resource: &Gvr,
+    version: KubernetesVersion,
+) -> bool {
     match kind {
         SubjectKind::ValidatingAdmissionPolicy | SubjectKind::MutatingAdmissionPolicy => {
-            exempt::is_exempt(resource)
+            exempt::is_exempt_from(name, resource, &version.behavior())
         }
         SubjectKind::ValidatingWebhookConfiguration | SubjectKind::MutatingWebhookConfiguration => {
             exempt::is_exempt_from_webhooks(resource, version.behavior())

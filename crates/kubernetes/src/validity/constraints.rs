@@ -30,6 +30,10 @@ pub enum Constraint {
     Part(String),
     /// The string ends with this suffix.
     Suffix(String),
+    /// The number, or the number that the string denotes, is at least this number.
+    AtLeast(i64),
+    /// The number, or the number that the string denotes, is at most this number.
+    AtMost(i64),
 }
 
 /// All constraints on the value at a path.
@@ -49,6 +53,10 @@ pub struct ValueConstraints {
     pub holds: Vec<Json>,
     /// The required prefix, substring and suffix of the string. An empty string is no constraint.
     pub text: [String; 3],
+    /// The minimum of the number, if any.
+    pub min: Option<i64>,
+    /// The maximum of the number, if any.
+    pub max: Option<i64>,
 }
 
 /// A consistent set of constraints on a request. If a variable such as `oldObject` must be absent, its value is null.
@@ -139,6 +147,12 @@ impl InputConstraints {
             Constraint::Prefix(text) => set_text(of_value, 0, text)?,
             Constraint::Part(text) => set_text(of_value, 1, text)?,
             Constraint::Suffix(text) => set_text(of_value, 2, text)?,
+            Constraint::AtLeast(n) => {
+                of_value.min = Some(of_value.min.map_or(n, |known| known.max(n)));
+            }
+            Constraint::AtMost(n) => {
+                of_value.max = Some(of_value.max.map_or(n, |known| known.min(n)));
+            }
         }
         is_consistent(of_value).then_some(())
     }
@@ -164,6 +178,24 @@ fn set_text(of_value: &mut ValueConstraints, n: usize, text: String) -> Option<(
     Some(())
 }
 
+impl ValueConstraints {
+    /// Returns true if a number has the required minimum and maximum. True for other values, except for the text of a
+    /// number outside of them.
+    #[must_use]
+    pub fn is_in_range(&self, value: &Json) -> bool {
+        let number = match value {
+            Json::String(text) => text.parse().ok(),
+            value => value.as_f64(),
+        };
+        #[expect(clippy::cast_precision_loss, reason = "limits are small in practice")]
+        let is_in = |number: f64| {
+            self.min.is_none_or(|min| number >= min as f64)
+                && self.max.is_none_or(|max| number <= max as f64)
+        };
+        number.is_none_or(is_in)
+    }
+}
+
 fn is_consistent(of_value: &ValueConstraints) -> bool {
     let [prefix, part, suffix] = &of_value.text;
     let fits = |value: &Json| {
@@ -183,7 +215,13 @@ fn is_consistent(of_value: &ValueConstraints) -> bool {
         || of_value.text.iter().any(|it| !it.is_empty());
     !(is_null && excludes_null)
         && of_value.max_len.is_none_or(|max| of_value.min_len <= max)
+        && of_value
+            .min
+            .is_none_or(|min| of_value.max.is_none_or(|max| min <= max))
         && of_value.equals.as_ref().is_none_or(|value| {
-            !of_value.differs.contains(value) && fits(value) && holds_all(value)
+            !of_value.differs.contains(value)
+                && fits(value)
+                && holds_all(value)
+                && of_value.is_in_range(value)
         })
 }

@@ -29,21 +29,12 @@ pub(super) fn complete(kind: &str, object: &mut Json) -> Option<()> {
         }
     }
     match kind {
-        "ClusterRoleBinding" | "RoleBinding" => {
-            let subjects = object.get_mut("subjects").and_then(Json::as_array_mut);
-            for subject in subjects.into_iter().flatten() {
-                let subject = subject.as_object_mut()?;
-                if subject
-                    .get("kind")
-                    .is_some_and(|kind| kind == "ServiceAccount")
-                {
-                    subject.remove("apiGroup");
-                    fill(subject, "namespace", json!("default"));
-                }
-            }
+        "ClusterRoleBinding" | "RoleBinding" => complete_subjects(object),
+        "Service" => complete_service(object.get_mut("spec")?.as_object_mut()?),
+        "HorizontalPodAutoscaler" => {
+            complete_autoscaler(object.get_mut("spec")?.as_object_mut()?);
             Some(())
         }
-        "Service" => complete_service(object.get_mut("spec")?.as_object_mut()?),
         "Secret" => {
             // A token Secret must have the name of its service account.
             let type_ = object.get("type").and_then(Json::as_str);
@@ -175,8 +166,29 @@ fn complete_pod(kind: &str, spec: &mut Map<String, Json>) {
             names.insert(name.clone());
         }
     }
+    let tolerations = spec.get_mut("tolerations").and_then(Json::as_array_mut);
+    let tolerations = tolerations.into_iter().flatten();
+    for toleration in tolerations.filter_map(Json::as_object_mut) {
+        complete_toleration(toleration);
+    }
     complete_mounts(spec);
     complete_security(spec);
+}
+
+/// Removes the duration of a toleration whose effect does not permit it, and sets the operator that a value requires.
+///
+/// Source: `pkg/apis/core/validation/validation.go` (`ValidateTolerations`).
+fn complete_toleration(toleration: &mut Map<String, Json>) {
+    if toleration
+        .get("effect")
+        .is_none_or(|effect| effect != "NoExecute")
+    {
+        toleration.remove("tolerationSeconds");
+    }
+    let has_value = toleration.get("value").is_some_and(|value| value != "");
+    if has_value && toleration.get("operator").is_some_and(|it| it == "Exists") {
+        toleration.insert("operator".to_owned(), json!("Equal"));
+    }
 }
 
 /// Returns the containers in all three container lists.
@@ -257,6 +269,12 @@ fn add_service_constraints(spec: &FieldPath, constraints: &mut InputConstraints)
         ADDRESS_FIELDS.iter().map(|name| spec.field(name)).collect();
     let addresses = addresses?;
     let has_addresses = addresses.iter().any(|path| constraints.is_present(path));
+    let mut balancer_fields = LOAD_BALANCER_FIELDS.iter();
+    if balancer_fields
+        .any(|name| (spec.field(name)).is_some_and(|path| constraints.is_present(&path)))
+    {
+        constraints.add(&type_, Constraint::Equals(json!("LoadBalancer")))?;
+    }
     if addresses.iter().any(|path| constraints.is_absent(path)) {
         constraints.add(&type_, Constraint::Equals(external.clone()))?;
     } else if constraints.is_absent(&spec.field("ports")?) {
@@ -288,8 +306,40 @@ const ADDRESS_FIELDS: [&str; 5] = [
     "internalTrafficPolicy",
 ];
 
+/// The fields that only a Service of the type `LoadBalancer` may have.
+const LOAD_BALANCER_FIELDS: [&str; 2] = ["loadBalancerClass", "loadBalancerSourceRanges"];
+
 fn fill(object: &mut Map<String, Json>, field: &str, value: Json) {
     object.entry(field).or_insert(value);
+}
+
+/// Completes the service accounts among the subjects of a role binding.
+///
+/// Source: `pkg/apis/rbac/validation/validation.go` (`ValidateRoleBindingSubject`).
+fn complete_subjects(object: &mut Json) -> Option<()> {
+    let subjects = object.get_mut("subjects").and_then(Json::as_array_mut);
+    for subject in subjects.into_iter().flatten() {
+        let subject = subject.as_object_mut()?;
+        if subject
+            .get("kind")
+            .is_some_and(|kind| kind == "ServiceAccount")
+        {
+            subject.remove("apiGroup");
+            fill(subject, "namespace", json!("default"));
+        }
+    }
+    Some(())
+}
+
+/// Raises the maximum of an autoscaler to its minimum.
+///
+/// Source: `pkg/apis/autoscaling/validation/validation.go` (`validateHorizontalPodAutoscalerSpec`).
+fn complete_autoscaler(spec: &mut Map<String, Json>) {
+    let min = spec.get("minReplicas").and_then(Json::as_i64);
+    let max = spec.get("maxReplicas").and_then(Json::as_i64);
+    if let Some(min) = min.filter(|min| max.is_some_and(|max| max < *min)) {
+        spec.insert("maxReplicas".to_owned(), json!(min));
+    }
 }
 
 /// Completes a Service spec: adds the external name or the node ports that the type requires.

@@ -184,7 +184,8 @@ impl Walk<'_> {
             || IP_ADDRESSES.contains(&holder)
                 && !(text == "None" || text.is_empty() && !is_element)
                 && !is_address()
-            || matches!(holder, "maxSurge" | "maxUnavailable") && !is_percentage(text)
+            || matches!(holder, "maxSurge" | "maxUnavailable" | "minAvailable")
+                && !is_percentage(text)
             || holder == "fieldPath"
                 && self.path.names().contains(&"fieldRef")
                 && !["metadata.", "spec.", "status."]
@@ -310,7 +311,9 @@ impl Walk<'_> {
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/core/validation/validation.go` (`ValidatePodSpec`,
 /// `ValidateReplicationControllerSpec`, `validateSecurityContext`, `validateWindowsHostProcessPod`,
-/// `ValidatePersistentVolumeClaimSpec`), `pkg/apis/batch/validation/validation.go` (`ValidateJobTemplateSpec`).
+/// `ValidatePersistentVolumeClaimSpec`), `pkg/apis/batch/validation/validation.go` (`ValidateJobTemplateSpec`),
+/// `pkg/apis/autoscaling/validation/validation.go` (`validateHorizontalPodAutoscalerSpec`; the feature gate
+/// `HPAScaleToZero` is off by default).
 fn is_kind_spec_invalid(kind: &str, path: &[&str], fields: &Map<String, Json>) -> bool {
     let is_empty = |name: &str| match fields.get(name) {
         None | Some(Json::Null) => true,
@@ -333,6 +336,12 @@ fn is_kind_spec_invalid(kind: &str, path: &[&str], fields: &Map<String, Json>) -
         }
         "ReplicationController" => is_empty("selector") || !has_template,
         "CronJob" if path.len() > 1 => !is_empty("selector"),
+        "HorizontalPodAutoscaler" if path == ["spec"] => {
+            let number = |name: &str| fields.get(name).and_then(Json::as_i64);
+            let max = number("maxReplicas");
+            let min = number("minReplicas").unwrap_or(1);
+            min < 1 || max.is_some_and(|max| max < min)
+        }
         "PersistentVolumeClaim" => {
             let modes = fields.get("accessModes").and_then(Json::as_array);
             modes.is_none_or(|modes| {

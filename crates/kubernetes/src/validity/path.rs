@@ -21,6 +21,8 @@ pub enum Root {
     Request,
     /// The variable `namespaceObject`.
     Namespace,
+    /// The variable `authorizer`. A path has the attributes of a check, and the name of a decision.
+    Authorizer,
 }
 
 impl Root {
@@ -33,6 +35,7 @@ impl Root {
             Self::Params => "params",
             Self::Request => "request",
             Self::Namespace => "namespaceObject",
+            Self::Authorizer => "authorizer",
         }
     }
 }

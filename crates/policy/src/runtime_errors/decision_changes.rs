@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::Context;
-use super::examples::{for_each_request, for_each_trial};
+use super::examples::{Trials, for_each_request, for_each_trial};
 use super::requests::{RequestBuilder, SyntheticRequest};
 use super::version_comparison::distinguishing_requests;
 use crate::admission::{
@@ -66,7 +66,7 @@ pub fn allows_denied_requests(
                 changed,
                 context,
                 None,
-                &[index],
+                &Trials::new(&[index]),
                 &mut |builder, _, synthetic| comparison.compare(builder, synthetic),
             );
         }

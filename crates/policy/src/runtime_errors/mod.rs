@@ -88,7 +88,9 @@ pub use constant_comparisons::constant_comparisons;
 pub use context::{Context, WrittenSchemas};
 pub use coverage::Uncovered;
 pub use decision_changes::{DenialReasons, allows_denied_requests};
-pub use examples::{Attempts, Boundary, Dependence, Examples, dependence, examples};
+pub use examples::{
+    Attempts, Boundary, Dependence, Examples, dependence, examples, param_values, requests_near,
+};
 pub use mutation_failures::{FailingMutation, failing_mutations};
 pub use null_roots::null_root_comparisons;
 pub use param_scope::{ScopeMismatch, scope_mismatch};
@@ -98,7 +100,7 @@ pub use search::{DenyingValidation, RuntimeErrorFinding, find_runtime_errors};
 pub use string_data::optional_string_data;
 pub use type_error_witnesses::{TypeErrorWitness, partial_failure_witnesses, type_error_witnesses};
 pub use version_comparison::{
-    VersionComparison, VersionDifference, compare_policies, compare_versions,
+    VersionComparison, VersionDifference, compare_policies, compare_versions, differing_matches,
 };
 
 #[cfg(test)]

@@ -73,7 +73,7 @@ pub struct AuthorizerAttributes {
 }
 
 /// The decision of an authorizer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum AuthorizerDecision {
     /// The request is allowed.
     Allow,
@@ -85,7 +85,7 @@ pub enum AuthorizerDecision {
 }
 
 /// The result of an authorization check.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct AuthorizerAnswer {
     /// The decision.
     pub decision: AuthorizerDecision,
@@ -102,7 +102,7 @@ pub trait Authorizer: fmt::Debug + Send + Sync {
 }
 
 /// The result of all checks whose attributes match. A field that is `None` matches any value.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct AuthorizerRule {
     /// The user name to match.
     pub user: Option<String>,

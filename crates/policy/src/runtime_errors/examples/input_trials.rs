@@ -2,27 +2,87 @@
 
 use k8s_openapi::api::admissionregistration::v1::MatchResources;
 
-use super::trials;
+use serde_json::Value as Json;
+
+use super::{inputs, trials_of, usual_constraints};
 use crate::compile::CompiledPolicy;
+use crate::expressions::Role;
 use crate::matching;
 use crate::runtime_errors::Context;
 use crate::runtime_errors::requests::builders::RequestBuilders;
 use crate::runtime_errors::requests::kinds::representative_kinds;
-use crate::runtime_errors::requests::{RequestBuilder, SyntheticRequest, minimal_constraints};
+use crate::runtime_errors::requests::{
+    RequestBuilder, SyntheticRequest, Witness, minimal_constraints,
+};
 use crate::runtime_errors::search::MAX_SYMBOLIC_STEPS;
-use kubernetes::validity::InputConstraints;
+use crate::runtime_errors::symbolic::SymbolicEvaluator;
+use kubernetes::validity::{Constraint, FieldPath, InputConstraints};
+
+/// Maximum number of requests near given values.
+const MAX_REQUESTS: usize = 120;
 
 /// A function that is called with each request and its constraints. The loop ends if it returns false.
 pub(crate) type ObserveTrial<'o> =
     &'o mut dyn FnMut(&RequestBuilder<'_>, &InputConstraints, &SyntheticRequest) -> bool;
 
-/// Calls `observe` with the minimal requests of each kind, and with these requests changed by one trial value of an input
-/// of the expressions at `indices`. The requests match `match_resources`, the matchResources of a binding.
+/// The expressions whose inputs have trial values, and further requests that are changed.
+pub(crate) struct Trials<'t> {
+    /// The indices of the expressions.
+    pub(crate) indices: &'t [usize],
+    /// Returns constraints of further requests, in addition to the minimal ones.
+    pub(crate) bases: &'t dyn Fn(&SymbolicEvaluator<'_>) -> Vec<InputConstraints>,
+    /// The trial values in addition to those near the literals of the expressions.
+    pub(crate) values: &'t [Json],
+}
+
+impl<'t> Trials<'t> {
+    /// Returns the trial values for the inputs of the expressions at `indices`, in minimal requests.
+    pub(crate) fn new(indices: &'t [usize]) -> Self {
+        Self {
+            indices,
+            bases: &|_| Vec::new(),
+            values: &[],
+        }
+    }
+}
+
+/// Returns requests in which an input of a validation has a value near `values`.
+#[must_use]
+pub fn requests_near(
+    policy: &CompiledPolicy,
+    context: &Context<'_>,
+    values: &[Json],
+) -> Vec<Witness> {
+    let expressions = policy.expressions().iter().enumerate();
+    let conditions =
+        expressions.filter(|(_, it)| matches!(it.role, Role::Validation | Role::MatchCondition));
+    let indices: Vec<usize> = conditions.map(|(index, _)| index).collect();
+    let trials = Trials {
+        indices: &indices,
+        bases: &|evaluator| vec![usual_constraints(evaluator)],
+        values,
+    };
+    let mut witnesses: Vec<Witness> = Vec::new();
+    let observe: ObserveTrial<'_> = &mut |builder, _, synthetic| {
+        if !builder.fails_validation(synthetic) && !builder.fails_crd_rules(synthetic) {
+            let witness = builder.witness(synthetic, "");
+            if !witnesses.contains(&witness) {
+                witnesses.push(witness);
+            }
+        }
+        witnesses.len() < MAX_REQUESTS
+    };
+    for_each_trial(policy, context, None, &trials, observe);
+    witnesses
+}
+
+/// Calls `observe` with the minimal requests of each kind, and with these requests changed by one of `trials`. The requests
+/// match `match_resources`, the matchResources of a binding.
 pub(crate) fn for_each_trial(
     policy: &CompiledPolicy,
     context: &Context<'_>,
     match_resources: Option<&MatchResources>,
-    indices: &[usize],
+    trials: &Trials<'_>,
     observe: ObserveTrial<'_>,
 ) {
     let targets = matching::targets(policy.policy(), context.mapper);
@@ -33,10 +93,19 @@ pub(crate) fn for_each_trial(
         };
         let builder = builder.with_match_resources(match_resources);
         let evaluator = builder.evaluator(MAX_SYMBOLIC_STEPS);
-        let indices = indices.iter();
-        let trials: Vec<_> = indices.flat_map(|n| trials(&evaluator, *n)).collect();
-        for minimal in minimal_constraints(&builder.operations) {
-            let with_trials = trials.iter().filter_map(|(path, constraint)| {
+        let mut constrained: Vec<(FieldPath, Constraint)> = Vec::new();
+        for index in trials.indices {
+            let (paths, literals) = inputs(&evaluator, *index);
+            // The additional values are first.
+            constrained.extend(trials_of(&evaluator, &paths, trials.values));
+            if trials.values.is_empty() {
+                constrained.extend(trials_of(&evaluator, &paths, &literals));
+            }
+        }
+        let mut bases = minimal_constraints(&builder.operations);
+        bases.extend((trials.bases)(&evaluator));
+        for minimal in bases {
+            let with_trials = constrained.iter().filter_map(|(path, constraint)| {
                 let mut constraints = minimal.clone();
                 constraints.add(path, constraint.clone())?;
                 Some(constraints)

@@ -19,12 +19,13 @@ use crate::runtime_errors::failure_sites::{FailureCause, FailureSite};
 use crate::runtime_errors::failures::{Failure, effective_failures, is_missing_value_error};
 use crate::runtime_errors::path_conditions::solver;
 use crate::runtime_errors::requests::builders::RequestBuilders;
-use crate::runtime_errors::requests::kinds::representative_kinds_up_to;
+use crate::runtime_errors::requests::kinds::{named_targets, representative_kinds_up_to};
 use crate::runtime_errors::requests::{RequestBuilder, SyntheticRequest, Witness};
 use crate::runtime_errors::symbolic::{BranchCondition, ExprRef, Scope, SymbolicEvaluator};
 use cel::stack::run_on_deep_stack;
 pub use dependence::{Dependence, dependence};
-pub(crate) use input_trials::for_each_trial;
+pub use input_trials::requests_near;
+pub(crate) use input_trials::{Trials, for_each_trial};
 use kubernetes::validity::{Constraint, FieldPath, InputConstraints};
 use value_search::ValueSearch;
 pub(crate) use value_search::{constrain_operation, usual_constraints};
@@ -111,7 +112,8 @@ pub fn examples(
 }
 
 /// Returns the numbers and strings in params, and the words of each string.
-fn param_values(params: &Json) -> Vec<Json> {
+#[must_use]
+pub fn param_values(params: &Json) -> Vec<Json> {
     let fields = params.as_object().into_iter().flatten();
     let fields = fields.filter(|(name, _)| !matches!(&***name, "apiVersion" | "kind" | "metadata"));
     let mut worklist: Vec<&Json> = fields.map(|(_, value)| value).collect();
@@ -242,6 +244,7 @@ impl<'a, 'o> ExampleSearch<'a, 'o> {
     ) -> Vec<Examples> {
         let policy = self.policy;
         let targets = matching::targets(policy.policy(), context.mapper);
+        let targets = named_targets(targets, context.match_resources);
         let builders = RequestBuilders::new(policy, context);
         for (resource, operations) in representative_kinds_up_to(&targets, MAX_KINDS) {
             // CONNECT requests and some subresources have no schema. The builder must work without one.

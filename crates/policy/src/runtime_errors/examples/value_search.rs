@@ -282,6 +282,13 @@ impl ValueSearch<'_, '_> {
                 parts.map(|id| (*id, scope.clone())).collect()
             }
             Expr::List { elements, .. } => elements.iter().map(|id| (*id, scope.clone())).collect(),
+            Expr::Map(entries) => {
+                let parts = entries.iter().flat_map(|it| [it.key, it.value]);
+                parts.map(|id| (id, scope.clone())).collect()
+            }
+            Expr::Struct { fields, .. } => {
+                fields.iter().map(|it| (it.value, scope.clone())).collect()
+            }
             Expr::Comprehension(fold) => {
                 let mut children = vec![(fold.iter_range, scope.clone())];
                 match comprehension_kind(self.evaluator, node.index, fold) {

@@ -2,7 +2,7 @@
 
 mod minimal;
 pub(crate) mod roots;
-mod satisfy;
+pub(crate) mod satisfy;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -172,6 +172,28 @@ impl<'a> InputType<'a> {
         is_null_unset(gvk, path.segments.iter().map(Segment::name))
     }
 
+    /// Returns the paths of the lists and maps in the value at `path` that may be null.
+    pub(crate) fn nullable_lists(&self, path: &FieldPath, depth: usize) -> Vec<FieldPath> {
+        if depth > MAX_NULLABLE_DEPTH {
+            return Vec::new();
+        }
+        let fields = self.type_.declared_fields().iter();
+        let children = fields.filter_map(|field| {
+            let child_path = path.field(&field.name)?;
+            match self.child(child_path.segments.last()?) {
+                ChildType::Known(input_type) => Some((child_path, input_type)),
+                ChildType::Any | ChildType::Never => None,
+            }
+        });
+        let paths = children.flat_map(|(path, input_type)| {
+            let is_own =
+                (input_type.is_list() || input_type.is_map()) && input_type.may_be_null(&path);
+            let nested = input_type.nullable_lists(&path, depth.saturating_add(1));
+            is_own.then_some(path).into_iter().chain(nested)
+        });
+        paths.collect()
+    }
+
     /// Returns true if the CRD has validation rules for the value.
     pub(crate) fn has_rules(&self) -> bool {
         let rules = self
@@ -286,6 +308,9 @@ impl<'a> InputType<'a> {
             && (is_system_metadata(name) || name == "namespace" && self.is_namespaced)
     }
 }
+
+/// Maximum nesting of lists and maps that may be null.
+const MAX_NULLABLE_DEPTH: usize = 3;
 
 /// Returns true for the top-level fields that every object has.
 fn is_root_field(path: &FieldPath, name: &str) -> bool {

@@ -41,6 +41,19 @@ fn map_type(value: Arc<DeclType>) -> Arc<DeclType> {
     Arc::new(DeclType::map(value, -1))
 }
 
+/// Returns the type of the decisions of authorization checks, by the attributes of the check.
+pub(crate) fn authorizer_input_type() -> InputType<'static> {
+    static TYPE: LazyLock<Arc<DeclType>> = LazyLock::new(|| {
+        let decision = || Arc::new(DeclType::scalar(DeclKind::Bool));
+        let decisions = [
+            ("allowed", decision(), false),
+            ("denied", decision(), false),
+        ];
+        map_type(fields("check", decisions))
+    });
+    InputType::custom(Arc::clone(&TYPE), None, false)
+}
+
 /// Returns the types of all root variables. `object` is the type of objects.
 pub(crate) fn roots<'a>(
     object: &InputType<'a>,

@@ -59,7 +59,9 @@ impl InputType<'_> {
                 }
                 let child = fields.get_mut(&**name)?;
                 input_type.satisfy(child, &child_path, rest, constraints)?;
-                if is_last && !is_always_present && self.is_builtin() {
+                // A field that may be null is not omitted if it is empty.
+                let is_kept = input_type.may_be_null(&child_path);
+                if is_last && !is_always_present && !is_kept && self.is_builtin() {
                     let is_dropped = match &*child {
                         Json::Bool(false) => is_omitted_if_false(name),
                         Json::String(text) => text.is_empty() && !self.is_map(),
@@ -205,10 +207,11 @@ impl InputType<'_> {
                 *value = Json::Null;
                 return Some(());
             }
-            if !self.allows(equals) || self.is_unlisted_value(path, equals) {
+            let equals = self.converted(equals);
+            if !self.allows(&equals) || self.is_unlisted_value(path, &equals) {
                 return None;
             }
-            *value = equals.clone();
+            *value = equals;
         }
         self.grow(value, path, constraints.min_len)?;
         self.add_optional_fields(value, path, constraints.min_len);
@@ -259,9 +262,47 @@ impl InputType<'_> {
             }
             *value = text;
         }
+        if constraints.equals.is_none() && (constraints.min.is_some() || constraints.max.is_some())
+        {
+            self.satisfy_range(value, constraints)?;
+        }
         if constraints.differs.contains(value) {
             *value = self.different_scalar(path, &constraints.differs)?;
         }
+        constraints.is_in_range(value).then_some(())
+    }
+
+    /// Converts a number to its text if the type is a string, and the reverse. The conversions `int()` and `string()` do
+    /// not change a symbolic value.
+    fn converted(&self, value: &Json) -> Json {
+        let converted = match value {
+            Json::Number(number) => Some(json!(number.to_string())),
+            Json::String(text) => text.parse::<i64>().ok().map(|number| json!(number)),
+            _ => None,
+        };
+        let converted = converted.filter(|it| !self.allows(value) && self.allows(it));
+        converted.unwrap_or_else(|| value.clone())
+    }
+
+    /// Changes a number, or a string that is to denote a number, to be within the required range.
+    fn satisfy_range(&self, value: &mut Json, constraints: &ValueConstraints) -> Option<()> {
+        let is_number = match &*value {
+            Json::String(text) => text.parse::<i64>().is_ok(),
+            value => value.is_number(),
+        };
+        let is_right =
+            |value: &Json| constraints.is_in_range(value) && !constraints.differs.contains(value);
+        if is_number && is_right(value) {
+            return Some(());
+        }
+        let n = i64::try_from(constraints.differs.len()).unwrap_or(i64::MAX);
+        let from_min = constraints.min.into_iter();
+        let from_min = from_min.flat_map(|min| (0..=n).map(move |n| min.saturating_add(n)));
+        let from_max = constraints.max.into_iter();
+        let from_max = from_max.flat_map(|max| (0..=n).map(move |n| max.saturating_sub(n)));
+        let numbers = from_min.chain(from_max);
+        let mut values = numbers.map(|number| self.converted(&json!(number)));
+        *value = values.find(|it| is_right(it) && self.allows(it))?;
         Some(())
     }
 
@@ -315,7 +356,7 @@ impl InputType<'_> {
 /// that `constraints` require is not changed.
 fn with_complete_words(mut text: String, constraints: &ValueConstraints) -> String {
     let [prefix, _, suffix] = &constraints.text;
-    if text == "*" && prefix.is_empty() && suffix.is_empty() {
+    if text == "*" && matches!(&**prefix, "" | "*") && suffix.is_empty() {
         return "*.example.com".to_owned();
     }
     if suffix.is_empty() && text.ends_with(|c: char| c.is_ascii_punctuation()) {

@@ -11,7 +11,10 @@ use crate::runtime_errors::symbolic::{
     ANY_KEY, Disjunct, ExprRef, Scope, SymbolicEvaluator, SymbolicValue,
 };
 use cel::ast::{Expr, ExprId};
-use kubernetes::validity::{Constraint, FieldPath};
+use kubernetes::validity::{Constraint, FieldPath, InputConstraints};
+
+/// Sample values of an input to which another input is compared.
+const SAMPLE_BOUNDS: [i64; 3] = [5, 1, 100];
 
 /// Maximum number of sample values for an input that must differ from another input.
 const MAX_SAMPLES: usize = 4;
@@ -26,7 +29,9 @@ pub(crate) fn call_disjuncts(
 ) -> Vec<Disjunct> {
     let evaluate = |id| evaluator.evaluate(node.with_id(id), scope);
     let disjuncts = match (function, target, args) {
-        ("orValue", Some(_), [_]) | ("value", Some(_), []) | ("_[_]", None, [_, _]) => {
+        ("orValue", Some(_), [_])
+        | ("value" | "allowed" | "denied", Some(_), [])
+        | ("_[_]", None, [_, _]) => {
             let alternatives = evaluator.evaluate(node, scope);
             alternatives
                 .iter()
@@ -74,7 +79,7 @@ pub(crate) fn call_disjuncts(
             let (left, right) = (evaluate(*left), evaluate(*right));
             let pairs = left.iter().flat_map(|l| right.iter().map(move |r| (l, r)));
             pairs
-                .flat_map(|(l, r)| ordering(function, l, r, expected))
+                .flat_map(|(l, r)| order_disjuncts(evaluator, function, (l, r), expected))
                 .collect()
         }
         ("startsWith" | "endsWith" | "contains" | "matches", Some(target), [arg]) => {
@@ -140,9 +145,10 @@ fn matching_text(pattern: &str) -> Option<String> {
 
 /// Returns strings that match `pattern`, and the same strings with an added or removed character.
 pub(crate) fn texts_near(pattern: &str) -> Vec<String> {
-    let matching = [matching_text(pattern), sample_text::matching(pattern)];
+    let matching = matching_text(pattern).into_iter();
+    let matching = matching.chain(sample_text::all_matching(pattern));
     let mut texts: Vec<String> = Vec::new();
-    for text in matching.into_iter().flatten() {
+    for text in matching {
         let shorter = |n: usize| text.chars().skip(n).collect::<String>();
         let mut without_last = text.clone();
         without_last.pop();
@@ -151,6 +157,8 @@ pub(crate) fn texts_near(pattern: &str) -> Vec<String> {
             format!("{text}-x"),
             format!("x{text}"),
             format!("x-{text}"),
+            format!("x.{text}"),
+            format!("x/{text}"),
             format!("{text}1"),
             text.to_uppercase(),
             text.to_lowercase(),
@@ -159,7 +167,7 @@ pub(crate) fn texts_near(pattern: &str) -> Vec<String> {
         ];
         texts.extend([text].into_iter().chain(more));
     }
-    texts.sort_by_key(String::len);
+    texts.sort_by(|a, b| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
     texts.dedup();
     texts
 }
@@ -416,6 +424,86 @@ fn ordering(
         }
         _ => Vec::new(),
     }
+}
+
+/// Returns the disjuncts of a comparison of two values.
+fn order_disjuncts(
+    evaluator: &SymbolicEvaluator<'_>,
+    function: &str,
+    (left, right): (&SymbolicValue, &SymbolicValue),
+    expected: bool,
+) -> Vec<Disjunct> {
+    if evaluator.has_several_elements() {
+        let disjuncts = ranges(function, left, right, expected);
+        if !disjuncts.is_empty() {
+            return disjuncts;
+        }
+    }
+    ordering(function, left, right, expected)
+}
+
+/// Returns the disjuncts for which two inputs, or an input and a constant, have an order. Unlike [`ordering`], the result
+/// constrains the input to a range, which can be combined with other ranges.
+fn ranges(
+    function: &str,
+    left: &SymbolicValue,
+    right: &SymbolicValue,
+    expected: bool,
+) -> Vec<Disjunct> {
+    let is_less = function.starts_with("_<") == expected;
+    let has_equal = function.contains('=') == expected;
+    let range = |is_below: bool, bound: i64| match (is_below, has_equal) {
+        (true, true) => Constraint::AtMost(bound),
+        (true, false) => Constraint::AtMost(bound.saturating_sub(1)),
+        (false, true) => Constraint::AtLeast(bound),
+        (false, false) => Constraint::AtLeast(bound.saturating_add(1)),
+    };
+    match (left, right) {
+        (SymbolicValue::Input { path, default, .. }, SymbolicValue::Constant(bound)) => {
+            input_range(path, default.as_ref(), bound, &|n| range(is_less, n))
+        }
+        (SymbolicValue::Constant(bound), SymbolicValue::Input { path, default, .. }) => {
+            input_range(path, default.as_ref(), bound, &|n| range(!is_less, n))
+        }
+        (SymbolicValue::Input { path: left, .. }, SymbolicValue::Input { path: right, .. })
+            if left != right =>
+        {
+            let with_bound = |bound: i64| Disjunct {
+                constraints: vec![
+                    (right.clone(), Constraint::Equals(json!(bound))),
+                    (left.clone(), range(is_less, bound)),
+                ],
+                conditions: Vec::new(),
+            };
+            SAMPLE_BOUNDS.map(with_bound).into()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Returns the disjuncts for which an input has `range` of the number `bound`. An absent input has the number `default`.
+fn input_range(
+    path: &FieldPath,
+    default: Option<&Json>,
+    bound: &Json,
+    range: &dyn Fn(i64) -> Constraint,
+) -> Vec<Disjunct> {
+    let Some(range) = bound.as_i64().map(range) else {
+        return Vec::new();
+    };
+    let is_in_range = |value: &Json| {
+        let mut required = InputConstraints::default();
+        let is_number =
+            value.is_number() || value.as_str().is_some_and(|it| it.parse::<i64>().is_ok());
+        let added = required.add(path, range.clone());
+        let required = added.and_then(|()| required.at(path));
+        is_number && required.is_some_and(|it| it.is_in_range(value))
+    };
+    let mut disjuncts = vec![Disjunct::from_constraint(path, range.clone())];
+    if default.is_some_and(is_in_range) {
+        disjuncts.push(Disjunct::from_constraint(path, Constraint::Absent));
+    }
+    disjuncts
 }
 
 /// Returns the disjuncts of a constant condition: an unconstrained one if the condition is satisfied, and otherwise

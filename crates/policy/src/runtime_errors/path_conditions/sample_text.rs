@@ -13,13 +13,25 @@ const MAX_TEXTS: usize = 4;
 
 /// Returns a match of `pattern`. `None` if no generated string matches.
 pub(crate) fn matching(pattern: &str) -> Option<String> {
-    let regex = regexp::parse(pattern).ok()?;
-    let program = Program::for_trials(pattern).ok()?;
-    let mut texts = (0..MAX_TEXTS).filter_map(|choice| {
+    all_matching(pattern).into_iter().next()
+}
+
+/// Returns matches of `pattern` that use different alternatives and repetitions.
+pub(crate) fn all_matching(pattern: &str) -> Vec<String> {
+    let regex = regexp::parse(pattern).ok();
+    let program = Program::for_trials(pattern).ok();
+    let Some((regex, program)) = regex.zip(program) else {
+        return Vec::new();
+    };
+    let texts = (0..MAX_TEXTS).filter_map(|choice| {
         let mut out = String::new();
         write(&regex, regex.root(), choice, &mut out, 0).then_some(out)
     });
-    texts.find(|text| program.is_match(text, &MemoryLimit) == Ok(true))
+    let mut texts: Vec<String> = texts
+        .filter(|text| program.is_match(text, &MemoryLimit) == Ok(true))
+        .collect();
+    texts.dedup();
+    texts
 }
 
 /// Appends a match of the node `id`. Returns false if the node has no match.
@@ -43,7 +55,9 @@ fn write(regex: &Regex, id: NodeId, choice: usize, out: &mut String, depth: usiz
             let usual = ['a', '1', 'A', '-', '.', '/', ':', ' '].into_iter();
             let usual = usual.map(u32::from).find(|rune| ranges.contains(*rune));
             let any = ranges.as_slice().iter().map(|(low, _)| *low);
-            let mut all = usual.into_iter().chain(any);
+            let last = ranges.as_slice().last().map(|(_, high)| *high);
+            let last = last.filter(|rune| choice > 0 && *rune < 0x7f);
+            let mut all = last.into_iter().chain(usual).chain(any);
             let character = all.find_map(char::from_u32);
             out.extend(character);
             character.is_some()
@@ -58,9 +72,8 @@ fn write(regex: &Regex, id: NodeId, choice: usize, out: &mut String, depth: usiz
         | NodeKind::BeginText
         | NodeKind::EndText
         | NodeKind::WordBoundary
-        | NodeKind::NoWordBoundary
-        | NodeKind::Star
-        | NodeKind::Quest => true,
+        | NodeKind::NoWordBoundary => true,
+        NodeKind::Star | NodeKind::Quest => choice == 0 || first(out),
         NodeKind::Capture(_) | NodeKind::Plus => first(out),
         NodeKind::Repeat { min, .. } => (0..*min).all(|_| first(out)),
         NodeKind::Concat => {

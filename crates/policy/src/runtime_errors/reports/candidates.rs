@@ -589,7 +589,7 @@ impl MessageWriter<'_, '_> {
             Root::OldObject => {
                 "or remove CREATE from the rule's operations: then the policy allows all creations"
             }
-            Root::Params => "or add a paramRef to the binding",
+            Root::Params | Root::Authorizer => "or add a paramRef to the binding",
         };
         let is_always = |null_for: &[Operation]| {
             let mut operations = self.operations.iter();

@@ -8,9 +8,9 @@ use serde_json::{Value as Json, json};
 use super::synthetic_request::digest;
 use super::{RequestBuilder, SyntheticRequest};
 use crate::admission::Operation;
-use crate::matching;
 use crate::runtime_errors::input_types::InputType;
 use crate::runtime_errors::input_types::roots::{ParamsType, is_namespace, namespace_input_type};
+use crate::runtime_errors::symbolic::authorizer_rules;
 use kubernetes::defaulting::{NOW, UID, has_generation};
 use kubernetes::schema::connect_options;
 use kubernetes::validity::{
@@ -134,8 +134,10 @@ impl RequestBuilder<'_> {
                 options.as_mut()?.as_object_mut()?.remove("metadata");
             }
         }
+        let authorizer = authorizer_rules(&constraints);
+        let parts = (&params, &namespace, &request, &authorizer);
         Some(Rc::new(SyntheticRequest {
-            digest: digest(&(prepared.digest, operation, &params, &namespace, &request)),
+            digest: digest(&(prepared.digest, operation, parts)),
             operation,
             object,
             old_object,
@@ -143,6 +145,7 @@ impl RequestBuilder<'_> {
             params,
             namespace,
             request,
+            authorizer,
         }))
     }
 
@@ -344,17 +347,20 @@ impl RequestBuilder<'_> {
     /// resource is Namespace, returns a name that the namespaceSelectors select.
     fn object_name(&self) -> String {
         let (resource, _) = self.resource_and_subresource();
-        let rules = matching::rules(self.policy.policy()).iter();
         let is_of_resource = |name: &String| {
             let (named, _) = name.split_once('/').unwrap_or((name, ""));
             named == resource || named == "*"
         };
-        let rules = rules.filter(|rule| rule.resources.iter().flatten().any(is_of_resource));
-        let names = rules.map(|rule| rule.resource_names.as_deref().unwrap_or_default());
-        // A rule without names permits all names.
-        let shortest = names.min_by_key(|names| names.len());
-        if let Some(name) = shortest.and_then(<[String]>::first) {
-            return name.clone();
+        // The rules of a binding restrict those of the policy.
+        for resources in self.match_resources.iter().rev() {
+            let rules = resources.resource_rules.iter().flatten();
+            let rules = rules.filter(|rule| rule.resources.iter().flatten().any(is_of_resource));
+            let names = rules.map(|rule| rule.resource_names.as_deref().unwrap_or_default());
+            // A rule without names permits all names.
+            let shortest = names.min_by_key(|names| names.len());
+            if let Some(name) = shortest.and_then(<[String]>::first) {
+                return name.clone();
+            }
         }
         let selected = self.selected_namespace();
         let selected = selected.filter(|_| is_namespace(self.resource));
@@ -368,7 +374,10 @@ impl RequestBuilder<'_> {
 
     /// Returns the name of a namespace that the namespaceSelectors select by name.
     fn selected_namespace(&self) -> Option<String> {
-        let name_constraints = self.namespace_selectors().flat_map(selector_constraints);
+        // The name that a binding requires is a possible name for the policy too.
+        let selectors = self.match_resources.iter().rev();
+        let selectors = selectors.filter_map(|resources| resources.namespace_selector.as_ref());
+        let name_constraints = selectors.flat_map(selector_constraints);
         let mut name_constraints = name_constraints.filter(|(key, _)| key == NAME_LABEL);
         name_constraints.find_map(|(_, constraint)| match constraint {
             Constraint::Equals(Json::String(name)) => Some(name),
@@ -404,20 +413,31 @@ impl RequestBuilder<'_> {
             Root::Object
         };
         let labels = FieldPath::new(root).field("metadata")?.field("labels")?;
-        let selectors = self.match_resources.iter();
-        let selectors = selectors.filter_map(|resources| resources.object_selector.as_ref());
-        let of_namespaces = self.namespace_selectors();
-        let of_namespaces = of_namespaces.filter(|_| is_namespace(self.resource));
-        let of_namespaces = of_namespaces.flat_map(selector_constraints);
-        // The API server sets this label to the name of the namespace.
-        let of_namespaces = of_namespaces.filter(|(key, _)| key != NAME_LABEL);
-        let of_objects = selectors.flat_map(selector_constraints);
-        for (key, constraint) in of_objects.chain(of_namespaces) {
-            if constraint == Constraint::Absent {
+        // The value that a binding requires is a possible value for the policy too.
+        let mut decided: Vec<String> = Vec::new();
+        for resources in self.match_resources.iter().rev() {
+            let of_objects = resources.object_selector.iter();
+            let of_namespaces = resources.namespace_selector.iter();
+            let of_namespaces = of_namespaces.filter(|_| is_namespace(self.resource));
+            let of_namespaces = of_namespaces.flat_map(selector_constraints);
+            // The API server sets this label to the name of the namespace.
+            let of_namespaces = of_namespaces.filter(|(key, _)| key != NAME_LABEL);
+            let of_objects = of_objects.flat_map(selector_constraints);
+            let required: Vec<_> = of_objects.chain(of_namespaces).collect();
+            for (key, constraint) in &required {
                 // Generated objects have no labels by default.
-                continue;
+                if *constraint != Constraint::Absent && !decided.contains(key) {
+                    constraints.add(&labels.field(key)?, constraint.clone())?;
+                }
             }
-            constraints.add(&labels.field(&key)?, constraint)?;
+            let is_decisive =
+                |it: &Constraint| matches!(it, Constraint::Absent | Constraint::Equals(_));
+            let required = required.into_iter();
+            decided.extend(
+                required
+                    .filter(|(_, constraint)| is_decisive(constraint))
+                    .map(|(key, _)| key),
+            );
         }
         Some(())
     }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use serde_json::Value as Json;
 
@@ -251,7 +250,7 @@ impl RequestBuilder<'_> {
             return None;
         }
         let no_params = ParamList::default();
-        let context = ReviewContext::new(&no_params, namespaces, Arc::clone(&self.authorizer) as _);
+        let context = ReviewContext::new(&no_params, namespaces, synthetic.authorizer());
         let params = synthetic.params.as_ref().map(Object::new);
         let (evaluation, steps) =
             admission.trace(request, params.as_ref(), namespace.as_ref(), &context);

@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use k8s_openapi::api::admissionregistration::v1::MatchResources;
+
 use crate::admission::Operation;
 use crate::matching::Target;
 use kubernetes::schema::rest_mapper::ApiResource;
@@ -57,6 +59,27 @@ pub(crate) fn representative_kinds_up_to<'a>(
         .into_iter()
         .map(|target| (target.resource, operations(target)))
         .collect()
+}
+
+/// Returns the targets that the rules of `match_resources` name. Returns all targets if there are no such rules.
+pub(crate) fn named_targets<'a>(
+    targets: Vec<Target<'a>>,
+    match_resources: Option<&MatchResources>,
+) -> Vec<Target<'a>> {
+    let rules = match_resources.and_then(|it| it.resource_rules.as_deref());
+    let rules = rules.unwrap_or_default();
+    let has =
+        |values: &Option<Vec<String>>, value: &str| values.iter().flatten().any(|it| it == value);
+    let is_named = |target: &Target<'_>| {
+        let gvr = &target.resource.gvr;
+        let mut rules = rules.iter();
+        rules.any(|it| has(&it.api_groups, &gvr.group) && has(&it.resources, &gvr.resource))
+    };
+    if targets.iter().any(is_named) {
+        targets.into_iter().filter(is_named).collect()
+    } else {
+        targets
+    }
 }
 
 /// Returns the number of kinds that rules match by name.

@@ -24,11 +24,13 @@ use k8s_openapi::api::admissionregistration::v1::MatchResources;
 use serde_json::{Value as Json, json};
 
 use crate::admission::rules::Constraints;
-use crate::admission::{Admission, AuthorizerList, Namespace, Operation};
+use crate::admission::{Admission, Namespace, Operation};
 use crate::compile::CompiledPolicy;
 use crate::runtime_errors::failures::Failure;
 use crate::runtime_errors::input_types::InputType;
-use crate::runtime_errors::input_types::roots::{ParamsType, request_input_type, roots};
+use crate::runtime_errors::input_types::roots::{
+    ParamsType, authorizer_input_type, request_input_type, roots,
+};
 use crate::runtime_errors::symbolic::SymbolicEvaluator;
 pub(crate) use evaluation::Budget;
 use kubernetes::custom_resource::Validator;
@@ -104,7 +106,6 @@ pub(crate) struct RequestBuilder<'a> {
     built: RefCell<HashMap<InputConstraints, Option<Rc<SyntheticRequest>>>>,
     /// The evaluations of requests for trials. `None` if an evaluation has no result.
     traced: RefCell<HashMap<Rc<SyntheticRequest>, Option<Rc<TracedRequest>>>>,
-    authorizer: Arc<AuthorizerList>,
     /// The matchConstraints of the policy, and the matchResources of a binding if given. Requests satisfy all of them.
     match_resources: Vec<&'a MatchResources>,
     /// The matchResources of the binding with parsed selectors.
@@ -147,7 +148,6 @@ impl<'a> RequestBuilder<'a> {
             evaluated: HashMap::new(),
             built: RefCell::default(),
             traced: RefCell::default(),
-            authorizer: Arc::new(AuthorizerList::default()),
             match_resources: policy.policy().match_constraints.iter().collect(),
             binding_constraints: None,
             other_kinds: Rc::default(),
@@ -172,6 +172,18 @@ impl<'a> RequestBuilder<'a> {
         match_resources: Option<&'a MatchResources>,
     ) -> Self {
         self.match_resources.extend(match_resources);
+        let rules = match_resources.and_then(|it| it.resource_rules.as_deref());
+        if let Some(rules) = rules.filter(|rules| !rules.is_empty()) {
+            let names = rules
+                .iter()
+                .flat_map(|rule| rule.operations.iter().flatten());
+            let names: Vec<&String> = names.collect();
+            let is_named = |it: &Operation| {
+                let mut names = names.iter();
+                names.any(|name| **name == "*" || **name == it.as_str())
+            };
+            self.operations.retain(is_named);
+        }
         self.binding_constraints = match_resources.map(Constraints::new);
         self
     }
@@ -182,10 +194,11 @@ impl<'a> RequestBuilder<'a> {
         SymbolicEvaluator::new(self.policy, roots, self.constants(), max_steps)
     }
 
-    /// Returns a symbolic evaluator whose comprehensions visit two elements of a list, for searches that need requests
-    /// with several elements. Requests may be dry runs.
+    /// Returns a symbolic evaluator for a search that combines inputs. Comprehensions visit two elements of a list, and
+    /// requests may be dry runs. The decisions of authorization checks are inputs.
     pub(crate) fn combining_evaluator(&self, max_steps: u32) -> SymbolicEvaluator<'a> {
-        let roots = roots(&self.object, &self.request, self.params.as_ref());
+        let mut roots = roots(&self.object, &self.request, self.params.as_ref());
+        roots.push((Root::Authorizer, authorizer_input_type()));
         let dry_run = FieldPath::new(Root::Request).field("dryRun");
         let mut constants = self.constants();
         constants.retain(|(path, _)| Some(path) != dry_run.as_ref());

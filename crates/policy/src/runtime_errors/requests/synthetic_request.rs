@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 
 use serde_json::Value as Json;
 
 use crate::admission::trace::Step;
-use crate::admission::{AdmissionRequest, Namespace, Operation};
+use crate::admission::{
+    AdmissionRequest, Authorizer, AuthorizerList, AuthorizerRule, Namespace, Operation,
+};
 use kubernetes::validity::{FieldPath, Root, Segment};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +27,8 @@ pub(crate) struct SyntheticRequest {
     pub(crate) namespace: Option<Json>,
     /// The value of `request`, without the objects.
     pub(crate) request: Json,
+    /// The decisions about authorization checks. All other checks are not allowed.
+    pub(crate) authorizer: Vec<AuthorizerRule>,
 }
 
 /// A request as admission receives it, its namespace, and all namespaces by name.
@@ -62,7 +67,13 @@ impl SyntheticRequest {
             Root::Params => self.params.as_ref(),
             Root::Namespace => self.namespace.as_ref(),
             Root::Request => Some(&self.request),
+            Root::Authorizer => None,
         }
+    }
+
+    /// Returns the authorizer that makes the decisions about authorization checks.
+    pub(crate) fn authorizer(&self) -> Arc<dyn Authorizer> {
+        Arc::new(AuthorizerList(self.authorizer.clone()))
     }
 
     pub(crate) fn value_at(&self, path: &FieldPath) -> Option<&Json> {

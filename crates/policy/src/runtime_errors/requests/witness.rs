@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::Value as Json;
 
 use super::{RequestBuilder, SyntheticRequest};
+use crate::admission::AuthorizerRule;
 
 /// A request for which an expression fails, in the format of an `AdmissionReview`. It also has params and a namespace.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -17,6 +18,9 @@ pub struct Witness {
     /// The Namespace of the request. `None` for a cluster-scoped object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace_object: Option<Json>,
+    /// The decisions about authorization checks. All other checks are not allowed.
+    #[serde(skip)]
+    pub authorizer: Vec<AuthorizerRule>,
     /// The evaluator's error. Empty for an example without an error.
     pub error: String,
 }
@@ -47,6 +51,7 @@ impl RequestBuilder<'_> {
             request,
             params: has_params.then(|| synthetic.params.clone().unwrap_or(Json::Null)),
             namespace_object: synthetic.namespace.clone(),
+            authorizer: synthetic.authorizer.clone(),
             error: error.to_owned(),
         }
     }

@@ -132,7 +132,7 @@ impl SymbolicEvaluator<'_> {
                 return Some(StringFormat::Any);
             }
             (Root::Request, ["name"]) => return Some(StringFormat::Name),
-            (Root::Params | Root::Request, _) => return None,
+            (Root::Params | Root::Request | Root::Authorizer, _) => return None,
             (_, [.., "metadata", "annotations", _]) => return Some(StringFormat::Any),
             (_, [.., "metadata", "labels", _]) => return Some(StringFormat::Label),
             (_, ["metadata", "name"]) => return Some(StringFormat::Name),

@@ -3,6 +3,7 @@
 //! If the branches of an expression denote different values, the result has one alternative for each of them. The
 //! result of an expression that cannot be interpreted is [`SymbolicValue::Unknown`].
 
+mod authorizer_checks;
 mod branch_conditions;
 mod comprehensions;
 pub(crate) mod constant_conditions;
@@ -20,6 +21,7 @@ use crate::compile::CompiledPolicy;
 use crate::expressions::Role;
 use crate::reads::{Input, variable};
 use crate::runtime_errors::input_types::{ChildType, InputType};
+pub(crate) use authorizer_checks::authorizer_rules;
 pub(crate) use branch_conditions::{BranchCondition, Disjunct};
 use cel::ast::{Ast, Expr, ExprId, Literal};
 pub(crate) use comprehensions::{ComprehensionKind, comprehension_kind};
@@ -266,7 +268,13 @@ impl<'a> SymbolicEvaluator<'a> {
                 function,
                 target,
                 args,
-            } => self.evaluate_call(function, *target, args, &operand_values),
+            } => {
+                let call = (&**function, *target, &**args);
+                if let Some(value) = self.authorizer_call(node, call, &operand_values) {
+                    return vec![value];
+                }
+                self.evaluate_call(function, *target, args, &operand_values)
+            }
             _ => vec![SymbolicValue::Unknown],
         };
         alternatives.truncate(MAX_ALTERNATIVES);

@@ -8,10 +8,13 @@
 use std::rc::Rc;
 
 use k8s_openapi::api::admissionregistration::v1::MatchResources;
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
 use super::changed_conditions::{ConditionPair, condition_pairs};
-use super::trial_values::{changed, differing_first, patterns, spread, values_near};
+use super::trial_values::{
+    NumberTexts, calls, changed, differing_first, number_texts, numbers_near, patterns, spread,
+    values_near,
+};
 use super::{Comparer, Probe};
 use crate::admission::{Evaluation, EvaluationResult};
 use crate::compile::CompiledPolicy;
@@ -20,6 +23,7 @@ use crate::matching;
 use crate::runtime_errors::Context;
 use crate::runtime_errors::examples::{inputs, trials_of, usual_constraints};
 use crate::runtime_errors::failure_sites::{self, FailureSite, sites_by_node};
+use crate::runtime_errors::input_types::satisfy::MAX_LEN;
 use crate::runtime_errors::path_conditions::solver::{SolverLimits, solve_jointly};
 use crate::runtime_errors::requests::builders::RequestBuilders;
 use crate::runtime_errors::requests::kinds::representative_kinds;
@@ -57,6 +61,17 @@ const MAX_IMPROVEMENTS: usize = 200;
 
 /// Maximum number of inputs with trial values.
 const MAX_INPUTS: usize = 16;
+
+/// Trial addresses and address ranges.
+const ADDRESSES: [&str; 7] = [
+    "10.0.0.1",
+    "192.168.0.1",
+    "8.8.8.8",
+    "2001:db8::1",
+    "10.0.0.0/8",
+    "192.168.0.0/24",
+    "2001:db8::/32",
+];
 
 /// Maximum number of validations that the solver tries to make false for a changed match condition.
 const MAX_DENYING: usize = 4;
@@ -448,6 +463,9 @@ impl PairSearch<'_, '_, '_, '_> {
         let (structures, values): (Vec<_>, Vec<_>) = paths.iter().partition(is_structure);
         let values: Vec<FieldPath> = values.into_iter().cloned().collect();
         let mut trials = trials_of(evaluator, &values, &literals);
+        for path in &values {
+            trials.extend(self.typed_trials(path, &literals));
+        }
         for path in structures {
             let of_structure = [
                 Constraint::Absent,
@@ -463,6 +481,40 @@ impl PairSearch<'_, '_, '_, '_> {
             is_new
         });
         trials
+    }
+
+    /// Returns trial values for an input that depend on its type: the texts of numbers, sizes of lists, and addresses.
+    fn typed_trials(&self, path: &FieldPath, literals: &[Json]) -> Vec<(FieldPath, Constraint)> {
+        let [old, new] = &*self.sides;
+        let calls = |functions: &[&str]| {
+            let policies = [old.policy, new.policy];
+            policies.into_iter().any(|policy| calls(policy, functions))
+        };
+        let Some(input_type) = old.evaluator.input_type(path) else {
+            return Vec::new();
+        };
+        let mut constraints = Vec::new();
+        if input_type.is_list() || input_type.is_map() {
+            let sizes = numbers_near(literals).into_iter();
+            let sizes = sizes.filter_map(|n| usize::try_from(n).ok());
+            let sizes = sizes.filter(|n| (2..=MAX_LEN).contains(n));
+            constraints.extend(sizes.map(Constraint::MinLen));
+        }
+        let has_percentages = input_type.is_int_or_string();
+        if has_percentages || input_type.is_string() || input_type.is_quantity() {
+            let kinds = NumberTexts {
+                has_percentages,
+                has_durations: calls(&["duration"]),
+            };
+            let texts = number_texts(literals, kinds).into_iter();
+            constraints.extend(texts.map(Constraint::Equals));
+        }
+        if input_type.is_string() && calls(&["ip", "cidr", "isIP", "isCIDR"]) {
+            let addresses = ADDRESSES.into_iter().map(|it| json!(it));
+            constraints.extend(addresses.map(Constraint::Equals));
+        }
+        let constraints = constraints.into_iter();
+        constraints.map(|it| (path.clone(), it)).collect()
     }
 
     /// Returns the inputs of the changed condition, and values near its literals. Inputs and literals that only one

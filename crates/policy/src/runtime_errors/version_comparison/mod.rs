@@ -7,6 +7,7 @@
 
 mod changed_conditions;
 mod distinguishing;
+mod match_changes;
 mod trial_values;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -16,8 +17,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use k8s_openapi::api::admissionregistration::v1::MatchResources;
 
+pub use match_changes::differing_matches;
+
 use super::Context;
-use super::examples::{for_each_request, for_each_trial, trials, usual_constraints};
+use super::examples::{Trials, for_each_request, for_each_trial, trials, usual_constraints};
 use super::failure_sites::{self, FailureCause, SitesByNode, sites_by_node};
 use super::path_conditions::{PathCondition, solver};
 use super::requests::builders::RequestBuilders;
@@ -26,8 +29,8 @@ use super::requests::{Budget, RequestBuilder, SyntheticRequest, Witness, minimal
 use super::search::{MAX_REPAIRS, MAX_SYMBOLIC_STEPS, missing_path};
 use super::symbolic::{BranchCondition, ExprRef, Scope, SymbolicEvaluator};
 use crate::admission::{
-    Action, Admission, AuthorizerList, Evaluation, EvaluationResult, Object, ParamList,
-    RecordedValue, Recorder, ReviewContext,
+    Action, Admission, Evaluation, EvaluationResult, Object, ParamList, RecordedValue, Recorder,
+    ReviewContext,
 };
 use crate::compile::CompiledPolicy;
 use crate::expressions::{PolicyExpression, Role};
@@ -35,7 +38,8 @@ use crate::matching;
 use crate::version_changes::AffectedNode;
 use cel::stack::run_on_deep_stack;
 use kubernetes::schema::Gvr;
-use kubernetes::validity::{Constraint, FieldPath, InputConstraints};
+use kubernetes::validity::{Constraint, FieldPath, InputConstraints, Root};
+use serde_json::Value as Json;
 
 /// Maximum number of differences.
 const MAX_DIFFERENCES: usize = 32;
@@ -52,8 +56,17 @@ const MAX_VALIDATION_TRIALS: usize = 300;
 /// Maximum number of requests that are varied in this way, for one changed policy.
 const MAX_CHANGED_REQUESTS: usize = 4;
 
+/// Maximum number of requests that a validation denies, for a changed message expression and kind.
+const MAX_DENIED: usize = 2;
+
+/// Maximum number of requests for a changed mutating policy.
+const MAX_CHANGED_SAMPLES: usize = 160;
+
 /// Maximum number of requests that the search for differences of changed conditions builds.
 const MAX_DISTINGUISHING: usize = 4_000;
+
+/// Maximum number of requests with null and an empty list in the same field, for one kind.
+const MAX_NULL_LISTS: usize = 6;
 
 /// The evaluation budget for the affected nodes of one policy and kind.
 const BUDGET: Budget = Budget {
@@ -137,6 +150,7 @@ pub fn compare_policies(
     let is_deep = expressions.any(PolicyExpression::is_deep);
     run_on_deep_stack(is_deep, || {
         let mut comparer = Comparer::new([old, new], &[], LIMITS, is_cancelled);
+        comparer.max_samples = MAX_CHANGED_SAMPLES;
         if !comparer.is_mutating {
             comparer.limits.n_requests = MAX_DISTINGUISHING;
             comparer.distinguish([old, new], context, match_resources);
@@ -289,6 +303,7 @@ struct Comparer<'n> {
     seen: HashSet<u64>,
     keys: BTreeSet<DifferenceKey>,
     is_mutating: bool,
+    max_samples: usize,
     /// The inputs of the changed expressions by resource.
     inputs: HashMap<Gvr, Vec<FieldPath>>,
     comparison: VersionComparison,
@@ -309,6 +324,7 @@ impl<'n> Comparer<'n> {
             seen: HashSet::new(),
             keys: BTreeSet::new(),
             is_mutating: old.is_mutating(),
+            max_samples: MAX_SAMPLES,
             inputs: HashMap::new(),
             comparison: VersionComparison {
                 reached: vec![false; nodes.len()],
@@ -354,11 +370,29 @@ impl<'n> Comparer<'n> {
     ) {
         let validations: Vec<usize> = validations(policy).collect();
         let mut n_left = MAX_CHANGED_REQUESTS;
+        let messages = message_validations(policy, changed);
+        let denied = |evaluator: &SymbolicEvaluator<'_>| -> Vec<InputConstraints> {
+            let conditions = messages.iter().filter_map(|index| {
+                let id = evaluator.ast(*index)?.root();
+                let node = ExprRef { index: *index, id };
+                Some(BranchCondition::Evaluates(node, Scope::default(), false))
+            });
+            let bases = conditions.flat_map(|condition| {
+                let base = usual_constraints(evaluator);
+                let solution = solver::solve(evaluator, vec![condition], base);
+                solution.solutions.into_iter().take(MAX_DENIED)
+            });
+            bases.collect()
+        };
+        let trials = Trials {
+            bases: &denied,
+            ..Trials::new(changed)
+        };
         for_each_trial(
             policy,
             context,
             match_resources,
-            changed,
+            &trials,
             &mut |builder, constraints, synthetic| {
                 let denies = self.compare(builder, synthetic);
                 if denies == Some([false, false]) && n_left > 0 {
@@ -417,6 +451,11 @@ impl<'n> Comparer<'n> {
             return;
         }
         let is_target = |node| targets.contains(&node);
+        for constraints in null_and_empty(builder) {
+            if let Some(synthetic) = builder.build(&constraints) {
+                let _ = self.compare(builder, &synthetic);
+            }
+        }
         let (sites, reached) = failure_sites::find_with_targets(&symbolic, &is_target);
         let sites_by_node = sites_by_node(&sites);
         let mut budget = BUDGET;
@@ -534,7 +573,7 @@ impl<'n> Comparer<'n> {
         if !self.seen.insert(synthetic.digest) {
             return None;
         }
-        if builder.fails_validation(synthetic) {
+        if builder.fails_validation(synthetic) || builder.fails_crd_rules(synthetic) {
             return None;
         }
         let (request, namespace, namespaces) = builder.admission_request(synthetic)?;
@@ -545,16 +584,15 @@ impl<'n> Comparer<'n> {
             return None;
         }
         if self.is_mutating {
-            if self.comparison.samples.len() < MAX_SAMPLES {
+            if self.comparison.samples.len() < self.max_samples {
                 let witness = builder.witness(synthetic, "");
                 self.comparison.samples.push(witness);
             }
             return None;
         }
         let no_params = ParamList::default();
-        let authorizer = Arc::new(AuthorizerList::default());
         let params = synthetic.params.as_ref().map(Object::new);
-        let mut context = ReviewContext::new(&no_params, &namespaces, authorizer);
+        let mut context = ReviewContext::new(&no_params, &namespaces, synthetic.authorizer());
         context.is_cancelled = Some(Arc::clone(&self.is_cancelled));
         let evaluate = |admission: &Admission, context: &ReviewContext<'_>| {
             let adapted = builder.adapted(synthetic, &request, admission.version());
@@ -615,6 +653,23 @@ impl<'n> Comparer<'n> {
     }
 }
 
+/// Returns constraints of updates that change an unset list or map, which is null, to an empty one.
+fn null_and_empty(builder: &RequestBuilder<'_>) -> Vec<InputConstraints> {
+    let object = FieldPath::new(Root::Object);
+    let paths = builder.object.nullable_lists(&object, 0).into_iter();
+    let all = paths.filter_map(|path| {
+        let mut constraints = InputConstraints::default();
+        let old = FieldPath {
+            root: Root::OldObject,
+            segments: path.segments.clone(),
+        };
+        constraints.add(&old, Constraint::Equals(Json::Null))?;
+        constraints.add(&path, Constraint::MaxLen(0))?;
+        Some(constraints)
+    });
+    all.take(MAX_NULL_LISTS).collect()
+}
+
 /// Returns the paths of the values whose absence makes `node` or one of its descendants fail.
 fn needed_values<'s>(
     symbolic: &SymbolicEvaluator<'_>,
@@ -629,6 +684,24 @@ fn needed_values<'s>(
         .filter(|site| site.cause == FailureCause::Absent)
         .map(|site| &site.path)
         .collect()
+}
+
+/// Returns the indices of the validations whose message expressions are at `changed`.
+fn message_validations(policy: &CompiledPolicy, changed: &[usize]) -> Vec<usize> {
+    let expressions = policy.expressions();
+    let of_messages = changed.iter().filter_map(|n| expressions.get(*n));
+    let of_messages = of_messages.filter(|it| it.role == Role::MessageExpression);
+    let fields = of_messages.filter_map(|it| it.field_ref.split_once(']'));
+    let validations = fields.filter_map(|(field, _)| {
+        let mut validations = validations(policy);
+        validations.find(|n| {
+            let own = expressions
+                .get(*n)
+                .and_then(|it| it.field_ref.split_once(']'));
+            own.is_some_and(|(own, _)| own == field)
+        })
+    });
+    validations.collect()
 }
 
 /// Returns the indices of the expressions of validations.

@@ -10,6 +10,12 @@ use kubernetes::validity::{Constraint, FieldPath, InputConstraints, ValueConstra
 /// Maximum number of literals for which near values are tried.
 const MAX_LITERALS: usize = 16;
 
+/// Maximum number of numbers whose texts are trial strings.
+const MAX_NUMBERS: usize = 24;
+
+/// The difference between a fraction and the trial values near it.
+const FRACTION: f64 = 0.001;
+
 /// Maximum length of a trial string for a literal that may be a length.
 const MAX_TEXT: i64 = 300;
 
@@ -88,6 +94,8 @@ fn constraints_of(of_value: &ValueConstraints) -> Vec<Constraint> {
     constraints.extend(of_value.max_len.map(Constraint::MaxLen));
     let has_text = of_value.text.iter().any(|text| !text.is_empty());
     constraints.extend(texts.into_iter().filter(|_| has_text));
+    constraints.extend(of_value.min.map(Constraint::AtLeast));
+    constraints.extend(of_value.max.map(Constraint::AtMost));
     constraints
 }
 
@@ -118,6 +126,77 @@ pub(super) fn patterns(policy: &CompiledPolicy) -> Vec<String> {
         })
     });
     patterns.collect()
+}
+
+/// The kinds of texts that denote numbers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct NumberTexts {
+    /// True for percentages, such as `50%`.
+    pub(super) has_percentages: bool,
+    /// True for durations, such as `30s`.
+    pub(super) has_durations: bool,
+}
+
+/// Returns the texts of numbers near the numbers in `literals`.
+pub(super) fn number_texts(literals: &[Json], kinds: NumberTexts) -> Vec<Json> {
+    let numbers = numbers_near(literals);
+    let mut texts: Vec<Json> = Vec::new();
+    if kinds.has_percentages {
+        let percentages = numbers.iter().filter(|it| (0..=100).contains(*it));
+        let percentages = percentages.chain(&[0, 50, 100]);
+        texts.extend(percentages.map(|n| json!(format!("{n}%"))));
+    }
+    texts.extend(numbers.iter().map(|n| json!(n.to_string())));
+    if kinds.has_durations {
+        texts.extend(numbers.iter().map(|n| json!(format!("{n}s"))));
+    }
+    texts.extend(
+        fractions_near(literals)
+            .iter()
+            .map(|n| json!(n.to_string())),
+    );
+    texts
+}
+
+/// Returns the integers in `literals`, and their neighbors.
+pub(super) fn numbers_near(literals: &[Json]) -> Vec<i64> {
+    let numbers = literals.iter().filter_map(|it| match it {
+        Json::String(text) => text.trim_end_matches('%').parse().ok(),
+        it => it.as_i64(),
+    });
+    let near = numbers.flat_map(|n| [n.saturating_sub(1), n, n.saturating_add(1)]);
+    let mut numbers: Vec<i64> = Vec::new();
+    for n in near {
+        if numbers.len() < MAX_NUMBERS && !numbers.contains(&n) {
+            numbers.push(n);
+        }
+    }
+    numbers
+}
+
+/// Returns true if an expression of a policy calls one of `functions`.
+pub(super) fn calls(policy: &CompiledPolicy, functions: &[&str]) -> bool {
+    let mut asts = policy
+        .expressions()
+        .iter()
+        .filter_map(|it| it.parsed().ok());
+    asts.any(|ast| {
+        let mut nodes = ast.iter();
+        nodes.any(|(_, expr)| {
+            matches!(expr, Expr::Call { function, .. } if functions.contains(&&**function))
+        })
+    })
+}
+
+/// Returns numbers near the fractions in `literals`.
+fn fractions_near(literals: &[Json]) -> Vec<f64> {
+    let fractions = literals
+        .iter()
+        .filter_map(|it| it.as_f64().filter(|_| it.is_f64()));
+    let near = fractions.flat_map(|n| [n, n - FRACTION, n + FRACTION]);
+    // The sum of decimal fractions is not exact.
+    let rounded = near.map(|n| (n / FRACTION).round() * FRACTION);
+    rounded.take(MAX_NUMBERS).collect()
 }
 
 /// Returns trial values for `literals`: variations of strings and of matches of `patterns`, and strings whose length is
@@ -155,5 +234,6 @@ pub(super) fn values_near(literals: &[Json], patterns: &[String]) -> Vec<Json> {
             _ => values.push(literal.clone()),
         }
     }
+    values.extend(fractions_near(literals).into_iter().map(|n| json!(n)));
     values
 }
