@@ -16,6 +16,9 @@ use kubernetes::validity::{Constraint, FieldPath, InputConstraints};
 /// Sample values of an input to which another input is compared.
 const SAMPLE_BOUNDS: [i64; 3] = [5, 1, 100];
 
+/// Maximum nesting of concatenations and of the variables that they read.
+const MAX_CONCATENATED: u32 = 20;
+
 /// Maximum number of sample values for an input that must differ from another input.
 const MAX_SAMPLES: usize = 4;
 
@@ -50,6 +53,11 @@ pub(crate) fn call_disjuncts(
         }
         ("_==_" | "_!=_", None, [left, right]) => {
             let is_equal = (function == "_==_") == expected;
+            if is_equal
+                && let Some(disjunct) = equal_concatenation(evaluator, node, scope, (*left, *right))
+            {
+                return vec![disjunct];
+            }
             let (left, right) = (evaluate(*left), evaluate(*right));
             if let Some(value) = constant_equality(&left, &right) {
                 return constant_disjuncts(value == is_equal);
@@ -280,6 +288,75 @@ fn equality(left: &SymbolicValue, right: &SymbolicValue, expected: bool) -> Vec<
         }
         _ => Vec::new(),
     }
+}
+
+/// Returns a disjunct for which an input is equal to a concatenation of strings, such as
+/// `request.userInfo.username == 'user:' + params.data.name`. `None` for other operands.
+fn equal_concatenation(
+    evaluator: &SymbolicEvaluator<'_>,
+    node: ExprRef,
+    scope: &Scope,
+    (left, right): (ExprId, ExprId),
+) -> Option<Disjunct> {
+    let pairs = [(left, right), (right, left)].into_iter();
+    let mut pairs = pairs.map(|(one, other)| (node.with_id(one), node.with_id(other)));
+    pairs.find_map(|(input, sum)| {
+        let root = evaluator.read_variable(sum).and_then(|index| {
+            let id = evaluator.ast(index)?.root();
+            Some(ExprRef { index, id })
+        });
+        let ast = evaluator.ast(root.unwrap_or(sum).index)?;
+        let call = ast.global_call(root.unwrap_or(sum).id);
+        matches!(call, Some(("_+_", _))).then_some(())?;
+        let mut strings = Vec::new();
+        add_strings(evaluator, (sum, scope), &mut strings, MAX_CONCATENATED)?;
+        let values = evaluator.evaluate(input, scope);
+        let SymbolicValue::Input { path, .. } = values.first()? else {
+            return None;
+        };
+        let text: String = strings.iter().map(|(_, text)| text.as_str()).collect();
+        let equals = |path: &FieldPath, text: &str| (path.clone(), Constraint::Equals(json!(text)));
+        let parts = strings.iter();
+        let parts = parts.filter_map(|(path, text)| Some(equals(path.as_ref()?, text)));
+        Some(Disjunct {
+            constraints: parts.chain([equals(path, &text)]).collect(),
+            conditions: Vec::new(),
+        })
+    })
+}
+
+/// Adds the strings of a concatenation: the literals, and a sample value for each input, with its path. `None` if it has
+/// other operands.
+fn add_strings(
+    evaluator: &SymbolicEvaluator<'_>,
+    (node, scope): (ExprRef, &Scope),
+    strings: &mut Vec<(Option<FieldPath>, String)>,
+    max_depth: u32,
+) -> Option<()> {
+    let max_depth = max_depth.checked_sub(1)?;
+    if let Some(index) = evaluator.read_variable(node) {
+        let id = evaluator.ast(index)?.root();
+        let root = (ExprRef { index, id }, &Scope::default());
+        return add_strings(evaluator, root, strings, max_depth);
+    }
+    if let Expr::Call {
+        function,
+        target: None,
+        args,
+    } = evaluator.expr(node)
+        && &**function == "_+_"
+    {
+        for arg in args {
+            add_strings(evaluator, (node.with_id(*arg), scope), strings, max_depth)?;
+        }
+        return Some(());
+    }
+    strings.push(match evaluator.evaluate(node, scope).first()? {
+        SymbolicValue::Constant(Json::String(text)) => (None, text.clone()),
+        SymbolicValue::Input { path, .. } => (Some(path.clone()), "example".to_owned()),
+        _ => return None,
+    });
+    Some(())
 }
 
 /// Returns disjuncts for which two inputs have different values: one has a sample value, and the other a different one.
