@@ -11,15 +11,21 @@ mod bindings;
 mod bounds;
 pub mod containers;
 mod expressions;
+mod guards;
 mod labels;
 mod names;
 mod operations;
 mod optionals;
 pub(crate) mod path;
+mod patterns;
+mod positions;
+mod quantifiers;
 mod rules;
 mod selectors;
 mod templates;
+mod text_values;
 mod texts;
+mod users;
 mod variables;
 
 use cel::source::Location;
@@ -65,6 +71,7 @@ pub fn find(
     lints.extend(containers::find(policy));
     lints.extend(names::find(policy));
     lints.extend(operations::find(policy, mapper));
+    lints.extend(operations::absent_metadata(policy, mapper));
     lints.extend(templates::find(policy));
     lints
 }
