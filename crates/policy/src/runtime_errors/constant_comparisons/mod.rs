@@ -28,7 +28,7 @@ use cel::ast::{Expr, ExprId, Literal};
 use cel::source::SourceMap;
 use cel::stack::run_on_deep_stack;
 use kubernetes::schema::Gvk;
-use kubernetes::validity::{FieldPath, Root, enum_values};
+use kubernetes::validity::{FieldPath, Root, Segment, enum_values};
 
 /// Maximum number of matched kinds. A policy for more kinds is not checked.
 const MAX_KINDS: usize = 20;
@@ -438,10 +438,8 @@ impl ComparisonChecker<'_, '_> {
             if !input_type.is_some_and(|it| it.is_number() && !it.is_double()) {
                 return ComparisonOutcome::Varying;
             }
-            let name = path
-                .fields()
-                .last()
-                .map_or_else(String::new, |it| it.to_lowercase());
+            let name = path.segments.last().and_then(Segment::name);
+            let name = name.unwrap_or_default().to_lowercase();
             let is_percentage = name.contains("percent") || name.contains("utilization");
             ComparisonOutcome::Constant(ConstantComparison {
                 rule: Rule::ImpossibleValue,
