@@ -146,6 +146,17 @@ fn impossible_enumeration_values_are_reported() {
         &["is one of Recreate, RollingUpdate, so this is always true"],
     );
     is_silent(POLICIES, "'Ingress' in object.spec.policyTypes");
+    const REQUESTS: (&str, &str, &str) =
+        ("certificates.k8s.io", "v1", "certificatesigningrequests");
+    warns(
+        REQUESTS,
+        "object.spec.usages.all(u, u in ['client_auth', 'digital signature'])",
+        &[
+            "so `client_auth` never matches",
+            "did you mean `client auth`?",
+        ],
+    );
+    is_silent(REQUESTS, "'client auth' in object.spec.usages");
     let spec = "  variables:\n  - {name: p, expression: 'object.spec.?restartPolicy.orValue(\"\")'}\n  validations:\n  - \
                 expression: variables.p == 'never'\n";
     let findings = findings(&policy(POD, "CREATE", spec));
@@ -153,6 +164,24 @@ fn impossible_enumeration_values_are_reported() {
         findings[0].1.contains("did you mean `Never`?"),
         "{findings:#?}"
     );
+}
+
+#[test]
+fn fractions_are_reported_for_integers() {
+    const SCALERS: (&str, &str, &str) = ("autoscaling", "v2", "horizontalpodautoscalers");
+    warns(
+        SCALERS,
+        "object.spec.?metrics.orValue([]).all(m, !has(m.resource) || \
+         m.resource.target.?averageUtilization.orValue(0) <= 0.8)",
+        &["is an integer", "for a percentage, write `80`"],
+    );
+    warns(
+        DEPLOYMENT,
+        "0.5 < object.spec.replicas",
+        &["compare with an integer"],
+    );
+    is_silent(DEPLOYMENT, "object.spec.replicas < 1.5");
+    is_silent(DEPLOYMENT, "object.spec.replicas < 1");
 }
 
 #[test]

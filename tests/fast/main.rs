@@ -45,6 +45,7 @@ mod runtime_errors;
 mod runtime_errors_and_defaults;
 mod same_names;
 mod suspicious;
+mod suspicious_rules;
 mod syntax_error_words;
 mod truthful;
 mod tuples;

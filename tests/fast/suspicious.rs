@@ -14,7 +14,7 @@ use vap_status_controller::policy::rule::Rule;
 use crate::manifest;
 
 /// Returns the severity, rule and marked source of each lint finding for a policy with `spec`.
-fn found(spec: &serde_json::Value) -> Vec<String> {
+pub(crate) fn found(spec: &serde_json::Value) -> Vec<String> {
     const RULES: [Rule; 16] = [
         Rule::ConstantCondition,
         Rule::ContradictorySelector,
@@ -37,7 +37,7 @@ fn found(spec: &serde_json::Value) -> Vec<String> {
 }
 
 /// Same as [`found`], for the given rules.
-fn found_of(spec: &serde_json::Value, rules: &[Rule]) -> Vec<String> {
+pub(crate) fn found_of(spec: &serde_json::Value, rules: &[Rule]) -> Vec<String> {
     let policy = json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
         "metadata": {"name": "p"}, "spec": spec,
@@ -65,7 +65,7 @@ fn found_of(spec: &serde_json::Value, rules: &[Rule]) -> Vec<String> {
 }
 
 /// Returns the spec of a policy for `resources` in `groups`.
-fn spec(
+pub(crate) fn spec(
     groups: &[&str],
     resources: &[&str],
     operations: &[&str],
@@ -79,7 +79,7 @@ fn spec(
 }
 
 #[track_caller]
-fn check_all(cases: &[(&str, &[&str])], of: impl Fn(&str) -> serde_json::Value) {
+pub(crate) fn check_all(cases: &[(&str, &[&str])], of: impl Fn(&str) -> serde_json::Value) {
     let mut wrong = String::new();
     for (text, expect) in cases {
         let findings = found(&of(text));
@@ -308,6 +308,11 @@ fn impossible_operations_are_reported() {
             [""; 0],
             "{resource} {operation}"
         );
+    }
+    let approval = "certificatesigningrequests/approval";
+    for (operation, n_findings) in [("CREATE", 1), ("UPDATE", 0)] {
+        let spec = spec(&["certificates.k8s.io"], &[approval], &[operation], "false");
+        assert_eq!(found(&spec).len(), n_findings, "{operation}");
     }
     // Only the corrected name is known to have one operation.
     let misspelled = found(&of("pods/evictions", "DELETE"));

@@ -69,7 +69,7 @@ impl WitnessesLine {
 
 /// Rules that need no confirmed witness. Their findings follow from the policies and bindings, from schemas and served
 /// resources, or (for lock-outs) from the request in the finding.
-const DECIDED: [Rule; 34] = [
+const DECIDED: [Rule; 37] = [
     Rule::ConstantCondition,
     Rule::ContradictorySelector,
     Rule::DisjointRules,
@@ -95,7 +95,9 @@ const DECIDED: [Rule; 34] = [
     Rule::ParamKindNotFound,
     Rule::ParamScope,
     Rule::ParamsNotFound,
+    Rule::PartialName,
     Rule::RemovableLabel,
+    Rule::SwappedArguments,
     Rule::TemplateResidue,
     Rule::UnanchoredPattern,
     Rule::UnknownPolicy,
@@ -104,6 +106,7 @@ const DECIDED: [Rule; 34] = [
     Rule::UnusedParams,
     Rule::UnusedVariable,
     Rule::UnwatchedSubresource,
+    Rule::WrongQuantifier,
 ];
 
 /// The policies in the files, by file and name. `mutating` contains the mutating policies. `shared` contains the

@@ -180,7 +180,12 @@ pub(super) fn check_bindings(
         for lint in lints {
             let node = binding.document.node.nearest(&lint.field_ref);
             let place = binding.place_of(node);
-            let (severity, rule) = (Severity::Warning, lint.rule);
+            let severity = if lint.is_harmless {
+                Severity::Note
+            } else {
+                Severity::Warning
+            };
+            let rule = lint.rule;
             let mut finding = object_finding(binding, severity, rule, &lint.message, place);
             finding.help = lint.fix;
             finding.field_ref = Some(lint.field_ref);

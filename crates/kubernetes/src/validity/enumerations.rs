@@ -15,7 +15,7 @@ type Enumeration = (&'static str, &'static str, &'static [&'static str]);
 /// (`ValidateLabelSelectorRequirement`), `pkg/apis/networking/validation/validation.go`
 /// (`ValidateNetworkPolicySpec`),
 /// `pkg/apis/autoscaling/validation/validation.go` (`validateMetricSpec`), `pkg/apis/apps/validation/validation.go`
-/// (`ValidatePersistentVolumeClaimRetentionPolicy`).
+/// (`ValidatePersistentVolumeClaimRetentionPolicy`); `k8s.io/api` `core/v1/types.go` (`ContainerRestartPolicy`).
 const ENUMS: &[Enumeration] = &[
     ("", "imagePullPolicy", &["Always", "IfNotPresent", "Never"]),
     (
@@ -29,6 +29,16 @@ const ENUMS: &[Enumeration] = &[
         &["ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"],
     ),
     ("spec", "restartPolicy", &["Always", "Never", "OnFailure"]),
+    (
+        "containers",
+        "restartPolicy",
+        &["Always", "Never", "OnFailure"],
+    ),
+    (
+        "initContainers",
+        "restartPolicy",
+        &["Always", "Never", "OnFailure"],
+    ),
     ("", "preemptionPolicy", &["Never", "PreemptLowerPriority"]),
     ("", "concurrencyPolicy", &["Allow", "Forbid", "Replace"]),
     ("", "completionMode", &["Indexed", "NonIndexed"]),
@@ -175,6 +185,36 @@ const ENUMS: &[Enumeration] = &[
     ("roleRef", "apiGroup", &["rbac.authorization.k8s.io"]),
 ];
 
+/// The usages of a certificate signing request.
+///
+/// Source: `k8s.io/api` `certificates/v1/types.go` (`KeyUsage`); `k8s.io/kubernetes`
+/// `pkg/apis/certificates/validation/validation.go` (`allValidUsages`).
+const KEY_USAGES: &[&str] = &[
+    "any",
+    "cert sign",
+    "client auth",
+    "code signing",
+    "content commitment",
+    "crl sign",
+    "data encipherment",
+    "decipher only",
+    "digital signature",
+    "email protection",
+    "encipher only",
+    "ipsec end system",
+    "ipsec tunnel",
+    "ipsec user",
+    "key agreement",
+    "key encipherment",
+    "microsoft sgc",
+    "netscape sgc",
+    "ocsp signing",
+    "s/mime",
+    "server auth",
+    "signing",
+    "timestamping",
+];
+
 const SERVICE_TYPES: &[&str] = &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
 
 const POD_PHASES: &[&str] = &["Failed", "Pending", "Running", "Succeeded", "Unknown"];
@@ -199,6 +239,7 @@ pub fn enum_values(kind: &str, path: &FieldPath) -> Option<&'static [&'static st
     match (kind, &*path.fields()) {
         ("Service", ["spec", "type"]) => return Some(SERVICE_TYPES),
         ("Pod", ["status", "phase"]) => return Some(POD_PHASES),
+        ("CertificateSigningRequest", ["spec", "usages"]) => return Some(KEY_USAGES),
         (_, ["metadata", ..]) => return None,
         _ => {}
     }

@@ -4,9 +4,15 @@
 use std::collections::BTreeMap;
 
 use cel::ast::{Ast, Expr, ExprId, Literal};
+use cel::source::SourceMap;
 
+use super::Lint;
 use super::path::{self, Comparison, Operator};
+use super::positions::conjuncts;
 use super::texts::{self, Contradiction, TestResult};
+use crate::compile::CompiledPolicy;
+use crate::expressions::Role;
+use crate::rule::Rule;
 
 /// Maximum number of checked operands in a chain of `&&` or `||`.
 const MAX_OPERANDS: usize = 256;
@@ -16,6 +22,8 @@ const MAX_OPERANDS: usize = 256;
 pub(super) struct Constant {
     /// The operand that makes the chain constant, together with the operands before it.
     pub(super) at: ExprId,
+    /// The index of the operand.
+    n: usize,
     /// The constant result of the chain.
     pub(super) value: bool,
     /// The path that the operands compare.
@@ -55,10 +63,61 @@ pub(super) fn constants(ast: &Ast) -> Vec<Constant> {
             }
         }
         if operands.len() <= MAX_OPERANDS {
-            constants.extend(constant(ast, &operands, function == "_||_"));
+            let operands: Vec<_> = operands.into_iter().map(|id| (ast, id)).collect();
+            constants.extend(constant(&operands, function == "_||_"));
         }
     }
     constants
+}
+
+/// Returns a lint if no request passes two of the validations of `policy`, as with `a > 5` and `a < 3`.
+pub(super) fn contradictory_validations(policy: &CompiledPolicy) -> Option<Lint> {
+    let expressions = policy.expressions().iter().enumerate();
+    let validations = expressions.filter_map(|(n, expression)| {
+        let is_checked = expression.role == Role::Validation && policy.compiles(n);
+        Some((
+            expression,
+            &**expression.parsed().ok().filter(|_| is_checked)?,
+        ))
+    });
+    let mut operands: Vec<(&Ast, ExprId)> = Vec::new();
+    let mut of_operand = Vec::new();
+    for (expression, ast) in validations {
+        for id in conjuncts(ast, ast.root()) {
+            operands.push((ast, id));
+            of_operand.push(expression);
+        }
+        if operands.len() > MAX_OPERANDS {
+            return None;
+        }
+        let Some(contradiction) = constant(&operands, false) else {
+            continue;
+        };
+        // A contradiction within one validation has its own finding.
+        let own = operands.iter().zip(&of_operand);
+        let own = own.filter(|(_, other)| std::ptr::eq(**other, expression));
+        let own: Vec<_> = own.map(|(operand, _)| *operand).collect();
+        if constant(&own, false).is_some() {
+            return None;
+        }
+        let expression = of_operand.get(contradiction.n)?;
+        return Some(Lint {
+            rule: Rule::Lockout,
+            field_ref: expression.field_ref.clone(),
+            location: Some(SourceMap::new(&expression.text).location(ast.offset(contradiction.at))),
+            message: format!(
+                "another validation also tests `{}`, and no request passes both, so every request that the rules match \
+                 is denied",
+                contradiction.path
+            ),
+            fix: Some(
+                "if one of the two tests suffices, write them in one validation with `||`"
+                    .to_owned(),
+            ),
+            is_harmless: false,
+        });
+    }
+    None
 }
 
 fn logical(ast: &Ast, id: ExprId) -> Option<&str> {
@@ -90,9 +149,9 @@ struct PathConstraints<'a> {
 }
 
 /// Returns the first operand that makes the chain constant. `None` if the result of the chain is not constant.
-fn constant(ast: &Ast, operands: &[ExprId], is_or: bool) -> Option<Constant> {
+fn constant(operands: &[(&Ast, ExprId)], is_or: bool) -> Option<Constant> {
     let mut constraints: BTreeMap<String, PathConstraints<'_>> = BTreeMap::new();
-    for &at in operands {
+    for (n, &(ast, at)) in operands.iter().enumerate() {
         if !is_or && let Some((path, literals)) = membership(ast, at) {
             let of_path = constraints.entry(path.clone()).or_default();
             let is_excluded = of_path.one.is_some_and(|one| excludes(&literals, one));
@@ -100,6 +159,7 @@ fn constant(ast: &Ast, operands: &[ExprId], is_or: bool) -> Option<Constant> {
             if is_excluded {
                 return Some(Constant {
                     at,
+                    n,
                     value: false,
                     path,
                     may_mean_other_operator: true,
@@ -114,6 +174,7 @@ fn constant(ast: &Ast, operands: &[ExprId], is_or: bool) -> Option<Constant> {
             if let Some(found) = tests.find_map(|it| texts::contradiction(*it, result)) {
                 return Some(Constant {
                     at,
+                    n,
                     value: is_or,
                     path,
                     may_mean_other_operator: found == Contradiction::Exclusive,
@@ -141,6 +202,7 @@ fn constant(ast: &Ast, operands: &[ExprId], is_or: bool) -> Option<Constant> {
         if decided {
             return Some(Constant {
                 at,
+                n,
                 value: is_or,
                 path,
                 // With the other operator, a comparison with both bools would have a constant result, too.
@@ -292,6 +354,20 @@ mod tests {
         check("[1].all(i, object.spec.x != 1 || object.spec.x != 2)", yes);
         check("object.spec.x in ['a', 'b'] && object.spec.x == 'c'", no);
         check("object.spec.x == 'c' && object.spec.x in ['a', 'b']", no);
+    }
+
+    #[test]
+    fn contradictory_bounds_of_sizes_are_found() {
+        let no = Some((false, "object.a.size()"));
+        let yes = Some((true, "object.a.size()"));
+        check("object.a.size() > 5 && object.a.size() < 5", no);
+        check("size(object.a) > 5 && object.a.size() <= 5", no);
+        check("size(object.a) == 1 && size(object.a) == 2", no);
+        check("size(object.a) >= 5 || object.a.size() < 6", yes);
+        check("size(object.a) > 5 && size(object.b) < 5", None);
+        check("size(object.a) > 5 && object.a < 5", None);
+        check("size(object.a) > 5 && object.a.size() < 7", None);
+        check("[object.a].size() > 5 && [object.a].size() < 5", None);
     }
 
     #[test]

@@ -226,8 +226,9 @@ fn image_prefixes(expression: &PolicyExpression, ast: &Ast, lints: &mut Vec<Lint
         else {
             continue;
         };
-        // A negated test denies more than intended, which is harmless.
-        if &**function != "startsWith" || negated.contains(&id.index()) {
+        // A negated test denies more than intended, which is harmless. In a match condition, it excludes more requests.
+        let is_strict = negated.contains(&id.index()) && expression.role != Role::MatchCondition;
+        if &**function != "startsWith" || is_strict {
             continue;
         }
         let is_image =

@@ -57,6 +57,7 @@ pub(super) fn find(
             search.check(expression, ast, &mut lints);
         }
     }
+    lints.extend(bounds::contradictory_validations(policy));
     lints
 }
 
@@ -297,8 +298,8 @@ impl Search<'_> {
                 "request.resource.resource" | "request.requestResource.resource" => {
                     let mut served = self.mapper.resources.iter();
                     let is_served = served.any(|served| served.gvr.resource == **text);
-                    let Some(intended) = Names::intended(&self.names.resources, text, is_served)
-                    else {
+                    let intended = Names::intended(&self.names.resources, text, is_served);
+                    let Some(intended) = intended.or_else(|| self.resource_of_kind(text)) else {
                         continue;
                     };
                     (
@@ -328,6 +329,21 @@ impl Search<'_> {
             return Some((Rule::ImpossibleValue, message, fix, false));
         }
         None
+    }
+
+    /// Returns the resource of the kind `text`, if `text` has a capital: names of resources have none. `None` if several
+    /// groups have the kind.
+    fn resource_of_kind(&self, text: &str) -> Option<String> {
+        text.contains(|c: char| c.is_ascii_uppercase())
+            .then_some(())?;
+        let served = self.mapper.resources.iter();
+        let names = served
+            .filter(|served| served.gvk.kind == text && !served.gvr.resource.contains('/'))
+            .map(|served| &*served.gvr.resource);
+        let names: BTreeSet<&str> = names.collect();
+        let mut names = names.into_iter();
+        let only = names.next().filter(|_| names.next().is_none())?;
+        Some(only.to_owned())
     }
 
     /// Finds a division by zero, and a call that always fails because of its literal arguments.
@@ -467,7 +483,7 @@ fn size(ast: &Ast, id: ExprId) -> Option<Found> {
     let Literal::Int(bound) = literal else {
         return None;
     };
-    measured(ast, other)?;
+    path::measured(ast, other)?;
     let value = match (operator, *bound) {
         (Operator::GreaterOrEqual, ..=0) | (Operator::Greater | Operator::NotEqual, ..=-1) => true,
         (Operator::Less, ..=0) | (Operator::LessOrEqual | Operator::Equal, ..=-1) => false,
@@ -481,7 +497,7 @@ fn size(ast: &Ast, id: ExprId) -> Option<Found> {
 /// Finds a comparison of `list.size()` with `list.map(...).size()`. `map()` keeps the size.
 fn mapped_size(ast: &Ast, id: ExprId) -> Option<Found> {
     let (operator, left, right) = path::operands(ast, id)?;
-    let (left, right) = (measured(ast, left)?, measured(ast, right)?);
+    let (left, right) = (path::measured(ast, left)?, path::measured(ast, right)?);
     let mapped_list = |id: ExprId| {
         let Expr::Comprehension(fold) = ast.expr(id) else {
             return None;
@@ -506,21 +522,6 @@ fn mapped_size(ast: &Ast, id: ExprId) -> Option<Found> {
         Some(fix.to_owned()),
         false,
     ))
-}
-
-/// Returns the operand of a call of `size()`.
-fn measured(ast: &Ast, id: ExprId) -> Option<ExprId> {
-    let Expr::Call {
-        function,
-        target,
-        args,
-    } = ast.expr(id)
-    else {
-        return None;
-    };
-    let mut operands = target.iter().chain(args);
-    let operand = operands.next().filter(|_| &**function == "size")?;
-    operands.next().is_none().then_some(*operand)
 }
 
 /// Finds a negation of `exists_one()`, which is also true for a list with several such elements.

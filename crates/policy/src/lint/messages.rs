@@ -3,7 +3,7 @@
 use cel::ast::{Ast, Expr, ExprId, Literal};
 use cel::source::SourceMap;
 
-use super::Lint;
+use super::model::Lint;
 use crate::compile::CompiledPolicy;
 use crate::expressions::Role;
 use crate::rule::Rule;

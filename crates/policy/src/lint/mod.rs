@@ -11,45 +11,34 @@ mod bindings;
 mod bounds;
 pub mod containers;
 mod expressions;
+mod guards;
 mod labels;
 mod messages;
+mod model;
 mod names;
 mod operations;
 mod optionals;
 pub(crate) mod path;
+mod patterns;
+mod positions;
+mod quantifiers;
 mod rules;
 mod selectors;
 mod templates;
+mod text_values;
 mod texts;
+mod users;
 mod variables;
 
-use cel::source::Location;
 use kubernetes::schema::rest_mapper::RestMapper;
 
 use crate::compile::CompiledPolicy;
 use crate::matching::MatchedResource;
-use crate::rule::Rule;
 
 pub use bindings::find_in_binding;
+pub use model::Lint;
 pub use optionals::{missing_optionals, missing_question_mark};
 pub use rules::intended_groups;
-
-/// A construct that is probably a mistake.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lint {
-    /// The rule of the finding.
-    pub rule: Rule,
-    /// The path of the field in the policy, such as `spec.validations[0].expression`.
-    pub field_ref: String,
-    /// The location in the expression. `None` if the field is not an expression.
-    pub location: Option<Location>,
-    /// The problem, in one line.
-    pub message: String,
-    /// How to fix the policy, in one line.
-    pub fix: Option<String>,
-    /// True if the policy nevertheless works as its author intended.
-    pub is_harmless: bool,
-}
 
 /// Returns the lints of `policy`. `resources` are the resources that its rules match. `mapper` has the served
 /// resources.
@@ -67,6 +56,7 @@ pub fn find(
     lints.extend(containers::find(policy));
     lints.extend(names::find(policy));
     lints.extend(operations::find(policy, mapper));
+    lints.extend(operations::absent_metadata(policy, mapper));
     lints.extend(templates::find(policy));
     lints
 }

@@ -1,13 +1,12 @@
-//! Finds comparisons of namespaces and label values with invalid strings, indices that no list has, and regular expressions
-//! that match more strings than intended.
+//! Finds comparisons of namespaces and label values with invalid strings, and indices that no list has.
 
 use cel::ast::{Ast, Expr, ExprId, Literal};
 use cel::source::SourceMap;
 
-use super::Lint;
 use super::path::{Operator, operands, path};
+use super::{Lint, guards, patterns, quantifiers, text_values, users};
 use crate::compile::CompiledPolicy;
-use crate::expressions::{PolicyExpression, Role};
+use crate::expressions::PolicyExpression;
 use crate::rule::Rule;
 use kubernetes::library::format::validation;
 
@@ -37,8 +36,12 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
             for (id, _) in ast.iter() {
                 lints.extend(comparison(expression, ast, id));
                 lints.extend(negative_index(expression, ast, id));
-                lints.extend(unanchored_pattern(expression, ast, id));
             }
+            lints.extend(guards::find(expression, ast));
+            lints.extend(patterns::find(expression, ast));
+            lints.extend(quantifiers::find(expression, ast));
+            lints.extend(text_values::find(expression, ast));
+            lints.extend(users::find(expression, ast));
         }
     }
     lints
@@ -127,41 +130,6 @@ fn negative_index(expression: &PolicyExpression, ast: &Ast, id: ExprId) -> Optio
         fix: Some(
             "for the last element, write `l[size(l) - 1]`, after a test of its size".to_owned(),
         ),
-        is_harmless: false,
-    })
-}
-
-/// Returns a lint if a validation requires a pattern such as `eu-.*`. A trailing `.*` has no effect, so its author probably
-/// believes that the pattern must match the whole string.
-fn unanchored_pattern(expression: &PolicyExpression, ast: &Ast, id: ExprId) -> Option<Lint> {
-    let Expr::Call {
-        function,
-        target: Some(_),
-        args,
-    } = ast.expr(id)
-    else {
-        return None;
-    };
-    let [argument] = &**args else { return None };
-    let Expr::Literal(Literal::String(pattern)) = ast.expr(*argument) else {
-        return None;
-    };
-    let start = pattern
-        .strip_suffix(".*")
-        .filter(|_| &**function == "matches")?;
-    let is_plain = start.starts_with(|c: char| c.is_ascii_alphanumeric()) && !start.contains('|');
-    // A negated test denies more than intended, which is harmless.
-    let is_negated = ast.iter().any(|(other, _)| match ast.global_call(other) {
-        Some(("!_", [operand])) => ast.descendants(*operand).contains(&id),
-        _ => false,
-    });
-    let is_required = expression.role == Role::Validation && !is_negated && is_plain;
-    (is_required && pattern.len() <= MAX_SHOWN).then(|| Lint {
-        rule: Rule::UnanchoredPattern,
-        field_ref: expression.field_ref.clone(),
-        location: Some(SourceMap::new(&expression.text).location(ast.offset(*argument))),
-        message: format!("`{pattern}` also matches strings that contain `{start}` in the middle"),
-        fix: Some(format!("to require it at the start, write `^{pattern}`")),
         is_harmless: false,
     })
 }

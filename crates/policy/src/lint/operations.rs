@@ -1,4 +1,5 @@
-//! Finds policies that match only the creation of objects, but validate fields that an update can change.
+//! Finds policies that match only the creation of objects, but validate fields that an update can change. Also finds
+//! policies for CONNECT that read the metadata of `object`, which are options without metadata.
 
 use kubernetes::schema::rest_mapper::RestMapper;
 use kubernetes::validity::may_update;
@@ -8,7 +9,9 @@ use crate::compile::CompiledPolicy;
 use crate::expressions::Role;
 use crate::matching::{self, Target};
 use crate::reads::fields::{AccessKind, FieldRead, Sources, Step};
+use crate::reads::{Attribute, Input, is_input};
 use crate::rule::Rule;
+use cel::source::SourceMap;
 
 /// The groups whose objects are only created, and are not stored.
 const VIRTUAL_GROUPS: [&str; 2] = ["authentication.k8s.io", "authorization.k8s.io"];
@@ -53,6 +56,47 @@ pub(super) fn find(policy: &CompiledPolicy, mapper: &RestMapper) -> Option<Lint>
         fix: Some("add UPDATE, unless the policy is only for new objects".to_owned()),
         is_harmless: true,
     })
+}
+
+/// Returns a lint for each expression that reads `object.metadata`, if all requests that the rules match are CONNECT.
+///
+/// Source: `k8s.io/api` `core/v1/types.go` (`PodExecOptions`, `PodAttachOptions`, `PodPortForwardOptions`,
+/// `PodProxyOptions`, `NodeProxyOptions`, `ServiceProxyOptions`: they have no `ObjectMeta`).
+pub(super) fn absent_metadata(policy: &CompiledPolicy, mapper: &RestMapper) -> Vec<Lint> {
+    let targets = matching::targets(policy.policy(), mapper);
+    let is_connect = |target: &Target<'_>| target.operations.names().eq(["CONNECT"]);
+    let Some(first) = targets.first().filter(|_| targets.iter().all(is_connect)) else {
+        return Vec::new();
+    };
+    let resource = &first.resource.gvr.resource;
+    let expressions = policy.expressions().iter().enumerate();
+    let lints = expressions.filter_map(|(n, expression)| {
+        let ast = expression.parsed().ok().filter(|_| policy.compiles(n))?;
+        let reads = ast.iter().filter_map(|(id, _)| {
+            let attribute = Attribute::new(ast, id);
+            let [qualifier] = &*attribute.qualifiers else {
+                return None;
+            };
+            let is_metadata = is_input(ast, attribute.operand, Input::Object)
+                && qualifier.key.name() == Some("metadata");
+            is_metadata.then_some((id, qualifier.is_test || qualifier.is_optional))
+        });
+        let reads: Vec<_> = reads.collect();
+        let is_guarded = reads.iter().any(|(_, is_safe)| *is_safe);
+        let (id, _) = reads.first().filter(|_| !is_guarded)?;
+        Some(Lint {
+            rule: Rule::UndefinedField,
+            field_ref: expression.field_ref.clone(),
+            location: Some(SourceMap::new(&expression.text).location(ast.offset(*id))),
+            message: format!(
+                "`object` has the options of a request for {resource}, without metadata, so this always fails with \
+                 `no such key: metadata`"
+            ),
+            fix: Some("read `request.namespace` and `request.name`".to_owned()),
+            is_harmless: false,
+        })
+    });
+    lints.collect()
 }
 
 /// Returns true if rules match the creation of objects of the resource, but no update.

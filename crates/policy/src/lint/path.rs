@@ -30,7 +30,8 @@ pub(super) fn path(ast: &Ast, id: ExprId) -> Option<String> {
     (!attribute.is_dynamic).then_some(path)
 }
 
-/// A comparison of a path, the left operand, with a literal.
+/// A comparison of a path such as `object.spec.replicas` or `object.spec.containers.size()`, the left operand, with a
+/// literal.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Comparison<'a> {
     pub(super) path: String,
@@ -109,12 +110,31 @@ pub(crate) fn with_literal(ast: &Ast, id: ExprId) -> Option<(Operator, ExprId, &
     }
 }
 
-/// Returns the comparison if `id` compares a path with a literal. `None` for other expressions.
+/// Returns the comparison if `id` compares a path, or the size of a path, with a literal. `None` for other expressions.
 pub(super) fn comparison(ast: &Ast, id: ExprId) -> Option<Comparison<'_>> {
     let (operator, other, literal) = with_literal(ast, id)?;
+    let path = match measured(ast, other) {
+        Some(operand) => format!("{}.size()", path(ast, operand)?),
+        None => path(ast, other)?,
+    };
     Some(Comparison {
-        path: path(ast, other)?,
+        path,
         operator,
         literal,
     })
+}
+
+/// Returns the operand of a call of `size()`.
+pub(super) fn measured(ast: &Ast, id: ExprId) -> Option<ExprId> {
+    let Expr::Call {
+        function,
+        target,
+        args,
+    } = ast.expr(id)
+    else {
+        return None;
+    };
+    let mut operands = target.iter().chain(args);
+    let operand = operands.next().filter(|_| &**function == "size")?;
+    operands.next().is_none().then_some(*operand)
 }

@@ -36,6 +36,7 @@ pub(super) fn find(policy: &CompiledPolicy, mapper: &RestMapper) -> Vec<Lint> {
     let excluded = constraints.exclude_resource_rules.iter().flatten();
     for (n, rule) in excluded.enumerate() {
         let field_ref = format!("spec.matchConstraints.excludeResourceRules[{n}]");
+        lints.extend(impossible_groups(rule, &field_ref, &served).take(MAX_FOUND));
         lints.extend(names(rule, &field_ref).take(MAX_FOUND));
     }
     bypasses(policy, rules, &mut lints);
@@ -159,6 +160,14 @@ fn impossible_groups<'a, 'm: 'a>(
     })
 }
 
+/// Returns true for the group of certificate signing requests, whose subresources can only be updated.
+///
+/// Source: `k8s.io/kubernetes` `pkg/registry/certificates/certificates/storage/storage.go` (`StatusREST` and
+/// `ApprovalREST` implement `Get` and `Update`).
+fn is_certificates(group: &str) -> bool {
+    group == "certificates.k8s.io"
+}
+
 /// Returns true for a built-in group without a dot.
 fn is_usual(group: &str) -> bool {
     matches!(group, "apps" | "batch" | "autoscaling" | "policy")
@@ -239,9 +248,11 @@ fn impossible_operations<'a>(
     mapper: &'a RestMapper,
 ) -> impl Iterator<Item = Lint> + 'a {
     let operations = Operations::from_names(rule.operations.as_deref().unwrap_or_default());
-    // Only built-in subresources have known operations. A group wildcard may match other subresources.
-    let of_core = |group: &String| group.is_empty() || group == "apps" || group == "*";
-    let is_known = rule.api_groups.iter().flatten().any(of_core);
+    // Only the subresources of built-in groups have known operations. A group wildcard may match other subresources.
+    let is_builtin = |group: &String| {
+        group.is_empty() || group == "*" || is_usual(group) || is_certificates(group)
+    };
+    let is_known = rule.api_groups.iter().flatten().any(is_builtin);
     let resources = rule.resources.iter().flatten().enumerate();
     resources.filter_map(move |(n, resource)| {
         let (main, sub) = resource.split_once('/').unwrap_or((resource, ""));

@@ -69,7 +69,27 @@ pub(super) fn find(resources: &MatchResources, field_ref: &str) -> Vec<Lint> {
             is_harmless: false,
         })
     });
-    lints.collect()
+    lints.chain(name_label(resources, field_ref)).collect()
+}
+
+/// Returns a lint if the namespaceSelector reads the label `name`.
+///
+/// Source: `k8s.io/api` `core/v1/well_known_labels.go` (`LabelMetadataName`, the only label that the API server adds).
+fn name_label(resources: &MatchResources, field_ref: &str) -> Option<Lint> {
+    let selector = resources.namespace_selector.as_ref()?;
+    let labels = selector.match_labels.iter().flatten().map(|(key, _)| key);
+    let requirements = selector.match_expressions.iter().flatten();
+    let mut keys = labels.chain(requirements.map(|requirement| &requirement.key));
+    keys.any(|key| key == "name").then(|| Lint {
+        rule: Rule::IneffectiveSelector,
+        field_ref: format!("{field_ref}.namespaceSelector"),
+        location: None,
+        message: "a namespace only has the label `name` if someone sets it".to_owned(),
+        fix: Some(
+            "to select namespaces by name, write `kubernetes.io/metadata.name`, which the API server sets".to_owned(),
+        ),
+        is_harmless: true,
+    })
 }
 
 /// Returns a lint for the namespaceSelector of `resources` if `policy` only matches cluster-scoped resources. The

@@ -142,7 +142,9 @@ impl Rule {
             Self::AbsentField | Self::AbsentKey | Self::IncomparableTypes | Self::StringOrder => {
                 (WARNING_OR_NOTE, true, REQUESTS)
             }
-            Self::AbsentParams | Self::FailingMutation => (WARNING_OR_NOTE, false, POLICY),
+            Self::AbsentParams | Self::FailingMutation | Self::UnanchoredPattern => {
+                (WARNING_OR_NOTE, false, POLICY)
+            }
             Self::CheckFailed
             | Self::CompilationFailed
             | Self::InvalidOptionalSelection
@@ -150,9 +152,11 @@ impl Rule {
             | Self::UnresolvedType
             | Self::UnsafeExpression => (ERROR, false, CEL),
             Self::ClusterReadFailed => (ERROR_OR_NOTE, false, &[]),
-            Self::ContradictorySelector => (WARNING_OR_NOTE, false, RULES),
+            Self::ContradictorySelector | Self::IneffectiveSelector => {
+                (WARNING_OR_NOTE, false, RULES)
+            }
             Self::CostLimit | Self::UncorrelatableRule => (ERROR, false, DEFINITION),
-            Self::CostNearLimit => (NOTE, false, REQUESTS),
+            Self::CostNearLimit | Self::LateGuard => (NOTE, false, REQUESTS),
             Self::DisjointRules | Self::IgnoredParams | Self::ParamScope => {
                 (WARNING, false, BINDING)
             }
@@ -161,16 +165,16 @@ impl Rule {
             Self::DuplicateVariable
             | Self::IgnoredContainers
             | Self::IgnoredMessage
-            | Self::TemplateResidue
-            | Self::UnanchoredPattern => (WARNING, false, POLICY),
+            | Self::TemplateResidue => (WARNING, false, POLICY),
+            Self::PartialName | Self::SwappedArguments | Self::WrongQuantifier => {
+                (WARNING, false, REQUESTS)
+            }
             Self::EmptyInput | Self::NotAnObject | Self::Unreadable => (ERROR, false, FILE),
             Self::ExemptResource => (ERROR_OR_WARNING, false, RULES),
-            Self::ImagePrefix | Self::NegatedExistsOne | Self::WrongDefault => {
-                (WARNING, true, POLICY)
-            }
+            Self::NegatedExistsOne | Self::WrongDefault => (WARNING, true, POLICY),
             Self::ImpossibleGroup => (WARNING, true, RULES),
-            Self::ImpossibleOperation | Self::IneffectiveSelector => (WARNING, false, RULES),
-            Self::ImpossibleValue => (WARNING, true, REQUESTS),
+            Self::ImpossibleOperation => (WARNING, false, RULES),
+            Self::ImagePrefix | Self::ImpossibleValue => (WARNING, true, REQUESTS),
             Self::InvalidLiteral | Self::TypeMismatch => (ERROR_OR_WARNING, true, CEL),
             Self::InvalidMacroCall
             | Self::NewerFunction
@@ -200,6 +204,7 @@ impl Rule {
             Self::ShadowedVariable => (NOTE_OR_WARNING, false, REQUESTS),
             Self::StaticManifest => (ERROR_OR_WARNING, false, POLICY_OR_BINDING),
             Self::UnboundPolicy
+            | Self::UnescapedDot
             | Self::UnknownParamKind
             | Self::UnusedParams
             | Self::UnwatchedOperation

@@ -256,7 +256,7 @@ rules! {
             "matchConstraints:\n  objectSelector: {matchLabels: {team: a}}\n  resourceRules:\n  - apiGroups: ['']\n    \
              apiVersions: [v1]\n    operations: [CREATE]\n    resources: [persistentvolumes]",
         ),
-        "Use an objectSelector or a match condition: every namespaceSelector matches objects without a namespace.";
+        "Use an objectSelector or a match condition: every namespaceSelector matches objects without a namespace. To select namespaces by name, use the label `kubernetes.io/metadata.name`, which the API server sets.";
     IntOrString "int-or-string":
         "a value that may be an integer or a string is used where only one is accepted",
         expression(
@@ -310,6 +310,13 @@ rules! {
         "the document is not valid YAML",
         file("spec: [", "spec: []"),
         "Fix the syntax at the marked location. If the file is a template, render it first.";
+    LateGuard "late-guard":
+        "a field is tested with `has()` after it is read",
+        expression(
+            "object.spec.minReadySeconds != 0 && has(object.spec.minReadySeconds)",
+            "has(object.spec.minReadySeconds) && object.spec.minReadySeconds != 0",
+        ),
+        "Write the test first: `has(f) && f != 'a'` denies objects without the field, and `!has(f) || f != 'a'` allows them. `&&` is false if one operand is false, even if the other one fails, so the order does not change the result.";
     LimitExceeded "limit-exceeded":
         "the expression exceeds a limit of the API server",
         words("An expression has more than 100,000 characters, or nests deeper than 250."),
@@ -317,7 +324,7 @@ rules! {
     Lockout "lockout":
         "the policy denies requests that the cluster itself needs, all requests, or the request that installs the CRD of its own params",
         words("A policy with the rule `*/*` is bound with Deny, and requires a label that leases and nodes do not have."),
-        "Name the intended resources instead of `*`, or exclude the components of the cluster with a matchCondition such as `!('system:nodes' in request.userInfo.groups)` or `!request.userInfo.username.startsWith('system:')`. A namespaceSelector with `kubernetes.io/metadata.name` NotIn kube-system and kube-node-lease also helps, but does not exclude cluster-scoped objects such as nodes. The policy allows excluded requests. The check evaluates requests of kubelets, the scheduler and the controllers against the expressions of the policy. A validation that is false for every request that the rules match denies all of them: compare it with the resources and operations of the rules.";
+        "Name the intended resources instead of `*`, or exclude the components of the cluster with a matchCondition such as `!('system:nodes' in request.userInfo.groups)` or `!request.userInfo.username.startsWith('system:')`. A namespaceSelector with `kubernetes.io/metadata.name` NotIn kube-system and kube-node-lease also helps, but does not exclude cluster-scoped objects such as nodes. The policy allows excluded requests. The check evaluates requests of kubelets, the scheduler and the controllers against the expressions of the policy. A validation that is false for every request that the rules match denies all of them: compare it with the resources and operations of the rules. So do two validations of which no request passes both.";
     NegatedExistsOne "negated-exists-one":
         "the negation of `exists_one()` is also true if several elements match",
         expression(
@@ -394,6 +401,13 @@ rules! {
         words("The binding has paramRef {name: limits, namespace: default, parameterNotFoundAction: Deny}, and that \
                namespace has no such object."),
         "Create the params, or correct the paramRef of the binding.";
+    PartialName "partial-name":
+        "a prefix or suffix ends within a name, so other names also have it",
+        expression(
+            "request.userInfo.username.startsWith('system:serviceaccount:ci')",
+            "request.userInfo.username.startsWith('system:serviceaccount:ci:')",
+        ),
+        "End a prefix with the separator, and start a suffix with it: the user names of service accounts have `:` after the namespace, signers have `/` after the domain, and subdomains have `.` before the domain. Without it, `system:serviceaccount:ci-2:a` also starts with `system:serviceaccount:ci`, and `otherexample.com` also ends with `example.com`.";
     RemovableLabel "removable-label":
         "a match condition reads labels or annotations that the same UPDATE can remove",
         spec("matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    operations: [UPDATE]\n    resources: [deployments]\nmatchConditions:\n- name: frozen\n  expression: has(object.metadata.labels) && 'frozen' in object.metadata.labels\nvalidations:\n- expression: object.spec == oldObject.spec", "matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    operations: [UPDATE]\n    resources: [deployments]\nmatchConditions:\n- name: frozen\n  expression: has(oldObject.metadata.labels) && 'frozen' in oldObject.metadata.labels\nvalidations:\n- expression: object.spec == oldObject.spec"),
@@ -437,6 +451,13 @@ rules! {
             "isSemver(object.metadata.name) && semver(object.metadata.name).compareTo(semver('1.29.0')) >= 0",
         ),
         "Strings are ordered character by character, so `9Gi` sorts after `10Gi`. Compare the values with quantity(), duration() or semver().";
+    SwappedArguments "swapped-arguments":
+        "the string and the pattern of `matches()` are swapped",
+        expression(
+            "matches('^team-', object.metadata.name)",
+            "object.metadata.name.matches('^team-')",
+        ),
+        "Write `string.matches(pattern)`, or `matches(string, pattern)`. Otherwise the value from the request is the pattern, and it is searched in the literal.";
     Syntax "syntax":
         "the expression is not valid CEL",
         expression("object.spec.replicas <=", "object.spec.replicas <= 50"),
@@ -465,7 +486,7 @@ rules! {
             "object.metadata.name.matches('eu-.*')",
             "object.metadata.name.matches('^eu-.*')",
         ),
-        "matches() searches the pattern anywhere in the string. Begin the pattern with `^`, and end it with `$` if nothing may follow.";
+        "matches() searches the pattern anywhere in the string. Begin the pattern with `^`, and end it with `$` if nothing may follow. If there are alternatives, put them in a group: `^(a|b)$`. `^` and `$` belong to one alternative only.";
     UnboundPolicy "unbound-policy":
         "no binding in the input refers to the policy",
         words("The input contains bindings, but none of them has the policy's name as policyName."),
@@ -482,6 +503,13 @@ rules! {
         "the schema does not have the field",
         expression("object.spec.replica <= 50", "object.spec.replicas <= 50"),
         "Use the name in the schema. If the matched kinds differ, test `object.kind` or `has()` first, or narrow the rules. `has()` and `.?` never fail, but if no matched kind has the field, it is always absent.";
+    UnescapedDot "unescaped-dot":
+        "a dot in the domain of a pattern matches any character",
+        expression(
+            "object.metadata.name.matches('^registry.example.com/')",
+            "object.metadata.name.matches('^registry[.]example[.]com/')",
+        ),
+        r"Write `[.]` for a dot. In a string literal, the escape is `\.`: CEL reads `\` as one backslash.";
     UnknownField "unknown-field":
         "the kind does not have the field",
         spec("failurepolicy: Fail", "failurePolicy: Fail"),
@@ -597,4 +625,11 @@ rules! {
             "!object.spec.template.spec.?automountServiceAccountToken.orValue(true)",
         ),
         "Write the effective default, which is the other boolean, in `orValue()`. If the policy requires that the field is set, test it with has(). `!has(f) || f` allows all objects without the field.";
+    WrongQuantifier "wrong-quantifier":
+        "`exists()` is probably used instead of `all()`, or `all()` instead of `exists()`",
+        expression(
+            "(object.spec.template.spec.containers + object.spec.template.spec.?initContainers.orValue([])).exists(c, c.image != 'a')",
+            "(object.spec.template.spec.containers + object.spec.template.spec.?initContainers.orValue([])).all(c, c.image != 'a')",
+        ),
+        "`exists()` is true if one element passes the test, and `!all()` if one element fails it. To require the test of all elements, write `all()`; to allow no element that passes it, write `!exists()`. For an empty list, `all()` is true and `exists()` is false.";
 }

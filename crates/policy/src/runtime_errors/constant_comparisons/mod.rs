@@ -28,7 +28,7 @@ use cel::ast::{Expr, ExprId, Literal};
 use cel::source::SourceMap;
 use cel::stack::run_on_deep_stack;
 use kubernetes::schema::Gvk;
-use kubernetes::validity::{FieldPath, Root, enum_values};
+use kubernetes::validity::{FieldPath, Root, Segment, enum_values};
 
 /// Maximum number of matched kinds. A policy for more kinds is not checked.
 const MAX_KINDS: usize = 20;
@@ -124,7 +124,7 @@ fn find(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<Lint> {
     findings.take(MAX_FOUND).collect()
 }
 
-/// Returns true if the policy has a comparison with `==`, `!=` or `in`, an operator `||`, a call of `orValue()`, or the
+/// Returns true if the policy has a comparison, an operator `||`, a call of `orValue()`, or the
 /// expression of an apply configuration, and has no function that changes the case of strings.
 fn has_literal_comparison(policy: &CompiledPolicy) -> bool {
     let mut has_any = false;
@@ -138,7 +138,9 @@ fn has_literal_comparison(policy: &CompiledPolicy) -> bool {
             };
             match &**function {
                 "lowerAscii" | "upperAscii" => return false,
-                "_==_" | "_!=_" | "@in" | "orValue" | "_||_" => has_any = true,
+                "_==_" | "_!=_" | "@in" | "orValue" | "_||_" | "_<_" | "_<=_" | "_>_" | "_>=_" => {
+                    has_any = true;
+                }
                 _ => {}
             }
         }
@@ -240,6 +242,9 @@ impl ComparisonChecker<'_, '_> {
                 let outcome = match (&**function, &**args) {
                     ("_==_" | "_!=_" | "@in", [left, right]) => {
                         self.outcome(function, node_at(*left), node_at(*right), scope)
+                    }
+                    ("_<_" | "_<=_" | "_>_" | "_>=_", [left, right]) => {
+                        self.fraction_outcome(node_at(*left), node_at(*right), scope)
                     }
                     ("orValue", [argument]) => self.default_outcome(node, *argument, scope),
                     _ => None,
@@ -407,6 +412,52 @@ impl ComparisonChecker<'_, '_> {
         let each = alternatives.iter();
         each.map(|symbolic| self.outcome_for(function, symbolic, &values))
             .reduce(|all, next| next.merge(Some(all)))
+    }
+
+    /// Returns the outcome of an ordering of an integer and a fraction such as `0.8`. `None` for other operands.
+    fn fraction_outcome(
+        &self,
+        left: ExprRef,
+        right: ExprRef,
+        scope: &Scope,
+    ) -> Option<ComparisonOutcome> {
+        let fraction = |node: ExprRef| match self.evaluator.expr(node) {
+            Expr::Literal(Literal::Double(value)) if *value > 0.0 && *value < 1.0 => Some(*value),
+            _ => None,
+        };
+        let (side, fraction) = match (fraction(left), fraction(right)) {
+            (None, Some(value)) => (left, value),
+            (Some(value), None) => (right, value),
+            _ => return None,
+        };
+        let outcome = |symbolic: &SymbolicValue| {
+            let SymbolicValue::Input { path, .. } = symbolic else {
+                return ComparisonOutcome::Varying;
+            };
+            let input_type = self.evaluator.input_type(path);
+            if !input_type.is_some_and(|it| it.is_number() && !it.is_double()) {
+                return ComparisonOutcome::Varying;
+            }
+            let name = path.segments.last().and_then(Segment::name);
+            let name = name.unwrap_or_default().to_lowercase();
+            let is_percentage = name.contains("percent") || name.contains("utilization");
+            ComparisonOutcome::Constant(ConstantComparison {
+                rule: Rule::ImpossibleValue,
+                message: format!(
+                    "`{}.{path}` is an integer, so this only distinguishes values above 0 from others",
+                    path.root.name()
+                ),
+                fix: Some(if is_percentage {
+                    format!("for a percentage, write `{:.0}`", fraction * 100.0)
+                } else {
+                    "compare with an integer".to_owned()
+                }),
+                is_harmless: false,
+            })
+        };
+        let alternatives = self.evaluator.evaluate(side, scope);
+        let each = alternatives.iter().map(outcome);
+        each.reduce(|all, next| next.merge(Some(all)))
     }
 
     /// Returns the outcome of `element in list` if `list` is an input, and its elements are strings of an enumeration.

@@ -1,0 +1,98 @@
+//! Finds `exists()` where `all()` is probably meant, and the reverse.
+
+use cel::ast::{Ast, Expr, ExprId};
+use cel::source::SourceMap;
+
+use super::Lint;
+use super::path::{self, Operator};
+use super::positions::{Elements, StringTestKind, conditions, conjuncts, string_test};
+use crate::comprehensions::{ComprehensionKind, comprehension_kind};
+use crate::expressions::{PolicyExpression, Role};
+use crate::rule::Rule;
+
+/// Returns the lints of the macros in `expression`.
+pub(super) fn find(expression: &PolicyExpression, ast: &Ast) -> Vec<Lint> {
+    if !matches!(
+        expression.role,
+        Role::MatchCondition | Role::Validation | Role::Variable
+    ) {
+        return Vec::new();
+    }
+    let is_validation = expression.role == Role::Validation;
+    let mut lints = Vec::new();
+    let mut elements = None;
+    // `!list.all(...) || other` means: if all elements pass, the other condition must hold.
+    let negated = conjuncts(ast, ast.root()).into_iter();
+    let negated = negated.filter_map(|id| match ast.global_call(id)? {
+        ("!_", [operand]) => Some(*operand),
+        _ => None,
+    });
+    let negated: Vec<ExprId> = negated.collect();
+    for (id, sign) in conditions(ast) {
+        let Expr::Comprehension(fold) = ast.expr(id) else {
+            continue;
+        };
+        let kind = comprehension_kind(ast, fold);
+        let elements = elements.get_or_insert_with(|| Elements::new(ast));
+        let of_element = |id: ExprId| {
+            let mut operand = id;
+            while let Expr::Select { operand: inner, .. } = ast.expr(operand) {
+                operand = *inner;
+            }
+            elements.list(operand) == Some(fold.iter_range)
+        };
+        let finding = match kind {
+            ComprehensionKind::Exists(test) if sign && is_validation => {
+                let all = conjuncts(ast, test);
+                let excludes = |id: &ExprId| excluded(ast, *id).is_some_and(of_element);
+                all.iter().all(excludes).then_some((
+                    "`exists()` is true if one element passes this test, even if others do not",
+                    "to require it of all elements, write `all()`",
+                ))
+            }
+            ComprehensionKind::All(test) if negated.contains(&id) => {
+                let is_equal = |id: ExprId| {
+                    let subject = equal(ast, id).filter(|subject| of_element(*subject))?;
+                    // An element of a list has a name that no other element has.
+                    let is_name = elements.field(ast, subject) == Some("name");
+                    (is_validation || is_name).then_some(())
+                };
+                is_equal(test).map(|()| {
+                    (
+                        "`!all()` is true if one element fails this test, even if others pass it",
+                        "to require that no element passes it, write `!exists()`",
+                    )
+                })
+            }
+            _ => None,
+        };
+        let Some((message, help)) = finding else {
+            continue;
+        };
+        lints.push(Lint {
+            rule: Rule::WrongQuantifier,
+            field_ref: expression.field_ref.clone(),
+            location: Some(SourceMap::new(&expression.text).location(ast.offset(id))),
+            message: message.to_owned(),
+            fix: Some(help.to_owned()),
+            is_harmless: false,
+        });
+    }
+    lints
+}
+
+/// Returns the string that is compared with a literal by `!=`, or by a negated test.
+fn excluded(ast: &Ast, id: ExprId) -> Option<ExprId> {
+    if let Some(("!_", [operand])) = ast.global_call(id) {
+        let test = string_test(ast, *operand)?;
+        return (test.kind != StringTestKind::Differs).then_some(test.subject);
+    }
+    let (operator, subject, _) = path::with_literal(ast, id)?;
+    (operator == Operator::NotEqual).then_some(subject)
+}
+
+/// Returns the value that is compared with literals by `==` or `in`.
+fn equal(ast: &Ast, id: ExprId) -> Option<ExprId> {
+    let test = string_test(ast, id)?;
+    matches!(test.kind, StringTestKind::Equals | StringTestKind::In).then_some(test.subject)
+}

@@ -1,0 +1,105 @@
+//! Tests lints of rules, selectors and validations that depend on each other.
+#![allow(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "tests fail by panicking"
+)]
+
+use serde_json::json;
+use vap_status_controller::policy::rule::Rule;
+
+use crate::suspicious::{check_all, found, found_of, spec};
+
+#[test]
+fn impossible_groups_of_excluded_resources_are_reported() {
+    let mut spec = spec(
+        &["apps"],
+        &["deployments"],
+        &["CREATE"],
+        "object.metadata.name != ''",
+    );
+    let mut rule = spec["matchConstraints"]["resourceRules"][0].clone();
+    rule["apiGroups"] = json!(["apps/v1"]);
+    spec["matchConstraints"]["excludeResourceRules"] = json!([rule]);
+    let expected = ["warning impossible-group at \"apps/v1\""];
+    assert_eq!(found(&spec), expected);
+}
+
+#[test]
+fn validations_that_contradict_each_other_are_reported() {
+    let lockout: &[&str] = &["warning lockout at <"];
+    let cases: &[(&str, &[&str])] = &[
+        ("object.spec.replicas < 3", lockout),
+        (
+            "object.spec.paused == true && object.spec.replicas <= 5",
+            &["warning lockout at <="],
+        ),
+        ("object.spec.replicas < 7", &[]),
+        (
+            "object.spec.replicas < 3 || object.spec.paused == true",
+            &[],
+        ),
+        // This contradiction has its own finding.
+        (
+            "object.spec.replicas < 3 && object.spec.replicas > 4",
+            &["warning constant-condition at >"],
+        ),
+    ];
+    check_all(cases, |text| {
+        let mut spec = spec(
+            &["apps"],
+            &["deployments"],
+            &["CREATE"],
+            "object.spec.replicas > 5",
+        );
+        let validations = spec["validations"].as_array_mut().unwrap();
+        validations.push(json!({"expression": text}));
+        spec
+    });
+}
+
+#[test]
+fn metadata_of_options_is_reported() {
+    let undefined = |resource: &str, operation: &str, text: &str| {
+        found_of(
+            &spec(&[""], &[resource], &[operation], text),
+            &[Rule::UndefinedField],
+        )
+    };
+    let name = "object.metadata.name != 'a'";
+    let expected = ["warning undefined-field at .metadata"];
+    assert_eq!(undefined("pods/exec", "CONNECT", name), expected);
+    assert_eq!(undefined("services/proxy", "*", name), expected);
+    for (resource, text) in [
+        ("pods", name),
+        ("pods/*", name),
+        (
+            "pods/exec",
+            "!has(object.metadata) || object.metadata.name != 'a'",
+        ),
+        ("pods/exec", "request.name != 'a'"),
+    ] {
+        assert_eq!(undefined(resource, "*", text), [""; 0], "{resource} {text}");
+    }
+}
+
+#[test]
+fn label_name_of_namespaces_is_a_note() {
+    let selected = |labels: serde_json::Value| {
+        let mut spec = spec(
+            &["apps"],
+            &["deployments"],
+            &["CREATE"],
+            "object.metadata.name != ''",
+        );
+        spec["matchConstraints"]["namespaceSelector"] = labels;
+        found_of(&spec, &[Rule::IneffectiveSelector]).len()
+    };
+    assert_eq!(selected(json!({"matchLabels": {"name": "a"}})), 1);
+    let requirement = json!({"key": "name", "operator": "NotIn", "values": ["a"]});
+    assert_eq!(selected(json!({"matchExpressions": [requirement]})), 1);
+    assert_eq!(
+        selected(json!({"matchLabels": {"kubernetes.io/metadata.name": "a"}})),
+        0
+    );
+}
