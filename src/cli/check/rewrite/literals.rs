@@ -1,5 +1,6 @@
 //! Proposals for literals: durations, format strings, quantities and JSON patches.
 
+use std::fmt::Write as _;
 use std::ops::Range;
 
 use super::{Proposal, string_content};
@@ -48,17 +49,19 @@ fn duration(text: &str) -> Option<String> {
         number.parse::<f64>().ok()?;
         let hours = |of_unit: u64| {
             let number: u64 = number.parse().ok()?;
-            Some(format!("{}h", number.checked_mul(of_unit)?))
+            Some(number.checked_mul(of_unit)?.to_string())
         };
-        duration.push_str(&match unit {
-            "w" | "week" | "weeks" => hours(7 * 24)?,
-            "d" | "day" | "days" => hours(24)?,
-            "h" | "hr" | "hrs" | "hour" | "hours" => format!("{number}h"),
-            "m" | "min" | "mins" | "minute" | "minutes" => format!("{number}m"),
-            "s" | "sec" | "secs" | "second" | "seconds" => format!("{number}s"),
-            "ms" | "milliseconds" => format!("{number}ms"),
+        let same = || number.to_owned();
+        let (number, unit) = match unit {
+            "w" | "week" | "weeks" => (hours(7 * 24)?, "h"),
+            "d" | "day" | "days" => (hours(24)?, "h"),
+            "h" | "hr" | "hrs" | "hour" | "hours" => (same(), "h"),
+            "m" | "min" | "mins" | "minute" | "minutes" => (same(), "m"),
+            "s" | "sec" | "secs" | "second" | "seconds" => (same(), "s"),
+            "ms" | "milliseconds" => (same(), "ms"),
             _ => return None,
-        });
+        };
+        let _ = write!(duration, "{number}{unit}");
         rest = after.trim_start();
     }
     (!duration.is_empty()).then_some(duration)

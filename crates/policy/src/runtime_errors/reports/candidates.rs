@@ -16,9 +16,7 @@ use super::rewrites::{
 use crate::admission::Operation;
 use crate::expressions::Role;
 use crate::matching;
-use crate::runtime_errors::examples::constrain_operation;
 use crate::runtime_errors::failure_sites::{FailureCause, FailureSite, SitesByNode};
-use crate::runtime_errors::path_conditions::solver;
 use crate::runtime_errors::string_data::{NO_STRING_DATA, is_string_data};
 use crate::runtime_errors::symbolic::ExprRef;
 use crate::subexpressions;
@@ -26,10 +24,7 @@ use crate::subexpressions::conditions::{self, Condition, condition_around};
 use crate::suggestion::Effect;
 use cel::ast::{Ast, Expr, ExprId, Literal};
 use kubernetes::schema::Gvk;
-use kubernetes::validity::{
-    Constraint, EffectiveDefault, FieldPath, InputConstraints, Root, effective_default,
-    is_union_member,
-};
+use kubernetes::validity::{EffectiveDefault, FieldPath, Root, effective_default, is_union_member};
 
 /// A proposed change of the expression that contains the failing node.
 #[derive(Clone, Debug)]
@@ -247,22 +242,7 @@ impl MessageWriter<'_, '_> {
         let condition = condition.filter(|condition| is_boolean(origin, condition.id));
         let path = self.path_of_chain(site);
         let path = path.filter(|_| !chain.may_lack_element);
-        let default = path.as_ref();
-        // An absent member of a union has no fields with defaults.
-        let default = default.filter(|path| **path == site.path || !is_union_member(&site.path));
-        let mut default = default.and_then(|path| self.default_of(origin, path));
-        if let (Some(ProposedDefault::Known(default)), Some(path)) = (&mut default, &path) {
-            let field = path.names().last().copied();
-            let policy = self.evaluator.policy;
-            let variable = policy.expressions().get(n);
-            let variable = variable.filter(|it| it.role == Role::Variable);
-            let variable = variable.and_then(|it| it.name.as_deref());
-            default.may_require_value = intent::asks_for_value(policy, n)
-                || intent::is_required(origin.ast, site.chain, field)
-                || variable.is_some_and(|name| intent::is_variable_required(policy, name, field))
-                || origin.role == Role::MatchCondition
-                    && intent::is_negated_all(origin.ast, site.chain);
-        }
+        let default = self.default_of_chain(origin, site, path.as_ref());
         let may_require_value =
             matches!(&default, Some(ProposedDefault::Known(default)) if default.may_require_value);
         let mut candidates: Vec<Candidate> = Vec::new();
@@ -325,6 +305,32 @@ impl MessageWriter<'_, '_> {
             candidates,
             ..Proposal::default()
         }
+    }
+
+    /// Returns the value for an absent field at the end of the chain of `site`, whose path is `path`.
+    fn default_of_chain(
+        self,
+        origin: &Origin<'_>,
+        site: &FailureSite,
+        path: Option<&FieldPath>,
+    ) -> Option<ProposedDefault> {
+        // An absent member of a union has no fields with defaults.
+        let default = path.filter(|path| **path == site.path || !is_union_member(&site.path));
+        let mut default = default.and_then(|path| self.default_of(origin, path));
+        if let (Some(ProposedDefault::Known(default)), Some(path)) = (&mut default, path) {
+            let field = path.names().last().copied();
+            let policy = self.evaluator.policy;
+            let n = site.node.index;
+            let variable = policy.expressions().get(n);
+            let variable = variable.filter(|it| it.role == Role::Variable);
+            let variable = variable.and_then(|it| it.name.as_deref());
+            default.may_require_value = intent::asks_for_value(policy, n)
+                || intent::is_required(origin.ast, site.chain, field)
+                || variable.is_some_and(|name| intent::is_variable_required(policy, name, field))
+                || origin.role == Role::MatchCondition
+                    && intent::is_negated_all(origin.ast, site.chain);
+        }
+        default
     }
 
     /// Returns the candidate `one` of `site` together with the defaults of all other chains of the expression that may
@@ -414,39 +420,6 @@ impl MessageWriter<'_, '_> {
             path = path.then(segment)?;
         }
         Some(path)
-    }
-
-    /// Returns the variables, such as `oldObject`, that may be null where the expression with the index `index` reads
-    /// them without a guard. Optional selections would hide this error from the author.
-    fn null_roots(self, index: usize, sites_by_node: &SitesByNode<'_>) -> Vec<Root> {
-        // The operations without the object.
-        let operations = |root| {
-            let without: &[Operation] = match root {
-                Root::Object => &[Operation::Delete],
-                Root::OldObject => &[Operation::Create, Operation::Connect],
-                _ => &[],
-            };
-            let without = without.iter().copied();
-            without.filter(|operation| self.operations.contains(operation))
-        };
-        let sites = sites_by_node.values().flatten();
-        let sites = sites.filter(|site| {
-            site.node.index == index
-                && site.cause == FailureCause::Absent
-                && site.path.segments.is_empty()
-        });
-        let is_reached = |site: &FailureSite, operation: Operation| {
-            let mut constraints = InputConstraints::default();
-            constraints.add(&site.path, Constraint::Absent)?;
-            constrain_operation(&mut constraints, operation)?;
-            let conditions = site.path_condition.conditions(true);
-            let solution = solver::solve(self.evaluator, conditions, constraints);
-            (!solution.is_unsat).then_some(())
-        };
-        let unguarded = sites.filter(|site| {
-            operations(site.path.root).any(|operation| is_reached(site, operation).is_some())
-        });
-        unguarded.map(|site| site.path.root).collect()
     }
 
     /// Returns advice if the expression reads the namespace of a cluster-scoped object whose resource the rules name.

@@ -4,5 +4,6 @@ mod candidates;
 mod guard;
 mod intent;
 pub(crate) mod messages;
+mod null_roots;
 mod rewrites;
 pub(crate) mod trial;
