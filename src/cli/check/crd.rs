@@ -10,7 +10,7 @@ use super::other_languages;
 use super::policy::object_finding;
 use super::rewrite::{self, Proposal};
 use super::shape;
-use super::suggestion::{Suggestions, nearest_only};
+use super::suggestion::{self, Suggestions, nearest_only};
 use super::time_limit::{Cancellation, within_time_limit};
 use super::validation::help;
 use crate::cel::diagnostic::{Diagnostic, DiagnosticKind};
@@ -275,6 +275,23 @@ fn correct_value(finding: &mut Finding, crd: &Object<Crd>, error: &DefinitionErr
     finding.fix = crd.document.edit_value(&crd.source, node, meant);
 }
 
+/// Returns the assumption that a schema has no invalid default, which hides the errors of all rules.
+fn without_default(crd: &Object<Crd>, error: &DefinitionError) -> Option<Assumption> {
+    let (PathStep::Field(name), schema) = error.place.split_last()? else {
+        return None;
+    };
+    let Data::Map(entries) = &nearest(&crd.document.node, schema).data else {
+        return None;
+    };
+    let entry = entries.get(name)?;
+    // `example` has no effect.
+    let edit = crd.document.edit_key(&crd.source, &entry.key, "example")?;
+    Some(Assumption {
+        as_if: Some("there were no default"),
+        ..Assumption::new(edit)
+    })
+}
+
 /// Returns the path of a property if the error is about the fieldPath of a rule.
 fn valid_field_path(crd: &Object<Crd>, error: &DefinitionError) -> Option<String> {
     let [
@@ -318,6 +335,9 @@ fn rule_findings(crd: &Object<Crd>, error: &DefinitionError) -> Vec<Finding> {
         };
         let mut finding = refused(whole(Severity::Error, rule_of(error), &message));
         correct_value(&mut finding, crd, error);
+        if is_of_default {
+            finding.assumption = without_default(crd, error);
+        }
         if let Some(path) = valid_field_path(crd, error) {
             let edit = crd.document.edit_value(&crd.source, node, &path);
             finding.assumption = edit.map(Assumption::new);
@@ -391,8 +411,8 @@ fn rule_proposal(text: &str, issue: &Diagnostic) -> Option<Proposal> {
         is_declared: &|_| false,
     };
     let rule = Rule::from(issue.kind.code());
-    match rule {
-        Rule::Syntax => other_languages::proposal(Role::Validation, text),
+    let proposal = match rule {
+        Rule::Syntax => other_languages::proposal_at(Role::Validation, text, issue.location),
         Rule::InvalidMacroCall => advice::has_proposal(text, issue.location),
         _ => rewrite::proposal(
             context,
@@ -400,7 +420,17 @@ fn rule_proposal(text: &str, issue: &Diagnostic) -> Option<Proposal> {
             Some(&issue.kind),
             &issue.to_string(),
         ),
-    }
+    };
+    // A rule has no variables except `self` and `oldSelf`.
+    let new = proposal.as_ref().map(|it| match &it.edit {
+        Some((_, new)) => new.as_str(),
+        None => &it.help,
+    });
+    let reads_variable = suggestion::NAMES.iter().any(|name| {
+        let is_read = |text: &str| text.contains(&format!("{name}.")) || text == *name;
+        !text.contains(name) && new.is_some_and(is_read)
+    });
+    proposal.filter(|_| !reads_variable)
 }
 
 /// Returns the edit that replaces bytes of the string `text` in `node`.

@@ -51,6 +51,8 @@ pub(super) fn errors(
             Cause::ResultType { .. } | Cause::Whole { .. } => Text::whole(expression),
         });
         let places = policy.places_in_field(field_ref);
+        // The parts of the expression that the fixes of earlier issues replace.
+        let mut replaced: Vec<std::ops::Range<usize>> = Vec::new();
         let is_prose = expression.is_some_and(|it| other_languages::is_prose(it.role, &it.text));
         let mut has_syntax_error = false;
         for issue in cause.issues() {
@@ -61,6 +63,10 @@ pub(super) fn errors(
             }
             // The type of an expression is unknown if the expression reads a variable that does not compile.
             if rule == Rule::ResultType && expression.is_some_and(|it| reads(it, &failed)) {
+                continue;
+            }
+            let byte = text.as_ref().and_then(|it| it.source.byte(issue.location));
+            if byte.is_some_and(|byte| replaced.iter().any(|bytes| bytes.contains(&byte))) {
                 continue;
             }
             let mut message = one_line(&issue.message);
@@ -138,6 +144,15 @@ pub(super) fn errors(
                         other_languages::is_correctable(it.role, text, behavior)
                     })
                 });
+            }
+            if let Some((bytes, _)) = proposal.as_ref().and_then(|it| it.edit.as_ref())
+                && finding.fix.is_some()
+            {
+                replaced.push(bytes.clone());
+                // The proposal replaces the operator that the message of the parser suggests.
+                if let Some((problem, _)) = finding.message.split_once("; use `") {
+                    finding.message = problem.to_owned();
+                }
             }
             finding.help = Some(joined_help(hint, &help));
             findings.push(finding);

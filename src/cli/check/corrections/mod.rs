@@ -88,7 +88,11 @@ fn key(finding: &Finding) -> Key {
     // The messages of these rules contain results of the whole policy.
     let is_of_whole = matches!(
         finding.rule,
-        Rule::Lockout | Rule::CostNearLimit | Rule::CostLimit | Rule::NotChecked
+        Rule::Lockout
+            | Rule::CostNearLimit
+            | Rule::CostLimit
+            | Rule::NotChecked
+            | Rule::ParamKindNotFound
     );
     let message = match finding.message.split_once(": ") {
         _ if is_of_whole => String::new(),

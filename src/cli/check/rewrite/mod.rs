@@ -5,6 +5,7 @@
 //! one possible result.
 
 mod calls;
+mod functions;
 mod literals;
 mod selection;
 mod sizes;
@@ -14,12 +15,14 @@ mod undeclared;
 use std::ops::Range;
 
 use self::calls::{MemberCall, alternatives, call, conversion, decision, has_name, item_of_list};
+pub(super) use self::functions::any_index;
+use self::functions::global_call;
 use self::literals::{format_verbs, json_patch, literal, quantity, type_name};
 use self::selection::{decision_method, range_of_macro, selection, undefined_field};
 use self::sizes::{path, size_of_collection};
 use self::times::{seconds, time_difference, time_sum};
 use self::undeclared::undeclared;
-use super::tokens::TokenText;
+use super::tokens::{AND, TokenText};
 use crate::cel::diagnostic::{Candidates, DiagnosticKind};
 use crate::cel::source::{Location, SourceMap};
 use crate::cel::syntax::token::Kind;
@@ -122,7 +125,7 @@ pub(super) fn proposal(
             selection(context, &source, n, operand)
         }
         Some(DiagnosticKind::UndefinedField(undefined)) => {
-            undefined_field(&source, n, &undefined.name)
+            undefined_field(context, &source, n, &undefined.name)
         }
         Some(DiagnosticKind::UnresolvedType { name }) if name.ends_with(".Decision") => {
             decision_method(&source, n)
@@ -192,7 +195,8 @@ fn overload(
     if source.kind(n)? == Kind::OpenParen {
         return match MemberCall::new(source, n) {
             Some(member) => call(&member, function, args),
-            None => conversion(source, n, function, args),
+            None => conversion(source, n, function, args)
+                .or_else(|| global_call(context, source, n, function)),
         };
     }
     match (function, args) {
@@ -216,6 +220,8 @@ fn overload(
         }
         (_, [left, right]) => size_of_collection(context, source, n)
             .or_else(|| negated(source, n, (left, right)))
+            .or_else(|| chained(source, n, (left, right)))
+            .or_else(|| quantity_of_variable(context, source, n, (left, right)))
             .or_else(|| operator(source, n, function, (left, right))),
         _ => None,
     }
@@ -226,10 +232,7 @@ fn condition(source: &TokenText<'_>, tokens: &Range<usize>, type_: &Type) -> Opt
     let text = source.source(tokens)?;
     let is_chain = source.is_chain(tokens);
     if is_decision(type_) && is_chain {
-        return Some(Proposal::edit(
-            source.bytes(tokens)?,
-            format!("{text}.allowed()"),
-        ));
+        return Some(appended(source.bytes(tokens)?, text, ".allowed()"));
     }
     let last = tokens.end.checked_sub(1)?;
     let is_select = last
@@ -450,6 +453,13 @@ fn arithmetic(
             time_difference(source, (left, left_type), (right, right_type))
         }
         ("@in", Type::String | Type::Dyn, Type::String) => in_string(source, left, right),
+        ("@in", Type::List(_), Type::List(_)) => {
+            let (list, others) = (source.receiver_text(left)?, source.source(right)?);
+            Some(Proposal::hint(format!(
+                "write `{list}.exists(x, x in {others})` if one item is enough, or `{list}.all(x, x in {others})` if each \
+                 item must be in the list"
+            )))
+        }
         ("_%_", Type::String, _) => {
             let values = source.source(right)?;
             let values = values
@@ -476,6 +486,67 @@ fn negated(source: &TokenText<'_>, n: usize, types: (&Type, &Type)) -> Option<Pr
     let help = format!("write `!{text}`");
     let proposal = Proposal::edit(source.bytes(&whole)?, text);
     Some(Proposal { help, ..proposal })
+}
+
+/// Proposes `a <= x && x <= b` for `a <= x <= b`.
+fn chained(source: &TokenText<'_>, n: usize, types: (&Type, &Type)) -> Option<Proposal> {
+    (*types.0 == Type::Bool && *types.1 != Type::Bool).then_some(())?;
+    let direction = |n: usize| match source.kind(n)? {
+        Kind::Less | Kind::LessEquals => Some('<'),
+        Kind::Greater | Kind::GreaterEquals => Some('>'),
+        Kind::Equals => Some('='),
+        _ => None,
+    };
+    let (left, right) = source.operands(n)?;
+    let is_outer = |n: &usize| {
+        let operands = source.operands(*n);
+        direction(*n).is_some() && operands.is_some_and(|(first, _)| first.start == left.start)
+    };
+    let first = left.clone().find(is_outer)?;
+    (direction(first) == direction(n)).then_some(())?;
+    let middle = source.source(&(first + 1..n))?;
+    let text = format!(
+        "{} && {middle} {}",
+        source.source(&left)?,
+        source.source(&(n..right.end))?
+    );
+    let whole = left.start..right.end;
+    let text = source.in_place_of(&whole, text, AND);
+    Some(Proposal::edit(source.bytes(&whole)?, text))
+}
+
+/// Proposes `compareTo()` for an ordered comparison of a quantity with a variable whose expression is a quantity.
+fn quantity_of_variable(
+    context: Context<'_>,
+    source: &TokenText<'_>,
+    n: usize,
+    (left_type, right_type): (&Type, &Type),
+) -> Option<Proposal> {
+    let (left, right) = source.operands(n)?;
+    matches!(
+        source.kind(n)?,
+        Kind::Less | Kind::LessEquals | Kind::Greater | Kind::GreaterEquals
+    )
+    .then_some(())?;
+    let is_quantity_variable = |tokens: &Range<usize>| {
+        let name = source.source(tokens)?.strip_prefix("variables.")?;
+        let mut variables = context.policy.variables.iter();
+        let variable = TokenText::new(&variables.find(|it| it.name == name)?.expression);
+        let is_call = variable.word(0)? == "quantity";
+        Some(is_call && variable.close(1)? + 1 == variable.len())
+    };
+    let is_value = |tokens: &Range<usize>, type_: &Type| {
+        is_quantity(type_) || *type_ == Type::Dyn && is_quantity_variable(tokens) == Some(true)
+    };
+    (is_value(&left, left_type) && is_value(&right, right_type)).then_some(())?;
+    let text = format!(
+        "{}.compareTo({}) {} 0",
+        source.receiver_text(&left)?,
+        source.source(&right)?,
+        source.word(n)?
+    );
+    let bytes = source.bytes(&(left.start..right.end))?;
+    Some(Proposal::edit(bytes, text))
 }
 
 /// Proposes to exchange the operands of `labels in 'a'`.
@@ -729,9 +800,21 @@ fn result_type(context: Context<'_>, source: &TokenText<'_>, message: &str) -> O
         Role::Validation | Role::MatchCondition
             if actual.ends_with(".Decision") && source.is_chain(&whole) =>
         {
-            Some(Proposal::edit(bytes, format!("{text}.allowed()")))
+            Some(appended(bytes, text, ".allowed()"))
         }
         _ => None,
+    }
+}
+
+/// Proposes to append the call `call` to the expression `text`, which a hint does not quote if it is long.
+fn appended(bytes: Range<usize>, text: &str, call: &str) -> Proposal {
+    let proposal = Proposal::edit(bytes, format!("{text}{call}"));
+    if text.len() + call.len() <= MAX_SHOWN {
+        return proposal;
+    }
+    Proposal {
+        help: format!("append `{call}`"),
+        ..proposal
     }
 }
 
