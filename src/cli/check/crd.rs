@@ -121,6 +121,7 @@ fn check_one(crd: &Object<Crd>, version: KubernetesVersion) -> Vec<Finding> {
         }
         findings.extend(rule_findings(crd, error));
     }
+    merge_costs(&mut findings);
     if verdict.is_partial && findings.is_empty() {
         let place = crd.place();
         let message = "the rules of a schema were not compiled, since the schema has other errors";
@@ -129,6 +130,24 @@ fn check_one(crd: &Object<Crd>, version: KubernetesVersion) -> Vec<Finding> {
         findings.push(finding);
     }
     findings
+}
+
+/// Removes the findings about the total cost of all rules if a rule alone exceeds its limit.
+fn merge_costs(findings: &mut Vec<Finding>) {
+    const OF_RULE: &str = "estimated rule cost exceeds budget";
+    const PART: &str = "contributed to estimated rule cost total";
+    let is_cost = |finding: &Finding, message: &str| {
+        finding.rule == Rule::CostLimit && finding.message.contains(message)
+    };
+    let own = findings.iter().filter(|finding| is_cost(finding, OF_RULE));
+    let own: Vec<Option<String>> = own.map(|finding| finding.field_ref.clone()).collect();
+    if own.is_empty() {
+        return;
+    }
+    findings.retain(|it| !is_cost(it, PART) || !own.contains(&it.field_ref));
+    if !findings.iter().any(|finding| is_cost(finding, PART)) {
+        findings.retain(|it| !is_cost(it, "estimated rule cost total for entire OpenAPIv3 schema"));
+    }
 }
 
 fn schema_finding(crd: &Object<Crd>, error: &DefinitionError) -> Finding {
@@ -335,7 +354,15 @@ fn rule_findings(crd: &Object<Crd>, error: &DefinitionError) -> Vec<Finding> {
         };
         let mut finding = refused(whole(Severity::Error, rule_of(error), &message));
         correct_value(&mut finding, crd, error);
-        if is_of_default {
+        if is_of_default && message.contains("must be of type string") {
+            let text = crd.document.scalar_text(&crd.source, node);
+            let edit = |text| crd.document.edit_value(&crd.source, node, text);
+            finding.fix = text.and_then(edit);
+            if finding.fix.is_some() {
+                finding.help = Some(help(Some("quote the value")));
+            }
+        }
+        if is_of_default && finding.fix.is_none() {
             finding.assumption = without_default(crd, error);
         }
         if let Some(path) = valid_field_path(crd, error) {

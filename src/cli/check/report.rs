@@ -386,14 +386,6 @@ impl CheckReport {
                 } else {
                     Severity::Warning
                 };
-                // The policy may be a part of the file that could not be read.
-                let is_of_file = |finding: &Finding| {
-                    matches!(finding.rule, Rule::InvalidYaml | Rule::UnknownKind)
-                        && finding.location.file == binding.source.name
-                };
-                if severity == Severity::Note && self.findings.iter().any(is_of_file) {
-                    continue;
-                }
                 let rule = Rule::UnknownPolicy;
                 let mut finding = object_finding(binding, severity, rule, &message, place);
                 finding.field_ref = Some("spec.policyName".to_owned());
@@ -405,6 +397,14 @@ impl CheckReport {
                     (!bound.contains(name)).then_some((name, is_near))
                 });
                 let meant = intended_policy(name, &policies, &unbound.collect::<Vec<_>>());
+                // The policy may be a part of the file that could not be read.
+                let is_of_file = |finding: &Finding| {
+                    matches!(finding.rule, Rule::InvalidYaml | Rule::UnknownKind)
+                        && finding.location.file == binding.source.name
+                };
+                if meant.is_none() && self.findings.iter().any(is_of_file) {
+                    continue;
+                }
                 // A binding with the name of its policy, or of another stage, belongs to a policy that is not in the input.
                 let only = nearest_only(name, policies.iter().map(String::as_str))
                     .filter(|only| is_misspelled(name, only) && binding.name() != Some(name))

@@ -121,6 +121,7 @@ impl Suggestions {
                     Some((*declared, is_only))
                 };
                 let near = misescaped.map(|meant| (meant, true)).or_else(similar);
+                let near = near.or_else(|| nearest_of(name, names.iter().copied()));
                 near.map(|(meant, is_only)| (meant.to_owned(), is_only))
             }
             // The variables of the policy.

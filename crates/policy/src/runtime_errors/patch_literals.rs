@@ -74,7 +74,13 @@ fn patch_mistakes(ast: &Ast, fields: &[StructField], types: &MatchedTypes) -> Ve
     let op = text("op");
     if let Some((node, op)) = op {
         if !OPERATIONS.contains(&op) {
-            let fix = match nearest(op, OPERATIONS.into_iter()) {
+            let meant = match op.to_lowercase().as_str() {
+                "append" | "insert" | "create" | "set" | "push" => Some("add"),
+                "delete" | "unset" => Some("remove"),
+                "update" | "change" => Some("replace"),
+                _ => nearest(op, OPERATIONS.into_iter()),
+            };
+            let fix = match meant {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => "the operations are `add`, `remove`, `replace`, `copy`, `move` and `test`"
                     .to_owned(),

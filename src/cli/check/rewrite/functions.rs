@@ -233,7 +233,7 @@ pub(super) fn without_variable(
 }
 
 /// Returns a hint about the index of any item, such as `[_]` of Rego or `[*]` of JSONPath. `open` is the bracket.
-pub(in crate::cli::check) fn any_index(source: &TokenText<'_>, open: usize) -> Option<Proposal> {
+pub(super) fn any_index(source: &TokenText<'_>, open: usize) -> Option<Proposal> {
     let list = source.source(&source.receiver(open)?)?;
     let close = source.close(open)?;
     let mut end = source.chain_end(close + 1)?;

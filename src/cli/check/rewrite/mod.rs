@@ -7,6 +7,7 @@
 mod calls;
 mod functions;
 mod literals;
+mod relations;
 mod selection;
 mod sizes;
 mod times;
@@ -15,14 +16,14 @@ mod undeclared;
 use std::ops::Range;
 
 use self::calls::{MemberCall, alternatives, call, conversion, decision, has_name, item_of_list};
-pub(super) use self::functions::any_index;
 use self::functions::global_call;
 use self::literals::{format_verbs, json_patch, literal, quantity, type_name};
+use self::relations::{chained, quantity_of_variable};
 use self::selection::{decision_method, range_of_macro, selection, undefined_field};
 use self::sizes::{path, size_of_collection};
 use self::times::{seconds, time_difference, time_sum};
 use self::undeclared::undeclared;
-use super::tokens::{AND, TokenText};
+use super::tokens::TokenText;
 use crate::cel::diagnostic::{Candidates, DiagnosticKind};
 use crate::cel::source::{Location, SourceMap};
 use crate::cel::syntax::token::Kind;
@@ -151,6 +152,11 @@ pub(super) fn proposal(
             .or_else(|| incomparable(&source, n, message)),
         _ => None,
     }
+}
+
+/// Returns a hint about the index of any item, such as `[*]` of JSONPath. `open` is the bracket.
+pub(super) fn any_index(source: &TokenText<'_>, open: usize) -> Option<Proposal> {
+    functions::any_index(source, open)
 }
 
 /// Returns a hint with the declared fields of a value. `None` if there are none, or too many.
@@ -486,67 +492,6 @@ fn negated(source: &TokenText<'_>, n: usize, types: (&Type, &Type)) -> Option<Pr
     let help = format!("write `!{text}`");
     let proposal = Proposal::edit(source.bytes(&whole)?, text);
     Some(Proposal { help, ..proposal })
-}
-
-/// Proposes `a <= x && x <= b` for `a <= x <= b`.
-fn chained(source: &TokenText<'_>, n: usize, types: (&Type, &Type)) -> Option<Proposal> {
-    (*types.0 == Type::Bool && *types.1 != Type::Bool).then_some(())?;
-    let direction = |n: usize| match source.kind(n)? {
-        Kind::Less | Kind::LessEquals => Some('<'),
-        Kind::Greater | Kind::GreaterEquals => Some('>'),
-        Kind::Equals => Some('='),
-        _ => None,
-    };
-    let (left, right) = source.operands(n)?;
-    let is_outer = |n: &usize| {
-        let operands = source.operands(*n);
-        direction(*n).is_some() && operands.is_some_and(|(first, _)| first.start == left.start)
-    };
-    let first = left.clone().find(is_outer)?;
-    (direction(first) == direction(n)).then_some(())?;
-    let middle = source.source(&(first + 1..n))?;
-    let text = format!(
-        "{} && {middle} {}",
-        source.source(&left)?,
-        source.source(&(n..right.end))?
-    );
-    let whole = left.start..right.end;
-    let text = source.in_place_of(&whole, text, AND);
-    Some(Proposal::edit(source.bytes(&whole)?, text))
-}
-
-/// Proposes `compareTo()` for an ordered comparison of a quantity with a variable whose expression is a quantity.
-fn quantity_of_variable(
-    context: Context<'_>,
-    source: &TokenText<'_>,
-    n: usize,
-    (left_type, right_type): (&Type, &Type),
-) -> Option<Proposal> {
-    let (left, right) = source.operands(n)?;
-    matches!(
-        source.kind(n)?,
-        Kind::Less | Kind::LessEquals | Kind::Greater | Kind::GreaterEquals
-    )
-    .then_some(())?;
-    let is_quantity_variable = |tokens: &Range<usize>| {
-        let name = source.source(tokens)?.strip_prefix("variables.")?;
-        let mut variables = context.policy.variables.iter();
-        let variable = TokenText::new(&variables.find(|it| it.name == name)?.expression);
-        let is_call = variable.word(0)? == "quantity";
-        Some(is_call && variable.close(1)? + 1 == variable.len())
-    };
-    let is_value = |tokens: &Range<usize>, type_: &Type| {
-        is_quantity(type_) || *type_ == Type::Dyn && is_quantity_variable(tokens) == Some(true)
-    };
-    (is_value(&left, left_type) && is_value(&right, right_type)).then_some(())?;
-    let text = format!(
-        "{}.compareTo({}) {} 0",
-        source.receiver_text(&left)?,
-        source.source(&right)?,
-        source.word(n)?
-    );
-    let bytes = source.bytes(&(left.start..right.end))?;
-    Some(Proposal::edit(bytes, text))
 }
 
 /// Proposes to exchange the operands of `labels in 'a'`.

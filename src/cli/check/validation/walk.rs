@@ -255,7 +255,7 @@ fn one_of(spot: &Spot<'_>, allowed: &[&str], violations: &mut Violations) {
     let synonyms = SYNONYMS.iter().filter(|(_, meant)| allowed.contains(meant));
     let mut synonyms = synonyms.filter(|(synonym, _)| synonym.eq_ignore_ascii_case(text));
     let synonym = synonyms.next().map(|(_, meant)| *meant);
-    let synonym = synonym.or_else(|| completed(text, text.len(), allowed.iter().copied()));
+    let synonym = synonym.or_else(|| completed(text, 2 * text.len(), allowed.iter().copied()));
     let meant = nearest(text, allowed.iter().copied()).or(synonym);
     let advice = meant.map(|meant| format!("did you mean `{meant}`?"));
     violations.add(Rule::InvalidValue, spot.field_ref, message, advice);
