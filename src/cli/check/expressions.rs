@@ -134,30 +134,41 @@ pub(super) fn errors(
                     .and_then(|it| advice::operator_correction(&it.text, issue.location))
                     .and_then(|(part, operator)| policy.edit_text(field_ref, part, operator)),
             };
-            if rule == Rule::Syntax {
-                // The API server also rejects an expression with another syntax error.
-                let behavior = analysis.compiled().version().behavior().language;
-                finding.fix = finding.fix.filter(|edit| {
-                    let text = edit.value();
-                    let pair = expression.zip(text);
-                    pair.is_none_or(|(it, text)| {
-                        other_languages::is_correctable(it.role, text, behavior)
-                    })
-                });
+            if let Some(expression) = expression.filter(|_| rule == Rule::Syntax) {
+                withhold_incomplete(&mut finding, expression, analysis);
             }
-            if let Some((bytes, _)) = proposal.as_ref().and_then(|it| it.edit.as_ref())
-                && finding.fix.is_some()
-            {
-                replaced.push(bytes.clone());
-                // The proposal replaces the operator that the message of the parser suggests.
-                if let Some((problem, _)) = finding.message.split_once("; use `") {
-                    finding.message = problem.to_owned();
-                }
-            }
+            replaced.extend(replaced_part(&mut finding, proposal.as_ref()));
             finding.help = Some(joined_help(hint, &help));
             findings.push(finding);
         }
     }
+}
+
+/// Removes the fix of a syntax error if the API server also rejects the expression with another syntax error.
+fn withhold_incomplete(
+    finding: &mut Finding,
+    expression: &PolicyExpression,
+    analysis: &PolicyAnalysis,
+) {
+    let behavior = analysis.compiled().version().behavior().language;
+    let is_correctable =
+        |text: &str| other_languages::is_correctable(expression.role, text, behavior);
+    let fix = finding.fix.take();
+    finding.fix = fix.filter(|edit| edit.value().is_none_or(is_correctable));
+}
+
+/// Returns the part of the expression that the fix of a finding replaces according to `proposal`, and removes the operator
+/// that the message of the parser suggests.
+fn replaced_part(
+    finding: &mut Finding,
+    proposal: Option<&Proposal>,
+) -> Option<std::ops::Range<usize>> {
+    let (bytes, _) = proposal?.edit.as_ref()?;
+    finding.fix.as_ref()?;
+    if let Some(n) = finding.message.find("; use `") {
+        finding.message.truncate(n);
+    }
+    Some(bytes.clone())
 }
 
 /// Adds assumptions to findings that hide others and have no fix.

@@ -82,10 +82,12 @@ fn meant_param_kind(state: &ParamKindState) -> Option<(&'static str, &str)> {
             if api_version == gvk.api_version() {
                 return Some(("spec.paramKind.kind", kind));
             }
-            Some(match kind == &*gvk.kind {
-                true => ("spec.paramKind.apiVersion", api_version),
-                // The next round of the check corrects the version.
-                false => ("spec.paramKind.kind", kind),
+            // The next round of the check corrects the version.
+            let is_same_kind = kind == &*gvk.kind;
+            Some(if is_same_kind {
+                ("spec.paramKind.apiVersion", api_version)
+            } else {
+                ("spec.paramKind.kind", kind)
             })
         }
         ParamKindState::NotServed {

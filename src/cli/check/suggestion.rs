@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::field_versions;
+use crate::cel::decls::Overload;
 use crate::cel::diagnostic::{Candidates, UndefinedField};
 use crate::cel::types::{FieldTypes, Type};
 use crate::library::environment::base_env;
@@ -111,13 +112,10 @@ impl Suggestions {
                     .copied()
                     .find(|known| is_misescaped(name, known));
                 // A reserved word such as `namespace` is declared in its escaped form.
-                fn real(declared: &str) -> Cow<'_, str> {
-                    unescape(declared).unwrap_or(declared.into())
-                }
                 let similar = || {
-                    let reals: Vec<_> = names.iter().copied().map(real).collect();
+                    let reals: Vec<_> = names.iter().copied().map(unescaped).collect();
                     let (meant, is_only) = nearest_of(name, reals.iter().map(|it| &**it))?;
-                    let declared = names.iter().find(|declared| real(declared) == meant)?;
+                    let declared = names.iter().find(|declared| unescaped(declared) == meant)?;
                     Some((*declared, is_only))
                 };
                 let near = misescaped.map(|meant| (meant, true)).or_else(similar);
@@ -132,6 +130,11 @@ impl Suggestions {
             }
         }
     }
+}
+
+/// Returns the name of a declared field without escape sequences.
+fn unescaped(declared: &str) -> Cow<'_, str> {
+    unescape(declared).unwrap_or(declared.into())
 }
 
 /// Suggests the negation of a variable for an undeclared variable such as `variables.notPrivileged`.
@@ -288,7 +291,7 @@ pub(super) fn is_only_member(name: &str, n: usize) -> bool {
             .iter()
             .filter(|it| it.args.len() == n)
             .peekable();
-        overloads.peek().is_some() && overloads.all(|it| it.is_member())
+        overloads.peek().is_some() && overloads.all(Overload::is_member)
     })
 }
 

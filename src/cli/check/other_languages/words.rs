@@ -178,7 +178,7 @@ pub(super) fn shell_test(source: &TokenText<'_>) -> Option<Proposal> {
     })
 }
 
-/// Returns a hint about the index `[*]` of JSONPath.
+/// Returns a hint about the index `[*]` of `JSONPath`.
 pub(super) fn index_of_all(source: &TokenText<'_>) -> Option<Proposal> {
     let open = (1..source.len()).find(|n| {
         source.kind(*n) == Some(Kind::OpenBracket)

@@ -232,7 +232,7 @@ pub(super) fn without_variable(
     }
 }
 
-/// Returns a hint about the index of any item, such as `[_]` of Rego or `[*]` of JSONPath. `open` is the bracket.
+/// Returns a hint about the index of any item, such as `[_]` of Rego or `[*]` of `JSONPath`. `open` is the bracket.
 pub(super) fn any_index(source: &TokenText<'_>, open: usize) -> Option<Proposal> {
     let list = source.source(&source.receiver(open)?)?;
     let close = source.close(open)?;

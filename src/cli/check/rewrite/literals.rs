@@ -50,7 +50,7 @@ fn duration(text: &str) -> Option<String> {
             let number: u64 = number.parse().ok()?;
             Some(format!("{}h", number.checked_mul(of_unit)?))
         };
-        duration.push_str(&match unit {
+        let part = match unit {
             "w" | "week" | "weeks" => hours(7 * 24)?,
             "d" | "day" | "days" => hours(24)?,
             "h" | "hr" | "hrs" | "hour" | "hours" => format!("{number}h"),
@@ -58,7 +58,8 @@ fn duration(text: &str) -> Option<String> {
             "s" | "sec" | "secs" | "second" | "seconds" => format!("{number}s"),
             "ms" | "milliseconds" => format!("{number}ms"),
             _ => return None,
-        });
+        };
+        duration.push_str(&part);
         rest = after.trim_start();
     }
     (!duration.is_empty()).then_some(duration)

@@ -154,7 +154,7 @@ pub(super) fn proposal(
     }
 }
 
-/// Returns a hint about the index of any item, such as `[*]` of JSONPath. `open` is the bracket.
+/// Returns a hint about the index of any item, such as `[*]` of `JSONPath`. `open` is the bracket.
 pub(super) fn any_index(source: &TokenText<'_>, open: usize) -> Option<Proposal> {
     functions::any_index(source, open)
 }

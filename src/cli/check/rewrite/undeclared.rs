@@ -283,7 +283,7 @@ fn module_function(context: Context<'_>, source: &TokenText<'_>, n: usize) -> Op
     }
 }
 
-/// Proposes `object.spec` for the path `.spec` of JSONPath and jq. `n` is the dot or the name after it.
+/// Proposes `object.spec` for the path `.spec` of `JSONPath` and jq. `n` is the dot or the name after it.
 fn leading_dot(source: &TokenText<'_>, n: usize, name: &str) -> Option<Proposal> {
     let field = name.strip_prefix('.')?;
     let dot = if source.kind(n)? == Kind::Dot {

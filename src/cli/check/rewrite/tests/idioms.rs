@@ -88,6 +88,15 @@ fn functions_become_members() {
                 "object.metadata.name.lenght() < 5",
                 "object.metadata.name.size() < 5",
             ),
+        ],
+    );
+}
+
+#[test]
+fn arguments_of_macros_and_conversions_are_corrected() {
+    assert_corrected(
+        "expression",
+        &[
             (
                 "variables.names.exists('a') && true",
                 "'a' in variables.names && true",
@@ -116,6 +125,10 @@ fn functions_become_members() {
             ("Date.now() > 5", "expressions cannot read the current time"),
         ],
     );
+}
+
+#[test]
+fn formatted_messages_are_corrected() {
     assert_corrected(
         "messageExpression",
         &[
